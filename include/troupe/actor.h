@@ -1,0 +1,265 @@
+/* troupe/actor.h - what an actor is and what it can do.
+ *
+ * An actor is private state plus a behaviour, run by at most one thread at a time. The only way in
+ * is a message. Everything in this header that takes a trp_ctx is for the actor that is running; for
+ * threads that are not actors the same verbs stand in troupe/system.h.
+ */
+#ifndef TROUPE_ACTOR_H
+#define TROUPE_ACTOR_H
+
+#include <troupe/base.h>
+#include <troupe/message.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRP_NAME_BYTES_MAX 255        /* one path element */
+#define TRP_PATH_BYTES_MAX 2048       /* a whole path with address, without the NUL */
+#define TRP_PATH_DEPTH_MAX 64         /* elements */
+#define TRP_FAILURE_REASON_BYTES 256  /* with the NUL; longer reasons are cut */
+#define TRP_STASH_DEFAULT 0           /* unbounded */
+#define TRP_THROUGHPUT_DEFAULT 100    /* messages an actor may handle before it gives way */
+
+/* Why an actor failed; borrowed for the length of a hook. */
+typedef struct trp_failure {
+    trp_err err;                             /* TRP_EFAILED unless a more precise one was given */
+    int32_t code;                            /* the code given to trp_fail(), else 0 */
+    const char *file;                        /* where it was raised, NULL unknown */
+    int line;
+    char reason[TRP_FAILURE_REASON_BYTES];
+    trp_ref actor; /* who failed; the child, in a decider */
+} trp_failure;
+
+typedef enum trp_directive {
+    TRP_RESUME = 1,
+    TRP_RESTART = 2,
+    TRP_STOP = 3,
+    TRP_ESCALATE = 4
+} trp_directive;
+
+/* Decide what happens to a failed child. Runs as part of the supervisor: its state may be used. */
+typedef trp_directive (*trp_decider)(trp_ctx *ctx, void *state, const trp_failure *failure);
+
+typedef struct trp_strategy {
+    size_t size;          /* sizeof(trp_strategy) */
+    int all_for_one;      /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
+    trp_decider decider;  /* NULL: trp_default_decider */
+    int32_t retries_max;  /* restarts allowed within the window; -1: no limit; exceeding: stop */
+    uint32_t window_ms;   /* 0: no window, the count is absolute (SUP-7) */
+    int quiet;            /* 1: failures are not logged (SUP-11) */
+} trp_strategy;
+#define TRP_STRATEGY_INIT { sizeof(trp_strategy), 0, NULL, -1, 0, 0 }
+
+/* SUP-8: stop on TRP_EINIT, TRP_EKILLED, TRP_EDEATHPACT; restart on every other failure. */
+TRP_API trp_directive trp_default_decider(trp_ctx *ctx, void *state, const trp_failure *failure);
+/* SUP-10: stop, whatever it was. */
+TRP_API trp_directive trp_stopping_decider(trp_ctx *ctx, void *state, const trp_failure *failure);
+
+typedef trp_err (*trp_receive_fn)(trp_ctx *ctx, void *state, const trp_msg *msg);
+
+/* What spawn takes: a registered, static description of an actor. Any result but TRP_OK from a hook
+ * or from receive is a failure, reported to the supervisor; trp_fail() does the same from any depth.
+ * The state is zeroed memory of state_bytes (16-aligned), rebuilt at restart. */
+typedef struct trp_behaviour {
+    size_t size;       /* sizeof(trp_behaviour) */
+    const char *name;  /* for logs, remote deployment, plugins */
+    uint32_t version;
+    uint32_t state_bytes;
+    trp_receive_fn receive;
+    trp_err (*pre_start)(trp_ctx *ctx, void *state, const trp_msg *args); /* args: NULL if none */
+    void (*post_stop)(trp_ctx *ctx, void *state);
+    /* msg: the message that was being handled, NULL if the failure was another's. Default (NULL):
+     * unwatch and stop all children, then post_stop (LIFE-1). */
+    trp_err (*pre_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg);
+    /* Default (NULL): pre_start with the original arguments (LIFE-1). */
+    trp_err (*post_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *args);
+    const trp_strategy *strategy;         /* for its children; NULL: one-for-one, default decider */
+    const trp_protocol *const *accepts;   /* NULL-terminated; others are unhandled. NULL: everything */
+} trp_behaviour;
+#define TRP_BEHAVIOUR_INIT(name_, type_, receive_) \
+    { sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL, NULL, NULL, NULL }
+
+typedef struct trp_spawn_options {
+    size_t size;
+    const char *name;        /* copied; NULL: an automatic name, "$..." */
+    const char *dispatcher;  /* "default" (NULL), "pinned", "system" */
+    uint32_t stash_msgs_max; /* 0: unbounded */
+    const trp_type *args_type;
+    const void *args; /* copied, kept for restart */
+    size_t args_bytes;
+} trp_spawn_options;
+#define TRP_SPAWN_OPTIONS_INIT { sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0 }
+
+/* Start a child of the running actor. It starts by itself, in its own time; messages told to *ret_ref
+ * at once are kept for it. Also usable with ctx->system guardians through trp_system_spawn().
+ *
+ * Ownership: borrows behaviour until the system ends; borrows options.
+ * Errors:    TRP_EINVAL   behaviour or an option is invalid; the name is empty, too long, starts
+ *                         with '$' or has a character that a path cannot have (SYS-22)
+ *            TRP_EEXIST   a sibling has the name, or had it and has not ended yet (SYS-18)
+ *            TRP_ELIMIT   actors-max or TRP_PATH_DEPTH_MAX reached
+ *            TRP_ENOMEM   out of memory
+ *            TRP_ECLOSED  the actor or the system is stopping
+ *            TRP_ENOENT   no dispatcher has that name
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-19, -22, -23, LIFE-2; DESIGN 3.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour,
+                                         const trp_spawn_options *options, trp_ref *ret_ref);
+
+TRP_API trp_ref trp_self(const trp_ctx *ctx);
+TRP_API trp_ref trp_parent(const trp_ctx *ctx);
+/* The sender of the current message; TRP_REF_NONE when it was told from outside (MSG-2). */
+TRP_API trp_ref trp_sender(const trp_ctx *ctx);
+TRP_API trp_system *trp_ctx_system(const trp_ctx *ctx);
+TRP_API void *trp_state(const trp_ctx *ctx);
+
+/* Copy a message of `type` into the mailbox of `to`, here or on another node; the sender is self. At
+ * most once; in order per sender and receiver. Cannot fail by contract (MSG-1): what reaches nobody
+ * is a dead letter. bytes is ignored for fixed-size types.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-1, -6, -7; DESIGN 3.  Since: 0.1 */
+TRP_API void trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes);
+
+/* As trp_tell, in the name of another sender. */
+TRP_API void trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+                         const void *payload, size_t bytes);
+/* Tell text or JSON text (NUL-terminated; sent without the NUL). */
+TRP_API void trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text);
+TRP_API void trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json);
+/* Pass the current message on; its sender stays (MSG-3). */
+TRP_API void trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg);
+/* Tell the sender of the current message. */
+TRP_API void trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+TRP_API void trp_reply_text(trp_ctx *ctx, const char *text);
+TRP_API void trp_reply_json(trp_ctx *ctx, const char *json);
+/* Fail the ask behind the current message (trp_status_failure). */
+TRP_API void trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason);
+
+/* Make an unsent message whose payload of `bytes` the caller fills (*ret_payload), then moves with
+ * trp_send(). Above TRP_INLINE_PAYLOAD_MAX the payload is out of line.
+ *
+ * Ownership: gives *ret_msg (to trp_send(), or trp_msg_free()).
+ * Errors:    TRP_ENOMEM, TRP_EINVAL (bytes does not fit type), TRP_ENOTYPE (type not registered)
+ * Thread:    any.
+ * Source:    DESIGN 3, Message.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg,
+                                           void **ret_payload);
+/* Tell a message made by trp_msg_new(). Takes msg, always. */
+TRP_API void trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
+
+/* Continuation of an ask: runs as part of the asking actor. err is TRP_OK with the reply;
+ * TRP_ETIMEDOUT; the error of a trp_status_failure (reply given); TRP_ENOENT when the asked ref was
+ * dead (reply NULL). Borrows reply until return. */
+typedef trp_err (*trp_reply_fn)(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply);
+
+/* Tell `to` and run fn with the first reply, or at the timeout; fn runs exactly once, unless the
+ * actor stops or restarts before.
+ *
+ * Ownership: borrows payload; arg is passed through.
+ * Errors:    TRP_EINVAL fn is NULL or timeout_ms is 0; TRP_ENOMEM; TRP_ELIMIT
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-4; DESIGN 3, Ask.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type,
+                                       const void *payload, size_t bytes, uint32_t timeout_ms,
+                                       trp_reply_fn fn, void *arg);
+
+/* Stop an actor after its present message: itself, a child, or any ref (LIFE-8). Asynchronous. */
+TRP_API void trp_stop(trp_ctx *ctx, trp_ref ref);
+/* Stop ref, and run fn when it has ended (err TRP_OK, reply NULL; post_stop happened before) or at
+ * the timeout (TRP_ETIMEDOUT) (LIFE-14). Errors as trp_ask. */
+TRP_API TRP_MUST_CHECK trp_err trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms,
+                                                 trp_reply_fn fn, void *arg);
+
+/* Be told trp_terminated, exactly once, when ref has ended or its node is lost (WATCH-1..7).
+ * Watching twice is one watch. A dead ref answers at once with existence_confirmed 0.
+ *
+ * Errors:    TRP_EINVAL ref is TRP_REF_NONE; TRP_ENOMEM
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    WATCH.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_watch(trp_ctx *ctx, trp_ref ref);
+/* End the watch; no trp_terminated arrives afterwards, not even one already queued (WATCH-5). */
+TRP_API void trp_unwatch(trp_ctx *ctx, trp_ref ref);
+
+/* Fail: does not return. The supervisor decides. Memory from trp_alloc() and what trp_defer()
+ * registered is released at restart or stop; nothing else is. */
+#define trp_fail(ctx, code, ...) trp_fail_at((ctx), (code), __FILE__, __LINE__, __VA_ARGS__)
+TRP_API TRP_NORETURN void trp_fail_at(trp_ctx *ctx, int32_t code, const char *file, int line,
+                                      const char *format, ...) TRP_PRINTF(5, 6);
+
+/* Memory that belongs to the actor: released when it stops or restarts. NULL never: out of memory is
+ * this actor's failure (TRP_ENOMEM). Zeroed, 16-aligned. */
+TRP_API void *trp_alloc(trp_ctx *ctx, size_t bytes);
+/* Release one block before its time. */
+TRP_API void trp_alloc_free(trp_ctx *ctx, void *memory);
+/* Run fn(arg) when the actor stops or restarts; last registered first. */
+TRP_API TRP_MUST_CHECK trp_err trp_defer(trp_ctx *ctx, void (*fn)(void *arg), void *arg);
+
+/* Replace the top of the behaviour stack (keep = 0), or push (keep = 1) (BEH-1, -2). The hooks and the
+ * state stay. trp_unbecome() beyond the pushes gives back the original (BEH-3). */
+TRP_API TRP_MUST_CHECK trp_err trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep);
+TRP_API void trp_unbecome(trp_ctx *ctx);
+
+/* Put the current message aside; TRP_EEXIST when it is stashed already, TRP_ELIMIT when the stash is
+ * full (BEH-6). trp_unstash_all() puts all back in front of the mailbox, in order (BEH-7). */
+TRP_API TRP_MUST_CHECK trp_err trp_stash(trp_ctx *ctx, const trp_msg *msg);
+TRP_API void trp_unstash_all(trp_ctx *ctx);
+/* Publish msg as unhandled; also what a behaviour means that knows not what to do with it (MSG-15). */
+TRP_API void trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg);
+
+/* A named timer of the running actor: tell itself (or `to`) a message later. Starting a name again
+ * replaces it; cancelling also suppresses what is queued. Timers end with the incarnation of the
+ * state (stop or restart). key is any number of the actor's own. repeat: every interval_ms after the
+ * first. Errors: TRP_EINVAL (interval 0 with repeat), TRP_ENOMEM. */
+TRP_API TRP_MUST_CHECK trp_err trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms,
+                                              const trp_type *type, const void *payload, size_t bytes);
+TRP_API TRP_MUST_CHECK trp_err trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint32_t delay_ms,
+                                                uint32_t interval_ms, const trp_type *type,
+                                                const void *payload, size_t bytes);
+TRP_API void trp_timer_cancel(trp_ctx *ctx, uint64_t key);
+/* Be told trp_receive_timeout after ms without a message; repeats; 0 is off (MSG-16). */
+TRP_API void trp_receive_timeout_set(trp_ctx *ctx, uint32_t ms);
+/* Monotonic time of the system's world, in milliseconds and nanoseconds. */
+TRP_API uint64_t trp_now_ms(const trp_ctx *ctx);
+TRP_API uint64_t trp_now_ns(const trp_ctx *ctx);
+
+/* Children: by name (TRP_REF_NONE: none), and one after the other (start with TRP_REF_NONE). */
+TRP_API trp_ref trp_child(trp_ctx *ctx, const char *name);
+TRP_API trp_ref trp_child_next(trp_ctx *ctx, trp_ref after);
+TRP_API uint32_t trp_children_count(const trp_ctx *ctx);
+
+/* Tell every actor that `selection` matches at the moment of delivery (SYS-24): an absolute path
+ * ("/user/a"), a relative one ("../b", "child/x"), with * and ? inside an element, or a full address
+ * ("troupe.tcp://demo@host:2552/user/echo"). No match: dead letter no-such-actor.
+ *
+ * Errors:    TRP_EINVAL   the selection does not parse; the log says where
+ *            TRP_ESTATE   a remote address, and this system has no remoting
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-24, REMOTE-08.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_select_tell(trp_ctx *ctx, const char *selection,
+                                               const trp_type *type, const void *payload, size_t bytes);
+/* Find the ref behind a path, here or on another node, by Identify (SYS-25, -26). fn gets TRP_OK and
+ * a message of trp_actor_identity_type, TRP_ENOENT (nobody there) or TRP_ETIMEDOUT. Errors as above. */
+TRP_API TRP_MUST_CHECK trp_err trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms,
+                                           trp_reply_fn fn, void *arg);
+
+/* Event stream: be told every event of this type that is published from now on; NULL: all events.
+ * Subscriptions end with the actor. trp_publish() tells all subscribers. */
+TRP_API TRP_MUST_CHECK trp_err trp_subscribe(trp_ctx *ctx, const trp_type *type);
+TRP_API void trp_unsubscribe(trp_ctx *ctx, const trp_type *type);
+TRP_API void trp_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+
+/* Write the path of ref ("/user/a", or with address when remote), NUL-terminated, cut at bytes - 1.
+ * Returns buffer. */
+TRP_API char *trp_path(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
+
+/* Log with the actor's path as source. */
+TRP_API void trp_log(trp_ctx *ctx, trp_log_level level, const char *format, ...) TRP_PRINTF(3, 4);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_ACTOR_H */

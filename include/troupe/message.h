@@ -1,0 +1,318 @@
+/* troupe/message.h - message types, protocols, and what a receiver sees of a message.
+ *
+ * A message is a 32-byte header and a payload. Its type is a static descriptor (trp_type): a name
+ * that travels ("bank.deposit"), a size, and, for plain structs, a field table from which the JSON
+ * form comes for free. Descriptors are code, not state: they get a process-wide number when their
+ * protocol is registered, by trp_protocol_register() or by the first behaviour that accepts it.
+ *
+ *     #define BANK_DEPOSIT(F, S) F(S, i64, amount) F(S, ref, receipt_to)
+ *     #define BANK_BALANCE(F, S) F(S, u32, account)
+ *     #define BANK_MESSAGES(M, P) M(P, deposit, BANK_DEPOSIT) M(P, balance, BANK_BALANCE)
+ *     TRP_PROTOCOL(bank, BANK_MESSAGES)
+ *
+ * makes struct bank_deposit and bank_balance, the tags bank_deposit_tag and bank_balance_tag (usable
+ * as case labels), the descriptors bank_deposit_type and bank_balance_type, the protocol
+ * bank_protocol and the typed reference bank_ref. TRP_PROTOCOL_DECLARE in a header plus
+ * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
+ */
+#ifndef TROUPE_MESSAGE_H
+#define TROUPE_MESSAGE_H
+
+#include <troupe/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRP_TYPE_NAME_BYTES_MAX 127   /* "protocol.name" without the NUL */
+#define TRP_INLINE_PAYLOAD_MAX 61440  /* above, the payload is held out of line */
+#define TRP_TYPES_MAX 65535           /* descriptors registered in one process */
+
+typedef enum trp_field_kind {
+    TRP_FIELD_bool = 1,
+    TRP_FIELD_i32 = 2,
+    TRP_FIELD_u32 = 3,
+    TRP_FIELD_i64 = 4,
+    TRP_FIELD_u64 = 5,
+    TRP_FIELD_f64 = 6,
+    TRP_FIELD_ref = 7,
+    TRP_FIELD_text32 = 8,  /* char[32], NUL-terminated */
+    TRP_FIELD_text128 = 9, /* char[128], NUL-terminated */
+    TRP_FIELD_text512 = 10 /* char[512], NUL-terminated */
+} trp_field_kind;
+
+typedef uint8_t trp_field_bool;
+typedef int32_t trp_field_i32;
+typedef uint32_t trp_field_u32;
+typedef int64_t trp_field_i64;
+typedef uint64_t trp_field_u64;
+typedef double trp_field_f64;
+typedef trp_ref trp_field_ref;
+typedef char trp_field_text32[32];
+typedef char trp_field_text128[128];
+typedef char trp_field_text512[512];
+
+typedef struct trp_field {
+    const char *name;
+    uint32_t kind;   /* trp_field_kind */
+    uint32_t offset; /* bytes from the start of the payload */
+} trp_field;
+
+enum {
+    TRP_TYPE_VARIABLE = 1,         /* payload length varies; fields is NULL */
+    TRP_TYPE_TEXT = 2,             /* payload is UTF-8 text, not NUL-terminated */
+    TRP_TYPE_JSON = 4,             /* payload is JSON text */
+    TRP_TYPE_LOCAL = 8,            /* never leaves the node: dead letter "not-encodable" */
+    TRP_TYPE_POSSIBLY_HARMFUL = 16 /* dropped from peers in untrusted mode (REMOTE-54) */
+};
+
+typedef struct trp_type {
+    const char *name;        /* "protocol.name"; at most TRP_TYPE_NAME_BYTES_MAX */
+    uint32_t bytes;          /* payload size; 0 with TRP_TYPE_VARIABLE */
+    uint16_t tag;            /* unique within its protocol */
+    uint16_t flags;          /* TRP_TYPE_* */
+    const trp_field *fields; /* NULL: opaque bytes */
+    uint32_t fields_count;
+    uint32_t number; /* 0 until registered; written once, by the library */
+} trp_type;
+
+typedef struct trp_protocol {
+    const char *name;
+    trp_type *const *types;
+    uint32_t types_count;
+} trp_protocol;
+
+/* Message header. Part of the ABI because receivers read it in line; the priv_ members are not
+ * yours. The payload follows, 16-aligned, unless it is held out of line. */
+struct trp_msg {
+    void *priv_next;
+    uint32_t priv_to_slot, priv_to_generation;
+    uint32_t priv_from_slot, priv_from_generation;
+    uint32_t priv_from_node_flags; /* 24 bits node, 8 bits flags */
+    uint16_t priv_type;            /* trp_type.number */
+    uint16_t priv_bytes;           /* payload bytes in line */
+};
+#define TRP_MSG_PRIV_OUT_OF_LINE 0x01000000u
+
+/* The out-of-line payload is described where the payload would stand. */
+typedef struct trp_msg_priv_moved {
+    void *data;
+    uint64_t bytes;
+    void (*release)(void *data, void *arg);
+    void *arg;
+} trp_msg_priv_moved;
+
+/* Borrow the payload until the behaviour call returns (trp_msg_dup() keeps it). */
+static inline const void *
+trp_msg_payload(const trp_msg *msg)
+{
+    const void *in_line = (const char *)msg + 32;
+    if (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) {
+        return ((const trp_msg_priv_moved *)in_line)->data;
+    }
+    return in_line;
+}
+static inline size_t
+trp_msg_bytes(const trp_msg *msg)
+{
+    if (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) {
+        return (size_t)((const trp_msg_priv_moved *)(const void *)((const char *)msg + 32))->bytes;
+    }
+    return msg->priv_bytes;
+}
+/* True when msg has exactly this (registered) type. */
+static inline int
+trp_msg_is(const trp_msg *msg, const trp_type *type)
+{
+    return msg->priv_type == type->number;
+}
+
+/* Return the descriptor of msg's type; never NULL for a received message.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    DESIGN 3, Types.  Since: 0.1 */
+TRP_API const trp_type *trp_msg_type(const trp_msg *msg);
+
+/* Return the tag of msg's type, for a switch over the tags of the one protocol that is accepted.
+ * Tags of the library's own types are 0xff00 and above.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    DESIGN 3, Types.  Since: 0.1 */
+TRP_API uint16_t trp_msg_tag(const trp_msg *msg);
+
+/* Copy msg, payload included, to the heap.
+ *
+ * Ownership: gives *ret_msg (free with trp_msg_free).
+ * Errors:    TRP_ENOMEM   out of memory
+ * Thread:    any.
+ * Source:    DESIGN 3, Message.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg);
+
+/* Free a message from trp_msg_dup(), trp_msg_new() (unsent) or an ask; NULL is fine.
+ *
+ * Ownership: takes msg.
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DESIGN 3, Message.  Since: 0.1 */
+TRP_API void trp_msg_free(trp_msg *msg);
+
+/* Give the types of a protocol their process-wide numbers. Idempotent. The descriptors must outlive
+ * the process's last system (static data, as TRP_PROTOCOL makes).
+ *
+ * Ownership: borrows protocol until the process ends.
+ * Errors:    TRP_EINVAL     a name is empty, too long, or not "protocol.name"
+ *            TRP_EEXIST     another descriptor with this name but other fields or size is there
+ *            TRP_ECOLLISION two names have one wire id; both are logged
+ *            TRP_ELIMIT     TRP_TYPES_MAX reached
+ * Thread:    any.
+ * Source:    DESIGN 3, Types; issue 2 (types bound by name).  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protocol);
+
+/* Find a registered type by its full name; NULL when there is none.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DESIGN 3, Types.  Since: 0.1 */
+TRP_API const trp_type *trp_type_find(const char *name);
+
+/* Built-in types: text, JSON text, raw bytes, one 64-bit integer. */
+TRP_API extern trp_type trp_string_type;
+TRP_API extern trp_type trp_json_type;
+TRP_API extern trp_type trp_bytes_type;
+TRP_API extern trp_type trp_i64_type;
+
+enum { /* tags of built-in types a behaviour may meet */
+    trp_string_tag = 0xff01,
+    trp_json_tag = 0xff02,
+    trp_bytes_tag = 0xff03,
+    trp_i64_tag = 0xff04,
+    trp_terminated_tag = 0xff10,
+    trp_receive_timeout_tag = 0xff11,
+    trp_poison_pill_tag = 0xff12,
+    trp_kill_tag = 0xff13,
+    trp_identify_tag = 0xff14,
+    trp_actor_identity_tag = 0xff15,
+    trp_status_failure_tag = 0xff16,
+    trp_dead_letter_tag = 0xff17,
+    trp_unhandled_tag = 0xff18
+};
+
+/* Told to a watcher once when the watched actor has ended (WATCH). */
+typedef struct trp_terminated {
+    trp_ref ref;
+    uint8_t existence_confirmed; /* 0: there was no such actor when the watch arrived */
+    uint8_t address_terminated;  /* 1: its node is gone */
+} trp_terminated;
+TRP_API extern trp_type trp_terminated_type;
+
+TRP_API extern trp_type trp_receive_timeout_type; /* no payload */
+TRP_API extern trp_type trp_poison_pill_type;     /* no payload: stop after what is queued */
+TRP_API extern trp_type trp_kill_type;            /* no payload: fail with TRP_EKILLED */
+
+/* Every actor answers Identify with ActorIdentity carrying the same id. */
+typedef struct trp_identify {
+    uint64_t id;
+} trp_identify;
+TRP_API extern trp_type trp_identify_type;
+typedef struct trp_actor_identity {
+    uint64_t id;
+    trp_ref ref; /* TRP_REF_NONE: nobody there */
+} trp_actor_identity;
+TRP_API extern trp_type trp_actor_identity_type;
+
+/* An asked actor replies this to fail the ask (Akka's Status.Failure). */
+typedef struct trp_status_failure {
+    int32_t err; /* trp_err */
+    char reason[252];
+} trp_status_failure;
+TRP_API extern trp_type trp_status_failure_type;
+
+typedef enum trp_dead_reason {
+    TRP_DEAD_NO_SUCH_ACTOR = 1, /* the ref or path names nobody */
+    TRP_DEAD_STALE = 2,         /* that incarnation has ended */
+    TRP_DEAD_STOPPED = 3,       /* left in the mailbox when the actor stopped */
+    TRP_DEAD_MAILBOX_FULL = 4,
+    TRP_DEAD_LANE_FULL = 5,
+    TRP_DEAD_QUARANTINED = 6,
+    TRP_DEAD_TOO_LARGE = 7,
+    TRP_DEAD_NOT_ENCODABLE = 8,
+    TRP_DEAD_NO_MEMORY = 9,
+    TRP_DEAD_NOT_CONNECTED = 10, /* no association could be made in time */
+    TRP_DEAD_NO_SENDER = 11,     /* told to TRP_REF_NONE */
+    TRP_DEAD_STASH = 12,         /* still stashed when the actor stopped */
+    TRP_DEAD_REASON_COUNT = 13
+} trp_dead_reason;
+
+/* Event on the event stream: a message that reached nobody (LIFE-15). */
+typedef struct trp_dead_letter {
+    trp_ref sender;
+    trp_ref recipient;
+    uint32_t reason;     /* trp_dead_reason */
+    uint32_t type;       /* number of the lost message's type, 0 unknown */
+    uint64_t bytes;      /* its payload size */
+    char path[256];      /* recipient's path, as far as known, cut at 255 */
+} trp_dead_letter;
+TRP_API extern trp_type trp_dead_letter_type;
+
+/* Event on the event stream: a message that its receiver did not handle (MSG-15). */
+typedef struct trp_unhandled {
+    trp_ref sender;
+    trp_ref recipient;
+    uint32_t type;
+    uint32_t zero;
+} trp_unhandled;
+TRP_API extern trp_type trp_unhandled_type;
+
+/* ---- the X-macro ---------------------------------------------------------------------------- */
+
+#define TRP_PRIV_MEMBER(S, kind, member) trp_field_##kind member;
+#define TRP_PRIV_FIELD(S, kind, member)                                                            \
+    { #member, TRP_FIELD_##kind, (uint32_t)offsetof(S, member) },
+#define TRP_PRIV_STRUCT(P, name, FIELDS)                                                           \
+    typedef struct P##_##name {                                                                    \
+        FIELDS(TRP_PRIV_MEMBER, P##_##name)                                                        \
+    } P##_##name;
+#define TRP_PRIV_TAG(P, name, FIELDS) P##_##name##_tag,
+#define TRP_PRIV_EXTERN(P, name, FIELDS) extern trp_type P##_##name##_type;
+#define TRP_PRIV_TYPE(P, name, FIELDS)                                                             \
+    static const trp_field P##_##name##_fields[] = { FIELDS(TRP_PRIV_FIELD, P##_##name) };         \
+    trp_type P##_##name##_type = { #P "." #name,                                                   \
+                                   (uint32_t)sizeof(P##_##name),                                   \
+                                   P##_##name##_tag,                                               \
+                                   0,                                                              \
+                                   P##_##name##_fields,                                            \
+                                   (uint32_t)(sizeof(P##_##name##_fields) / sizeof(trp_field)),    \
+                                   0 };
+#define TRP_PRIV_POINTER(P, name, FIELDS) &P##_##name##_type,
+
+/* The field list of a message that carries nothing: M(P, reset, TRP_NO_FIELDS). */
+#define TRP_NO_FIELDS(F, S) F(S, u32, none)
+
+/* In a header shared by several source files. */
+#define TRP_PROTOCOL_DECLARE(P, MESSAGES)                                                          \
+    MESSAGES(TRP_PRIV_STRUCT, P)                                                                   \
+    enum { P##_first_tag = 0, MESSAGES(TRP_PRIV_TAG, P) P##_tags_end };                            \
+    MESSAGES(TRP_PRIV_EXTERN, P)                                                                   \
+    extern const trp_protocol P##_protocol;                                                        \
+    typedef struct P##_ref {                                                                       \
+        trp_ref ref;                                                                               \
+    } P##_ref;
+
+/* In exactly one source file. */
+#define TRP_PROTOCOL_DEFINE(P, MESSAGES)                                                           \
+    MESSAGES(TRP_PRIV_TYPE, P)                                                                     \
+    static trp_type *const P##_types[] = { MESSAGES(TRP_PRIV_POINTER, P) };                        \
+    const trp_protocol P##_protocol = { #P, P##_types,                                             \
+                                        (uint32_t)(sizeof(P##_types) / sizeof(P##_types[0])) };
+
+/* Both at once, for a program of one file. */
+#define TRP_PROTOCOL(P, MESSAGES)                                                                  \
+    TRP_PROTOCOL_DECLARE(P, MESSAGES)                                                              \
+    TRP_PROTOCOL_DEFINE(P, MESSAGES)
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_MESSAGE_H */

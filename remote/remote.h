@@ -1,0 +1,78 @@
+/* remote.h - the door of the remote room: start remoting on a system, send and receive control frames,
+ * ask about peers. Everything else of remoting happens behind trpi_remote_ops (actor/actor.h).
+ */
+#ifndef TRPI_REMOTE_REMOTE_H
+#define TRPI_REMOTE_REMOTE_H
+
+#include "actor/actor.h"
+#include "base/transport.h"
+
+typedef struct trpi_remote trpi_remote;
+
+typedef struct trpi_remote_options {
+    const trpi_transport_ops *transport; /* NULL: tcp on nng */
+    void *transport_arg;
+    const char *host;               /* advertised; NULL: 127.0.0.1; a wildcard is TRP_EINVAL */
+    uint16_t port;                  /* advertised; 0: the bound one */
+    const char *bind_host;          /* NULL or "": host */
+    int32_t bind_port;              /* -1: port */
+    uint32_t handshake_timeout_ms;  /* 0: 15000 */
+    uint32_t frame_bytes_max;       /* 0: 256 KiB ordinary and control */
+    uint32_t lane_bytes_max;        /* outbound bytes of an ordinary lane; 0: 16 MiB */
+    uint32_t control_bytes_max;     /* outbound bytes of the control lane; 0: 1 MiB */
+    uint32_t system_messages_max;   /* unacknowledged; 0: 20000 */
+    uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */
+    uint32_t flush_on_shutdown_ms;  /* 0: 2000 */
+    /* remote watch failure detector; 0: the defaults of FD-21 */
+    double watch_threshold;
+    uint32_t watch_heartbeat_ms, watch_pause_ms;
+} trpi_remote_options;
+
+/* Listen, advertise the address in the system and register as its remoting.
+ * Errors: TRP_EINVAL (wildcard advertised, bad host), TRP_EADDRINUSE, TRP_EIO, TRP_ENOMEM. */
+trp_err trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_remote **ret_remote);
+/* Flush, say GOODBYE to peers, close. Before trp_system_free, after or before trp_system_stop. NULL ok. */
+void trpi_remote_stop(trpi_remote *remote);
+const trpi_address *trpi_remote_address(const trpi_remote *remote); /* advertised, port filled in */
+
+/* ---- control frames for upper rooms (gossip, heartbeats, node queries) --------------------------- */
+enum trpi_control_channel { /* wire numbers */
+    TRPI_CHANNEL_GOSSIP = 1,
+    TRPI_CHANNEL_HEARTBEAT = 2,
+    TRPI_CHANNEL_NODE = 3, /* carried commands of the command line */
+    TRPI_CHANNEL_COUNT = 4
+};
+/* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its handshake. */
+typedef void (*trpi_control_fn)(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count);
+/* fn NULL unbinds, and returns when no call is in progress. */
+void trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel, trpi_control_fn fn,
+                              void *arg);
+/* Send on the control lane, at most once. to->uid 0: whoever lives at the address; else only that
+ * incarnation. Opens an association when there is none (frames wait, bounded, while it is opened).
+ * Errors: TRP_EQUARANTINED, TRP_EAGAIN (gated or control lane full), TRP_EMSGSIZE, TRP_ENOMEM, TRP_ECLOSED.
+ * Thread: any; never blocks. */
+trp_err trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
+                                 enum trpi_control_channel channel, const void *bytes, size_t count);
+
+/* No more communication with that incarnation; its watchers are told. Thread: any. */
+void trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const char *reason);
+
+/* ---- looking -------------------------------------------------------------------------------------- */
+typedef struct trpi_peer_info {
+    trpi_node_id id;
+    const char *state;        /* "idle", "handshaking", "active", "gated", "quarantined" */
+    char reason[160];         /* of the last change */
+    uint64_t next_ms;         /* gated: until the next attempt, from now */
+    uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped;
+    uint64_t round_trip_us;   /* of the last control ping; 0 unknown */
+} trpi_peer_info;
+/* Copy up to max peers, sorted by address; *ret_count the number there are. */
+void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t *ret_count);
+
+typedef struct trpi_remote_stats {
+    uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts, frames_in,
+        frames_out, decode_errors, redelivered, quarantined;
+} trpi_remote_stats;
+void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
+
+#endif
