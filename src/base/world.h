@@ -26,7 +26,7 @@ struct trpi_world {
     const trpi_world_ops *ops;
 };
 
-/* Gives *ret_world (trpi_world_free). Errors: TRP_ENOMEM. */
+/* Gives *ret_world (trpi_world_free). Errors: TRP_ENOMEM, TRP_EIO (no random source). */
 trp_err trpi_world_real_new(trpi_world **ret_world);
 void trpi_world_free(trpi_world *world); /* NULL is fine */
 

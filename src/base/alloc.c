@@ -1,0 +1,101 @@
+/* alloc.c - the heap, with an allocation counter that tests can arm.
+ *
+ * Why.     "Out of memory is an error, not an abort" is only true where it was tried. All heap blocks
+ *          pass here, so a test can let each allocation of a call fail in turn.
+ * Cost.    Unarmed: one relaxed load of a line that nobody writes.
+ * Tests.   tests/unit/base/alloc_test.c
+ */
+#include "base/alloc.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+_Static_assert(alignof(max_align_t) >= 16, "trpi_alloc promises 16-aligned blocks");
+
+/* Allocations left before one fails; negative: none fails. Test state, by nature of the process (the
+ * heap is the process's); relaxed everywhere: the tests that arm it run one thread. */
+static atomic_long fail_after = -1;
+
+static bool
+must_fail(void)
+{
+    long left = atomic_load_explicit(&fail_after, memory_order_relaxed);
+
+    if (__builtin_expect(left < 0, 1)) {
+        return false;
+    }
+    return atomic_fetch_sub_explicit(&fail_after, 1, memory_order_relaxed) == 0;
+}
+
+void *
+trpi_alloc(size_t bytes)
+{
+    if (must_fail()) {
+        return NULL;
+    }
+    return calloc(1, bytes == 0 ? 1 : bytes);
+}
+
+void *
+trpi_alloc_aligned(size_t alignment, size_t bytes)
+{
+    void *memory = NULL;
+
+    trpi_assert(alignment != 0 && (alignment & (alignment - 1)) == 0);
+    if (alignment < sizeof(void *)) {
+        alignment = sizeof(void *);
+    }
+    if (must_fail() || posix_memalign(&memory, alignment, bytes == 0 ? 1 : bytes) != 0) {
+        return NULL;
+    }
+    memset(memory, 0, bytes);
+    return memory;
+}
+
+void *
+trpi_realloc(void *memory, size_t bytes)
+{
+    if (must_fail()) {
+        return NULL;
+    }
+    return realloc(memory, bytes == 0 ? 1 : bytes);
+}
+
+char *
+trpi_strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = trpi_alloc(bytes);
+
+    if (copy != NULL) {
+        memcpy(copy, text, bytes);
+    }
+    return copy;
+}
+
+void
+trpi_free(void *memory)
+{
+    free(memory);
+}
+
+void
+trpi_alloc_fail_after(long n)
+{
+    atomic_store_explicit(&fail_after, n, memory_order_relaxed);
+}
+
+void
+trpi_free_pointer(void *pointer_to_pointer)
+{
+    void *memory;
+
+    memcpy(&memory, pointer_to_pointer, sizeof(memory));
+    trpi_free(memory);
+}

@@ -1,0 +1,130 @@
+/* config_schema.c - every key of the configuration: type, default, range and one sentence.
+ *
+ * Names are Akka's without the leading "akka."; what Akka calls otherwise, or has not, is said in the
+ * sentence. The order is the order of `troupe config show`.
+ */
+#include "base/config.h"
+
+#define PORT_MAX 65535
+#define KIB 1024.0
+#define MIB (1024.0 * 1024.0)
+#define SECONDS 1000.0
+#define HOURS 3600000.0
+#define DAYS (24.0 * HOURS)
+
+#define TEXT TRPI_CONFIG_TEXT
+#define INT TRPI_CONFIG_INT
+#define FLOAT TRPI_CONFIG_FLOAT
+#define DURATION TRPI_CONFIG_DURATION
+#define SIZE TRPI_CONFIG_SIZE
+#define BOOL TRPI_CONFIG_BOOL
+#define CHOICE TRPI_CONFIG_CHOICE
+#define LIST TRPI_CONFIG_LIST
+
+/* clang-format off */
+const trpi_config_row trpi_config_rows[] = {
+    { "system", TEXT, "demo", 0, 0, NULL,
+      "Name of the actor system; all members of a cluster have the same one." },
+    { "plugins", LIST, "", 0, 0, NULL,
+      "Shared objects to load, each PATH or PATH:ARGUMENTS (--load)." },
+
+    { "actor.default-dispatcher.workers", INT, "0", 0, 64, NULL,
+      "Threads that run actors; 0 is one per core." },
+    { "actor.default-dispatcher.throughput", INT, "100", 1, 1000000, NULL,
+      "Messages an actor may handle before it gives way; Akka's default is 5." },
+    { "actor.actors-max", INT, "100000000", 16, 2000000000, NULL,
+      "Actors that may live at one time." },
+    { "actor.guardian-supervisor-strategy", CHOICE, "default", 0, 0, "default|stopping",
+      "What /user does when one of its children fails." },
+
+    { "remote.transport", CHOICE, "tcp", 0, 0, "tcp", "How nodes talk to one another." },
+    { "remote.hostname", TEXT, "127.0.0.1", 0, 0, NULL,
+      "Host by which the others reach this node (advertised); not a wildcard." },
+    { "remote.port", INT, "2552", 0, PORT_MAX, NULL,
+      "Port by which the others reach this node; 0 takes a free one." },
+    { "remote.bind-hostname", TEXT, "", 0, 0, NULL, "Host to listen on; empty: remote.hostname." },
+    { "remote.bind-port", INT, "", 0, PORT_MAX, NULL, "Port to listen on; empty: remote.port." },
+    { "remote.maximum-frame-size", SIZE, "256KiB", 32000, 64 * MIB, NULL,
+      "Largest frame on the wire; a larger message is a dead letter." },
+    { "remote.handshake-timeout", DURATION, "15s", 100, HOURS, NULL,
+      "A peer that has not said who it is by then is disconnected." },
+    { "remote.lane-buffer-size", SIZE, "16MiB", 64 * KIB, 1024 * MIB, NULL,
+      "Bytes that may wait for one peer; above, senders are paced, then messages are dead letters." },
+    { "remote.control-buffer-size", SIZE, "1MiB", 64 * KIB, 64 * MIB, NULL,
+      "Bytes of the control lane that may wait for one peer." },
+    { "remote.system-message-buffer-size", INT, "20000", 16, 10000000, NULL,
+      "Unacknowledged system messages; when it is full the peer is quarantined." },
+    { "remote.retry-backoff-min", DURATION, "50ms", 1, HOURS, NULL,
+      "First pause before a connection is tried again; it doubles each time." },
+    { "remote.retry-backoff-max", DURATION, "10s", 1, HOURS, NULL,
+      "Longest pause before a connection is tried again." },
+    { "remote.flush-wait-on-shutdown", DURATION, "2s", 1, HOURS, NULL,
+      "How long a stopping node waits for what it has told to leave." },
+    { "remote.watch-failure-detector.threshold", FLOAT, "10.0", 0.1, 100, NULL,
+      "Phi at which the node of a watched actor is taken for dead." },
+    { "remote.watch-failure-detector.heartbeat-interval", DURATION, "1s", 10, HOURS, NULL,
+      "Pause between heartbeats to nodes with watched actors." },
+    { "remote.watch-failure-detector.acceptable-heartbeat-pause", DURATION, "4s", 1, HOURS, NULL,
+      "Silence that is forgiven." },
+
+    { "cluster.seed-nodes", LIST, "", 0, 0, NULL,
+      "Addresses to join at start; a node whose own address (or the word self) stands first may start "
+      "a cluster." },
+    { "cluster.roles", LIST, "", 0, 0, NULL, "What this node is good for." },
+    { "cluster.may-create-cluster", BOOL, "on", 0, 0, NULL,
+      "off: never start a new cluster, even as first seed." },
+    { "cluster.seed-node-timeout", DURATION, "5s", 50, HOURS, NULL,
+      "How long the seed nodes may take to answer." },
+    { "cluster.retry-unsuccessful-join-after", DURATION, "10s", 50, HOURS, NULL,
+      "When a join is tried again." },
+    { "cluster.min-nr-of-members", INT, "1", 1, 100000, NULL,
+      "Members that must have joined before the first are Up." },
+    { "cluster.role.*.min-nr-of-members", INT, "1", 1, 100000, NULL,
+      "The same for members with this role: role \"backend\" { min-nr-of-members = 2 }." },
+    { "cluster.gossip-interval", DURATION, "1s", 10, HOURS, NULL, "Pause between gossip rounds." },
+    { "cluster.leader-actions-interval", DURATION, "1s", 10, HOURS, NULL,
+      "How often the leader looks for members to move on." },
+    { "cluster.unreachable-nodes-reaper-interval", DURATION, "1s", 10, HOURS, NULL,
+      "How often the failure detector is asked." },
+    { "cluster.gossip-different-view-probability", FLOAT, "0.8", 0, 1, NULL,
+      "How often gossip goes to a member with another view, if there is one." },
+    { "cluster.leave-timeout", DURATION, "20s", 100, DAYS, NULL,
+      "How long a node that is told to end waits for its leaving." },
+    { "cluster.control-socket", BOOL, "off", 0, 0, NULL,
+      "on: a program that embeds the library has a control socket, as troupe node always has." },
+    { "cluster.failure-detector.threshold", FLOAT, "8.0", 0.1, 100, NULL,
+      "Phi at which a member is unreachable." },
+    { "cluster.failure-detector.heartbeat-interval", DURATION, "1s", 10, HOURS, NULL,
+      "Pause between heartbeats." },
+    { "cluster.failure-detector.acceptable-heartbeat-pause", DURATION, "3s", 1, HOURS, NULL,
+      "Silence that is forgiven." },
+    { "cluster.failure-detector.min-std-deviation", DURATION, "100ms", 1, HOURS, NULL,
+      "Least deviation of the heartbeat history." },
+    { "cluster.failure-detector.max-sample-size", INT, "1000", 2, 100000, NULL,
+      "Heartbeats that are remembered." },
+    { "cluster.failure-detector.monitored-by-nr-of-members", INT, "5", 1, 1000, NULL,
+      "Neighbours on the ring that watch each member." },
+    { "cluster.failure-detector.expected-response-after", DURATION, "3s", 1, HOURS, NULL,
+      "A member that was never heard is judged from then on." },
+    { "cluster.downing.active-strategy", CHOICE, "keep-majority", 0, 0,
+      "manual|auto-down-after|keep-majority",
+      "Who downs members that stay unreachable; Akka 2.2 has only manual (off) and auto-down." },
+    { "cluster.downing.stable-after", DURATION, "20s", 0, DAYS, NULL,
+      "How long nothing may change before keep-majority decides." },
+    { "cluster.downing.down-all-when-unstable", DURATION, "15s", 0, DAYS, NULL,
+      "Beyond stable-after: when nothing settles by then, all unreachable sides end; 0 is off." },
+    { "cluster.downing.auto-down-after", DURATION, "5s", 0, DAYS, NULL,
+      "auto-down-after: an unreachable member is downed then (Akka: cluster.auto-down)." },
+    { "cluster.downing.keep-majority.role", TEXT, "", 0, 0, NULL,
+      "Count only members with this role; empty: all." },
+
+    { "control.socket", TEXT, "", 0, 0, NULL,
+      "Path of the control socket; empty: SYSTEM@PORT.sock in $XDG_RUNTIME_DIR/troupe or /run/troupe." },
+    { "log.level", CHOICE, "info", 0, 0, "error|warning|info|debug",
+      "Least level that is logged (Akka: loglevel)." },
+    { "log.format", CHOICE, "text", 0, 0, "text|json", "A line of text or a JSON object." },
+    { "log.dead-letters", INT, "10", 0, 1000000000, NULL,
+      "Dead letters that are logged, 0 none (Akka: log-dead-letters)." },
+    { NULL, TEXT, NULL, 0, 0, NULL, NULL },
+};
+/* clang-format on */

@@ -1,0 +1,222 @@
+/* config_value.c - one value of the configuration: from text to number, and names that are near.
+ *
+ * Limits.  Durations and sizes are kept as doubles while they are read: exact up to 2^53.
+ * Tests.   tests/unit/node/config_test.c, tests/fuzz/config_fuzz.c
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/assert.h"
+#include "base/config.h"
+
+#define NAME_BYTES_MAX (TRPI_CONFIG_KEY_BYTES_MAX + 1)
+
+typedef struct unit {
+    const char *name;
+    double factor;
+} unit;
+
+static const unit durations[] = {
+    { "ms", 1 },        { "millis", 1 },      { "milliseconds", 1 }, { "s", 1000 },
+    { "second", 1000 }, { "seconds", 1000 },  { "m", 60e3 },         { "minute", 60e3 },
+    { "minutes", 60e3 }, { "h", 3600e3 },     { "hour", 3600e3 },    { "hours", 3600e3 },
+    { "d", 86400e3 },   { "day", 86400e3 },   { "days", 86400e3 },   { NULL, 0 },
+};
+static const unit sizes[] = {
+    { "", 1 },           { "b", 1 },          { "B", 1 },
+    { "KiB", 1024 },     { "k", 1024 },       { "K", 1024 },
+    { "MiB", 1048576 },  { "m", 1048576 },    { "M", 1048576 },
+    { "GiB", 1073741824 }, { "g", 1073741824 }, { "G", 1073741824 },
+    { "kB", 1e3 },       { "MB", 1e6 },       { "GB", 1e9 },
+    { NULL, 0 },
+};
+
+static trp_err
+wrong(const char **ret_what, const char *what)
+{
+    *ret_what = what;
+    return TRP_ECONFIG;
+}
+
+/* A decimal number without sign tricks, hex or "inf", which strtod would take. */
+static bool
+number_take(const char *text, double *ret_number, const char **ret_rest)
+{
+    const char *p = text;
+    if (*p == '-') {
+        p++;
+    }
+    if (!isdigit((unsigned char)*p)) {
+        return false;
+    }
+    while (isdigit((unsigned char)*p) || *p == '.') {
+        p++;
+    }
+    size_t count = (size_t)(p - text);
+    char digits[64];
+    if (count >= sizeof digits) {
+        return false;
+    }
+    memcpy(digits, text, count);
+    digits[count] = '\0';
+    char *end = NULL;
+    *ret_number = strtod(digits, &end);
+    if (*end != '\0' || !isfinite(*ret_number)) {
+        return false; /* 1.2.3 */
+    }
+    *ret_rest = p;
+    return true;
+}
+
+static const unit *
+unit_find(const unit *units, const char *name)
+{
+    while (*name == ' ' || *name == '\t') {
+        name++;
+    }
+    for (; units->name; units++) {
+        if (strcmp(units->name, name) == 0) {
+            return units;
+        }
+    }
+    return NULL;
+}
+
+static trp_err
+bool_parse(const char *text, double *ret_number, const char **ret_what)
+{
+    static const char *const yes[] = { "on", "yes", "true" }, *const no[] = { "off", "no", "false" };
+    for (size_t i = 0; i < 3; i++) {
+        if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
+            *ret_number = strcasecmp(text, yes[i]) == 0;
+            return TRP_OK;
+        }
+    }
+    return wrong(ret_what, "expected on or off (or yes, no, true, false)");
+}
+
+trp_err
+trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_number,
+                         const char **ret_what)
+{
+    trpi_assert(text != NULL);
+    trpi_assert(ret_number != NULL);
+    if (type == TRPI_CONFIG_BOOL) {
+        return bool_parse(text, ret_number, ret_what);
+    }
+    double number = 0;
+    const char *rest = NULL;
+    if (!number_take(text, &number, &rest)) {
+        return wrong(ret_what, type == TRPI_CONFIG_DURATION ? "expected a duration like 500ms, 5s, 2m"
+                               : type == TRPI_CONFIG_SIZE   ? "expected a size like 512B, 256KiB, 4MiB"
+                               : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
+                                                            : "expected a whole number");
+    }
+    if (type == TRPI_CONFIG_DURATION) {
+        const unit *u = unit_find(durations, rest);
+        if (!u) {
+            return wrong(ret_what, *rest ? "no such unit of time; use ms, s, m, h or d"
+                                         : "a duration needs a unit: ms, s, m, h or d");
+        }
+        number *= u->factor;
+    } else if (type == TRPI_CONFIG_SIZE) {
+        const unit *u = unit_find(sizes, rest);
+        if (!u) {
+            return wrong(ret_what, "no such unit of size; use B, KiB or MiB");
+        }
+        number *= u->factor;
+    } else if (*rest != '\0') {
+        return wrong(ret_what, type == TRPI_CONFIG_FLOAT ? "expected a number like 8.0"
+                                                         : "expected a whole number");
+    }
+    if (fabs(number) > 9007199254740992.0) {
+        return wrong(ret_what, "the number is too large");
+    }
+    if (type != TRPI_CONFIG_FLOAT && number != floor(number)) {
+        return wrong(ret_what, type == TRPI_CONFIG_INT ? "expected a whole number"
+                               : type == TRPI_CONFIG_SIZE
+                                   ? "that is no whole number of bytes"
+                                   : "that is no whole number of milliseconds");
+    }
+    *ret_number = number;
+    return TRP_OK;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two short names. */
+static size_t
+distance(const char *a, const char *b)
+{
+    size_t m = strlen(a), n = strlen(b);
+    if (m >= NAME_BYTES_MAX || n >= NAME_BYTES_MAX) {
+        return NAME_BYTES_MAX;
+    }
+    size_t rows[3][NAME_BYTES_MAX];
+    for (size_t j = 0; j <= n; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= m; i++) {
+        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
+            best = above[j] + 1 < best ? above[j] + 1 : best;
+            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && above2[j - 2] + 1 < best) {
+                best = above2[j - 2] + 1;
+            }
+            row[j] = best;
+        }
+    }
+    return rows[m % 3][n];
+}
+
+static const char *
+leaf_of(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+    return dot ? dot + 1 : key;
+}
+
+/* Whole keys are compared, and, so that a right name in a wrong section is found, last elements too. */
+const char *
+trpi_config_nearest(const char *name)
+{
+    const char *best = NULL;
+    size_t best_distance = 1 + strlen(leaf_of(name)) / 3; /* one slip in three letters */
+    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+        size_t whole = distance(name, row->key);
+        if (whole < best_distance || (whole == best_distance && !best)) {
+            best = row->key;
+            best_distance = whole;
+        }
+    }
+    if (best) {
+        return best;
+    }
+    best_distance = 1 + strlen(leaf_of(name)) / 4;
+    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+        size_t leaf = distance(leaf_of(name), leaf_of(row->key));
+        if (leaf < best_distance) {
+            best = row->key;
+            best_distance = leaf;
+        }
+    }
+    return best;
+}
+
+char *
+trpi_config_env_name(const char *key, char *buffer, size_t bytes)
+{
+    trpi_assert(bytes > 8);
+    memcpy(buffer, "TROUPE_", 7);
+    size_t count = 7;
+    for (; *key && count + 1 < bytes; key++) {
+        buffer[count++] = *key == '.' || *key == '-' ? '_' : (char)toupper((unsigned char)*key);
+    }
+    buffer[count] = '\0';
+    return buffer;
+}

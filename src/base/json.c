@@ -1,0 +1,185 @@
+/* json.c - helpers around cJSON.
+ *
+ * Why.     cJSON's numbers are doubles and its parser recurses up to 1000 levels; see json.h.
+ * Tests.   tests/unit/base/json_test.c
+ */
+#include "base/json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define DOUBLE_EXACT_MAX 9007199254740992 /* 2^53 */
+
+/* Find the byte at which nesting passes TRPI_JSON_DEPTH_MAX; `bytes` when it never does. Brackets in
+ * strings do not count; bad syntax is left to the parser. */
+static size_t
+depth_overflow(const char *text, size_t bytes)
+{
+    size_t depth = 0;
+    bool in_string = false;
+
+    for (size_t i = 0; i < bytes; i++) {
+        char c = text[i];
+
+        if (in_string) {
+            if (c == '\\') {
+                i++;
+            } else if (c == '"') {
+                in_string = false;
+            }
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '[' || c == '{') {
+            if (++depth > TRPI_JSON_DEPTH_MAX) {
+                return i;
+            }
+        } else if ((c == ']' || c == '}') && depth > 0) {
+            depth--;
+        }
+    }
+    return bytes;
+}
+
+static bool
+is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+trp_err
+trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t *ret_offset)
+{
+    const char *end = text;
+    size_t offset = depth_overflow(text, bytes);
+    cJSON *json = NULL;
+
+    if (offset == bytes) {
+        json = cJSON_ParseWithLengthOpts(text, bytes, &end, 0);
+        offset = end == NULL ? 0 : (size_t)(end - text);
+        while (json != NULL && offset < bytes && is_space(text[offset])) {
+            offset++;
+        }
+        if (json != NULL && offset < bytes) { /* a second value, or rubbish */
+            cJSON_Delete(json);
+            json = NULL;
+        }
+    }
+    if (json == NULL) {
+        if (ret_offset != NULL) {
+            *ret_offset = offset < bytes ? offset : bytes;
+        }
+        return TRP_EDATA;
+    }
+    *ret_json = json;
+    return TRP_OK;
+}
+
+bool
+trpi_json_add_text(cJSON *object, const char *key, const char *text)
+{
+    if (object == NULL) {
+        return false;
+    }
+    if (text == NULL) {
+        return cJSON_AddNullToObject(object, key) != NULL;
+    }
+    return cJSON_AddStringToObject(object, key, text) != NULL;
+}
+
+bool
+trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number)
+{
+    char text[24];
+
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    return trpi_json_add_text(object, key, text);
+}
+
+bool
+trpi_json_add_i64(cJSON *object, const char *key, int64_t number)
+{
+    char text[24];
+
+    if (object == NULL) {
+        return false;
+    }
+    if (number <= DOUBLE_EXACT_MAX && number >= -DOUBLE_EXACT_MAX) {
+        return cJSON_AddNumberToObject(object, key, (double)number) != NULL;
+    }
+    snprintf(text, sizeof(text), "%" PRId64, number);
+    return trpi_json_add_text(object, key, text);
+}
+
+bool
+trpi_json_add_bool(cJSON *object, const char *key, bool value)
+{
+    return object != NULL && cJSON_AddBoolToObject(object, key, value) != NULL;
+}
+
+const char *
+trpi_json_get_text(const cJSON *object, const char *key)
+{
+    return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+}
+
+static bool
+parse_u64(const char *text, uint64_t *ret_number)
+{
+    char *end;
+    unsigned long long number;
+
+    if (text[0] < '0' || text[0] > '9') { /* strtoull takes signs and spaces */
+        return false;
+    }
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (errno != 0 || *end != 0) {
+        return false;
+    }
+    *ret_number = number;
+    return true;
+}
+
+bool
+trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+    double number;
+
+    if (cJSON_IsString(item)) {
+        return parse_u64(item->valuestring, ret_number);
+    }
+    if (!cJSON_IsNumber(item)) {
+        return false;
+    }
+    number = item->valuedouble;
+    if (!(number >= 0 && number <= (double)DOUBLE_EXACT_MAX) || number != (double)(uint64_t)number) {
+        return false;
+    }
+    *ret_number = (uint64_t)number;
+    return true;
+}
+
+bool
+trpi_json_get_bool(const cJSON *object, const char *key, bool *ret_value)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+    if (!cJSON_IsBool(item)) {
+        return false;
+    }
+    *ret_value = cJSON_IsTrue(item);
+    return true;
+}
+
+char *
+trpi_json_print(const cJSON *json)
+{
+    trpi_assert(json != NULL);
+    return cJSON_PrintUnformatted(json);
+}

@@ -1,0 +1,40 @@
+/* json.h - the only file that includes cJSON's header, with the rules that we add to it.
+ *
+ * 64-bit ids are strings in JSON, because a JSON number is a double and loses bits above 2^53. Input
+ * is checked for depth and length before cJSON, which recurses, sees it.
+ */
+#ifndef TRPI_BASE_JSON_H
+#define TRPI_BASE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+
+#include <troupe/base.h>
+
+#define TRPI_JSON_DEPTH_MAX 64
+
+/* Parse exactly one JSON value of `bytes` bytes (no NUL needed). Gives *ret_json (cJSON_Delete).
+ * Errors: TRP_EDATA (syntax, trailing text, deeper than TRPI_JSON_DEPTH_MAX; *ret_offset, when not NULL,
+ * is where), TRP_ENOMEM is reported as TRP_EDATA too, for cJSON does not tell them apart. */
+trp_err trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t *ret_offset);
+
+/* Each adds one member and returns false when out of memory; object NULL returns false, so that calls
+ * can follow one another and be checked once. */
+bool trpi_json_add_text(cJSON *object, const char *key, const char *text); /* NULL text: null */
+bool trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number);
+bool trpi_json_add_i64(cJSON *object, const char *key, int64_t number); /* a string above 2^53 */
+bool trpi_json_add_bool(cJSON *object, const char *key, bool value);
+
+/* Borrow the text of a string member, or NULL when it is absent or no string. */
+const char *trpi_json_get_text(const cJSON *object, const char *key);
+/* A number or a string of decimal digits. False: absent, negative, fractional or out of range. */
+bool trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number);
+bool trpi_json_get_bool(const cJSON *object, const char *key, bool *ret_value);
+
+/* Unformatted text; the caller frees it with cJSON_free. NULL: no memory. */
+char *trpi_json_print(const cJSON *json);
+
+#endif
