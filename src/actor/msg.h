@@ -1,0 +1,54 @@
+/* msg.h - memory of messages: caches per thread, magazines between threads.
+ *
+ * A block is 64, 128, ... TRPI_BLOCK_BYTES_MAX bytes and line-aligned; a block is freed into the cache of
+ * the thread that frees it. Full magazines go to a global stack, from which empty threads take them.
+ */
+#ifndef TRPI_ACTOR_MSG_H
+#define TRPI_ACTOR_MSG_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <troupe/message.h>
+
+#define TRPI_MSG_HEADER_BYTES 32u
+#define TRPI_BLOCK_CLASSES 11u              /* 64 << 0 ... 64 << 10 = 64 KiB */
+#define TRPI_BLOCK_BYTES_MAX (64u << (TRPI_BLOCK_CLASSES - 1u))
+
+typedef struct trpi_msg_cache trpi_msg_cache;
+
+/* The calling thread's cache; made at first use, given back when the thread ends. NULL: out of memory. */
+trpi_msg_cache *trpi_msg_cache_get(void);
+/* Uninitialised block of at least `bytes` (<= TRPI_BLOCK_BYTES_MAX); *ret_class is to be kept for free. */
+void *trpi_block_new(trpi_msg_cache *cache, size_t bytes);
+void trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes);
+/* Give what is cached beyond a little back to the global stacks, and wholly free chunks to the machine. */
+void trpi_msg_cache_trim(trpi_msg_cache *cache);
+
+/* A message of `bytes` payload with target, sender, type filled in and the payload copied. NULL: no memory.
+ * sender TRP_REF_NONE: none. */
+trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type *type,
+                       const void *payload, size_t bytes);
+/* Same, payload not filled: *ret_payload. */
+trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, void **ret_payload);
+void trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg);
+/* Take an out-of-line payload out of msg (which then has none): true, and *ret_moved is the caller's to
+ * release. false: the payload is in line. */
+int trpi_msg_payload_take(trp_msg *msg, trp_msg_priv_moved *ret_moved);
+
+static inline trp_ref
+trpi_msg_sender(const trp_msg *msg)
+{
+    trp_ref ref = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot,
+                    msg->priv_from_generation, 0 };
+    return ref;
+}
+static inline void
+trpi_msg_sender_set(trp_msg *msg, trp_ref sender)
+{
+    msg->priv_from_slot = sender.slot;
+    msg->priv_from_generation = sender.generation;
+    msg->priv_from_node_flags = (msg->priv_from_node_flags & 0xff000000u) | (sender.node & 0xffffffu);
+}
+
+#endif

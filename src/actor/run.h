@@ -1,0 +1,158 @@
+/* run.h - the running actor's view (trp_ctx), telling, system messages, and the hooks by which the hot half
+ * of the room (CORE: run.c, tell.c, ...) calls the semantic half (LIFE).
+ *
+ * A turn of a cell (run.c), with its token held:
+ *   1. life STARTING: trpi_life_start().
+ *   2. before each message, if `attention`: trpi_life_system() for each system message in order (generation
+ *      verified; a stale one goes to trpi_life_system_stale()), then, if RUNNING and not suspended and
+ *      TRPI_MARK_FRONT, one message of trpi_life_front().
+ *   3. user messages, while life == RUNNING and suspended == 0: number below TRPI_TYPE_AUTO_END to
+ *      trpi_life_auto(), all others to trpi_run_receive().
+ *   4. life == FREE: what is left is stale: trpi_life_dead().
+ * After each hook the loop reads life, suspended and generation_run again. Hooks run on the cell's thread and
+ * own line B. A hook that calls user code does it through trpi_run_guarded(), or sets its own jump.
+ */
+#ifndef TRPI_ACTOR_RUN_H
+#define TRPI_ACTOR_RUN_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/actor.h>
+
+#include "actor/cell.h"
+#include "actor/msg.h"
+#include "actor/system.h"
+#include "actor/type.h"
+#include "sched/sched.h"
+
+#define TRPI_CHAINS 64u         /* entries of a worker's chain table: one bit each in chains_open */
+#define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
+#define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
+
+/* ---- system messages ---------------------------------------------------------------------------- */
+/* One line (64 bytes) of a message pool. kinds are LIFE's (actor/life.h). What number and pointer mean, and
+ * who frees what they lead to, is the kind's. */
+typedef struct trpi_sysmsg {
+    struct trpi_sysmsg *next;
+    uint32_t to_generation;
+    uint16_t kind;
+    uint16_t flag;
+    trp_ref from;
+    uint64_t number;
+    void *pointer;
+} trpi_sysmsg;
+
+/* ---- the running view ------------------------------------------------------------------------------- */
+/* A chain gathers messages to one cell during a run. first NULL: the cell was told once in this run (that
+ * message was pushed at once) and the next one opens the chain. */
+typedef struct trpi_chain {
+    trpi_cell *cell;
+    trp_msg *first;
+    trp_msg *last;
+    uint32_t count;
+    uint32_t run; /* ctx->run when the entry was made; another number: the entry is void */
+} trpi_chain;
+
+typedef struct trpi_stats { /* written by one thread, read relaxed by any */
+    _Atomic uint64_t processed, sent, spawned, stopped, restarts;
+    _Atomic uint64_t dead[TRP_DEAD_REASON_COUNT];
+} trpi_stats;
+
+struct trp_ctx {
+    trp_system *system;
+    trpi_worker *worker;  /* NULL: a foreign thread (trpi_enter) */
+    trpi_cell *cell;      /* the running cell; NULL on foreign threads and between runs */
+    const trp_msg *msg;   /* the message being handled; NULL in hooks without one */
+    trpi_cells *cells;
+    trpi_msg_cache *cache;
+    trp_ref self;         /* of cell, filled at the start of a turn */
+    jmp_buf *jump;        /* where trp_fail() goes */
+    uint32_t run;         /* number of the turn, never 0 */
+    bool chaining;        /* chains are on (pool workers; foreign threads between inbound begin and end) */
+    bool cut;             /* this turn told an overloaded cell */
+    uint16_t cut_home;    /* whose home this is */
+    uint64_t chains_open; /* bit i: chains[i] holds messages */
+    void *life;           /* LIFE's per-thread data; NULL at first */
+    uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign threads only */
+    trpi_stats stats;
+    trp_failure failure;  /* filled by trp_fail before the jump */
+    struct trpi_slot_list { /* free slots, FIFO */
+        uint32_t head, count;
+        uint32_t slots[128];
+    } slots;
+    jmp_buf loop_jump;
+    trpi_chain chains[TRPI_CHAINS];
+};
+
+/* The calling thread's ctx for this system: the worker's own one inside a run, else the thread's foreign ctx,
+ * bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory a process-wide spare is
+ * waited for. */
+trp_ctx *trpi_enter(trp_system *system);
+void trpi_leave(trp_ctx *ctx);
+/* Is the caller inside a behaviour or hook of this system (then it must not block)? */
+bool trpi_in_behaviour(const trp_system *system);
+
+/* ---- telling ---------------------------------------------------------------------------------------- */
+/* Tell with any sender; to may be remote, stale or none. */
+void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes);
+/* Tell a message whose sender and type are set. Takes msg. */
+void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
+/* Push what the ctx has chained: before anything that may block. */
+void trpi_chains_flush(trp_ctx *ctx);
+/* Send a system message to a cell of this system. Never fails. Kept in order with other system messages of
+ * the same sender. A slot that never existed: trpi_life_system_stale() is called at once. */
+void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag, trp_ref from,
+                   uint64_t number, void *pointer);
+/* The live cell of a local ref, or NULL; a hint unless the caller holds its token. */
+trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
+
+/* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------------------ */
+/* Hand msg to the behaviour now (receive, counted; failure -> trpi_life_failed). */
+void trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+/* Call fn(arg): TRP_OK, the error it returned, or what trp_fail() left in ctx->failure (err set, != OK). */
+trp_err trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg);
+/* The cell has ended: life = FREE, generation even, extra and state must be gone already. From here tells are
+ * dead letters; the loop drains. Then notify watchers and parent. */
+void trpi_run_ended(trp_ctx *ctx, trpi_cell *cell);
+/* Ask the loop to look at system messages / front messages again before the next user message. */
+static inline void
+trpi_run_attention(trpi_cell *cell)
+{
+    atomic_store_explicit(&cell->attention, 1, memory_order_relaxed); /* own line, own thread */
+}
+
+/* ---- hooks: implemented by LIFE ----------------------------------------------------------------------- */
+/* First turn of an actor. Sets life to RUNNING, or fails. */
+void trpi_life_start(trp_ctx *ctx, trpi_cell *cell);
+/* One system message for this incarnation. Borrows sysmsg. */
+void trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
+/* A system message for an incarnation that is gone: answer a watch with terminated, drop a stop... cell NULL:
+ * the slot never existed. slot is the target's. Frees what the kind owns. */
+void trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg);
+/* A message below TRPI_TYPE_AUTO_END. Borrows msg. */
+void trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+/* receive returned an error, or trp_fail jumped (failure is ctx's; its fields are filled). msg may be NULL. */
+void trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_msg *msg);
+/* The next front message, taken out (the loop delivers and frees it); NULL and TRPI_MARK_FRONT cleared: none. */
+trp_msg *trpi_life_front(trp_ctx *ctx, trpi_cell *cell);
+/* receive of a cell with TRPI_MARK_BECOME. */
+trp_receive_fn trpi_life_receive(trp_ctx *ctx, trpi_cell *cell);
+/* After each user message of a cell with TRPI_MARK_TIMEOUT. */
+void trpi_life_touched(trp_ctx *ctx, trpi_cell *cell);
+/* A message that reached nobody; counted by the caller already (stats.dead). Publishes; answers Identify.
+ * Borrows msg; the target is to (msg's header for local cells). */
+void trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
+/* A type that the behaviour does not accept. Borrows msg. */
+void trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+
+/* trp_spawn, after the slot was acquired and behaviour, dispatcher were set: check and reserve the name, keep
+ * args, link cell into parent's children (caller is parent's runner). On error nothing is left behind. */
+trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_spawn_options *options);
+/* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task accordingly. CORE's. */
+trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
+trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
+                              const char *default_dispatcher);
+
+#endif

@@ -1,0 +1,60 @@
+/* system.h - the fields of a system. The hot half (CORE) and the semantic half (LIFE) of the room share it. */
+#ifndef TRPI_ACTOR_SYSTEM_H
+#define TRPI_ACTOR_SYSTEM_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <troupe/system.h>
+
+#include "actor/actor.h"
+#include "actor/cell.h"
+#include "base/world.h"
+#include "sched/sched.h"
+
+#define TRPI_SYSTEM_MAGIC 0x7472705f73797374ull
+
+struct trpi_nodes; /* nodes.c */
+struct trpi_life_system; /* LIFE: actor/life.h - registry, event stream, guardians, obituaries, shutdown */
+
+struct trp_system {
+    uint64_t magic;
+    char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
+    trp_system_options options; /* defaults filled in */
+    trpi_world *world;
+    bool world_owned;
+    uint16_t system_worker; /* private worker of the "system" dispatcher */
+    trpi_sched *sched;
+    trpi_cells *cells;
+    struct trpi_nodes *nodes;
+    struct trpi_life_system *life;
+    /* What remoting registered; NULL: none. Written by the owner, read by any thread (release/acquire). */
+    _Atomic(const trpi_remote_ops *) remote_ops;
+    void *_Atomic remote_arg;
+    /* Counted here by foreign threads only; workers count in their ctx. */
+    _Atomic uint64_t foreign_dead[TRP_DEAD_REASON_COUNT];
+    _Atomic uint64_t actors; /* alive now: spawned and not yet ended */
+    _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
+};
+
+/* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real world. */
+trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
+                           trp_system **ret_system);
+
+/* ---- LIFE's part of birth and death (CORE calls) ------------------------------------------------ */
+/* After tables and scheduler are made and started: make guardians and whatever life needs.
+ * On failure everything that it made is gone again, but for cells. */
+trp_err trpi_life_system_new(trp_system *system);
+/* Before threads stop: nothing runs user code after it returned. Called by trp_system_free; the tree has been
+ * stopped by trp_system_stop (LIFE), or was never used. */
+void trpi_life_system_stop(trp_system *system);
+/* Threads have ended: free. */
+void trpi_life_system_free(trp_system *system);
+
+static inline bool
+trpi_system_is_valid(const trp_system *system)
+{
+    return system != NULL && system->magic == TRPI_SYSTEM_MAGIC;
+}
+
+#endif

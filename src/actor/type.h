@@ -1,0 +1,59 @@
+/* type.h - numbers of message types: process-wide, given once, found without a lock.
+ *
+ * Built-in types have fixed numbers. Those below TRPI_TYPE_AUTO_END are never handed to a behaviour without
+ * a look by trpi_life_auto(): they need a record to be checked (terminated, timers, continuations) or are
+ * orders (poison pill, kill, identify).
+ */
+#ifndef TRPI_ACTOR_TYPE_H
+#define TRPI_ACTOR_TYPE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/message.h>
+
+enum {
+    TRPI_TYPE_NONE = 0,
+    TRPI_TYPE_TERMINATED = 1,
+    TRPI_TYPE_POISON_PILL = 2,
+    TRPI_TYPE_KILL = 3,
+    TRPI_TYPE_IDENTIFY = 4,
+    TRPI_TYPE_RECEIVE_TIMEOUT = 5,
+    TRPI_TYPE_TIMER = 6,        /* internal: a named timer fired; LIFE's payload */
+    TRPI_TYPE_CONTINUE = 7,     /* internal: an ask of this actor is answered; LIFE's payload */
+    TRPI_TYPE_SELECT = 8,       /* internal: a selection on its way; LIFE's payload */
+    TRPI_TYPE_INSPECT = 9,      /* internal: trp_system_tree's question; LIFE's payload */
+    TRPI_TYPE_SUPERVISE = 10,   /* internal, spare for LIFE */
+    TRPI_TYPE_LIFE_11 = 11,     /* spare for LIFE */
+    TRPI_TYPE_AUTO_END = 16,
+    TRPI_TYPE_STRING = 16,
+    TRPI_TYPE_JSON = 17,
+    TRPI_TYPE_BYTES = 18,
+    TRPI_TYPE_I64 = 19,
+    TRPI_TYPE_ACTOR_IDENTITY = 20,
+    TRPI_TYPE_STATUS_FAILURE = 21,
+    TRPI_TYPE_DEAD_LETTER = 22,
+    TRPI_TYPE_UNHANDLED = 23,
+    TRPI_TYPE_USER_FIRST = 64
+};
+
+/* Internal types of the numbers above; payload variable, local, opaque. */
+extern trp_type trpi_timer_type;
+extern trp_type trpi_continue_type;
+extern trp_type trpi_select_type;
+extern trp_type trpi_inspect_type;
+extern trp_type trpi_supervise_type;
+extern trp_type trpi_life11_type;
+
+/* The descriptor of a number; NULL: no such type. Lock-free; any thread. */
+const trp_type *trpi_type_get(uint32_t number);
+/* 64-bit xxhash of the name; what travels. 0 for a number that is not registered. */
+uint64_t trpi_type_wire_id(uint32_t number);
+/* NULL: not registered here. Takes a lock; any thread. */
+const trp_type *trpi_type_find_wire(uint64_t wire_id);
+/* Does one of the protocols hold the type? Types of the library (tags from 0xff10 on) always pass. */
+bool trpi_type_accepted(const trp_protocol *const *accepts, uint32_t number);
+/* Register every protocol of a NULL-terminated list. Errors: as trp_protocol_register. */
+trp_err trpi_types_accept(const trp_protocol *const *accepts);
+
+#endif
