@@ -1,0 +1,218 @@
+/* phi.c - the phi accrual failure detector.
+ *
+ * Why.     One silence means nothing without the rhythm before it. Phi is the number of nines by which
+ *          a silence this long is improbable: phi 8 means one false alarm in 10^8 checks.
+ * Shape.   A ring of heartbeat intervals with running sums (mean and variance in O(1)); a logistic
+ *          approximation of the normal distribution, in two branches because one loses all precision
+ *          where the probability is near 0 or 1.
+ * Must hold.
+ *   P1  Phi never falls while the silence lasts.                                  (compute)
+ *   P2  A time that runs backwards is an interval of 0, never a negative one.     (heartbeat, value)
+ *   P3  A silence that was judged a failure is not a sample: else one long pause makes the detector
+ *       blind for the next max_samples heartbeats.                                (heartbeat)
+ * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
+ * Tests.   tests/unit/base/phi_test.c
+ * Sources. Hayashibara and others, "The phi accrual failure detector", 2004; FD-01 .. FD-11.
+ */
+#include "base/phi.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define PHI_FIRST_CAPACITY 16u
+#define PHI_INTERVAL_MS_MAX 3600000u
+
+static void
+phi_defaults(trpi_phi_options *o)
+{
+    if (o->threshold == 0.0) {
+        o->threshold = 8.0;
+    }
+    if (o->max_samples == 0) {
+        o->max_samples = 1000;
+    }
+    if (o->min_std_deviation_ms == 0) {
+        o->min_std_deviation_ms = 100;
+    }
+    if (o->heartbeat_interval_ms == 0) {
+        o->heartbeat_interval_ms = 1000;
+    }
+    if (o->acceptable_pause_ms == 0) {
+        o->acceptable_pause_ms = 3000;
+    } else if (o->acceptable_pause_ms == TRPI_PHI_NO_PAUSE) {
+        o->acceptable_pause_ms = 0;
+    }
+}
+
+trp_err
+trpi_phi_init(trpi_phi *phi, const trpi_phi_options *options)
+{
+    trpi_assert(phi != NULL);
+    trpi_phi_options o = { 0 };
+    if (options != NULL) {
+        o = *options;
+    }
+    phi_defaults(&o);
+    if (!(o.threshold > 0.0) || o.threshold > TRPI_PHI_HIGHEST) {
+        return TRP_EINVAL;
+    }
+    if (o.max_samples < 2 || o.max_samples > TRPI_PHI_SAMPLES_LIMIT ||
+        o.heartbeat_interval_ms > PHI_INTERVAL_MS_MAX || o.acceptable_pause_ms > PHI_INTERVAL_MS_MAX ||
+        o.min_std_deviation_ms > PHI_INTERVAL_MS_MAX) {
+        return TRP_EINVAL;
+    }
+    memset(phi, 0, sizeof(*phi));
+    phi->options = o;
+    return TRP_OK;
+}
+
+void
+trpi_phi_fini(trpi_phi *phi)
+{
+    if (phi != NULL) {
+        trpi_free(phi->intervals_ms);
+        memset(phi, 0, sizeof(*phi));
+    }
+}
+
+/* Make room for one more sample by growing; false: the ring stays as large as it is. */
+static bool
+phi_grow(trpi_phi *phi)
+{
+    uint32_t capacity = phi->capacity == 0 ? PHI_FIRST_CAPACITY : phi->capacity * 2;
+    if (capacity > phi->options.max_samples) {
+        capacity = phi->options.max_samples;
+    }
+    if (capacity <= phi->capacity) {
+        return false;
+    }
+    uint32_t *grown = trpi_alloc((size_t)capacity * sizeof(*grown));
+    if (grown == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < phi->count; i++) { /* unroll: oldest first */
+        grown[i] = phi->intervals_ms[(phi->next + phi->capacity - phi->count + i) % phi->capacity];
+    }
+    trpi_free(phi->intervals_ms);
+    phi->intervals_ms = grown;
+    phi->capacity = capacity;
+    phi->next = phi->count % capacity;
+    return true;
+}
+
+static void
+phi_sample(trpi_phi *phi, uint64_t interval_ms)
+{
+    uint32_t value = interval_ms > PHI_INTERVAL_MS_MAX ? PHI_INTERVAL_MS_MAX : (uint32_t)interval_ms;
+    if (phi->count == phi->capacity && !phi_grow(phi)) {
+        if (phi->capacity == 0) {
+            return; /* no memory at all: judged by the bootstrap estimate */
+        }
+        uint64_t oldest = phi->intervals_ms[phi->next];
+        phi->sum_ms -= oldest;
+        phi->sum_square_ms -= oldest * oldest;
+        phi->count--;
+    }
+    phi->intervals_ms[phi->next] = value;
+    phi->next = (phi->next + 1) % phi->capacity;
+    phi->count++;
+    phi->sum_ms += value;
+    phi->sum_square_ms += (uint64_t)value * value;
+    trpi_assert(phi->count <= phi->capacity);
+}
+
+/* FD-09: one heartbeat must be enough to judge, so the window begins with interval +- interval/4. */
+static void
+phi_bootstrap(trpi_phi *phi, uint64_t now_ms)
+{
+    uint32_t interval = phi->options.heartbeat_interval_ms;
+    uint32_t spread = interval / 4;
+    phi_sample(phi, interval - spread);
+    phi_sample(phi, (uint64_t)interval + spread);
+    phi->monitoring = true;
+    phi->last_ms = now_ms;
+}
+
+void
+trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms)
+{
+    if (!phi->monitoring) {
+        phi_bootstrap(phi, now_ms);
+        return;
+    }
+    uint64_t interval = now_ms > phi->last_ms ? now_ms - phi->last_ms : 0; /* P2 */
+    if (!phi->after_failure && trpi_phi_value(phi, now_ms) < phi->options.threshold) {
+        phi_sample(phi, interval); /* P3 */
+    }
+    phi->after_failure = false;
+    if (now_ms > phi->last_ms) {
+        phi->last_ms = now_ms;
+    }
+}
+
+void
+trpi_phi_assume(trpi_phi *phi, uint64_t now_ms)
+{
+    if (!phi->monitoring) {
+        phi_bootstrap(phi, now_ms);
+    }
+}
+
+void
+trpi_phi_own_pause(trpi_phi *phi, uint64_t now_ms, uint64_t pause_ms)
+{
+    if (phi->monitoring && now_ms > phi->last_ms) {
+        uint64_t silence = now_ms - phi->last_ms;
+        phi->last_ms += pause_ms < silence ? pause_ms : silence;
+    }
+}
+
+double
+trpi_phi_compute(double silence_ms, double mean_ms, double std_deviation_ms)
+{
+    double y = (silence_ms - mean_ms) / std_deviation_ms;
+    double e = exp(-y * (1.5976 + 0.070566 * y * y));
+    double phi;
+    if (silence_ms > mean_ms) {
+        phi = e > 0.0 ? -log10(e / (1.0 + e)) : TRPI_PHI_HIGHEST;
+    } else {
+        phi = -log10(1.0 - 1.0 / (1.0 + e));
+    }
+    if (!(phi > 0.0)) {
+        return 0.0; /* also -0.0 and what rounding makes of a probability of 1 */
+    }
+    return phi < TRPI_PHI_HIGHEST ? phi : TRPI_PHI_HIGHEST;
+}
+
+double
+trpi_phi_value(const trpi_phi *phi, uint64_t now_ms)
+{
+    if (!phi->monitoring || now_ms <= phi->last_ms) {
+        return 0.0;
+    }
+    double mean = (double)phi->options.heartbeat_interval_ms;
+    double deviation = mean / 4.0;
+    if (phi->count > 0) {
+        mean = (double)phi->sum_ms / (double)phi->count;
+        double variance = (double)phi->sum_square_ms / (double)phi->count - mean * mean;
+        deviation = variance > 0.0 ? sqrt(variance) : 0.0;
+    }
+    if (deviation < (double)phi->options.min_std_deviation_ms) {
+        deviation = (double)phi->options.min_std_deviation_ms;
+    }
+    return trpi_phi_compute((double)(now_ms - phi->last_ms),
+                            mean + (double)phi->options.acceptable_pause_ms, deviation);
+}
+
+bool
+trpi_phi_is_available(trpi_phi *phi, uint64_t now_ms)
+{
+    bool available = trpi_phi_value(phi, now_ms) < phi->options.threshold;
+    if (!available) {
+        phi->after_failure = true;
+    }
+    return available;
+}

@@ -1,0 +1,55 @@
+/* phi.h - the phi accrual failure detector: how suspicious is this silence? (FD-01 .. FD-11)
+ *
+ * Pure: it owns no clock. The caller says when a heartbeat arrived and asks for phi at a time. Used by
+ * the cluster's heartbeats and by remote watch, each with its own options. Times are monotonic
+ * milliseconds of any origin.
+ */
+#ifndef TRPI_BASE_PHI_H
+#define TRPI_BASE_PHI_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+#define TRPI_PHI_SAMPLES_LIMIT 100000u /* highest max_samples */
+#define TRPI_PHI_HIGHEST 1000.0        /* what an endless silence is worth; finite, so that it prints */
+
+/* A zero field is the cluster's default (FD-04 .. FD-07). */
+typedef struct trpi_phi_options {
+    double threshold;               /* suspicious from here on; 0: 8.0 */
+    uint32_t max_samples;           /* intervals remembered; 0: 1000 */
+    uint32_t min_std_deviation_ms;  /* 0: 100 */
+    uint32_t heartbeat_interval_ms; /* expected, for the first estimate; 0: 1000 */
+    uint32_t acceptable_pause_ms;   /* 0: 3000; TRPI_PHI_NO_PAUSE: none */
+} trpi_phi_options;
+#define TRPI_PHI_NO_PAUSE UINT32_MAX
+
+typedef struct trpi_phi {
+    trpi_phi_options options;
+    uint32_t *intervals_ms; /* ring, grown on demand up to max_samples */
+    uint32_t capacity, count, next;
+    uint64_t sum_ms, sum_square_ms;
+    uint64_t last_ms;   /* last heartbeat, moved forward by own pauses */
+    bool monitoring;    /* a heartbeat has been seen, or was assumed */
+    bool after_failure; /* the silence that is ending was a failure: not a sample */
+} trpi_phi;
+
+/* Errors: TRP_EINVAL threshold is negative or not a number, a count or time is out of range. */
+trp_err trpi_phi_init(trpi_phi *phi, const trpi_phi_options *options);
+void trpi_phi_fini(trpi_phi *phi); /* NULL and zeroed are fine */
+
+/* A heartbeat arrived. Without memory for a larger window the oldest sample is dropped instead. */
+void trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms);
+/* Begin to judge although none has arrived ever (FD-16); no effect when monitoring. */
+void trpi_phi_assume(trpi_phi *phi, uint64_t now_ms);
+/* The observer itself did not run for pause_ms before now: that time was not the peer's silence. */
+void trpi_phi_own_pause(trpi_phi *phi, uint64_t now_ms, uint64_t pause_ms);
+/* Suspicion, 0 .. TRPI_PHI_HIGHEST; 0 before the first heartbeat (FD-09). Rises with now_ms. */
+double trpi_phi_value(const trpi_phi *phi, uint64_t now_ms);
+/* phi below the threshold. Not const: remembers a failure, so that its length is no sample. */
+bool trpi_phi_is_available(trpi_phi *phi, uint64_t now_ms);
+/* The bare formula (FD-03): silence against mean + pause and a deviation, all in milliseconds. */
+double trpi_phi_compute(double silence_ms, double mean_ms, double std_deviation_ms);
+
+#endif
