@@ -1,0 +1,10 @@
+/* troupe/troupe.h - all public headers at once. */
+#ifndef TROUPE_TROUPE_H
+#define TROUPE_TROUPE_H
+
+#include <troupe/actor.h>
+#include <troupe/base.h>
+#include <troupe/message.h>
+#include <troupe/system.h>
+
+#endif

@@ -1,0 +1,46 @@
+# troupe.m4 - the probes of configure.ac.
+
+# TROUPE_PROBE_CFLAG(VARIABLE, FLAG): append FLAG to VARIABLE if the compiler takes it.
+AC_DEFUN([TROUPE_PROBE_CFLAG], [
+    AC_MSG_CHECKING([whether $CC takes $2])
+    troupe_saved_cflags=$CFLAGS
+    CFLAGS="$CFLAGS -Werror $2"
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM()],
+        [AC_MSG_RESULT([yes])
+         $1="$$1 $2"],
+        [AC_MSG_RESULT([no])])
+    CFLAGS=$troupe_saved_cflags
+])
+
+# TROUPE_REQUIRE_FLAG(FLAG): stop if the compiler or its linker refuses FLAG.
+AC_DEFUN([TROUPE_REQUIRE_FLAG], [
+    AC_MSG_CHECKING([whether $CC compiles and links with $1])
+    troupe_saved_cflags=$CFLAGS
+    CFLAGS="$CFLAGS $1"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM()],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         AC_MSG_ERROR([$CC cannot do $1 (libFuzzer needs: ./configure CC=clang; apt-get install clang)])])
+    CFLAGS=$troupe_saved_cflags
+])
+
+# TROUPE_LIBRARY(VARIABLE, PKG-CONFIG NAME, HEADER, LIBRARY, FUNCTION, DEBIAN PACKAGE)
+# Sets VARIABLE_CFLAGS and VARIABLE_LIBS. Falls back to header and library, because Debian ships no
+# nng.pc and msgpack's name differs between releases. A missing one is collected, so that configure
+# names all of them at once.
+AC_DEFUN([TROUPE_LIBRARY], [
+    PKG_CHECK_MODULES([$1], [$2], [], [
+        troupe_saved_libs=$LIBS
+        AC_CHECK_HEADER([$3], [
+            AC_CHECK_LIB([$4], [$5], [$1_LIBS=-l$4], [$1_LIBS=])], [$1_LIBS=])
+        LIBS=$troupe_saved_libs
+        AS_IF([test -z "$$1_LIBS"], [troupe_missing="$troupe_missing
+  $2 not found: apt-get install $6"])
+    ])
+])
+
+AC_DEFUN([TROUPE_MISSING_STOP], [
+    AS_IF([test -n "$troupe_missing"], [
+        AC_MSG_ERROR([$troupe_missing
+  (deploy/bootstrap installs everything at once)])])
+])
