@@ -1,0 +1,8 @@
+# The configuration needs libconfuse, so it is not among the sources the client links.
+troupe_sources += src/base/config.c src/base/config_schema.c src/base/config_value.c \
+	src/base/config_load.c
+pkginclude_HEADERS += include/troupe/node.h include/troupe/plugin.h
+
+check_PROGRAMS += tests/unit/node/config_test
+tests_unit_node_config_test_SOURCES = tests/unit/node/config_test.c
+tests_unit_node_config_test_LDADD = $(TEST_LDADD)

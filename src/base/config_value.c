@@ -5,14 +5,16 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/assert.h"
 #include "base/config.h"
+#include "base/config_store.h"
 
+#define NUMBER_MAX 9007199254740992.0 /* 2^53: whole numbers are exact up to it */
 #define NAME_BYTES_MAX (TRPI_CONFIG_KEY_BYTES_MAX + 1)
 
 typedef struct unit {
@@ -65,7 +67,7 @@ number_take(const char *text, double *ret_number, const char **ret_rest)
     digits[count] = '\0';
     char *end = NULL;
     *ret_number = strtod(digits, &end);
-    if (*end != '\0' || !isfinite(*ret_number)) {
+    if (*end != '\0' || *ret_number > NUMBER_MAX || *ret_number < -NUMBER_MAX) {
         return false; /* 1.2.3 */
     }
     *ret_rest = p;
@@ -133,10 +135,10 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
         return wrong(ret_what, type == TRPI_CONFIG_FLOAT ? "expected a number like 8.0"
                                                          : "expected a whole number");
     }
-    if (fabs(number) > 9007199254740992.0) {
+    if (number > NUMBER_MAX || number < -NUMBER_MAX) {
         return wrong(ret_what, "the number is too large");
     }
-    if (type != TRPI_CONFIG_FLOAT && number != floor(number)) {
+    if (type != TRPI_CONFIG_FLOAT && number != (double)(int64_t)number) {
         return wrong(ret_what, type == TRPI_CONFIG_INT ? "expected a whole number"
                                : type == TRPI_CONFIG_SIZE
                                    ? "that is no whole number of bytes"
@@ -206,6 +208,41 @@ trpi_config_nearest(const char *name)
         }
     }
     return best;
+}
+
+/* The first section of the schema whose dotted name is near; its length, 0: none. */
+static size_t
+section_nearest(const char *name, const char **ret_section)
+{
+    char section[NAME_BYTES_MAX];
+    size_t limit = strlen(leaf_of(name)) / 3;
+    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+        for (const char *dot = strchr(row->key, '.'); dot; dot = strchr(dot + 1, '.')) {
+            size_t bytes = (size_t)(dot - row->key);
+            memcpy(section, row->key, bytes);
+            section[bytes] = '\0';
+            if (distance(name, section) <= limit) {
+                *ret_section = row->key;
+                return bytes;
+            }
+        }
+    }
+    return 0;
+}
+
+const char *
+trpi_config_hint(const char *name, char *buffer, size_t bytes)
+{
+    const char *section = NULL;
+    size_t section_bytes = section_nearest(name, &section);
+    const char *near = section_bytes ? NULL : trpi_config_nearest(name);
+    buffer[0] = '\0';
+    if (section_bytes) {
+        (void)snprintf(buffer, bytes, "; did you mean the section '%.*s'?", (int)section_bytes, section);
+    } else if (near) {
+        (void)snprintf(buffer, bytes, "; did you mean '%s'?", near);
+    }
+    return buffer;
 }
 
 char *

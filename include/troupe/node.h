@@ -1,0 +1,102 @@
+/* troupe/node.h - a whole node from its configuration: system, remoting, membership, control socket.
+ *
+ * `troupe node` is this and signals. A program that wants to be a member opens a node, spawns its
+ * actors in trp_node_system(), and closes it at the end. The library installs no signal handler and
+ * never ends the process: trp_node_await() tells when the membership is over.
+ */
+#ifndef TROUPE_NODE_H
+#define TROUPE_NODE_H
+
+#include <troupe/base.h>
+#include <troupe/system.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trp_node trp_node;
+
+typedef struct trp_node_options {
+    size_t size;
+    const char *config_file;       /* NULL: none */
+    const char *const *settings;   /* "key=value", NULL-terminated; stronger than environment and file */
+    int environment_ignored;       /* 1: TROUPE_* variables are not looked at */
+    trp_log_fn log;                /* NULL: lines on stderr as log.format says */
+    void *log_arg;
+    int control_socket_forced;     /* 1: a control socket whatever cluster.control-socket says */
+} trp_node_options;
+#define TRP_NODE_OPTIONS_INIT { sizeof(trp_node_options), NULL, NULL, 0, NULL, NULL, 0 }
+
+/* What went wrong and where, one sentence. */
+typedef struct trp_node_error {
+    char text[768];
+} trp_node_error;
+
+/* Read the configuration, start everything, and begin to join the seed nodes if there are any. Returns
+ * before the node is a member.
+ *
+ * Ownership: gives *ret_node (trp_node_close); borrows options. ret_error may be NULL; it is filled on
+ *            failure.
+ * Errors:    TRP_ECONFIG     configuration or plugin
+ *            TRP_EADDRINUSE  remote.port is taken
+ *            TRP_EEXIST      a node of this name and port runs already (its control socket answers)
+ *            TRP_EPERM       the control socket cannot be made there
+ *            TRP_EIO, TRP_ENOMEM, TRP_EINVAL
+ * Thread:    any; may block until the plugins are loaded; never from a behaviour.
+ * Source:    operations.md 4, 5; CONF-2.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_node_open(const trp_node_options *options, trp_node **ret_node,
+                                             trp_node_error *ret_error);
+
+/* Borrow the system until the node is closed. Errors: none. Thread: any.  Since: 0.1 */
+TRP_API trp_system *trp_node_system(trp_node *node);
+/* Borrow the membership until the node is closed. Errors: none. Thread: any.  Since: 0.1 */
+TRP_API struct trp_cluster *trp_node_cluster(trp_node *node);
+/* Borrow the advertised address ("troupe.tcp://demo@127.0.0.1:2552") until the node is closed.
+ * Errors: none. Thread: any.  Since: 0.1 */
+TRP_API const char *trp_node_address(const trp_node *node);
+/* Borrow the path of the control socket, NULL without one. Errors: none. Thread: any.  Since: 0.1 */
+TRP_API const char *trp_node_control_path(const trp_node *node);
+
+/* Read a value of the configuration as text: any key, "app.greeting" too. NULL: not set. Borrowed until
+ * the node is closed. A list has several values: index from 0; NULL behind the last.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    CONF-25.  Since: 0.1 */
+TRP_API const char *trp_node_config_get(const trp_node *node, const char *key, size_t index);
+
+typedef enum trp_node_end {
+    TRP_NODE_LEFT = 1,        /* by trp_node_leave(), `troupe leave`, or it never was a member */
+    TRP_NODE_DOWNED = 2,      /* the others took it out */
+    TRP_NODE_TERMINATED = 3,  /* the actor system ended by itself */
+    TRP_NODE_LEAVE_TIMEOUT = 4 /* it was leaving, and cluster.leave-timeout passed */
+} trp_node_end;
+
+/* Wait until the membership has ended. timeout_ms 0: no limit.
+ *
+ * Errors:    TRP_ETIMEDOUT
+ * Thread:    any; may block until the membership ends; never from a behaviour.
+ * Source:    operations.md 4.3.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end);
+/* A descriptor that is readable once the membership has ended, for programs with an event loop. It
+ * belongs to the node. Errors: none. Thread: any.  Since: 0.1 */
+TRP_API int trp_node_end_fd(const trp_node *node);
+
+/* Begin to leave the cluster; trp_node_await() tells the end. At once when it never joined. Idempotent.
+ * Errors: none. Thread: any; never blocks.  Since: 0.1 */
+TRP_API void trp_node_leave(trp_node *node);
+
+/* Stop everything (without leaving first) and free. NULL is fine. Takes node.
+ * Errors: none. Thread: the opener; may block until the actors have stopped.  Since: 0.1 */
+TRP_API void trp_node_close(trp_node *node);
+
+/* The programs `troupe node` and `troupe config`: options as documented there, argv[0] is the name of the
+ * command. They install signal handling, and return the exit code. Errors: none; the exit code says.
+ * Thread: the main thread, before any other is made.  Since: 0.1 */
+TRP_API int trp_node_main(int argc, char **argv);
+TRP_API int trp_config_main(int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_NODE_H */

@@ -1,0 +1,328 @@
+/* config_test.c - the configuration: layers, origins, and each mistake with its sentence. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "tests/unit/unit.h"
+
+static trpi_config *
+config_new(void)
+{
+    trpi_config *config = NULL;
+    UNIT_REQUIRE(trpi_config_new(&config) == TRP_OK);
+    return config;
+}
+
+/* Load text and compare the complaint; want NULL: it must be right. */
+static void
+text_gives(const char *text, const char *want)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    trp_err err = trpi_config_load_text(config, "t.conf", text, &error);
+    UNIT_EQUAL(err, want ? TRP_ECONFIG : TRP_OK);
+    UNIT_TEXT(error.text, want ? want : "");
+    trpi_config_free(config);
+}
+
+static void
+set_gives(const char *assignment, const char *want)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    trp_err err = trpi_config_set(config, assignment, "--set", &error);
+    UNIT_EQUAL(err, want ? TRP_ECONFIG : TRP_OK);
+    UNIT_TEXT(error.text, want ? want : "");
+    trpi_config_free(config);
+}
+
+static void
+env_gives(const char *variable, const char *want)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    char copy[256];
+    snprintf(copy, sizeof copy, "%s", variable);
+    char *environment[] = { copy, NULL };
+    trp_err err = trpi_config_load_env(config, environment, &error);
+    UNIT_EQUAL(err, want ? TRP_ECONFIG : TRP_OK);
+    UNIT_TEXT(error.text, want ? want : "");
+    trpi_config_free(config);
+}
+
+static void
+every_default_passes_its_own_check(void)
+{
+    trpi_config *config = config_new();
+    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+        char assignment[512];
+        trpi_config_error error = { "" };
+        snprintf(assignment, sizeof assignment, "%s=%s", row->key, row->initial);
+        UNIT_EQUAL(trpi_config_set(config, assignment, "--set", &error), TRP_OK);
+        UNIT_TEXT(error.text, "");
+        UNIT_TRUE(strlen(row->doc) > 10);
+    }
+    trpi_config_free(config);
+}
+
+/* CONF-1 */
+static void
+file_values_are_read_with_their_types_and_origin(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    static const char text[] = "system = bank\n"
+                               "remote { port = 0 maximum-frame-size = 1MiB }\n"
+                               "cluster { seed-nodes = { \"troupe.tcp://bank@a:1\", self }\n"
+                               "  role \"db\" { min-nr-of-members = 2 }\n"
+                               "  gossip-interval = \"200 ms\" may-create-cluster = no\n"
+                               "  failure-detector { threshold = 9.5 } }\n";
+    UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_TEXT(trpi_config_text(config, "system"), "bank");
+    UNIT_EQUAL(trpi_config_int(config, "remote.port"), 0);
+    UNIT_EQUAL(trpi_config_int(config, "remote.bind-port"), -1);
+    UNIT_EQUAL(trpi_config_int(config, "remote.maximum-frame-size"), 1024 * 1024);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.gossip-interval"), 200);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.leave-timeout"), 20000);
+    UNIT_TRUE(trpi_config_float(config, "cluster.failure-detector.threshold") > 9.4);
+    UNIT_FALSE(trpi_config_bool(config, "cluster.may-create-cluster"));
+    UNIT_EQUAL(trpi_config_list_count(config, "cluster.seed-nodes"), 2);
+    UNIT_TEXT(trpi_config_list_at(config, "cluster.seed-nodes", 1), "self");
+    trpi_config_entry entry;
+    UNIT_REQUIRE(trpi_config_find(config, "cluster.role.db.min-nr-of-members", &entry));
+    UNIT_TEXT(entry.values[0], "2");
+    UNIT_TEXT(entry.origin, "t.conf:4");
+    UNIT_REQUIRE(trpi_config_find(config, "cluster.leave-timeout", &entry));
+    UNIT_TEXT(entry.origin, "default");
+    trpi_config_free(config);
+}
+
+/* CONF-2, CONF-5 */
+static void
+flags_beat_environment_beats_file_beats_default_in_any_order(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    trpi_config_entry entry;
+    char v1[] = "TROUPE_CLUSTER_GOSSIP_INTERVAL=3s", v2[] = "TROUPE_SYSTEM=env", v3[] = "HOME=/";
+    char *environment[] = { v1, v2, v3, NULL };
+    UNIT_EQUAL(trpi_config_set(config, "system=flag", "--set", &error), TRP_OK);
+    UNIT_EQUAL(trpi_config_load_env(config, environment, &error), TRP_OK);
+    UNIT_EQUAL(trpi_config_load_text(config, "t.conf",
+                                     "system = file\ncluster { gossip-interval = 2s leave-timeout = 9s }",
+                                     &error),
+               TRP_OK);
+    UNIT_TEXT(trpi_config_text(config, "system"), "flag");
+    UNIT_EQUAL(trpi_config_int(config, "cluster.gossip-interval"), 3000);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.leave-timeout"), 9000);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.seed-node-timeout"), 5000);
+    UNIT_REQUIRE(trpi_config_find(config, "system", &entry));
+    UNIT_TEXT(entry.origin, "--set");
+    UNIT_REQUIRE(trpi_config_find(config, "cluster.gossip-interval", &entry));
+    UNIT_TEXT(entry.origin, "environment TROUPE_CLUSTER_GOSSIP_INTERVAL");
+    UNIT_REQUIRE(trpi_config_find(config, "cluster.leave-timeout", &entry));
+    UNIT_TEXT(entry.origin, "t.conf:2");
+    trpi_config_free(config);
+}
+
+/* CONF-25 */
+static void
+app_takes_any_key_at_any_depth(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    trpi_config_entry entry;
+    char v[] = "TROUPE_APP_LIMITS_RETRIES=7";
+    char *environment[] = { v, NULL };
+    static const char text[] = "app { greeting = \"hello there\"\n limits { retries = 3 deep { a = {1, 2} e = {} } } }";
+    UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_REQUIRE(trpi_config_find(config, "app.greeting", &entry));
+    UNIT_TEXT(entry.values[0], "hello there");
+    UNIT_REQUIRE(trpi_config_find(config, "app.limits.deep.a", &entry));
+    UNIT_EQUAL(entry.count, 2);
+    UNIT_TEXT(entry.values[1], "2");
+    UNIT_REQUIRE(trpi_config_find(config, "app.limits.deep.e", &entry));
+    UNIT_EQUAL(entry.count, 0);
+    UNIT_EQUAL(trpi_config_load_env(config, environment, &error), TRP_OK);
+    UNIT_REQUIRE(trpi_config_find(config, "app.limits.retries", &entry));
+    UNIT_TEXT(entry.values[0], "7");
+    UNIT_FALSE(trpi_config_find(config, "app.other", &entry));
+    trpi_config_free(config);
+}
+
+static void
+variables_are_replaced_in_the_file(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    unsetenv("TROUPE_TEST_NAME");
+    UNIT_EQUAL(trpi_config_load_text(config, "t", "system = \"${TROUPE_TEST_NAME:-demo}\"", &error), TRP_OK);
+    UNIT_TEXT(trpi_config_text(config, "system"), "demo");
+    setenv("TROUPE_TEST_NAME", "other", 1);
+    UNIT_EQUAL(trpi_config_load_text(config, "t", "system = ${TROUPE_TEST_NAME}", &error), TRP_OK);
+    UNIT_TEXT(trpi_config_text(config, "system"), "other");
+    unsetenv("TROUPE_TEST_NAME");
+    trpi_config_free(config);
+}
+
+static void
+mistakes_in_a_file_are_refused_with_place_and_right_name(void)
+{
+    text_gives("\ncluster {\n gosip-interval = 1s }",
+               "t.conf:3: no such option 'gosip-interval' in cluster; did you mean 'cluster.gossip-interval'?");
+    text_gives("gossip-interval = 1s",
+               "t.conf:1: no such option 'gossip-interval'; did you mean 'cluster.gossip-interval'?");
+    text_gives("clutser { }", "t.conf:1: no such option 'clutser'; did you mean the section 'cluster'?");
+    text_gives("xyzzy = 1", "t.conf:1: no such option 'xyzzy'");
+    text_gives("cluster { gossip-interval = 1 s }",
+               "t.conf:1: cluster.gossip-interval = 1: a duration needs a unit: write 1s or \"1 s\"");
+    text_gives("remote { maximum-frame-size = 100000 KiB }",
+               "t.conf:1: remote.maximum-frame-size: a space splits the value: write 100000KiB or \"100000 KiB\"");
+    text_gives("system = a\nsystem = b", "t.conf:2: system is given twice; the first stands at t.conf:1");
+    text_gives("cluster { roles = {a} }\ncluster { roles = {b} }",
+               "t.conf:2: cluster.roles is given twice; the first stands at t.conf:1");
+    text_gives("cluster.gossip-interval = 1s", "t.conf:1: 'cluster.gossip-interval': a file has no dotted "
+                                               "keys; write cluster { gossip-interval = ... }");
+    text_gives("remote { port = many }", "t.conf:1: remote.port: 'many': expected a whole number");
+    text_gives("remote { port = {1, 2} }",
+               "t.conf:1: a list or section stands where one value is expected");
+    text_gives("cluster { may-create-cluster = maybe }",
+               "t.conf:1: cluster.may-create-cluster: 'maybe': expected on or off (or yes, no, true, false)");
+    text_gives("cluster { gossip-interval = 1parsec }",
+               "t.conf:1: cluster.gossip-interval: '1parsec': no such unit of time; use ms, s, m, h or d");
+    text_gives("log { level = inof }", "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug");
+    text_gives("cluster { seed-nodes = { \"akka.tcp://a@b:1\" } }",
+               "t.conf:1: cluster.seed-nodes: 'akka.tcp://a@b:1' is no address: akka.tcp: did you mean "
+               "troupe.tcp?");
+    text_gives("remote { hostname = 0.0.0.0 }",
+               "t.conf:1: remote.hostname: '0.0.0.0' cannot be advertised: the others must be able to reach "
+               "it; set remote.hostname to this host's address, and remote.bind-hostname to '0.0.0.0'");
+    text_gives("system = \"a b\"",
+               "t.conf:1: system: 'a b' is no system name: 1 to 63 letters, digits, '-' and '_'");
+    text_gives("system = \"abc", "t.conf:1: premature end of file");
+    text_gives("cluster {\n", "t.conf:2: the file ends inside cluster: a closing brace is missing");
+    text_gives("app { a {", "t.conf:1: the file ends inside app.a: a closing brace is missing");
+    text_gives("}", "t.conf:1: unexpected closing brace");
+    text_gives("cluster { role \"a\" { } role \"a\" { } }", "t.conf:1: found duplicate title 'a'");
+    text_gives("app { a = 1 a { } }", "t.conf:1: missing equal sign after option 'a'");
+}
+
+static void
+ranges_hold_at_the_limit_and_not_one_past_it(void)
+{
+    set_gives("remote.port=65535", NULL);
+    set_gives("remote.port=65536", "--set: remote.port: 65536 is out of range: 0 to 65535");
+    set_gives("remote.port=-1", "--set: remote.port: -1 is out of range: 0 to 65535");
+    set_gives("cluster.gossip-interval=10ms", NULL);
+    set_gives("cluster.gossip-interval=9ms",
+              "--set: cluster.gossip-interval: 9ms is out of range: 10ms to 3600s");
+    set_gives("remote.maximum-frame-size=64MiB", NULL);
+    set_gives("remote.maximum-frame-size=67108865",
+              "--set: remote.maximum-frame-size: 67108865 is out of range: 32000B to 65536KiB");
+}
+
+static void
+mistakes_in_flags_and_environment_are_refused(void)
+{
+    set_gives("log.level", "--set log.level: expected KEY=VALUE, like log.level=debug");
+    set_gives("cluster.gosip-interval=1s",
+              "--set: no such key 'cluster.gosip-interval'; did you mean 'cluster.gossip-interval'?");
+    set_gives("cluster.seed-nodes=troupe.tcp://a@b:1,self", NULL);
+    set_gives("app.greeting=hi", NULL);
+    env_gives("TROUPE_CLUSTER_GOSIP_INTERVAL=1s", "environment TROUPE_CLUSTER_GOSIP_INTERVAL: no such key; "
+                                                  "did you mean TROUPE_CLUSTER_GOSSIP_INTERVAL?");
+    env_gives("TROUPE_LOG_LEVEL=loud",
+              "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of error|warning|info|debug");
+    env_gives("TROUPE_CLUSTER_DOWNING_STABLE_AFTER=5s", NULL);
+    env_gives("TROUPE_SOCKET=/tmp/x", NULL); /* the client's */
+}
+
+static void
+lists_are_limited(void)
+{
+    char text[TRPI_CONFIG_LIST_MAX * 4 + 64];
+    for (int extra = 0; extra < 2; extra++) {
+        size_t count = (size_t)snprintf(text, sizeof text, "cluster { roles = { r");
+        for (int i = 1; i < TRPI_CONFIG_LIST_MAX + extra; i++) {
+            count += (size_t)snprintf(text + count, sizeof text - count, ",r");
+        }
+        snprintf(text + count, sizeof text - count, " } }");
+        text_gives(text, extra ? "t.conf:1: cluster.roles has more than 256 values" : NULL);
+    }
+}
+
+static void
+app_is_limited_in_keys_and_depth(void)
+{
+    char *text = malloc(64 * 1024);
+    UNIT_REQUIRE(text != NULL);
+    for (int extra = 0; extra < 2; extra++) {
+        size_t count = (size_t)snprintf(text, 64 * 1024, "app {");
+        for (int i = 0; i < TRPI_CONFIG_APP_KEYS_MAX + extra; i++) {
+            count += (size_t)snprintf(text + count, 64 * 1024 - count, " k%d = 1", i);
+        }
+        snprintf(text + count, 64 * 1024 - count, " }");
+        text_gives(text, extra ? "t.conf:1: app has more than 256 keys" : NULL);
+    }
+    free(text);
+    text_gives("app { a { b { c { d { e { f { g { h = 1 } } } } } } } }", NULL);
+    text_gives("app { a { b { c { d { e { f { g { h { i = 1 } } } } } } } } }",
+               "t.conf:1: app has more than 8 sections inside one another");
+}
+
+static void
+missing_file_is_an_error_of_its_own(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    UNIT_EQUAL(trpi_config_load_file(config, "/nonexistent/t.conf", &error), TRP_ENOENT);
+    UNIT_TEXT(error.text, "/nonexistent/t.conf: No such file or directory");
+    trpi_config_free(config);
+}
+
+static void *
+load_often(void *arg)
+{
+    long *failures = arg;
+    for (int i = 0; i < 200; i++) {
+        trpi_config *config = NULL;
+        trpi_config_error error = { "" };
+        if (trpi_config_new(&config) != TRP_OK ||
+            trpi_config_load_text(config, "t", "system = x app { a { b = 1 } }", &error) != TRP_OK) {
+            (*failures)++;
+        }
+        trpi_config_free(config);
+    }
+    return NULL;
+}
+
+static void
+two_threads_may_load_at_one_time(void)
+{
+    pthread_t threads[2];
+    long failures[2] = { 0, 0 };
+    for (int i = 0; i < 2; i++) {
+        UNIT_REQUIRE(pthread_create(&threads[i], NULL, load_often, &failures[i]) == 0);
+    }
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        UNIT_EQUAL(failures[i], 0);
+    }
+}
+
+UNIT_BEGIN("config")
+UNIT(every_default_passes_its_own_check)
+UNIT(file_values_are_read_with_their_types_and_origin)
+UNIT(flags_beat_environment_beats_file_beats_default_in_any_order)
+UNIT(app_takes_any_key_at_any_depth)
+UNIT(variables_are_replaced_in_the_file)
+UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)
+UNIT(ranges_hold_at_the_limit_and_not_one_past_it)
+UNIT(mistakes_in_flags_and_environment_are_refused)
+UNIT(lists_are_limited)
+UNIT(app_is_limited_in_keys_and_depth)
+UNIT(missing_file_is_an_error_of_its_own)
+UNIT(two_threads_may_load_at_one_time)
+UNIT_END
