@@ -44,6 +44,7 @@ typedef struct loader {
     trpi_config_error *error;
     bool failed;             /* error is filled; later complaints are consequences */
     bool again;              /* a name was learned */
+    int lines;               /* of the text without END_MARK */
     trp_err err;             /* TRP_ENOMEM, else TRP_ECONFIG */
     cfg_t *root;
     trpi_config_slots slots; /* what the file says, this reading */
@@ -108,6 +109,7 @@ complain(loader *l, int line, const char *format, ...)
         return;
     }
     l->failed = true;
+    line = line < l->lines ? line : l->lines; /* not that of END_MARK */
     int count = snprintf(l->error->text, sizeof l->error->text, "%s:%d: ", l->file, line);
     if (count < 0 || (size_t)count >= sizeof l->error->text) {
         return;
@@ -267,7 +269,7 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
     key_path(l, section, name, path, sizeof path);
     (void)section_path(l->root, section, where, sizeof where);
     if (strcmp(name, END_MARK) == 0) {
-        complain(l, section->line - 1, "the file ends inside %s: a closing brace is missing", where);
+        complain(l, section->line, "the file ends inside %s: a closing brace is missing", where);
     } else if (strncmp(path, "app.", 4) == 0 && !strchr(name, '.')) {
         learn(l, path, section->line);
     } else if (unit_strayed(l, name, section->line)) {
@@ -505,6 +507,10 @@ trpi_config_load_text(trpi_config *config, const char *name, const char *text,
     }
     (void)snprintf(marked, bytes, "%s\n" END_MARK " = x\n", text);
     l->file = name;
+    l->lines = 1;
+    for (const char *p = text; *p; p++) {
+        l->lines += *p == '\n' && p[1] != '\0';
+    }
     l->error = ret_error;
     l->err = TRP_ECONFIG;
     (void)pthread_mutex_lock(&lock);

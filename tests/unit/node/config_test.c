@@ -202,7 +202,7 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
     text_gives("system = \"a b\"",
                "t.conf:1: system: 'a b' is no system name: 1 to 63 letters, digits, '-' and '_'");
     text_gives("system = \"abc", "t.conf:1: premature end of file");
-    text_gives("cluster {\n", "t.conf:2: the file ends inside cluster: a closing brace is missing");
+    text_gives("cluster {\n", "t.conf:1: the file ends inside cluster: a closing brace is missing");
     text_gives("app { a {", "t.conf:1: the file ends inside app.a: a closing brace is missing");
     text_gives("}", "t.conf:1: unexpected closing brace");
     text_gives("cluster { role \"a\" { } role \"a\" { } }", "t.conf:1: found duplicate title 'a'");
