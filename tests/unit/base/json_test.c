@@ -1,0 +1,127 @@
+/* JSON helpers: 64-bit ids survive, depth and trailing text are refused. */
+#include "base/json.h"
+
+#include "base/buffer.h"
+#include "tests/unit/unit.h"
+
+static void
+ids_above_2_to_the_53_survive_as_strings(void)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON *back = NULL;
+    uint64_t number = 0;
+    char *text;
+
+    UNIT_TRUE(trpi_json_add_u64_string(object, "uid", UINT64_MAX));
+    UNIT_TRUE(trpi_json_add_i64(object, "small", -5));
+    UNIT_TRUE(trpi_json_add_i64(object, "big", INT64_MAX));
+    UNIT_TRUE(trpi_json_add_text(object, "none", NULL));
+    UNIT_TRUE(trpi_json_add_bool(object, "yes", true));
+    text = trpi_json_print(object);
+    UNIT_TEXT(text, "{\"uid\":\"18446744073709551615\",\"small\":-5,"
+                    "\"big\":\"9223372036854775807\",\"none\":null,\"yes\":true}");
+    UNIT_REQUIRE(trpi_json_parse(text, strlen(text), &back, NULL) == TRP_OK);
+    UNIT_TRUE(trpi_json_get_u64(back, "uid", &number));
+    UNIT_TRUE(number == UINT64_MAX);
+    UNIT_TRUE(trpi_json_get_u64(back, "big", &number));
+    UNIT_FALSE(trpi_json_get_u64(back, "small", &number));
+    UNIT_FALSE(trpi_json_get_u64(back, "absent", &number));
+    UNIT_TRUE(trpi_json_get_text(back, "none") == NULL);
+    cJSON_free(text);
+    cJSON_Delete(object);
+    cJSON_Delete(back);
+}
+
+static bool
+u64_of(const char *text, uint64_t *ret_number)
+{
+    cJSON *json = NULL;
+    bool got;
+
+    UNIT_REQUIRE(trpi_json_parse(text, strlen(text), &json, NULL) == TRP_OK);
+    got = trpi_json_get_u64(json, "n", ret_number);
+    cJSON_Delete(json);
+    return got;
+}
+
+static void
+only_whole_numbers_in_range_are_u64(void)
+{
+    uint64_t number = 0;
+
+    UNIT_TRUE(u64_of("{\"n\":42}", &number) && number == 42);
+    UNIT_TRUE(u64_of("{\"n\":9007199254740992}", &number) && number == 9007199254740992u);
+    UNIT_FALSE(u64_of("{\"n\":9007199254740994}", &number));
+    UNIT_FALSE(u64_of("{\"n\":1.5}", &number));
+    UNIT_FALSE(u64_of("{\"n\":-1}", &number));
+    UNIT_FALSE(u64_of("{\"n\":1e300}", &number));
+    UNIT_FALSE(u64_of("{\"n\":\"-1\"}", &number));
+    UNIT_FALSE(u64_of("{\"n\":\" 1\"}", &number));
+    UNIT_FALSE(u64_of("{\"n\":\"1x\"}", &number));
+    UNIT_FALSE(u64_of("{\"n\":\"\"}", &number));
+    UNIT_FALSE(u64_of("{\"n\":\"18446744073709551616\"}", &number));
+    UNIT_FALSE(u64_of("{\"n\":true}", &number));
+    UNIT_TRUE(number == 9007199254740992u); /* a failure leaves the output alone */
+}
+
+static trp_err
+parse_nested(unsigned depth)
+{
+    trpi_buffer buffer = { 0 };
+    cJSON *json = NULL;
+    trp_err err;
+
+    for (unsigned i = 0; i < depth; i++) {
+        UNIT_REQUIRE(trpi_buffer_append(&buffer, "[", 1, 100000) == TRP_OK);
+    }
+    for (unsigned i = 0; i < depth; i++) {
+        UNIT_REQUIRE(trpi_buffer_append(&buffer, "]", 1, 100000) == TRP_OK);
+    }
+    err = trpi_json_parse((const char *)buffer.data, buffer.count, &json, NULL);
+    cJSON_Delete(json);
+    trpi_buffer_fini(&buffer);
+    return err;
+}
+
+static void
+depth_64_is_read_and_65_refused(void)
+{
+    UNIT_EQUAL(parse_nested(TRPI_JSON_DEPTH_MAX), TRP_OK);
+    UNIT_EQUAL(parse_nested(TRPI_JSON_DEPTH_MAX + 1), TRP_EDATA);
+    UNIT_EQUAL(parse_nested(50000), TRP_EDATA);
+}
+
+static void
+refused_at(const char *text, size_t want_offset)
+{
+    cJSON *json = NULL;
+    size_t offset = SIZE_MAX;
+
+    UNIT_EQUAL(trpi_json_parse(text, strlen(text), &json, &offset), TRP_EDATA);
+    UNIT_TRUE(json == NULL);
+    UNIT_EQUAL(offset, want_offset);
+}
+
+static void
+bad_text_is_refused_with_its_place(void)
+{
+    cJSON *json = NULL;
+
+    refused_at("", 0);
+    refused_at("{\"a\":1} x", 8);
+    refused_at("[1][2]", 3);
+    refused_at("nul", 0);
+    UNIT_EQUAL(trpi_json_parse("{}\n", 3, &json, NULL), TRP_OK);
+    cJSON_Delete(json);
+    json = NULL;
+    /* brackets in strings are no depth, and the length counts, not the NUL */
+    UNIT_EQUAL(trpi_json_parse("\"[[[\\\"[[\"]]", 9, &json, NULL), TRP_OK);
+    cJSON_Delete(json);
+}
+
+UNIT_BEGIN("json")
+UNIT(ids_above_2_to_the_53_survive_as_strings)
+UNIT(only_whole_numbers_in_range_are_u64)
+UNIT(depth_64_is_read_and_65_refused)
+UNIT(bad_text_is_refused_with_its_place)
+UNIT_END
