@@ -49,8 +49,6 @@ TRP_API TRP_MUST_CHECK trp_err trp_node_open(const trp_node_options *options, tr
 
 /* Borrow the system until the node is closed. Errors: none. Thread: any.  Since: 0.1 */
 TRP_API trp_system *trp_node_system(trp_node *node);
-/* Borrow the membership until the node is closed. Errors: none. Thread: any.  Since: 0.1 */
-TRP_API struct trp_cluster *trp_node_cluster(trp_node *node);
 /* Borrow the advertised address ("troupe.tcp://demo@127.0.0.1:2552") until the node is closed.
  * Errors: none. Thread: any.  Since: 0.1 */
 TRP_API const char *trp_node_address(const trp_node *node);

@@ -13,9 +13,9 @@
 #include "base/assert.h"
 #include "base/config.h"
 #include "base/config_store.h"
+#include "base/nearest.h"
 
 #define NUMBER_MAX 9007199254740992.0 /* 2^53: whole numbers are exact up to it */
-#define NAME_BYTES_MAX (TRPI_CONFIG_KEY_BYTES_MAX + 1)
 
 typedef struct unit {
     const char *name;
@@ -148,34 +148,6 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
     return TRP_OK;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two short names. */
-static size_t
-distance(const char *a, const char *b)
-{
-    size_t m = strlen(a), n = strlen(b);
-    if (m >= NAME_BYTES_MAX || n >= NAME_BYTES_MAX) {
-        return NAME_BYTES_MAX;
-    }
-    size_t rows[3][NAME_BYTES_MAX];
-    for (size_t j = 0; j <= n; j++) {
-        rows[0][j] = j;
-    }
-    for (size_t i = 1; i <= m; i++) {
-        size_t *row = rows[i % 3], *above = rows[(i - 1) % 3], *above2 = rows[(i + 1) % 3];
-        row[0] = i;
-        for (size_t j = 1; j <= n; j++) {
-            size_t best = above[j - 1] + (a[i - 1] != b[j - 1]);
-            best = above[j] + 1 < best ? above[j] + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && above2[j - 2] + 1 < best) {
-                best = above2[j - 2] + 1;
-            }
-            row[j] = best;
-        }
-    }
-    return rows[m % 3][n];
-}
-
 static const char *
 leaf_of(const char *key)
 {
@@ -190,7 +162,7 @@ trpi_config_nearest(const char *name)
     const char *best = NULL;
     size_t best_distance = 1 + strlen(leaf_of(name)) / 3; /* one slip in three letters */
     for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
-        size_t whole = distance(name, row->key);
+        size_t whole = trpi_edit_distance(name, row->key);
         if (whole < best_distance || (whole == best_distance && !best)) {
             best = row->key;
             best_distance = whole;
@@ -201,7 +173,7 @@ trpi_config_nearest(const char *name)
     }
     best_distance = 1 + strlen(leaf_of(name)) / 4;
     for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
-        size_t leaf = distance(leaf_of(name), leaf_of(row->key));
+        size_t leaf = trpi_edit_distance(leaf_of(name), leaf_of(row->key));
         if (leaf < best_distance) {
             best = row->key;
             best_distance = leaf;
@@ -214,14 +186,14 @@ trpi_config_nearest(const char *name)
 static size_t
 section_nearest(const char *name, const char **ret_section)
 {
-    char section[NAME_BYTES_MAX];
+    char section[TRPI_CONFIG_KEY_BYTES_MAX + 1];
     size_t limit = strlen(leaf_of(name)) / 3;
     for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
         for (const char *dot = strchr(row->key, '.'); dot; dot = strchr(dot + 1, '.')) {
             size_t bytes = (size_t)(dot - row->key);
             memcpy(section, row->key, bytes);
             section[bytes] = '\0';
-            if (distance(name, section) <= limit) {
+            if (trpi_edit_distance(name, section) <= limit) {
                 *ret_section = row->key;
                 return bytes;
             }

@@ -1,0 +1,336 @@
+/* control_request.c - from the bytes of a request to a struct in which everything is checked.
+ *
+ * Must hold. I1 whatever the bytes are, the outcome is a request or a refusal with an exit code of the
+ *               contract; nothing is assumed of a peer                    (tests/fuzz/control_fuzz.c)
+ * Limits.    Depth of JSON: TRPI_JSON_DEPTH_MAX. Payload: TRPI_CTL_PAYLOAD_BYTES_MAX.
+ * Tests.     tests/unit/node/control_request_test.c, tests/fuzz/control_fuzz.c
+ */
+#include "cluster/node/control_request.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "cluster/node/base64.h"
+#include "cluster/node/ctl_proto.h"
+
+static const struct {
+    const char *name;
+    trpi_control_command command;
+    bool slow; /* its default timeout is the long one */
+} commands[] = {
+    { "version", TRPI_CONTROL_VERSION, false }, { "members", TRPI_CONTROL_MEMBERS, false },
+    { "member-status", TRPI_CONTROL_MEMBER_STATUS, false }, { "status", TRPI_CONTROL_STATUS, false },
+    { "join", TRPI_CONTROL_JOIN, true },        { "leave", TRPI_CONTROL_LEAVE, true },
+    { "down", TRPI_CONTROL_DOWN, true },        { "events", TRPI_CONTROL_EVENTS, false },
+    { "send", TRPI_CONTROL_SEND, false },       { "ask", TRPI_CONTROL_ASK, false },
+    { "ping", TRPI_CONTROL_PING, false },       { "tree", TRPI_CONTROL_TREE, false },
+    { "config", TRPI_CONTROL_CONFIG, false },
+};
+#define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
+
+static const char *const event_names[] = {
+    "MemberJoined", "MemberWeaklyUp", "MemberUp", "MemberLeft", "MemberExited", "MemberDowned",
+    "MemberRemoved", "UnreachableMember", "ReachableMember", "LeaderChanged", "RoleLeaderChanged",
+    "SeenChanged", "DowningDecision", "ClusterShuttingDown",
+};
+_Static_assert(sizeof event_names / sizeof event_names[0] == TRPI_CONTROL_EVENT_TYPES, "one bit each");
+
+const char *
+trpi_control_event_name(unsigned index)
+{
+    trpi_assert(index < TRPI_CONTROL_EVENT_TYPES);
+    return event_names[index];
+}
+
+void
+trpi_control_refuse(trpi_control_refusal *ret_refusal, int exit_code, const char *format, ...)
+{
+    va_list list;
+    ret_refusal->exit = exit_code;
+    ret_refusal->hint[0] = '\0';
+    va_start(list, format);
+    (void)vsnprintf(ret_refusal->error, sizeof ret_refusal->error, format, list); /* cut is fine */
+    va_end(list);
+}
+
+static trp_err
+usage(trpi_control_refusal *refusal, const char *field, const char *what)
+{
+    trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field '%s': %s", field, what);
+    return TRP_EINVAL;
+}
+
+/* ---- fields: absent is fine, another type is refused by name ----------------------------------------- */
+
+static trp_err
+text_take(const cJSON *json, const char *field, const char **ret_text, trpi_control_refusal *refusal)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
+    if (!item || cJSON_IsNull(item)) {
+        return TRP_OK;
+    }
+    if (!cJSON_IsString(item)) {
+        return usage(refusal, field, "expected a text");
+    }
+    *ret_text = item->valuestring;
+    return TRP_OK;
+}
+
+static trp_err
+bool_take(const cJSON *json, const char *field, bool *ret_value, trpi_control_refusal *refusal)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
+    if (!item || cJSON_IsNull(item)) {
+        return TRP_OK;
+    }
+    if (!cJSON_IsBool(item)) {
+        return usage(refusal, field, "expected true or false");
+    }
+    *ret_value = cJSON_IsTrue(item);
+    return TRP_OK;
+}
+
+static trp_err
+number_take(const cJSON *json, const char *field, uint32_t max, uint32_t *ret_number,
+            trpi_control_refusal *refusal)
+{
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
+    if (!item || cJSON_IsNull(item)) {
+        return TRP_OK;
+    }
+    if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > (double)max) {
+        trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field '%s': expected a number from 0 to %u",
+                            field, max);
+        return TRP_EINVAL;
+    }
+    *ret_number = (uint32_t)item->valuedouble;
+    return TRP_OK;
+}
+
+static trp_err
+addresses_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(request->json, "addresses"), *item = NULL;
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) == 0) {
+        return usage(refusal, "addresses", "expected a list of at least one address");
+    }
+    cJSON_ArrayForEach(item, list)
+    {
+        if (!cJSON_IsString(item)) {
+            return usage(refusal, "addresses", "expected texts");
+        }
+        if (request->addresses_count == TRPI_CONTROL_ADDRESSES_MAX) {
+            trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field 'addresses': more than %d",
+                                TRPI_CONTROL_ADDRESSES_MAX);
+            return TRP_ELIMIT;
+        }
+        request->addresses[request->addresses_count++] = item->valuestring;
+    }
+    return TRP_OK;
+}
+
+static trp_err
+types_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(request->json, "types"), *item = NULL;
+    request->event_bits = (1u << TRPI_CONTROL_EVENT_TYPES) - 1;
+    if (!list || cJSON_IsNull(list)) {
+        return TRP_OK;
+    }
+    if (!cJSON_IsArray(list)) {
+        return usage(refusal, "types", "expected a list of texts");
+    }
+    request->event_bits = 0;
+    cJSON_ArrayForEach(item, list)
+    {
+        unsigned index = 0;
+        if (!cJSON_IsString(item)) {
+            return usage(refusal, "types", "expected a list of texts");
+        }
+        while (index < TRPI_CONTROL_EVENT_TYPES && strcmp(event_names[index], item->valuestring) != 0) {
+            index++;
+        }
+        if (index == TRPI_CONTROL_EVENT_TYPES) {
+            const char *near = trpi_nearest(item->valuestring, event_names, TRPI_CONTROL_EVENT_TYPES);
+            trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "no such event type '%.64s'%s%s%s",
+                                item->valuestring, near ? "; did you mean '" : "", near ? near : "",
+                                near ? "'?" : "");
+            return TRP_EINVAL;
+        }
+        request->event_bits |= 1u << index;
+    }
+    return TRP_OK;
+}
+
+static trp_err
+payload_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const char *base64 = NULL;
+    trp_err err = text_take(request->json, "base64", &base64, refusal);
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (!base64 && !request->text) {
+        return usage(refusal, "text", "missing");
+    }
+    if (base64) {
+        err = trpi_base64_decode(base64, strlen(base64), &request->payload, &request->payload_bytes);
+        if (err != TRP_OK) {
+            trpi_control_refuse(refusal, TRPI_CTL_EXIT_DATA, "field 'base64' cannot be decoded");
+            return err;
+        }
+    }
+    if (request->payload_bytes > TRPI_CTL_PAYLOAD_BYTES_MAX ||
+        (request->text && strlen(request->text) > TRPI_CTL_PAYLOAD_BYTES_MAX)) {
+        trpi_control_refuse(refusal, TRPI_CTL_EXIT_DATA, "the message is larger than %u bytes",
+                            TRPI_CTL_PAYLOAD_BYTES_MAX);
+        return TRP_EMSGSIZE;
+    }
+    return TRP_OK;
+}
+
+/* ---- the request ------------------------------------------------------------------------------------ */
+
+static trp_err
+command_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    uint32_t version = TRPI_CTL_VERSION;
+    const char *name = NULL;
+    trp_err err = number_take(request->json, "v", UINT32_MAX, &version, refusal);
+    if (err == TRP_OK) {
+        err = text_take(request->json, "cmd", &name, refusal);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (version > TRPI_CTL_VERSION) {
+        trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE,
+                            "the client speaks control protocol %u, this node %d", version,
+                            TRPI_CTL_VERSION);
+        return TRP_EVERSION;
+    }
+    if (!name) {
+        return usage(refusal, "cmd", "missing");
+    }
+    const char *names[COMMANDS_COUNT];
+    for (size_t i = 0; i < COMMANDS_COUNT; i++) {
+        names[i] = commands[i].name;
+        if (strcmp(commands[i].name, name) == 0) {
+            request->command = commands[i].command;
+            request->timeout_ms =
+                commands[i].slow ? TRPI_CTL_TIMEOUT_MS_LONG : TRPI_CTL_TIMEOUT_MS_DEFAULT;
+            return TRP_OK;
+        }
+    }
+    const char *near = trpi_nearest(name, names, COMMANDS_COUNT);
+    trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "no such command '%.64s'%s%s%s", name,
+                        near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return TRP_EINVAL;
+}
+
+static trp_err
+fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const cJSON *json = request->json;
+    trp_err err = number_take(json, "timeoutMs", TRPI_CONTROL_TIMEOUT_MS_MAX, &request->timeout_ms,
+                              refusal);
+    request->wait = true;
+    request->depth = TRPI_CONTROL_DEPTH_DEFAULT;
+    const struct {
+        const char *field;
+        const char **text;
+    } texts[] = { { "member", &request->member }, { "path", &request->path },
+                  { "type", &request->type },     { "text", &request->text } };
+    for (size_t i = 0; err == TRP_OK && i < sizeof texts / sizeof texts[0]; i++) {
+        err = text_take(json, texts[i].field, texts[i].text, refusal);
+    }
+    const struct {
+        const char *field;
+        bool *value;
+    } bools[] = { { "wait", &request->wait },
+                  { "dryRun", &request->dry_run },
+                  { "unreachable", &request->unreachable },
+                  { "snapshot", &request->snapshot } };
+    for (size_t i = 0; err == TRP_OK && i < sizeof bools / sizeof bools[0]; i++) {
+        err = bool_take(json, bools[i].field, bools[i].value, refusal);
+    }
+    if (err == TRP_OK) {
+        err = number_take(json, "depth", 1000, &request->depth, refusal);
+    }
+    if (err == TRP_OK && request->command == TRPI_CONTROL_PING) {
+        err = text_take(json, "target", &request->path, refusal);
+    }
+    return err;
+}
+
+/* What the command cannot do without. */
+static trp_err
+needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    switch (request->command) {
+    case TRPI_CONTROL_JOIN:
+        return addresses_take(request, refusal);
+    case TRPI_CONTROL_EVENTS:
+        return types_take(request, refusal);
+    case TRPI_CONTROL_DOWN:
+        return request->member || request->unreachable ? TRP_OK : usage(refusal, "member", "missing");
+    case TRPI_CONTROL_PING:
+        return request->path ? TRP_OK : usage(refusal, "target", "missing");
+    case TRPI_CONTROL_TREE:
+        request->path = request->path ? request->path : "/";
+        return TRP_OK;
+    case TRPI_CONTROL_SEND:
+    case TRPI_CONTROL_ASK:
+        request->type = request->type ? request->type : "string";
+        return request->path ? payload_take(request, refusal) : usage(refusal, "path", "missing");
+    case TRPI_CONTROL_VERSION:
+    case TRPI_CONTROL_MEMBERS:
+    case TRPI_CONTROL_MEMBER_STATUS:
+    case TRPI_CONTROL_STATUS:
+    case TRPI_CONTROL_LEAVE:
+    case TRPI_CONTROL_CONFIG:
+        return TRP_OK;
+    }
+    return TRP_OK;
+}
+
+trp_err
+trpi_control_request_parse(const uint8_t *body, size_t bytes, trpi_control_request *ret_request,
+                           trpi_control_refusal *ret_refusal)
+{
+    trpi_control_request request;
+    size_t offset = 0;
+    memset(&request, 0, sizeof request);
+    if (trpi_json_parse((const char *)body, bytes, &request.json, &offset) != TRP_OK) {
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_DATA, "the request is no JSON: error at byte %zu",
+                            offset);
+        return TRP_EDATA;
+    }
+    trp_err err = TRP_EDATA;
+    if (!cJSON_IsObject(request.json)) {
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_DATA, "the request is no JSON object");
+    } else {
+        err = command_take(&request, ret_refusal);
+        err = err == TRP_OK ? fields_take(&request, ret_refusal) : err;
+        err = err == TRP_OK ? needs_check(&request, ret_refusal) : err;
+    }
+    if (err != TRP_OK) {
+        trpi_control_request_fini(&request);
+        return err;
+    }
+    *ret_request = request;
+    return TRP_OK;
+}
+
+void
+trpi_control_request_fini(trpi_control_request *request)
+{
+    cJSON_Delete(request->json);
+    trpi_free(request->payload);
+    memset(request, 0, sizeof *request);
+}

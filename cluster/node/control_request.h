@@ -1,0 +1,70 @@
+/* control_request.h - one request of the control protocol, checked. See CONTROL.md. */
+#ifndef TRPI_NODE_CONTROL_REQUEST_H
+#define TRPI_NODE_CONTROL_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+#include <troupe/base.h>
+
+#define TRPI_CONTROL_ADDRESSES_MAX 32
+#define TRPI_CONTROL_TIMEOUT_MS_MAX (24u * 3600u * 1000u)
+#define TRPI_CONTROL_DEPTH_DEFAULT 16u
+
+typedef enum trpi_control_command {
+    TRPI_CONTROL_VERSION = 1,
+    TRPI_CONTROL_MEMBERS,
+    TRPI_CONTROL_MEMBER_STATUS,
+    TRPI_CONTROL_STATUS,
+    TRPI_CONTROL_JOIN,
+    TRPI_CONTROL_LEAVE,
+    TRPI_CONTROL_DOWN,
+    TRPI_CONTROL_EVENTS,
+    TRPI_CONTROL_SEND,
+    TRPI_CONTROL_ASK,
+    TRPI_CONTROL_PING,
+    TRPI_CONTROL_TREE,
+    TRPI_CONTROL_CONFIG
+} trpi_control_command;
+
+/* Event types as bits, in the order of trpi_control_event_name(). */
+enum { TRPI_CONTROL_EVENT_TYPES = 14 };
+const char *trpi_control_event_name(unsigned index);
+
+/* Texts borrow from json. */
+typedef struct trpi_control_request {
+    cJSON *json;
+    trpi_control_command command;
+    uint32_t timeout_ms;
+    bool wait, dry_run, unreachable, snapshot;
+    uint32_t event_bits; /* events: wanted types */
+    uint32_t depth;
+    const char *member; /* NULL: this node */
+    const char *path;   /* send, ask, tree; ping: its target */
+    const char *type;
+    const char *text;
+    uint8_t *payload;   /* decoded base64; NULL without */
+    size_t payload_bytes;
+    const char *addresses[TRPI_CONTROL_ADDRESSES_MAX];
+    size_t addresses_count;
+} trpi_control_request;
+
+/* Why not, as it goes to the client. */
+typedef struct trpi_control_refusal {
+    int exit; /* enum trpi_ctl_exit */
+    char error[1024];
+    char hint[1024]; /* "": none */
+} trpi_control_refusal;
+
+void trpi_control_refuse(trpi_control_refusal *ret_refusal, int exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Read and check a request body. On success trpi_control_request_fini() frees what it holds.
+ * Errors: TRP_EDATA, TRP_EINVAL, TRP_EVERSION, TRP_ENOMEM; *ret_refusal is what to answer. */
+trp_err trpi_control_request_parse(const uint8_t *body, size_t bytes, trpi_control_request *ret_request,
+                                   trpi_control_refusal *ret_refusal);
+void trpi_control_request_fini(trpi_control_request *request);
+
+#endif
