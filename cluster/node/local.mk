@@ -1,8 +1,13 @@
 # The configuration needs libconfuse, so it is not among the sources the client links.
 troupe_sources += src/base/config.c src/base/config_schema.c src/base/config_value.c \
-	src/base/config_load.c
+	src/base/config_load.c src/base/nearest.c
+troupe_sources += cluster/node/base64.c cluster/node/control.c cluster/node/control_call.c \
+	cluster/node/control_request.c cluster/node/control_socket.c
 pkginclude_HEADERS += include/troupe/node.h include/troupe/plugin.h
 
 check_PROGRAMS += tests/unit/node/config_test
 tests_unit_node_config_test_SOURCES = tests/unit/node/config_test.c
 tests_unit_node_config_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/node/control_test
+tests_unit_node_control_test_SOURCES = tests/unit/node/control_test.c
+tests_unit_node_control_test_LDADD = $(TEST_LDADD)

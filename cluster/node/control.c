@@ -1,0 +1,717 @@
+/* control.c - connections of the control socket: one thread polls them all.
+ *
+ * Why.     A command must be answered while peers are dead and actors are busy, so the server shares
+ *          nothing with them but the calls it hands out.
+ * Shape.   poll thread:  accept, read frames, check -> serve() at once (quick commands)
+ *                                                   -> a thread for the call (the others)
+ *          any thread:   emit -> connection's queue of frames -> poll thread writes
+ *          A call knows its connection by number: it may be gone when the answer comes.
+ * Must hold. I1 fds and input buffers are the poll thread's alone
+ *            I2 connections, their frames and `calls` are touched with `lock` held
+ *            I3 serve() is called without the lock
+ *            I4 close returns after the last call has ended                        (trpi_control_close)
+ * Limits.  TRPI_CTL_CONNECTIONS_MAX, TRPI_CTL_REQUEST_BYTES_MAX, TRPI_CONTROL_EVENTS_MAX,
+ *          TRPI_CONTROL_IDLE_MS, TRPI_CONTROL_REQUEST_MS, TRPI_CONTROL_CARRIED_MAX.
+ * Cost.    Without connections the thread sleeps in poll without a timeout.
+ * Tests.   tests/unit/node/control_test.c
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cluster/node/control.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/buffer.h"
+#include "cluster/node/control_socket.h"
+#include "cluster/node/ctl_proto.h"
+
+#define READ_BYTES 16384
+#define CALL_STACK_BYTES (512u * 1024u)
+#define LINGER_STEP_MS 10u
+#define POLL_MS 1000 /* with connections: idle ones are looked for this often */
+
+typedef struct out_frame {
+    struct out_frame *next;
+    size_t bytes, written;
+    bool is_event;
+    uint8_t data[]; /* header and body */
+} out_frame;
+
+typedef struct connection {
+    struct connection *next;
+    uint64_t id;
+    int fd;
+    trpi_buffer in;         /* I1 */
+    uint64_t active_ns;     /* the last request ended, or the first byte of the next came */
+    out_frame *out_first, **out_last;
+    uint32_t events_count;  /* of out */
+    uint32_t event_bits;    /* a stream: its types */
+    trpi_call *call;        /* in progress, NULL none */
+    bool closing;           /* close when out is empty */
+    bool dead;              /* close at once */
+    /* all but `in` with the lock */
+} connection;
+
+struct trpi_control {
+    trpi_control_options options;
+    char path[TRPI_CTL_PATH_BYTES];
+    int listen_fd, wake_fd;
+    dev_t device; /* of the file, so that we remove only our own */
+    ino_t inode;
+    pthread_t thread;
+    pthread_mutex_t lock; /* innermost: nothing is called out with it */
+    pthread_cond_t ended; /* calls_count has fallen */
+    connection *connections;
+    size_t connections_count;
+    uint32_t calls_count, carried_count;
+    uint32_t streams_count;
+    uint64_t id_next;
+    bool stopping; /* no new requests */
+    bool quit;     /* the poll thread is to end */
+};
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void
+wake(trpi_control *control)
+{
+    uint64_t one = 1;
+    (void)!write(control->wake_fd, &one, sizeof one); /* full means that it is awake */
+}
+
+/* ---- frames to a client: with the lock ------------------------------------------------------------ */
+
+static bool
+frame_push(connection *c, const char *text, bool is_event)
+{
+    size_t bytes = strlen(text);
+    out_frame *frame = trpi_alloc(sizeof *frame + TRPI_CTL_HEADER_BYTES + bytes);
+    if (!frame) {
+        c->dead = true; /* a stream with a hole would be a lie */
+        return false;
+    }
+    frame->bytes = TRPI_CTL_HEADER_BYTES + bytes;
+    frame->is_event = is_event;
+    trpi_ctl_header_encode(frame->data, (uint32_t)bytes);
+    memcpy(frame->data + TRPI_CTL_HEADER_BYTES, text, bytes);
+    *c->out_last = frame;
+    c->out_last = &frame->next;
+    c->events_count += is_event;
+    return true;
+}
+
+static void
+frame_pop(connection *c)
+{
+    out_frame *frame = c->out_first;
+    c->out_first = frame->next;
+    if (!c->out_first) {
+        c->out_last = &c->out_first;
+    }
+    c->events_count -= frame->is_event;
+    trpi_free(frame);
+}
+
+static void
+connection_kill(trpi_control *control, connection *c)
+{
+    (void)pthread_mutex_lock(&control->lock);
+    c->dead = true;
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+/* Something was done for or by the client: its time starts again. */
+static void
+connection_touch(trpi_control *control, connection *c)
+{
+    (void)pthread_mutex_lock(&control->lock);
+    c->active_ns = now_ns();
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+static connection *
+connection_find(trpi_control *control, uint64_t id)
+{
+    for (connection *c = control->connections; c; c = c->next) {
+        if (c->id == id) {
+            return c;
+        }
+    }
+    return NULL;
+}
+
+static void
+stream_end(trpi_control *control, connection *c, const char *final_text)
+{
+    if (c->event_bits) {
+        c->event_bits = 0;
+        control->streams_count--;
+        (void)frame_push(c, final_text, false); /* on failure it is closed without */
+        c->closing = true;
+    }
+}
+
+void
+trpi_control_publish(trpi_control *control, unsigned event_index, const char *text)
+{
+    trpi_assert(event_index < TRPI_CONTROL_EVENT_TYPES);
+    bool any = false;
+    (void)pthread_mutex_lock(&control->lock);
+    for (connection *c = control->connections; c; c = c->next) {
+        if (!(c->event_bits & 1u << event_index)) {
+            continue;
+        }
+        any = true;
+        if (c->events_count == TRPI_CONTROL_EVENTS_MAX) {
+            stream_end(control, c, "{\"ok\":false,\"exit\":75,\"error\":\"the client is too slow\"}");
+        } else {
+            (void)frame_push(c, text, true); /* on failure the connection is closed */
+        }
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    if (any) {
+        wake(control);
+    }
+}
+
+bool
+trpi_control_has_streams(trpi_control *control)
+{
+    (void)pthread_mutex_lock(&control->lock);
+    bool any = control->streams_count > 0;
+    (void)pthread_mutex_unlock(&control->lock);
+    return any;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------- */
+
+static void
+connection_emit(trpi_call *call, const char *text, bool final)
+{
+    trpi_control *control = call->emit_arg;
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = connection_find(control, call->emit_id);
+    if (c) {
+        (void)frame_push(c, text, false); /* on failure the connection is closed */
+        if (final) {
+            c->call = NULL; /* the next request may come */
+            c->active_ns = now_ns();
+        }
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    wake(control);
+}
+
+void
+trpi_call_stream(trpi_call *call)
+{
+    trpi_control *control = call->emit_arg;
+    trpi_assert(call->emit == connection_emit);
+    trpi_assert(!call->answered);
+    call->answered = true; /* by stream_end(), some day */
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = connection_find(control, call->emit_id);
+    if (c) {
+        (void)frame_push(c, "{\"progress\":\"subscribed\"}", false);
+        c->event_bits = call->request.event_bits;
+        control->streams_count += c->event_bits != 0;
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+static void
+call_free(trpi_call *call)
+{
+    trpi_control_request_fini(&call->request);
+    trpi_free(call);
+}
+
+static void
+call_serve(trpi_call *call)
+{
+    trpi_control *control = call->control;
+    control->options.serve(control->options.arg, call);
+    trpi_assert(call->answered);
+}
+
+static void *
+call_main(void *arg)
+{
+    trpi_call *call = arg;
+    trpi_control *control = call->control;
+    bool carried = call->emit != connection_emit;
+    call_serve(call);
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = carried ? NULL : connection_find(control, call->emit_id);
+    if (c && c->call == call) {
+        c->call = NULL;
+    }
+    call_free(call);
+    control->calls_count--;
+    control->carried_count -= carried;
+    (void)pthread_cond_broadcast(&control->ended);
+    (void)pthread_mutex_unlock(&control->lock);
+    return NULL;
+}
+
+/* With the lock. On failure the caller still owns call. */
+static trp_err
+call_start(trpi_control *control, trpi_call *call)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) {
+        return TRP_ENOMEM;
+    }
+    (void)pthread_attr_setstacksize(&attributes, CALL_STACK_BYTES);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int rc = pthread_create(&thread, &attributes, call_main, call);
+    (void)pthread_attr_destroy(&attributes);
+    if (rc != 0) {
+        return TRP_ENOMEM;
+    }
+    control->calls_count++;
+    return TRP_OK;
+}
+
+trp_err
+trpi_control_run(trpi_control *control, trpi_call *call)
+{
+    trp_err err = TRP_OK;
+    call->control = control;
+    (void)pthread_mutex_lock(&control->lock);
+    if (control->stopping) {
+        err = TRP_ECLOSED;
+    } else if (control->carried_count == TRPI_CONTROL_CARRIED_MAX) {
+        err = TRP_ELIMIT;
+    } else {
+        err = call_start(control, call);
+        control->carried_count += err == TRP_OK;
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    return err;
+}
+
+/* ---- requests: poll thread ---------------------------------------------------------------------------- */
+
+static void
+refuse(trpi_control *control, connection *c, int exit_code, const char *error, bool closing)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code, error);
+    (void)pthread_mutex_lock(&control->lock);
+    (void)frame_push(c, text, false); /* on failure the connection is closed */
+    c->closing |= closing;
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+static void
+connection_close_after(trpi_control *control, connection *c)
+{
+    (void)pthread_mutex_lock(&control->lock);
+    c->closing = true;
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+static trpi_call *
+call_new(trpi_control *control, const connection *c)
+{
+    trpi_call *call = trpi_alloc(sizeof *call);
+    if (call) {
+        call->emit = connection_emit;
+        call->emit_arg = control;
+        call->emit_id = c->id;
+        call->control = control;
+        call->start_ns = now_ns();
+    }
+    return call;
+}
+
+static void
+request_take(trpi_control *control, connection *c, const uint8_t *body, size_t bytes)
+{
+    trpi_control_refusal refusal;
+    trpi_call *call = call_new(control, c);
+    if (!call) {
+        refuse(control, c, TRPI_CTL_EXIT_INTERNAL, "out of memory", true);
+        return;
+    }
+    trp_err err = trpi_control_request_parse(body, bytes, &call->request, &refusal);
+    if (err != TRP_OK) {
+        trpi_call_refuse(call, &refusal);
+        if (!call->request.json && err == TRP_EDATA) {
+            connection_close_after(control, c);
+        }
+        call_free(call);
+        return;
+    }
+    call->deadline_ns = call->start_ns + (uint64_t)call->request.timeout_ms * 1000000u;
+    if (control->options.is_quick(call->request.command)) {
+        call_serve(call); /* I3 */
+        call_free(call);
+        return;
+    }
+    (void)pthread_mutex_lock(&control->lock);
+    err = call_start(control, call);
+    c->call = err == TRP_OK ? call : NULL;
+    (void)pthread_mutex_unlock(&control->lock);
+    if (err != TRP_OK) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL, "no thread for the command");
+        call_free(call);
+    }
+}
+
+static bool
+is_busy(trpi_control *control, const connection *c)
+{
+    (void)pthread_mutex_lock(&control->lock);
+    bool busy = c->call || c->event_bits || c->closing || c->dead;
+    (void)pthread_mutex_unlock(&control->lock);
+    return busy;
+}
+
+/* Serve what has arrived, one request after the other. */
+static void
+frames_take(trpi_control *control, connection *c)
+{
+    while (!is_busy(control, c)) {
+        const uint8_t *body = NULL;
+        size_t bytes = 0;
+        trp_err err =
+            trpi_ctl_frame_decode(c->in.data, c->in.count, TRPI_CTL_REQUEST_BYTES_MAX, &body, &bytes);
+        if (err == TRP_EAGAIN) {
+            return;
+        }
+        if (err != TRP_OK) {
+            refuse(control, c, TRPI_CTL_EXIT_DATA,
+                   bytes ? "the request is larger than 1048576 bytes" : "a request of 0 bytes", true);
+            return;
+        }
+        request_take(control, c, body, bytes);
+        trpi_buffer_drop(&c->in, TRPI_CTL_HEADER_BYTES + bytes);
+        connection_touch(control, c);
+    }
+}
+
+static void
+connection_read(trpi_control *control, connection *c)
+{
+    uint8_t bytes[READ_BYTES];
+    ssize_t count = recv(c->fd, bytes, sizeof bytes, 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+        return;
+    }
+    if (count <= 0) {
+        connection_kill(control, c);
+        return;
+    }
+    if (c->in.count == 0) {
+        connection_touch(control, c);
+    }
+    /* One whole request and what came with it; more is not read before that one is served. */
+    if (trpi_buffer_append(&c->in, bytes, (size_t)count,
+                           TRPI_CTL_REQUEST_BYTES_MAX + TRPI_CTL_HEADER_BYTES + READ_BYTES) != TRP_OK) {
+        connection_kill(control, c);
+    }
+}
+
+static void
+connection_write(trpi_control *control, connection *c)
+{
+    (void)pthread_mutex_lock(&control->lock);
+    while (c->out_first && !c->dead) {
+        out_frame *frame = c->out_first;
+        ssize_t count = send(c->fd, frame->data + frame->written, frame->bytes - frame->written, MSG_NOSIGNAL);
+        if (count < 0) {
+            c->dead = errno != EAGAIN && errno != EINTR;
+            break;
+        }
+        frame->written += (size_t)count;
+        c->active_ns = now_ns();
+        if (frame->written == frame->bytes) {
+            frame_pop(c);
+        }
+    }
+    c->dead |= c->closing && !c->out_first;
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+/* ---- connections: poll thread --------------------------------------------------------------------- */
+
+static void
+connection_open(trpi_control *control)
+{
+    int fd = accept4(control->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    connection *c = fd < 0 ? NULL : trpi_alloc(sizeof *c);
+    if (!c) {
+        if (fd >= 0) {
+            (void)close(fd);
+        } else if (errno == EMFILE || errno == ENFILE) {
+            struct timespec pause = { 0, 50000000 }; /* no descriptor: poll would spin */
+            (void)nanosleep(&pause, NULL);
+        }
+        return;
+    }
+    c->fd = fd;
+    c->out_last = &c->out_first;
+    c->active_ns = now_ns();
+    (void)pthread_mutex_lock(&control->lock);
+    bool full = control->connections_count == TRPI_CTL_CONNECTIONS_MAX;
+    c->id = ++control->id_next;
+    c->next = control->connections;
+    control->connections = c;
+    control->connections_count++;
+    (void)pthread_mutex_unlock(&control->lock);
+    if (!trpi_control_peer_allowed(fd, control->path)) {
+        refuse(control, c, TRPI_CTL_EXIT_PERMISSION, "not permitted: other user", true);
+    } else if (full) {
+        refuse(control, c, TRPI_CTL_EXIT_TIMEOUT, "too many control clients", true);
+        connection_write(control, c);
+        connection_kill(control, c);
+    }
+}
+
+static void
+connection_free(connection *c)
+{
+    while (c->out_first) {
+        frame_pop(c);
+    }
+    trpi_buffer_fini(&c->in);
+    (void)close(c->fd);
+    trpi_free(c);
+}
+
+/* Unlink what is dead, with the lock; its call is told. */
+static void
+connections_sweep(trpi_control *control)
+{
+    uint64_t now = now_ns();
+    (void)pthread_mutex_lock(&control->lock);
+    for (connection **at = &control->connections; *at;) {
+        connection *c = *at;
+        bool waits = !c->call && !c->event_bits; /* for a request, or for the client to read */
+        uint64_t limit_ms = c->in.count ? TRPI_CONTROL_REQUEST_MS : TRPI_CONTROL_IDLE_MS;
+        if (!c->dead && !(waits && now - c->active_ns > limit_ms * 1000000u)) {
+            at = &c->next;
+            continue;
+        }
+        *at = c->next;
+        control->connections_count--;
+        control->streams_count -= c->event_bits != 0;
+        if (c->call) {
+            atomic_store_explicit(&c->call->cancelled, true, memory_order_relaxed);
+        }
+        connection_free(c);
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+}
+
+/* Fill fds and the ids behind them; returns their number. */
+static nfds_t
+poll_prepare(trpi_control *control, struct pollfd *fds, connection **of)
+{
+    nfds_t count = 0;
+    fds[count++] = (struct pollfd){ control->wake_fd, POLLIN, 0 };
+    (void)pthread_mutex_lock(&control->lock);
+    fds[count++] = (struct pollfd){ control->stopping ? -1 : control->listen_fd, POLLIN, 0 };
+    for (connection *c = control->connections; c && count < TRPI_CTL_CONNECTIONS_MAX + 4; c = c->next) {
+        bool reads = !c->call && !c->event_bits && !c->closing;
+        short events = (short)(POLLRDHUP | (reads ? POLLIN : 0) | (c->out_first || c->closing ? POLLOUT : 0));
+        of[count] = c;
+        fds[count++] = (struct pollfd){ c->fd, events, 0 };
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    return count;
+}
+
+static void
+poll_serve(trpi_control *control, connection *c, short events)
+{
+    if (events & POLLIN) {
+        connection_read(control, c);
+    } else if (events & (POLLRDHUP | POLLHUP | POLLERR)) {
+        connection_kill(control, c); /* a client that closes its side ends its request */
+    }
+    frames_take(control, c);
+    connection_write(control, c);
+}
+
+static void *
+control_main(void *arg)
+{
+    trpi_control *control = arg;
+    struct pollfd fds[TRPI_CTL_CONNECTIONS_MAX + 4];
+    connection *of[TRPI_CTL_CONNECTIONS_MAX + 4];
+    for (bool quit = false; !quit;) {
+        nfds_t count = poll_prepare(control, fds, of);
+        int rc = poll(fds, count, count > 2 ? POLL_MS : -1);
+        if (rc < 0) {
+            continue; /* EINTR */
+        }
+        uint64_t wakes = 0;
+        (void)!read(control->wake_fd, &wakes, sizeof wakes); /* EAGAIN: it was not that */
+        for (nfds_t i = 2; i < count; i++) {
+            poll_serve(control, of[i], fds[i].revents);
+        }
+        if (fds[1].revents & POLLIN) {
+            connection_open(control);
+        }
+        connections_sweep(control);
+        (void)pthread_mutex_lock(&control->lock);
+        quit = control->quit;
+        (void)pthread_mutex_unlock(&control->lock);
+    }
+    return NULL;
+}
+
+/* ---- open and close ------------------------------------------------------------------------------------- */
+
+static void
+control_free(trpi_control *control)
+{
+    while (control->connections) {
+        connection *c = control->connections;
+        control->connections = c->next;
+        connection_free(c);
+    }
+    if (control->listen_fd >= 0) {
+        (void)close(control->listen_fd);
+    }
+    if (control->wake_fd >= 0) {
+        (void)close(control->wake_fd);
+    }
+    (void)pthread_cond_destroy(&control->ended);
+    (void)pthread_mutex_destroy(&control->lock);
+    trpi_free(control);
+}
+
+/* The server's threads take no signals: those are the program's. */
+static int
+thread_start(trpi_control *control)
+{
+    sigset_t all, old;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&control->thread, NULL, control_main, control);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+trp_err
+trpi_control_open(const trpi_control_options *options, trpi_control **ret_control, int *ret_pid)
+{
+    struct stat file;
+    if (strlen(options->path) >= TRPI_CTL_PATH_BYTES) {
+        return TRP_ELIMIT;
+    }
+    trpi_control *control = trpi_alloc(sizeof *control);
+    if (!control) {
+        return TRP_ENOMEM;
+    }
+    control->options = *options;
+    memcpy(control->path, options->path, strlen(options->path));
+    control->listen_fd = -1;
+    (void)pthread_mutex_init(&control->lock, NULL);
+    (void)pthread_cond_init(&control->ended, NULL);
+    control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    trp_err err = control->wake_fd < 0
+                      ? TRP_EIO
+                      : trpi_control_socket_listen(control->path, &control->listen_fd, ret_pid);
+    if (err == TRP_OK && stat(control->path, &file) == 0) {
+        control->device = file.st_dev;
+        control->inode = file.st_ino;
+    }
+    if (err == TRP_OK && thread_start(control) != 0) {
+        (void)unlink(control->path);
+        err = TRP_EIO;
+    }
+    if (err != TRP_OK) {
+        control_free(control);
+        return err;
+    }
+    *ret_control = control;
+    return TRP_OK;
+}
+
+const char *
+trpi_control_path(const trpi_control *control)
+{
+    return control->path;
+}
+
+/* Is anything left to do or to write? With the lock. */
+static bool
+work_left(const trpi_control *control)
+{
+    for (const connection *c = control->connections; c; c = c->next) {
+        if (c->out_first && !c->dead) {
+            return true;
+        }
+    }
+    return control->calls_count > 0;
+}
+
+/* Wait until nothing is left, at most ms. With the lock, given up while waiting. */
+static void
+linger(trpi_control *control, uint32_t ms)
+{
+    for (uint32_t waited = 0; waited < ms && work_left(control); waited += LINGER_STEP_MS) {
+        struct timespec pause = { 0, (long)LINGER_STEP_MS * 1000000 };
+        (void)pthread_mutex_unlock(&control->lock);
+        (void)nanosleep(&pause, NULL);
+        (void)pthread_mutex_lock(&control->lock);
+    }
+}
+
+void
+trpi_control_close(trpi_control *control, uint32_t linger_ms)
+{
+    struct stat file;
+    if (!control) {
+        return;
+    }
+    if (stat(control->path, &file) == 0 && file.st_dev == control->device && file.st_ino == control->inode) {
+        (void)unlink(control->path);
+    }
+    (void)pthread_mutex_lock(&control->lock);
+    control->stopping = true;
+    for (connection *c = control->connections; c; c = c->next) {
+        stream_end(control, c, "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
+    }
+    wake(control);
+    linger(control, linger_ms);
+    for (connection *c = control->connections; c; c = c->next) {
+        if (c->call) {
+            atomic_store_explicit(&c->call->cancelled, true, memory_order_relaxed);
+        }
+    }
+    while (control->calls_count > 0) { /* I4 */
+        (void)pthread_cond_wait(&control->ended, &control->lock);
+    }
+    linger(control, linger_ms);
+    control->quit = true;
+    (void)pthread_mutex_unlock(&control->lock);
+    wake(control);
+    (void)pthread_join(control->thread, NULL);
+    control_free(control);
+}

@@ -1,0 +1,138 @@
+/* control_call.c - what a command does with its call: answer, refuse, report, wait.
+ *
+ * Must hold. I1 exactly one final object for each call                      (emit_final, asserted)
+ * Tests.     tests/unit/node/control_test.c
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "base/json.h"
+#include "cluster/node/control.h"
+#include "cluster/node/ctl_proto.h"
+
+#define PAUSE_STEP_MS 20u    /* how soon a cancelled call notices */
+#define ANSWER_MARGIN_MS 100u /* the client should hear why, not just time out */
+
+static const char no_memory[] = "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void
+emit_final(trpi_call *call, const char *text)
+{
+    trpi_assert(!call->answered); /* I1 */
+    call->answered = true;
+    call->emit(call, text, true);
+}
+
+cJSON *
+trpi_call_reply(void)
+{
+    cJSON *reply = cJSON_CreateObject();
+    if (!trpi_json_add_bool(reply, "ok", true)) {
+        cJSON_Delete(reply);
+        return NULL;
+    }
+    return reply;
+}
+
+void
+trpi_call_answer(trpi_call *call, cJSON *reply)
+{
+    char *text = reply ? trpi_json_print(reply) : NULL;
+    if (text && strlen(text) > TRPI_CTL_RESPONSE_BYTES_MAX) {
+        cJSON_free(text);
+        cJSON_Delete(reply);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL, "the reply is larger than %u bytes",
+                              TRPI_CTL_RESPONSE_BYTES_MAX);
+        return;
+    }
+    emit_final(call, text ? text : no_memory);
+    cJSON_free(text);
+    cJSON_Delete(reply);
+}
+
+void
+trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal)
+{
+    cJSON *reply = cJSON_CreateObject();
+    bool ok = trpi_json_add_bool(reply, "ok", false) &&
+              cJSON_AddNumberToObject(reply, "exit", refusal->exit) != NULL &&
+              trpi_json_add_text(reply, "error", refusal->error) &&
+              (!refusal->hint[0] || trpi_json_add_text(reply, "hint", refusal->hint));
+    char *text = ok ? trpi_json_print(reply) : NULL;
+    emit_final(call, text ? text : no_memory);
+    cJSON_free(text);
+    cJSON_Delete(reply);
+}
+
+void
+trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const char *format, ...)
+{
+    trpi_control_refusal refusal = { exit_code, "", "" };
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(refusal.error, sizeof refusal.error, format, list); /* cut is fine */
+    va_end(list);
+    if (hint) {
+        (void)snprintf(refusal.hint, sizeof refusal.hint, "%s", hint);
+    }
+    trpi_call_refuse(call, &refusal);
+}
+
+void
+trpi_call_progress(trpi_call *call, const char *format, ...)
+{
+    char line[512];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(line, sizeof line, format, list); /* cut is fine */
+    va_end(list);
+    cJSON *object = cJSON_CreateObject();
+    char *text = trpi_json_add_text(object, "progress", line) ? trpi_json_print(object) : NULL;
+    if (text) {
+        call->emit(call, text, false); /* without memory: a line less */
+    }
+    cJSON_free(text);
+    cJSON_Delete(object);
+}
+
+bool
+trpi_call_pause(trpi_call *call, uint32_t ms)
+{
+    while (ms > 0 && !atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
+        uint32_t step = ms < PAUSE_STEP_MS ? ms : PAUSE_STEP_MS;
+        struct timespec pause = { 0, (long)step * 1000000 };
+        (void)nanosleep(&pause, NULL); /* an early end is a shorter pause */
+        ms -= step;
+    }
+    return !atomic_load_explicit(&call->cancelled, memory_order_relaxed);
+}
+
+uint64_t
+trpi_call_elapsed_ns(const trpi_call *call)
+{
+    return now_ns() - call->start_ns;
+}
+
+uint32_t
+trpi_call_left_ms(const trpi_call *call)
+{
+    uint64_t now = now_ns();
+    if (now >= call->deadline_ns) {
+        return 0;
+    }
+    uint64_t left = (call->deadline_ns - now) / 1000000;
+    uint64_t margin = call->request.timeout_ms / 10 < ANSWER_MARGIN_MS ? call->request.timeout_ms / 10
+                                                                       : ANSWER_MARGIN_MS;
+    return left > margin ? (uint32_t)(left - margin) : 0;
+}

@@ -1,0 +1,108 @@
+/* control_socket.c - the file behind the control socket: made, found stale, refused to strangers.
+ *
+ * Must hold. I1 a file behind which somebody answers is never removed              (socket_listen)
+ *            I2 the file has its mode before it can be connected to                (fchmod before bind)
+ * Tests.     tests/unit/node/control_test.c
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cluster/node/control_socket.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "cluster/node/ctl_proto.h"
+
+#define BACKLOG 64
+#define GROUPS_MAX 1024
+
+bool
+trpi_control_is_live(const char *path, int *ret_pid)
+{
+    int fd = -1;
+    if (trpi_ctl_connect(path, &fd) != TRP_OK) {
+        return false;
+    }
+    *ret_pid = (int)trpi_ctl_peer_pid(fd);
+    (void)close(fd);
+    return true;
+}
+
+static trp_err
+bind_error(int why)
+{
+    return why == EACCES || why == EPERM || why == EROFS ? TRP_EPERM : why == ENOENT ? TRP_ENOENT : TRP_EIO;
+}
+
+trp_err
+trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid)
+{
+    struct sockaddr_un address;
+    struct stat old;
+    memset(&address, 0, sizeof address);
+    address.sun_family = AF_UNIX;
+    if (strlen(path) >= sizeof address.sun_path) {
+        return TRP_ELIMIT;
+    }
+    memcpy(address.sun_path, path, strlen(path));
+    if (trpi_control_is_live(path, ret_pid)) {
+        return TRP_EEXIST;
+    }
+    if (lstat(path, &old) == 0 && (!S_ISSOCK(old.st_mode) || unlink(path) != 0)) {
+        return S_ISSOCK(old.st_mode) ? bind_error(errno) : TRP_EIO; /* not ours to remove */
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return TRP_EIO;
+    }
+    if (fchmod(fd, TRPI_CTL_SOCKET_MODE) != 0 || /* I2 */
+        bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
+        chmod(path, TRPI_CTL_SOCKET_MODE) != 0 || /* bind applied the umask */
+        listen(fd, BACKLOG) != 0) {
+        int why = errno;
+        (void)close(fd);
+        if (why == EADDRINUSE) {
+            *ret_pid = 0;
+            return TRP_EEXIST; /* another node was faster */
+        }
+        return bind_error(why);
+    }
+    *ret_fd = fd;
+    return TRP_OK;
+}
+
+bool
+trpi_control_peer_allowed(int fd, const char *path)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    struct stat file;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        return false;
+    }
+    if (peer.uid == 0 || peer.uid == geteuid()) {
+        return true;
+    }
+    if (stat(path, &file) != 0) {
+        return false;
+    }
+    if (peer.gid == file.st_gid) {
+        return true;
+    }
+    gid_t groups[GROUPS_MAX];
+    bytes = sizeof groups;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &bytes) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < bytes / sizeof groups[0]; i++) {
+        if (groups[i] == file.st_gid) {
+            return true;
+        }
+    }
+    return false;
+}
