@@ -30,6 +30,8 @@
 #define TRPI_CHAINS 64u         /* entries of a worker's chain table: one bit each in chains_open */
 #define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
 #define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
+#define TRPI_SLOTS_CACHED 128u  /* free slots that a worker keeps for itself */
+#define TRPI_OVERLOAD_TURNS 10u /* an overloaded cell handles so many times `throughput` in a turn */
 
 /* ---- system messages ---------------------------------------------------------------------------- */
 /* One line (64 bytes) of a message pool. kinds are LIFE's (actor/life.h). What number and pointer mean, and
@@ -55,11 +57,6 @@ typedef struct trpi_chain {
     uint32_t run; /* ctx->run when the entry was made; another number: the entry is void */
 } trpi_chain;
 
-typedef struct trpi_stats { /* written by one thread, read relaxed by any */
-    _Atomic uint64_t processed, sent, spawned, stopped, restarts;
-    _Atomic uint64_t dead[TRP_DEAD_REASON_COUNT];
-} trpi_stats;
-
 struct trp_ctx {
     trp_system *system;
     trpi_worker *worker;  /* NULL: a foreign thread (trpi_enter) */
@@ -74,21 +71,39 @@ struct trp_ctx {
     bool cut;             /* this turn told an overloaded cell */
     uint16_t cut_home;    /* whose home this is */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
+    trpi_stats *stats;    /* count with trpi_count() only */
+    int32_t turn_left;    /* messages that this turn may still handle */
+    uint64_t turn_processed; /* cell->processed at the start of the turn */
+    trpi_sysmsg *sys_rest;   /* taken from sys_head, not yet handled */
+    trpi_sysmsg *reserve;    /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
+    uint32_t reserve_count;
     void *life;           /* LIFE's per-thread data; NULL at first */
-    uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign threads only */
-    trpi_stats stats;
+    trp_ctx *foreign_next;                 /* of this thread; foreign only */
+    uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign only */
     trp_failure failure;  /* filled by trp_fail before the jump */
-    struct trpi_slot_list { /* free slots, FIFO */
+    trpi_stats own_stats; /* of a worker; all foreign threads count in system->foreign_stats */
+    struct trpi_slot_list { /* free slots, FIFO; workers only */
         uint32_t head, count;
-        uint32_t slots[128];
+        uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;
     jmp_buf loop_jump;
     trpi_chain chains[TRPI_CHAINS];
 };
 
+/* Add to one of ctx->stats. */
+static inline void
+trpi_count(const trp_ctx *ctx, _Atomic uint64_t *counter, uint64_t n)
+{
+    if (ctx->worker != NULL) { /* one writer: no locked instruction; relaxed: statistics */
+        atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
+                              memory_order_relaxed);
+    } else {
+        (void)atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+    }
+}
+
 /* The calling thread's ctx for this system: the worker's own one inside a run, else the thread's foreign ctx,
- * bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory a process-wide spare is
- * waited for. */
+ * bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory it waits for some. */
 trp_ctx *trpi_enter(trp_system *system);
 void trpi_leave(trp_ctx *ctx);
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
@@ -105,6 +120,8 @@ void trpi_chains_flush(trp_ctx *ctx);
  * the same sender. A slot that never existed: trpi_life_system_stale() is called at once. */
 void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag, trp_ref from,
                    uint64_t number, void *pointer);
+/* Count msg as lost and tell LIFE; borrows msg. to: as in trpi_life_dead. */
+void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 /* The live cell of a local ref, or NULL; a hint unless the caller holds its token. */
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 

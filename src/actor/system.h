@@ -17,6 +17,12 @@
 struct trpi_nodes; /* nodes.c */
 struct trpi_life_system; /* LIFE: actor/life.h - registry, event stream, guardians, obituaries, shutdown */
 
+/* Sums over all threads: trpi_system_stats_sum(). Relaxed throughout. */
+typedef struct trpi_stats {
+    _Atomic uint64_t processed, spawned, stopped, restarts;
+    _Atomic uint64_t dead[TRP_DEAD_REASON_COUNT];
+} trpi_stats;
+
 struct trp_system {
     uint64_t magic;
     char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
@@ -31,9 +37,7 @@ struct trp_system {
     /* What remoting registered; NULL: none. Written by the owner, read by any thread (release/acquire). */
     _Atomic(const trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
-    /* Counted here by foreign threads only; workers count in their ctx. */
-    _Atomic uint64_t foreign_dead[TRP_DEAD_REASON_COUNT];
-    _Atomic uint64_t actors; /* alive now: spawned and not yet ended */
+    trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h, trpi_count) */
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
 
@@ -50,6 +54,9 @@ trp_err trpi_life_system_new(trp_system *system);
 void trpi_life_system_stop(trp_system *system);
 /* Threads have ended: free. */
 void trpi_life_system_free(trp_system *system);
+
+/* CORE's, for trp_system_stats_get: a snapshot that is exact when nothing runs. */
+void trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats);
 
 static inline bool
 trpi_system_is_valid(const trp_system *system)

@@ -1,0 +1,186 @@
+/* private.c - workers with a thread and a FIFO of their own: pinned actors, the "system" dispatcher.
+ *
+ * Why.     A pinned actor may block; the system dispatcher must not wait behind user load. Neither steals nor is
+ *          stolen from.
+ * Must hold.
+ *   P1  task.home of a private task is the index of its worker as long as the task can be handed in; a released
+ *       worker's thread ends only with an empty queue, and its index is used again only after that.
+ * Threads. queue_lock guards queue and released; private_lock the table of indices. Neither within the other.
+ * Limits.  TRPI_PRIVATE_MAX at one time.
+ * Tests.   tests/unit/sched/sched_test.c
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "base/assert.h"
+#include "sched/worker.h"
+
+#define NAP_NS 200000 /* within TRPI_DEFER_NS_MAX */
+
+void
+trpi_private_push(trpi_sched *sched, trpi_task *task)
+{
+    uint16_t home = atomic_load_explicit(&task->home, memory_order_relaxed);
+    trpi_worker *worker = trpi_sched_worker(sched, home);
+
+    trpi_assert(worker != NULL && worker->is_private);
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    trpi_task_list_push(&worker->queue, task);
+    (void)pthread_cond_signal(&worker->queue_cond);
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+}
+
+static trpi_task *
+private_next(trpi_worker *worker)
+{
+    trpi_task *task = NULL;
+
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    while (!trpi_sched_is_stopping(worker->sched)) {
+        task = trpi_task_list_pop(&worker->queue);
+        if (task != NULL || worker->released) {
+            break;
+        }
+        atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* quiescent (retire.c) */
+        (void)pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
+        atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
+    }
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+    return task;
+}
+
+/* The task told an overloaded receiver and there is nothing else to do here: give it time to drain. */
+static void
+private_nap(trpi_worker *worker)
+{
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until); /* what pthread_cond_timedwait counts in; only a pause */
+    until.tv_nsec += NAP_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    if (worker->queue.first == NULL && !trpi_sched_is_stopping(worker->sched)) {
+        (void)pthread_cond_timedwait(&worker->queue_cond, &worker->queue_lock, &until);
+    }
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+}
+
+void
+trpi_private_loop(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    trpi_task *task;
+
+    while ((task = private_next(worker)) != NULL) {
+        trpi_run_result result = sched->options.ops->run(sched->options.arg, worker, task);
+
+        if (result == TRPI_RUN_DEFER) {
+            private_nap(worker);
+        }
+        trpi_worker_settle(worker, task, result);
+        /* release: as in trpi_worker_loop() */
+        atomic_store_explicit(&worker->progress,
+                              atomic_load_explicit(&worker->progress, memory_order_relaxed) + 1,
+                              memory_order_release);
+    }
+    atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* for good */
+}
+
+/* Take an index whose thread has ended, or a new one. The old thread is joined: it has left its loop. */
+static trp_err
+private_index(trpi_sched *sched, uint16_t *ret_index)
+{
+    trp_err err = TRP_OK;
+
+    (void)pthread_mutex_lock(&sched->private_lock);
+    if (sched->private_free_count > 0) {
+        *ret_index = sched->private_free[--sched->private_free_count];
+    } else if (sched->private_count < TRPI_PRIVATE_MAX) {
+        *ret_index = (uint16_t)(sched->pool_count + sched->private_count++);
+    } else {
+        err = TRP_ELIMIT;
+    }
+    (void)pthread_mutex_unlock(&sched->private_lock);
+    return err;
+}
+
+static void
+private_index_free(trpi_sched *sched, uint16_t index)
+{
+    (void)pthread_mutex_lock(&sched->private_lock);
+    sched->private_free[sched->private_free_count++] = index;
+    (void)pthread_mutex_unlock(&sched->private_lock);
+}
+
+trp_err
+trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, uint16_t *ret_index)
+{
+    trpi_worker *worker;
+    uint16_t index;
+    trp_err err;
+
+    if (trpi_sched_is_stopping(sched)) {
+        return TRP_ECLOSED;
+    }
+    err = private_index(sched, &index);
+    if (err != TRP_OK) {
+        return err;
+    }
+    worker = trpi_sched_worker(sched, index);
+    if (worker == NULL) {
+        err = trpi_worker_new(sched, index, true, &worker);
+        if (err != TRP_OK) {
+            private_index_free(sched, index);
+            return err;
+        }
+        atomic_store_explicit(&sched->workers[index], worker, memory_order_release);
+    } else if (worker->thread_made) {
+        (void)pthread_join(worker->thread, NULL); /* it is past its loop (P1) */
+        worker->thread_made = false;
+    }
+    worker->released = false;
+    atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
+    worker->high_priority = high_priority;
+    if (name != NULL) {
+        (void)snprintf(worker->name, sizeof worker->name, "%.6s-%.8s", sched->name, name);
+    }
+    err = trpi_worker_start(worker);
+    if (err != TRP_OK) {
+        private_index_free(sched, index);
+        return err;
+    }
+    *ret_index = index;
+    return TRP_OK;
+}
+
+void
+trpi_sched_private_release(trpi_sched *sched, uint16_t index)
+{
+    trpi_worker *worker = trpi_sched_worker(sched, index);
+
+    trpi_assert(worker != NULL && worker->is_private);
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    trpi_assert(!worker->released);
+    worker->released = true;
+    (void)pthread_cond_signal(&worker->queue_cond);
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+    private_index_free(sched, index);
+}
+
+void
+trpi_private_wake_all(trpi_sched *sched)
+{
+    for (uint32_t i = sched->pool_count; i < TRPI_POOL_MAX + TRPI_PRIVATE_MAX; i++) {
+        trpi_worker *worker = trpi_sched_worker(sched, i);
+
+        if (worker == NULL) {
+            break; /* indices are given out in order */
+        }
+        (void)pthread_mutex_lock(&worker->queue_lock);
+        (void)pthread_cond_broadcast(&worker->queue_cond);
+        (void)pthread_mutex_unlock(&worker->queue_lock);
+    }
+}

@@ -1,0 +1,334 @@
+/* sleep.c - looking for work, theft, sleep and waking.
+ *
+ * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300 ns: so a
+ *          worker without work spins for 50 us and then sleeps, a push pays for looking at sleepers only when
+ *          it may need one, and a pair of actors that talk is not pulled apart.
+ * States.  running -> searching (spins) -> asleep -> searching ...
+ *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and looks for
+ *          workers that are stuck in a long run with tasks behind them. When all sleep nobody ticks.
+ * Must hold.
+ *   L1  A push (queue, fence, look at sleepers and searching) and a sleeper (count itself, leave searching,
+ *       fence, look at the queues) see one another: no task waits while all sleep.
+ *   L2  A push that relies on a searcher is safe: a searcher that finds work and was the last one wakes another
+ *       when more work is to be seen; one that finds none looks at all queues after it stopped searching.
+ *   L3  While a worker runs and another sleeps there is a sentinel: the last searcher that finds work appoints
+ *       one.
+ *   L4  A ring with one task, the slot and the deferred of a worker are taken by a thief only when its run
+ *       counter has not moved for 20 us.
+ * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
+ * Tests.   tests/unit/sched/sched_test.c
+ */
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <linux/futex.h>
+
+#include "base/assert.h"
+#include "sched/worker.h"
+
+#define RELAXED memory_order_relaxed
+#define SEQ_CST memory_order_seq_cst
+
+enum { WOKEN_NOT = 0, WOKEN_TO_SEARCH = 1, WOKEN_TO_WATCH = 2 };
+
+static void
+futex_wake(_Atomic uint32_t *word)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); /* wakes one or none */
+}
+
+/* false: the time is over. Spurious returns count as wake-ups: the caller looks at the word. */
+static bool
+futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
+{
+    struct timespec timeout = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns != 0 ? &timeout : NULL,
+                          NULL, 0);
+
+    return !(result == -1 && errno == ETIMEDOUT);
+}
+
+/* ---- waking ---------------------------------------------------------------------------------------- */
+
+/* Under sleep_lock: worker is no sleeper any more. */
+static void
+sleepers_remove(trpi_sched *sched, trpi_worker *worker)
+{
+    trpi_worker **link = &sched->sleepers_first;
+
+    trpi_assert(worker->in_sleepers);
+    while (*link != worker) {
+        link = &(*link)->sleep_next;
+    }
+    *link = worker->sleep_next;
+    worker->in_sleepers = false;
+    if (atomic_load_explicit(&sched->sentinel, RELAXED) == worker) {
+        atomic_store_explicit(&sched->sentinel, NULL, RELAXED);
+    }
+    atomic_store_explicit(&worker->asleep, false, SEQ_CST);
+    (void)atomic_fetch_sub_explicit(&sched->sleepers, 1, SEQ_CST);
+}
+
+/* Under sleep_lock. */
+static void
+wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
+{
+    sleepers_remove(sched, worker);
+    (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST); /* on its behalf (L2) */
+    atomic_store_explicit(&worker->woken, why, memory_order_release);
+    futex_wake(&worker->woken);
+}
+
+static void
+wake_one(trpi_sched *sched, uint32_t why)
+{
+    trpi_worker *worker;
+
+    (void)pthread_mutex_lock(&sched->sleep_lock);
+    worker = sched->sleepers_first;
+    if (worker != NULL && worker->sleep_next != NULL &&
+        worker == atomic_load_explicit(&sched->sentinel, RELAXED)) {
+        worker = worker->sleep_next; /* let the sentinel be, when there is another one */
+    }
+    if (worker != NULL) {
+        wake(sched, worker, why);
+    }
+    (void)pthread_mutex_unlock(&sched->sleep_lock);
+}
+
+void
+trpi_wake_for_push(trpi_sched *sched)
+{
+    trpi_fence(sched); /* L1 */
+    if (TRPI_LIKELY(atomic_load_explicit(&sched->sleepers, RELAXED) == 0 ||
+                    atomic_load_explicit(&sched->searching, RELAXED) != 0)) {
+        return;
+    }
+    wake_one(sched, WOKEN_TO_SEARCH);
+}
+
+void
+trpi_wake_worker(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+
+    trpi_fence(sched); /* L1, for what only this worker looks at */
+    if (TRPI_LIKELY(!atomic_load_explicit(&worker->asleep, RELAXED))) {
+        return;
+    }
+    (void)pthread_mutex_lock(&sched->sleep_lock);
+    if (worker->in_sleepers) {
+        wake(sched, worker, WOKEN_TO_SEARCH);
+    }
+    (void)pthread_mutex_unlock(&sched->sleep_lock);
+}
+
+void
+trpi_wake_all(trpi_sched *sched)
+{
+    (void)pthread_mutex_lock(&sched->sleep_lock);
+    while (sched->sleepers_first != NULL) {
+        wake(sched, sched->sleepers_first, WOKEN_TO_SEARCH);
+    }
+    (void)pthread_mutex_unlock(&sched->sleep_lock);
+}
+
+/* ---- theft ----------------------------------------------------------------------------------------- */
+
+/* What may be taken from anybody at once: the injection queue, half of a ring of two or more. */
+static trpi_task *
+look(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    trpi_task *task = trpi_inject_pop(sched);
+
+    for (uint32_t i = 0; task == NULL && i < sched->pool_count; i++) {
+        trpi_worker *victim = trpi_sched_worker(sched, (worker->victim + i) % sched->pool_count);
+
+        if (victim != worker) {
+            task = trpi_ring_steal(worker, victim, 2);
+            if (task != NULL) {
+                worker->victim = victim->index;
+            }
+        }
+    }
+    return task != NULL ? task : trpi_defer_pop(worker);
+}
+
+static bool
+has_something(trpi_worker *victim)
+{
+    return atomic_load_explicit(&victim->slot, RELAXED) != NULL ||
+           atomic_load_explicit(&victim->ring_head, RELAXED) !=
+               atomic_load_explicit(&victim->ring_tail, RELAXED) ||
+           atomic_load_explicit(&victim->deferred.count, RELAXED) != 0;
+}
+
+/* Keep off other people's lines for a while, but not from what is injected. */
+static void
+wait_ns(trpi_sched *sched, uint64_t ns)
+{
+    uint64_t end = trpi_sched_now(sched) + ns;
+
+    while (trpi_sched_now(sched) < end &&
+           atomic_load_explicit(&sched->inject_count, RELAXED) == 0 && !trpi_sched_is_stopping(sched)) {
+        for (int i = 0; i < 8; i++) {
+            trpi_pause();
+        }
+    }
+}
+
+/* L4. Takes up to 20 us when there is anything to watch. */
+static trpi_task *
+look_at_stuck(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    uint64_t progress[TRPI_POOL_MAX];
+    uint64_t candidates = 0;
+    trpi_task *task = NULL;
+
+    _Static_assert(TRPI_POOL_MAX <= 64, "candidates is a bit set");
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        trpi_worker *victim = trpi_sched_worker(sched, i);
+
+        if (victim != worker && has_something(victim)) {
+            candidates |= 1ull << i;
+            progress[i] = atomic_load_explicit(&victim->progress, RELAXED);
+        }
+    }
+    if (candidates == 0) {
+        return NULL;
+    }
+    wait_ns(sched, TRPI_STUCK_NS);
+    if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0) {
+        return trpi_inject_pop(sched);
+    }
+    for (; candidates != 0 && task == NULL; candidates &= candidates - 1) {
+        uint32_t i = (uint32_t)__builtin_ctzll(candidates);
+        trpi_worker *victim = trpi_sched_worker(sched, i);
+
+        if (atomic_load_explicit(&victim->progress, RELAXED) != progress[i]) {
+            continue;
+        }
+        task = trpi_ring_steal(worker, victim, 1);
+        if (task == NULL) {
+            task = trpi_slot_steal(victim);
+        }
+        if (task == NULL) {
+            task = trpi_defer_pop(victim);
+        }
+    }
+    return task;
+}
+
+/* ---- sleep ----------------------------------------------------------------------------------------- */
+
+static void
+searching_leave(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    uint32_t before = atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
+
+    trpi_assert(before > 0);
+    if (before != 1 || atomic_load_explicit(&sched->sleepers, SEQ_CST) == 0) {
+        return;
+    }
+    if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0 ||
+        atomic_load_explicit(&worker->ring_head, RELAXED) !=
+            atomic_load_explicit(&worker->ring_tail, RELAXED)) {
+        wake_one(sched, WOKEN_TO_SEARCH); /* L2 */
+    } else if (atomic_load_explicit(&sched->sentinel, RELAXED) == NULL) {
+        wake_one(sched, WOKEN_TO_WATCH); /* L3 */
+    }
+}
+
+/* Count the worker as a sleeper. true: as the sentinel. */
+static bool
+sleepers_add(trpi_sched *sched, trpi_worker *worker)
+{
+    bool watch;
+
+    (void)pthread_mutex_lock(&sched->sleep_lock);
+    worker->sleep_next = sched->sleepers_first;
+    sched->sleepers_first = worker;
+    worker->in_sleepers = true;
+    atomic_store_explicit(&worker->woken, WOKEN_NOT, RELAXED);
+    atomic_store_explicit(&worker->asleep, true, SEQ_CST);
+    watch = atomic_fetch_add_explicit(&sched->sleepers, 1, SEQ_CST) + 1 < sched->pool_count &&
+            atomic_load_explicit(&sched->sentinel, RELAXED) == NULL;
+    if (watch) {
+        atomic_store_explicit(&sched->sentinel, worker, RELAXED);
+    }
+    (void)pthread_mutex_unlock(&sched->sleep_lock);
+    return watch;
+}
+
+/* Stop being a sleeper, if nobody woke us meanwhile; in either case we count as searching then. */
+static void
+sleepers_leave(trpi_sched *sched, trpi_worker *worker)
+{
+    (void)pthread_mutex_lock(&sched->sleep_lock);
+    if (worker->in_sleepers) {
+        sleepers_remove(sched, worker);
+        (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
+        atomic_store_explicit(&worker->woken, WOKEN_TO_WATCH, RELAXED);
+    }
+    (void)pthread_mutex_unlock(&sched->sleep_lock);
+}
+
+/* One sleep; searching before and after. Returns why it ended; *ret_task: found on the way to bed. */
+static uint32_t
+sleep_once(trpi_worker *worker, trpi_task **ret_task)
+{
+    trpi_sched *sched = worker->sched;
+    bool watch = sleepers_add(sched, worker);
+
+    (void)atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
+    trpi_fence(sched); /* L1 */
+    *ret_task = look(worker);
+    while (*ret_task == NULL && !trpi_sched_is_stopping(sched) &&
+           atomic_load_explicit(&worker->woken, memory_order_acquire) == WOKEN_NOT) {
+        if (!futex_wait(&worker->woken, WOKEN_NOT, watch ? TRPI_SENTINEL_NS : 0)) {
+            break;
+        }
+    }
+    sleepers_leave(sched, worker);
+    return atomic_load_explicit(&worker->woken, memory_order_acquire);
+}
+
+trpi_task *
+trpi_search(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    uint64_t start = trpi_sched_now(sched);
+    trpi_task *task = NULL;
+
+    (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
+    while (task == NULL && !trpi_sched_is_stopping(sched)) {
+        /* release: a quiescent state as after a run (retire.c) */
+        atomic_store_explicit(&worker->progress,
+                              atomic_load_explicit(&worker->progress, RELAXED) + 1, memory_order_release);
+        task = look(worker);
+        if (task == NULL) {
+            task = look_at_stuck(worker);
+        }
+        if (task != NULL) {
+            break;
+        }
+        if (trpi_sched_now(sched) - start < TRPI_SPIN_NS) {
+            wait_ns(sched, 1000);
+            continue;
+        }
+        if (!worker->trimmed && sched->options.ops->sleep != NULL) {
+            worker->trimmed = true;
+            sched->options.ops->sleep(sched->options.arg, worker);
+        }
+        if (sleep_once(worker, &task) == WOKEN_TO_SEARCH) {
+            start = trpi_sched_now(sched); /* spin again: we were woken for something */
+        }
+    }
+    searching_leave(worker);
+    return task;
+}

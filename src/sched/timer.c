@@ -1,0 +1,303 @@
+/* timer.c - timers of a scheduler: the wheel, a lock, and one thread that sleeps until the next one is due.
+ *
+ * Why a thread and not a worker: workers may be busy for long, and a receive timeout or a heartbeat must not wait
+ * for them. It sleeps without limit when no timer is set, so idle costs nothing (S3).
+ * Must hold.
+ *   T1  An id is index and generation of an entry; an entry that fired or was cancelled has another generation,
+ *       so a late cancel finds nothing.
+ *   T2  fn is called without the lock; cancel returns true only for an entry whose fn was not taken to be called.
+ * Limits.  TRPI_TIMERS_MAX at one time.
+ * Tests.   tests/unit/sched/timer_test.c, timer_wheel_test.c
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "sched/worker.h"
+
+#define TICK_NS 1000000u
+#define CHUNK_ENTRIES 256u
+#define TRPI_TIMERS_MAX (16u * 1024u * 1024u)
+
+typedef struct timer_entry {
+    trpi_wheel_node node; /* first: the wheel hands these out */
+    trpi_timer_fn fn;
+    void *arg;
+    uint64_t a, b;
+    uint32_t index;
+    uint32_t generation;
+    struct timer_entry *free_next;
+} timer_entry;
+
+struct trpi_timers {
+    pthread_mutex_t lock;
+    pthread_cond_t cond; /* on CLOCK_MONOTONIC */
+    pthread_t thread;
+    bool thread_made;
+    bool stopping;         /* lock */
+    uint64_t sleeps_until; /* lock; tick at which the thread looks next, UINT64_MAX: when told */
+    trpi_timer_wheel wheel;
+    timer_entry **chunks;
+    uint32_t chunks_count;
+    timer_entry *free_first;
+};
+
+static uint64_t
+now_tick(trpi_sched *sched)
+{
+    return trpi_sched_now(sched) / TICK_NS;
+}
+
+/* Under the lock. */
+static timer_entry *
+entry_new(trpi_timers *timers)
+{
+    timer_entry *entry = timers->free_first;
+    timer_entry **chunks;
+    timer_entry *chunk;
+
+    if (entry != NULL) {
+        timers->free_first = entry->free_next;
+        return entry;
+    }
+    if (timers->chunks_count == TRPI_TIMERS_MAX / CHUNK_ENTRIES) {
+        return NULL;
+    }
+    chunk = trpi_alloc(CHUNK_ENTRIES * sizeof *chunk);
+    if (chunk == NULL) {
+        return NULL;
+    }
+    chunks = trpi_realloc(timers->chunks, (timers->chunks_count + 1) * sizeof *chunks);
+    if (chunks == NULL) {
+        trpi_free(chunk);
+        return NULL;
+    }
+    timers->chunks = chunks;
+    for (uint32_t i = 0; i < CHUNK_ENTRIES; i++) {
+        chunk[i].index = timers->chunks_count * CHUNK_ENTRIES + i;
+        chunk[i].generation = 1;
+        if (i > 0) {
+            chunk[i].free_next = timers->free_first;
+            timers->free_first = &chunk[i];
+        }
+    }
+    chunks[timers->chunks_count++] = chunk;
+    return &chunk[0];
+}
+
+/* Under the lock. T1. */
+static void
+entry_free(trpi_timers *timers, timer_entry *entry)
+{
+    entry->generation++;
+    if (entry->generation == 0) {
+        entry->generation = 1; /* so that no id is 0 */
+    }
+    entry->free_next = timers->free_first;
+    timers->free_first = entry;
+}
+
+trp_err
+trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg, uint64_t a, uint64_t b,
+               uint64_t *ret_id)
+{
+    trpi_timers *timers = sched->timers;
+    trp_err err = TRP_OK;
+    timer_entry *entry;
+    uint64_t due;
+
+    trpi_assert(fn != NULL);
+    /* Up to the next full tick, so that it is never early; +1 for the part of this tick that is over. */
+    due = now_tick(sched) + (delay_ms < UINT64_MAX / 4 ? delay_ms : UINT64_MAX / 4) + 1;
+    (void)pthread_mutex_lock(&timers->lock);
+    entry = timers->stopping ? NULL : entry_new(timers);
+    if (entry == NULL) {
+        err = timers->stopping ? TRP_ECLOSED : TRP_ENOMEM;
+    } else {
+        entry->fn = fn;
+        entry->arg = arg;
+        entry->a = a;
+        entry->b = b;
+        trpi_wheel_add(&timers->wheel, &entry->node, due);
+        *ret_id = (uint64_t)entry->generation << 32 | entry->index;
+        if (due < timers->sleeps_until) {
+            timers->sleeps_until = due;
+            (void)pthread_cond_signal(&timers->cond);
+        }
+    }
+    (void)pthread_mutex_unlock(&timers->lock);
+    return err;
+}
+
+bool
+trpi_timer_cancel(trpi_sched *sched, uint64_t id)
+{
+    trpi_timers *timers = sched->timers;
+    uint32_t index = (uint32_t)id;
+    bool cancelled = false;
+
+    (void)pthread_mutex_lock(&timers->lock);
+    if (index / CHUNK_ENTRIES < timers->chunks_count) {
+        timer_entry *entry = &timers->chunks[index / CHUNK_ENTRIES][index % CHUNK_ENTRIES];
+
+        if (entry->generation == (uint32_t)(id >> 32)) {
+            cancelled = entry->fn != NULL;
+            if (trpi_wheel_remove(&timers->wheel, &entry->node)) {
+                entry_free(timers, entry);
+            } else {
+                entry->fn = NULL; /* due, and waiting in fire()'s list: passed over there */
+            }
+        }
+    }
+    (void)pthread_mutex_unlock(&timers->lock);
+    return cancelled;
+}
+
+/* Under the lock, which is given up around fn (T2). */
+static void
+fire(trpi_sched *sched, trpi_wheel_node *node)
+{
+    trpi_timers *timers = sched->timers;
+
+    while (node != NULL) {
+        timer_entry *entry = (timer_entry *)(void *)node;
+        timer_entry copy = *entry;
+
+        node = node->next;
+        entry->node.next = NULL;
+        entry_free(timers, entry); /* from here a cancel says false */
+        if (copy.fn != NULL) {
+            (void)pthread_mutex_unlock(&timers->lock);
+            copy.fn(copy.arg, copy.a, copy.b);
+            (void)pthread_mutex_lock(&timers->lock);
+        }
+    }
+}
+
+/* Under the lock. */
+static void
+wait_until(trpi_sched *sched, uint64_t tick)
+{
+    trpi_timers *timers = sched->timers;
+    struct timespec until;
+    uint64_t now_ns = trpi_sched_now(sched);
+    uint64_t wait_ns;
+
+    timers->sleeps_until = tick;
+    if (tick == UINT64_MAX) {
+        (void)pthread_cond_wait(&timers->cond, &timers->lock);
+        return;
+    }
+    if (tick * TICK_NS <= now_ns) {
+        return;
+    }
+    wait_ns = tick * TICK_NS - now_ns;
+    if (wait_ns > 3600u * 1000000000ull) {
+        wait_ns = 3600u * 1000000000ull;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* the world's clock need not be the condition's */
+    wait_ns += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(wait_ns / 1000000000u);
+    until.tv_nsec = (long)(wait_ns % 1000000000u);
+    (void)pthread_cond_timedwait(&timers->cond, &timers->lock, &until);
+}
+
+static void *
+timer_main(void *arg)
+{
+    trpi_sched *sched = arg;
+    trpi_timers *timers = sched->timers;
+
+    (void)pthread_setname_np(pthread_self(), "trp-timer");
+    (void)pthread_mutex_lock(&timers->lock);
+    while (!timers->stopping) {
+        uint64_t tick = UINT64_MAX;
+
+        fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
+        if (timers->stopping) {
+            break;
+        }
+        if (!trpi_wheel_next(&timers->wheel, &tick)) {
+            tick = UINT64_MAX;
+        }
+        wait_until(sched, tick);
+    }
+    (void)pthread_mutex_unlock(&timers->lock);
+    trpi_thread_ended(sched);
+    return NULL;
+}
+
+trp_err
+trpi_timers_new(trpi_sched *sched)
+{
+    trpi_timers *timers = trpi_alloc(sizeof *timers);
+    pthread_condattr_t attributes;
+
+    if (timers == NULL) {
+        return TRP_ENOMEM;
+    }
+    (void)pthread_mutex_init(&timers->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&timers->cond, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    sched->timers = timers;
+    trpi_wheel_init(&timers->wheel, now_tick(sched));
+    timers->sleeps_until = UINT64_MAX;
+    return TRP_OK;
+}
+
+trp_err
+trpi_timers_start(trpi_sched *sched)
+{
+    trp_err err;
+
+    trpi_thread_began(sched);
+    err = trpi_thread_start(&sched->timers->thread, timer_main, sched);
+    if (err != TRP_OK) {
+        trpi_thread_ended(sched);
+        return err;
+    }
+    sched->timers->thread_made = true;
+    return TRP_OK;
+}
+
+void
+trpi_timers_stop(trpi_sched *sched)
+{
+    trpi_timers *timers = sched->timers;
+
+    (void)pthread_mutex_lock(&timers->lock);
+    timers->stopping = true;
+    (void)pthread_cond_signal(&timers->cond);
+    (void)pthread_mutex_unlock(&timers->lock);
+}
+
+void
+trpi_timers_join(trpi_sched *sched)
+{
+    if (sched->timers->thread_made) {
+        (void)pthread_join(sched->timers->thread, NULL);
+        sched->timers->thread_made = false;
+    }
+}
+
+void
+trpi_timers_free(trpi_sched *sched)
+{
+    trpi_timers *timers = sched->timers;
+
+    if (timers == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < timers->chunks_count; i++) {
+        trpi_free(timers->chunks[i]);
+    }
+    trpi_free(timers->chunks);
+    (void)pthread_mutex_destroy(&timers->lock);
+    (void)pthread_cond_destroy(&timers->cond);
+    trpi_free(timers);
+    sched->timers = NULL;
+}

@@ -1,0 +1,262 @@
+/* worker.c - a worker's memory, thread and loop.
+ *
+ * Shape.   next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue -> deferred -> search.
+ *          The injection queue comes first every 61 runs, so that foreign wake-ups are not starved.
+ * Tests.   tests/unit/sched/sched_test.c
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "sched/worker.h"
+
+#define RELAXED memory_order_relaxed
+
+#define HIGH_PRIORITY_NICE (-10)
+
+/* The worker whose thread this is: a thread context, process-wide by nature. */
+static _Thread_local trpi_worker *current_worker;
+
+trpi_worker *
+trpi_worker_current(void)
+{
+    return current_worker;
+}
+
+void *
+trpi_worker_data(trpi_worker *worker)
+{
+    return worker->data;
+}
+
+trpi_sched *
+trpi_worker_sched(trpi_worker *worker)
+{
+    return worker->sched;
+}
+
+uint32_t
+trpi_worker_index(const trpi_worker *worker)
+{
+    return worker->index;
+}
+
+bool
+trpi_worker_is_private(const trpi_worker *worker)
+{
+    return worker->is_private;
+}
+
+void
+trpi_worker_defer_to(trpi_worker *worker, uint16_t home)
+{
+    worker->defer_to = home;
+}
+
+/* ---- loop ------------------------------------------------------------------------------------------ */
+
+/* The due, the foreign, the ring: in this order, when the slot has had its turns. */
+static trpi_task *
+next_fair(trpi_worker *worker)
+{
+    trpi_task *task = NULL;
+
+    if (worker->inject_countdown == 0) {
+        worker->inject_countdown = TRPI_INJECT_RUNS;
+        task = trpi_inject_pop(worker->sched);
+    }
+    if (task == NULL) {
+        task = trpi_ring_pop(worker);
+    }
+    if (task == NULL) {
+        task = trpi_slot_take(worker);
+    }
+    if (task == NULL) {
+        task = trpi_inject_pop(worker->sched);
+    }
+    return task != NULL ? task : trpi_defer_pop(worker);
+}
+
+static inline trpi_task *
+next(trpi_worker *worker)
+{
+    trpi_task *task;
+
+    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->deferred.count, RELAXED) != 0)) {
+        trpi_defer_age(worker);
+    }
+    if (TRPI_LIKELY(worker->inject_countdown != 0)) {
+        worker->inject_countdown--;
+        if (worker->slot_wins < TRPI_SLOT_WINS_MAX) {
+            task = trpi_slot_take(worker);
+            if (TRPI_LIKELY(task != NULL)) {
+                worker->slot_wins++;
+                return task;
+            }
+        }
+    }
+    worker->slot_wins = 0;
+    return next_fair(worker);
+}
+
+void
+trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
+{
+    if (TRPI_LIKELY(result == TRPI_RUN_IDLE)) {
+        return;
+    }
+    if (worker->is_private || task->dispatch == TRPI_DISPATCH_PRIVATE) {
+        trpi_sched_inject(worker->sched, task);
+        return;
+    }
+    if (result == TRPI_RUN_DEFER) {
+        trpi_worker *at = worker;
+
+        if (worker->defer_to < worker->sched->pool_count) { /* a private worker has no deferred */
+            at = trpi_sched_worker(worker->sched, worker->defer_to);
+        }
+        trpi_defer_push(at, task);
+        return;
+    }
+    trpi_ring_push(worker, task);
+}
+
+void
+trpi_worker_loop(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    const trpi_sched_ops *ops = sched->options.ops;
+
+    if (worker->is_private) {
+        trpi_private_loop(worker);
+        return;
+    }
+    while (TRPI_LIKELY(!trpi_sched_is_stopping(sched))) {
+        trpi_task *task = next(worker);
+
+        if (TRPI_UNLIKELY(task == NULL)) {
+            task = trpi_search(worker);
+            if (task == NULL) {
+                return;
+            }
+            worker->trimmed = false;
+        }
+        trpi_worker_settle(worker, task, ops->run(sched->options.arg, worker, task));
+        /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
+        atomic_store_explicit(&worker->progress,
+                              atomic_load_explicit(&worker->progress, RELAXED) + 1, memory_order_release);
+    }
+}
+
+/* ---- threads --------------------------------------------------------------------------------------- */
+
+void
+trpi_thread_began(trpi_sched *sched)
+{
+    (void)pthread_mutex_lock(&sched->threads_lock);
+    sched->threads_alive++;
+    (void)pthread_mutex_unlock(&sched->threads_lock);
+}
+
+void
+trpi_thread_ended(trpi_sched *sched)
+{
+    (void)pthread_mutex_lock(&sched->threads_lock);
+    trpi_assert(sched->threads_alive > 0);
+    sched->threads_alive--;
+    (void)pthread_cond_broadcast(&sched->threads_cond);
+    (void)pthread_mutex_unlock(&sched->threads_lock);
+}
+
+/* The program's signals are the program's: our threads take none but those that their own instructions raise. */
+trp_err
+trpi_thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
+{
+    sigset_t all, before;
+    int failed;
+
+    (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGSEGV);
+    (void)sigdelset(&all, SIGBUS);
+    (void)sigdelset(&all, SIGFPE);
+    (void)sigdelset(&all, SIGILL);
+    (void)sigdelset(&all, SIGTRAP);
+    (void)sigdelset(&all, SIGABRT);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    failed = pthread_create(thread, NULL, body, arg);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed != 0 ? TRP_EIO : TRP_OK;
+}
+
+static void *
+worker_main(void *arg)
+{
+    trpi_worker *worker = arg;
+    trpi_sched *sched = worker->sched;
+
+    current_worker = worker;
+    (void)pthread_setname_np(pthread_self(), worker->name);
+    if (worker->high_priority) {
+        /* only where the process may (CAP_SYS_NICE, RLIMIT_NICE): else as it is */
+        (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HIGH_PRIORITY_NICE);
+    }
+    sched->options.ops->thread(sched->options.arg, worker);
+    current_worker = NULL;
+    trpi_thread_ended(sched);
+    return NULL;
+}
+
+trp_err
+trpi_worker_start(trpi_worker *worker)
+{
+    trp_err err;
+
+    trpi_thread_began(worker->sched);
+    err = trpi_thread_start(&worker->thread, worker_main, worker);
+    if (err != TRP_OK) {
+        trpi_thread_ended(worker->sched);
+        return err;
+    }
+    worker->thread_made = true;
+    return TRP_OK;
+}
+
+trp_err
+trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker **ret_worker)
+{
+    trpi_worker *worker = trpi_alloc_aligned(128, sched->worker_bytes);
+
+    if (worker == NULL) {
+        return TRP_ENOMEM;
+    }
+    worker->sched = sched;
+    worker->index = index;
+    worker->is_private = is_private;
+    worker->alone = !is_private && sched->pool_count == 1;
+    worker->inject_countdown = TRPI_INJECT_RUNS;
+    worker->victim = index;
+    (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name, is_private ? 'p' : 'w',
+                   (unsigned)index % 10000u);
+    (void)pthread_mutex_init(&worker->deferred.lock, NULL);
+    (void)pthread_mutex_init(&worker->queue_lock, NULL);
+    (void)pthread_cond_init(&worker->queue_cond, NULL);
+    *ret_worker = worker;
+    return TRP_OK;
+}
+
+void
+trpi_worker_free(trpi_worker *worker)
+{
+    if (worker == NULL) {
+        return;
+    }
+    (void)pthread_mutex_destroy(&worker->deferred.lock);
+    (void)pthread_mutex_destroy(&worker->queue_lock);
+    (void)pthread_cond_destroy(&worker->queue_cond);
+    trpi_free(worker);
+}

@@ -1,0 +1,220 @@
+/* worker.h - private to the room: what a worker and a scheduler are. */
+#ifndef TRPI_SCHED_WORKER_H
+#define TRPI_SCHED_WORKER_H
+
+#include <pthread.h>
+
+#include "sched/sched.h"
+#include "sched/timer_wheel.h"
+
+#define TRPI_LIKELY(e) __builtin_expect(!!(e), 1)
+#define TRPI_UNLIKELY(e) __builtin_expect(!!(e), 0)
+
+static inline void
+trpi_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* A FIFO of tasks through run_next; the lock is its owner's. */
+typedef struct trpi_task_list {
+    trpi_task *first, *last;
+} trpi_task_list;
+
+/* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the next age begins
+ * is due. The lock is held for a few instructions. */
+typedef struct trpi_deferred {
+    pthread_mutex_t lock;
+    _Atomic uint32_t count; /* relaxed hint for the test "empty"; exact under the lock */
+    trpi_task_list young, old;
+    uint64_t age_ns; /* when `young` became young; 0: not set */
+} trpi_deferred;
+
+struct trpi_worker {
+    /* the owner's */
+    _Alignas(128) trpi_sched *sched;
+    uint16_t index;
+    uint16_t defer_to;
+    bool is_private;
+    bool alone; /* the pool has one worker: nobody steals */
+    uint32_t slot_wins;
+    uint32_t inject_countdown;
+    uint32_t victim; /* where the next theft starts */
+    pthread_t thread;
+    bool thread_made;
+    bool trimmed; /* ops->sleep was called since the last run */
+
+    /* written by the owner in each run, read by thieves */
+    _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
+    _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
+    _Atomic(trpi_task *) slot;               /* the LIFO slot: see slot_enter() in queue.c */
+    _Atomic uint64_t progress;               /* +1 after each run, release: quiescent state, and sign of life */
+    _Atomic uint32_t busy;                   /* the owner is at the slot */
+    _Atomic uint32_t steal_req;              /* a thief wants the slot */
+    _Alignas(64) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
+
+    /* written by others */
+    _Alignas(64) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
+    _Atomic bool asleep;                 /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
+    bool in_sleepers;                    /* sleep_lock */
+    trpi_worker *sleep_next;             /* sleep_lock */
+    trpi_deferred deferred;
+
+    /* private workers: their queue */
+    _Alignas(64) pthread_mutex_t queue_lock;
+    pthread_cond_t queue_cond;
+    trpi_task_list queue; /* queue_lock */
+    bool released;        /* queue_lock */
+    bool high_priority;
+    char name[16];
+
+    _Alignas(64) unsigned char data[];
+};
+
+typedef struct trpi_timers trpi_timers; /* timer.c */
+
+struct trpi_retired; /* retire.c */
+
+struct trpi_sched {
+    trpi_sched_options options;
+    char name[16];
+    uint32_t pool_count;
+    size_t worker_bytes; /* of a whole struct trpi_worker */
+    bool membarrier;     /* private expedited works: thieves use it, else the slot is exchanged */
+    bool started;        /* owner */
+
+    _Alignas(64) _Atomic bool stopping;
+    _Atomic(trpi_worker *) workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
+
+    _Alignas(64) pthread_mutex_t inject_lock;
+    trpi_task_list inject;
+    _Atomic uint32_t inject_count; /* relaxed hint; the fence of wake and sleep orders it */
+
+    _Alignas(64) _Atomic uint32_t sleepers; /* seq_cst, see sleep.c */
+    _Atomic uint32_t searching;             /* seq_cst, see sleep.c */
+    pthread_mutex_t sleep_lock;
+    trpi_worker *sleepers_first;      /* sleep_lock */
+    _Atomic(trpi_worker *) sentinel;  /* written under sleep_lock; relaxed reads are hints */
+    _Atomic uint32_t fence_word;      /* see trpi_fence() */
+
+    pthread_mutex_t private_lock;
+    uint32_t private_count;                    /* private_lock: highest index used so far */
+    uint16_t private_free[TRPI_PRIVATE_MAX];   /* private_lock: indices whose thread has ended */
+    uint32_t private_free_count;
+
+    pthread_mutex_t threads_lock; /* threads_alive, and the condition that it changed */
+    pthread_cond_t threads_cond;
+    uint32_t threads_alive;
+
+    trpi_timers *timers;
+
+    pthread_mutex_t retire_lock;
+    struct trpi_retired *retired; /* retire_lock: waiting for the next grace period */
+    struct trpi_retired *grace;   /* timer thread: in the present one */
+    uint64_t *grace_progress;     /* timer thread: of each worker at its start */
+    int grace_step;               /* timer thread */
+    bool retire_armed;            /* retire_lock: a timer is on its way */
+    _Alignas(64) _Atomic uint32_t foreign_phase;
+    _Alignas(64) _Atomic uint32_t foreign_count[2];
+};
+
+/* A sequentially consistent fence. The thread sanitizer knows none: there it is a locked instruction. */
+static inline void
+trpi_fence(trpi_sched *sched)
+{
+#if defined(__SANITIZE_THREAD__)
+    (void)atomic_fetch_add_explicit(&sched->fence_word, 1, memory_order_seq_cst);
+#else
+    (void)sched;
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+static inline uint64_t
+trpi_sched_now(const trpi_sched *sched)
+{
+    return trpi_world_mono_ns(sched->options.world);
+}
+static inline bool
+trpi_sched_is_stopping(trpi_sched *sched)
+{
+    return atomic_load_explicit(&sched->stopping, memory_order_relaxed);
+}
+static inline trpi_worker *
+trpi_sched_worker(trpi_sched *sched, uint32_t index)
+{
+    return atomic_load_explicit(&sched->workers[index], memory_order_acquire);
+}
+
+static inline void
+trpi_task_list_push(trpi_task_list *list, trpi_task *task)
+{
+    task->run_next = NULL;
+    if (list->last != NULL) {
+        list->last->run_next = task;
+    } else {
+        list->first = task;
+    }
+    list->last = task;
+}
+static inline trpi_task *
+trpi_task_list_pop(trpi_task_list *list)
+{
+    trpi_task *task = list->first;
+
+    if (task != NULL) {
+        list->first = task->run_next;
+        if (list->first == NULL) {
+            list->last = NULL;
+        }
+    }
+    return task;
+}
+
+/* queue.c */
+trpi_task *trpi_slot_take(trpi_worker *worker);
+void trpi_slot_put(trpi_worker *worker, trpi_task *task);
+trpi_task *trpi_slot_steal(trpi_worker *victim);
+void trpi_ring_push(trpi_worker *worker, trpi_task *task);
+trpi_task *trpi_ring_pop(trpi_worker *worker);
+trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);
+trpi_task *trpi_inject_pop(trpi_sched *sched);
+void trpi_defer_push(trpi_worker *at, trpi_task *task);
+trpi_task *trpi_defer_pop(trpi_worker *at);
+void trpi_defer_age(trpi_worker *worker);
+
+/* sleep.c */
+void trpi_wake_for_push(trpi_sched *sched); /* after a push that others may have to see */
+void trpi_wake_worker(trpi_worker *worker); /* if it sleeps */
+void trpi_wake_all(trpi_sched *sched);
+trpi_task *trpi_search(trpi_worker *worker); /* find a task, spin, sleep; NULL: stopping */
+
+/* private.c */
+void trpi_private_push(trpi_sched *sched, trpi_task *task);
+void trpi_private_loop(trpi_worker *worker);
+void trpi_private_wake_all(trpi_sched *sched);
+
+/* worker.c */
+trp_err trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker **ret_worker);
+void trpi_worker_free(trpi_worker *worker);
+trp_err trpi_worker_start(trpi_worker *worker);
+/* pthread_create with all asynchronous signals blocked in the new thread. */
+trp_err trpi_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
+void trpi_thread_began(trpi_sched *sched);
+void trpi_thread_ended(trpi_sched *sched);
+
+/* timer.c */
+trp_err trpi_timers_new(trpi_sched *sched);
+trp_err trpi_timers_start(trpi_sched *sched);
+void trpi_timers_stop(trpi_sched *sched);   /* tell the thread to end */
+void trpi_timers_join(trpi_sched *sched);
+void trpi_timers_free(trpi_sched *sched);
+
+/* retire.c */
+void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
+
+#endif
