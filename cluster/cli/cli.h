@@ -1,0 +1,231 @@
+/* cli.h - what the files of the `troupe` program share: the parsed command line, output, the request.
+ *
+ * The program is a thin client: it links libc, cJSON and a few files of base. `node`, `sim` and `config`
+ * load libtroupe at run time (library.c), so that all other commands start in a millisecond.
+ */
+#ifndef TRPI_CLI_CLI_H
+#define TRPI_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/buffer.h"
+#include "base/json.h"
+#include "cluster/node/ctl_proto.h"
+
+#define TRPI_CLI_REPEAT_MAX 16u /* values of one repeated flag (--role, --type) */
+#define TRPI_CLI_ARGS_MAX 64u   /* words that are no flags */
+#define TRPI_CLI_COUNT_MAX 1000000u
+
+/* Every flag of every command, once: id, name, short letter or 0, value name or NULL, sentence. */
+#define TRPI_CLI_FLAGS(F)                                                                          \
+    F(SYSTEM, "system", 's', "NAME", "pick the local node by its actor-system name")               \
+    F(SOCKET, "socket", 0, "PATH", "control socket of the node")                                   \
+    F(OUTPUT, "output", 'o', "FMT", "table, wide, json, jsonl or name")                            \
+    F(WATCH, "watch", 'w', "[=SECS]", "repeat; redraws on a terminal, appends otherwise")          \
+    F(TIMEOUT, "timeout", 't', "DUR", "how long to wait: 500ms, 5s, 2m")                           \
+    F(DRY_RUN, "dry-run", 0, NULL, "say what would change, change nothing")                        \
+    F(YES, "yes", 'y', NULL, "ask no confirmation")                                                \
+    F(NO_WAIT, "no-wait", 0, NULL, "return as soon as it is ordered")                              \
+    F(QUIET, "quiet", 'q', NULL, "print data and errors only")                                     \
+    F(VERBOSE, "verbose", 'v', NULL, "say more on stderr")                                         \
+    F(COLOR, "color", 0, "WHEN", "auto, always or never (NO_COLOR is honoured)")                   \
+    F(HELP, "help", 'h', NULL, "describe the command")                                             \
+    F(VERSION, "version", 0, NULL, "print the version")                                            \
+    F(ROLE, "role", 0, "ROLE", "only members with this role; for wait ROLE=N")                     \
+    F(STATUS, "status", 0, "STATUS", "only members in this status")                                \
+    F(UNREACHABLE, "unreachable", 0, NULL, "only, or all, unreachable members")                    \
+    F(TYPE, "type", 0, "NAME", "event type, or message type of the payload")                       \
+    F(COUNT, "count", 'c', "N", "stop after N")                                                    \
+    F(INTERVAL, "interval", 0, "DUR", "time between two (default 200ms)")                          \
+    F(ON, "on", 0, "MEMBER", "the path is on that member")                                         \
+    F(DEPTH, "depth", 0, "N", "how many levels (default 16)")                                      \
+    F(UP, "up", 0, NULL, "wait until this node is Up")                                             \
+    F(MEMBERS, "members", 0, "N", "wait until N members are Up")                                   \
+    F(GONE, "gone", 0, "MEMBER", "wait until that member is gone")                                 \
+    F(CONVERGED, "converged", 0, NULL, "wait until all members have seen the same view")           \
+    F(SNAPSHOT, "snapshot", 0, NULL, "first one event for each present member")
+
+typedef enum trpi_cli_flag {
+#define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
+    TRPI_CLI_FLAGS(TRPI_CLI_FLAG_ENUM)
+#undef TRPI_CLI_FLAG_ENUM
+        TRPI_CLI_FLAG_COUNT
+} trpi_cli_flag;
+#define TRPI_CLI_BIT(flag) (UINT32_C(1) << TRPI_CLI_##flag)
+_Static_assert(TRPI_CLI_FLAG_COUNT <= 32, "flags of a command are a mask of 32 bits");
+/* Accepted by every command; WATCH, DRY_RUN and NO_WAIT only where they mean something: a flag that says
+ * "change nothing" must never be ignored. */
+#define TRPI_CLI_EVERYWHERE                                                                        \
+    (TRPI_CLI_BIT(SYSTEM) | TRPI_CLI_BIT(SOCKET) | TRPI_CLI_BIT(TIMEOUT) | TRPI_CLI_BIT(YES) |       \
+     TRPI_CLI_BIT(QUIET) | TRPI_CLI_BIT(VERBOSE) | TRPI_CLI_BIT(COLOR) | TRPI_CLI_BIT(HELP) |        \
+     TRPI_CLI_BIT(VERSION))
+
+typedef struct trpi_cli_flag_info {
+    const char *name;
+    char letter;
+    const char *value; /* NULL: none; "[=...": optional */
+    const char *text;
+} trpi_cli_flag_info;
+extern const trpi_cli_flag_info trpi_cli_flags[TRPI_CLI_FLAG_COUNT];
+
+typedef enum trpi_cli_output {
+    TRPI_CLI_TABLE,
+    TRPI_CLI_WIDE,
+    TRPI_CLI_JSON,
+    TRPI_CLI_JSONL,
+    TRPI_CLI_NAME,
+    TRPI_CLI_OUTPUT_COUNT
+} trpi_cli_output;
+#define TRPI_CLI_OUT(format) (1u << TRPI_CLI_##format)
+
+typedef struct trpi_cli trpi_cli;
+
+typedef enum trpi_cli_group { TRPI_CLI_RUN, TRPI_CLI_CLUSTER, TRPI_CLI_ACTORS, TRPI_CLI_OPERATE } trpi_cli_group;
+
+typedef struct trpi_cli_command {
+    const char *name;
+    trpi_cli_group group;
+    const char *usage;    /* what stands behind the name */
+    const char *summary;  /* one line for the list */
+    const char *text;     /* the rest of --help, or NULL */
+    uint32_t flags;       /* mask, without TRPI_CLI_EVERYWHERE */
+    unsigned outputs;     /* mask of TRPI_CLI_OUT; 0: -o is refused */
+    unsigned args_min, args_max;
+    uint32_t timeout_ms;  /* default */
+    char completes;       /* 'm' members, 'p' paths or members, 'c' commands, 0 nothing */
+    bool passes_through;  /* everything behind the name goes to run as it stands */
+    int (*run)(trpi_cli *cli);
+} trpi_cli_command;
+extern const trpi_cli_command trpi_cli_commands[];
+extern const size_t trpi_cli_commands_count;
+const trpi_cli_command *trpi_cli_command_find(const char *name);
+
+struct trpi_cli {
+    const char *program; /* argv[0] */
+    const trpi_cli_command *command;
+    struct {
+        unsigned count;
+        const char *values[TRPI_CLI_REPEAT_MAX];
+    } flags[TRPI_CLI_FLAG_COUNT];
+    unsigned args_count;
+    char *args[TRPI_CLI_ARGS_MAX + 1]; /* NULL-terminated */
+    char **rest;                       /* passes_through: what follows the name */
+    int rest_count;
+
+    trpi_cli_output output;
+    uint32_t timeout_ms;
+    uint32_t watch_ms; /* 0: once */
+    bool quiet, verbose, color;
+
+    int fd; /* -1: not connected */
+    char path[TRPI_CTL_PATH_BYTES];
+    trpi_buffer in;
+};
+
+/* options.c. Fill cli from argv and the environment. 0, or the exit code with the reason printed. */
+int trpi_cli_parse(trpi_cli *cli, int argc, char **argv);
+static inline bool
+trpi_cli_has(const trpi_cli *cli, trpi_cli_flag flag)
+{
+    return cli->flags[flag].count > 0;
+}
+static inline const char *
+trpi_cli_text(const trpi_cli *cli, trpi_cli_flag flag)
+{
+    return cli->flags[flag].count > 0 ? cli->flags[flag].values[cli->flags[flag].count - 1] : NULL;
+}
+/* A number flag in [low, high], or fallback. False with the reason printed: exit 64. */
+bool trpi_cli_number(const trpi_cli *cli, trpi_cli_flag flag, uint32_t low, uint32_t high,
+                     uint32_t fallback, uint32_t *ret_number);
+/* "500ms", "5s", "1.5s", "2m", "1h" in 1 ms .. 1 day. */
+bool trpi_cli_duration_parse(const char *text, uint32_t *ret_ms);
+
+/* suggest.c. The name of `names` (count of them) that is meant by word, or NULL. */
+const char *trpi_cli_suggest(const char *word, const char *const *names, size_t names_count);
+
+/* client.c. Connect; 0, or the exit code with what was tried printed. */
+int trpi_cli_connect(trpi_cli *cli);
+/* {"v":1,"cmd":cmd,"timeoutMs":...}; NULL: out of memory. */
+cJSON *trpi_cli_request_new(const trpi_cli *cli, const char *cmd);
+/* Called for each object before the final one; false ends the stream (exit 0, no final object). */
+typedef bool (*trpi_cli_stream_fn)(trpi_cli *cli, const cJSON *object, void *arg);
+/* Send request (taken; NULL is out of memory) and wait for the final object; connects when needed. Gives
+ * *ret_final (cJSON_Delete), NULL when the stream function ended it. stream NULL: progress goes to stderr
+ * on a terminal. Returns 0, or the exit code with error and hint printed. */
+int trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final);
+/* As trpi_cli_call, but an error of the node comes back in *ret_final instead of being printed. */
+int trpi_cli_call_quiet(trpi_cli *cli, cJSON *request, cJSON **ret_final);
+
+/* print.c */
+/* "troupe: text\n" on stderr; returns code. */
+int trpi_cli_fail(int code, const char *format, ...) TRP_PRINTF(2, 3);
+void trpi_cli_note(const trpi_cli *cli, const char *format, ...) TRP_PRINTF(2, 3); /* stderr, not with -q */
+/* Pretty JSON, or one line for jsonl and --watch; "ok" is left out. Flushes. */
+void trpi_cli_print_json(const trpi_cli *cli, const cJSON *json);
+void trpi_cli_flush(void); /* a write error ends the program: 0 for a closed pipe, else 70 */
+char *trpi_cli_age(double ms, char buffer[24]);      /* "3m12s", "4s", "120ms" */
+char *trpi_cli_grouped(double number, char buffer[32]); /* "1,204" */
+/* Text of a string member, or "-" . */
+const char *trpi_cli_get(const cJSON *object, const char *key);
+double trpi_cli_get_number(const cJSON *object, const char *key, double fallback);
+bool trpi_cli_get_true(const cJSON *object, const char *key);
+/* "demo@h:1" of "troupe.tcp://demo@h:1" (borrows). */
+const char *trpi_cli_short(const char *address);
+uint64_t trpi_cli_now_ms(void); /* monotonic */
+void trpi_cli_sleep_ms(uint32_t ms);
+/* Begin one picture of --watch: clears on a terminal. */
+void trpi_cli_watch_begin(const trpi_cli *cli);
+/* Run `once` (0: go on) each cli->watch_ms, or one time. */
+int trpi_cli_repeat(trpi_cli *cli, int (*once)(trpi_cli *cli));
+
+/* table.c: columns as wide as their widest cell. Cells are copied. */
+#define TRPI_CLI_COLUMNS_MAX 12u
+typedef struct trpi_cli_table {
+    unsigned columns;
+    size_t rows_count, rows_capacity;
+    char **cells; /* rows x columns, row 0 the header */
+} trpi_cli_table;
+bool trpi_cli_table_row(trpi_cli_table *table, unsigned columns, const char *const *cells);
+void trpi_cli_table_print(const trpi_cli_table *table, const char *indent);
+void trpi_cli_table_fini(trpi_cli_table *table);
+
+/* library.c. Call `int name(int, char **)` of libtroupe; 69 when it cannot be loaded. */
+int trpi_cli_library_call(const char *name, int argc, char **argv);
+
+/* help.c, completion.c */
+void trpi_cli_help_all(FILE *stream);
+void trpi_cli_help_command(const trpi_cli_command *command, FILE *stream);
+extern const char *const trpi_cli_event_types[];
+extern const size_t trpi_cli_event_types_count;
+
+/* One function a command; each returns the exit code. */
+int trpi_cli_run_node(trpi_cli *cli);
+int trpi_cli_run_dev(trpi_cli *cli);
+int trpi_cli_run_sim(trpi_cli *cli);
+int trpi_cli_run_config(trpi_cli *cli);
+int trpi_cli_run_status(trpi_cli *cli);
+int trpi_cli_run_cluster_status(trpi_cli *cli);
+int trpi_cli_run_members(trpi_cli *cli);
+int trpi_cli_run_member_status(trpi_cli *cli);
+int trpi_cli_run_unreachable(trpi_cli *cli);
+int trpi_cli_run_leader(trpi_cli *cli);
+int trpi_cli_run_is_singleton(trpi_cli *cli);
+int trpi_cli_run_is_available(trpi_cli *cli);
+int trpi_cli_run_join(trpi_cli *cli);
+int trpi_cli_run_leave(trpi_cli *cli);
+int trpi_cli_run_down(trpi_cli *cli);
+int trpi_cli_run_events(trpi_cli *cli);
+int trpi_cli_run_wait(trpi_cli *cli);
+int trpi_cli_run_send(trpi_cli *cli);
+int trpi_cli_run_ask(trpi_cli *cli);
+int trpi_cli_run_ping(trpi_cli *cli);
+int trpi_cli_run_tree(trpi_cli *cli);
+int trpi_cli_run_version(trpi_cli *cli);
+int trpi_cli_run_completion(trpi_cli *cli);
+int trpi_cli_run_complete(trpi_cli *cli);
+int trpi_cli_run_help(trpi_cli *cli);
+
+#endif

@@ -1,0 +1,323 @@
+/* client.c - one request to the node: connect, send, read until the final object or the deadline.
+ *
+ * Why.     Everything that a command says about the cluster comes through here, so that "no node",
+ *          "not permitted", "too slow" and the node's own errors look and count the same everywhere.
+ * Must hold.
+ *   C1  Nothing waits without a deadline: the node is given timeoutMs, the client GRACE_MS more.
+ *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
+ * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
+ * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "cluster/cli/cli.h"
+
+/* The node answers shortly before the time is over; this is for its answer to arrive. */
+#define GRACE_MS 400u
+#define READ_BYTES 65536u
+
+static int
+fail_no_node(const char *what, char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, uint32_t stale_count)
+{
+    (void)trpi_cli_fail(0, "cannot reach a node: %s", what); /* the exit code is below */
+    (void)fputs("  tried      ", stderr);
+    for (size_t index = 0; index < dirs_count; index++) {
+        (void)fprintf(stderr, "%s%s/*.sock", index > 0 ? ", " : "", dirs[index]);
+    }
+    if (stale_count > 0) {
+        (void)fprintf(stderr, "   (%u left behind by a node that is gone)", stale_count);
+    }
+    (void)fputs("\n  try        troupe dev 3      or      troupe node --config /etc/troupe/troupe.conf"
+                "      or      --socket PATH\n",
+                stderr);
+    if (access("/run/systemd/system", F_OK) == 0) {
+        (void)fputs("  systemd    systemctl status 'troupe@*'      journalctl -u 'troupe@*' -n 20\n", stderr);
+    }
+    return TRPI_CTL_EXIT_UNREACHABLE;
+}
+
+static int
+fail_connect(trp_err err, const char *path)
+{
+    switch (err) {
+    case TRP_EPERM:
+        return trpi_cli_fail(TRPI_CTL_EXIT_PERMISSION,
+                             "not permitted to open %s\n  try        sudo, or become a member of the socket's group",
+                             path);
+    case TRP_ELIMIT:
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "socket path is longer than %u bytes: %s", TRPI_CTL_PATH_BYTES - 1,
+                             path);
+    case TRP_ENOENT:
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                             "cannot reach a node: %s: no such file\n  try        start it with this --socket, or "
+                             "leave --socket out to look for running nodes",
+                             path);
+    case TRP_ECONN:
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                             "cannot reach a node: %s: nobody listens (the node that made it is gone)", path);
+    default:
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot reach a node: %s: %s", path, strerror(errno));
+    }
+}
+
+static int
+connect_found(trpi_cli *cli)
+{
+    char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
+    size_t dirs_count = trpi_ctl_dirs(dirs);
+    const char *system = trpi_cli_text(cli, TRPI_CLI_SYSTEM);
+    trpi_ctl_found found;
+    trp_err err = trpi_ctl_find(dirs, dirs_count, system, &found, &cli->fd);
+    char what[128];
+    switch (err) {
+    case TRP_OK:
+        memcpy(cli->path, found.path, sizeof(cli->path));
+        return 0;
+    case TRP_ELIMIT:
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "nodes of several systems run here: %s\n  try        --system NAME (or TROUPE_SYSTEM)",
+                             found.systems);
+    case TRP_EPERM:
+        return fail_connect(err, found.path);
+    default:
+        (void)snprintf(what, sizeof(what), "no node%s%.63s runs on this machine", system != NULL ? " of system " : "",
+                       system != NULL ? system : "");
+        return fail_no_node(what, dirs, dirs_count, found.stale_count);
+    }
+}
+
+int
+trpi_cli_connect(trpi_cli *cli)
+{
+    if (cli->fd >= 0) {
+        return 0;
+    }
+    const char *path = trpi_cli_text(cli, TRPI_CLI_SOCKET);
+    if (path == NULL) {
+        return connect_found(cli);
+    }
+    trp_err err = trpi_ctl_connect(path, &cli->fd);
+    if (err != TRP_OK) {
+        return fail_connect(err, path);
+    }
+    (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
+    return 0;
+}
+
+cJSON *
+trpi_cli_request_new(const trpi_cli *cli, const char *cmd)
+{
+    cJSON *request = cJSON_CreateObject();
+    bool done = trpi_json_add_i64(request, "v", TRPI_CTL_VERSION) && trpi_json_add_text(request, "cmd", cmd) &&
+                trpi_json_add_i64(request, "timeoutMs", cli->timeout_ms);
+    if (!done) {
+        cJSON_Delete(request);
+        return NULL;
+    }
+    return request;
+}
+
+static int
+disconnect(trpi_cli *cli, int code)
+{
+    (void)close(cli->fd); /* all that mattered was read or is lost */
+    cli->fd = -1;
+    trpi_buffer_clear(&cli->in);
+    return code;
+}
+
+static int
+fail_lost(trpi_cli *cli)
+{
+    return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                                         "the node at %s closed the connection: it has ended or crashed", cli->path));
+}
+
+/* Wait until fd is ready for `events`. 0, or the exit code. deadline_ms 0: no limit. */
+static int
+wait_ready(trpi_cli *cli, short events, uint64_t deadline_ms)
+{
+    for (;;) {
+        uint64_t now = trpi_cli_now_ms();
+        if (deadline_ms != 0 && now >= deadline_ms) {
+            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT, "no answer from the node at %s within %.1f s",
+                                                 cli->path, (double)cli->timeout_ms / 1000));
+        }
+        struct pollfd polls[2] = { { .fd = cli->fd, .events = events }, { .fd = STDOUT_FILENO, .events = 0 } };
+        int ready = poll(polls, 2, deadline_ms == 0 ? -1 : (int)(deadline_ms - now));
+        if (ready < 0 && errno != EINTR) {
+            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "poll: %s", strerror(errno)));
+        }
+        if (ready > 0 && polls[0].revents != 0) {
+            return 0;
+        }
+        if (ready > 0 && (polls[1].revents & POLLERR) != 0) { /* C2 */
+            _exit(0);
+        }
+    }
+}
+
+static int
+send_all(trpi_cli *cli, const uint8_t *data, size_t bytes, uint64_t deadline_ms)
+{
+    while (bytes > 0) {
+        ssize_t sent = send(cli->fd, data, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent >= 0) {
+            data += sent;
+            bytes -= (size_t)sent;
+            continue;
+        }
+        if (errno == EPIPE || errno == ECONNRESET) {
+            return 0; /* the node may have said why before it closed: read on */
+        }
+        if (errno != EAGAIN && errno != EINTR) {
+            return fail_lost(cli);
+        }
+        int code = wait_ready(cli, POLLOUT, deadline_ms);
+        if (code != 0) {
+            return code;
+        }
+    }
+    return 0;
+}
+
+static int
+send_request(trpi_cli *cli, cJSON *request, uint64_t deadline_ms)
+{
+    char *text = request != NULL ? trpi_json_print(request) : NULL;
+    cJSON_Delete(request);
+    if (text == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+    }
+    size_t bytes = strlen(text);
+    int code = 0;
+    if (bytes > TRPI_CTL_REQUEST_BYTES_MAX) {
+        code = trpi_cli_fail(TRPI_CTL_EXIT_DATA, "the request takes %zu bytes; at most %u go through the control socket",
+                             bytes, TRPI_CTL_REQUEST_BYTES_MAX);
+    } else {
+        uint8_t header[TRPI_CTL_HEADER_BYTES];
+        trpi_ctl_header_encode(header, (uint32_t)bytes);
+        code = send_all(cli, header, sizeof(header), deadline_ms);
+        code = code != 0 ? code : send_all(cli, (const uint8_t *)text, bytes, deadline_ms);
+    }
+    cJSON_free(text);
+    return code;
+}
+
+/* Give the next object of the connection. */
+static int
+receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
+{
+    for (;;) {
+        const uint8_t *body = NULL;
+        size_t bytes = 0;
+        trp_err err = trpi_ctl_frame_decode(cli->in.data, cli->in.count, TRPI_CTL_RESPONSE_BYTES_MAX, &body, &bytes);
+        if (err == TRP_OK) {
+            err = trpi_json_parse((const char *)body, bytes, ret_object, NULL);
+            trpi_buffer_drop(&cli->in, TRPI_CTL_HEADER_BYTES + bytes);
+            if (err == TRP_OK && cJSON_IsObject(*ret_object)) {
+                return 0;
+            }
+            if (err == TRP_OK) {
+                cJSON_Delete(*ret_object);
+            }
+            err = TRP_EDATA;
+        }
+        if (err != TRP_EAGAIN) {
+            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "what answers at %s is not a troupe node of "
+                                                 "this version: bad frame (%zu bytes)", cli->path, bytes));
+        }
+        int code = wait_ready(cli, POLLIN, deadline_ms);
+        if (code != 0) {
+            return code;
+        }
+        if (trpi_buffer_reserve(&cli->in, READ_BYTES, TRPI_CTL_RESPONSE_BYTES_MAX + 2 * READ_BYTES) != TRP_OK) {
+            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory"));
+        }
+        ssize_t got = recv(cli->fd, cli->in.data + cli->in.count, READ_BYTES, MSG_DONTWAIT);
+        if (got > 0) {
+            cli->in.count += (size_t)got;
+        } else if (got == 0 || (errno != EAGAIN && errno != EINTR)) {
+            return fail_lost(cli);
+        }
+    }
+}
+
+static bool
+progress_print(trpi_cli *cli, const cJSON *object, void *arg)
+{
+    (void)arg;
+    const char *text = trpi_json_get_text(object, "progress");
+    if (text != NULL && !cli->quiet && (cli->verbose || isatty(STDERR_FILENO))) {
+        (void)fprintf(stderr, "%s\n", text);
+    }
+    return true;
+}
+
+/* Send and read until the final object, which is given as it is. */
+static int
+call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
+{
+    *ret_final = NULL;
+    int code = trpi_cli_connect(cli);
+    if (code != 0) {
+        cJSON_Delete(request);
+        return code;
+    }
+    uint64_t deadline_ms = cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + GRACE_MS;
+    code = send_request(cli, request, deadline_ms);
+    while (code == 0) {
+        cJSON *object = NULL;
+        code = receive(cli, deadline_ms, &object);
+        if (code != 0) {
+            return code;
+        }
+        if (cJSON_HasObjectItem(object, "ok")) {
+            *ret_final = object;
+            return 0;
+        }
+        bool go_on = (stream != NULL ? stream : progress_print)(cli, object, arg);
+        cJSON_Delete(object);
+        if (!go_on) {
+            return disconnect(cli, 0); /* the node ends the request when its client goes */
+        }
+    }
+    return code;
+}
+
+static int
+final_exit(const cJSON *final)
+{
+    double code = trpi_cli_get_number(final, "exit", TRPI_CTL_EXIT_INTERNAL);
+    return code >= 1 && code <= 255 ? (int)code : TRPI_CTL_EXIT_INTERNAL;
+}
+
+int
+trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
+{
+    int code = call(cli, request, stream, arg, ret_final);
+    if (code != 0 || *ret_final == NULL || trpi_cli_get_true(*ret_final, "ok")) {
+        return code;
+    }
+    code = trpi_cli_fail(final_exit(*ret_final), "%s", trpi_cli_get(*ret_final, "error"));
+    const char *hint = trpi_json_get_text(*ret_final, "hint");
+    if (hint != NULL && hint[0] != '\0') {
+        (void)fprintf(stderr, "  hint: %s\n", hint);
+    }
+    cJSON_Delete(*ret_final);
+    *ret_final = NULL;
+    return code;
+}
+
+int
+trpi_cli_call_quiet(trpi_cli *cli, cJSON *request, cJSON **ret_final)
+{
+    int code = call(cli, request, NULL, NULL, ret_final);
+    return code != 0 || trpi_cli_get_true(*ret_final, "ok") ? code : final_exit(*ret_final);
+}

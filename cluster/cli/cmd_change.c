@@ -1,0 +1,252 @@
+/* cmd_change.c - the commands that change the cluster: join, leave, down.
+ *
+ * Why.     Each waits for the effect, for "ordered" is not "done", and says what it waits for. What cannot
+ *          be undone asks first, or wants --yes where nobody can be asked.
+ * Tests.   tests/system/cli.sh, tests/multinode/three_nodes.sh
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cluster/cli/cli.h"
+
+static bool
+is_json(const trpi_cli *cli)
+{
+    return cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL;
+}
+
+static cJSON *
+change_request(const trpi_cli *cli, const char *cmd)
+{
+    cJSON *request = trpi_cli_request_new(cli, cmd);
+    if (!trpi_json_add_bool(request, "wait", !trpi_cli_has(cli, TRPI_CLI_NO_WAIT))) {
+        cJSON_Delete(request);
+        return NULL;
+    }
+    return request;
+}
+
+/* "demo@h:1  Up (0.9 s, member 2)" */
+static void
+print_result(const trpi_cli *cli, const cJSON *reply)
+{
+    double up_number = trpi_cli_get_number(reply, "upNumber", -1);
+    if (is_json(cli)) {
+        trpi_cli_print_json(cli, reply);
+        return;
+    }
+    if (cli->quiet) {
+        return;
+    }
+    (void)printf("%s  %s", trpi_cli_short(trpi_cli_get(reply, "node")), trpi_cli_get(reply, "status"));
+    if (trpi_cli_has(cli, TRPI_CLI_NO_WAIT)) {
+        (void)puts(" (ordered)");
+        return;
+    }
+    (void)printf(" (%.1f s", trpi_cli_get_number(reply, "elapsedMs", 0) / 1000);
+    if (up_number >= 0) {
+        (void)printf(", member %.0f", up_number);
+    }
+    (void)puts(")");
+}
+
+/* What --dry-run of join and leave says: which member, and what it is now. */
+static int
+dry_run(trpi_cli *cli, const char *member, const char *would)
+{
+    cJSON *reply, *request = trpi_cli_request_new(cli, "member-status");
+    if (request != NULL && member != NULL && !trpi_json_add_text(request, "member", member)) {
+        cJSON_Delete(request);
+        request = NULL;
+    }
+    int code = trpi_cli_call(cli, request, NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    if (is_json(cli)) {
+        (void)trpi_json_add_bool(reply, "dryRun", true); /* best effort: the rest says enough */
+        trpi_cli_print_json(cli, reply);
+    } else {
+        (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"), trpi_cli_get(reply, "status"));
+    }
+    cJSON_Delete(reply);
+    return 0;
+}
+
+/* An address must at least look like one: PROTOCOL://SYSTEM@HOST:PORT. The node checks the rest. */
+static int
+address_check(const char *text)
+{
+    if (strncmp(text, "akka.", 5) == 0) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' is no address of troupe; did you mean 'troupe.%s'?", text,
+                             text + 5);
+    }
+    const char *behind = strstr(text, "://");
+    const char *at = behind != NULL ? strchr(behind, '@') : NULL;
+    if (at == NULL || strchr(at, ':') == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' is no address; it looks like troupe.tcp://demo@10.0.0.1:2552",
+                             text);
+    }
+    return 0;
+}
+
+int
+trpi_cli_run_join(trpi_cli *cli)
+{
+    for (unsigned index = 0; index < cli->args_count; index++) {
+        int code = address_check(cli->args[index]);
+        if (code != 0) {
+            return code;
+        }
+    }
+    if (trpi_cli_has(cli, TRPI_CLI_DRY_RUN)) {
+        return dry_run(cli, NULL, "ask to join with");
+    }
+    cJSON *request = change_request(cli, "join");
+    cJSON *addresses = cJSON_CreateStringArray((const char *const *)cli->args, (int)cli->args_count);
+    if (request == NULL || !cJSON_AddItemToObject(request, "addresses", addresses)) {
+        cJSON_Delete(request);
+        cJSON_Delete(addresses);
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+    }
+    cJSON *reply;
+    int code = trpi_cli_call(cli, request, NULL, NULL, &reply);
+    if (code == 0) {
+        print_result(cli, reply);
+        cJSON_Delete(reply);
+    }
+    return code;
+}
+
+/* Ctrl-C during `leave`: the order was given, and the operator must know it. */
+static void
+on_interrupt(int signal_number)
+{
+    static const char text[] = "\ntroupe: interrupted; the node keeps leaving (troupe members shows it)\n";
+    ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
+    _exit(written >= 0 ? 128 + signal_number : 128 + signal_number);
+}
+
+int
+trpi_cli_run_leave(trpi_cli *cli)
+{
+    const char *member = cli->args_count > 0 ? cli->args[0] : NULL;
+    if (trpi_cli_has(cli, TRPI_CLI_DRY_RUN)) {
+        return dry_run(cli, member, "take out");
+    }
+    cJSON *request = change_request(cli, "leave");
+    if (request != NULL && member != NULL && !trpi_json_add_text(request, "member", member)) {
+        cJSON_Delete(request);
+        request = NULL;
+    }
+    struct sigaction action = { .sa_handler = on_interrupt };
+    (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
+    (void)sigaction(SIGTERM, &action, NULL);
+    cJSON *reply;
+    int code = trpi_cli_call(cli, request, NULL, NULL, &reply);
+    if (code == 0) {
+        print_result(cli, reply);
+        cJSON_Delete(reply);
+    }
+    return code;
+}
+
+static cJSON *
+down_request(const trpi_cli *cli, bool dry)
+{
+    cJSON *request = change_request(cli, "down");
+    bool done = trpi_json_add_bool(request, "dryRun", dry);
+    if (cli->args_count > 0) {
+        done = done && trpi_json_add_text(request, "member", cli->args[0]);
+    } else {
+        done = done && trpi_json_add_bool(request, "unreachable", true);
+    }
+    if (!done) {
+        cJSON_Delete(request);
+        return NULL;
+    }
+    return request;
+}
+
+/* One line for each node: what would happen, or what happened. */
+static void
+print_down(const cJSON *reply, bool would, FILE *stream)
+{
+    const cJSON *node;
+    cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(reply, "nodes"))
+    {
+        char since[24], reach[48] = "reachable";
+        if (!trpi_cli_get_true(node, "reachable")) {
+            (void)snprintf(reach, sizeof(reach), "unreachable %s",
+                           trpi_cli_age(trpi_cli_get_number(node, "unreachableForMs", 0), since));
+        }
+        (void)fprintf(stream, "%s %s (uid %s, %s, %s)%s\n", would ? "would mark" : "marked", trpi_cli_get(node, "node"),
+                      trpi_cli_get(node, "nodeUid"), trpi_cli_get(node, "status"), reach, would ? " Down" : " Down: gone");
+    }
+    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes")) == 0) {
+        (void)fputs("no member is unreachable; nothing to do\n", stream);
+        return;
+    }
+    (void)fprintf(stream, "%.0f of %.0f members remain (%s)\n", trpi_cli_get_number(reply, "remaining", 0),
+                  trpi_cli_get_number(reply, "members", 0),
+                  trpi_cli_get_true(reply, "majorityKept") ? "majority kept" : "NO majority: make sure that the others "
+                                                                               "are really stopped");
+}
+
+/* Show the plan and ask. 0: go on. */
+static int
+confirm(trpi_cli *cli)
+{
+    cJSON *plan;
+    int code = trpi_cli_call(cli, down_request(cli, true), NULL, NULL, &plan);
+    if (code != 0) {
+        return code;
+    }
+    print_down(plan, true, stderr);
+    int nodes = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(plan, "nodes"));
+    cJSON_Delete(plan);
+    if (nodes == 0) {
+        return 0;
+    }
+    char line[16] = "";
+    (void)fputs("Do it? [y/N] ", stderr);
+    if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
+        (void)fputs("nothing was changed\n", stderr);
+        return TRPI_CTL_EXIT_NO;
+    }
+    return 0;
+}
+
+int
+trpi_cli_run_down(trpi_cli *cli)
+{
+    bool dry = trpi_cli_has(cli, TRPI_CLI_DRY_RUN);
+    bool all = trpi_cli_has(cli, TRPI_CLI_UNREACHABLE);
+    if ((cli->args_count > 0) == all) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'down' takes one MEMBER, or --unreachable");
+    }
+    if (!dry && !trpi_cli_has(cli, TRPI_CLI_YES)) {
+        if (!isatty(STDIN_FILENO)) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'down' cannot be undone and stdin is no terminal: add --yes, or "
+                                                      "look first with --dry-run");
+        }
+        int code = confirm(cli);
+        if (code != 0) {
+            return code;
+        }
+    }
+    cJSON *reply;
+    int code = trpi_cli_call(cli, down_request(cli, dry), NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    if (is_json(cli)) {
+        trpi_cli_print_json(cli, reply);
+    } else if (!cli->quiet || dry) {
+        print_down(reply, dry, stdout);
+    }
+    cJSON_Delete(reply);
+    return 0;
+}

@@ -1,0 +1,59 @@
+/* cmd_run.c - node, sim and config: commands whose work is in the library.
+ *
+ * Why.     Everything behind the name is theirs; only global flags that stand before it are handed on.
+ * Tests.   tests/system/cli.sh
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/cli/cli.h"
+
+/* Flags before the command that a node has as well. */
+static const trpi_cli_flag handed_on[] = { TRPI_CLI_SYSTEM, TRPI_CLI_SOCKET };
+
+static int
+library_run(trpi_cli *cli, const char *function)
+{
+    size_t words_max = (size_t)cli->rest_count + 2 + 2 * sizeof(handed_on) / sizeof(handed_on[0]);
+    static char name[32]; /* argv[0] of the library's main, for as long as it runs */
+    static char flags[2][24];
+    char **words = trpi_alloc(words_max * sizeof(*words));
+    int count = 0;
+    if (words == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+    }
+    (void)snprintf(name, sizeof(name), "troupe %s", cli->command->name);
+    words[count++] = name;
+    for (size_t index = 0; index < sizeof(handed_on) / sizeof(handed_on[0]); index++) {
+        const char *value = trpi_cli_text(cli, handed_on[index]);
+        if (value != NULL) {
+            (void)snprintf(flags[index], sizeof(flags[index]), "--%s", trpi_cli_flags[handed_on[index]].name);
+            words[count++] = flags[index];
+            words[count++] = (char *)(uintptr_t)value; /* argv is char ** by tradition; nobody writes to it */
+        }
+    }
+    for (int index = 0; index < cli->rest_count; index++) {
+        words[count++] = cli->rest[index];
+    }
+    int code = trpi_cli_library_call(function, count, words);
+    trpi_free(words);
+    return code;
+}
+
+int
+trpi_cli_run_node(trpi_cli *cli)
+{
+    return library_run(cli, "trp_node_main");
+}
+
+int
+trpi_cli_run_sim(trpi_cli *cli)
+{
+    return library_run(cli, "trp_sim_main");
+}
+
+int
+trpi_cli_run_config(trpi_cli *cli)
+{
+    return library_run(cli, "trp_config_main");
+}

@@ -1,0 +1,101 @@
+/* cmd_status.c - `troupe status`: one screen, and an exit code for scripts.
+ *
+ * Tests.   tests/unit/cli/view_test.c, tests/system/cli.sh
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/cli/cli.h"
+
+static void
+print_heading(const trpi_cli *cli, const cJSON *reply)
+{
+    bool healthy = trpi_cli_get_true(reply, "healthy");
+    char age[24];
+    double converged_ms = trpi_cli_get_number(reply, "convergedForMs", -1);
+    (void)printf("Cluster %s: %s%s%s (%.0f member%s, %.0f Up, %.0f unreachable, ", trpi_cli_get(reply, "system"),
+                 cli->color ? (healthy ? "\033[32m" : "\033[31m") : "", healthy ? "healthy" : "NOT healthy",
+                 cli->color ? "\033[0m" : "", trpi_cli_get_number(reply, "members", 0),
+                 trpi_cli_get_number(reply, "members", 0) > 1.5 ? "s" : "", trpi_cli_get_number(reply, "up", 0),
+                 trpi_cli_get_number(reply, "unreachable", 0));
+    if (!trpi_cli_get_true(reply, "converged")) {
+        (void)puts("not converged)");
+    } else if (converged_ms < 0) {
+        (void)puts("converged)");
+    } else {
+        (void)printf("converged %s ago)\n", trpi_cli_age(converged_ms, age));
+    }
+}
+
+static void
+print_nodes(const cJSON *reply)
+{
+    char age[24];
+    const char *uid = trpi_json_get_text(reply, "selfUid");
+    const char *leader = trpi_json_get_text(reply, "leader");
+    const char *oldest = trpi_json_get_text(reply, "oldest");
+    (void)printf("  this node   %s   %s   uid %016" PRIx64 "   up %s   pid %.0f\n", trpi_cli_get(reply, "selfNode"),
+                 trpi_cli_get(reply, "selfStatus"), (uint64_t)strtoull(uid != NULL ? uid : "0", NULL, 10),
+                 trpi_cli_age(trpi_cli_get_number(reply, "uptimeMs", -1), age),
+                 trpi_cli_get_number(reply, "pid", 0));
+    (void)printf("  leader      %s   oldest   %s\n", leader != NULL ? leader : "none", oldest != NULL ? oldest : "none");
+}
+
+static void
+print_numbers(const cJSON *reply)
+{
+    char actors[32], dead[32], rate[32], stable[24];
+    const cJSON *mailbox = cJSON_GetObjectItemCaseSensitive(reply, "mailboxMax");
+    const cJSON *downing = cJSON_GetObjectItemCaseSensitive(reply, "downing");
+    double per_second = trpi_cli_get_number(reply, "messagesPerSecond", 0);
+    if (per_second >= 10000) {
+        (void)snprintf(rate, sizeof(rate), "%.1fk", per_second / 1000);
+    } else {
+        (void)trpi_cli_grouped(per_second, rate);
+    }
+    (void)printf("  actors      %s local   %s msg/s", trpi_cli_grouped(trpi_cli_get_number(reply, "actors", 0), actors),
+                 rate);
+    if (cJSON_IsObject(mailbox)) {
+        (void)printf("   mailbox max %.0f (%s)", trpi_cli_get_number(mailbox, "depth", 0), trpi_cli_get(mailbox, "path"));
+    }
+    (void)printf("   dead letters %s\n", trpi_cli_grouped(trpi_cli_get_number(reply, "deadLetters", 0), dead));
+    (void)printf("  downing     %s (stable-after %s)   encryption %s\n", trpi_cli_get(downing, "strategy"),
+                 trpi_cli_age(trpi_cli_get_number(downing, "stableAfterMs", 0), stable),
+                 trpi_cli_get(reply, "encryption"));
+}
+
+static int
+status_once(trpi_cli *cli)
+{
+    cJSON *reply;
+    int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "status"), NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    trpi_cli_watch_begin(cli);
+    if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
+        trpi_cli_print_json(cli, reply);
+    } else if (cli->output == TRPI_CLI_NAME) {
+        (void)puts(trpi_cli_get(reply, "selfNode"));
+    } else {
+        const cJSON *problem;
+        print_heading(cli, reply);
+        print_nodes(reply);
+        print_numbers(reply);
+        cJSON_ArrayForEach(problem, cJSON_GetObjectItemCaseSensitive(reply, "problems"))
+        {
+            const char *text = cJSON_GetStringValue(problem);
+            (void)printf("  problem     %s\n", text != NULL ? text : "?");
+        }
+    }
+    code = trpi_cli_get_true(reply, "healthy") ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
+    cJSON_Delete(reply);
+    return code;
+}
+
+int
+trpi_cli_run_status(trpi_cli *cli)
+{
+    return trpi_cli_repeat(cli, status_once);
+}

@@ -1,0 +1,130 @@
+/* completion.c - `completion bash` and the hidden `__complete` that it calls.
+ *
+ * Why.     The script is a stub; what can follow is computed here from the command table and, for members,
+ *          asked from the node with 200 ms to answer. So a new flag is completed without touching the script.
+ * Tests.   tests/system/completion.sh
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cluster/cli/cli.h"
+
+static const char script[] =
+    "# bash completion for troupe: source <(troupe completion bash)\n"
+    "_troupe() {\n"
+    "    local word=${COMP_LINE:0:COMP_POINT} line words\n"
+    "    # Split at blanks only: readline's own words break addresses at ':' and '@'.\n"
+    "    read -ra words <<<\"$word\"\n"
+    "    [[ $word == *[[:space:]] ]] && words+=(\"\")\n"
+    "    local last=${words[${#words[@]} - 1]} cut=${COMP_WORDS[COMP_CWORD]}\n"
+    "    local prefix=${last%\"$cut\"}\n"
+    "    [[ $cut == ':' || $cut == '@' || $cut == '=' ]] && prefix=$last\n"
+    "    COMPREPLY=()\n"
+    "    while IFS= read -r line; do\n"
+    "        [[ $line == \"$last\"* ]] && COMPREPLY+=(\"${line#\"$prefix\"}\")\n"
+    "    done < <(\"${words[0]}\" __complete \"${words[@]:1}\" 2>/dev/null)\n"
+    "}\n"
+    "complete -F _troupe -o default troupe\n";
+
+int
+trpi_cli_run_completion(trpi_cli *cli)
+{
+    if (strcmp(cli->args[0], "bash") != 0) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no completion for '%s'; there is: bash", cli->args[0]);
+    }
+    (void)fputs(script, stdout);
+    return 0;
+}
+
+static void
+complete_commands(void)
+{
+    for (size_t index = 0; index < trpi_cli_commands_count; index++) {
+        if (trpi_cli_commands[index].name[0] != '_') {
+            (void)puts(trpi_cli_commands[index].name);
+        }
+    }
+}
+
+static void
+complete_flags(const trpi_cli_command *command)
+{
+    for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
+        uint32_t accepted = TRPI_CLI_EVERYWHERE | (command != NULL ? command->flags : 0);
+        if ((accepted >> flag & 1) != 0 || (flag == TRPI_CLI_OUTPUT && (command == NULL || command->outputs != 0))) {
+            (void)printf("--%s\n", trpi_cli_flags[flag].name);
+        }
+    }
+}
+
+/* Addresses of the members, as far as a node answers; nothing is said when none does. */
+static void
+complete_members(trpi_cli *cli)
+{
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null < 0 || dup2(null, STDERR_FILENO) < 0) {
+        return;
+    }
+    cJSON *reply = NULL;
+    cli->timeout_ms = 200;
+    if (trpi_cli_call(cli, trpi_cli_request_new(cli, "members"), NULL, NULL, &reply) == 0) {
+        const cJSON *member;
+        cJSON_ArrayForEach(member, cJSON_GetObjectItemCaseSensitive(reply, "members"))
+        {
+            const char *address = trpi_cli_get(member, "node");
+            const char *at = strchr(address, '@');
+            (void)printf("%s\n%s\n", address, at != NULL ? at + 1 : address);
+        }
+        cJSON_Delete(reply);
+    }
+}
+
+/* Values of the flag word before the one that is being written. True: they were printed. */
+static bool
+complete_value(trpi_cli *cli, const char *flag)
+{
+    if (strcmp(flag, "-o") == 0 || strcmp(flag, "--output") == 0) {
+        (void)puts("table\nwide\njson\njsonl\nname");
+    } else if (strcmp(flag, "--color") == 0) {
+        (void)puts("auto\nalways\nnever");
+    } else if (strcmp(flag, "--status") == 0) {
+        (void)puts("Joining\nWeaklyUp\nUp\nLeaving\nExiting\nDown");
+    } else if (strcmp(flag, "--gone") == 0 || strcmp(flag, "--on") == 0) {
+        complete_members(cli);
+    } else if (strcmp(flag, "--type") == 0) {
+        for (size_t index = 0; index < trpi_cli_event_types_count; index++) {
+            (void)puts(trpi_cli_event_types[index]);
+        }
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* rest is the line behind `troupe`, the last word being the one that is being written ("" for a new one). */
+int
+trpi_cli_run_complete(trpi_cli *cli)
+{
+    const trpi_cli_command *command = NULL;
+    const char *word = cli->rest_count > 0 ? cli->rest[cli->rest_count - 1] : "";
+    const char *before = cli->rest_count > 1 ? cli->rest[cli->rest_count - 2] : "";
+    for (int index = 0; index + 1 < cli->rest_count && command == NULL; index++) {
+        command = trpi_cli_command_find(cli->rest[index]);
+    }
+    if (complete_value(cli, before)) {
+        return 0;
+    }
+    if (word[0] == '-') {
+        complete_flags(command);
+    } else if (command == NULL || command->completes == 'c') {
+        complete_commands();
+    } else if (command->completes == 'm' || command->completes == 'p') {
+        complete_members(cli);
+    } else if (strcmp(command->name, "completion") == 0) {
+        (void)puts("bash");
+    } else if (strcmp(command->name, "config") == 0) {
+        (void)puts("show\ncheck");
+    }
+    return 0;
+}

@@ -1,0 +1,220 @@
+/* dev.c - `troupe dev N`: a cluster of N nodes on this machine, gone with Ctrl-C.
+ *
+ * Why.     The shortest way to a running cluster. The nodes are ordinary `troupe node` processes on
+ *          127.0.0.1; the first one starts the cluster, the others join it.
+ * Must hold.
+ *   D1  No node outlives this process: SIGTERM to all at the end, SIGKILL after STOP_MS, and the kernel
+ *       sends SIGTERM should this process be killed itself.
+ *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once, through us,
+ *       for a second signal means "at once" to a node.
+ * Limits.  DEV_NODES_MAX nodes.
+ * Tests.   tests/system/cli.sh
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "cluster/cli/cli.h"
+
+#define DEV_NODES_MAX 64u
+#define DEV_NODES_DEFAULT 3u
+#define DEV_PORT_FIRST 2552u
+#define DEV_SYSTEM "demo"
+#define STOP_MS 25000u /* above the default of cluster.leave-timeout (20 s) */
+
+typedef struct dev {
+    const char *system;
+    unsigned nodes_count;
+    unsigned alive;
+    unsigned ports[DEV_NODES_MAX];
+    pid_t pids[DEV_NODES_MAX];
+    char **extra;
+    int extra_count;
+} dev;
+
+static volatile sig_atomic_t stop_signals;
+
+static void
+on_stop(int signal_number)
+{
+    (void)signal_number;
+    stop_signals++;
+}
+
+static bool
+port_is_free(unsigned port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
+                   bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    if (fd >= 0) {
+        (void)close(fd); /* it carried nothing */
+    }
+    return is_free;
+}
+
+/* The node's process: `troupe node ...`, in a group of its own. Does not return. */
+static void
+node_exec(const dev *d, unsigned index, pid_t parent)
+{
+    char port[16], seed[192];
+    char **words = trpi_alloc(((size_t)d->extra_count + 16) * sizeof(*words));
+    int count = 0;
+    if (words == NULL) {
+        _exit(TRPI_CTL_EXIT_INTERNAL);
+    }
+    (void)setpgid(0, 0); /* D2 */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* D1 */
+    if (getppid() != parent) {
+        _exit(0);
+    }
+    (void)snprintf(port, sizeof(port), "%u", d->ports[index]);
+    (void)snprintf(seed, sizeof(seed), "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
+    const char *fixed[] = { "troupe", "node", "--system", d->system, "--host", "127.0.0.1", "--port", port,
+                            "--seed", seed };
+    for (size_t word = 0; word < sizeof(fixed) / sizeof(fixed[0]); word++) {
+        words[count++] = (char *)(uintptr_t)fixed[word]; /* argv is char ** by tradition */
+    }
+    for (int word = 0; word < d->extra_count; word++) {
+        words[count++] = d->extra[word];
+    }
+    (void)execv("/proc/self/exe", words);
+    _exit(TRPI_CTL_EXIT_INTERNAL);
+}
+
+static int
+nodes_start(dev *d)
+{
+    unsigned port = DEV_PORT_FIRST;
+    pid_t self = getpid();
+    for (unsigned index = 0; index < d->nodes_count; index++) {
+        while (port <= UINT16_MAX && !port_is_free(port)) {
+            port++;
+        }
+        if (port > UINT16_MAX) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "no free port on 127.0.0.1");
+        }
+        d->ports[index] = port++;
+        d->pids[index] = fork();
+        if (d->pids[index] == 0) {
+            node_exec(d, index, self);
+        }
+        if (d->pids[index] < 0) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "fork: %s", strerror(errno));
+        }
+        d->alive++;
+    }
+    return 0;
+}
+
+static void
+nodes_signal(const dev *d, int signal_number)
+{
+    for (unsigned index = 0; index < d->nodes_count; index++) {
+        if (d->pids[index] > 0) {
+            (void)kill(d->pids[index], signal_number); /* ESRCH: it has just ended */
+        }
+    }
+}
+
+/* Collect what has ended. Returns the exit code of a node that ended with an error, or 0. */
+static int
+nodes_reap(dev *d, bool stopping)
+{
+    int code = 0, status;
+    for (unsigned index = 0; index < d->nodes_count; index++) {
+        if (d->pids[index] <= 0 || waitpid(d->pids[index], &status, WNOHANG) != d->pids[index]) {
+            continue;
+        }
+        int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        (void)fprintf(stderr, "node 127.0.0.1:%u ended%s%d\n", d->ports[index],
+                      ended == 0 ? " (left), exit " : ", exit ", ended);
+        d->pids[index] = 0;
+        d->alive--;
+        if (ended != 0 && !stopping) {
+            code = ended;
+        }
+    }
+    return code;
+}
+
+static void
+banner(const dev *d)
+{
+    (void)printf("%u nodes of system %s:\n", d->nodes_count, d->system);
+    for (unsigned index = 0; index < d->nodes_count; index++) {
+        (void)printf("  troupe.tcp://%s@127.0.0.1:%u   pid %d\n", d->system, d->ports[index], (int)d->pids[index]);
+    }
+    (void)puts("In another terminal: troupe members      Ctrl-C makes all of them leave.");
+    trpi_cli_flush();
+}
+
+static int
+nodes_run(dev *d)
+{
+    int code = nodes_start(d);
+    if (code == 0) {
+        banner(d);
+    }
+    while (code == 0 && stop_signals == 0 && d->alive > 0) {
+        trpi_cli_sleep_ms(100);
+        int ended = nodes_reap(d, false);
+        if (ended != 0 && d->alive == 0) { /* a killed one is what people try out; all gone is an error */
+            code = ended;
+        }
+    }
+    nodes_signal(d, SIGTERM);
+    uint64_t deadline = trpi_cli_now_ms() + STOP_MS;
+    sig_atomic_t seen = stop_signals;
+    while (d->alive > 0 && trpi_cli_now_ms() < deadline && stop_signals <= seen) {
+        trpi_cli_sleep_ms(20);
+        (void)nodes_reap(d, true); /* reported; we are stopping anyway */
+    }
+    nodes_signal(d, SIGKILL);
+    while (d->alive > 0) {
+        trpi_cli_sleep_ms(5);
+        (void)nodes_reap(d, true);
+    }
+    return code;
+}
+
+int
+trpi_cli_run_dev(trpi_cli *cli)
+{
+    static dev d; /* zeroed */
+    const char *system = trpi_cli_text(cli, TRPI_CLI_SYSTEM);
+    d.system = system != NULL ? system : DEV_SYSTEM;
+    d.nodes_count = DEV_NODES_DEFAULT;
+    d.extra = cli->rest;
+    d.extra_count = cli->rest_count;
+    if (cli->rest_count > 0 && (strcmp(cli->rest[0], "--help") == 0 || strcmp(cli->rest[0], "-h") == 0)) {
+        trpi_cli_help_command(cli->command, stdout);
+        return 0;
+    }
+    if (cli->rest_count > 0 && cli->rest[0][0] != '-') {
+        char behind;
+        if (sscanf(cli->rest[0], "%u%c", &d.nodes_count, &behind) != 1 || d.nodes_count < 1 ||
+            d.nodes_count > DEV_NODES_MAX) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "dev takes a number of nodes from 1 to %u, not '%s'", DEV_NODES_MAX,
+                                 cli->rest[0]);
+        }
+        d.extra++;
+        d.extra_count--;
+    }
+    struct sigaction action = { .sa_handler = on_stop };
+    (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
+    (void)sigaction(SIGTERM, &action, NULL);
+    return nodes_run(&d);
+}

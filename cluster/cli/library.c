@@ -1,0 +1,75 @@
+/* library.c - load libtroupe for the few commands that are more than a client.
+ *
+ * Why.     Loading the library and what it needs costs milliseconds at each start; `troupe members`
+ *          needs none of it. So it is opened at run time, by the commands that run a node or a simulation.
+ * Shape.   A library beside the program is taken before an installed one, so that a freshly built
+ *          program never runs with yesterday's library:
+ *            DIR/.libs, DIR, DIR/../lib, the configured libdir, then the loader's own search.
+ * Tests.   tests/system/cli.sh
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cluster/cli/cli.h"
+
+#define LIBRARY "libtroupe.so.0"
+#ifndef TROUPE_LIBDIR
+#define TROUPE_LIBDIR ""
+#endif
+
+static void *
+library_open_in(const char *dir, const char *below)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s%s/" LIBRARY, dir, below);
+    if (dir[0] == '\0' || length <= 0 || (size_t)length >= sizeof(path) || access(path, R_OK) != 0) {
+        return NULL;
+    }
+    return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+}
+
+static void *
+library_open(void)
+{
+    char dir[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+    dir[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(dir, '/');
+    if (slash != NULL) {
+        *slash = '\0';
+    }
+    static const char *const below[] = { "/.libs", "", "/../lib" };
+    void *library = NULL;
+    for (size_t index = 0; index < sizeof(below) / sizeof(below[0]) && library == NULL; index++) {
+        library = library_open_in(dir, below[index]);
+    }
+    if (library == NULL) {
+        library = library_open_in(TROUPE_LIBDIR, "");
+    }
+    return library != NULL ? library : dlopen(LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+}
+
+int
+trpi_cli_library_call(const char *name, int argc, char **argv)
+{
+    void *library = library_open();
+    if (library == NULL) {
+        const char *why = dlerror();
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot load " LIBRARY ": %s", why != NULL ? why : "unknown");
+    }
+    const char *(*version)(void);
+    int (*function)(int, char **);
+    *(void **)&version = dlsym(library, "trp_version");
+    *(void **)&function = dlsym(library, name);
+    if (version == NULL || strcmp(version(), TRP_VERSION) != 0) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, LIBRARY " is version %s, this program is " TRP_VERSION,
+                             version != NULL ? version() : "unknown");
+    }
+    if (function == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, LIBRARY " was built without %s", name);
+    }
+    return function(argc, argv);
+}

@@ -1,0 +1,72 @@
+/* main.c - the program `troupe`; called as `trouped` it is `troupe node`.
+ *
+ * Why.     One program, one way to install it, one table of commands. It loads the library only for the
+ *          commands that need it (library.c).
+ * Tests.   tests/system/cli.sh
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "cluster/cli/cli.h"
+
+/* The reader of our output has seen enough (`troupe events | head -1`): no error. */
+static void
+on_closed_pipe(int signal_number)
+{
+    (void)signal_number;
+    _exit(0);
+}
+
+/* trouped ARGS... is troupe node ARGS... */
+static char **
+daemon_arguments(int argc, char **argv)
+{
+    char **words = trpi_alloc(((size_t)argc + 2) * sizeof(*words));
+    if (words != NULL) {
+        words[0] = argv[0];
+        words[1] = "node";
+        memcpy(words + 2, argv + 1, (size_t)argc * sizeof(*words)); /* with the NULL at the end */
+    }
+    return words;
+}
+
+int
+main(int argc, char **argv)
+{
+    static trpi_cli cli; /* zeroed; too large for comfort on the stack */
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "troupe";
+    if (strcmp(name, "trouped") == 0) {
+        argv = daemon_arguments(argc, argv);
+        argc++;
+        if (argv == NULL) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+        }
+    }
+    struct sigaction action = { .sa_handler = on_closed_pipe };
+    (void)sigaction(SIGPIPE, &action, NULL); /* EINVAL only for a wrong number */
+    int code = trpi_cli_parse(&cli, argc, argv);
+    if (code == 0 && trpi_cli_has(&cli, TRPI_CLI_HELP)) {
+        if (cli.command->passes_through) {
+            cli.rest = (char *[]){ "--help", NULL };
+            cli.rest_count = 1;
+            code = cli.command->run(&cli);
+        } else {
+            trpi_cli_help_command(cli.command, stdout);
+        }
+    } else if (code == 0) {
+        code = cli.command->run(&cli);
+    }
+    trpi_cli_flush();
+    if (cli.fd >= 0) {
+        (void)close(cli.fd); /* the answer was read */
+    }
+    trpi_buffer_fini(&cli.in);
+    if (argc > 0 && strcmp(name, "trouped") == 0) {
+        trpi_free(argv);
+    }
+    return code;
+}
