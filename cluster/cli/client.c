@@ -8,7 +8,6 @@
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

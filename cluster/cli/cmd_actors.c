@@ -2,7 +2,6 @@
  *
  * Tests.   tests/system/cli.sh, tests/multinode/three_nodes.sh
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

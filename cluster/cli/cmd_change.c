@@ -4,7 +4,6 @@
  *          be undone asks first, or wants --yes where nobody can be asked.
  * Tests.   tests/system/cli.sh, tests/multinode/three_nodes.sh
  */
-#define _GNU_SOURCE
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

@@ -10,7 +10,6 @@
  * Limits.  DEV_NODES_MAX nodes.
  * Tests.   tests/system/cli.sh
  */
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>

@@ -7,7 +7,6 @@
  *            DIR/.libs, DIR, DIR/../lib, the configured libdir, then the loader's own search.
  * Tests.   tests/system/cli.sh
  */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
 #include <string.h>

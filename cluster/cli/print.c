@@ -7,7 +7,6 @@
  *   W2  A closed pipe ends the program with 0, any other write error with 70.
  * Tests.   tests/unit/cli/print_test.c, tests/system/cli.sh
  */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>

@@ -9,7 +9,6 @@
  * Cost.    find: one readdir per directory and one connect per socket file.
  * Tests.   tests/unit/node/ctl_proto_test.c
  */
-#define _GNU_SOURCE
 #include "cluster/node/ctl_proto.h"
 
 #include <dirent.h>
