@@ -1,0 +1,18 @@
+# Programs and plugins that need nothing but the public headers and libtroupe.
+noinst_PROGRAMS += examples/hello examples/ping examples/cluster
+examples_hello_SOURCES = examples/hello.c
+examples_hello_LDADD = libtroupe.la
+examples_ping_SOURCES = examples/ping.c
+examples_ping_LDADD = libtroupe.la
+examples_cluster_SOURCES = examples/cluster.c
+examples_cluster_LDADD = libtroupe.la
+
+# Installed, so that `troupe node --load echo.so` works out of the box.
+plugindir = $(pkglibdir)
+plugin_LTLIBRARIES = examples/echo.la examples/counter.la
+examples_echo_la_SOURCES = examples/echo.c
+examples_echo_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
+examples_echo_la_LIBADD = libtroupe.la
+examples_counter_la_SOURCES = examples/counter.c
+examples_counter_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
+examples_counter_la_LIBADD = libtroupe.la
