@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <troupe/base.h>
 
+#include "base/json.h"
 #include "cluster/node/control_request.h"
 
 #define TRPI_CONTROL_EVENTS_MAX 1024u       /* events that wait for one slow client */

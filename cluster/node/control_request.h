@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <troupe/base.h>
+
+#include "base/json.h"
 
 #define TRPI_CONTROL_ADDRESSES_MAX 32
 #define TRPI_CONTROL_TIMEOUT_MS_MAX (24u * 3600u * 1000u)

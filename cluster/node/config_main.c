@@ -1,0 +1,157 @@
+/* config_main.c - `troupe config show [--origin] [-o table|json]` and `troupe config check [FILE]`.
+ *
+ * Both read what `troupe node` with the same options and environment would read, and start nothing.
+ * Tests. tests/system, tests/unit/node/node_options_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <troupe/node.h>
+
+#include "base/json.h"
+#include "cluster/node/ctl_proto.h"
+#include "cluster/node/node_options.h"
+
+static const char help[] =
+    "usage: troupe config show [KEY] [--origin] [-o table|json] [--config FILE] [--set KEY=VALUE]...\n"
+    "       troupe config check [FILE]\n"
+    "\n"
+    "show    print every key with the value that a node started with the same options would use\n"
+    "check   read FILE (and the environment) as a node would, and say what is wrong (exit 78)\n"
+    "\n"
+    "  --origin          say where each value comes from\n"
+    "  -o, --output FMT  table (default) or json\n"
+    "  --config FILE     the configuration file\n"
+    "  --set KEY=VALUE   set one key; stronger than environment and file\n";
+
+static bool
+word_is_bare(const char *text)
+{
+    return *text && !text[strcspn(text, " \t\n\"'#={}(),\\$")];
+}
+
+static void
+value_print(FILE *out, const char *text)
+{
+    if (word_is_bare(text)) {
+        (void)fputs(text, out);
+        return;
+    }
+    (void)fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"' || *text == '\\') {
+            (void)fputc('\\', out);
+        }
+        (void)fputc(*text, out);
+    }
+    (void)fputc('"', out);
+}
+
+static void
+entry_print(const trpi_config_entry *entry, bool origin)
+{
+    int column = printf("%s = ", entry->key);
+    if (entry->type == TRPI_CONFIG_LIST) {
+        (void)fputs("{", stdout);
+        for (size_t i = 0; i < entry->count; i++) {
+            (void)fputs(i ? ", " : " ", stdout);
+            value_print(stdout, entry->values[i]);
+        }
+        (void)fputs(" }", stdout);
+    } else {
+        value_print(stdout, entry->values[0]);
+        column += (int)strlen(entry->values[0]);
+    }
+    if (origin) {
+        (void)printf("%*s# %s", column < 56 ? 56 - column : 1, "", entry->origin);
+    }
+    (void)fputs("\n", stdout);
+}
+
+static bool
+entry_add(cJSON *object, const trpi_config_entry *entry, bool origin)
+{
+    cJSON *value = entry->type == TRPI_CONFIG_LIST ? cJSON_CreateArray() : cJSON_CreateString(entry->values[0]);
+    for (size_t i = 0; entry->type == TRPI_CONFIG_LIST && i < entry->count; i++) {
+        (void)cJSON_AddItemToArray(value, cJSON_CreateString(entry->values[i]));
+    }
+    if (origin) {
+        cJSON *pair = cJSON_CreateObject();
+        (void)cJSON_AddItemToObject(pair, "value", value);
+        (void)trpi_json_add_text(pair, "origin", entry->origin);
+        value = pair;
+    }
+    return value && cJSON_AddItemToObject(object, entry->key, value);
+}
+
+static int
+config_show(const trpi_config *config, const trpi_node_options *options)
+{
+    const char *wanted = options->positional_count > 1 ? options->positional[1] : NULL;
+    cJSON *object = options->as_json ? cJSON_CreateObject() : NULL;
+    size_t shown = 0;
+    for (size_t i = 0; i < trpi_config_count(config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(config, i, &entry);
+        size_t bytes = wanted ? strlen(wanted) : 0;
+        if (wanted && (strncmp(entry.key, wanted, bytes) != 0 || (entry.key[bytes] && entry.key[bytes] != '.'))) {
+            continue;
+        }
+        shown++;
+        if (options->as_json) {
+            (void)entry_add(object, &entry, options->origin); /* without memory: not shown */
+        } else {
+            entry_print(&entry, options->origin);
+        }
+    }
+    if (object) {
+        char *text = cJSON_Print(object);
+        (void)puts(text ? text : "{}");
+        cJSON_free(text);
+        cJSON_Delete(object);
+    }
+    if (wanted && shown == 0) {
+        const char *near = trpi_config_nearest(wanted);
+        (void)fprintf(stderr, "troupe: no such key '%s'%s%s%s\n", wanted, near ? "; did you mean '" : "",
+                      near ? near : "", near ? "'?" : "");
+        return TRPI_CTL_EXIT_NOT_FOUND;
+    }
+    return 0;
+}
+
+int
+trp_config_main(int argc, char **argv)
+{
+    trpi_node_options options;
+    trpi_config *config = NULL;
+    trpi_config_error error = { "" };
+    int rc = trpi_node_options_parse(argc, argv, 2, &options);
+    if (rc != 0) {
+        return rc;
+    }
+    if (options.help) {
+        (void)fputs(help, stdout);
+        return 0;
+    }
+    const char *verb = options.positional_count ? options.positional[0] : "";
+    bool check = strcmp(verb, "check") == 0;
+    if (!check && strcmp(verb, "show") != 0) {
+        (void)fprintf(stderr, "troupe: config: expected show or check\n%s", help);
+        return TRPI_CTL_EXIT_USAGE;
+    }
+    if (check && options.positional_count > 1) {
+        options.config_file = options.positional[1];
+    }
+    if (trpi_node_config_build(&options, environ, &config, &error) != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", error.text);
+        return TRPI_CTL_EXIT_CONFIG;
+    }
+    if (check) {
+        (void)printf("%s: ok\n", options.config_file ? options.config_file : "defaults and environment");
+    } else {
+        rc = config_show(config, &options);
+    }
+    trpi_config_free(config);
+    return fflush(stdout) == 0 ? rc : TRPI_CTL_EXIT_INTERNAL;
+}

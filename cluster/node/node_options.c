@@ -1,0 +1,215 @@
+/* node_options.c - flags of `troupe node`: each is a key of the configuration.
+ *
+ * Tests. tests/unit/node/node_options_test.c
+ */
+#include "cluster/node/node_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/nearest.h"
+#include "cluster/node/ctl_proto.h"
+
+static const struct flag {
+    const char *name;
+    const char *key; /* NULL: handled apart */
+    bool has_value;
+} flags[] = {
+    { "--config", NULL, true },
+    { "--set", NULL, true },
+    { "--system", "system", true },
+    { "--host", "remote.hostname", true },
+    { "--port", "remote.port", true },
+    { "--bind-host", "remote.bind-hostname", true },
+    { "--bind-port", "remote.bind-port", true },
+    { "--seed", "cluster.seed-nodes", true },
+    { "--role", "cluster.roles", true },
+    { "--load", "plugins", true },
+    { "--socket", "control.socket", true },
+    { "--log-level", "log.level", true },
+    { "--log-format", "log.format", true },
+    { "--origin", NULL, false },
+    { "--output", NULL, true },
+    { "--help", NULL, false },
+};
+#define FLAGS_COUNT (sizeof flags / sizeof flags[0])
+
+static int
+usage(const char *format, const char *what, const char *more)
+{
+    (void)fputs("troupe: ", stderr);
+    (void)fprintf(stderr, format, what, more);
+    (void)fputs("\n", stderr);
+    return TRPI_CTL_EXIT_USAGE;
+}
+
+static const struct flag *
+flag_find(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < FLAGS_COUNT; i++) {
+        if (strlen(flags[i].name) == bytes && memcmp(flags[i].name, text, bytes) == 0) {
+            return &flags[i];
+        }
+    }
+    return NULL;
+}
+
+static int
+flag_unknown(const char *text, size_t bytes)
+{
+    char name[64];
+    const char *names[FLAGS_COUNT];
+    (void)snprintf(name, sizeof name, "%.*s", (int)bytes, text);
+    for (size_t i = 0; i < FLAGS_COUNT; i++) {
+        names[i] = flags[i].name;
+    }
+    const char *near = trpi_nearest(name, names, FLAGS_COUNT);
+    return near ? usage("unknown option %s; did you mean %s?", name, near)
+                : usage("unknown option %s%s", name, "");
+}
+
+static int
+flag_take(trpi_node_options *options, const struct flag *flag, const char *value)
+{
+    if (strcmp(flag->name, "--config") == 0) {
+        options->config_file = value;
+        return 0;
+    }
+    if (strcmp(flag->name, "--output") == 0) {
+        options->as_json = strcmp(value, "json") == 0;
+        return options->as_json || strcmp(value, "table") == 0
+                   ? 0
+                   : usage("unknown output format %s: table or json%s", value, "");
+    }
+    options->help |= strcmp(flag->name, "--help") == 0;
+    options->origin |= strcmp(flag->name, "--origin") == 0;
+    if (!flag->has_value) {
+        return 0;
+    }
+    if (options->settings_count == TRPI_NODE_SETTINGS_MAX) {
+        return usage("too many options%s%s", "", "");
+    }
+    options->settings[options->settings_count].origin = flag->name;
+    options->settings[options->settings_count].key = flag->key;
+    options->settings[options->settings_count++].value = value;
+    return 0;
+}
+
+static const char *
+short_expand(const char *text)
+{
+    return strcmp(text, "-h") == 0 ? "--help" : strcmp(text, "-o") == 0 ? "--output" : text;
+}
+
+int
+trpi_node_options_parse(int argc, char **argv, size_t positional_max, trpi_node_options *ret_options)
+{
+    trpi_assert(positional_max <= sizeof ret_options->positional / sizeof ret_options->positional[0]);
+    memset(ret_options, 0, sizeof *ret_options);
+    for (int i = 1; i < argc; i++) {
+        const char *text = short_expand(argv[i]);
+        if (text[0] != '-') {
+            if (ret_options->positional_count == positional_max) {
+                return usage("unexpected argument '%s'%s", text, "");
+            }
+            ret_options->positional[ret_options->positional_count++] = text;
+            continue;
+        }
+        size_t bytes = strcspn(text, "=");
+        const struct flag *flag = flag_find(text, bytes);
+        const char *value = text[bytes] ? text + bytes + 1 : NULL;
+        if (!flag) {
+            return flag_unknown(text, bytes);
+        }
+        if (!flag->has_value && value) {
+            return usage("%s takes no value%s", flag->name, "");
+        }
+        if (flag->has_value && !value) {
+            if (i + 1 == argc) {
+                return usage("%s needs a value%s", flag->name, "");
+            }
+            value = argv[++i];
+        }
+        int rc = flag_take(ret_options, flag, value);
+        if (rc != 0) {
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* All values given to one list flag, once, at its first appearance. */
+static trp_err
+list_apply(const trpi_node_options *options, size_t at, trpi_config *config, trpi_config_error *ret_error)
+{
+    const char *values[TRPI_NODE_SETTINGS_MAX], *key = options->settings[at].key;
+    size_t count = 0;
+    for (size_t i = 0; i < options->settings_count; i++) {
+        if (options->settings[i].key && strcmp(options->settings[i].key, key) == 0) {
+            if (i < at) {
+                return TRP_OK; /* done there */
+            }
+            values[count++] = options->settings[i].value;
+        }
+    }
+    return trpi_config_put(config, TRPI_CONFIG_FLAG, key, values, count, options->settings[at].origin,
+                           ret_error);
+}
+
+static bool
+key_is_list(const char *key)
+{
+    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+        if (strcmp(row->key, key) == 0) {
+            return row->type == TRPI_CONFIG_LIST;
+        }
+    }
+    return false;
+}
+
+static trp_err
+flags_apply(const trpi_node_options *options, trpi_config *config, trpi_config_error *ret_error)
+{
+    trp_err err = TRP_OK;
+    for (size_t i = 0; err == TRP_OK && i < options->settings_count; i++) {
+        const char *origin = options->settings[i].origin, *key = options->settings[i].key;
+        if (!key) {
+            err = trpi_config_set(config, options->settings[i].value, origin, ret_error);
+        } else if (key_is_list(key)) {
+            err = list_apply(options, i, config, ret_error);
+        } else {
+            err = trpi_config_put(config, TRPI_CONFIG_FLAG, key, &options->settings[i].value, 1, origin,
+                                  ret_error);
+        }
+    }
+    return err;
+}
+
+/* The file first: titles and app keys that it has decide what a variable means. */
+trp_err
+trpi_node_config_build(const trpi_node_options *options, char *const *environment,
+                       trpi_config **ret_config, trpi_config_error *ret_error)
+{
+    trpi_config *config = NULL;
+    trp_err err = trpi_config_new(&config);
+    if (err != TRP_OK) {
+        (void)snprintf(ret_error->text, sizeof ret_error->text, "out of memory");
+        return err;
+    }
+    if (options->config_file) {
+        err = trpi_config_load_file(config, options->config_file, ret_error);
+    }
+    if (err == TRP_OK && environment) {
+        err = trpi_config_load_env(config, environment, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = flags_apply(options, config, ret_error);
+    }
+    if (err != TRP_OK) {
+        trpi_config_free(config);
+        return err;
+    }
+    *ret_config = config;
+    return TRP_OK;
+}

@@ -1,0 +1,36 @@
+/* node_options.h - the command line of `troupe node` and `troupe config`, as a configuration. */
+#ifndef TRPI_NODE_NODE_OPTIONS_H
+#define TRPI_NODE_NODE_OPTIONS_H
+
+#include <stdbool.h>
+
+#include <troupe/node.h>
+
+#include "base/config.h"
+
+#define TRPI_NODE_SETTINGS_MAX 256 /* flags on one command line */
+
+typedef struct trpi_node_options {
+    const char *config_file; /* NULL: none */
+    /* Flags in the order of the command line; lists (--seed) gathered under their key. */
+    struct {
+        const char *origin; /* "--port" */
+        const char *key;
+        const char *value;
+    } settings[TRPI_NODE_SETTINGS_MAX];
+    size_t settings_count;
+    bool help;
+    const char *positional[4];
+    size_t positional_count;
+    bool origin, as_json; /* config show --origin, -o json */
+} trpi_node_options;
+
+/* Borrows argv. Returns 0, or the exit code after having said on stderr what is wrong. */
+int trpi_node_options_parse(int argc, char **argv, size_t positional_max, trpi_node_options *ret_options);
+
+/* Layers: flags > environment > file > defaults. environment NULL: none.
+ * Gives *ret_config. Errors: TRP_ECONFIG, TRP_ENOENT (the file), TRP_ENOMEM; *ret_error says what. */
+trp_err trpi_node_config_build(const trpi_node_options *options, char *const *environment,
+                               trpi_config **ret_config, trpi_config_error *ret_error);
+
+#endif

@@ -1,0 +1,96 @@
+/* node_plugin.c - dlopen with errors that say what to do.
+ *
+ * Must hold. I1 a plugin is never closed: behaviours, types and destructors point into it
+ * Tests.     tests/system (a node with a broken plugin), tests/unit/node/plugin_test.c
+ */
+#include "cluster/node/node_plugin.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef TROUPE_LIBDIR
+#define TROUPE_LIBDIR "/usr/local/lib"
+#endif
+#define SYMBOL "trp_plugin_v1"
+
+static trp_err
+fail(trp_node_error *ret_error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static trp_err
+fail(trp_node_error *ret_error, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(ret_error->text, sizeof ret_error->text, format, list); /* cut is fine */
+    va_end(list);
+    return TRP_ECONFIG;
+}
+
+/* The path that dlopen gets. */
+static void
+path_find(const char *name, char *path, size_t bytes)
+{
+    if (!strchr(name, '/')) {
+        (void)snprintf(path, bytes, "%s/troupe/%s", TROUPE_LIBDIR, name);
+        if (access(path, R_OK) == 0) {
+            return;
+        }
+    }
+    (void)snprintf(path, bytes, "%s", name);
+}
+
+static trp_err
+open_fail(const char *name, trp_node_error *ret_error)
+{
+    const char *why = dlerror();
+    bool here = !strchr(name, '/') && access(name, R_OK) == 0;
+    return fail(ret_error, "plugin %s: %s%s%s%s", name, why ? why : "cannot be loaded",
+                here ? "; for the file of the present directory write ./" : "", here ? name : "", "");
+}
+
+trp_err
+trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plugin,
+                 trp_node_error *ret_error)
+{
+    char name[2048];
+    size_t name_bytes = strcspn(specification, ":");
+    const char *arguments = specification[name_bytes] ? specification + name_bytes + 1 : "";
+    if (name_bytes == 0 || name_bytes >= sizeof name) {
+        return fail(ret_error, "plugin '%.64s': expected PATH or PATH:ARGUMENTS", specification);
+    }
+    memcpy(name, specification, name_bytes);
+    name[name_bytes] = '\0';
+    path_find(name, ret_plugin->path, sizeof ret_plugin->path);
+    void *handle = dlopen(ret_plugin->path, RTLD_NOW | RTLD_GLOBAL); /* I1 */
+    if (!handle) {
+        return open_fail(name, ret_error);
+    }
+    const trp_plugin *plugin = dlsym(handle, SYMBOL);
+    if (!plugin) {
+        return fail(ret_error, "plugin %s: it has no symbol " SYMBOL " (see troupe/plugin.h)", name);
+    }
+    if (plugin->abi != TRP_PLUGIN_ABI || !plugin->init) {
+        return fail(ret_error, "plugin %s: it was built for plugin version %u, this node has %u", name,
+                    plugin->abi, TRP_PLUGIN_ABI);
+    }
+    trp_plugin_error error = { "" };
+    trp_err err = plugin->init(node, arguments, &ret_plugin->state, &error);
+    if (err != TRP_OK) {
+        return fail(ret_error, "plugin %s: %s%s%s", name, error.text[0] ? error.text : "it failed to start",
+                    error.text[0] ? "" : ": ", error.text[0] ? "" : trp_strerror(err));
+    }
+    ret_plugin->plugin = plugin;
+    return TRP_OK;
+}
+
+void
+trpi_plugin_fini(trpi_plugin *plugin)
+{
+    if (plugin->plugin && plugin->plugin->fini) {
+        plugin->plugin->fini(plugin->state);
+    }
+    plugin->plugin = NULL;
+}
