@@ -2,7 +2,7 @@
  *
  * Why.     members, unreachable, leader, is-singleton and cluster-status are views of one reply, so they
  *          can never contradict each other. No request leaves the machine: a dead member costs nothing.
- * Tests.   tests/unit/cli/view_test.c, tests/system/cli.sh
+ * Tests.   tests/system/cli_fake.sh, tests/system/cli.sh
  */
 #include <string.h>
 

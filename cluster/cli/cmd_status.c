@@ -1,6 +1,6 @@
 /* cmd_status.c - `troupe status`: one screen, and an exit code for scripts.
  *
- * Tests.   tests/unit/cli/view_test.c, tests/system/cli.sh
+ * Tests.   tests/system/cli_fake.sh, tests/system/cli.sh
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * Must hold.
  *   W1  No escape code leaves when stdout is no terminal, unless --color=always asked for it.
  *   W2  A closed pipe ends the program with 0, any other write error with 70.
- * Tests.   tests/unit/cli/print_test.c, tests/system/cli.sh
+ * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
 #include <errno.h>
 #include <stdarg.h>

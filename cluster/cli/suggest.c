@@ -3,7 +3,7 @@
  * Why.     A wrong word is refused, never guessed: scripts must not change their meaning when a command
  *          is added. But the error names what was probably meant.
  * Limits.  Words above WORD_BYTES_MAX get no suggestion.
- * Tests.   tests/unit/cli/suggest_test.c
+ * Tests.   tests/unit/cli/options_test.c
  */
 #include <string.h>
 

@@ -3,7 +3,7 @@
  * Why.     Columns are as wide as their widest cell, in characters, so that a long host name does not
  *          break the lines of the others. The last cell of a row is not padded: no trailing spaces.
  * Limits.  TRPI_CLI_COLUMNS_MAX columns.
- * Tests.   tests/unit/cli/print_test.c
+ * Tests.   tests/unit/cli/options_test.c
  */
 #include <string.h>
 

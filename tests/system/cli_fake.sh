@@ -1,0 +1,174 @@
+#!/bin/bash
+# cli_fake.sh - the client alone, against canned replies: output formats, exit codes, broken nodes.
+. "$(dirname "$0")/lib.sh"
+test_begin
+fake=$build/tests/system/ctl_fake
+[ -x "$fake" ] || { fail "build" "no program at $fake"; test_end; }
+A=troupe.tcp://demo@10.0.0.1:2552 B=troupe.tcp://demo@10.0.0.2:2552 C=troupe.tcp://demo@10.0.0.3:2552
+
+member() { # address uid reachable up-number roles
+    printf '{"node":"%s","nodeUid":"%s","status":"Up","roles":[%s],"reachable":%s,"upNumber":%s,' "$1" "$2" "$5" "$3" "$4"
+    printf '"upSince":"2026-11-20T12:01:46.000Z","ageMs":192000,"rttMs":0.31,"phi":0.2,"appVersion":"0.1.0"}'
+}
+members="{\"ok\":true,\"selfNode\":\"$A\",\"selfStatus\":\"Up\",\"leader\":\"$A\",\"oldest\":\"$A\",\"oldestPerRole\":{},"
+members+="\"leaderPerRole\":{\"backend\":\"$B\"},\"members\":[$(member $A 5700353371690149461 true 1 '"backend","seed"'),"
+members+="$(member $B 18446744073709551615 true 2 '"backend"'),$(member $C 3 false 3 '')],"
+members+="\"unreachable\":[{\"node\":\"$C\",\"observedBy\":[\"$A\",\"$B\"],\"sinceMs\":6120}],\"converged\":false,\"version\":\"9f2c\"}"
+status="{\"ok\":true,\"system\":\"demo\",\"selfNode\":\"$A\",\"selfUid\":\"5700353371690149461\",\"selfStatus\":\"Up\",\"uptimeMs\":192000,"
+status+="\"pid\":812,\"version\":\"0.1.0\",\"healthy\":false,\"problems\":[\"$C is unreachable (6 s)\"],\"members\":3,\"up\":3,"
+status+="\"unreachable\":1,\"converged\":false,\"convergedForMs\":null,\"leader\":\"$A\",\"oldest\":\"$A\",\"actors\":1204,"
+status+="\"messagesPerSecond\":12400.0,\"mailboxMax\":null,\"deadLetters\":0,\"downing\":{\"strategy\":\"keep-majority\","
+status+="\"stableAfterMs\":20000},\"encryption\":\"none\",\"controlSocket\":\"x\"}"
+event="{\"event\":{\"time\":\"2026-11-20T12:03:01.204Z\",\"type\":\"UnreachableMember\",\"member\":{\"node\":\"$C\",\"nodeUid\":\"3\","
+event+="\"status\":\"Up\",\"roles\":[]},\"observedBy\":[\"$A\"],\"phi\":9.3}}"
+cat >"$work/good" <<END
+members $members
+status $status
+member-status {"ok":true,"node":"$B","nodeUid":"9","status":"Up","reachable":true}
+join {"progress":"Joining, seen by 1 of 2"}
+join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":900}
+leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
+down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"elapsedMs":1}
+events {"progress":"subscribed"}
+events $event
+events $event
+events {"ok":false,"exit":69,"error":"the node is stopping"}
+send {"ok":true,"path":"/user/a"}
+ask {"ok":true,"from":"$B/user/a#193","elapsedMs":0.42,"reply":{"type":"json","json":{"total":42}}}
+ping {"ok":true,"from":"$B/user/a","elapsedMs":0.39}
+tree {"ok":true,"path":"/user","entries":[{"path":"/user","depth":0,"behaviour":"guardian","processed":12,"restarts":0,"children":2},{"path":"/user/a","depth":1,"behaviour":"x","processed":1204,"restarts":0,"children":1},{"path":"/user/a/b","depth":2,"behaviour":"y","processed":0,"restarts":2,"children":0},{"path":"/user/c","depth":1,"behaviour":"z","processed":0,"restarts":0,"children":0}],"truncated":false}
+END
+cat >"$work/bad" <<'END'
+members !close
+status !hang
+leader !garbage
+member-status {"ok":false,"exit":68,"error":"no such member nope","hint":"troupe members"}
+join {"ok":false,"exit":1,"error":"already a member of troupe.tcp://demo@10.0.0.1:2552"}
+leave {"ok":false,"exit":75,"error":"still Leaving after 60 s"}
+ask {"ok":false,"exit":75,"error":"no reply in time"}
+send !huge
+tree !empty
+ping {"ok":false,"exit":77,"error":"not permitted"}
+END
+background "$fake" "$work/good.sock" "$work/good" >"$work/requests"
+background "$fake" "$work/bad.sock" "$work/bad" >/dev/null
+wait_until 5 test -S "$work/good.sock" && wait_until 5 test -S "$work/bad.sock" || fail "fakes start"
+good() { "$troupe" --socket "$work/good.sock" "$@"; }
+bad() { "$troupe" --socket "$work/bad.sock" "$@"; }
+
+# ---- tables
+expect members_exits_0_with_an_unreachable_member 0 good members
+has members_table_has_a_header "   ADDRESS" && has members_marks_this_node "*  $A" && has members_says_who_sees_it "seen by 2 of 2, 6s"
+has members_names_the_leader "leader oldest" && has members_prints_age_and_rtt "3m12s" && has members_rtt "0.31ms"
+has summary_goes_to_stderr "3 members, 1 unreachable" "$work/err"
+lacks no_escape_code_without_a_terminal $'\033'
+expect members_by_role 0 good members --role backend -o name
+is role_filter_keeps_two "$(wc -l <"$work/out")" 2
+expect members_unreachable_only 0 good members --unreachable -o name
+is unreachable_filter_keeps_one "$(cat "$work/out")" "$C"
+expect wide_output 0 good members -o wide
+has wide_output_has_the_uid 18446744073709551615
+expect status_exits_1_when_unhealthy 1 good status
+has status_screen "Cluster demo: NOT healthy (3 members, 3 Up, 1 unreachable, not converged)"
+has status_uid_in_hex "uid 4f1bb93095caa655"
+has status_tells_the_problem "$C is unreachable"
+expect unreachable_table 0 good unreachable
+has unreachable_names_observers "$A,$B"
+expect leader_word 0 good leader
+is leader_prints_the_address "$(cat "$work/out")" "$A"
+expect leader_of_role 0 good leader --role backend
+is leader_of_role_is_another "$(cat "$work/out")" "$B"
+expect leader_of_unknown_role_exits_1 1 good leader --role nobody
+expect cluster_status_is_status_json 1 good cluster-status
+is_json cluster_status_json
+expect cluster_status_as_akka_prints_it 0 good cluster-status -o table
+has akka_text "	Member(address = $A, status = Up)"
+expect is_singleton_is_no 1 good is-singleton
+is is_singleton_prints_false "$(cat "$work/out")" false
+expect is_available_is_yes 0 good is-available
+expect member_status_word 0 good member-status 10.0.0.2:2552
+is member_status_is_one_word "$(cat "$work/out")" Up
+expect tree_draws 0 good tree /user
+has tree_branch "├─ a" && has tree_open_line "│  └─ b" && has tree_last "└─ c" && has tree_restarts "restarts 2"
+
+# ---- JSON
+for command in members status cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
+    "send /user/a 1" "ping /user/a -c 2" "join $A" leave "down --dry-run --unreachable" version; do
+    # shellcheck disable=SC2086
+    good $command -o json >"$work/out" 2>"$work/err"
+    is_json "json_of_${command%% *}"
+    lacks "no_escape_in_${command%% *}" $'\033'
+    # shellcheck disable=SC2086
+    good $command -o jsonl >"$work/out" 2>"$work/err"
+    is "jsonl_of_${command%% *}_is_lines" "$(grep -c '^{.*}$' "$work/out")" "$(wc -l <"$work/out")"
+done
+good members -o json >"$work/out"
+has ids_are_strings '"nodeUid": "18446744073709551615"'
+lacks ok_is_not_data '"ok"'
+for round in 1 2 3 4 5 6 7 8 9 10; do good members; done 2>/dev/null | sort | uniq -c | awk '$1 % 10 { bad = 1 } END { exit bad }' \
+    && pass output_is_stable || fail output_is_stable "lists differ between calls"
+
+# ---- changes
+expect join_waits 0 good join $A
+has join_result "demo@10.0.0.2:2552  Up (0.9 s, member 2)"
+expect leave_says_removed 0 good leave
+expect down_without_terminal_needs_yes 64 good down 10.0.0.3:2552 </dev/null
+has down_names_the_flag "--yes" "$work/err"
+expect down_dry_run 0 good down 10.0.0.3:2552 --dry-run
+has down_plan "would mark $C (uid 3, Up, unreachable 42s) Down" && has down_majority "2 of 3 members remain (majority kept)"
+expect down_takes_one_or_all 64 good down --yes
+expect leave_dry_run 0 good leave --dry-run
+lacks leave_dry_run_orders_nothing '"cmd":"leave","timeoutMs":60000,"wait":true,"dry' "$work/requests"
+
+# ---- actors
+expect ask_prints_the_reply 0 good ask /user/a '{"add":5}'
+is ask_reply_is_plain "$(cat "$work/out")" '{"total":42}'
+has ask_sent_json '"type":"json","text":"{\"add\":5}"' "$work/requests"
+expect ask_text 0 good ask /user/a hello
+has ask_sent_string '"type":"string","text":"hello"' "$work/requests"
+echo '"quoted"' | good ask /user/a - >/dev/null
+has quoted_text_is_a_string '"type":"string","text":"\"quoted\""' "$work/requests"
+expect type_takes_json_only 65 good ask /user/a --type bank.Add 'no json'
+expect path_must_be_a_path 64 good ask user/a hello
+expect on_adds_the_address 0 good ask /user/a x --on 10.0.0.2
+has on_resolved "\"path\":\"$B/user/a\"" "$work/requests"
+head -c 400000 /dev/zero | tr '\0' x >"$work/large"
+expect message_above_the_limit_is_refused 65 good send /user/a - <"$work/large"
+head -c 393216 /dev/zero | tr '\0' x >"$work/large"
+expect message_at_the_limit_is_sent 0 good send /user/a - <"$work/large"
+printf '\377\376' >"$work/binary"
+expect binary_is_refused 65 good send /user/a - <"$work/binary"
+expect ping_counts 0 good ping /user/a -c 3 --interval 1ms
+is ping_prints_three "$(wc -l <"$work/out")" 3
+has ping_summary "3 sent, 3 received, 0 lost" "$work/err"
+
+# ---- streams
+expect events_end_after_count 0 good events --count 1
+is events_one_line "$(wc -l <"$work/out")" 1
+has events_text "12:03:01.204  UnreachableMember  demo@10.0.0.3:2552  Up  observed by demo@10.0.0.1:2552"
+expect events_end_with_the_node 69 good events -o json
+is events_two_objects "$(grep -c '"UnreachableMember"' "$work/out")" 2
+expect unknown_event_type 64 good events --type MemberUpp
+has event_type_suggested "did you mean 'MemberUp'?" "$work/err"
+expect watch_ends_when_the_reader_goes 0 bash -c '"$0" --socket "$1" members -o json --watch=0.1 | head -n 2; exit ${PIPESTATUS[0]}' "$troupe" "$work/good.sock"
+is watch_json_is_one_object_a_line "$(wc -l <"$work/out")" 2
+expect closed_pipe_is_no_error 0 bash -c 'for i in 1 2 3; do "$0" --socket "$1" members -o name | true; [ ${PIPESTATUS[0]} -eq 0 ] || exit 1; done' "$troupe" "$work/good.sock"
+expect wait_members 0 good wait --members 3 --role backend=2
+expect wait_times_out 75 good wait --members 4 --timeout 200ms
+has wait_says_what_is_missing "3/4 Up" "$work/err"
+expect wait_gone_of_nobody 0 good wait --gone 10.0.0.9:2552
+expect wait_gone_of_a_member 75 good wait --gone 10.0.0.3:2552 -t 100ms
+
+# ---- a broken node
+expect node_closes 69 bad members
+expect node_hangs 75 bad status --timeout 100ms
+expect frame_above_the_limit 70 bad send /user/a x
+expect empty_frame 70 bad tree
+expect no_such_member 68 bad member-status nope
+has error_has_a_hint "hint: troupe members" "$work/err"
+expect already_a_member 1 bad join $A
+expect leave_timed_out 75 bad leave
+expect no_reply 75 bad ask /user/a x
+expect not_permitted 77 bad ping /user/a
+expect no_such_socket 69 "$troupe" --socket "$work/none.sock" members
+test_end

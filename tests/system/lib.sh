@@ -1,0 +1,120 @@
+# lib.sh - what the system and multi-node tests share; source it first.
+#
+#   test_begin            finds the source and build trees, makes $work (removed at the end), sets the trap
+#   check NAME COMMAND... PASS when the command succeeds
+#   expect NAME CODE COMMAND...   PASS when it exits with CODE; its output is in $work/out and $work/err
+#   has NAME TEXT [FILE]  PASS when FILE (default $work/out) contains TEXT;  lacks NAME TEXT [FILE]
+#   wait_until SECONDS COMMAND...  polls; returns 1 when the time is over
+#   background COMMAND... starts it, pid in $started, killed at the end
+#   measure NAME VALUE UNIT
+#   skip WHY              exit 77
+#   test_end              exit 0 or 1
+# shellcheck shell=bash
+
+lib_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+failures=0
+pids=()
+cleanups=()
+
+test_begin() {
+    src=${TROUPE_SRCDIR:-$(cd "$lib_dir/../.." && pwd)}
+    build=${TROUPE_BUILDDIR:-$src}
+    build=$(cd "$build" && pwd)
+    # Nodes refuse environment variables that they do not know, and must not see the caller's.
+    local name
+    for name in $(compgen -e TROUPE_); do unset "$name"; done
+    troupe=$build/troupe
+    [ -x "$troupe" ] || { echo "FAIL build: no program at $troupe"; exit 1; }
+    work=$(mktemp -d "${TMPDIR:-/tmp}/troupe-test.XXXXXX")
+    trap test_cleanup EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+}
+
+test_cleanup() {
+    local code=$? pid index
+    trap - EXIT INT TERM
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null; done
+    for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
+    for ((index = ${#cleanups[@]} - 1; index >= 0; index--)); do eval "${cleanups[index]}"; done
+    if [ "$code" -ne 0 ] && [ -n "${KEEP:-}" ]; then
+        echo "kept: $work" >&2
+    else
+        rm -rf "$work"
+    fi
+    exit "$code"
+}
+
+test_end() {
+    [ "$failures" -eq 0 ] || { echo "$failures failed" >&2; exit 1; }
+    exit 0
+}
+
+pass() { echo "PASS $1"; }
+fail() {
+    echo "FAIL $1${2:+: $2}"
+    failures=$((failures + 1))
+}
+skip() {
+    echo "SKIP $1"
+    exit 77
+}
+measure() { echo "measure $1 $2 $3"; }
+
+check() {
+    local name=$1
+    shift
+    if "$@" >"$work/out" 2>"$work/err"; then pass "$name"; else fail "$name" "$* exited $?: $(tail -n 3 "$work/err" | tr '\n' ' ')"; fi
+}
+
+expect() {
+    local name=$1 want=$2 got=0
+    shift 2
+    "$@" >"$work/out" 2>"$work/err" || got=$?
+    if [ "$got" -eq "$want" ]; then
+        pass "$name"
+    else
+        fail "$name" "exit $got, want $want; $* said: $(cat "$work/out" "$work/err" | tail -n 4 | tr '\n' ' ')"
+    fi
+}
+
+has() {
+    if grep -qF -- "$2" "${3:-$work/out}"; then pass "$1"; else fail "$1" "no '$2' in: $(head -c 400 "${3:-$work/out}" | tr '\n' '|')"; fi
+}
+lacks() {
+    if grep -qF -- "$2" "${3:-$work/out}"; then fail "$1" "'$2' in: $(head -c 400 "${3:-$work/out}" | tr '\n' '|')"; else pass "$1"; fi
+}
+is() {
+    if [ "$2" = "$3" ]; then pass "$1"; else fail "$1" "got '$2', want '$3'"; fi
+}
+# No escape codes and valid JSON.
+is_json() {
+    if "$build/tests/system/ctl_fake" --check <"${2:-$work/out}"; then pass "$1"; else fail "$1" "no JSON: $(head -c 200 "${2:-$work/out}")"; fi
+}
+
+now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+
+wait_until() {
+    local deadline=$(($(now_ms) + $1 * 1000))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$(now_ms)" -lt "$deadline" ] || return 1
+        read -rt 0.05 <> <(:) || :
+    done
+}
+
+background() {
+    "$@" &
+    started=$!
+    pids+=("$started")
+}
+
+# A pid that was stopped on purpose: collect it, and do not kill it again at the end.
+forget() {
+    local pid kept=()
+    for pid in "${pids[@]}"; do [ "$pid" = "$1" ] || kept+=("$pid"); done
+    pids=("${kept[@]}")
+}
+
+# Several values on stdin, one a line: the middle one.
+median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }

@@ -1,0 +1,236 @@
+/* options_test.c - the command line: flags anywhere, limits of their values, suggestions, tables. */
+#include <stdlib.h>
+
+#include "cluster/cli/cli.h"
+#include "tests/unit/unit.h"
+
+static trpi_cli cli;
+
+/* Parse words (NULL at the end); returns the exit code. stderr is not looked at. */
+static int
+parse(const char *const *words)
+{
+    char *argv[TRPI_CLI_ARGS_MAX + 16];
+    int argc = 0;
+    memset(&cli, 0, sizeof(cli));
+    while (words[argc] != NULL) {
+        argv[argc] = (char *)(uintptr_t)words[argc];
+        argc++;
+    }
+    argv[argc] = NULL;
+    return trpi_cli_parse(&cli, argc, argv);
+}
+#define PARSE(...) parse((const char *const[]){ "troupe", __VA_ARGS__, NULL })
+
+static void
+flags_stand_before_or_after_the_command(void)
+{
+    UNIT_EQUAL(PARSE("-o", "json", "-t", "2s", "members", "--role=a"), 0);
+    UNIT_EQUAL(cli.output, TRPI_CLI_JSON);
+    UNIT_EQUAL(cli.timeout_ms, 2000);
+    UNIT_TEXT(trpi_cli_text(&cli, TRPI_CLI_ROLE), "a");
+    UNIT_EQUAL(PARSE("members", "-ojsonl", "--timeout=500ms"), 0);
+    UNIT_EQUAL(cli.output, TRPI_CLI_JSONL);
+    UNIT_EQUAL(cli.timeout_ms, 500);
+}
+
+static void
+two_dashes_end_the_flags(void)
+{
+    UNIT_EQUAL(PARSE("ask", "/user/a", "--", "-5"), 0);
+    UNIT_EQUAL(cli.args_count, 2);
+    UNIT_TEXT(cli.args[1], "-5");
+    UNIT_EQUAL(PARSE("ask", "/user/a", "-5"), 64);
+    UNIT_EQUAL(PARSE("ask", "/user/a", "-"), 0);
+}
+
+static void
+unknown_words_and_abbreviations_are_refused(void)
+{
+    UNIT_EQUAL(PARSE("membres"), 64);
+    UNIT_EQUAL(PARSE("mem"), 64);
+    UNIT_EQUAL(PARSE("members", "--outp", "json"), 64);
+    UNIT_EQUAL(PARSE("members", "-z"), 64);
+    UNIT_EQUAL(PARSE("members", "--quiet=1"), 64);
+    UNIT_EQUAL(PARSE("members", "--role"), 64);
+    UNIT_EQUAL(parse((const char *const[]){ "troupe", NULL }), 64);
+}
+
+static void
+flag_that_means_nothing_to_a_command_is_never_ignored(void)
+{
+    UNIT_EQUAL(PARSE("send", "/user/a", "x", "--dry-run"), 64);
+    UNIT_EQUAL(PARSE("--dry-run", "members"), 64);
+    UNIT_EQUAL(PARSE("ask", "/user/a", "x", "--watch"), 64);
+    UNIT_EQUAL(PARSE("wait", "-o", "json"), 64);
+    UNIT_EQUAL(PARSE("leader", "-o", "wide"), 64);
+}
+
+static void
+argument_counts_are_checked(void)
+{
+    UNIT_EQUAL(PARSE("ask"), 64);
+    UNIT_EQUAL(PARSE("ask", "/a", "b", "c"), 64);
+    UNIT_EQUAL(PARSE("members", "x"), 64);
+    UNIT_EQUAL(PARSE("leave"), 0);
+}
+
+static void
+passing_commands_take_everything_behind_the_name(void)
+{
+    UNIT_EQUAL(PARSE("--system", "demo", "node", "--port", "0", "--bogus"), 0);
+    UNIT_EQUAL(cli.rest_count, 3);
+    UNIT_TEXT(cli.rest[2], "--bogus");
+    UNIT_TEXT(trpi_cli_text(&cli, TRPI_CLI_SYSTEM), "demo");
+}
+
+static void
+durations_have_units_and_limits(void)
+{
+    uint32_t ms = 0;
+    UNIT_TRUE(trpi_cli_duration_parse("1ms", &ms) && ms == 1);
+    UNIT_TRUE(trpi_cli_duration_parse("1.5s", &ms) && ms == 1500);
+    UNIT_TRUE(trpi_cli_duration_parse("2m", &ms) && ms == 120000);
+    UNIT_TRUE(trpi_cli_duration_parse("24h", &ms) && ms == 86400000);
+    UNIT_FALSE(trpi_cli_duration_parse("25h", &ms));
+    UNIT_FALSE(trpi_cli_duration_parse("0.5ms", &ms));
+    UNIT_FALSE(trpi_cli_duration_parse("5", &ms));
+    UNIT_FALSE(trpi_cli_duration_parse("5 s", &ms));
+    UNIT_FALSE(trpi_cli_duration_parse("-5s", &ms));
+    UNIT_FALSE(trpi_cli_duration_parse("", &ms));
+    UNIT_FALSE(trpi_cli_duration_parse("nans", &ms));
+}
+
+static void
+environment_is_weaker_than_the_command_line(void)
+{
+    setenv("TROUPE_OUTPUT", "json", 1);
+    setenv("TROUPE_TIMEOUT", "3s", 1);
+    UNIT_EQUAL(PARSE("members"), 0);
+    UNIT_EQUAL(cli.output, TRPI_CLI_JSON);
+    UNIT_EQUAL(cli.timeout_ms, 3000);
+    UNIT_EQUAL(PARSE("members", "-o", "name"), 0);
+    UNIT_EQUAL(cli.output, TRPI_CLI_NAME);
+    setenv("TROUPE_TIMEOUT", "three", 1);
+    UNIT_EQUAL(PARSE("members"), 64);
+    unsetenv("TROUPE_OUTPUT");
+    unsetenv("TROUPE_TIMEOUT");
+    setenv("TROUPE_YES", "0", 1);
+    UNIT_EQUAL(PARSE("members"), 0);
+    UNIT_FALSE(trpi_cli_has(&cli, TRPI_CLI_YES));
+    unsetenv("TROUPE_YES");
+}
+
+static void
+environment_of_a_flag_that_the_command_lacks_is_passed_over(void)
+{
+    setenv("TROUPE_DRY_RUN", "1", 1);
+    setenv("TROUPE_OUTPUT", "json", 1);
+    UNIT_EQUAL(PARSE("wait", "--up"), 0);
+    UNIT_EQUAL(PARSE("down", "x"), 0);
+    UNIT_TRUE(trpi_cli_has(&cli, TRPI_CLI_DRY_RUN));
+    unsetenv("TROUPE_DRY_RUN");
+    unsetenv("TROUPE_OUTPUT");
+}
+
+static void
+repeated_flag_is_refused_one_above_the_limit(void)
+{
+    const char *words[2 * TRPI_CLI_REPEAT_MAX + 5] = { "troupe", "wait" };
+    unsigned count = 2;
+    for (unsigned index = 0; index < TRPI_CLI_REPEAT_MAX; index++) {
+        words[count++] = "--role";
+        words[count++] = "a=1";
+    }
+    UNIT_EQUAL(parse(words), 0);
+    words[count++] = "--role";
+    words[count++] = "a=1";
+    UNIT_EQUAL(parse(words), 64);
+}
+
+static void
+watch_takes_seconds_or_nothing(void)
+{
+    UNIT_EQUAL(PARSE("members", "--watch"), 0);
+    UNIT_EQUAL(cli.watch_ms, 1000);
+    UNIT_EQUAL(PARSE("members", "-w2"), 0);
+    UNIT_EQUAL(cli.watch_ms, 2000);
+    UNIT_EQUAL(PARSE("members", "--watch=0.01"), 64);
+    UNIT_EQUAL(PARSE("members", "--watch=x"), 64);
+}
+
+static void
+nearest_word_is_suggested_and_nonsense_is_not(void)
+{
+    static const char *const names[] = { "members", "member-status", "leave", "leader", "status", "send" };
+    UNIT_TEXT(trpi_cli_suggest("membres", names, 6), "members");
+    UNIT_TEXT(trpi_cli_suggest("sned", names, 6), "send");
+    UNIT_TEXT(trpi_cli_suggest("stat", names, 6), "status");
+    UNIT_TRUE(trpi_cli_suggest("xyzzy", names, 6) == NULL);
+    UNIT_TRUE(trpi_cli_suggest("", names, 6) == NULL);
+    char word[64];
+    memset(word, 'm', 63);
+    word[63] = '\0';
+    UNIT_TRUE(trpi_cli_suggest(word, names, 6) == NULL);
+}
+
+static void
+ages_and_numbers_are_for_people(void)
+{
+    char buffer[32];
+    UNIT_TEXT(trpi_cli_age(999, buffer), "999ms");
+    UNIT_TEXT(trpi_cli_age(1000, buffer), "1s");
+    UNIT_TEXT(trpi_cli_age(192000, buffer), "3m12s");
+    UNIT_TEXT(trpi_cli_age(3600000, buffer), "1h00m");
+    UNIT_TEXT(trpi_cli_age(90000000, buffer), "1d01h");
+    UNIT_TEXT(trpi_cli_age(-1, buffer), "-");
+    UNIT_TEXT(trpi_cli_grouped(0, buffer), "0");
+    UNIT_TEXT(trpi_cli_grouped(999, buffer), "999");
+    UNIT_TEXT(trpi_cli_grouped(1204, buffer), "1,204");
+    UNIT_TEXT(trpi_cli_grouped(1000000, buffer), "1,000,000");
+}
+
+static void
+table_takes_columns_up_to_the_limit(void)
+{
+    trpi_cli_table table = { 0 };
+    const char *cells[TRPI_CLI_COLUMNS_MAX + 1];
+    for (unsigned index = 0; index <= TRPI_CLI_COLUMNS_MAX; index++) {
+        cells[index] = "x";
+    }
+    UNIT_FALSE(trpi_cli_table_row(&table, TRPI_CLI_COLUMNS_MAX + 1, cells));
+    for (unsigned row = 0; row < 40; row++) {
+        UNIT_TRUE(trpi_cli_table_row(&table, TRPI_CLI_COLUMNS_MAX, cells));
+    }
+    UNIT_FALSE(trpi_cli_table_row(&table, 1, cells));
+    trpi_cli_table_fini(&table);
+}
+
+static void
+every_command_is_described(void)
+{
+    for (size_t index = 0; index < trpi_cli_commands_count; index++) {
+        const trpi_cli_command *command = &trpi_cli_commands[index];
+        UNIT_TRUE(command->run != NULL && command->summary[0] != '\0' && command->usage != NULL);
+        UNIT_TRUE(command->args_min <= command->args_max && command->args_max <= TRPI_CLI_ARGS_MAX);
+        UNIT_TRUE(trpi_cli_command_find(command->name) == command);
+    }
+}
+
+UNIT_BEGIN("options")
+UNIT(flags_stand_before_or_after_the_command)
+UNIT(two_dashes_end_the_flags)
+UNIT(unknown_words_and_abbreviations_are_refused)
+UNIT(flag_that_means_nothing_to_a_command_is_never_ignored)
+UNIT(argument_counts_are_checked)
+UNIT(passing_commands_take_everything_behind_the_name)
+UNIT(durations_have_units_and_limits)
+UNIT(environment_is_weaker_than_the_command_line)
+UNIT(environment_of_a_flag_that_the_command_lacks_is_passed_over)
+UNIT(repeated_flag_is_refused_one_above_the_limit)
+UNIT(watch_takes_seconds_or_nothing)
+UNIT(nearest_word_is_suggested_and_nonsense_is_not)
+UNIT(ages_and_numbers_are_for_people)
+UNIT(table_takes_columns_up_to_the_limit)
+UNIT(every_command_is_described)
+UNIT_END
