@@ -1,0 +1,135 @@
+# hosts.sh - several "hosts" on one machine, for deploy/quickstart and tests/multinode. Source it (bash).
+#
+#   hosts_up N DIR [PREFIX]   make N hosts; DIR holds their files. Sets
+#                             hosts_mode   namespaces | ports       hosts_why  one sentence
+#                             host_address[I], host_port[I], host_socket[I] for I in 1..N
+#   host_run I COMMAND...     run a command on host I
+#   host_start I LOG COMMAND...   start it there in the background; pid in $host_started
+#   host_cut I, host_heal I   unplug host I from the switch, plug it in again (namespaces only)
+#   hosts_down                end them; nothing is left behind
+#
+# Namespaces: each host is a process that sleeps in a network and a mount namespace of its own, with an
+# address 10.x.y.I on eth0 and a private /run; a further one holds the bridge that joins them. Nothing is made
+# in the machine's own namespaces, so nothing remains when the processes end, whatever ends them. As another
+# user than root all of it lives in a user namespace. Where the kernel refuses: three ports on 127.0.0.1.
+# shellcheck shell=bash
+
+host_address=() host_port=() host_socket=() host_holder=()
+hosts_mode='' hosts_why='' hosts_dir='' hosts_switch='' host_started=''
+hosts_enter=()
+
+# A process that sleeps in new namespaces and dies with this shell; pid in $hosts_held.
+hosts_hold() { # NAME COMMAND-PREFIX...
+    local name=$1 ready=$hosts_dir/$1.ready deadline=$((SECONDS + 10))
+    shift
+    # shellcheck disable=SC2016 # expanded by the inner shell
+    "$@" bash -c 'mount -t tmpfs -o mode=755 troupe-run /run && mkdir -p /run/troupe && ip link set lo up &&
+        { hostname "$2" 2>/dev/null || :; } && : >"$1" && exec setpriv --pdeathsig KILL sleep infinity' \
+        hold "$ready" "$name" >"$hosts_dir/$name.err" 2>&1 &
+    hosts_held=$!
+    until [ -e "$ready" ]; do
+        if ! kill -0 "$hosts_held" 2>/dev/null || [ "$SECONDS" -ge "$deadline" ]; then
+            kill -9 "$hosts_held" 2>/dev/null
+            wait "$hosts_held" 2>/dev/null
+            return 1
+        fi
+        sleep 0.01
+    done
+    rm -f "$ready"
+}
+
+hosts_namespaces() {
+    local count=$1 index net tool holder
+    for tool in unshare nsenter setpriv ip hostname; do
+        command -v "$tool" >/dev/null || { hosts_why="the program '$tool' is missing"; return 1; }
+    done
+    if [ "$(id -u)" -eq 0 ]; then
+        hosts_enter=(nsenter)
+        hosts_hold switch unshare --net --mount --uts || { hosts_why="the kernel refuses namespaces: $(tail -n 1 "$hosts_dir/switch.err")"; return 1; }
+    else
+        hosts_enter=(nsenter --user --preserve-credentials)
+        hosts_hold switch unshare --user --map-root-user --net --mount --uts ||
+            { hosts_why="the kernel refuses namespaces to this user: $(tail -n 1 "$hosts_dir/switch.err")"; return 1; }
+    fi
+    hosts_switch=$hosts_held
+    local switch=("${hosts_enter[@]}" --target "$hosts_switch" --net --mount --uts)
+    "${switch[@]}" ip link add br0 type bridge 2>"$hosts_dir/switch.err" && "${switch[@]}" ip link set br0 up ||
+        { hosts_why="no bridge: $(tail -n 1 "$hosts_dir/switch.err")"; return 1; }
+    net=10.$((RANDOM % 200 + 20)).$((RANDOM % 250 + 1))
+    for ((index = 1; index <= count; index++)); do
+        hosts_hold "host$index" "${hosts_enter[@]}" --target "$hosts_switch" --net --mount --uts \
+            unshare --net --mount --uts || { hosts_why="no namespace for host $index"; return 1; }
+        holder=$hosts_held
+        host_holder[index]=$holder
+        {
+            "${switch[@]}" ip link add "port$index" type veth peer name eth0 netns "$holder" &&
+                "${switch[@]}" ip link set "port$index" master br0 up &&
+                "${hosts_enter[@]}" --target "$holder" --net ip address add "$net.$index/24" dev eth0 &&
+                "${hosts_enter[@]}" --target "$holder" --net ip link set eth0 up
+        } 2>"$hosts_dir/host$index.err" || { hosts_why="no link to host $index: $(tail -n 1 "$hosts_dir/host$index.err")"; return 1; }
+        host_address[index]=$net.$index
+        host_port[index]=2552
+        host_socket[index]=/run/troupe/demo@2552.sock
+    done
+    hosts_why="$count network namespaces joined by a bridge"
+}
+
+# Free ports from a place that differs from run to run, so that two runs do not meet.
+hosts_ports() {
+    local count=$1 index port=$((RANDOM % 20000 + 20000))
+    for ((index = 1; index <= count; index++)); do
+        while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+        host_address[index]=127.0.0.1
+        host_port[index]=$port
+        host_socket[index]=$hosts_dir/demo@$port.sock
+        port=$((port + 1))
+    done
+}
+
+hosts_up() {
+    local count=$1
+    hosts_dir=$2
+    hosts_mode=namespaces
+    if [ -n "${HOSTS_PORTS:-}" ]; then
+        hosts_why="ports were asked for"
+        hosts_mode=ports
+    elif ! hosts_namespaces "$count"; then
+        hosts_down
+        hosts_mode=ports
+    fi
+    [ "$hosts_mode" = namespaces ] || hosts_ports "$count"
+}
+
+# The prefix that runs a command on host I, in host_prefix.
+hosts_prefix() {
+    host_prefix=(env "TROUPE_SOCKET=${host_socket[$1]}")
+    [ "$hosts_mode" = ports ] || host_prefix+=("${hosts_enter[@]}" --target "${host_holder[$1]}" --net --mount --uts)
+}
+
+host_run() {
+    local host_prefix
+    hosts_prefix "$1"
+    shift
+    "${host_prefix[@]}" "$@"
+}
+
+host_start() {
+    local host_prefix log=$2
+    hosts_prefix "$1"
+    shift 2
+    "${host_prefix[@]}" setpriv --pdeathsig KILL "$@" >>"$log" 2>&1 &
+    host_started=$!
+}
+
+host_cut() { "${hosts_enter[@]}" --target "$hosts_switch" --net ip link set "port$1" down; }
+host_heal() { "${hosts_enter[@]}" --target "$hosts_switch" --net ip link set "port$1" up; }
+
+hosts_down() {
+    local pid
+    for pid in "${host_holder[@]}" $hosts_switch; do
+        kill -9 "$pid" 2>/dev/null
+        wait "$pid" 2>/dev/null
+    done
+    host_holder=()
+    hosts_switch=''
+}

@@ -1,0 +1,104 @@
+# lib.sh - nodes on several hosts (deploy/hosts.sh); source it first. Adds to tests/system/lib.sh:
+#
+#   hosts_begin N [namespaces]   test_begin and hosts; with the word, skips where there are none
+#   start_node I [OPTION]...     `troupe node` on host I, the seed being host 1; log in $work/node-I.log
+#   ctl I ARGUMENT...            `troupe ARGUMENT...` on host I
+#   kill_node I [SIGNAL]         default KILL; returns when it is gone
+#   addr I                       troupe.tcp://demo@HOST:PORT
+#   all_up N, sees I TEXT ...    conditions for wait_until
+# shellcheck shell=bash
+
+multinode_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tests/system/lib.sh
+. "$multinode_dir/../system/lib.sh"
+# shellcheck source=deploy/hosts.sh
+. "$multinode_dir/../../deploy/hosts.sh"
+node_pid=()
+
+hosts_begin() {
+    test_begin
+    cleanups+=(hosts_down)
+    hosts_up "$1" "$work"
+    echo "hosts: $hosts_mode ($hosts_why)"
+    if [ "${2:-}" = namespaces ] && [ "$hosts_mode" != namespaces ]; then
+        skip "needs network namespaces: $hosts_why"
+    fi
+}
+
+addr() { echo "troupe.tcp://demo@${host_address[$1]}:${host_port[$1]}"; }
+
+start_node() {
+    local index=$1
+    shift
+    host_start "$index" "$work/node-$index.log" "$troupe" node --system demo --host "${host_address[index]}" \
+        --port "${host_port[index]}" --seed "$(addr 1)" "$@"
+    node_pid[index]=$host_started
+    pids+=("$host_started")
+}
+
+ctl() {
+    local index=$1
+    shift
+    host_run "$index" "$troupe" "$@"
+}
+
+kill_node() {
+    kill "-${2:-KILL}" "${node_pid[$1]}"
+    wait "${node_pid[$1]}" 2>/dev/null
+    forget "${node_pid[$1]}"
+}
+
+# Wait for the end of node I at most SECONDS; its exit code in $node_code.
+await_node() {
+    local index=$1 deadline=$(($(now_ms) + $2 * 1000))
+    while kill -0 "${node_pid[index]}" 2>/dev/null; do
+        [ "$(now_ms)" -lt "$deadline" ] || return 1
+        sleep 0.02
+    done
+    node_code=0
+    wait "${node_pid[index]}" || node_code=$?
+    forget "${node_pid[index]}"
+}
+
+# Conditions. Each asks the nodes named by their numbers.
+count_up() { ctl "$1" members --status Up -o name 2>/dev/null | wc -l; }
+all_up() { # N NODE...
+    local want=$1 index
+    shift
+    for index in "$@"; do [ "$(count_up "$index")" -eq "$want" ] || return 1; done
+}
+none_unreachable() {
+    local index
+    for index in "$@"; do [ -z "$(ctl "$index" unreachable -o name 2>&1)" ] || return 1; done
+}
+sees_unreachable() { # ADDRESS NODE...
+    local address=$1 index
+    shift
+    for index in "$@"; do ctl "$index" unreachable -o name 2>/dev/null | grep -qxF "$address" || return 1; done
+}
+sees_gone() { # ADDRESS NODE...
+    local address=$1 index names
+    shift
+    for index in "$@"; do
+        names=$(ctl "$index" members -o name 2>/dev/null) || return 1
+        ! grep -qxF "$address" <<<"$names" || return 1
+    done
+}
+uid_of() { ctl "$1" members -o wide 2>/dev/null | awk -v a="$2" '{ for (i = 1; i <= NF; i++) if ($i == a) hit = 1 } hit { for (i = 1; i <= NF; i++) if ($i ~ /^[0-9]{15,20}$/) { print $i; exit } } { hit = 0 }'; }
+
+# Milliseconds until the condition holds, in $took; 1 when SECONDS passed first.
+timed() { # SECONDS COMMAND...
+    local begin
+    begin=$(now_ms)
+    wait_until "$@" || { took=$(($(now_ms) - begin)); return 1; }
+    took=$(($(now_ms) - begin))
+}
+# PASS when the time measured is within three times the bound (the bound is what docs/performance.md promises).
+within() { # NAME MILLISECONDS BOUND
+    measure "$1" "$2" ms
+    if [ "$2" -le $(($3 * 3)) ]; then pass "$1"; else fail "$1" "$2 ms, more than three times $3 ms"; fi
+}
+logs() {
+    local file
+    for file in "$work"/node-*.log; do echo "--- $file"; tail -n "${1:-20}" "$file"; done >&2
+}
