@@ -41,6 +41,8 @@ typedef struct trpi_proxy_ops {
     /* The run ends: flush what deliver gathered. true: the lane is above its high-water mark, treat the
      * proxy as overloaded (senders are deferred) until trpi_proxy_ready() or the next run says otherwise. */
     bool (*flush)(void *arg, trp_system *system);
+    /* The system is being freed; no op is called after this one. May be NULL. */
+    void (*release)(void *arg);
 } trpi_proxy_ops;
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST. */
 trp_err trpi_proxy_attach(trp_system *system, uint32_t node, const trpi_proxy_ops *ops, void *arg);
@@ -68,6 +70,11 @@ typedef struct trpi_remote_ops {
 } trpi_remote_ops;
 /* Errors: TRP_EEXIST. ops NULL unregisters (at shutdown). Thread: owner. */
 trp_err trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg);
+
+/* Types by number and by wire id (64-bit xxhash of the name). NULL, 0: not registered. Thread: any. */
+const trp_type *trpi_type_get(uint32_t number);
+uint64_t trpi_type_wire_id(uint32_t number);
+const trp_type *trpi_type_find_wire(uint64_t wire_id);
 
 /* ---- what remoting calls (any thread that is not a worker; bracketed inside) ----------------------- */
 /* Deliver one message that came over the wire. Copies payload. A stale target is a dead letter. sender:

@@ -98,7 +98,7 @@ typedef struct trpi_cell {
     _Atomic uint32_t generation;
     _Atomic uint8_t kind;
     _Atomic uint8_t overloaded;
-    uint16_t line_spare;
+    uint16_t depth; /* elements of the path; LIFE's, written before publication */
     trpi_task task;
     const trpi_kind_ops *ops;
     uint32_t parent;

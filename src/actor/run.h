@@ -125,6 +125,21 @@ void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
 /* The live cell of a local ref, or NULL; a hint unless the caller holds its token. */
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
+/* CORE's own: scheduler callbacks, a worker's ctx. */
+trpi_run_result trpi_run(void *arg, trpi_worker *worker, trpi_task *task);
+void trpi_run_thread(void *arg, trpi_worker *worker);
+void trpi_run_sleep(void *arg, trpi_worker *worker);
+bool trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker);
+void trpi_ctx_fini_worker(trp_ctx *ctx);
+/* CORE's own: the reserve of system messages, filled between runs. */
+void trpi_reserve_fill(trp_ctx *ctx);
+void trpi_reserve_free(trp_ctx *ctx);
+/* Hand a cell whose token the caller holds to the scheduler. */
+void trpi_schedule(trp_ctx *ctx, trpi_cell *cell);
+/* Give up a token that was taken outside a turn (a slot that was acquired): idle, or scheduled when something
+ * came meanwhile. */
+void trpi_run_release(trp_ctx *ctx, trpi_cell *cell);
+
 /* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------------------ */
 /* Hand msg to the behaviour now (receive, counted; failure -> trpi_life_failed). */
 void trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);

@@ -55,5 +55,7 @@ const trp_type *trpi_type_find_wire(uint64_t wire_id);
 bool trpi_type_accepted(const trp_protocol *const *accepts, uint32_t number);
 /* Register every protocol of a NULL-terminated list. Errors: as trp_protocol_register. */
 trp_err trpi_types_accept(const trp_protocol *const *accepts);
+/* Tests: another hash for wire ids, so that two names can collide; NULL: the real one. */
+void trpi_type_test_hash(uint64_t (*hash)(const char *name));
 
 #endif

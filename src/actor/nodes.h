@@ -1,0 +1,20 @@
+/* nodes.h - the node table: numbers for (address, uid), and the proxies that lead there. */
+#ifndef TRPI_ACTOR_NODES_H
+#define TRPI_ACTOR_NODES_H
+
+#include "actor/actor.h"
+#include "actor/run.h"
+
+#define TRPI_NODES_LIMIT 65535u /* nodes that one system may know in its life */
+
+struct trpi_nodes;
+
+/* Entry TRPI_NODE_SELF is made with a random uid. Errors: TRP_ENOMEM. */
+trp_err trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes);
+void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine */
+/* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says why. */
+trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason);
+/* From now on tells to node are dead letters with this reason. The proxy hands out what it has. */
+void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);
+
+#endif

@@ -1,0 +1,496 @@
+/* run.c - one turn of a cell.
+ *
+ * Why.     This loop is what the library does all day: take a message, compare a generation, call a function. All
+ *          that is rare (start, system messages, failure, stop) is behind one test of a byte on the runner's own
+ *          line, or at the ends of the turn.
+ * Shape.   turn_begin -> messages -> turn_end: idle | parked | again | deferred
+ *            open:    RUNNING and not suspended (deliver), or FREE (all that is left is stale)
+ *            closed:  starting, stopping, restarting, recovering, suspended: only system messages are served
+ * Must hold.
+ *   R1  Chains are pushed before the token is given up (H2) and before the turn ends in any other way.
+ *   R2  A message is delivered only if its generation is the cell's: the sender's look may be old.
+ *   R3  After a hook, life, suspended and generation_run are read again.
+ *   R4  A failure jump leaves no system message behind: those that were taken wait in ctx->sys_rest.
+ * Limits.  `throughput` messages a turn, ten times as many for an overloaded cell; a turn also ends when a teller
+ *          does not finish its push (it was preempted).
+ * Tests.   tests/unit/actor/run_test.c, tests/stress/churn_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/cells.h"
+#include "actor/mailbox.h"
+#include "actor/run.h"
+#include "base/assert.h"
+
+#define RELAXED memory_order_relaxed
+#define LIKELY(e) __builtin_expect(!!(e), 1)
+#define UNLIKELY(e) __builtin_expect(!!(e), 0)
+
+/* Looks at a half-done push before the turn is given up. */
+#define NOT_YET_SPINS 200
+
+static inline bool
+is_open(const trpi_cell *cell)
+{
+    return (cell->life == TRPI_LIFE_RUNNING && cell->suspended == 0) || cell->life == TRPI_LIFE_FREE;
+}
+
+/* ---- failure --------------------------------------------------------------------------------------- */
+
+/* An error that was returned, in the words of trp_strerror. */
+static void
+failure_set(trp_ctx *ctx, trp_err err)
+{
+    ctx->failure.err = err;
+    ctx->failure.code = 0;
+    ctx->failure.file = NULL;
+    ctx->failure.line = 0;
+    ctx->failure.actor = ctx->self;
+    (void)snprintf(ctx->failure.reason, sizeof ctx->failure.reason, "%s", trp_strerror(err));
+}
+
+trp_err
+trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
+{
+    jmp_buf here;
+    jmp_buf *const outer = ctx->jump;
+    volatile trp_err err;
+
+    ctx->jump = &here;
+    if (_setjmp(here) == 0) {
+        err = fn(ctx, arg);
+        if (err != TRP_OK) {
+            failure_set(ctx, err);
+        }
+    } else {
+        err = ctx->failure.err;
+    }
+    ctx->jump = outer;
+    return err;
+}
+
+/* ---- messages -------------------------------------------------------------------------------------- */
+
+/* Call receive. A failure jump leaves from here. */
+static inline trp_err
+receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    const trp_behaviour *behaviour = cell->behaviour;
+    trp_receive_fn fn = behaviour->receive;
+
+    if (UNLIKELY(behaviour->accepts != NULL) && !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
+        trpi_life_unhandled(ctx, cell, msg);
+        return TRP_OK;
+    }
+    if (UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
+        fn = trpi_life_receive(ctx, cell);
+    }
+    return fn(ctx, cell->state, msg);
+}
+
+static void
+receive_after(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
+{
+    if (err != TRP_OK) {
+        failure_set(ctx, err);
+        trpi_life_failed(ctx, cell, &ctx->failure, msg);
+    } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0 && cell->life == TRPI_LIFE_RUNNING) {
+        trpi_life_touched(ctx, cell);
+    }
+}
+
+struct receive_args {
+    trpi_cell *cell;
+    trp_msg *msg;
+};
+
+static trp_err
+receive_guarded(trp_ctx *ctx, void *arg)
+{
+    struct receive_args *args = arg;
+
+    return receive(ctx, args->cell, args->msg);
+}
+
+void
+trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    struct receive_args args = { cell, msg };
+    const trp_msg *outer = ctx->msg;
+    trp_err err;
+
+    ctx->msg = msg;
+    err = trpi_run_guarded(ctx, receive_guarded, &args);
+    if (err != TRP_OK) {
+        trpi_life_failed(ctx, cell, &ctx->failure, msg);
+    } else {
+        receive_after(ctx, cell, msg, TRP_OK);
+    }
+    ctx->msg = outer;
+}
+
+/* All but a plain user message of a plain actor. */
+static void __attribute__((noinline))
+handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    if (cell->ops != NULL) {
+        cell->ops->deliver(ctx, cell, msg);
+    } else {
+        trpi_life_auto(ctx, cell, msg);
+    }
+}
+
+static void __attribute__((noinline))
+handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    trp_ref to = { TRPI_NODE_SELF, trpi_cell_slot(cell), msg->priv_to_generation, 0 };
+
+    /* The incarnation that has just ended left it behind, or it was late by more. */
+    trpi_dead(ctx, to, msg,
+              cell->life == TRPI_LIFE_FREE && msg->priv_to_generation + 1 == cell->generation_run
+                  ? TRP_DEAD_STOPPED
+                  : TRP_DEAD_STALE);
+}
+
+/* The system messages, then one message of the front queue. */
+static void __attribute__((noinline))
+handle_attention(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (ctx->sys_rest == NULL) {
+        ctx->sys_rest = trpi_mailbox_take_system(cell);
+    }
+    while (ctx->sys_rest != NULL) {
+        trpi_sysmsg *sysmsg = ctx->sys_rest;
+
+        ctx->sys_rest = sysmsg->next; /* R4 */
+        if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE) {
+            trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
+        } else if (cell->ops == NULL) {
+            trpi_life_system(ctx, cell, sysmsg);
+        } else if (cell->ops->system != NULL) {
+            cell->ops->system(ctx, cell, sysmsg);
+        }
+        trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
+    }
+    if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
+        trp_msg *msg = trpi_life_front(ctx, cell);
+
+        if ((cell->marks & TRPI_MARK_FRONT) != 0) {
+            trpi_run_attention(cell);
+        }
+        if (msg != NULL) {
+            ctx->turn_left--;
+            cell->processed++;
+            if (msg->priv_type < TRPI_TYPE_AUTO_END) {
+                ctx->msg = msg;
+                trpi_life_auto(ctx, cell, msg);
+            } else {
+                trpi_run_receive(ctx, cell, msg);
+            }
+            ctx->msg = NULL;
+            trpi_msg_free(ctx->cache, msg);
+        }
+    }
+}
+
+/* ---- the turn -------------------------------------------------------------------------------------- */
+
+static void
+turn_finish(trp_ctx *ctx, uint64_t processed)
+{
+    trpi_chains_flush(ctx); /* R1 */
+    if (processed != ctx->turn_processed) {
+        trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn_processed);
+    }
+    if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
+        trpi_reserve_fill(ctx);
+    }
+}
+
+/* The token is ours, the queue may be empty. IDLE: it was given up. */
+static trpi_run_result
+turn_park(trp_ctx *ctx, trpi_cell *cell)
+{
+    turn_finish(ctx, cell->processed);
+    ctx->turn_processed = cell->processed;
+    trpi_mailbox_park(cell);
+    /* seq_cst: M3 of mailbox.h */
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL && trpi_mailbox_claim(cell)) {
+        return TRPI_RUN_AGAIN;
+    }
+    return TRPI_RUN_IDLE;
+}
+
+/* true: the token was given up. false: something came meanwhile. */
+static bool
+turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
+{
+    bool release = (cell->marks & TRPI_MARK_ORPHAN) != 0 && cell->life == TRPI_LIFE_FREE;
+    uint32_t slot = trpi_cell_slot(cell);
+    trp_msg *done;
+
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) && cell->ops == NULL) {
+        atomic_store_explicit(&cell->overloaded, 0, RELAXED); /* other kinds say so themselves: turn_end */
+    }
+    turn_finish(ctx, cell->processed);
+    ctx->turn_processed = cell->processed;
+    if (release) {
+        cell->marks &= (uint8_t)~TRPI_MARK_ORPHAN; /* once (C1) */
+    }
+    if (!trpi_mailbox_go_idle(cell, &done)) {
+        if (release) {
+            cell->marks |= TRPI_MARK_ORPHAN;
+        }
+        return false;
+    }
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    if (UNLIKELY(release)) {
+        trpi_slot_release(ctx, slot);
+    }
+    /* seq_cst: M3 of mailbox.h */
+    return LIKELY(atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) == NULL) ||
+           !trpi_mailbox_claim(cell);
+}
+
+/* The turn is over with messages left. */
+static trpi_run_result
+turn_again(trp_ctx *ctx, trpi_cell *cell)
+{
+    bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+
+    turn_finish(ctx, cell->processed);
+    if (ctx->turn_left <= 0 && !overloaded && trpi_mailbox_has_more(cell)) {
+        atomic_store_explicit(&cell->overloaded, 1, RELAXED);
+        overloaded = true;
+    }
+    if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
+        trpi_worker_defer_to(ctx->worker, ctx->cut_home);
+        return TRPI_RUN_DEFER;
+    }
+    return TRPI_RUN_AGAIN;
+}
+
+static void
+turn_end_of_kind(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (cell->ops != NULL && cell->ops->turn_end != NULL) {
+        atomic_store_explicit(&cell->overloaded, cell->ops->turn_end(ctx, cell) ? 1 : 0, RELAXED);
+    }
+}
+
+/* A half-done push: wait for it a little. true: done. */
+static bool
+wait_for_link(trpi_cell *cell)
+{
+    for (int i = 0; i < NOT_YET_SPINS; i++) {
+        if (trpi_msg_next(cell->tail) != NULL) {
+            return true;
+        }
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+    return false;
+}
+
+static trpi_run_result
+turn_continue(trp_ctx *ctx, trpi_cell *cell)
+{
+    bool of_kind = cell->ops != NULL;
+    bool any_generation = atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
+    bool open = is_open(cell);
+    trpi_msg_cache *cache = ctx->cache;
+
+    for (;;) {
+        trp_msg *msg, *done;
+        trpi_take taken;
+
+        /* relaxed: set by the sender of a system message; a late look is M3's */
+        if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 || ctx->sys_rest != NULL)) {
+            handle_attention(ctx, cell);
+            open = is_open(cell); /* R3 */
+            of_kind = cell->ops != NULL;
+            if (ctx->turn_left <= 0) {
+                return turn_again(ctx, cell);
+            }
+            if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
+                continue; /* more at the front */
+            }
+        }
+        if (UNLIKELY(!open)) {
+            return turn_park(ctx, cell);
+        }
+        taken = trpi_mailbox_take(cell, &msg, &done);
+        if (UNLIKELY(taken == TRPI_TAKE_NOT_YET)) {
+            if (wait_for_link(cell)) {
+                continue;
+            }
+            return turn_again(ctx, cell);
+        }
+        if (UNLIKELY(taken == TRPI_TAKE_EMPTY)) {
+            if (of_kind) {
+                turn_end_of_kind(ctx, cell);
+            }
+            if (turn_go_idle(ctx, cell)) {
+                return TRPI_RUN_IDLE;
+            }
+            open = is_open(cell);
+            continue;
+        }
+        if (done != NULL) {
+            trpi_msg_free(cache, done);
+        }
+        if (UNLIKELY(msg->priv_to_generation != cell->generation_run && !any_generation)) { /* R2 */
+            handle_stale(ctx, cell, msg);
+        } else {
+            ctx->msg = msg;
+            cell->processed++;
+            if (UNLIKELY(of_kind || msg->priv_type < TRPI_TYPE_AUTO_END)) {
+                handle_special(ctx, cell, msg);
+                open = is_open(cell); /* R3 */
+                of_kind = cell->ops != NULL;
+            } else {
+                trp_err err = receive(ctx, cell, msg);
+
+                if (UNLIKELY(err != TRP_OK || (cell->marks & TRPI_MARK_TIMEOUT) != 0)) {
+                    receive_after(ctx, cell, msg, err);
+                    open = is_open(cell); /* R3 */
+                }
+            }
+            ctx->msg = NULL;
+        }
+        if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut)) {
+            if (of_kind) {
+                turn_end_of_kind(ctx, cell);
+            }
+            return turn_again(ctx, cell);
+        }
+    }
+}
+
+static void
+turn_leave(trp_ctx *ctx)
+{
+    ctx->cell = NULL;
+    ctx->msg = NULL;
+}
+
+trpi_run_result
+trpi_run(void *arg, trpi_worker *worker, trpi_task *task)
+{
+    trp_ctx *ctx = trpi_worker_data(worker);
+    trpi_cell *cell = trpi_cell_of_task(task);
+    uint16_t index = (uint16_t)trpi_worker_index(worker);
+    uint32_t throughput = ctx->system->options.throughput;
+    trpi_run_result result;
+
+    (void)arg;
+    if (atomic_load_explicit(&task->home, RELAXED) != index) {
+        atomic_store_explicit(&task->home, index, RELAXED); /* private tasks run at home only */
+    }
+    ctx->cell = cell;
+    ctx->self = (trp_ref){ TRPI_NODE_SELF, task->id, cell->generation_run, 0 };
+    if (UNLIKELY(++ctx->run == 0)) { /* came round: entries of run 1, 2, ... would seem ours */
+        memset(ctx->chains, 0, sizeof ctx->chains);
+        ctx->run = 1;
+    }
+    ctx->cut = false;
+    ctx->turn_processed = cell->processed;
+    ctx->turn_left = (int32_t)(UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)
+                                   ? throughput * TRPI_OVERLOAD_TURNS
+                                   : throughput);
+    if (UNLIKELY(cell->life == TRPI_LIFE_STARTING)) {
+        trpi_life_start(ctx, cell);
+    }
+    result = turn_continue(ctx, cell);
+    turn_leave(ctx);
+    return result;
+}
+
+void
+trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_assert((cell->generation_run & 1) != 0);
+    trpi_assert(cell->extra == NULL && cell->state == NULL);
+    cell->life = TRPI_LIFE_FREE;
+    cell->suspended = 0;
+    cell->marks &= TRPI_MARK_ORPHAN;
+    cell->generation_run++;
+    /* release: who reads the even number sees all that the actor did */
+    atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
+    atomic_store_explicit(&cell->overloaded, 0, RELAXED);
+    if (cell->ops == NULL) {
+        trpi_count(ctx, &ctx->stats->stopped, 1);
+    }
+    atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
+    cell->ops = NULL;
+    if (cell->task.dispatch == TRPI_DISPATCH_PRIVATE && ctx->worker != NULL &&
+        trpi_worker_index(ctx->worker) != ctx->system->system_worker) {
+        trpi_sched_private_release(ctx->system->sched, (uint16_t)trpi_worker_index(ctx->worker));
+    }
+    cell->task.dispatch = TRPI_DISPATCH_POOL; /* late messages are drained by the pool */
+}
+
+void
+trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
+{
+    trp_msg *done;
+
+    if (!trpi_mailbox_go_idle(cell, &done)) {
+        trpi_schedule(ctx, cell);
+        return;
+    }
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL && trpi_mailbox_claim(cell)) {
+        trpi_schedule(ctx, cell);
+    }
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------ */
+
+/* trp_fail jumped out of the running cell's receive: settle it, and go on with its turn. */
+static void
+turn_after_jump(trp_ctx *ctx, trpi_worker *worker)
+{
+    trpi_cell *cell = ctx->cell;
+    trpi_run_result result;
+
+    trpi_assert(cell != NULL);
+    trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
+    ctx->msg = NULL;
+    ctx->turn_left--;
+    result = turn_continue(ctx, cell);
+    turn_leave(ctx);
+    trpi_worker_settle(worker, &cell->task, result);
+}
+
+void
+trpi_run_thread(void *arg, trpi_worker *worker)
+{
+    trp_system *system = arg;
+    trp_ctx *ctx = trpi_worker_data(worker);
+
+    if (!trpi_ctx_init_worker(ctx, system, worker)) {
+        return; /* no memory for a message cache: the pool goes on without this worker */
+    }
+    ctx->jump = &ctx->loop_jump;
+    if (_setjmp(ctx->loop_jump) != 0) {
+        turn_after_jump(trpi_worker_data(worker), worker);
+    }
+    trpi_worker_loop(worker);
+    trpi_ctx_fini_worker(trpi_worker_data(worker));
+}
+
+void
+trpi_run_sleep(void *arg, trpi_worker *worker)
+{
+    trp_ctx *ctx = trpi_worker_data(worker);
+
+    (void)arg;
+    trpi_msg_cache_trim(ctx->cache);
+}

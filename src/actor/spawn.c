@@ -1,0 +1,154 @@
+/* spawn.c - starting actors: the checks, the dispatcher, and trp_spawn.
+ *
+ * Why.     A spawn is local and cheap: take a slot, fill in line B, publish the generation, hand the task in. There
+ *          is no create message; the first turn starts the actor.
+ * Tests.   tests/unit/actor/spawn_test.c
+ */
+#include <string.h>
+
+#include "actor/run.h"
+#include "base/assert.h"
+
+#define STATE_BYTES_MAX (1u << 30)
+
+/* A struct of a newer caller: what we do not know must be zero. One of an older caller is no version of ours. */
+static bool
+size_is_valid(const void *options, size_t size, size_t known)
+{
+    const unsigned char *bytes = options;
+
+    if (size < known) {
+        return false;
+    }
+    for (size_t i = known; i < size; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+options_are_valid(const trp_spawn_options *options)
+{
+    if (!size_is_valid(options, options->size, sizeof *options)) {
+        return false;
+    }
+    if (options->args_type == NULL) {
+        return options->args == NULL && options->args_bytes == 0;
+    }
+    if ((options->args_type->flags & TRP_TYPE_VARIABLE) == 0 && options->args_bytes != options->args_type->bytes) {
+        return false;
+    }
+    return options->args != NULL || options->args_bytes == 0;
+}
+
+/* Does every protocol have its numbers? Then there is nothing to do, and no lock to take. */
+static bool
+are_registered(const trp_protocol *const *accepts)
+{
+    for (; *accepts != NULL; accepts++) {
+        for (uint32_t i = 0; i < (*accepts)->types_count; i++) {
+            if (__atomic_load_n(&(*accepts)->types[i]->number, __ATOMIC_RELAXED) == 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+trp_err
+trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options)
+{
+    if (behaviour == NULL || !size_is_valid(behaviour, behaviour->size, sizeof *behaviour) ||
+        behaviour->receive == NULL || behaviour->name == NULL || behaviour->state_bytes > STATE_BYTES_MAX) {
+        return TRP_EINVAL;
+    }
+    if (behaviour->strategy != NULL && behaviour->strategy->size < sizeof *behaviour->strategy) {
+        return TRP_EINVAL;
+    }
+    if (options != NULL) {
+        if (!options_are_valid(options)) {
+            return TRP_EINVAL;
+        }
+        if (options->args_type != NULL && options->args_type->number == 0) {
+            return TRP_ENOTYPE;
+        }
+    }
+    if (behaviour->accepts != NULL && !are_registered(behaviour->accepts)) {
+        return trpi_types_accept(behaviour->accepts);
+    }
+    return TRP_OK;
+}
+
+trp_err
+trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
+                      const char *default_dispatcher)
+{
+    const char *name = options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
+    uint16_t home;
+    trp_err err;
+
+    if (name == NULL || strcmp(name, "default") == 0) {
+        return TRP_OK; /* as the slot was made */
+    }
+    if (strcmp(name, "system") == 0) {
+        home = ctx->system->system_worker;
+    } else if (strcmp(name, "pinned") == 0) {
+        err = trpi_sched_private_new(ctx->system->sched, cell->behaviour != NULL ? cell->behaviour->name : NULL,
+                                     false, &home);
+        if (err != TRP_OK) {
+            return err;
+        }
+    } else {
+        return TRP_ENOENT;
+    }
+    cell->task.dispatch = TRPI_DISPATCH_PRIVATE;
+    atomic_store_explicit(&cell->task.home, home, memory_order_relaxed);
+    return TRP_OK;
+}
+
+/* What was taken for a cell that will not live. */
+static void
+dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
+{
+    uint16_t home = atomic_load_explicit(&cell->task.home, memory_order_relaxed);
+
+    if (cell->task.dispatch == TRPI_DISPATCH_PRIVATE && home != ctx->system->system_worker) {
+        trpi_sched_private_release(ctx->system->sched, home);
+    }
+    cell->task.dispatch = TRPI_DISPATCH_POOL;
+}
+
+trp_err
+trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options, trp_ref *ret_ref)
+{
+    trpi_cell *cell;
+    trp_err err;
+
+    if (ctx == NULL || ctx->cell == NULL || ctx->cell->ops != NULL || ret_ref == NULL) {
+        return TRP_EINVAL;
+    }
+    err = trpi_spawn_check(behaviour, options);
+    if (err == TRP_OK) {
+        err = trpi_slot_acquire(ctx, &cell);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    cell->behaviour = behaviour;
+    err = options != NULL ? trpi_spawn_dispatcher(ctx, cell, options, NULL) : TRP_OK;
+    if (err == TRP_OK) {
+        err = trpi_life_prepare(ctx, ctx->cell, cell, options);
+        if (err != TRP_OK) {
+            dispatcher_undo(ctx, cell);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_slot_abandon(ctx, cell);
+        return err;
+    }
+    *ret_ref = trpi_slot_ref(cell);
+    trpi_slot_publish(ctx, cell, TRPI_KIND_ACTOR);
+    return TRP_OK;
+}

@@ -1,0 +1,290 @@
+/* system.c - a system's birth and end, and what threads that are no actors tell it.
+ *
+ * Shape.   new: world -> cells -> nodes -> scheduler -> threads -> guardians (LIFE).
+ *          free: tree stopped -> threads ended -> guardians' memory -> mailboxes, cells, nodes, world.
+ * Must hold.
+ *   Z1  Nothing is freed while a thread of the system may run: after a stop that timed out the system is leaked.
+ * Tests.   tests/unit/actor/system_test.c
+ */
+#include "actor/system.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/cells.h"
+#include "actor/nodes.h"
+#include "actor/run.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define FREE_STOP_MS 10000u   /* for a tree that nobody stopped */
+#define FREE_THREADS_MS 2000u /* for threads in a behaviour, when the tree has ended or is stuck */
+
+static bool
+name_is_valid(const char *name)
+{
+    size_t length = name != NULL ? strlen(name) : 0;
+
+    return length > 0 && length <= TRP_SYSTEM_NAME_BYTES_MAX &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
+}
+
+static bool
+options_are_valid(const trp_system_options *options)
+{
+    const unsigned char *bytes = (const unsigned char *)options;
+
+    if (options == NULL) {
+        return true;
+    }
+    if (options->size < sizeof *options || options->workers > TRP_WORKERS_MAX ||
+        options->throughput > (uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS || options->actors_max > TRPI_CELLS_MAX ||
+        options->log_level > TRP_LOG_DEBUG) {
+        return false;
+    }
+    for (size_t i = sizeof *options; i < options->size; i++) { /* a newer caller's: zero, or we cannot obey */
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+options_fill(trp_system_options *filled, const trp_system_options *given)
+{
+    trp_system_options none = TRP_SYSTEM_OPTIONS_INIT;
+
+    *filled = given != NULL ? *given : none;
+    filled->size = sizeof *filled;
+    if (filled->throughput == 0) {
+        filled->throughput = TRP_THROUGHPUT_DEFAULT;
+    }
+    if (filled->actors_max == 0) {
+        filled->actors_max = TRPI_CELLS_MAX;
+    }
+    if (filled->log_level == 0) {
+        filled->log_level = TRP_LOG_INFO;
+    }
+    if (filled->log_dead_letters == 0) {
+        filled->log_dead_letters = 10;
+    }
+}
+
+/* Everything that has no thread. */
+static trp_err
+tables_make(trp_system *system)
+{
+    static const trpi_sched_ops ops = { trpi_run, trpi_run_thread, trpi_run_sleep };
+    trpi_sched_options sched_options;
+    trp_err err;
+
+    memset(&sched_options, 0, sizeof sched_options);
+    sched_options.workers = system->options.workers;
+    sched_options.worker_bytes = sizeof(trp_ctx);
+    sched_options.world = system->world;
+    sched_options.name = system->name;
+    sched_options.ops = &ops;
+    sched_options.arg = system;
+    err = trpi_cells_new(system->options.actors_max, (uint32_t)trpi_world_random(system->world) & ~1u,
+                         &system->cells);
+    if (err == TRP_OK) {
+        err = trpi_nodes_new(system, &system->nodes);
+    }
+    return err == TRP_OK ? trpi_sched_new(&sched_options, &system->sched) : err;
+}
+
+/* Of a system without threads, complete or not. */
+static void
+system_destroy(trp_system *system)
+{
+    trpi_msg_cache *cache = trpi_msg_cache_get();
+
+    if (system->cells != NULL && cache != NULL) {
+        trpi_cells_drain(system->cells, cache);
+    }
+    trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
+    trpi_nodes_free(system->nodes);
+    trpi_cells_free(system->cells);
+    if (system->world_owned) {
+        trpi_world_free(system->world);
+    }
+    system->magic = 0;
+    trpi_free(system);
+}
+
+static trp_err
+threads_start(trp_system *system)
+{
+    trp_err err = trpi_sched_start(system->sched);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = trpi_sched_private_new(system->sched, "system", true, &system->system_worker);
+    if (err == TRP_OK) {
+        err = trpi_life_system_new(system);
+    }
+    if (err != TRP_OK) {
+        (void)trpi_sched_stop(system->sched, UINT32_MAX); /* no actor has run */
+    }
+    return err;
+}
+
+trp_err
+trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
+                   trp_system **ret_system)
+{
+    trp_system *system;
+    trp_err err = TRP_OK;
+
+    if (!name_is_valid(name) || !options_are_valid(options) || ret_system == NULL) {
+        return TRP_EINVAL;
+    }
+    system = trpi_alloc_aligned(64, sizeof *system);
+    if (system == NULL) {
+        return TRP_ENOMEM;
+    }
+    (void)snprintf(system->name, sizeof system->name, "%s", name);
+    options_fill(&system->options, options);
+    system->world = world;
+    if (world == NULL) {
+        err = trpi_world_real_new(&system->world);
+        system->world_owned = err == TRP_OK;
+    }
+    if (err == TRP_OK) {
+        err = tables_make(system);
+    }
+    if (err == TRP_OK) {
+        system->magic = TRPI_SYSTEM_MAGIC;
+        err = threads_start(system);
+    }
+    if (err != TRP_OK) {
+        system_destroy(system);
+        return err;
+    }
+    *ret_system = system;
+    return TRP_OK;
+}
+
+trp_err
+trp_system_new(const char *name, const trp_system_options *options, trp_system **ret_system)
+{
+    return trpi_system_new_in(NULL, name, options, ret_system);
+}
+
+void
+trp_system_free(trp_system *system)
+{
+    if (system == NULL) {
+        return;
+    }
+    trpi_assert(system->magic == TRPI_SYSTEM_MAGIC);
+    if (!trp_system_is_terminated(system) && !atomic_load(&system->stuck)) {
+        if (trp_system_stop(system, FREE_STOP_MS) != TRP_OK) { /* what is stuck is logged there */
+            atomic_store(&system->stuck, true);
+        }
+    }
+    trpi_life_system_stop(system);
+    if (!trpi_sched_stop(system->sched, FREE_THREADS_MS)) { /* Z1 */
+        trpi_log(system, TRP_LOG_ERROR, "actor",
+                 "a thread did not end: the system is leaked, its memory is not given back system=%s",
+                 system->name);
+        return;
+    }
+    trpi_life_system_free(system);
+    system_destroy(system);
+}
+
+const char *
+trp_system_name(const trp_system *system)
+{
+    return trpi_system_is_valid(system) ? system->name : "";
+}
+
+trpi_world *
+trpi_system_world(trp_system *system)
+{
+    return system->world;
+}
+
+/* ---- telling from outside --------------------------------------------------------------------------- */
+
+void
+trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+                   size_t bytes)
+{
+    trp_ctx *ctx;
+
+    if (!trpi_system_is_valid(system) || type == NULL) {
+        return;
+    }
+    ctx = trpi_enter(system);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+    trpi_leave(ctx);
+}
+
+void
+trp_system_tell(trp_system *system, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_ref nobody = TRP_REF_NONE;
+
+    trp_system_tell_as(system, to, nobody, type, payload, bytes);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------------------ */
+
+static void
+stats_add(trpi_stats *sum, const trpi_stats *part)
+{
+    _Atomic uint64_t *to = (_Atomic uint64_t *)(void *)sum;
+    const _Atomic uint64_t *from = (const _Atomic uint64_t *)(const void *)part;
+
+    _Static_assert(sizeof *sum % sizeof *to == 0, "all members are counters");
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+        uint64_t n = atomic_load_explicit(&from[i], memory_order_relaxed);
+
+        (void)atomic_fetch_add_explicit(&to[i], n, memory_order_relaxed);
+    }
+}
+
+static void
+stats_add_worker(void *sum, trpi_worker *worker)
+{
+    const trp_ctx *ctx = trpi_worker_data(worker);
+
+    stats_add(sum, &ctx->own_stats);
+}
+
+void
+trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats)
+{
+    memset(ret_stats, 0, sizeof *ret_stats);
+    stats_add(ret_stats, &system->foreign_stats);
+    trpi_sched_workers_each(system->sched, stats_add_worker, ret_stats);
+}
+
+void
+trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats)
+{
+    trp_system_stats stats;
+    trpi_stats sum;
+    size_t size;
+
+    if (!trpi_system_is_valid(system) || ret_stats == NULL || ret_stats->size < sizeof ret_stats->size) {
+        return;
+    }
+    size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
+    trpi_system_stats_sum(system, &sum);
+    memset(&stats, 0, sizeof stats);
+    stats.size = ret_stats->size;
+    stats.messages_processed = sum.processed;
+    stats.spawned = sum.spawned;
+    stats.stopped = sum.stopped;
+    stats.actors = sum.spawned > sum.stopped ? sum.spawned - sum.stopped : 0;
+    stats.restarts = sum.restarts;
+    for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
+        stats.dead_letters[i] = sum.dead[i];
+    }
+    memcpy(ret_stats, &stats, size);
+}

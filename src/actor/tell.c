@@ -1,0 +1,426 @@
+/* tell.c - telling: local push with chains, system messages, dead letters; the public verbs that tell.
+ *
+ * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver again and again,
+ *          even that is too much: later messages gather in a chain and are pushed with one exchange.
+ * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a run is pushed at
+ *          once (it may be the only one, and the receiver can start); the second opens the chain.
+ * Must hold.
+ *   H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the length of a run, or
+ *       is flushed when it is evicted.
+ *   H2  Chains are pushed before the sender's token is given up and before anything that may block. (run.c; leave)
+ *   H3  A message is counted once: processed, or dead.
+ *   H4  Sending a system message never fails: it comes from the cache, else from the reserve; with both empty the
+ *       sender waits for memory.
+ * Tests.   tests/unit/actor/tell_test.c, tests/stress/churn_test.c
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "actor/cells.h"
+#include "actor/mailbox.h"
+#include "actor/nodes.h"
+#include "actor/run.h"
+#include "base/assert.h"
+
+#define RELAXED memory_order_relaxed
+#define LIKELY(e) __builtin_expect(!!(e), 1)
+#define UNLIKELY(e) __builtin_expect(!!(e), 0)
+
+void
+trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (LIKELY(ctx->worker != NULL)) {
+        trpi_sched_ready(ctx->worker, &cell->task);
+    } else {
+        trpi_sched_inject(ctx->system->sched, &cell->task);
+    }
+}
+
+/* ---- chains ---------------------------------------------------------------------------------------- */
+
+static void
+chain_push(trp_ctx *ctx, uint32_t index)
+{
+    trpi_chain *chain = &ctx->chains[index];
+    trp_msg *first = chain->first;
+
+    ctx->chains_open &= ~(1ull << index);
+    chain->first = NULL;
+    chain->count = 0;
+    if (trpi_mailbox_push(chain->cell, first, chain->last)) {
+        trpi_schedule(ctx, chain->cell);
+    }
+}
+
+void
+trpi_chains_flush(trp_ctx *ctx)
+{
+    while (ctx->chains_open != 0) {
+        chain_push(ctx, (uint32_t)__builtin_ctzll(ctx->chains_open));
+    }
+}
+
+/* The sender is slowed down after its present message, if it is not overloaded itself (run.c). */
+static inline void
+note_overload(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)) {
+        ctx->cut = true;
+        ctx->cut_home = atomic_load_explicit(&cell->task.home, RELAXED);
+    }
+}
+
+/* Queue msg for cell; msg->priv_next is NULL. */
+static inline void
+deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    if (LIKELY(ctx->chaining)) {
+        uint32_t index = cell->task.id % TRPI_CHAINS;
+        trpi_chain *chain = &ctx->chains[index];
+
+        if (chain->cell == cell && chain->run == ctx->run) { /* told before in this run */
+            if (chain->first == NULL) {
+                chain->first = msg;
+                ctx->chains_open |= 1ull << index;
+            } else {
+                trpi_msg_next_set(chain->last, msg, __ATOMIC_RELAXED); /* ours until pushed */
+            }
+            chain->last = msg;
+            if (++chain->count == TRPI_CHAIN_MSGS_MAX) {
+                chain_push(ctx, index);
+                note_overload(ctx, cell);
+            }
+            return;
+        }
+        if (UNLIKELY((ctx->chains_open & 1ull << index) != 0)) {
+            chain_push(ctx, index); /* H1 */
+        }
+        chain->cell = cell;
+        chain->run = ctx->run;
+    }
+    note_overload(ctx, cell);
+    if (trpi_mailbox_push(cell, msg, msg)) {
+        trpi_schedule(ctx, cell);
+    }
+}
+
+/* ---- dead letters ------------------------------------------------------------------------------------ */
+
+void
+trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
+{
+    trpi_count(ctx, &ctx->stats->dead[reason], 1);
+    trpi_life_dead(ctx, to, msg, reason);
+}
+
+/* No memory for the message: a dead letter without payload. */
+static void
+dead_no_memory(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type)
+{
+    trp_msg header = { .priv_to_slot = to.slot, .priv_to_generation = to.generation };
+
+    trpi_msg_sender_set(&header, sender);
+    header.priv_type = (uint16_t)type->number;
+    trpi_dead(ctx, to, &header, TRP_DEAD_NO_MEMORY);
+}
+
+static void __attribute__((noinline))
+dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
+{
+    trpi_dead(ctx, to, msg, reason);
+    trpi_msg_free(ctx->cache, msg);
+}
+
+/* To another node, or to nobody. */
+static void __attribute__((noinline))
+send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    trp_dead_reason reason;
+    trpi_cell *proxy;
+
+    if (to.node == 0) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_NO_SENDER);
+        return;
+    }
+    proxy = trpi_nodes_proxy(ctx->system, to.node, &reason);
+    if (proxy == NULL) {
+        dead_and_free(ctx, to, msg, reason);
+        return;
+    }
+    deliver(ctx, proxy, msg);
+}
+
+/* ---- telling --------------------------------------------------------------------------------------- */
+
+/* Fewer than 33 bytes without a call. */
+static inline void
+copy_small(char *to, const char *from, size_t bytes)
+{
+    if (LIKELY(bytes == 8)) {
+        memcpy(to, from, 8);
+    } else if (bytes >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else {
+        for (size_t i = 0; i < bytes; i++) {
+            to[i] = from[i];
+        }
+    }
+}
+
+/* A message of one line, or any other. */
+static inline trp_msg *
+make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_msg *msg;
+
+    if (UNLIKELY(bytes > 32)) {
+        return trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+    }
+    msg = trpi_block_new(ctx->cache, 64);
+    if (UNLIKELY(msg == NULL)) {
+        return NULL;
+    }
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    msg->priv_to_slot = to.slot;
+    msg->priv_to_generation = to.generation;
+    msg->priv_from_slot = sender.slot;
+    msg->priv_from_generation = sender.generation;
+    msg->priv_from_node_flags = sender.node;
+    msg->priv_type = (uint16_t)type->number;
+    msg->priv_bytes = (uint16_t)bytes;
+    copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    return msg;
+}
+
+static inline void
+tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_msg *msg;
+    trpi_cell *cell;
+
+    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
+        bytes = type->bytes;
+    }
+    msg = make(ctx, to, sender, type, payload, bytes);
+    if (UNLIKELY(msg == NULL)) {
+        dead_no_memory(ctx, to, sender, type);
+        return;
+    }
+    if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
+        dead_and_free(ctx, to, msg, TRP_DEAD_NOT_ENCODABLE);
+        return;
+    }
+    if (UNLIKELY(to.node != TRPI_NODE_SELF)) {
+        send_far(ctx, to, msg);
+        return;
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
+        return;
+    }
+    /* relaxed: an early look only; the receiver's look is the proof */
+    if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
+        return;
+    }
+    deliver(ctx, cell, msg);
+}
+
+void
+trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+{
+    tell(ctx, to, sender, type, payload, bytes);
+}
+
+void
+trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    tell(ctx, to, ctx->self, type, payload, bytes);
+}
+
+void
+trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+{
+    tell(ctx, to, sender, type, payload, bytes);
+}
+
+void
+trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text)
+{
+    tell(ctx, to, ctx->self, &trp_string_type, text, strlen(text));
+}
+
+void
+trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json)
+{
+    tell(ctx, to, ctx->self, &trp_json_type, json, strlen(json));
+}
+
+void
+trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    trpi_cell *cell;
+
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    msg->priv_to_slot = to.slot;
+    msg->priv_to_generation = to.generation;
+    if (UNLIKELY(to.node != TRPI_NODE_SELF)) {
+        send_far(ctx, to, msg);
+        return;
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
+    } else if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
+    } else {
+        deliver(ctx, cell, msg);
+    }
+}
+
+void
+trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    if (msg == NULL) {
+        return;
+    }
+    trpi_msg_sender_set(msg, ctx->self);
+    trpi_send(ctx, to, msg);
+}
+
+void
+trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
+{
+    trp_msg *copy;
+
+    if (trp_msg_dup(msg, &copy) != TRP_OK) { /* with its sender */
+        const trp_type *type = trp_msg_type(msg);
+
+        dead_no_memory(ctx, to, trpi_msg_sender(msg), type);
+        return;
+    }
+    trpi_send(ctx, to, copy);
+}
+
+trp_ref
+trp_sender(const trp_ctx *ctx)
+{
+    return ctx->msg != NULL ? trpi_msg_sender(ctx->msg) : (trp_ref)TRP_REF_NONE;
+}
+
+void
+trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
+{
+    tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
+}
+
+void
+trp_reply_text(trp_ctx *ctx, const char *text)
+{
+    tell(ctx, trp_sender(ctx), ctx->self, &trp_string_type, text, strlen(text));
+}
+
+void
+trp_reply_json(trp_ctx *ctx, const char *json)
+{
+    tell(ctx, trp_sender(ctx), ctx->self, &trp_json_type, json, strlen(json));
+}
+
+void
+trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason)
+{
+    trp_status_failure failure;
+
+    memset(&failure, 0, sizeof failure);
+    failure.err = (int32_t)err;
+    (void)snprintf(failure.reason, sizeof failure.reason, "%s", reason != NULL ? reason : trp_strerror(err));
+    tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
+}
+
+/* ---- system messages ----------------------------------------------------------------------------------- */
+
+/* H4 */
+static trpi_sysmsg *
+sysmsg_new(trp_ctx *ctx)
+{
+    trpi_sysmsg *sysmsg;
+
+    _Static_assert(sizeof(trpi_sysmsg) <= 64, "a system message is one line");
+    while ((sysmsg = trpi_block_new(ctx->cache, sizeof *sysmsg)) == NULL) {
+        struct timespec pause = { 0, 1000000 };
+
+        if (ctx->reserve != NULL) {
+            sysmsg = ctx->reserve;
+            ctx->reserve = sysmsg->next;
+            ctx->reserve_count--;
+            break;
+        }
+        (void)nanosleep(&pause, NULL); /* memory and reserve are gone: others must free some first */
+    }
+    return sysmsg;
+}
+
+void
+trpi_reserve_fill(trp_ctx *ctx)
+{
+    while (ctx->reserve_count < TRPI_SYSMSG_RESERVE) {
+        trpi_sysmsg *sysmsg = trpi_block_new(ctx->cache, sizeof *sysmsg);
+
+        if (sysmsg == NULL) {
+            return;
+        }
+        sysmsg->next = ctx->reserve;
+        ctx->reserve = sysmsg;
+        ctx->reserve_count++;
+    }
+}
+
+void
+trpi_reserve_free(trp_ctx *ctx)
+{
+    while (ctx->reserve != NULL) {
+        trpi_sysmsg *sysmsg = ctx->reserve;
+
+        ctx->reserve = sysmsg->next;
+        trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
+    }
+    ctx->reserve_count = 0;
+}
+
+void
+trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag, trp_ref from,
+              uint64_t number, void *pointer)
+{
+    trpi_cell *cell = trpi_cells_find(ctx->cells, slot);
+    trpi_sysmsg *sysmsg = sysmsg_new(ctx);
+
+    *sysmsg = (trpi_sysmsg){ NULL, generation, kind, flag, from, number, pointer };
+    if (cell == NULL) {
+        trpi_life_system_stale(ctx, NULL, slot, sysmsg);
+        trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
+        return;
+    }
+    if (trpi_mailbox_push_system(cell, sysmsg)) {
+        trpi_schedule(ctx, cell);
+    }
+}
+
+trpi_cell *
+trpi_cell_peek(trp_ctx *ctx, trp_ref ref)
+{
+    trpi_cell *cell = ref.node == TRPI_NODE_SELF ? trpi_cells_find(ctx->cells, ref.slot) : NULL;
+
+    if (cell == NULL || (ref.generation & 1) == 0 ||
+        /* acquire: pairs with publish; kind, parent and name of this incarnation are written */
+        atomic_load_explicit(&cell->generation, memory_order_acquire) != ref.generation) {
+        return NULL;
+    }
+    return cell;
+}
