@@ -12,7 +12,7 @@
 # address 10.x.y.I on eth0 and a private /run; a further one holds the bridge that joins them. Nothing is made
 # in the machine's own namespaces, so nothing remains when the processes end, whatever ends them. As another
 # user than root all of it lives in a user namespace. Where the kernel refuses: three ports on 127.0.0.1.
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2034 # what is set here is used by who sources it
 
 host_address=() host_port=() host_socket=() host_holder=()
 hosts_mode='' hosts_why='' hosts_dir='' hosts_switch='' host_started=''
@@ -127,8 +127,8 @@ host_heal() { "${hosts_enter[@]}" --target "$hosts_switch" --net ip link set "po
 hosts_down() {
     local pid
     for pid in "${host_holder[@]}" $hosts_switch; do
-        kill -9 "$pid" 2>/dev/null
-        wait "$pid" 2>/dev/null
+        kill -9 "$pid" 2>/dev/null || :
+        wait "$pid" 2>/dev/null || :
     done
     host_holder=()
     hosts_switch=''

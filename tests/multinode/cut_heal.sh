@@ -1,0 +1,33 @@
+#!/bin/bash
+# cut_heal.sh - a link that is cut for 15 s, with stable-after 60 s, heals and nobody is removed.
+# DOWN, EVENTS (UnreachableMember, ReachableMember), FD. CUT_SECONDS changes the 15.
+. "$(dirname "$0")/lib.sh"
+hosts_begin 3 namespaces
+for index in 1 2 3; do
+    start_node "$index" --set cluster.downing.stable-after=60s --load "$build/examples/.libs/echo.so"
+done
+wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; logs; test_end; }
+uid=$(uid_of 1 "$(addr 3)")
+host_start 1 "$work/events" "$troupe" events -o jsonl
+pids+=("$host_started")
+sleep 5 # some heartbeats, so that the detectors have a history
+
+cut=$(addr 3)
+host_cut 3
+begin=$(now_ms)
+if timed 15 sees_unreachable "$cut" 1 2; then within cut_unreachable_ms "$took" 6000; else fail cut_is_seen; fi
+check cut_side_sees_the_others wait_until 5 sees_unreachable "$(addr 1)" 3
+left=$((${CUT_SECONDS:-15} * 1000 - $(now_ms) + begin))
+[ "$left" -le 0 ] || sleep "$((left / 1000)).$(printf %03d $((left % 1000)))"
+host_heal 3
+if timed 30 none_unreachable 1 2 3; then pass link_heals && measure heal_ms "$took" ms; else fail link_heals; logs; fi
+check nobody_was_removed all_up 3 1 2 3
+is member_is_the_same_incarnation "$(uid_of 1 "$cut")" "$uid"
+expect converged_again 0 ctl 3 wait --converged --members 3 --timeout 20s
+expect messages_flow_again 0 ctl 1 ask "$cut/user/echo" hello
+has unreachable_event '"type":"UnreachableMember"' "$work/events"
+has reachable_event '"type":"ReachableMember"' "$work/events"
+lacks no_removal_event '"type":"MemberRemoved"' "$work/events"
+lacks no_downing_event '"type":"MemberDowned"' "$work/events"
+[ "$failures" -eq 0 ] || logs
+test_end

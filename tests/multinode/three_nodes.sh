@@ -1,0 +1,70 @@
+#!/bin/bash
+# three_nodes.sh - three hosts at default settings: how long each step of a member's life takes.
+#   three_nodes.sh [ROUNDS]   default 1; docs/performance.md has ten
+# MEMB, SEED, FD, DOWN, CLI: start, ask over the wire, kill -9, unreachable, leave; figures against three
+# times their bound. BEAT_SECONDS (30) is how long the nodes beat before one is killed.
+. "$(dirname "$0")/lib.sh"
+hosts_begin 3
+rounds=${1:-1}
+beat=${BEAT_SECONDS:-30}
+plugins=$build/examples/.libs
+
+latency() { # median of 50 whole-process runs of `troupe members` on host 1, in microseconds
+    # Timed inside the host, so that entering its namespaces is not counted.
+    # shellcheck disable=SC2016
+    host_run 1 bash -c 'for ((i = 0; i < 50; i++)); do
+        begin=${EPOCHREALTIME/./}
+        "$0" members -o name >/dev/null 2>&1 || exit 1
+        echo $((${EPOCHREALTIME/./} - begin))
+    done' "$troupe" | median
+}
+
+one_round() {
+    local begin dead figure index
+    for index in 1 2 3; do start_node "$index" --load "$plugins/echo.so"; done
+    timed 30 all_up 3 1 2 3 || { fail all_three_come_up "$(ctl 1 members 2>&1)"; logs; test_end; }
+    within all_up_ms "$took" 3000
+    is one_leader "$(for index in 1 2 3; do ctl "$index" leader; done | sort -u | wc -l)" 1
+
+    expect actor_on_another_host_replies 0 ctl 1 ask "$(addr 2)/user/echo" hello
+    is reply_is_the_question "$(cat "$work/out")" hello
+    expect leave_of_an_unknown_member_is_refused 68 ctl 1 leave 10.9.9.9:2552
+    expect healthy 0 ctl 1 wait --up --members 3 --converged --timeout 20s
+    expect status_is_healthy 0 ctl 2 status
+
+    echo "beating for $beat s"
+    sleep "$beat" # the failure detector learns the rhythm; this is the condition that is measured
+    check nobody_was_suspected none_unreachable 1 2 3
+
+    dead=$(addr 3)
+    begin=$(now_ms)
+    kill_node 3
+    timed 30 sees_unreachable "$dead" 1 2 || { fail killed_node_is_found; logs; test_end; }
+    within unreachable_ms $(($(now_ms) - begin)) 6000
+    figure=$(latency)
+    within members_latency_us "${figure:-999999}" 5000
+    expect status_is_not_healthy 1 ctl 1 status
+    expect killed_node_is_not_available 1 ctl 1 is-available "${dead##*@}"
+    expect dry_run_changes_nothing 0 ctl 1 down "${dead##*@}" --dry-run
+    expect down_takes_it_out 0 ctl 1 down "${dead##*@}" --yes --timeout 30s
+    check down_reached_all wait_until 10 sees_gone "$dead" 1 2
+
+    start_node 3 --load "$plugins/echo.so"
+    timed 30 all_up 3 1 2 3 || { fail restarted_node_comes_up; logs; test_end; }
+    measure restart_up_ms "$took" ms
+
+    dead=$(addr 2)
+    ctl 2 leave --no-wait >/dev/null || fail leave_is_ordered
+    timed 30 sees_gone "$dead" 1 3 || { fail leaving_node_goes; logs; test_end; }
+    within leave_ms "$took" 4000
+    if await_node 2 10; then is left_node_ends_with_0 "$node_code" 0; else fail left_node_ends "still running"; fi
+    check leaving_was_no_failure none_unreachable 1 3
+
+    for index in 3 1; do kill_node "$index" TERM; done
+}
+
+for ((round = 1; round <= rounds; round++)); do
+    echo "round $round"
+    one_round
+done
+test_end

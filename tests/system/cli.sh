@@ -1,0 +1,178 @@
+#!/bin/bash
+# cli.sh - the program against real nodes on loopback: every exit code, every output, refusals.
+# The client alone, against a fake node, is cli_fake.sh.
+. "$(dirname "$0")/lib.sh"
+test_begin
+plugins=$build/examples/.libs
+port1=$((RANDOM % 20000 + 20000))
+while (exec 3<>"/dev/tcp/127.0.0.1/$port1") 2>/dev/null || (exec 3<>"/dev/tcp/127.0.0.1/$((port1 + 1))") 2>/dev/null; do port1=$((port1 + 2)); done
+port2=$((port1 + 1))
+A=troupe.tcp://demo@127.0.0.1:$port1 B=troupe.tcp://demo@127.0.0.1:$port2
+one() { "$troupe" --socket "$work/1.sock" "$@"; }
+two() { "$troupe" --socket "$work/2.sock" "$@"; }
+node() { # N PORT OPTION...
+    local number=$1 port=$2
+    shift 2
+    background "$troupe" node --system demo --host 127.0.0.1 --port "$port" --socket "$work/$number.sock" \
+        --load "$plugins/echo.so" --load "$plugins/counter.so" "$@" >"$work/node-$number.log" 2>&1
+}
+logs() { tail -n 20 "$work"/node-*.log >&2; }
+
+# ---- without a node
+expect help_exits_0 0 "$troupe" help
+expect no_command_is_usage 64 "$troupe"
+has usage_goes_to_stderr "Usage: troupe" "$work/err"
+expect version 0 "$troupe" --version
+for command in status members member-status join leave down unreachable cluster-status leader is-singleton is-available \
+    events wait send ask ping tree version completion help dev node sim config; do
+    expect "help_of_$command" 0 "$troupe" "$command" --help
+    expect "unknown_flag_of_$command" 64 "$troupe" "$command" --bogus-flag
+done
+expect unknown_command 64 "$troupe" membres
+has did_you_mean_a_command "did you mean 'members'?" "$work/err"
+expect abbreviation_is_refused 64 "$troupe" mem
+expect unknown_flag 64 "$troupe" members --ouput json
+has did_you_mean_a_flag "did you mean '--output'?" "$work/err"
+expect abbreviated_flag_is_refused 64 "$troupe" members --outp json
+expect akka_address_is_not_ours 64 "$troupe" join akka.tcp://demo@a:1
+has did_you_mean_troupe "did you mean 'troupe.tcp://demo@a:1'?" "$work/err"
+expect no_node 69 env XDG_RUNTIME_DIR="$work" "$troupe" --system "no-such-system-$$" members
+has no_node_tells_where_it_looked "tried      /run/troupe/*.sock, $work/troupe/*.sock" "$work/err"
+has no_node_tells_what_to_do "troupe dev 3" "$work/err"
+expect wrong_configuration 78 "$troupe" node --set cluster.gosip-interval=1s
+has configuration_error_suggests "gossip-interval" "$work/err"
+printf 'system = demo\ncluster { gosip-interval = 1s }\n' >"$work/bad.conf"
+expect wrong_file 78 "$troupe" node --config "$work/bad.conf"
+has file_error_has_file_and_line "bad.conf:2" "$work/err"
+expect config_check_of_a_wrong_file 78 "$troupe" config check "$work/bad.conf"
+expect wildcard_is_no_address 78 "$troupe" node --host 0.0.0.0 --port 0
+expect no_such_plugin 78 "$troupe" node --port 0 --load "$work/none.so" --socket "$work/0.sock"
+
+# ---- one node that has not joined
+node 1 "$port1" --role seed
+wait_until 10 one members || { fail node_starts "$(tail -n 3 "$work/node-1.log" | tr '\n' ' ')"; test_end; }
+is socket_mode "$(stat -c %a "$work/1.sock")" 660
+expect members_before_joining 0 one members
+has members_says_what_to_type "troupe join" "$work/err"
+expect status_before_joining_is_not_healthy 1 one status
+expect member_status_before_joining 0 one member-status
+is before_joining_is_removed "$(cat "$work/out")" Removed
+expect not_available_before_joining 1 one is-available
+expect no_leader_before_joining 1 one leader
+expect same_node_twice 69 "$troupe" node --system demo --host 127.0.0.1 --port "$port1" --socket "$work/1.sock"
+has already_running_names_the_pid "pid ${pids[0]}" "$work/err"
+expect join_needs_an_address 64 one join demo
+expect join_other_system 64 one join troupe.tcp://other@127.0.0.1:"$port1"
+expect join_itself 0 one join "$A" --timeout 20s
+expect joining_twice_is_no 1 one join "$A"
+has already_a_member "already a member" "$work/err"
+expect single_member 0 one is-singleton
+expect available 0 one is-available
+expect wait_up 0 one wait --up --converged --timeout 20s
+
+# ---- two nodes
+node 2 "$port2" --seed "$A" --role backend --set cluster.downing.active-strategy=manual
+expect wait_for_two 0 one wait --members 2 --role backend=1 --timeout 30s || logs
+expect two_is_no_singleton 1 one is-singleton
+expect converged 0 two wait --members 2 --converged --timeout 20s
+expect status_healthy 0 one status
+has status_screen "Cluster demo: healthy (2 members, 2 Up, 0 unreachable"
+expect members 0 one members
+has members_marks_itself "*  $A"
+lacks no_escape_code $'\033'
+is lists_are_equal_on_both "$(one members -o name)" "$(two members -o name)"
+is views_have_one_digest "$(one members -o json | grep '^  "version"')" "$(two members -o json | grep '^  "version"')"
+for command in status members member-status unreachable cluster-status leader is-singleton is-available tree version \
+    "ask $B/user/echo x" "send $B/user/echo x" "ping $B"; do
+    # shellcheck disable=SC2086
+    one $command -o json >"$work/out" 2>"$work/err"
+    is_json "json_of_${command%% *}"
+    lacks "no_escape_in_${command%% *}" $'\033'
+done
+is akka_keys "$(one members -o json | grep -cE '^  "(selfNode|members|unreachable|leader|oldest|oldestPerRole)":')" 6
+expect member_by_host_and_port 0 one member-status "127.0.0.1:$port2"
+uid=$(one members -o json | tr -d ' \n' | sed 's/.*"node":"[^"]*'"$port2"'","nodeUid":"\([0-9]*\)".*/\1/')
+expect member_by_uid 0 one member-status "$uid"
+is member_by_uid_is_up "$(cat "$work/out")" Up
+expect unknown_member 68 one member-status 127.0.0.1:1
+expect bad_member 64 one member-status 'troupe.tcp://demo@'
+expect leave_of_unknown_member 68 one leave 127.0.0.1:1
+expect down_of_unknown_member 68 one down 127.0.0.1:1 --yes
+
+# ---- actors
+expect ask_here 0 one ask /user/echo hello
+is echo_here "$(cat "$work/out")" hello
+expect ask_there 0 one ask "$B/user/echo" '{"a":1}'
+is echo_json_there "$(cat "$work/out")" '{"a":1}'
+expect ask_on_member 0 one ask /user/counter '{"add":5}' --on "127.0.0.1:$port2"
+is counter_counts "$(cat "$work/out")" '{"total":5}'
+expect ask_typed 0 one ask "$B/user/counter" --type counter.add '{"amount":37}'
+has typed_reply 42
+expect ask_nobody_here 68 one ask /user/nobody x
+expect ask_nobody_there 68 one ask "$B/user/nobody" x
+expect send_nobody 68 one send /user/nobody x
+expect send_somebody 0 one send "$B/user/counter" '{"add":1}'
+expect ask_unknown_type 65 one ask /user/counter --type counter.nothing '{}'
+expect ask_bad_json 65 one ask /user/counter --type counter.add '{'
+expect ask_dead_host 75 one ask troupe.tcp://demo@127.0.0.1:1/user/echo x --timeout 500ms
+expect ping_member 0 one ping "$B"
+expect ping_path 0 one ping "$B/user/echo" -c 3 --interval 1ms
+has ping_summary "3 sent, 3 received, 0 lost" "$work/err"
+expect ping_nobody 68 one ping "$B/user/nobody"
+expect tree 0 one tree /user
+has tree_has_the_actors echo
+expect tree_there 0 one tree "$B/user" -o name
+has tree_there_has_paths "/user/counter"
+expect tree_of_nobody 68 one tree /user/nobody
+
+# ---- streams, signals, permission
+expect sigint_is_130 130 timeout --preserve-status -s INT 0.5 "$troupe" --socket "$work/1.sock" events
+expect sigterm_is_143 143 timeout --preserve-status -s TERM 0.5 "$troupe" --socket "$work/1.sock" events
+expect events_timeout_is_an_end 0 one events --timeout 300ms
+expect events_snapshot 0 one events --snapshot --count 2 --timeout 5s -o json
+is_json events_are_json
+expect closed_pipe 0 bash -c '"$0" --socket "$1" members | true; exit ${PIPESTATUS[0]}' "$troupe" "$work/1.sock"
+if [ "$(id -u)" -eq 0 ] && setpriv --reuid 65534 --regid 65534 --clear-groups true 2>/dev/null; then
+    chmod 755 "$work"
+    expect other_user_is_not_permitted 77 setpriv --reuid 65534 --regid 65534 --clear-groups "$troupe" --socket "$work/1.sock" members
+else
+    echo "SKIP other_user_is_not_permitted: needs root"
+fi
+
+# ---- the end of nodes
+expect down_without_terminal_needs_yes 64 one down "127.0.0.1:$port2" </dev/null
+expect down_dry_run_of_a_reachable_member 0 one down "127.0.0.1:$port2" --dry-run
+has dry_run_says_reachable "reachable"
+expect still_two 0 one wait --members 2 --timeout 1s
+second=${pids[-1]}
+expect down_of_a_reachable_member 0 one down "127.0.0.1:$port2" --yes --timeout 30s
+code=0; wait "$second" || code=$?
+forget "$second"
+is downed_node_ends_with_76 "$code" 76
+node 2 "$port2" --seed "$A" --set cluster.leave-timeout=1s --set cluster.downing.active-strategy=manual
+expect back_again 0 two wait --members 2 --timeout 40s || logs
+expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 30s
+second=${pids[-1]}
+code=0; wait "$second" || code=$?
+forget "$second"
+is node_that_left_ends_with_0 "$code" 0
+node 2 "$port2" --seed "$A" --set cluster.leave-timeout=1s --set cluster.downing.active-strategy=manual
+expect third_time 0 two wait --members 2 --converged --timeout 40s || logs
+second=${pids[-1]} first=${pids[0]}
+kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
+wait_until 30 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
+expect leave_cannot_end_75 75 two leave --timeout 1s
+has leave_says_what_it_waits_for "$port1" "$work/err"
+kill -TERM "$second"
+code=0; wait "$second" || code=$?
+forget "$second"
+is leave_timeout_ends_with_75 "$code" 75
+expect stale_socket 69 one members
+has stale_socket_is_named "nobody listens" "$work/err"
+node 1 "$port1" # replaces the stale socket
+wait_until 10 one members && pass stale_socket_is_replaced || fail stale_socket_is_replaced "$(tail -n 2 "$work/node-1.log")"
+kill -TERM "${pids[-1]}"
+code=0; wait "${pids[-1]}" || code=$?
+is node_that_never_joined_ends_with_0 "$code" 0
+forget "${pids[-1]}"
+test_end

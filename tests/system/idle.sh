@@ -1,0 +1,31 @@
+#!/bin/bash
+# idle.sh - what a node costs that has nothing to do: resident memory and processor time.
+#   idle.sh [SECONDS]   default 10; --long is the 60 of the promise
+# A member of a cluster of two, so that gossip and heartbeats are counted.
+. "$(dirname "$0")/../multinode/lib.sh"
+seconds=${1:-10}
+[ "$seconds" != --long ] || seconds=60
+hosts_begin 2
+start_node 1
+start_node 2
+wait_until 30 all_up 2 1 2 || { fail both_come_up; logs; test_end; }
+sleep 2 # what starting costs is another question
+pid=${node_pid[1]}
+ticks() { awk '{ sub(/^.*\) /, ""); print $12 + $13 }' "/proc/$pid/stat"; }
+before=$(ticks)
+sleep "$seconds"
+used=$(($(ticks) - before))
+hertz=$(getconf CLK_TCK)
+permille=$((used * 1000 / hertz / seconds))
+rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
+measure idle_rss "$rss" KiB
+measure idle_cpu "$((permille / 10)).$((permille % 10))" percent
+measure idle_seconds "$seconds" s
+# A sanitizer's shadow memory is not the node's.
+if grep -qE 'libasan|libtsan|libubsan' "/proc/$pid/maps"; then
+    echo "SKIP figures under a sanitizer say nothing"
+else
+    if [ "$rss" -le 15360 ]; then pass idle_node_has_at_most_15_mb_resident; else fail idle_node_has_at_most_15_mb_resident "$rss KiB"; fi
+    if [ "$permille" -lt 10 ]; then pass idle_node_uses_less_than_1_percent_of_a_core; else fail idle_node_uses_less_than_1_percent_of_a_core "$permille permille"; fi
+fi
+test_end
