@@ -55,7 +55,7 @@ hosts_namespaces() {
     local switch=("${hosts_enter[@]}" --target "$hosts_switch" --net --mount --uts)
     "${switch[@]}" ip link add br0 type bridge 2>"$hosts_dir/switch.err" && "${switch[@]}" ip link set br0 up ||
         { hosts_why="no bridge: $(tail -n 1 "$hosts_dir/switch.err")"; return 1; }
-    net=10.$((RANDOM % 200 + 20)).$((RANDOM % 250 + 1))
+    net=${HOSTS_NET:-10.$((RANDOM % 200 + 20)).$((RANDOM % 250 + 1))}
     for ((index = 1; index <= count; index++)); do
         hosts_hold "host$index" "${hosts_enter[@]}" --target "$hosts_switch" --net --mount --uts \
             unshare --net --mount --uts || { hosts_why="no namespace for host $index"; return 1; }
@@ -102,7 +102,8 @@ hosts_up() {
 
 # The prefix that runs a command on host I, in host_prefix.
 hosts_prefix() {
-    host_prefix=(env "TROUPE_SOCKET=${host_socket[$1]}")
+    host_prefix=(env)
+    [ -z "${host_socket[$1]:-}" ] || host_prefix+=("TROUPE_SOCKET=${host_socket[$1]}")
     [ "$hosts_mode" = ports ] || host_prefix+=("${hosts_enter[@]}" --target "${host_holder[$1]}" --net --mount --uts)
 }
 
