@@ -1,0 +1,119 @@
+/* cluster.h - the door of the cluster room: make a system a cluster node, command it, look at its view.
+ *
+ * What actors and programs use stands in include/troupe/cluster.h; it finds the cluster of a system by
+ * itself. This header is for the node program.
+ */
+#ifndef TRPI_CLUSTER_CLUSTER_H
+#define TRPI_CLUSTER_CLUSTER_H
+
+#include <troupe/cluster.h>
+
+#include "cluster/heartbeat.h"
+#include "cluster/membership.h"
+#include "remote/remote.h"
+
+typedef struct trpi_cluster trpi_cluster;
+
+typedef struct trpi_cluster_options { /* a zero field is its default; see membership.h, heartbeat.h */
+    trpi_member_options member;
+    trpi_heartbeat_options heartbeat;
+    const char *const *roles;
+    uint32_t roles_count;
+    const char *app_version; /* NULL: "0.0.0" */
+    /* Asked at once, in order; "self" stands for the own address. Empty: waits for a join. */
+    const char *const *seed_nodes;
+    uint32_t seed_nodes_count;
+    uint32_t quarantine_removed_after_ms; /* 5000: of those removed after Down */
+    bool quiet;                           /* no log line for each change (cluster.log-info = off) */
+    /* Once, when this node's membership has ended, on the cluster's thread: must not block. */
+    void (*stopped)(void *arg, trpi_member_stop why);
+    void *stopped_arg;
+} trpi_cluster_options;
+
+/* Gives *ret_cluster. Registers it with the system. Borrows options during the call.
+ * Errors: TRP_EINVAL (an option; a seed address does not parse: logged), TRP_EEXIST (the system has one),
+ * TRP_ENOMEM, and those of trpi_system_spawn_internal. Thread: owner. */
+trp_err trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_options *options,
+                           trpi_cluster **ret_cluster);
+/* Stop hearing and talking; does not leave. Before trpi_remote_stop and trp_system_stop. NULL is fine.
+ * The memory is freed by trpi_cluster_free, after trp_system_stop. */
+void trpi_cluster_stop(trpi_cluster *cluster);
+void trpi_cluster_free(trpi_cluster *cluster); /* NULL is fine */
+/* The cluster of a system; NULL: it has none. Thread: any, while the system lives. */
+trpi_cluster *trpi_cluster_of(trp_system *system);
+
+/* ---- commands -------------------------------------------------------------------------------------- */
+/* Order something; fn (may be NULL) hears how the engine answered, on the cluster's thread: TRP_OK
+ * (ordered), TRP_EINVAL, TRP_ENOENT, TRP_ESTATE, TRP_ENOMEM, TRP_ECLOSED. It is called exactly once, unless
+ * the order itself returns an error. Thread: any; never blocks.
+ * Errors: TRP_EINVAL (does not parse, too many), TRP_ENOMEM, TRP_ECLOSED. */
+typedef void (*trpi_cluster_done_fn)(void *arg, trp_err err);
+trp_err trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t count,
+                          trpi_cluster_done_fn fn, void *arg);
+/* address NULL: this node; uid 0: whichever incarnation is a member. */
+trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid,
+                           trpi_cluster_done_fn fn, void *arg);
+trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid,
+                          trpi_cluster_done_fn fn, void *arg);
+
+/* ---- looking ---------------------------------------------------------------------------------------- */
+typedef struct trpi_cluster_member {
+    trp_member member;
+    double phi;              /* own detector's; negative: not monitored from here */
+    uint64_t round_trip_us;  /* of heartbeats; 0 unknown */
+    int64_t up_since_wall_ms; /* when this node saw it Up; 0: not yet */
+    uint64_t age_ms;         /* since this node saw it first */
+    uint64_t unreachable_ms; /* for how long; 0: reachable */
+    bool seen;               /* has seen the present version */
+} trpi_cluster_member;
+
+typedef struct trpi_cluster_observation { /* members[observer] says members[subject] is unreachable */
+    uint32_t observer, subject;
+} trpi_cluster_observation;
+
+#define TRPI_CLUSTER_NONE UINT32_MAX
+
+typedef struct trpi_cluster_snapshot { /* one block of memory */
+    trpi_member_phase phase;
+    trpi_member_stop stop;
+    char seeking[TRPI_ADDRESS_TEXT_BYTES]; /* what a joining node asks; "" */
+    trpi_cluster_member *members;          /* in order */
+    uint32_t members_count;                /* 0: not joined */
+    trpi_cluster_observation *observations;
+    uint32_t observations_count;
+    uint32_t self, leader, oldest; /* index or TRPI_CLUSTER_NONE */
+    uint32_t unseen, blocking;     /* what keeps it from converging: members that have not seen it,
+                                      members that are unreachable */
+    bool converged;
+    uint64_t converged_ms; /* for how long it has been so, or not */
+    uint64_t version;      /* equal on two nodes only if they agree on members and seen set */
+    const char *strategy;  /* of downing; static */
+    uint32_t stable_after_ms;
+    trpi_member_stats stats;
+} trpi_cluster_snapshot;
+
+/* Gives *ret_snapshot (trpi_cluster_snapshot_free). Errors: TRP_ENOMEM. Thread: any; answers from memory. */
+trp_err trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_snapshot);
+void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fine */
+/* First member that may lead, or the oldest, among those with role (NULL: all); index or none. */
+uint32_t trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role);
+uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role);
+
+/* ---- events for threads that are no actors --------------------------------------------------------------- */
+/* fn is called on the cluster's thread, in order, without a lock held: short, must not block. */
+typedef struct trpi_cluster_event {
+    uint32_t event;   /* one bit of trp_cluster_events */
+    int64_t wall_ms;
+    const trp_member_event *member;     /* of member events, else NULL */
+    const trp_leader_event *leader;
+    const trp_seen_event *seen;
+    const trp_downing_event *downing;
+} trpi_cluster_event;
+typedef void (*trpi_cluster_event_fn)(void *arg, const trpi_cluster_event *event);
+/* Errors: TRP_ENOMEM, TRP_EINVAL. */
+trp_err trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_fn fn, void *arg,
+                            uint64_t *ret_id);
+/* No call is in progress afterwards, unless it is made from fn. */
+void trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id);
+
+#endif

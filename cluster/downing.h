@@ -1,0 +1,48 @@
+/* downing.h - who is to be marked Down when members stay unreachable.
+ *
+ * A strategy is a pure function of one view. It runs on every member; what it returns says whether this
+ * node acts (marks others Down, or stops itself) and why, in words that an operator reads.
+ */
+#ifndef TRPI_CLUSTER_DOWNING_H
+#define TRPI_CLUSTER_DOWNING_H
+
+#include "cluster/gossip.h"
+
+typedef enum trpi_downing_verdict {
+    TRPI_DOWNING_WAIT = 0,        /* nothing to do now */
+    TRPI_DOWNING_DOWN_MEMBERS = 1, /* mark decision.indexes Down */
+    TRPI_DOWNING_DOWN_SELF = 2     /* this node must stop */
+} trpi_downing_verdict;
+
+typedef struct trpi_downing_options {
+    uint32_t stable_after_ms;
+    uint32_t auto_down_after_ms;
+    char role[TRPI_ROLE_BYTES_MAX + 1]; /* keep-majority counts only these; "": all */
+} trpi_downing_options;
+
+typedef struct trpi_downing_input {
+    const trpi_gossip *gossip;
+    const trpi_seen *seen;
+    uint64_t self;
+    uint64_t stable_ms;                /* since members or reachability changed */
+    const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
+} trpi_downing_input;
+
+typedef struct trpi_downing_decision {
+    trpi_downing_verdict verdict;
+    uint32_t *indexes; /* of members to be marked Down; room for all, given by the caller */
+    uint32_t indexes_count;
+    uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
+    char reason[192];
+} trpi_downing_decision;
+
+typedef struct trpi_downing_ops {
+    const char *name;
+    void (*decide)(const trpi_downing_options *options, const trpi_downing_input *input,
+                   trpi_downing_decision *decision);
+} trpi_downing_ops;
+
+/* "manual", "auto-down-after", "keep-majority"; NULL: no such strategy. */
+const trpi_downing_ops *trpi_downing_find(const char *name);
+
+#endif

@@ -1,0 +1,343 @@
+/* frame_codec.c - the frames around a view, and the cache of decoded views. See gossip_codec.h. */
+#include "cluster/gossip_codec.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/wire.h"
+#include "cluster/pack.h"
+
+/* ---- cache ------------------------------------------------------------------------------------- */
+
+struct trpi_gossip_cache {
+    uint32_t slots_count;
+    trpi_gossip *slots[]; /* a view is held by the hash of its bytes; a later one takes its place */
+};
+
+trpi_gossip_cache *
+trpi_gossip_cache_new(uint32_t slots)
+{
+    trpi_assert(slots > 0);
+    trpi_gossip_cache *cache = trpi_alloc(sizeof(*cache) + slots * sizeof(trpi_gossip *));
+    if (cache != NULL) {
+        cache->slots_count = slots;
+    }
+    return cache;
+}
+
+void
+trpi_gossip_cache_free(trpi_gossip_cache *cache)
+{
+    if (cache != NULL) {
+        for (uint32_t i = 0; i < cache->slots_count; i++) {
+            trpi_gossip_unref(cache->slots[i]);
+        }
+        trpi_free(cache);
+    }
+}
+
+static trp_err
+decode_cached(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count, const trpi_gossip *known,
+              trpi_gossip **ret_gossip)
+{
+    if (cache == NULL) {
+        return trpi_gossip_decode(bytes, count, known, ret_gossip);
+    }
+    trpi_gossip **slot = &cache->slots[trpi_hash(bytes, count, 0) % cache->slots_count];
+    if (*slot != NULL && (*slot)->encoded_bytes == count &&
+        memcmp((*slot)->encoded, bytes, count) == 0) {
+        *ret_gossip = trpi_gossip_ref(*slot);
+        return TRP_OK;
+    }
+    trpi_gossip *gossip;
+    trp_err err = trpi_gossip_decode(bytes, count, known, &gossip);
+    if (err != TRP_OK) {
+        return err;
+    }
+    /* Only what we would write the same way may answer for these bytes. */
+    if (trpi_gossip_encode(gossip) == TRP_OK && gossip->encoded_bytes == count &&
+        memcmp(gossip->encoded, bytes, count) == 0) {
+        trpi_gossip_unref(*slot);
+        *slot = trpi_gossip_ref(gossip);
+    }
+    *ret_gossip = gossip;
+    return TRP_OK;
+}
+
+/* ---- encode ------------------------------------------------------------------------------------ */
+
+static void
+pack_seen(trpi_pack_writer *w, const trpi_seen *seen)
+{
+    trpi_pack_text(w, "seen");
+    if (trpi_seen_count(seen) == seen->bits) {
+        trpi_pack_u64(w, 1); /* all: an idle cluster's digest does not grow with its members */
+        return;
+    }
+    uint8_t bytes[(TRPI_GOSSIP_MEMBERS_MAX + 63) / 64 * 8];
+    trpi_assert(seen->words_count * 8 <= sizeof(bytes));
+    for (uint32_t i = 0; i < seen->words_count; i++) {
+        trpi_put_u64(bytes + (size_t)i * 8, seen->words[i]);
+    }
+    trpi_pack_bytes(w, bytes, (seen->bits + 7) / 8);
+}
+
+static void
+pack_join(trpi_pack_writer *w, const trpi_ident *ident)
+{
+    trpi_pack_text(w, "roles");
+    trpi_pack_array(w, ident->roles_count);
+    for (uint32_t i = 0; i < ident->roles_count; i++) {
+        trpi_pack_text(w, ident->roles[i]);
+    }
+    trpi_pack_text(w, "app");
+    trpi_pack_text(w, ident->app_version);
+}
+
+static void
+pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
+{
+    uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
+                     (f->clock_count > 0) + 2u * (f->ident != NULL) + (f->gossip != NULL) +
+                     (f->reason[0] != '\0') + (f->system[0] != '\0');
+    trpi_pack_map(w, pairs);
+    trpi_pack_text(w, "k");
+    trpi_pack_u64(w, f->kind);
+    trpi_pack_text(w, "to");
+    trpi_pack_u64(w, f->to_uid);
+    trpi_pack_text(w, "ttl");
+    trpi_pack_u64(w, f->ttl);
+    if (f->ticket != 0) {
+        trpi_pack_text(w, "ticket");
+        trpi_pack_u64(w, f->ticket);
+    }
+    if (f->digest != 0) {
+        trpi_pack_text(w, "digest");
+        trpi_pack_u64(w, f->digest);
+    }
+    if (f->code != 0) {
+        trpi_pack_text(w, "code");
+        trpi_pack_u64(w, f->code);
+    }
+    if (f->reason[0] != '\0') {
+        trpi_pack_text(w, "why");
+        trpi_pack_text(w, f->reason);
+    }
+    if (f->system[0] != '\0') {
+        trpi_pack_text(w, "system");
+        trpi_pack_text(w, f->system);
+    }
+    if (seen != NULL) {
+        pack_seen(w, seen);
+    }
+    if (f->clock_count > 0) {
+        trpi_pack_text(w, "clock");
+        trpi_pack_array(w, f->clock_count * 2);
+        for (uint32_t i = 0; i < f->clock_count; i++) {
+            trpi_pack_u64(w, f->clock[i].key);
+            trpi_pack_u64(w, f->clock[i].counter);
+        }
+    }
+    if (f->ident != NULL) {
+        pack_join(w, f->ident);
+    }
+    if (f->gossip != NULL) {
+        trpi_pack_text(w, "g");
+        trpi_pack_bytes(w, f->gossip->encoded, f->gossip->encoded_bytes);
+    }
+}
+
+trp_err
+trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *ret_bytes)
+{
+    trpi_assert(frame->kind > 0 && frame->kind < TRPI_FRAME_KIND_COUNT);
+    if (frame->gossip != NULL) {
+        trp_err err = trpi_gossip_encode(frame->gossip);
+        if (err != TRP_OK) {
+            return err;
+        }
+    }
+    trpi_pack_writer w = { .limit = TRPI_PACK_BYTES_MAX };
+    pack_frame(&w, frame, seen);
+    if (w.err != TRP_OK) {
+        trpi_buffer_fini(&w.buffer);
+        return w.err == TRP_ELIMIT ? TRP_EMSGSIZE : w.err;
+    }
+    *ret_bytes = w.buffer;
+    return TRP_OK;
+}
+
+/* ---- decode ------------------------------------------------------------------------------------ */
+
+static trp_err
+read_seen(const trpi_pack_value *value, trpi_frame *f)
+{
+    uint64_t all;
+    const uint8_t *bytes;
+    size_t count;
+    if (value == NULL) {
+        return TRP_OK;
+    }
+    if (trpi_pack_get_u64(value, 1, &all)) {
+        f->seen_all = all == 1;
+        return TRP_OK;
+    }
+    if (!trpi_pack_get_bytes(value, &bytes, &count) || count > TRPI_GOSSIP_MEMBERS_MAX / 8 + 1) {
+        return TRP_EDATA;
+    }
+    f->seen_bytes = trpi_alloc(count + 1);
+    if (f->seen_bytes == NULL) {
+        return TRP_ENOMEM;
+    }
+    memcpy(f->seen_bytes, bytes, count);
+    f->seen_count = count;
+    return TRP_OK;
+}
+
+static trp_err
+read_clock(const trpi_pack_value *value, trpi_frame *f)
+{
+    uint32_t count;
+    if (value == NULL) {
+        return TRP_OK;
+    }
+    if (!trpi_pack_get_count(value, TRPI_GOSSIP_MEMBERS_MAX * 2, &count) || count % 2 != 0) {
+        return TRP_EDATA;
+    }
+    f->clock = trpi_alloc((count / 2 + 1) * sizeof(*f->clock));
+    if (f->clock == NULL) {
+        return TRP_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i += 2) {
+        trpi_vclock_entry *e = &f->clock[f->clock_count];
+        if (!trpi_pack_get_u64(trpi_pack_at(value, i), UINT64_MAX, &e->key) ||
+            !trpi_pack_get_u64(trpi_pack_at(value, i + 1), TRPI_GOSSIP_COUNTER_MAX, &e->counter) ||
+            (f->clock_count > 0 && e[-1].key >= e->key)) {
+            return TRP_EDATA;
+        }
+        f->clock_count++;
+    }
+    return TRP_OK;
+}
+
+static trp_err
+read_join(const trpi_pack_value *root, const trpi_node_id *from, trpi_frame *f)
+{
+    char texts[TRPI_ROLES_MAX][TRPI_ROLE_BYTES_MAX + 1];
+    const char *roles[TRPI_ROLES_MAX];
+    char version[TRPI_APP_VERSION_BYTES_MAX + 1];
+    const trpi_pack_value *array = trpi_pack_find(root, "roles");
+    uint32_t count;
+    if (!trpi_pack_get_count(array, TRPI_ROLES_MAX, &count) ||
+        !trpi_pack_get_text(trpi_pack_find(root, "app"), version, sizeof(version))) {
+        return TRP_EDATA;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (!trpi_pack_get_text(trpi_pack_at(array, i), texts[i], sizeof(texts[i]))) {
+            return TRP_EDATA;
+        }
+        roles[i] = texts[i];
+    }
+    trp_err err = trpi_ident_new(from, roles, count, version, &f->ident);
+    return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
+}
+
+/* An optional number: absent is 0. */
+static bool
+read_optional(const trpi_pack_value *root, const char *key, uint64_t max, uint64_t *ret)
+{
+    const trpi_pack_value *value = trpi_pack_find(root, key);
+    *ret = 0;
+    return value == NULL || trpi_pack_get_u64(value, max, ret);
+}
+
+static trp_err
+read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gossip *known,
+           trpi_gossip_cache *cache, trpi_frame *f)
+{
+    uint64_t kind;
+    uint64_t ttl;
+    uint64_t code;
+    const trpi_pack_value *why = trpi_pack_find(root, "why");
+    const trpi_pack_value *system = trpi_pack_find(root, "system");
+    if (!trpi_pack_get_u64(trpi_pack_find(root, "k"), UINT32_MAX, &kind) || kind == 0 ||
+        !read_optional(root, "to", UINT64_MAX, &f->to_uid) ||
+        !read_optional(root, "ttl", UINT32_MAX, &ttl) ||
+        !read_optional(root, "ticket", UINT64_MAX, &f->ticket) ||
+        !read_optional(root, "digest", UINT64_MAX, &f->digest) ||
+        !read_optional(root, "code", UINT32_MAX, &code) ||
+        (why != NULL && !trpi_pack_get_text(why, f->reason, sizeof(f->reason))) ||
+        (system != NULL && !trpi_pack_get_text(system, f->system, sizeof(f->system)))) {
+        return TRP_EDATA;
+    }
+    f->kind = (uint32_t)kind;
+    f->ttl = ttl > TRPI_FRAME_TTL_MAX ? TRPI_FRAME_TTL_MAX : (uint32_t)ttl;
+    f->code = (uint32_t)code;
+    trp_err err = read_seen(trpi_pack_find(root, "seen"), f);
+    if (err == TRP_OK) {
+        err = read_clock(trpi_pack_find(root, "clock"), f);
+    }
+    if (err == TRP_OK && kind == TRPI_FRAME_JOIN) {
+        err = from->uid == 0 ? TRP_EDATA : read_join(root, from, f);
+    }
+    if (err == TRP_OK && (kind == TRPI_FRAME_WELCOME || kind == TRPI_FRAME_ENVELOPE)) {
+        const uint8_t *bytes;
+        size_t count;
+        err = trpi_pack_get_bytes(trpi_pack_find(root, "g"), &bytes, &count)
+                  ? decode_cached(cache, bytes, count, known, &f->gossip)
+                  : TRP_EDATA;
+    }
+    return err;
+}
+
+trp_err
+trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id *from,
+                  const trpi_gossip *known, trpi_gossip_cache *cache, trpi_frame *ret_frame)
+{
+    trpi_pack_doc *doc;
+    trp_err err = trpi_pack_parse(bytes, count, &doc);
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_frame frame = { 0 };
+    err = read_frame(trpi_pack_root(doc), from, known, cache, &frame);
+    trpi_pack_doc_free(doc);
+    if (err != TRP_OK) {
+        trpi_frame_fini(&frame);
+        return err;
+    }
+    *ret_frame = frame;
+    return TRP_OK;
+}
+
+void
+trpi_frame_fini(trpi_frame *frame)
+{
+    trpi_free(frame->seen_bytes);
+    trpi_free(frame->clock);
+    trpi_ident_unref(frame->ident);
+    trpi_gossip_unref(frame->gossip);
+    memset(frame, 0, sizeof(*frame));
+}
+
+bool
+trpi_frame_seen(const trpi_frame *frame, trpi_seen *seen)
+{
+    if (frame->seen_all) {
+        for (uint32_t i = 0; i < seen->bits; i++) {
+            trpi_seen_set(seen, i);
+        }
+        return true;
+    }
+    if (frame->seen_count != (seen->bits + 7) / 8) {
+        return false;
+    }
+    for (uint32_t i = 0; i < seen->bits; i++) {
+        if ((frame->seen_bytes[i / 8] >> (i % 8) & 1) != 0) {
+            trpi_seen_set(seen, i);
+        }
+    }
+    return true;
+}

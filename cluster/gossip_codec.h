@@ -1,0 +1,73 @@
+/* gossip_codec.h - the bytes of the gossip channel (TRPI_CHANNEL_GOSSIP).
+ *
+ * A frame is a msgpack map with short keys; unknown keys are skipped, so that versions may be mixed
+ * during a rolling upgrade. Who sent it is not in it: the transport proves that. docs/wire.md, "gossip".
+ */
+#ifndef TRPI_CLUSTER_GOSSIP_CODEC_H
+#define TRPI_CLUSTER_GOSSIP_CODEC_H
+
+#include "base/buffer.h"
+#include "cluster/gossip.h"
+
+#define TRPI_FRAME_REASON_BYTES 160 /* with the NUL */
+#define TRPI_FRAME_TTL_MAX 8u       /* replies that one frame may lead to */
+
+enum trpi_frame_kind { /* wire numbers, never reused */
+    TRPI_FRAME_INIT_JOIN = 1,      /* may I join? */
+    TRPI_FRAME_INIT_JOIN_ACK = 2,  /* yes, with this ticket */
+    TRPI_FRAME_INIT_JOIN_NACK = 3, /* no: not a member myself, or the reason */
+    TRPI_FRAME_JOIN = 4,           /* ticket, roles, version */
+    TRPI_FRAME_WELCOME = 5,        /* the view with the joiner in it */
+    TRPI_FRAME_DIGEST = 6,         /* of my version, and who has seen it */
+    TRPI_FRAME_VERSION = 7,        /* my vector clock: is yours newer? */
+    TRPI_FRAME_ENVELOPE = 8,       /* the view, and who has seen it */
+    TRPI_FRAME_EXITING_CONFIRMED = 9, /* I have done what I had to: remove me */
+    TRPI_FRAME_GONE = 10,          /* you have been removed here */
+    TRPI_FRAME_KIND_COUNT = 11
+};
+
+enum trpi_nack_code { /* wire numbers */
+    TRPI_NACK_NOT_READY = 1,    /* not a member (yet): ask again */
+    TRPI_NACK_REFUSED = 2       /* will never work; reason says why */
+};
+
+typedef struct trpi_frame {
+    uint32_t kind;
+    uint32_t ttl;
+    uint64_t to_uid; /* 0: whoever lives there */
+    uint64_t ticket; /* INIT_JOIN_ACK, JOIN */
+    uint64_t digest; /* DIGEST, VERSION */
+    uint32_t code;   /* NACK: trpi_nack_code; GONE: last status */
+    bool seen_all;
+    uint8_t *seen_bytes; /* little-endian bitset over the members of that version */
+    size_t seen_count;
+    trpi_vclock_entry *clock; /* VERSION */
+    uint32_t clock_count;
+    trpi_ident *ident;   /* JOIN */
+    trpi_gossip *gossip; /* WELCOME, ENVELOPE */
+    char reason[TRPI_FRAME_REASON_BYTES];
+    char system[TRPI_SYSTEM_BYTES_MAX + 1]; /* INIT_JOIN: the system that the sender thinks it joins */
+} trpi_frame;
+
+/* Decoded views by their bytes, so that a wave of one version is decoded once. Optional. */
+typedef struct trpi_gossip_cache trpi_gossip_cache;
+trpi_gossip_cache *trpi_gossip_cache_new(uint32_t slots); /* NULL: no memory */
+void trpi_gossip_cache_free(trpi_gossip_cache *cache);
+
+/* Encode into *ret_bytes (trpi_buffer_fini by the caller). seen may be NULL.
+ * Errors: TRP_ENOMEM, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_EINVAL (members of several systems). */
+trp_err trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *ret_bytes);
+/* Decode; never trusts. known: a view whose identities are shared, or NULL. from: for JOIN's identity.
+ * Gives what *ret_frame holds (trpi_frame_fini). Errors: TRP_EDATA, TRP_EMSGSIZE, TRP_ELIMIT, TRP_ENOMEM. */
+trp_err trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id *from,
+                          const trpi_gossip *known, trpi_gossip_cache *cache, trpi_frame *ret_frame);
+void trpi_frame_fini(trpi_frame *frame);
+/* Fill seen (initialised for the frame's view) from the frame. false: the sizes do not fit. */
+bool trpi_frame_seen(const trpi_frame *frame, trpi_seen *seen);
+
+/* The view alone: the "g" of a frame. Encoding is kept in the snapshot. */
+trp_err trpi_gossip_encode(trpi_gossip *gossip);
+trp_err trpi_gossip_decode(const uint8_t *bytes, size_t count, const trpi_gossip *known,
+                           trpi_gossip **ret_gossip);
+
+#endif

@@ -1,0 +1,419 @@
+/* heartbeat.c - the ring of heartbeats.
+ *
+ * Why.     If everybody asked everybody, the traffic of a large cluster would be nothing but heartbeats.
+ *          On a ring everybody has the same few observers. The order is a hash, so that the nodes of one
+ *          machine, which fail together, are not each other's only observers.
+ * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are reachable, and
+ *          every silent one passed on the way; and all that this node holds silent, wherever they stand
+ * Must hold.
+ *   H1  k reachable neighbours are asked even if many next to each other die at once.
+ *   H2  A peer that never answered is judged, too: from expected-response-after on (FD-16).
+ *   H3  When this node itself was stopped, the time is nobody's silence; and for a while after it, it
+ *       judges more slowly.
+ *   H4  An answer counts only from the incarnation that is asked.
+ * Limits.  Requests in one tick: k + the silent ones.
+ * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
+ */
+#include "cluster/heartbeat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/wire.h"
+
+#define KIND_REQUEST 1u
+#define KIND_ANSWER 2u
+#define CHECKS_PER_INTERVAL 4u
+#define PAUSE_US 250000u         /* a tick later than this after its time: we were stopped */
+#define STRAIN_US_MAX 5000000u   /* at most so much is added to everybody's credit after a pause */
+#define ROUND_TRIP_US_MAX 60000000u
+#define NEVER UINT64_MAX
+
+struct peer {
+    trpi_ident *ident;
+    trpi_phi phi;
+    uint64_t first_asked_us; /* 0: not yet */
+    uint64_t round_trip_us;
+    bool silent;
+    bool chosen; /* by the last choice */
+};
+
+struct trpi_heartbeat {
+    trpi_heartbeat_options options;
+    trpi_ident *self;
+    struct peer *peers; /* by key */
+    uint32_t peers_count;
+    uint64_t ask_us, check_us; /* next */
+    uint64_t asked_us;         /* what the last requests carry */
+    uint64_t strain_us;        /* own slowness, decaying (H3) */
+    const trpi_ident **targets;
+    uint32_t targets_count;
+    uint64_t *unreachable;
+    uint32_t unreachable_count;
+    bool changed;
+};
+
+trp_err
+trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
+                   trpi_heartbeat **ret_heartbeat)
+{
+    trpi_heartbeat_options checked = { .monitored_by_nr_of_members = 0 };
+    if (options != NULL) {
+        checked = *options;
+    }
+    if (checked.phi.heartbeat_interval_ms == 0) {
+        checked.phi.heartbeat_interval_ms = 1000;
+    }
+    if (checked.expected_response_after_ms == 0) {
+        checked.expected_response_after_ms = 3000;
+    }
+    if (checked.monitored_by_nr_of_members == 0) {
+        checked.monitored_by_nr_of_members = 5;
+    }
+    trpi_phi probe;
+    if (trpi_phi_init(&probe, &checked.phi) != TRP_OK) {
+        return TRP_EINVAL;
+    }
+    trpi_heartbeat *hb = trpi_alloc(sizeof(*hb));
+    if (hb == NULL) {
+        return TRP_ENOMEM;
+    }
+    hb->options = checked;
+    hb->self = trpi_ident_ref(self);
+    hb->ask_us = hb->check_us = NEVER;
+    *ret_heartbeat = hb;
+    return TRP_OK;
+}
+
+static void
+peers_free(struct peer *peers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_phi_fini(&peers[i].phi);
+        trpi_ident_unref(peers[i].ident);
+    }
+    trpi_free(peers);
+}
+
+void
+trpi_heartbeat_free(trpi_heartbeat *hb)
+{
+    if (hb == NULL) {
+        return;
+    }
+    peers_free(hb->peers, hb->peers_count);
+    trpi_free(hb->targets);
+    trpi_free(hb->unreachable);
+    trpi_ident_unref(hb->self);
+    trpi_free(hb);
+}
+
+/* ---- whom to ask --------------------------------------------------------------------------------- */
+
+struct place { /* on the ring */
+    const trpi_gossip_member *member;
+};
+
+static int
+order_ring(const void *a, const void *b)
+{
+    const trpi_ident *x = ((const struct place *)a)->member->ident;
+    const trpi_ident *y = ((const struct place *)b)->member->ident;
+    if (x->ring_hash != y->ring_hash) {
+        return x->ring_hash < y->ring_hash ? -1 : 1;
+    }
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static int
+order_peers(const void *a, const void *b)
+{
+    uint64_t x = ((const struct peer *)a)->ident->key;
+    uint64_t y = ((const struct peer *)b)->ident->key;
+    return x < y ? -1 : x > y;
+}
+
+static struct peer *
+find_peer(const trpi_heartbeat *hb, uint64_t key)
+{
+    uint32_t low = 0;
+    uint32_t high = hb->peers_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (hb->peers[middle].ident->key < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < hb->peers_count && hb->peers[low].ident->key == key ? &hb->peers[low] : NULL;
+}
+
+/* Is the member at `steps` after self on the ring to be asked? *reachable counts up to k (H1). */
+static bool
+is_wanted(const trpi_heartbeat *hb, const trpi_gossip_member *m, uint32_t *reachable)
+{
+    const struct peer *known = find_peer(hb, m->ident->key);
+    if (*reachable < hb->options.monitored_by_nr_of_members) {
+        *reachable += m->unreachable == 0 ? 1 : 0;
+        return true;
+    }
+    return known != NULL && known->silent;
+}
+
+/* The first place behind self. */
+static uint32_t
+ring_start(const struct place *ring, uint32_t count, const trpi_ident *self)
+{
+    uint32_t at = 0;
+    while (at < count &&
+           (ring[at].member->ident->ring_hash < self->ring_hash ||
+            (ring[at].member->ident->ring_hash == self->ring_hash &&
+             ring[at].member->ident->key < self->key))) {
+        at++;
+    }
+    return at;
+}
+
+/* Build the new peers; those that stay move over with their detectors. */
+static uint32_t
+choose(trpi_heartbeat *hb, const struct place *ring, uint32_t count, struct peer *chosen)
+{
+    uint32_t chosen_count = 0;
+    uint32_t reachable = 0;
+    uint32_t start = ring_start(ring, count, hb->self);
+    for (uint32_t step = 0; step < count; step++) {
+        const trpi_gossip_member *m = ring[(start + step) % count].member;
+        if (!is_wanted(hb, m, &reachable)) {
+            continue;
+        }
+        struct peer *to = &chosen[chosen_count++];
+        struct peer *known = find_peer(hb, m->ident->key);
+        if (known != NULL) {
+            *to = *known;
+            known->chosen = true; /* its contents have moved */
+        } else {
+            memset(to, 0, sizeof(*to));
+            to->ident = trpi_ident_ref(m->ident);
+            trp_err err = trpi_phi_init(&to->phi, &hb->options.phi);
+            trpi_assert(err == TRP_OK); /* the options were tried in new() */
+        }
+        to->chosen = false;
+    }
+    return chosen_count;
+}
+
+static void
+collect_unreachable(trpi_heartbeat *hb)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        if (hb->peers[i].silent) {
+            hb->unreachable[count++] = hb->peers[i].ident->key;
+        }
+    }
+    hb->unreachable_count = count;
+}
+
+trp_err
+trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *view)
+{
+    uint32_t room = view->members_count + 1;
+    struct place *ring = trpi_alloc(room * sizeof(*ring));
+    struct peer *chosen = trpi_alloc(room * sizeof(*chosen));
+    const trpi_ident **targets = trpi_alloc(room * sizeof(*targets));
+    uint64_t *unreachable = trpi_alloc(room * sizeof(*unreachable));
+    if (ring == NULL || chosen == NULL || targets == NULL || unreachable == NULL) {
+        trpi_free(ring);
+        trpi_free(chosen);
+        trpi_free(targets);
+        trpi_free(unreachable);
+        return TRP_ENOMEM;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < view->members_count; i++) {
+        const trpi_gossip_member *m = &view->members[i];
+        if (m->status != TRP_MEMBER_DOWN && m->ident->key != hb->self->key) {
+            ring[count++].member = m;
+        }
+    }
+    if (count > 0) {
+        qsort(ring, count, sizeof(*ring), order_ring);
+    }
+    uint32_t chosen_count = count == 0 ? 0 : choose(hb, ring, count, chosen);
+    if (chosen_count > 0) {
+        qsort(chosen, chosen_count, sizeof(*chosen), order_peers);
+    }
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        if (!hb->peers[i].chosen) {
+            trpi_phi_fini(&hb->peers[i].phi);
+            trpi_ident_unref(hb->peers[i].ident);
+        }
+    }
+    trpi_free(hb->peers);
+    trpi_free(hb->targets);
+    trpi_free(hb->unreachable);
+    trpi_free(ring);
+    hb->peers = chosen;
+    hb->peers_count = chosen_count;
+    hb->targets = targets;
+    hb->targets_count = 0;
+    hb->unreachable = unreachable;
+    collect_unreachable(hb);
+    if (chosen_count == 0) {
+        hb->ask_us = hb->check_us = NEVER;
+    } else if (hb->ask_us == NEVER) {
+        hb->ask_us = hb->check_us = now_us;
+    }
+    return TRP_OK;
+}
+
+/* ---- asking and judging -------------------------------------------------------------------------- */
+
+static void
+notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t due_us = trpi_heartbeat_wake_us(hb);
+    hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
+    if (due_us == NEVER || now_us <= due_us + PAUSE_US) {
+        return;
+    }
+    uint64_t pause_us = now_us - due_us;
+    for (uint32_t i = 0; i < hb->peers_count; i++) { /* H3 */
+        struct peer *p = &hb->peers[i];
+        trpi_phi_own_pause(&p->phi, now_us / 1000, pause_us / 1000);
+        if (p->first_asked_us != 0 && !p->phi.monitoring) {
+            p->first_asked_us += pause_us;
+        }
+    }
+    uint64_t strain_us = pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX;
+    hb->strain_us = strain_us > hb->strain_us ? strain_us : hb->strain_us;
+}
+
+static void
+judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
+{
+    uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
+    if (!p->phi.monitoring && p->first_asked_us != 0 && now_us >= p->first_asked_us + expected_us) {
+        trpi_phi_assume(&p->phi, now_us / 1000); /* H2 */
+    }
+    uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
+    bool silent = !trpi_phi_is_available(&p->phi, p->silent ? now_us / 1000 : credit_us / 1000);
+    if (silent != p->silent) {
+        p->silent = silent;
+        hb->changed = true;
+    }
+}
+
+void
+trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    hb->targets_count = 0;
+    notice_own_pause(hb, now_us);
+    if (now_us >= hb->ask_us) {
+        hb->asked_us = now_us;
+        for (uint32_t i = 0; i < hb->peers_count; i++) {
+            if (hb->peers[i].first_asked_us == 0) {
+                hb->peers[i].first_asked_us = now_us;
+            }
+            hb->targets[hb->targets_count++] = hb->peers[i].ident;
+        }
+        hb->ask_us = now_us + interval_us; /* from now, not from when it was due: no burst after a stall */
+    }
+    if (now_us >= hb->check_us) {
+        for (uint32_t i = 0; i < hb->peers_count; i++) {
+            judge(hb, &hb->peers[i], now_us);
+        }
+        collect_unreachable(hb);
+        hb->check_us = now_us + interval_us / CHECKS_PER_INTERVAL;
+    }
+}
+
+uint64_t
+trpi_heartbeat_wake_us(const trpi_heartbeat *hb)
+{
+    return hb->ask_us < hb->check_us ? hb->ask_us : hb->check_us;
+}
+
+void
+trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_id *from,
+                      const uint8_t *bytes, size_t count)
+{
+    if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_ANSWER) {
+        return;
+    }
+    struct peer *p = find_peer(hb, trpi_ident_key(from)); /* H4 */
+    if (p == NULL) {
+        return;
+    }
+    uint64_t asked_us = trpi_get_u64(bytes + 1);
+    if (asked_us <= arrived_us && arrived_us - asked_us < ROUND_TRIP_US_MAX) {
+        p->round_trip_us = arrived_us - asked_us;
+    }
+    trpi_phi_heartbeat(&p->phi, arrived_us / 1000);
+    if (p->silent) {
+        judge(hb, p, arrived_us);
+        if (!p->silent) {
+            collect_unreachable(hb);
+        }
+    }
+}
+
+uint32_t
+trpi_heartbeat_targets(const trpi_heartbeat *hb, const trpi_ident *const **ret_targets,
+                       uint8_t bytes[TRPI_HEARTBEAT_BYTES])
+{
+    bytes[0] = KIND_REQUEST;
+    trpi_put_u64(bytes + 1, hb->asked_us);
+    *ret_targets = hb->targets;
+    return hb->targets_count;
+}
+
+uint32_t
+trpi_heartbeat_unreachable(const trpi_heartbeat *hb, const uint64_t **ret_keys)
+{
+    *ret_keys = hb->unreachable;
+    return hb->unreachable_count;
+}
+
+bool
+trpi_heartbeat_has_changed(trpi_heartbeat *hb)
+{
+    bool changed = hb->changed;
+    hb->changed = false;
+    return changed;
+}
+
+trpi_heartbeat_peer
+trpi_heartbeat_look(const trpi_heartbeat *hb, uint64_t key, uint64_t now_us)
+{
+    trpi_heartbeat_peer look = { .key = key, .available = true };
+    const struct peer *p = find_peer(hb, key);
+    if (p != NULL) {
+        look.phi = trpi_phi_value(&p->phi, now_us / 1000);
+        look.round_trip_us = p->round_trip_us;
+        look.monitored = true;
+        look.available = !p->silent;
+    }
+    return look;
+}
+
+uint32_t
+trpi_heartbeat_peers_count(const trpi_heartbeat *hb)
+{
+    return hb->peers_count;
+}
+
+bool
+trpi_heartbeat_reply(const uint8_t *bytes, size_t count, uint8_t answer[TRPI_HEARTBEAT_BYTES])
+{
+    if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_REQUEST) {
+        return false;
+    }
+    memcpy(answer, bytes, TRPI_HEARTBEAT_BYTES);
+    answer[0] = KIND_ANSWER;
+    return true;
+}

@@ -1,0 +1,151 @@
+/* membership.h - the membership engine: one node's part of the cluster, as a pure state machine.
+ *
+ *     trpi_member_step(core, now, event) -> actions
+ *
+ * It owns no socket, thread, clock or global. The shell (cluster/shell.c) and the simulator
+ * (cluster/sim/) feed it and carry out what it returns. Its only randomness is a generator seeded by
+ * the options, so that one seed gives one history.
+ */
+#ifndef TRPI_CLUSTER_MEMBERSHIP_H
+#define TRPI_CLUSTER_MEMBERSHIP_H
+
+#include "cluster/downing.h"
+#include "cluster/gossip.h"
+#include "cluster/gossip_codec.h"
+
+#define TRPI_SEEDS_MAX TRP_CLUSTER_SEEDS_MAX
+#define TRPI_ROLE_MINIMA_MAX 16u
+#define TRPI_MEMBER_OFF UINT32_MAX /* for a time: never */
+
+typedef struct trpi_role_minimum {
+    char role[TRPI_ROLE_BYTES_MAX + 1];
+    uint32_t members;
+} trpi_role_minimum;
+
+/* A zero field is its default. All times in milliseconds. */
+typedef struct trpi_member_options {
+    uint64_t seed;                       /* of the generator; 0 is a seed like any other */
+    uint32_t gossip_interval_ms;         /* 1000 */
+    uint32_t leader_actions_interval_ms; /* 1000 */
+    uint32_t gossip_ttl_ms;              /* 2000: gossip that waited longer for this node is dropped */
+    uint32_t seed_node_timeout_ms;       /* 5000 */
+    uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
+    uint32_t exiting_timeout_ms;         /* 5000: leave, though nobody confirmed the removal */
+    uint32_t prune_tombstones_after_ms;  /* 24 h */
+    uint32_t min_nr_of_members;          /* 1 */
+    double gossip_different_view_probability; /* 0.8; negative: 0 */
+    bool may_not_create_cluster;         /* never make a new cluster of this node alone */
+    trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
+    uint32_t role_minima_count;
+    const char *downing_strategy; /* "keep-majority"; borrowed during new */
+    uint32_t downing_stable_after_ms; /* 20000 */
+    uint32_t auto_down_after_ms;      /* 5000 */
+    char downing_role[TRPI_ROLE_BYTES_MAX + 1];
+    trpi_gossip_cache *cache; /* borrowed; NULL: none */
+} trpi_member_options;
+
+typedef struct trpi_member_now {
+    uint64_t mono_ms;
+    int64_t wall_ms; /* tombstones and logs only */
+} trpi_member_now;
+
+typedef enum trpi_member_event_kind {
+    TRPI_MEMBER_TICK = 1,    /* a time that ret_wake_ms named has come */
+    TRPI_MEMBER_FRAME = 2,   /* from, bytes, count, arrived_ms */
+    TRPI_MEMBER_JOIN = 3,    /* addresses: seeds in order, or one address */
+    TRPI_MEMBER_LEAVE = 4,   /* target; uid 0: whoever is a member there */
+    TRPI_MEMBER_DOWN_CMD = 5, /* target, likewise */
+    TRPI_MEMBER_OBSERVE = 6  /* keys: everything that the own detector holds unreachable now */
+} trpi_member_event_kind;
+
+typedef struct trpi_member_event {
+    trpi_member_event_kind kind;
+    trpi_node_id from; /* proved by the transport */
+    const uint8_t *bytes;
+    size_t count;
+    uint64_t arrived_ms; /* 0: just now */
+    trpi_node_id target;
+    const trpi_address *addresses;
+    uint32_t addresses_count;
+    const uint64_t *keys; /* sorted */
+    uint32_t keys_count;
+} trpi_member_event;
+
+typedef enum trpi_member_stop { /* why the membership of this node has ended */
+    TRPI_STOP_NONE = 0,
+    TRPI_STOP_LEFT = 1,    /* as it asked, or it never joined */
+    TRPI_STOP_DOWNED = 2   /* the others, the operator or the own downing strategy said so */
+} trpi_member_stop;
+
+typedef enum trpi_member_action_kind {
+    TRPI_ACTION_SEND = 1,       /* to, bytes */
+    TRPI_ACTION_PUBLISH = 2,    /* event */
+    TRPI_ACTION_LOG = 3,        /* level, text */
+    TRPI_ACTION_QUARANTINE = 4, /* to: removed after Down */
+    TRPI_ACTION_STOPPED = 5     /* stop */
+} trpi_member_action_kind;
+
+typedef struct trpi_member_action {
+    trpi_member_action_kind kind;
+    trpi_node_id to;
+    trpi_buffer bytes;
+    uint32_t event; /* one bit of trp_cluster_events */
+    union {
+        trp_member_event member;
+        trp_leader_event leader;
+        trp_seen_event seen;
+        trp_downing_event downing;
+    } published;
+    trp_log_level level;
+    char text[448];
+    trpi_member_stop stop;
+} trpi_member_action;
+
+typedef struct trpi_member_core trpi_member_core;
+
+/* Gives *ret_core. Errors: TRP_EINVAL (an option out of range, no such strategy), TRP_ENOMEM. */
+trp_err trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t roles_count,
+                        const char *app_version, const trpi_member_options *options,
+                        trpi_member_core **ret_core);
+void trpi_member_free(trpi_member_core *core); /* NULL is fine */
+
+/* Take one event. Commands answer by the result: TRP_OK (ordered), TRP_EINVAL, TRP_ENOENT (no such
+ * member), TRP_ESTATE (already a member; it is Down; stopped). Anything may answer TRP_ENOMEM: then the
+ * event had no effect. A frame never answers an error but that. */
+trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_event *event);
+/* What the last step wants done, in order; borrowed until the next step. */
+const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count);
+/* When the next TICK is due; UINT64_MAX: never. */
+uint64_t trpi_member_wake_ms(const trpi_member_core *core);
+
+/* ---- looking --------------------------------------------------------------------------------------- */
+typedef enum trpi_member_phase {
+    TRPI_PHASE_IDLE = 0,    /* not asked to join */
+    TRPI_PHASE_SEEKING = 1, /* asks seeds */
+    TRPI_PHASE_MEMBER = 2,
+    TRPI_PHASE_STOPPED = 3
+} trpi_member_phase;
+
+trpi_member_phase trpi_member_phase_get(const trpi_member_core *core);
+trpi_member_stop trpi_member_stop_reason(const trpi_member_core *core);
+/* The present view; borrowed until the next step; NULL unless member (or stopped: the last view). */
+trpi_gossip *trpi_member_view(const trpi_member_core *core);
+const trpi_seen *trpi_member_seen(const trpi_member_core *core);
+const trpi_ident *trpi_member_self(const trpi_member_core *core);
+bool trpi_member_is_converged(const trpi_member_core *core);
+uint64_t trpi_member_converged_since_ms(const trpi_member_core *core); /* of the last change of it */
+/* Since when is it unreachable; 0: it is reachable. */
+uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key);
+/* Of the view and who has seen it: equal on two nodes only when they agree in both. */
+uint64_t trpi_member_version(const trpi_member_core *core);
+void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member, trp_member *ret);
+/* The address it asks or has joined through, for the log of a join that hangs; "" none. */
+const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
+
+typedef struct trpi_member_stats {
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, undecodable, ignored, received_same,
+        received_newer, received_older, merged, expired;
+} trpi_member_stats;
+void trpi_member_stats_get(const trpi_member_core *core, trpi_member_stats *ret_stats);
+
+#endif

@@ -1,0 +1,110 @@
+/* membership_core.h - the engine's state, shared by the membership*.c files and nobody else. */
+#ifndef TRPI_CLUSTER_MEMBERSHIP_CORE_H
+#define TRPI_CLUSTER_MEMBERSHIP_CORE_H
+
+#include "cluster/membership.h"
+
+#define TRPI_NEVER UINT64_MAX
+
+typedef struct trpi_seek {
+    trpi_address addresses[TRPI_SEEDS_MAX];
+    bool nacked[TRPI_SEEDS_MAX];
+    uint32_t addresses_count;
+    bool may_create;   /* the own address stands first */
+    bool joining;      /* a contact has answered: JOIN goes to it */
+    uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
+    uint64_t next_ms;  /* ask, or join, again */
+    trpi_node_id contact;
+    uint64_t ticket;
+} trpi_seek;
+
+typedef struct trpi_since { /* how long a member has been unreachable */
+    uint64_t key;
+    uint64_t since_ms;
+} trpi_since;
+
+struct trpi_member_core {
+    trpi_member_options options;
+    const trpi_downing_ops *downing;
+    trpi_downing_options downing_options;
+    trpi_ident *self;
+    trpi_member_phase phase;
+    trpi_member_stop stop;
+    uint64_t random;
+    trpi_member_now now; /* of the step in progress */
+    trpi_seek seek;
+
+    trpi_gossip *gossip; /* present view */
+    trpi_seen seen;
+    bool changed_here;   /* this step made a new version */
+    bool changed_there;  /* this step took over, or merged, one */
+    uint64_t heard_from; /* key of who sent it */
+
+    trpi_gossip *published;  /* what subscribers know */
+    uint32_t published_seen; /* count of the last SeenChanged */
+    bool published_converged;
+    uint64_t converged_changed_ms;
+
+    uint64_t gossip_ms;  /* next regular round */
+    uint64_t soon_ms;    /* next extra round */
+    uint64_t burst_ms;   /* last burst */
+    uint64_t leader_ms;  /* next leader and downing round */
+    uint64_t wake_ms;    /* what the last step asked for */
+    uint64_t exiting_ms; /* since when this node is Exiting; 0: it is not */
+    uint64_t confirm_ms; /* next EXITING_CONFIRMED */
+    uint64_t *confirmed; /* keys of Exiting members that said they are done */
+    uint32_t confirmed_count, confirmed_room;
+    uint64_t stable_ms;  /* since when members and reachability have not changed */
+    uint64_t shape;      /* hash of what stable_ms looks at */
+    uint64_t tracked;    /* digest of the view that stable_ms and since know */
+    trpi_since *since;   /* sorted by key */
+    uint32_t since_count;
+    uint64_t refused_log_ms; /* a refusal is logged at most once in a while */
+
+    trpi_member_action *actions;
+    uint32_t actions_count, actions_room;
+    trp_err actions_err;
+    trpi_member_stats stats;
+};
+
+/* membership.c */
+uint64_t trpi_core_random(trpi_member_core *core);
+uint32_t trpi_core_random_below(trpi_member_core *core, uint32_t bound);
+void trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame *frame,
+                    const trpi_seen *seen);
+void trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+trpi_member_action *trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind);
+/* Make `edited` (frozen by this call) the present view, as this node's own change. Takes edited. */
+trp_err trpi_core_commit(trpi_member_core *core, trpi_gossip *edited);
+/* Replace the view; seen starts with what `seen` (may be NULL) has, and self. Takes a reference. */
+trp_err trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen);
+void trpi_core_stop(trpi_member_core *core, trpi_member_stop stop);
+uint32_t trpi_core_self_index(const trpi_member_core *core);
+
+/* membership_seed.c */
+trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
+void trpi_seek_tick(trpi_member_core *core);
+void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+
+/* membership_gossip.c */
+void trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+void trpi_gossip_tick(trpi_member_core *core);
+void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step */
+void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl);
+void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status);
+
+/* membership_leader.c */
+void trpi_leader_tick(trpi_member_core *core);
+void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
+void trpi_exiting_tick(trpi_member_core *core);
+void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key);
+
+/* membership_events.c */
+void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */
+void trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision,
+                         const char *what);
+void trpi_core_track(trpi_member_core *core); /* stable_ms, since */
+
+#endif

@@ -1,0 +1,416 @@
+/* membership_events.c - the differences between two views as events, and the questions of the shell.
+ *
+ * Must hold.
+ *   V1  Replaying the events of a node gives its view (EVENTS-13). A status that the gossip jumped over
+ *       is made up for: Joined, Up, Left, Exited, Removed come in this order, each once, whatever was seen.
+ *   V2  UnreachableMember and ReachableMember of a member alternate.
+ * Tests.   tests/unit/cluster/events_test.c
+ */
+#include "cluster/membership_core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+
+/* ---- looking ------------------------------------------------------------------------------------- */
+
+trpi_member_phase
+trpi_member_phase_get(const trpi_member_core *core)
+{
+    return core->phase;
+}
+trpi_member_stop
+trpi_member_stop_reason(const trpi_member_core *core)
+{
+    return core->stop;
+}
+trpi_gossip *
+trpi_member_view(const trpi_member_core *core)
+{
+    return core->gossip;
+}
+const trpi_seen *
+trpi_member_seen(const trpi_member_core *core)
+{
+    return &core->seen;
+}
+const trpi_ident *
+trpi_member_self(const trpi_member_core *core)
+{
+    return core->self;
+}
+uint64_t
+trpi_member_converged_since_ms(const trpi_member_core *core)
+{
+    return core->converged_changed_ms;
+}
+void
+trpi_member_stats_get(const trpi_member_core *core, trpi_member_stats *ret_stats)
+{
+    *ret_stats = core->stats;
+}
+
+bool
+trpi_member_is_converged(const trpi_member_core *core)
+{
+    if (core->gossip == NULL) {
+        return false;
+    }
+    trpi_gossip_blockers blockers = trpi_gossip_blocked_by(core->gossip, &core->seen);
+    return blockers.unseen == 0 && blockers.unreachable == 0;
+}
+
+uint64_t
+trpi_member_version(const trpi_member_core *core)
+{
+    if (core->gossip == NULL) {
+        return 0;
+    }
+    return trpi_hash(core->seen.words, core->seen.words_count * sizeof(uint64_t),
+                     core->gossip->digest);
+}
+
+uint64_t
+trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key)
+{
+    for (uint32_t i = 0; i < core->since_count; i++) {
+        if (core->since[i].key == key) {
+            return core->since[i].since_ms;
+        }
+    }
+    return 0;
+}
+
+const char *
+trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
+{
+    buffer[0] = '\0';
+    if (core->phase == TRPI_PHASE_SEEKING) {
+        const trpi_address *address =
+            core->seek.joining ? &core->seek.contact.address : &core->seek.addresses[0];
+        (void)trpi_address_format(address, buffer, bytes);
+    }
+    return buffer;
+}
+
+void
+trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member, trp_member *ret)
+{
+    memset(ret, 0, sizeof(*ret));
+    const trpi_ident *ident = member->ident;
+    (void)trpi_address_format(&ident->id.address, ret->address, sizeof(ret->address));
+    size_t at = 0;
+    for (uint32_t i = 0; i < ident->roles_count; i++) {
+        size_t bytes = strlen(ident->roles[i]);
+        if (at + bytes + 2 > sizeof(ret->roles)) {
+            break; /* cannot be: TRPI_ROLES_TEXT_BYTES_MAX */
+        }
+        if (i > 0) {
+            ret->roles[at++] = ',';
+        }
+        memcpy(ret->roles + at, ident->roles[i], bytes);
+        at += bytes;
+    }
+    memcpy(ret->app_version, ident->app_version, sizeof(ident->app_version));
+    ret->uid = ident->id.uid;
+    ret->status = member->status;
+    ret->up_number = member->up_number;
+    ret->reachable = member->unreachable == 0;
+    ret->self = ident->key == core->self->key;
+}
+
+/* ---- tracking ------------------------------------------------------------------------------------ */
+
+/* Joiners do not count: one that crashes and comes back again and again must not keep a decision from
+ * being made. If there are only joiners, they do. */
+static uint64_t
+shape_of(const trpi_gossip *g)
+{
+    uint64_t shapes[2] = { 0, 0 };
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        uint64_t packed[2] = { m->ident->key, (uint64_t)m->status << 1 | m->unreachable };
+        shapes[1] = trpi_hash(packed, sizeof(packed), shapes[1]);
+        if (m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING) {
+            shapes[0] = trpi_hash(packed, sizeof(packed), shapes[0]);
+        }
+    }
+    return shapes[0] != 0 ? shapes[0] : shapes[1];
+}
+
+void
+trpi_core_track(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    if (core->tracked == g->digest) {
+        return;
+    }
+    core->tracked = g->digest;
+    uint64_t shape = shape_of(g);
+    if (shape != core->shape) {
+        core->shape = shape;
+        core->stable_ms = core->now.mono_ms;
+    }
+    trpi_since *since = trpi_alloc((g->members_count + 1) * sizeof(*since));
+    if (since == NULL) {
+        return; /* the old one stays: times of those that it knows are right */
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (g->members[i].unreachable != 0) {
+            uint64_t key = g->members[i].ident->key;
+            uint64_t known = trpi_member_unreachable_since_ms(core, key);
+            since[count++] = (trpi_since){ key, known != 0 ? known : core->now.mono_ms };
+        }
+    }
+    trpi_free(core->since);
+    core->since = since;
+    core->since_count = count;
+}
+
+/* ---- events -------------------------------------------------------------------------------------- */
+
+static const char *
+event_name(uint32_t event)
+{
+    switch (event) {
+    case TRP_CLUSTER_MEMBER_JOINED:
+        return "Joining";
+    case TRP_CLUSTER_MEMBER_UP:
+        return "Up";
+    case TRP_CLUSTER_MEMBER_LEFT:
+        return "Leaving";
+    case TRP_CLUSTER_MEMBER_EXITED:
+        return "Exiting";
+    case TRP_CLUSTER_MEMBER_DOWNED:
+        return "Down";
+    case TRP_CLUSTER_MEMBER_REMOVED:
+        return "Removed";
+    case TRP_CLUSTER_UNREACHABLE:
+        return "unreachable";
+    default:
+        return "reachable again";
+    }
+}
+
+static void
+publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member *m, uint32_t status,
+               uint32_t previous)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    (void)trpi_address_format(&m->ident->id.address, address, sizeof(address));
+    bool bad = event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_MEMBER_DOWNED;
+    trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx", address,
+                  event_name(event), (unsigned long long)m->ident->id.uid);
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
+    if (action == NULL) {
+        return;
+    }
+    action->event = event;
+    action->published.member = (trp_member_event){ .previous_status = previous };
+    trpi_member_fill(core, m, &action->published.member.member);
+    action->published.member.member.status = status;
+}
+
+/* V1. Everything between two statuses of one member; was 0: it is new. */
+static void
+publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, uint32_t is)
+{
+    static const struct {
+        uint32_t status, event;
+    } path[] = { { TRP_MEMBER_JOINING, TRP_CLUSTER_MEMBER_JOINED },
+                 { TRP_MEMBER_UP, TRP_CLUSTER_MEMBER_UP },
+                 { TRP_MEMBER_LEAVING, TRP_CLUSTER_MEMBER_LEFT },
+                 { TRP_MEMBER_EXITING, TRP_CLUSTER_MEMBER_EXITED },
+                 { TRP_MEMBER_DOWN, TRP_CLUSTER_MEMBER_DOWNED } };
+    for (size_t i = 0; i < sizeof(path) / sizeof(path[0]); i++) {
+        uint32_t status = path[i].status;
+        if (status <= was || status > is) {
+            continue;
+        }
+        bool skipped = status != is && status != TRP_MEMBER_JOINING;
+        if ((skipped && is == TRP_MEMBER_DOWN) || (skipped && status == TRP_MEMBER_UP && m->up_number == 0)) {
+            continue; /* on the way to Down nothing is made up; nor an Up that never was */
+        }
+        publish_member(core, path[i].event, m, status, 0);
+    }
+}
+
+static void
+publish_removed(trpi_member_core *core, const trpi_gossip_member *m)
+{
+    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, m->ident->key);
+    uint32_t last = t != NULL ? t->status : TRP_MEMBER_DOWN;
+    if (m->status < last) {
+        publish_path(core, m, m->status, last);
+    }
+    publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
+    if (last == TRP_MEMBER_DOWN && m->ident->key != core->self->key) {
+        trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_QUARANTINE);
+        if (action != NULL) {
+            action->to = m->ident->id;
+        }
+    }
+}
+
+static void
+publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool was)
+{
+    if ((m->unreachable != 0) != was) { /* V2 */
+        publish_member(core, was ? TRP_CLUSTER_REACHABLE : TRP_CLUSTER_UNREACHABLE, m, m->status, 0);
+    }
+}
+
+/* EVENTS-13: reachability of known members first, then members, each new one's reachability behind it. */
+static void
+publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
+{
+    for (uint32_t i = 0; i < new->members_count; i++) {
+        uint32_t before = trpi_gossip_find(old, new->members[i].ident->key);
+        if (before != TRPI_GOSSIP_NONE) {
+            publish_reachability(core, &new->members[i], old->members[before].unreachable != 0);
+        }
+    }
+    for (uint32_t i = 0; i < old->members_count; i++) {
+        if (trpi_gossip_find(new, old->members[i].ident->key) == TRPI_GOSSIP_NONE) {
+            publish_removed(core, &old->members[i]);
+        }
+    }
+    for (uint32_t i = 0; i < new->members_count; i++) {
+        const trpi_gossip_member *m = &new->members[i];
+        uint32_t before = trpi_gossip_find(old, m->ident->key);
+        publish_path(core, m, before == TRPI_GOSSIP_NONE ? 0 : old->members[before].status, m->status);
+        if (before == TRPI_GOSSIP_NONE) {
+            publish_reachability(core, m, false);
+        }
+    }
+}
+
+static void
+publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new, const char *role)
+{
+    uint32_t was = trpi_gossip_leader(old, core->self->key, role);
+    uint32_t is = trpi_gossip_leader(new, core->self->key, role);
+    uint64_t was_key = was == TRPI_GOSSIP_NONE ? 0 : old->members[was].ident->key;
+    uint64_t is_key = is == TRPI_GOSSIP_NONE ? 0 : new->members[is].ident->key;
+    if (was_key == is_key) {
+        return;
+    }
+    char address[TRPI_ADDRESS_TEXT_BYTES] = "nobody";
+    if (is != TRPI_GOSSIP_NONE) {
+        (void)trpi_address_format(&new->members[is].ident->id.address, address, sizeof(address));
+    }
+    trpi_core_log(core, TRP_LOG_INFO, "leader%s%s is %s", role == NULL ? "" : " of role ",
+                  role == NULL ? "" : role, address);
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
+    if (action == NULL) {
+        return;
+    }
+    action->event = role == NULL ? TRP_CLUSTER_LEADER_CHANGED : TRP_CLUSTER_ROLE_LEADER_CHANGED;
+    action->published.leader = (trp_leader_event){ .uid = 0 };
+    if (is != TRPI_GOSSIP_NONE) {
+        action->published.leader.uid = new->members[is].ident->id.uid;
+        memcpy(action->published.leader.address, address, sizeof(address));
+    }
+    if (role != NULL) {
+        snprintf(action->published.leader.role, sizeof(action->published.leader.role), "%s", role);
+    }
+}
+
+/* Is members[index] of g the first that has this role? Then the role is visited here. */
+static bool
+is_first_with_role(const trpi_gossip *g, uint32_t index, const char *role)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (trpi_ident_has_role(g->members[i].ident, role)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
+{
+    const trpi_gossip *views[2] = { new, old };
+    for (uint32_t v = 0; v < 2; v++) {
+        for (uint32_t i = 0; i < views[v]->members_count; i++) {
+            const trpi_ident *ident = views[v]->members[i].ident;
+            for (uint32_t r = 0; r < ident->roles_count; r++) {
+                const char *role = ident->roles[r];
+                bool done = v == 1 && !is_first_with_role(new, new->members_count, role);
+                if (!done && is_first_with_role(views[v], i, role)) {
+                    publish_leader(core, old, new, role);
+                }
+            }
+        }
+    }
+}
+
+static void
+publish_seen(trpi_member_core *core, bool new_version)
+{
+    uint32_t seen = trpi_seen_count(&core->seen);
+    bool converged = trpi_member_is_converged(core);
+    if (!new_version && seen == core->published_seen && converged == core->published_converged) {
+        return;
+    }
+    if (converged != core->published_converged) {
+        core->converged_changed_ms = core->now.mono_ms;
+    }
+    core->published_seen = seen;
+    core->published_converged = converged;
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
+    if (action != NULL) {
+        action->event = TRP_CLUSTER_SEEN_CHANGED;
+        action->published.seen =
+            (trp_seen_event){ .members = core->seen.bits, .seen_by = seen, .converged = converged };
+    }
+}
+
+void
+trpi_events_publish(trpi_member_core *core)
+{
+    static const trpi_gossip nothing = { .refs = 1, .frozen = true };
+    const trpi_gossip *old = core->published == NULL ? &nothing : core->published;
+    const trpi_gossip *new = core->gossip;
+    bool new_version = old->digest != new->digest;
+    if (new_version) {
+        publish_members(core, old, new);
+        publish_leader(core, old, new, NULL);
+        publish_role_leaders(core, old, new);
+    }
+    publish_seen(core, new_version);
+    if (core->published != core->gossip) {
+        trpi_gossip_ref(core->gossip);
+        trpi_gossip_unref(core->published);
+        core->published = core->gossip;
+    }
+}
+
+void
+trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
+{
+    trpi_core_log(core, TRP_LOG_WARNING,
+                  "downing %s: %s (%s; members %u, on this side %u, unreachable %u, indirectly %u)",
+                  core->downing->name, what, decision->reason, decision->members, decision->reachable,
+                  decision->unreachable, decision->indirectly_connected);
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
+    if (action == NULL) {
+        return;
+    }
+    action->event = TRP_CLUSTER_DOWNING_DECISION;
+    action->published.downing = (trp_downing_event){ .members = decision->members,
+                                                     .reachable = decision->reachable,
+                                                     .unreachable = decision->unreachable,
+                                                     .indirectly_connected =
+                                                         decision->indirectly_connected };
+    snprintf(action->published.downing.strategy, sizeof(action->published.downing.strategy), "%s",
+             core->downing->name);
+    snprintf(action->published.downing.decision, sizeof(action->published.downing.decision), "%s", what);
+    snprintf(action->published.downing.reason, sizeof(action->published.downing.reason), "%s",
+             decision->reason);
+}

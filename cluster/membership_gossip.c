@@ -1,0 +1,438 @@
+/* membership_gossip.c - telling others, hearing from them (GOSSIP-06 .. -10).
+ *
+ * Why.     Version first: who has the same view needs a digest of a few bytes, and only who is behind
+ *          gets the view. A change does not wait for the next round: it runs through the cluster as a
+ *          wave, and everybody whom it reaches reports to the leader, who alone acts on agreement.
+ * Shape.   digest equal:   join the seen sets; answer if the other lacks a bit
+ *          digest other:   answer with the clock; the newer side sends its view, a concurrent one too
+ *          view:           merge; answer with the merge if it knows more, else with the digest
+ * Must hold.
+ *   W1  Every answer has a smaller ttl than its question: two nodes cannot talk for ever.
+ *   W2  In a converged, idle cluster a node sends one digest a second, whatever the cluster's size.
+ * Tests.   tests/unit/cluster/gossip_rounds_test.c
+ */
+#include "cluster/membership_core.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+#define FIRST_TTL 4u
+#define BURST_TARGETS 3u
+#define WAVE_TARGETS 2u
+#define BURST_SPACING_MS 20u
+#define WAVE_DELAY_MS 5u   /* and up to as long again and more: WAVE_JITTER_MS */
+#define WAVE_JITTER_MS 25u
+#define LEADER_ASKS 8u     /* unseen members that the leader asks in one round */
+#define HEAL_ONE_IN 4u     /* rounds in which one unreachable member is tried as well */
+
+/* ---- sending ------------------------------------------------------------------------------------- */
+
+void
+trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl)
+{
+    trpi_frame frame = { .kind = kind, .to_uid = to->uid, .ttl = ttl, .gossip = core->gossip };
+    trpi_core_send(core, to, &frame, &core->seen);
+}
+
+static void
+send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
+{
+    trpi_frame frame = { .kind = TRPI_FRAME_DIGEST,
+                         .to_uid = to->uid,
+                         .ttl = ttl,
+                         .digest = core->gossip->digest };
+    trpi_core_send(core, to, &frame, &core->seen);
+}
+
+static void
+send_version(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
+{
+    trpi_frame frame = { .kind = TRPI_FRAME_VERSION,
+                         .to_uid = to->uid,
+                         .ttl = ttl,
+                         .digest = core->gossip->digest,
+                         .clock = core->gossip->clock,
+                         .clock_count = core->gossip->clock_count };
+    trpi_core_send(core, to, &frame, NULL);
+}
+
+void
+trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status)
+{
+    trpi_frame frame = { .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status };
+    trpi_core_send(core, to, &frame, NULL);
+}
+
+/* ---- whom to tell -------------------------------------------------------------------------------- */
+
+enum pick { PICK_ANY, PICK_UNSEEN, PICK_SUSPECT };
+
+static bool
+is_eligible(const trpi_member_core *core, uint32_t index, enum pick pick)
+{
+    const trpi_gossip_member *m = &core->gossip->members[index];
+    if (m->ident == core->self || m->ident->key == core->self->key) {
+        return false;
+    }
+    bool suspect = m->unreachable != 0 && trpi_gossip_observes(core->gossip, core->self->key,
+                                                               m->ident->key);
+    if (pick == PICK_SUSPECT) {
+        return suspect && m->status != TRP_MEMBER_DOWN;
+    }
+    if (suspect || (m->status == TRP_MEMBER_DOWN && m->unreachable != 0)) {
+        return false;
+    }
+    return pick == PICK_ANY || !trpi_seen_get(&core->seen, index);
+}
+
+/* One eligible member at random, by reservoir: no list, no order but the members'. */
+static uint32_t
+pick_one(trpi_member_core *core, enum pick pick, uint32_t not_index)
+{
+    uint32_t chosen = TRPI_GOSSIP_NONE;
+    uint32_t candidates = 0;
+    for (uint32_t i = 0; i < core->gossip->members_count; i++) {
+        if (i != not_index && is_eligible(core, i, pick)) {
+            candidates++;
+            if (trpi_core_random_below(core, candidates) == 0) {
+                chosen = i;
+            }
+        }
+    }
+    return chosen;
+}
+
+static const trpi_node_id *
+id_of(const trpi_member_core *core, uint32_t index)
+{
+    return &core->gossip->members[index].ident->id;
+}
+
+/* The view to up to `targets` members that have not seen it. */
+static void
+push_to_unseen(trpi_member_core *core, uint32_t targets)
+{
+    uint32_t before = TRPI_GOSSIP_NONE;
+    for (uint32_t i = 0; i < targets; i++) {
+        uint32_t index = pick_one(core, PICK_UNSEEN, before);
+        if (index == TRPI_GOSSIP_NONE) {
+            return;
+        }
+        trpi_gossip_send_view(core, id_of(core, index), TRPI_FRAME_ENVELOPE, FIRST_TTL);
+        before = index;
+    }
+}
+
+/* ---- rounds -------------------------------------------------------------------------------------- */
+
+static bool
+has_been_seen_by_all(const trpi_member_core *core)
+{
+    return trpi_seen_count(&core->seen) == core->seen.bits;
+}
+
+static bool
+seen_by_less_than_half(const trpi_member_core *core)
+{
+    return trpi_seen_count(&core->seen) * 2 < core->seen.bits;
+}
+
+static void
+soon(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_ms)
+{
+    uint64_t at = core->now.mono_ms + delay_ms + trpi_core_random_below(core, jitter_ms + 1);
+    if (at < core->soon_ms) {
+        core->soon_ms = at;
+    }
+}
+
+static uint32_t
+leader_index(const trpi_member_core *core)
+{
+    return trpi_gossip_leader(core->gossip, core->self->key, NULL);
+}
+
+/* The leader waits for agreement: it asks those of whom it does not know. */
+static void
+leader_asks(trpi_member_core *core)
+{
+    uint32_t leader = leader_index(core);
+    if (leader == TRPI_GOSSIP_NONE || core->gossip->members[leader].ident->key != core->self->key) {
+        return;
+    }
+    uint32_t count = core->gossip->members_count;
+    uint32_t start = trpi_core_random_below(core, count);
+    uint32_t asked = 0;
+    for (uint32_t n = 0; n < count && asked < LEADER_ASKS; n++) {
+        uint32_t i = (start + n) % count;
+        if (is_eligible(core, i, PICK_UNSEEN)) {
+            send_digest(core, id_of(core, i), FIRST_TTL);
+            asked++;
+        }
+    }
+}
+
+static void
+regular_round(trpi_member_core *core)
+{
+    uint32_t index = TRPI_GOSSIP_NONE;
+    double dice = (double)(trpi_core_random(core) >> 11) / 9007199254740992.0;
+    bool all = has_been_seen_by_all(core);
+    if (!all && dice < core->options.gossip_different_view_probability) {
+        index = pick_one(core, PICK_UNSEEN, TRPI_GOSSIP_NONE);
+    }
+    if (index == TRPI_GOSSIP_NONE) {
+        index = pick_one(core, PICK_ANY, TRPI_GOSSIP_NONE);
+    }
+    if (index != TRPI_GOSSIP_NONE) {
+        if (trpi_seen_get(&core->seen, index)) {
+            send_digest(core, id_of(core, index), FIRST_TTL);
+        } else {
+            trpi_gossip_send_view(core, id_of(core, index), TRPI_FRAME_ENVELOPE, FIRST_TTL);
+        }
+    }
+    if (!all) {
+        leader_asks(core);
+    }
+    if (core->gossip->rows_count > 0 && trpi_core_random_below(core, HEAL_ONE_IN) == 0) {
+        index = pick_one(core, PICK_SUSPECT, TRPI_GOSSIP_NONE);
+        if (index != TRPI_GOSSIP_NONE) {
+            send_digest(core, id_of(core, index), FIRST_TTL);
+        }
+    }
+}
+
+void
+trpi_gossip_tick(trpi_member_core *core)
+{
+    uint64_t now = core->now.mono_ms;
+    if (now >= core->soon_ms) {
+        core->soon_ms = TRPI_NEVER;
+        push_to_unseen(core, WAVE_TARGETS);
+    }
+    if (now >= core->gossip_ms) {
+        uint32_t interval = core->options.gossip_interval_ms;
+        regular_round(core);
+        if (core->gossip->members_count > 2 && seen_by_less_than_half(core)) {
+            interval = interval / 3 + 1;
+        }
+        core->gossip_ms = now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
+    }
+}
+
+/* Members that became Down in this step hear it from us, reachable or not: it is their last message. */
+static void
+tell_the_downed(trpi_member_core *core)
+{
+    for (uint32_t i = 0; i < core->gossip->members_count; i++) {
+        const trpi_gossip_member *m = &core->gossip->members[i];
+        if (m->status == TRP_MEMBER_DOWN && m->unreachable == 0 && m->ident->key != core->self->key) {
+            trpi_gossip_send_view(core, &m->ident->id, TRPI_FRAME_ENVELOPE, 0);
+        }
+    }
+}
+
+void
+trpi_gossip_spread(trpi_member_core *core)
+{
+    if (core->changed_here) {
+        if (core->now.mono_ms >= core->burst_ms + BURST_SPACING_MS || core->burst_ms == 0) {
+            core->burst_ms = core->now.mono_ms;
+            push_to_unseen(core, BURST_TARGETS);
+            tell_the_downed(core);
+        } else {
+            soon(core, BURST_SPACING_MS, WAVE_JITTER_MS);
+        }
+    } else if (core->changed_there) {
+        uint32_t leader = leader_index(core);
+        if (leader != TRPI_GOSSIP_NONE) {
+            uint64_t key = core->gossip->members[leader].ident->key;
+            if (key != core->self->key && key != core->heard_from) {
+                send_digest(core, id_of(core, leader), FIRST_TTL);
+            }
+        }
+        if (!has_been_seen_by_all(core)) {
+            soon(core, WAVE_DELAY_MS, WAVE_JITTER_MS);
+        }
+    }
+}
+
+/* ---- hearing ------------------------------------------------------------------------------------- */
+
+static bool
+sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
+{
+    if (trpi_gossip_find(core->gossip, key) != TRPI_GOSSIP_NONE) {
+        return true;
+    }
+    core->stats.ignored++; /* E5 */
+    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, key);
+    if (t != NULL) {
+        trpi_gossip_send_gone(core, from, t->status);
+    }
+    return false;
+}
+
+/* Join what the frame says about who has seen our version. Answers if the other lacks something. */
+static void
+take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    trpi_seen theirs;
+    if (trpi_seen_init(&theirs, core->gossip->members_count) != TRP_OK) {
+        return;
+    }
+    if (trpi_frame_seen(frame, &theirs)) {
+        (void)trpi_seen_join(&core->seen, &theirs);
+        if (frame->ttl > 0 && !trpi_seen_covers(&theirs, &core->seen)) {
+            send_digest(core, from, frame->ttl - 1); /* W1 */
+        }
+    }
+    trpi_seen_fini(&theirs);
+}
+
+static void
+take_digest(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    if (frame->digest == core->gossip->digest) {
+        core->stats.received_same++;
+        take_seen(core, from, frame);
+    } else if (frame->ttl > 0) {
+        send_version(core, from, frame->ttl - 1);
+    }
+}
+
+static void
+take_version(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    trpi_gossip theirs = { .frozen = true, .clock = frame->clock, .clock_count = frame->clock_count };
+    trpi_vclock_order order = trpi_gossip_compare(core->gossip, &theirs);
+    if (frame->ttl == 0 || frame->digest == core->gossip->digest) {
+        return;
+    }
+    if (order == TRPI_VCLOCK_BEFORE) {
+        send_version(core, from, frame->ttl - 1); /* theirs is newer: "send it" */
+    } else {
+        trpi_gossip_send_view(core, from, TRPI_FRAME_ENVELOPE, frame->ttl - 1);
+    }
+}
+
+static void
+count_received(trpi_member_core *core, const trpi_gossip *theirs)
+{
+    switch (trpi_gossip_compare(core->gossip, theirs)) {
+    case TRPI_VCLOCK_SAME:
+        core->stats.received_same++;
+        break;
+    case TRPI_VCLOCK_BEFORE:
+        core->stats.received_newer++;
+        break;
+    case TRPI_VCLOCK_AFTER:
+        core->stats.received_older++;
+        break;
+    case TRPI_VCLOCK_CONCURRENT:
+        core->stats.merged++;
+        break;
+    }
+}
+
+/* Take the merge over, with the seen set of whichever side has exactly this content. */
+static trp_err
+take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
+{
+    bool ours = merged->digest == core->gossip->digest;
+    bool theirs = merged->digest == frame->gossip->digest;
+    trpi_seen seen;
+    trp_err err = trpi_seen_init(&seen, merged->members_count);
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (theirs) {
+        (void)trpi_frame_seen(frame, &seen);
+    }
+    if (ours && core->seen.bits == seen.bits) {
+        (void)trpi_seen_join(&seen, &core->seen);
+    }
+    err = trpi_core_adopt(core, merged, &seen);
+    trpi_seen_fini(&seen);
+    if (err == TRP_OK && !ours) {
+        core->changed_there = true;
+    }
+    return err;
+}
+
+static void
+take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    uint32_t self = trpi_gossip_find(frame->gossip, core->self->key);
+    if (self == TRPI_GOSSIP_NONE &&
+        trpi_gossip_tombstone(frame->gossip, core->self->key) == NULL) {
+        core->stats.ignored++; /* E5: a cluster without us */
+        return;
+    }
+    count_received(core, frame->gossip);
+    trpi_gossip *merged;
+    if (trpi_gossip_merge(core->gossip, frame->gossip, &merged) != TRP_OK) {
+        return;
+    }
+    bool they_know_all = merged->digest == frame->gossip->digest;
+    self = trpi_gossip_find(merged, core->self->key);
+    bool alive = self != TRPI_GOSSIP_NONE && merged->members[self].status != TRP_MEMBER_DOWN;
+    if (take_merge(core, merged, frame) == TRP_OK && frame->ttl > 0 && alive) { /* E4 */
+        if (they_know_all) {
+            take_seen(core, from, frame); /* answers that we have seen it */
+        } else {
+            trpi_gossip_send_view(core, from, TRPI_FRAME_ENVELOPE, frame->ttl - 1);
+        }
+    }
+    trpi_gossip_unref(merged);
+}
+
+static void
+take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    uint32_t index = trpi_gossip_find(core->gossip, trpi_ident_key(from));
+    if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
+        core->stats.ignored++; /* we have thrown them out, too: their word does not count */
+        return;
+    }
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    bool left = core->exiting_ms != 0 && frame->code == TRP_MEMBER_EXITING;
+    trpi_core_log(core, left ? TRP_LOG_INFO : TRP_LOG_WARNING, "%s says that this node has been %s",
+                  trpi_address_format(&from->address, text, sizeof(text)),
+                  left ? "removed after leaving" : "removed");
+    trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);
+}
+
+void
+trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
+{
+    uint64_t key = trpi_ident_key(from);
+    if (core->phase != TRPI_PHASE_MEMBER || frame->to_uid == 0 || key == core->self->key) {
+        core->stats.ignored++;
+        return;
+    }
+    if (!sender_is_member(core, from, key)) {
+        return;
+    }
+    core->heard_from = key;
+    switch (frame->kind) {
+    case TRPI_FRAME_DIGEST:
+        take_digest(core, from, frame);
+        break;
+    case TRPI_FRAME_VERSION:
+        take_version(core, from, frame);
+        break;
+    case TRPI_FRAME_ENVELOPE:
+        take_envelope(core, from, frame);
+        break;
+    case TRPI_FRAME_EXITING_CONFIRMED:
+        trpi_exiting_confirmed(core, from, key);
+        break;
+    case TRPI_FRAME_GONE:
+        take_gone(core, from, frame);
+        break;
+    default:
+        break;
+    }
+}

@@ -1,0 +1,305 @@
+/* membership_leader.c - what the leader does, how members exit, when somebody is marked Down.
+ *
+ * Why.     There is no election: whoever is first in order leads. Two nodes can think so at one time, so
+ *          the leader acts only when everybody whose word counts has seen the very version it acts on.
+ * Shape.   converged, leader:  Joining -> Up (if enough members) | Leaving -> Exiting |
+ *                              Exiting, confirmed or silent -> removed | Down -> removed
+ *          leaving node:       sees itself Exiting -> EXITING_CONFIRMED to the leader until it hears that
+ *                              it is gone, or exiting-timeout has passed -> STOPPED(left)
+ * Must hold.
+ *   L1  A leader that is itself Exiting leaves last: first it removes the others that exit.
+ *   L2  The minimum sizes hold at the moment of Joining -> Up, and only then (MEMB-22).
+ * Tests.   tests/unit/cluster/leader_test.c, leave_test.c
+ */
+#include "cluster/membership_core.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+
+#define ACT_ROUNDS_MAX 8u /* in one step: a node alone goes Joining, Up, or Leaving, Exiting, gone */
+#define CONFIRM_AGAIN_MS 200u
+
+/* ---- leader actions ------------------------------------------------------------------------------ */
+
+static uint32_t
+count_members(const trpi_gossip *g, const char *role)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (g->members[i].status < TRP_MEMBER_EXITING &&
+            (role == NULL || trpi_ident_has_role(g->members[i].ident, role))) {
+            count++;
+        }
+    }
+    return count;
+}
+
+static bool
+is_large_enough(const trpi_member_core *core) /* MEMB-19, -20 */
+{
+    if (count_members(core->gossip, NULL) < core->options.min_nr_of_members) {
+        return false;
+    }
+    for (uint32_t i = 0; i < core->options.role_minima_count; i++) {
+        const trpi_role_minimum *minimum = &core->options.role_minima[i];
+        if (count_members(core->gossip, minimum->role) < minimum->members) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+has_confirmed(const trpi_member_core *core, uint64_t key)
+{
+    for (uint32_t i = 0; i < core->confirmed_count; i++) {
+        if (core->confirmed[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the leader makes of this member now; its present status when nothing. */
+static uint32_t
+next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool large_enough)
+{
+    switch (m->status) {
+    case TRP_MEMBER_JOINING:
+        return large_enough ? TRP_MEMBER_UP : TRP_MEMBER_JOINING;
+    case TRP_MEMBER_LEAVING:
+        return TRP_MEMBER_EXITING;
+    case TRP_MEMBER_EXITING:
+        if (m->ident->key == core->self->key) { /* L1 */
+            return core->gossip->members_count == 1 ? TRP_MEMBER_REMOVED : TRP_MEMBER_EXITING;
+        }
+        return m->unreachable != 0 || has_confirmed(core, m->ident->key) ? TRP_MEMBER_REMOVED
+                                                                        : TRP_MEMBER_EXITING;
+    case TRP_MEMBER_DOWN:
+        return m->ident->key == core->self->key ? TRP_MEMBER_DOWN : TRP_MEMBER_REMOVED;
+    default:
+        return m->status;
+    }
+}
+
+static void
+log_move(trpi_member_core *core, const trpi_ident *ident, uint32_t status)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    trpi_core_log(core, TRP_LOG_INFO, "leader moves %s to %s",
+                  trpi_address_format(&ident->id.address, text, sizeof(text)),
+                  trp_member_status_name(status));
+}
+
+/* One round. true: something changed. */
+static bool
+act_once(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool large_enough = is_large_enough(core);
+    bool anything = false;
+    for (uint32_t i = 0; i < g->members_count && !anything; i++) {
+        anything = next_status(core, &g->members[i], large_enough) != g->members[i].status;
+    }
+    if (!anything) {
+        return false;
+    }
+    trpi_gossip *edited = trpi_gossip_copy(g);
+    if (edited == NULL) {
+        return false; /* the next tick tries again */
+    }
+    uint32_t up_number = trpi_gossip_up_number_max(g);
+    trp_err err = TRP_OK;
+    for (uint32_t i = 0, at = 0; i < g->members_count && err == TRP_OK; i++, at++) {
+        const trpi_gossip_member *m = &g->members[i];
+        uint32_t status = next_status(core, m, large_enough);
+        if (status == m->status) {
+            continue;
+        }
+        log_move(core, m->ident, status);
+        if (status == TRP_MEMBER_REMOVED) {
+            err = trpi_gossip_bury(edited, at, core->now.wall_ms);
+            at--; /* the next one has moved here */
+            if (m->ident->key != core->self->key) {
+                trpi_gossip_send_gone(core, &m->ident->id,
+                                      m->status == TRP_MEMBER_DOWN ? TRP_MEMBER_DOWN
+                                                                   : TRP_MEMBER_EXITING);
+            }
+            continue;
+        }
+        trpi_gossip_set_status(edited, at, status);
+        if (status == TRP_MEMBER_UP) {
+            edited->members[at].up_number = ++up_number;
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_gossip_unref(edited);
+        return false;
+    }
+    return trpi_core_commit(core, edited) == TRP_OK;
+}
+
+void
+trpi_leader_act(trpi_member_core *core)
+{
+    for (uint32_t round = 0; round < ACT_ROUNDS_MAX; round++) {
+        uint32_t self = trpi_core_self_index(core);
+        if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status == TRP_MEMBER_DOWN ||
+            trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
+            !trpi_member_is_converged(core) || !act_once(core)) {
+            return;
+        }
+    }
+}
+
+/* ---- downing ------------------------------------------------------------------------------------- */
+
+static bool
+anybody_unreachable(const trpi_gossip *g)
+{
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (g->members[i].unreachable != 0 && g->members[i].status < TRP_MEMBER_EXITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+mark_down(trpi_member_core *core, const trpi_downing_decision *decision)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited == NULL) {
+        return; /* decided again at the next tick */
+    }
+    for (uint32_t i = 0; i < decision->indexes_count; i++) {
+        trpi_gossip_set_status(edited, decision->indexes[i], TRP_MEMBER_DOWN);
+    }
+    if (trpi_core_commit(core, edited) == TRP_OK) {
+        trpi_events_downing(core, decision, "down-unreachable");
+    }
+}
+
+static void
+consider_downing(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t self = trpi_core_self_index(core);
+    if (!anybody_unreachable(g) || self == TRPI_GOSSIP_NONE ||
+        g->members[self].status >= TRP_MEMBER_EXITING) {
+        return;
+    }
+    trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT };
+    uint64_t *unreachable_ms = trpi_alloc((g->members_count + 1) * sizeof(*unreachable_ms));
+    decision.indexes = trpi_alloc((g->members_count + 1) * sizeof(*decision.indexes));
+    if (unreachable_ms != NULL && decision.indexes != NULL) {
+        for (uint32_t i = 0; i < g->members_count; i++) {
+            uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
+            unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
+        }
+        trpi_downing_input input = { g, &core->seen, core->self->key,
+                                     core->now.mono_ms - core->stable_ms, unreachable_ms };
+        core->downing->decide(&core->downing_options, &input, &decision);
+        if (decision.verdict == TRPI_DOWNING_DOWN_MEMBERS) {
+            mark_down(core, &decision);
+        } else if (decision.verdict == TRPI_DOWNING_DOWN_SELF) {
+            trpi_events_downing(core, &decision, "down-self");
+            trpi_core_stop(core, TRPI_STOP_DOWNED);
+        }
+    }
+    trpi_free(unreachable_ms);
+    trpi_free(decision.indexes);
+}
+
+static void
+prune(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool old = false;
+    int64_t age_ms = core->options.prune_tombstones_after_ms;
+    for (uint32_t i = 0; i < g->tombstones_count && !old; i++) {
+        old = core->now.wall_ms - g->tombstones[i].wall_ms > age_ms;
+    }
+    if (!old) {
+        return;
+    }
+    trpi_gossip *edited = trpi_gossip_copy(g);
+    if (edited == NULL) {
+        return;
+    }
+    (void)trpi_gossip_prune(edited, core->now.wall_ms, age_ms); /* there is at least one */
+    if (trpi_gossip_freeze(edited) == TRP_OK) {
+        (void)trpi_core_adopt(core, edited, &core->seen); /* no memory: at the next tick */
+    }
+    trpi_gossip_unref(edited);
+}
+
+void
+trpi_leader_tick(trpi_member_core *core)
+{
+    if (core->now.mono_ms < core->leader_ms) {
+        return;
+    }
+    core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
+    prune(core);
+    consider_downing(core);
+}
+
+/* ---- exiting ------------------------------------------------------------------------------------- */
+
+void
+trpi_exiting_tick(trpi_member_core *core)
+{
+    uint32_t self = trpi_core_self_index(core);
+    if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status != TRP_MEMBER_EXITING) {
+        return;
+    }
+    uint64_t now = core->now.mono_ms;
+    if (core->exiting_ms == 0) {
+        core->exiting_ms = now;
+        core->confirm_ms = now;
+    }
+    if (now >= core->exiting_ms + core->options.exiting_timeout_ms) {
+        trpi_core_log(core, TRP_LOG_WARNING, "left without hearing that the removal is done");
+        trpi_core_stop(core, TRPI_STOP_LEFT);
+        return;
+    }
+    if (now < core->confirm_ms) {
+        return;
+    }
+    core->confirm_ms = now + CONFIRM_AGAIN_MS;
+    uint32_t leader = trpi_gossip_leader(core->gossip, 0, NULL);
+    if (leader != TRPI_GOSSIP_NONE && leader != self) {
+        trpi_frame frame = { .kind = TRPI_FRAME_EXITING_CONFIRMED,
+                             .to_uid = core->gossip->members[leader].ident->id.uid };
+        trpi_core_send(core, &core->gossip->members[leader].ident->id, &frame, NULL);
+    }
+}
+
+void
+trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
+{
+    (void)from;
+    if (has_confirmed(core, key)) {
+        return;
+    }
+    uint32_t kept = 0; /* forget those who are gone, so that the list is never longer than the members */
+    for (uint32_t i = 0; i < core->confirmed_count; i++) {
+        if (trpi_gossip_find(core->gossip, core->confirmed[i]) != TRPI_GOSSIP_NONE) {
+            core->confirmed[kept++] = core->confirmed[i];
+        }
+    }
+    core->confirmed_count = kept;
+    if (kept == core->confirmed_room) {
+        uint64_t *bigger = trpi_realloc(core->confirmed, (kept * 2 + 4) * sizeof(*bigger));
+        if (bigger == NULL) {
+            return; /* it says so again */
+        }
+        core->confirmed = bigger;
+        core->confirmed_room = kept * 2 + 4;
+    }
+    core->confirmed[core->confirmed_count++] = key;
+}
