@@ -245,7 +245,7 @@ trpi_sched_ready(trpi_worker *worker, trpi_task *task)
 void
 trpi_defer_push(trpi_worker *at, trpi_task *task)
 {
-    trpi_deferred *deferred = &at->deferred;
+    trpi_waiting *deferred = &at->deferred;
 
     (void)pthread_mutex_lock(&deferred->lock);
     trpi_task_list_push(&deferred->young, task);
@@ -257,14 +257,17 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
 trpi_task *
 trpi_defer_pop(trpi_worker *at)
 {
-    trpi_deferred *deferred = &at->deferred;
+    trpi_waiting *deferred = &at->deferred;
     trpi_task *task;
 
     if (atomic_load_explicit(&deferred->count, RELAXED) == 0) {
         return NULL;
     }
     (void)pthread_mutex_lock(&deferred->lock);
-    task = trpi_task_list_pop(&deferred->old);
+    task = trpi_task_list_pop(&deferred->due);
+    if (task == NULL) {
+        task = trpi_task_list_pop(&deferred->old);
+    }
     if (task == NULL) {
         task = trpi_task_list_pop(&deferred->young);
     }
@@ -275,30 +278,52 @@ trpi_defer_pop(trpi_worker *at)
     return task;
 }
 
-/* Half a bound per age: a task that becomes young just after the turn of an age waits two of them. What is
- * due goes to the ring, behind what waits there. */
+static void
+list_append(trpi_task_list *list, trpi_task_list *more)
+{
+    if (more->first != NULL) {
+        if (list->last != NULL) {
+            list->last->run_next = more->first;
+        } else {
+            list->first = more->first;
+        }
+        list->last = more->last;
+    }
+    *more = (trpi_task_list){ NULL, NULL };
+}
+
+/* Half a bound per age: a task that becomes young just after the turn of an age waits two of them. What is due
+ * goes to the end of the ring, one at a time: the receiver that it waited for has a turn for each turn of a due
+ * sender, so that a hundred due senders do not bury it. */
 void
 trpi_defer_age(trpi_worker *worker)
 {
-    trpi_deferred *deferred = &worker->deferred;
-    trpi_task_list due = { NULL, NULL };
+    trpi_waiting *deferred = &worker->deferred;
     uint64_t now = trpi_sched_now(worker->sched);
-    trpi_task *task;
+    bool turn = now - deferred->age_ns >= TRPI_DEFER_NS_MAX / 2;
+    uint32_t head = atomic_load_explicit(&worker->ring_head, RELAXED);
+    bool passed = (int32_t)(head - deferred->due_place) > 0;
+    trpi_task *task = NULL;
 
-    if (now - deferred->age_ns < TRPI_DEFER_NS_MAX / 2) { /* age_ns is the owner's */
+    if (!turn && !(passed && deferred->any_due)) {
         return;
     }
     (void)pthread_mutex_lock(&deferred->lock);
-    /* A turn of an age that came late (nothing was deferred in between) makes nothing due too early. */
-    due = deferred->old;
-    deferred->old = deferred->young;
-    deferred->young = (trpi_task_list){ NULL, NULL };
-    deferred->age_ns = now;
-    for (task = due.first; task != NULL; task = task->run_next) {
-        atomic_fetch_sub_explicit(&deferred->count, 1, RELAXED);
+    if (turn) {
+        list_append(&deferred->due, &deferred->old);
+        list_append(&deferred->old, &deferred->young);
+        deferred->age_ns = now;
     }
+    if (passed) {
+        task = trpi_task_list_pop(&deferred->due);
+        if (task != NULL) {
+            atomic_fetch_sub_explicit(&deferred->count, 1, RELAXED);
+        }
+    }
+    deferred->any_due = deferred->due.first != NULL;
     (void)pthread_mutex_unlock(&deferred->lock);
-    while ((task = trpi_task_list_pop(&due)) != NULL) {
+    if (task != NULL) {
+        deferred->due_place = atomic_load_explicit(&worker->ring_tail, RELAXED);
         trpi_ring_push(worker, task);
     }
 }

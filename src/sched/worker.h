@@ -27,12 +27,14 @@ typedef struct trpi_task_list {
 
 /* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the next age begins
  * is due. The lock is held for a few instructions. */
-typedef struct trpi_deferred {
+typedef struct trpi_waiting {
     pthread_mutex_t lock;
     _Atomic uint32_t count; /* relaxed hint for the test "empty"; exact under the lock */
-    trpi_task_list young, old;
-    uint64_t age_ns; /* when `young` became young; 0: not set */
-} trpi_deferred;
+    trpi_task_list young, old, due;
+    uint64_t age_ns;    /* the worker's: when the present age began */
+    uint32_t due_place; /* the worker's: ring place of the due task that was let in last */
+    bool any_due;       /* the worker's: hint */
+} trpi_waiting;
 
 struct trpi_worker {
     /* the owner's */
@@ -62,7 +64,7 @@ struct trpi_worker {
     _Atomic bool asleep;                 /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
     bool in_sleepers;                    /* sleep_lock */
     trpi_worker *sleep_next;             /* sleep_lock */
-    trpi_deferred deferred;
+    trpi_waiting deferred;
 
     /* private workers: their queue */
     _Alignas(64) pthread_mutex_t queue_lock;

@@ -1,0 +1,165 @@
+/* bench.c - figures: `bench WORKLOAD [--threads N] [--count N]` prints lines `troupe WORKLOAD PARAM VALUE UNIT`.
+ *
+ * A rate is what receivers processed, from the first send to the last receipt. One process, one workload, so that
+ * memory figures mean something. Only the public API is used.
+ */
+#include "tests/bench/bench.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define STOP_MS 60000u
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int done;
+
+void
+bench_done(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    done = 1;
+    (void)pthread_cond_signal(&changed);
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void
+bench_wait(void)
+{
+    (void)pthread_mutex_lock(&lock);
+    while (!done) {
+        (void)pthread_cond_wait(&changed, &lock);
+    }
+    done = 0;
+    (void)pthread_mutex_unlock(&lock);
+}
+
+void
+bench_check(trp_err err, const char *what)
+{
+    if (err != TRP_OK) {
+        (void)fprintf(stderr, "bench: %s: %s\n", what, trp_strerror(err));
+        exit(1);
+    }
+}
+
+uint64_t
+bench_now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+size_t
+bench_rss_bytes(void)
+{
+    unsigned long total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+
+    if (file != NULL) {
+        if (fscanf(file, "%lu %lu", &total, &resident) != 2) {
+            resident = 0;
+        }
+        (void)fclose(file);
+    }
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+size_t
+bench_peak_rss_bytes(void)
+{
+    struct rusage usage;
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (size_t)usage.ru_maxrss * 1024u;
+}
+
+void
+bench_print(const char *workload, const char *param, double value, const char *unit)
+{
+    (void)printf(value < 1000 && value != (double)(uint64_t)value ? "troupe %s %s %.2f %s\n"
+                                                                  : "troupe %s %s %.0f %s\n",
+                 workload, param, value, unit);
+    (void)fflush(stdout);
+}
+
+int
+bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns, const char *unit,
+                 uint64_t lost)
+{
+    bench_print(workload, "rate", (double)count * 1e9 / (double)(end_ns - start_ns), unit);
+    bench_print(workload, "lost", (double)lost, "messages");
+    return lost == 0 ? 0 : 1;
+}
+
+trp_system *
+bench_system(const bench_options *options)
+{
+    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+
+    system_options.workers = options->threads;
+    system_options.log_level = TRP_LOG_WARNING;
+    bench_check(trp_system_new("bench", &system_options, &system), "trp_system_new");
+    return system;
+}
+
+void
+bench_system_end(trp_system *system)
+{
+    bench_check(trp_system_stop(system, STOP_MS), "trp_system_stop");
+    trp_system_free(system);
+}
+
+static const bench_workload *
+find(const char *name)
+{
+    const bench_workload *const tables[] = { bench_local, bench_create, bench_remote };
+
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        for (const bench_workload *w = tables[i]; w->name != NULL; w++) {
+            if (name == NULL) {
+                (void)fprintf(stderr, "  %-10s %s\n", w->name, w->shape);
+            } else if (strcmp(w->name, name) == 0) {
+                return w;
+            }
+        }
+    }
+    return NULL;
+}
+
+static int
+usage(void)
+{
+    (void)fprintf(stderr, "usage: bench WORKLOAD [--threads N] [--count N]\nworkloads:\n");
+    (void)find(NULL);
+    return 64;
+}
+
+int
+main(int argc, char **argv)
+{
+    bench_options options = { 0, 0, 0, NULL };
+    const bench_workload *workload = argc > 1 ? find(argv[1]) : NULL;
+
+    if (workload == NULL) {
+        return usage();
+    }
+    options.argc = argc - 2;
+    options.argv = argv + 2;
+    for (int i = 2; i + 1 < argc; i++) {
+        if (strcmp(argv[i], "--threads") == 0) {
+            options.threads = (uint32_t)strtoul(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--count") == 0) {
+            options.count = strtoull(argv[++i], NULL, 10);
+        }
+    }
+    return workload->run(&options);
+}

@@ -1,0 +1,45 @@
+/* bench.h - shared by the workloads of tests/bench/bench. */
+#ifndef TESTS_BENCH_BENCH_H
+#define TESTS_BENCH_BENCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <troupe/troupe.h>
+
+typedef struct bench_options {
+    uint32_t threads; /* --threads N; 0: one per core */
+    uint64_t count;   /* --count N: how much to do; 0: the workload's own number */
+    int argc;         /* what stands behind the workload's name, for workloads with options of their own */
+    char **argv;
+} bench_options;
+
+typedef struct bench_workload {
+    const char *name;
+    const char *shape;
+    int (*run)(const bench_options *options); /* 0: done; its lines are printed */
+} bench_workload;
+
+/* Workloads of other files; each ends with an entry whose name is NULL. */
+extern const bench_workload bench_local[];
+extern const bench_workload bench_create[];
+extern const bench_workload bench_remote[];
+
+/* Print "troupe WORKLOAD PARAM VALUE UNIT". */
+void bench_print(const char *workload, const char *param, double value, const char *unit);
+/* Print `rate` (count per second between the two times) and `lost`, which must be 0. Returns 0, or 1. */
+int bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns, const char *unit,
+                     uint64_t lost);
+uint64_t bench_now_ns(void);
+size_t bench_rss_bytes(void);
+size_t bench_peak_rss_bytes(void);
+/* Make a system with the options' threads; ends the program when it cannot. */
+trp_system *bench_system(const bench_options *options);
+void bench_system_end(trp_system *system);
+/* One thread waits, any thread tells it to go on. */
+void bench_done(void);
+void bench_wait(void);
+/* End the program with a message when err is not TRP_OK. */
+void bench_check(trp_err err, const char *what);
+
+#endif
