@@ -31,7 +31,7 @@ start_node() {
     local index=$1
     shift
     host_start "$index" "$work/node-$index.log" "$troupe" node --system demo --host "${host_address[index]}" \
-        --port "${host_port[index]}" --seed "$(addr 1)" "$@"
+        --port "${host_port[index]}" --socket "${host_socket[index]}" --seed "$(addr 1)" "$@"
     node_pid[index]=$host_started
     pids+=("$host_started")
 }

@@ -22,7 +22,7 @@ run_line() { # HOST LINE
         pass "host_$1_starts"
     else
         lines=$((lines + 1))
-        expect "line_$lines: $2" 0 host_run "$1" env -C "$work" bash -c "$2"
+        expect "line_$lines $2" 0 host_run "$1" env -C "$work" bash -c "$2"
         case $2 in
         "troupe members") cp "$work/out" "$work/members" ;;
         *"/user/echo hello") is echo_replies "$(cat "$work/out")" hello ;;

@@ -52,7 +52,7 @@ test_end() {
 
 pass() { echo "PASS $1"; }
 fail() {
-    echo "FAIL $1${2:+: $2}"
+    echo "FAIL $1${2:+ ($2)}"
     failures=$((failures + 1))
 }
 skip() {
