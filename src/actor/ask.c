@@ -1,0 +1,694 @@
+/* ask.c - one answer, or the news that none comes.
+ *
+ * Why.     An ask needs an address for exactly one reply. That address is a cell of kind promise: replies
+ *          from near and far, timeouts, dead letters and late replies all meet in its mailbox, so nothing
+ *          needs a lock or a special case.
+ * Shape.   asker --tell, sender = promise--> asked --reply--> promise --CONTINUE--> asker's user queue
+ *          A thread that asks waits on a condition variable instead of a CONTINUE.
+ * Must hold.
+ *   P1  A promise completes once and its generation ends with that: a later reply is a dead letter.
+ *   P2  Completing needs no memory but for the copy of the reply: the CONTINUE is made by the asker.
+ *   P3  A waiter is freed by the last of thread and promise.
+ * Limits.  actors-max counts promises too (TRP_ELIMIT).
+ * Tests.   tests/unit/actor/ask_test.c
+ * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
+ */
+#include "actor/life.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+static const trp_ref nobody = TRP_REF_NONE;
+
+enum purpose { FOR_REPLY, FOR_END, FOR_REF };
+
+typedef struct waiter { /* a thread that asks */
+    pthread_mutex_t lock; /* guards all below; a leaf */
+    pthread_cond_t changed;
+    bool done;
+    uint32_t owners; /* thread and promise */
+    trp_err err;
+    trp_msg *reply;
+} waiter;
+
+typedef struct continuation { /* payload of a CONTINUE, out of line */
+    trp_ref promise;
+    trp_err err;
+    trp_msg *reply; /* owned */
+} continuation;
+
+typedef struct promise { /* state of the promise's cell */
+    enum purpose purpose;
+    trp_ref asked;
+    trp_ref asker;     /* none: a thread */
+    uint64_t timer_id; /* 0: none */
+    trp_msg *done;     /* prepared CONTINUE; asker's */
+    continuation *data; /* in done */
+    waiter *waiting;
+} promise;
+
+typedef struct trpi_pending { /* in the asker's map */
+    trp_reply_fn fn;
+    void *arg;
+} trpi_pending;
+
+/* ---- CONTINUE messages --------------------------------------------------------------------------------- */
+
+static void
+continuation_release(void *data, void *arg)
+{
+    continuation *c = data;
+
+    (void)arg;
+    trp_msg_free(c->reply);
+    trpi_free(c);
+}
+
+static trp_msg *
+continue_new(trp_ctx *ctx, continuation **ret_data)
+{
+    continuation *data = trpi_alloc(sizeof *data);
+    trp_msg *msg;
+    void *payload;
+
+    if (data == NULL) {
+        return NULL;
+    }
+    msg = trpi_msg_make_empty(ctx->cache, &trpi_continue_type, sizeof(trp_msg_priv_moved), &payload);
+    if (msg == NULL) {
+        trpi_free(data);
+        return NULL;
+    }
+    *(trp_msg_priv_moved *)payload = (trp_msg_priv_moved){ data, sizeof *data, continuation_release, NULL };
+    msg->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
+    *ret_data = data;
+    return msg;
+}
+
+/* The payload of one of ours; NULL: somebody told a message of this type himself. */
+static const continuation *
+continuation_of(const trp_msg *msg)
+{
+    const trp_msg_priv_moved *moved = (const void *)((const char *)msg + TRPI_MSG_HEADER_BYTES);
+
+    if ((msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) == 0 ||
+        moved->release != continuation_release) {
+        return NULL;
+    }
+    return moved->data;
+}
+
+/* ---- waiters ---------------------------------------------------------------------------------------------- */
+
+static waiter *
+waiter_new(void)
+{
+    waiter *w = trpi_alloc(sizeof *w);
+    pthread_condattr_t monotonic;
+
+    if (w == NULL) {
+        return NULL;
+    }
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    w->owners = 2;
+    return w;
+}
+
+static void
+waiter_unref(waiter *w)
+{
+    bool last;
+
+    pthread_mutex_lock(&w->lock);
+    last = --w->owners == 0;
+    pthread_mutex_unlock(&w->lock);
+    if (last) { /* P3 */
+        trp_msg_free(w->reply);
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->lock);
+        trpi_free(w);
+    }
+}
+
+static void
+waiter_wake(waiter *w, trp_err err, trp_msg *reply)
+{
+    pthread_mutex_lock(&w->lock);
+    w->done = true;
+    w->err = err;
+    w->reply = reply;
+    pthread_cond_signal(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    waiter_unref(w);
+}
+
+/* ---- promises: on a worker, with the cell's token --------------------------------------------------------- */
+
+/* Takes reply. */
+static void
+promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
+{
+    promise *p = cell->state;
+
+    trpi_assert(p != NULL);
+    cell->state = NULL;
+    if (p->timer_id != 0) {
+        (void)trpi_timer_cancel(ctx->system->sched, p->timer_id); /* a late one meets a stale generation */
+    }
+    if (p->purpose == FOR_END && err != TRP_OK) {
+        trpi_unwatch_send(ctx, trpi_cell_ref(cell), p->asked);
+    }
+    if (p->done != NULL) {
+        p->data->err = err;
+        p->data->reply = reply;
+        trpi_send(ctx, p->asker, p->done);
+    } else {
+        waiter_wake(p->waiting, err, reply);
+    }
+    trpi_free(p);
+    trpi_run_ended(ctx, cell); /* P1 */
+}
+
+/* What the first message means. */
+static trp_err
+promise_judge(const promise *p, const trp_msg *msg)
+{
+    const void *payload = trp_msg_payload(msg);
+
+    if (msg->priv_type == TRPI_TYPE_STATUS_FAILURE && trp_msg_bytes(msg) >= sizeof(int32_t)) {
+        int32_t err;
+
+        memcpy(&err, payload, sizeof err);
+        return err == TRP_OK ? TRP_EFAILED : (trp_err)err;
+    }
+    if (p->purpose == FOR_REF) {
+        const trp_actor_identity *identity = payload;
+
+        if (msg->priv_type != TRPI_TYPE_ACTOR_IDENTITY || trp_msg_bytes(msg) != sizeof *identity) {
+            return TRP_EPROTO;
+        }
+        return trp_ref_is_none(identity->ref) ? TRP_ENOENT : TRP_OK;
+    }
+    return TRP_OK;
+}
+
+static void
+promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    promise *p = cell->state;
+    trp_msg *reply = NULL;
+    trp_err err;
+
+    if (p == NULL) {
+        return; /* completed in this very turn */
+    }
+    if (p->purpose == FOR_END) {
+        if (msg->priv_type == TRPI_TYPE_TERMINATED) {
+            promise_complete(ctx, cell, TRP_OK, NULL);
+        }
+        return;
+    }
+    err = promise_judge(p, msg);
+    if (err != TRP_ENOENT && err != TRP_EPROTO && trp_msg_dup(msg, &reply) != TRP_OK) {
+        err = TRP_ENOMEM;
+        reply = NULL;
+    }
+    promise_complete(ctx, cell, err, reply);
+}
+
+static void
+promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
+{
+    promise *p = cell->state;
+
+    if (p == NULL) {
+        if (sysmsg->kind == TRPI_SYS_WATCH) {
+            trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
+        }
+        return;
+    }
+    switch (sysmsg->kind) {
+    case TRPI_SYS_PROMISE_TIMEOUT:
+        promise_complete(ctx, cell, TRP_ETIMEDOUT, NULL);
+        break;
+    case TRPI_SYS_STOP: /* somebody stops /temp/$x: the ask fails */
+    case TRPI_SYS_PROMISE_CANCEL:
+        promise_complete(ctx, cell, TRP_ECANCELED, NULL);
+        break;
+    case TRPI_SYS_PROMISE_DEAD:
+        if (trp_ref_equal(sysmsg->from, p->asked)) {
+            promise_complete(ctx, cell, (trp_err)sysmsg->number, NULL);
+        }
+        break;
+    case TRPI_SYS_WATCH: /* too short-lived to be worth a list */
+        trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, true);
+        break;
+    default:
+        trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
+        break;
+    }
+}
+
+static const trpi_kind_ops promise_ops = { "promise", promise_deliver, promise_system, NULL };
+
+static void
+promise_timeout(void *arg, uint64_t slot, uint64_t generation)
+{
+    trp_ctx *ctx = trpi_enter(arg);
+
+    trpi_sys_tell(ctx, (uint32_t)slot, (uint32_t)generation, TRPI_SYS_PROMISE_TIMEOUT, 0, nobody, 0, NULL);
+    trpi_leave(ctx);
+}
+
+/* Make a promise; timeout_ms 0: none. Takes w (then no CONTINUE) or makes one for asker. */
+static trp_err
+promise_new(trp_ctx *ctx, enum purpose purpose, trp_ref asked, trp_ref asker, waiter *w,
+            uint32_t timeout_ms, trp_ref *ret_ref)
+{
+    promise *p = trpi_alloc(sizeof *p);
+    trpi_cell *cell = NULL;
+    trp_err err = p == NULL ? TRP_ENOMEM : trpi_slot_acquire(ctx, &cell);
+
+    if (err != TRP_OK) {
+        trpi_free(p);
+        return err;
+    }
+    *ret_ref = trpi_slot_ref(cell);
+    p->purpose = purpose;
+    p->asked = asked;
+    p->asker = asker;
+    p->waiting = w;
+    if (w == NULL) {
+        p->done = continue_new(ctx, &p->data);
+        err = p->done == NULL ? TRP_ENOMEM : TRP_OK;
+        if (err == TRP_OK) {
+            p->data->promise = *ret_ref;
+            err = trpi_timer_add(ctx->system->sched, timeout_ms, promise_timeout, ctx->system,
+                                 ret_ref->slot, ret_ref->generation, &p->timer_id);
+        }
+        if (err != TRP_OK) {
+            if (p->done != NULL) {
+                trpi_msg_free(ctx->cache, p->done);
+            }
+            trpi_free(p);
+            trpi_slot_abandon(ctx, cell);
+            return err;
+        }
+    }
+    cell->state = p;
+    cell->ops = &promise_ops;
+    cell->life = TRPI_LIFE_RUNNING;
+    cell->marks = TRPI_MARK_ORPHAN;
+    trpi_slot_publish_idle(ctx, cell, TRPI_KIND_PROMISE);
+    return TRP_OK;
+}
+
+static void
+promise_cancel(trp_ctx *ctx, trp_ref ref)
+{
+    trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_CANCEL, 0, nobody, 0, NULL);
+}
+
+void
+trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
+{
+    const trpi_cell *cell;
+
+    if (ref.node != TRPI_NODE_SELF || trp_ref_is_none(asked)) {
+        return;
+    }
+    cell = trpi_cells_find(ctx->cells, ref.slot);
+    /* a hint that spares most dead letters the message; the generation is checked again on arrival */
+    if (cell != NULL && atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_PROMISE) {
+        trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, asked, (uint64_t)err, NULL);
+    }
+}
+
+/* ---- asking from an actor ------------------------------------------------------------------------------------ */
+
+static trp_err
+ask_begin(trp_ctx *ctx, enum purpose purpose, trp_ref asked, uint32_t timeout_ms, trp_reply_fn fn,
+          void *arg, trp_ref *ret_promise)
+{
+    trpi_extra *extra;
+    trpi_pending *pending;
+    trp_err err;
+
+    if (fn == NULL || timeout_ms == 0) {
+        return TRP_EINVAL;
+    }
+    extra = trpi_extra_get(ctx->cell);
+    pending = extra == NULL ? NULL : trpi_alloc(sizeof *pending);
+    if (pending == NULL) {
+        return TRP_ENOMEM;
+    }
+    pending->fn = fn;
+    pending->arg = arg;
+    err = promise_new(ctx, purpose, asked, ctx->self, NULL, timeout_ms, ret_promise);
+    if (err == TRP_OK) {
+        err = trpi_ref_map_put(&extra->asks, *ret_promise, pending);
+        if (err != TRP_OK) {
+            promise_cancel(ctx, *ret_promise);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_free(pending);
+    }
+    return err;
+}
+
+static void
+ask_forget(trp_ctx *ctx, trp_ref ref)
+{
+    void *pending;
+
+    if (trpi_ref_map_remove(&ctx->cell->extra->asks, ref, &pending)) {
+        trpi_free(pending);
+    }
+    promise_cancel(ctx, ref);
+}
+
+trp_err
+trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
+        uint32_t timeout_ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref ref;
+    trp_err err;
+
+    if (type == NULL) {
+        return TRP_EINVAL;
+    }
+    err = ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
+    if (err == TRP_OK) {
+        if (trp_ref_is_none(to)) {
+            trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, to, TRP_ENOENT, NULL);
+        } else {
+            trpi_tell(ctx, to, ref, type, payload, bytes);
+        }
+    }
+    return err;
+}
+
+trp_err
+trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref promise_ref;
+    trp_err err;
+
+    if (trp_ref_is_none(ref)) {
+        return TRP_EINVAL;
+    }
+    err = ask_begin(ctx, FOR_END, ref, timeout_ms, fn, arg, &promise_ref);
+    if (err == TRP_OK) {
+        err = trpi_watch_send(ctx, promise_ref, ref);
+        if (err == TRP_OK) {
+            trp_stop(ctx, ref);
+        } else {
+            ask_forget(ctx, promise_ref);
+        }
+    }
+    return err;
+}
+
+/* Ask whatever path names for its ref; the promise answers. */
+static trp_err
+identify_path(trp_ctx *ctx, trp_ref anchor, const char *path, trp_ref promise_ref)
+{
+    trp_identify question = { 1 };
+    trp_msg *msg = trpi_msg_make(ctx->cache, nobody, promise_ref, &trp_identify_type, &question,
+                                 sizeof question);
+    trp_err err;
+
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    err = strchr(path, '*') != NULL || strchr(path, '?') != NULL
+              ? TRP_EINVAL /* one ref is asked for */
+              : trpi_select(ctx, anchor, path, promise_ref, msg);
+    trpi_msg_free(ctx->cache, msg);
+    return err;
+}
+
+trp_err
+trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref promise_ref;
+    trp_err err;
+
+    if (path == NULL) {
+        return TRP_EINVAL;
+    }
+    err = ask_begin(ctx, FOR_REF, nobody, timeout_ms, fn, arg, &promise_ref);
+    if (err == TRP_OK) {
+        err = identify_path(ctx, ctx->self, path, promise_ref);
+        if (err != TRP_OK) {
+            ask_forget(ctx, promise_ref);
+        }
+    }
+    return err;
+}
+
+typedef struct reply_call {
+    trpi_pending pending;
+    void *state;
+    const continuation *data;
+} reply_call;
+
+static trp_err
+call_reply(trp_ctx *ctx, void *arg)
+{
+    const reply_call *call = arg;
+
+    return call->pending.fn(ctx, call->state, call->pending.arg, call->data->err, call->data->reply);
+}
+
+void
+trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    const continuation *data = continuation_of(msg);
+    void *found = NULL;
+    reply_call call;
+    const trp_msg *before = ctx->msg;
+    trp_err err;
+
+    if (data == NULL || cell->extra == NULL ||
+        !trpi_ref_map_remove(&cell->extra->asks, data->promise, &found)) {
+        trpi_ask_late(ctx, msg); /* the instance that asked is gone */
+        return;
+    }
+    call.pending = *(trpi_pending *)found;
+    trpi_free(found);
+    call.state = cell->state;
+    call.data = data;
+    ctx->failure.err = TRP_OK;
+    ctx->msg = data->reply; /* trp_sender() is who replied */
+    err = trpi_run_guarded(ctx, call_reply, &call);
+    ctx->msg = before;
+    if (cell->extra != NULL) {
+        cell->extra->stashed_turn = 0; /* the next message is another one */
+    }
+    if (err != TRP_OK) {
+        if (ctx->failure.err == TRP_OK) {
+            trpi_failure_fill(&ctx->failure, trpi_cell_ref(cell), err, NULL);
+        }
+        trpi_life_fail(ctx, cell, &ctx->failure, data->reply, nobody, false);
+    } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0) {
+        trpi_life_touched(ctx, cell);
+    }
+}
+
+void
+trpi_ask_late(trp_ctx *ctx, const trp_msg *msg)
+{
+    const continuation *data = continuation_of(msg);
+
+    if (data != NULL && data->reply != NULL) {
+        trpi_dead_letter(ctx->system, trpi_msg_sender(data->reply), data->promise, TRP_DEAD_STALE,
+                         trp_msg_type(data->reply), trp_msg_bytes(data->reply));
+    }
+}
+
+void
+trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_ref_map asks = cell->extra->asks;
+    const trpi_ref_pair *pair;
+    uint32_t position = 0;
+
+    memset(&cell->extra->asks, 0, sizeof cell->extra->asks);
+    while ((pair = trpi_ref_map_next(&asks, &position)) != NULL) {
+        promise_cancel(ctx, pair->ref);
+        trpi_free(pair->value);
+    }
+    trpi_ref_map_fini(&asks);
+}
+
+/* ---- asking from a thread --------------------------------------------------------------------------------------- */
+
+static trp_err
+waiter_wait(trp_system *system, waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
+{
+    struct timespec until = { (time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u) };
+    trp_err err = TRP_ETIMEDOUT;
+    int rc = 0;
+
+    (void)system;
+    pthread_mutex_lock(&w->lock);
+    while (!w->done && rc != ETIMEDOUT) {
+        rc = pthread_cond_timedwait(&w->changed, &w->lock, &until);
+    }
+    if (w->done) {
+        err = w->err;
+        if (err == TRP_OK && ret_reply != NULL) {
+            *ret_reply = w->reply;
+            w->reply = NULL;
+        }
+    }
+    pthread_mutex_unlock(&w->lock);
+    return err;
+}
+
+typedef struct question {
+    enum purpose purpose;
+    trp_ref to;
+    const char *path; /* FOR_REF */
+    const trp_type *type;
+    const void *payload;
+    size_t bytes;
+} question;
+
+static trp_err
+question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
+{
+    trp_err err = TRP_OK;
+
+    switch (q->purpose) {
+    case FOR_REPLY:
+        trpi_tell(ctx, q->to, promise_ref, q->type, q->payload, q->bytes);
+        break;
+    case FOR_END:
+        err = trpi_watch_send(ctx, promise_ref, q->to);
+        if (err == TRP_OK) {
+            trpi_stop_send(ctx, q->to);
+        }
+        break;
+    case FOR_REF:
+        err = identify_path(ctx, ctx->system->life->root, q->path, promise_ref);
+        break;
+    }
+    return err;
+}
+
+static trp_err
+thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    uint64_t deadline_ns;
+    trp_ref promise_ref;
+    waiter *w;
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    if (trpi_in_behaviour(system)) {
+        return TRP_ESTATE;
+    }
+    if (trp_system_is_terminated(system)) {
+        return TRP_ECLOSED;
+    }
+    deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
+    w = waiter_new();
+    if (w == NULL) {
+        return TRP_ENOMEM;
+    }
+    ctx = trpi_enter(system);
+    err = promise_new(ctx, q->purpose, q->to, nobody, w, 0, &promise_ref);
+    if (err != TRP_OK) {
+        trpi_leave(ctx);
+        waiter_unref(w);
+        waiter_unref(w);
+        return err;
+    }
+    err = question_send(ctx, q, promise_ref);
+    trpi_leave(ctx);
+    if (err == TRP_OK) {
+        err = waiter_wait(system, w, deadline_ns, ret_reply);
+    }
+    if (err != TRP_OK) { /* the promise may be waiting still */
+        ctx = trpi_enter(system);
+        promise_cancel(ctx, promise_ref);
+        trpi_leave(ctx);
+    }
+    waiter_unref(w);
+    return err;
+}
+
+trp_err
+trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
+               uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    question q = { FOR_REPLY, to, NULL, type, payload, bytes };
+
+    if (type == NULL || ret_reply == NULL) {
+        return TRP_EINVAL;
+    }
+    return trp_ref_is_none(to) ? TRP_ENOENT : thread_ask(system, &q, timeout_ms, ret_reply);
+}
+
+trp_err
+trp_system_graceful_stop(trp_system *system, trp_ref ref, uint32_t timeout_ms)
+{
+    question q = { FOR_END, ref, NULL, NULL, NULL, 0 };
+
+    return trp_ref_is_none(ref) ? TRP_EINVAL : thread_ask(system, &q, timeout_ms, NULL);
+}
+
+trp_err
+trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, trp_ref *ret_ref)
+{
+    question q = { FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0 };
+    trp_msg *reply = NULL;
+    trp_err err;
+
+    if (path == NULL || ret_ref == NULL) {
+        return TRP_EINVAL;
+    }
+    err = thread_ask(system, &q, timeout_ms, &reply);
+    if (err == TRP_OK) {
+        *ret_ref = ((const trp_actor_identity *)trp_msg_payload(reply))->ref;
+        trp_msg_free(reply);
+    }
+    return err;
+}
+
+trp_err
+trp_system_ask_path(trp_system *system, const char *path, const trp_type *type, const void *payload,
+                    size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    uint64_t start_ns, spent_ms;
+    trp_ref to;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system) || type == NULL || ret_reply == NULL) {
+        return TRP_EINVAL;
+    }
+    start_ns = trpi_world_mono_ns(system->world);
+    err = trp_system_resolve(system, path, timeout_ms, &to);
+    if (err != TRP_OK) {
+        return err;
+    }
+    spent_ms = (trpi_world_mono_ns(system->world) - start_ns) / 1000000u;
+    if (spent_ms >= timeout_ms) {
+        return TRP_ETIMEDOUT;
+    }
+    return trp_system_ask(system, to, type, payload, bytes, timeout_ms - (uint32_t)spent_ms, ret_reply);
+}

@@ -1,0 +1,201 @@
+/* dead_letter.c - messages that reached nobody, and messages that nobody wanted.
+ *
+ * Why.     At most once means that some are lost. Each loss that a node can see is counted by its reason,
+ *          published, and the first few are logged.
+ * Must hold.
+ *   D1  A lost event about a loss is counted only: no loss makes more than one event.
+ *   D2  What ends by itself is silent: Terminated, timers, a second poison pill (LIFE-17).
+ *   D3  An ask whose message was lost ends at once, if the asker itself told it.
+ * Limits.  log_dead_letters lines (10), then one line that says so.
+ * Tests.   tests/unit/actor/dead_letter_test.c
+ * Sources. LIFE-11, -15, -16, -17; MSG-15; SYS-25 for Identify.
+ */
+#include "actor/life.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define LOGGED_DEFAULT 10u
+
+static const char *
+reason_text(trp_dead_reason reason)
+{
+    static const char *const texts[TRP_DEAD_REASON_COUNT] = {
+        "unknown",       "no such actor",      "actor has ended",    "left when the actor stopped",
+        "mailbox full",  "lane full",          "node quarantined",   "message too large",
+        "not encodable", "out of memory",      "node not connected", "told to nobody",
+        "left in the stash"
+    };
+
+    return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
+}
+
+/* What an asker is told when its message is lost for this reason. */
+static trp_err
+reason_err(trp_dead_reason reason)
+{
+    switch (reason) {
+    case TRP_DEAD_NOT_CONNECTED:
+        return TRP_ECONN;
+    case TRP_DEAD_QUARANTINED:
+        return TRP_EQUARANTINED;
+    case TRP_DEAD_MAILBOX_FULL:
+    case TRP_DEAD_LANE_FULL:
+        return TRP_EAGAIN;
+    case TRP_DEAD_TOO_LARGE:
+        return TRP_EMSGSIZE;
+    case TRP_DEAD_NOT_ENCODABLE:
+        return TRP_ENOTYPE;
+    case TRP_DEAD_NO_MEMORY:
+        return TRP_ENOMEM;
+    default:
+        return TRP_ENOENT;
+    }
+}
+
+/* May one more be logged? *ret_last: and it is the last. */
+static bool
+may_log(trp_system *system, bool *ret_last)
+{
+    uint32_t limit = system->options.log_dead_letters;
+    uint32_t before;
+
+    limit = limit == 0 ? LOGGED_DEFAULT : limit == UINT32_MAX ? 0 : limit;
+    if (!trpi_log_wanted(system, TRP_LOG_INFO)) {
+        return false;
+    }
+    /* relaxed: a counter that guards nothing. A look first, so that it cannot come round. */
+    before = atomic_load_explicit(&system->life->dead_logged, memory_order_relaxed);
+    if (before < limit) {
+        before = atomic_fetch_add_explicit(&system->life->dead_logged, 1, memory_order_relaxed);
+    }
+    *ret_last = before + 1 == limit;
+    return before < limit;
+}
+
+static void
+log_letter(trp_ctx *ctx, const trp_dead_letter *what, const trp_type *type, bool last)
+{
+    char sender[TRP_PATH_BYTES_MAX + 1];
+
+    trp_path(ctx->system, what->sender, sender, sizeof sender);
+    trpi_log(ctx->system, TRP_LOG_INFO, "deadLetters", "dead letter of type %s from %s to %s: %s%s",
+             type == NULL ? "unknown" : type->name, sender[0] == 0 ? "nobody" : sender,
+             what->path[0] == 0 ? "nobody" : what->path, reason_text((trp_dead_reason)what->reason),
+             last ? "; no more dead letters will be logged" : "");
+}
+
+static bool
+is_silent(const trp_type *type)
+{
+    return type != NULL && type->number != 0 &&
+           (type->number < TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_DEAD_LETTER ||
+            type->number == TRPI_TYPE_UNHANDLED); /* D1, D2 */
+}
+
+void
+trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
+                   const trp_type *type, size_t bytes, const char *path)
+{
+    trp_dead_letter what;
+    bool log, last = false;
+
+    trpi_ask_dead(ctx, sender, recipient, reason_err(reason)); /* D3 */
+    if (is_silent(type)) {
+        return;
+    }
+    log = may_log(ctx->system, &last);
+    if (!log && !trpi_event_is_wanted(ctx->system, &trp_dead_letter_type)) {
+        return;
+    }
+    memset(&what, 0, sizeof what);
+    what.sender = sender;
+    what.recipient = recipient;
+    what.reason = (uint32_t)reason;
+    what.type = type == NULL ? 0 : type->number;
+    what.bytes = bytes;
+    if (path != NULL) {
+        snprintf(what.path, sizeof what.path, "%s", path);
+    } else {
+        trp_path(ctx->system, recipient, what.path, sizeof what.path);
+    }
+    if (log) {
+        log_letter(ctx, &what, type, last);
+    }
+    trpi_event_publish(ctx, &trp_dead_letter_type, &what, sizeof what);
+}
+
+/* Nobody is there: that is the answer to Identify. */
+static void
+identify_nobody(trp_ctx *ctx, const trp_msg *msg)
+{
+    trp_identify question = { 0 };
+    trp_actor_identity answer = { 0, TRP_REF_NONE };
+
+    if (trp_msg_bytes(msg) == sizeof question) {
+        memcpy(&question, trp_msg_payload(msg), sizeof question);
+    }
+    answer.id = question.id;
+    if (!trp_ref_is_none(trpi_msg_sender(msg))) {
+        trpi_tell(ctx, trpi_msg_sender(msg), answer.ref, &trp_actor_identity_type, &answer, sizeof answer);
+    }
+}
+
+void
+trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
+{
+    switch (msg->priv_type) {
+    case TRPI_TYPE_CONTINUE:
+        trpi_ask_late(ctx, msg);
+        break;
+    case TRPI_TYPE_IDENTIFY:
+        identify_nobody(ctx, msg);
+        break;
+    default:
+        trpi_dead_announce(ctx, trpi_msg_sender(msg), to, reason, trp_msg_type(msg),
+                           reason == TRP_DEAD_NO_MEMORY ? 0 : trp_msg_bytes(msg), NULL);
+        break;
+    }
+}
+
+void
+trpi_dead_letter(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
+                 const trp_type *type, size_t bytes)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    trpi_assert((unsigned)reason < TRP_DEAD_REASON_COUNT);
+    trpi_count(ctx, &ctx->stats->dead[reason], 1);
+    trpi_dead_announce(ctx, sender, recipient, reason, type, bytes, NULL);
+    trpi_leave(ctx);
+}
+
+/* ---- unhandled ------------------------------------------------------------------------------------------ */
+
+void
+trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
+{
+    trp_unhandled what = { trpi_msg_sender(msg), trpi_cell_ref(cell), msg->priv_type, 0 };
+
+    if (trpi_log_wanted(ctx->system, TRP_LOG_DEBUG)) {
+        trp_log(ctx, TRP_LOG_DEBUG, "unhandled message of type %s", trp_msg_type(msg)->name);
+    }
+    trpi_event_publish(ctx, &trp_unhandled_type, &what, sizeof what);
+}
+
+void
+trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg)
+{
+    if (msg == NULL) {
+        return;
+    }
+    if (msg->priv_type == TRPI_TYPE_TERMINATED) { /* WATCH-5 */
+        char path[TRP_FAILURE_REASON_BYTES / 2];
+
+        trp_path(ctx->system, trpi_msg_sender(msg), path, sizeof path);
+        trpi_life_throw(ctx, TRP_EDEATHPACT, "death pact: %s has ended", path);
+    }
+    trpi_life_unhandled(ctx, ctx->cell, msg);
+}

@@ -1,0 +1,355 @@
+/* guardian.c - the top of the tree, and how a system ends.
+ *
+ * Why.     Every actor has a supervisor but one. The guardians are ordinary actors that discard what they
+ *          are told, so that the top needs no rules of its own.
+ * Shape.   / (stopping strategy)
+ *            user          trp_system_spawn(); strategy by option
+ *            system        rooms above; ends after user, so that logging and remoting outlive it
+ *            deadLetters   what it is told is a dead letter
+ *            temp, remote  empty; promises and remotely deployed actors are named below them
+ *          Order of the end: user, system, the rest, root (SYS-7). However user or system ends, the
+ *          system does.
+ * Must hold.
+ *   U1  A guardian's ref is known before it runs.
+ *   U2  The root stops when user and system have ended.                           (root_go_on)
+ * Tests.   tests/unit/actor/guardian_test.c, tests/unit/actor/shutdown_test.c
+ * Sources. SYS-5..9, SYS-41.
+ */
+#include "actor/life.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define STUCK_GRACE_MS 200u     /* how long actors have to prove that they are not stuck */
+#define FREE_TIMEOUT_MS 10000u  /* for the stop that trp_system_free() makes up for */
+
+static const trp_ref nobody = TRP_REF_NONE;
+
+static trp_err
+discard(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_unhandled_msg(ctx, msg);
+    return TRP_OK;
+}
+
+static trp_err
+dead_letters_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trpi_dead(ctx, ctx->self, msg, TRP_DEAD_NO_SENDER);
+    return TRP_OK;
+}
+
+static const trp_strategy stopping = { sizeof(trp_strategy), 0, trp_stopping_decider, -1, 0, 0 };
+
+#define GUARDIAN(name_, receive_, strategy_)                                                           \
+    { sizeof(trp_behaviour), name_, 1, 0, receive_, NULL, NULL, NULL, NULL, strategy_, NULL }
+static const trp_behaviour root_behaviour = GUARDIAN("root guardian", discard, &stopping);
+static const trp_behaviour user_behaviour = GUARDIAN("user guardian", discard, NULL);
+static const trp_behaviour user_stopping_behaviour = GUARDIAN("user guardian", discard, &stopping);
+static const trp_behaviour system_behaviour = GUARDIAN("system guardian", discard, NULL);
+static const trp_behaviour dead_letters_behaviour = GUARDIAN("dead letters", dead_letters_receive, NULL);
+static const trp_behaviour temp_behaviour = GUARDIAN("temp guardian", discard, NULL);
+static const trp_behaviour remote_behaviour = GUARDIAN("remote guardian", discard, NULL);
+
+bool
+trpi_guardian_is_root(const trpi_cell *cell)
+{
+    return cell->behaviour == &root_behaviour;
+}
+
+trpi_guardian *
+trpi_guardian_of(trp_system *system, const trpi_cell *cell)
+{
+    uint32_t slot = trpi_cell_slot(cell);
+
+    if (slot == system->life->user.ref.slot) {
+        return &system->life->user;
+    }
+    return slot == system->life->system.ref.slot ? &system->life->system : NULL;
+}
+
+/* ---- birth ---------------------------------------------------------------------------------------------- */
+
+enum { ROOT, USER, SYSTEM, DEAD_LETTERS, TEMP, REMOTE, GUARDIANS };
+
+static trp_err
+acquire(trp_ctx *ctx, trpi_cell *parent, const char *name, const trp_behaviour *behaviour,
+        const char *dispatcher, trpi_cell **ret_cell, trp_ref *ret_ref)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trpi_cell *cell;
+    trp_err err = trpi_slot_acquire(ctx, &cell);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    cell->behaviour = behaviour;
+    options.name = name;
+    err = trpi_spawn_dispatcher(ctx, cell, NULL, dispatcher);
+    if (err == TRP_OK && parent != NULL) {
+        err = trpi_life_prepare(ctx, parent, cell, &options);
+    } else if (err == TRP_OK) {
+        cell->depth = 0;
+    }
+    if (err != TRP_OK) {
+        trpi_slot_abandon(ctx, cell);
+        return err;
+    }
+    *ret_ref = trpi_slot_ref(cell);
+    *ret_cell = cell;
+    return TRP_OK;
+}
+
+trp_err
+trpi_guardians_new(trp_system *system)
+{
+    trpi_life *life = system->life;
+    const trp_behaviour *user =
+        system->options.guardian_stops != 0 ? &user_stopping_behaviour : &user_behaviour;
+    const struct {
+        const char *name;
+        const trp_behaviour *behaviour;
+        const char *dispatcher;
+        trp_ref *ref;
+    } rows[GUARDIANS] = {
+        { NULL, &root_behaviour, "system", &life->root },
+        { "user", user, "default", &life->user.ref },
+        { "system", &system_behaviour, "system", &life->system.ref },
+        { "deadLetters", &dead_letters_behaviour, "default", &life->dead_letters },
+        { "temp", &temp_behaviour, "default", &life->temp },
+        { "remote", &remote_behaviour, "default", &life->remote },
+    };
+    trpi_cell *cells[GUARDIANS] = { NULL };
+    trp_ctx *ctx = trpi_enter(system);
+    trp_err err = TRP_OK;
+
+    for (int i = 0; i < GUARDIANS && err == TRP_OK; i++) {
+        err = acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour, rows[i].dispatcher, &cells[i],
+                      rows[i].ref); /* U1 */
+    }
+    for (int i = 0; i < GUARDIANS && cells[i] != NULL; i++) {
+        if (err == TRP_OK) {
+            trpi_slot_publish(ctx, cells[i], TRPI_KIND_ACTOR);
+        } else {
+            trpi_slot_abandon(ctx, cells[i]); /* their names go with the registry */
+        }
+    }
+    trpi_leave(ctx);
+    return err;
+}
+
+/* ---- the system's fields ----------------------------------------------------------------------------------- */
+
+static void
+life_free(trp_system *system)
+{
+    trpi_life *life = system->life;
+
+    if (life == NULL) {
+        return;
+    }
+    trpi_registry_free(life->registry);
+    trpi_event_stream_free(life->events);
+    trpi_paths_free(life);
+    trpi_remote_watches_free(life->watches);
+    pthread_mutex_destroy(&life->user.lock);
+    pthread_mutex_destroy(&life->system.lock);
+    pthread_mutex_destroy(&life->lock);
+    pthread_cond_destroy(&life->changed);
+    trpi_free(life);
+    system->life = NULL;
+}
+
+trp_err
+trpi_life_system_new(trp_system *system)
+{
+    trpi_life *life = trpi_alloc(sizeof *life);
+    pthread_condattr_t monotonic;
+    trp_err err;
+
+    if (life == NULL) {
+        return TRP_ENOMEM;
+    }
+    system->life = life;
+    pthread_mutex_init(&life->user.lock, NULL);
+    pthread_mutex_init(&life->system.lock, NULL);
+    pthread_mutex_init(&life->lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&life->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    err = trpi_registry_new(trpi_world_random(system->world), &life->registry);
+    if (err == TRP_OK) {
+        err = trpi_event_stream_new(&life->events);
+    }
+    if (err == TRP_OK) {
+        err = trpi_paths_new(life);
+    }
+    if (err == TRP_OK) {
+        err = trpi_remote_watches_new(&life->watches);
+    }
+    if (err == TRP_OK) {
+        err = trpi_guardians_new(system);
+    }
+    if (err != TRP_OK) {
+        life_free(system);
+    }
+    return err;
+}
+
+void
+trpi_life_system_stop(trp_system *system)
+{
+    if (system->life == NULL || trp_system_is_terminated(system) ||
+        atomic_load_explicit(&system->stuck, memory_order_relaxed)) {
+        return;
+    }
+    if (trp_system_stop(system, FREE_TIMEOUT_MS) != TRP_OK) {
+        trpi_log(system, TRP_LOG_ERROR, "system", "freed while actors run: what they use is leaked");
+    }
+}
+
+void
+trpi_life_system_free(trp_system *system)
+{
+    life_free(system);
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------------ */
+
+/* U2. runner of the root. */
+static void
+root_go_on(trp_ctx *ctx, trpi_cell *root)
+{
+    trpi_life *life = ctx->system->life;
+    trpi_cell *next;
+
+    if (life->user_ended && life->system_ended) {
+        trpi_life_stop(ctx, root);
+        return;
+    }
+    next = trpi_child_find(ctx, root, life->user_ended ? life->system.ref : life->user.ref);
+    if (next != NULL) {
+        trpi_child_stop(ctx, root, next);
+    }
+}
+
+void
+trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child)
+{
+    trpi_life *life = ctx->system->life;
+
+    if (trp_ref_equal(child, life->user.ref)) {
+        life->user_ended = true;
+    } else if (trp_ref_equal(child, life->system.ref)) {
+        life->system_ended = true;
+    } else {
+        return;
+    }
+    atomic_store_explicit(&life->shutdown, true, memory_order_relaxed);
+    root_go_on(ctx, root);
+}
+
+void
+trpi_root_stop(trp_ctx *ctx, trpi_cell *root)
+{
+    atomic_store_explicit(&ctx->system->life->shutdown, true, memory_order_relaxed);
+    root_go_on(ctx, root);
+}
+
+void
+trpi_root_ended(trp_system *system)
+{
+    trpi_life *life = system->life;
+
+    pthread_mutex_lock(&life->lock);
+    atomic_store_explicit(&life->terminated, true, memory_order_release);
+    pthread_cond_broadcast(&life->changed);
+    pthread_mutex_unlock(&life->lock);
+}
+
+void
+trp_system_shutdown(trp_system *system)
+{
+    trpi_guardian *user;
+    trp_ctx *ctx;
+
+    /* relaxed: only one of several callers needs to give the order */
+    if (!trpi_system_is_valid(system) ||
+        atomic_exchange_explicit(&system->life->shutdown, true, memory_order_relaxed)) {
+        return;
+    }
+    user = &system->life->user;
+    pthread_mutex_lock(&user->lock);
+    user->closed = true;
+    pthread_mutex_unlock(&user->lock);
+    ctx = trpi_enter(system);
+    trpi_sys_to(ctx, system->life->root, TRPI_SYS_STOP, 0, nobody, 0, NULL);
+    trpi_leave(ctx);
+}
+
+int
+trp_system_is_terminated(const trp_system *system)
+{
+    /* acquire: what happened in the tree happened before */
+    return !trpi_system_is_valid(system) ||
+           atomic_load_explicit(&system->life->terminated, memory_order_acquire);
+}
+
+trp_err
+trp_system_await(trp_system *system, uint32_t timeout_ms)
+{
+    trpi_life *life;
+    struct timespec until;
+    uint64_t deadline_ns;
+    int rc = 0;
+    bool ended;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    if (trpi_in_behaviour(system)) {
+        return TRP_ESTATE;
+    }
+    life = system->life;
+    deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
+    until.tv_sec = (time_t)(deadline_ns / 1000000000u);
+    until.tv_nsec = (long)(deadline_ns % 1000000000u);
+    pthread_mutex_lock(&life->lock);
+    while (!atomic_load_explicit(&life->terminated, memory_order_acquire) && rc != ETIMEDOUT) {
+        rc = timeout_ms == 0 ? pthread_cond_wait(&life->changed, &life->lock)
+                             : pthread_cond_timedwait(&life->changed, &life->lock, &until);
+    }
+    ended = atomic_load_explicit(&life->terminated, memory_order_acquire);
+    pthread_mutex_unlock(&life->lock);
+    return ended ? TRP_OK : TRP_ETIMEDOUT;
+}
+
+trp_err
+trp_system_stop(trp_system *system, uint32_t timeout_ms)
+{
+    trp_err err;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    if (trpi_in_behaviour(system)) {
+        return TRP_ESTATE;
+    }
+    trp_system_shutdown(system);
+    err = trp_system_await(system, timeout_ms);
+    if (err == TRP_ETIMEDOUT) {
+        trpi_tree_log_stuck(system, STUCK_GRACE_MS);
+        if (trp_system_is_terminated(system)) {
+            return TRP_OK; /* it was only slow */
+        }
+    }
+    atomic_store_explicit(&system->stuck, err != TRP_OK, memory_order_relaxed);
+    return err;
+}

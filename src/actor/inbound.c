@@ -1,0 +1,191 @@
+/* inbound.c - the door towards remoting: what comes in over the wire, and which remoting there is.
+ *
+ * Must hold.
+ *   R1  Nothing that a peer sends reaches an assertion: slots and generations are looked up, text is parsed.
+ *   R2  remote_arg is written before remote_ops, so who sees the ops sees their argument.
+ * Tests.   tests/unit/actor/inbound_test.c
+ */
+#include "actor/life.h"
+
+#include "actor/nodes.h"
+#include "base/assert.h"
+
+trp_err
+trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg)
+{
+    if (ops == NULL) {
+        atomic_store_explicit(&system->remote_ops, NULL, memory_order_release);
+        return TRP_OK;
+    }
+    if (atomic_load_explicit(&system->remote_ops, memory_order_acquire) != NULL) {
+        return TRP_EEXIST;
+    }
+    atomic_store_explicit(&system->remote_arg, arg, memory_order_relaxed);
+    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* R2 */
+    return TRP_OK;
+}
+
+bool
+trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                   uint32_t flag)
+{
+    const trpi_remote_ops *ops = atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+
+    if (ops == NULL || target.node == 0) {
+        return false;
+    }
+    ops->signal(atomic_load_explicit(&system->remote_arg, memory_order_relaxed), system, target.node, signal,
+                target, from, flag);
+    return true;
+}
+
+void
+trpi_inbound_begin(trp_system *system)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    if (ctx->worker == NULL) {
+        ctx->chaining = true;
+    }
+}
+
+void
+trpi_inbound_end(trp_system *system)
+{
+    trp_ctx *ctx = trpi_enter(system); /* the one of begin; nested */
+
+    trpi_chains_flush(ctx);
+    if (ctx->worker == NULL) {
+        ctx->chaining = false;
+    }
+    trpi_leave(ctx);
+    trpi_leave(ctx); /* of begin */
+}
+
+/* What a peer may tell: a registered type of the right size that leaves nodes. Terminated and the like come
+ * as signals; the payloads of internal types are pointers. */
+static bool
+is_admissible(const trp_type *type, size_t bytes)
+{
+    if (type == NULL || type->number == 0 || (type->flags & TRP_TYPE_LOCAL) != 0 ||
+        ((type->flags & TRP_TYPE_VARIABLE) == 0 && bytes != type->bytes)) {
+        return false;
+    }
+    return type->number >= TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_POISON_PILL ||
+           type->number == TRPI_TYPE_KILL || type->number == TRPI_TYPE_IDENTIFY;
+}
+
+void
+trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_ref sender,
+                  const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_ref to = trpi_ref_local(slot, generation);
+    trp_ctx *ctx;
+
+    if (!is_admissible(type, bytes)) {
+        trpi_dead_letter(system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+        return;
+    }
+    ctx = trpi_enter(system);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+    trpi_leave(ctx);
+}
+
+void
+trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,
+                    const void *payload, size_t bytes)
+{
+    trp_ref nobody = TRP_REF_NONE;
+    trp_ctx *ctx;
+    trp_msg *msg;
+
+    if (!is_admissible(type, bytes)) {
+        trpi_dead_letter(system, sender, nobody, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+        return;
+    }
+    ctx = trpi_enter(system);
+    msg = trpi_msg_make(ctx->cache, nobody, sender, type, payload, bytes);
+    if (msg == NULL) {
+        trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
+    } else {
+        /* an address in the path would let a peer use us as a relay: local paths only */
+        trp_err err = path[0] != '/' ? TRP_EINVAL : trpi_select(ctx, system->life->root, path, sender, msg);
+
+        if (err != TRP_OK) {
+            trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_SUCH_ACTOR, type, bytes);
+        }
+        trpi_msg_free(ctx->cache, msg);
+    }
+    trpi_leave(ctx);
+}
+
+static void
+inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
+{
+    trp_terminated what = { target, 1, 0 };
+    trp_msg *prepared = trpi_msg_make(ctx->cache, from, target, &trp_terminated_type, &what, sizeof what);
+
+    if (prepared == NULL) {
+        trpi_log(ctx->system, TRP_LOG_ERROR, "watch", "out of memory: a remote watcher is told of an early end");
+        (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, from, target, 0); /* all that is left */
+        return;
+    }
+    trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
+}
+
+void
+trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                    uint32_t flag)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    target.node = TRPI_NODE_SELF;
+    switch (signal) {
+    case TRPI_SIGNAL_WATCH:
+        inbound_watch(ctx, target, from);
+        break;
+    case TRPI_SIGNAL_UNWATCH:
+        trpi_sys_to(ctx, target, TRPI_SYS_UNWATCH, 0, from, 0, NULL);
+        break;
+    case TRPI_SIGNAL_TERMINATED:
+        trpi_remote_watch_terminated(ctx, target, from, flag != 0);
+        break;
+    case TRPI_SIGNAL_STOP:
+        trpi_stop_send(ctx, target);
+        break;
+    default:
+        break; /* R1: a newer peer's */
+    }
+    trpi_leave(ctx);
+}
+
+void
+trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason)
+{
+    trpi_nodes_end(system, node, reason);
+    trpi_node_watchers_notify(system, node);
+}
+
+/* ---- timers for upper rooms -------------------------------------------------------------------------- */
+
+static void
+after_fired(void *arg, uint64_t a, uint64_t b)
+{
+    void (*fn)(void *) = (void (*)(void *))(uintptr_t)a;
+
+    (void)b;
+    fn(arg);
+}
+
+trp_err
+trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
+                  uint64_t *ret_id)
+{
+    return trpi_timer_add(system->sched, delay_ms, after_fired, arg, (uint64_t)(uintptr_t)fn, 0, ret_id);
+}
+
+bool
+trpi_system_after_cancel(trp_system *system, uint64_t id)
+{
+    return trpi_timer_cancel(system->sched, id);
+}

@@ -1,0 +1,276 @@
+/* life.h - the semantic half of the room: system messages, the fields of a system that belong to it, and
+ * the functions that its files share.
+ *
+ * Threads. "runner" means: on the cell's thread, with its token held. Lock order: spawn lock of a guardian
+ * -> registry shard; all other locks are leaves.
+ */
+#ifndef TRPI_ACTOR_LIFE_H
+#define TRPI_ACTOR_LIFE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/system.h>
+
+#include "actor/cell.h"
+#include "actor/extra.h"
+#include "actor/name.h"
+#include "actor/registry.h"
+#include "actor/run.h"
+#include "actor/system.h"
+
+#define TRPI_OBITUARIES 4096u   /* paths of the dead that are remembered */
+#define TRPI_REMOTE_PATHS 4096u /* paths of remote refs that are remembered */
+#define TRPI_LOG_TEXT_BYTES 1024u
+
+/* Kinds of system messages. `from` and what number, flag and pointer carry. */
+enum trpi_sys {
+    TRPI_SYS_STOP = 1,
+    TRPI_SYS_SUSPEND = 2,
+    TRPI_SYS_RESUME = 3,      /* flag 1: answers the actor's own failure */
+    TRPI_SYS_RESTART = 4,     /* pointer: trpi_failure, owned */
+    TRPI_SYS_SUPERVISE = 5,   /* from: a child that was spawned from outside; guardians only */
+    TRPI_SYS_FAILED = 6,      /* from: child; pointer: trpi_failure, owned */
+    TRPI_SYS_CHILD_ENDED = 7, /* from: child */
+    TRPI_SYS_WATCH = 8,       /* from: watcher; pointer: its prepared Terminated message, owned */
+    TRPI_SYS_UNWATCH = 9,     /* from: watcher */
+    TRPI_SYS_IDLE = 10,       /* receive timeout; number: timers_number when it was armed */
+    TRPI_SYS_PROMISE_TIMEOUT = 11,
+    TRPI_SYS_PROMISE_CANCEL = 12,
+    TRPI_SYS_PROMISE_DEAD = 13, /* from: the ref that was asked and is dead */
+    TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
+    TRPI_SYS_INSPECT = 15       /* pointer: trpi_inspection, counted; number: place of the entry */
+};
+
+/* LIFE's bits of cell->marks. */
+enum {
+    TRPI_MARK_FAILED = 0x10,     /* suspended by its own failure, waits for the supervisor */
+    TRPI_MARK_STARTED = 0x20,    /* an instance exists: post_stop will be called */
+    TRPI_MARK_SUBSCRIBED = 0x40, /* the event stream knows it */
+    TRPI_MARK_HIDDEN = 0x80      /* spare */
+};
+
+/* Marks in the links of a child; its parent's runner owns them. Slots are below TRPI_CELLS_MAX. */
+#define TRPI_CHILD_DYING 0x80000000u    /* in prev_sibling: told to stop; counted in the parent's flags */
+#define TRPI_CHILD_SURVIVOR 0x80000000u /* in next_sibling: lived before post_restart */
+#define TRPI_CHILD_SLOT 0x7fffffffu
+_Static_assert(TRPI_CELLS_MAX <= TRPI_CHILD_SLOT, "a slot leaves the top bit free");
+
+typedef struct trpi_guardian {
+    pthread_mutex_t lock; /* guards closed and pending */
+    bool closed;          /* no spawn from outside any more */
+    uint32_t pending;     /* supervise messages on their way: the guardian waits for them */
+    trp_ref ref;
+} trpi_guardian;
+
+struct trpi_event_stream;
+struct trpi_paths;
+struct trpi_remote_watches;
+
+typedef struct trpi_life_system {
+    trpi_registry *registry;
+    struct trpi_event_stream *events;
+    struct trpi_paths *paths;
+    struct trpi_remote_watches *watches;
+    trp_ref root, dead_letters, temp, remote;
+    trpi_guardian user, system; /* .ref: set once, before the system is given out */
+    bool user_ended, system_ended; /* root's runner only */
+    pthread_mutex_t lock;       /* guards terminated */
+    pthread_cond_t changed;     /* terminated */
+    _Atomic bool terminated;    /* written under lock; relaxed look without */
+    _Atomic bool shutdown;      /* ordered; first exchange wins */
+    _Atomic uint32_t dead_logged; /* dead letters logged so far, relaxed */
+} trpi_life;
+
+static inline trp_ref
+trpi_ref_local(uint32_t slot, uint32_t generation)
+{
+    trp_ref ref = { TRPI_NODE_SELF, slot, generation, 0 };
+    return ref;
+}
+/* The ref of a live cell, for its own runner or its parent's. */
+static inline trp_ref
+trpi_cell_ref(const trpi_cell *cell)
+{
+    return trpi_ref_local(trpi_cell_slot(cell),
+                          atomic_load_explicit(&cell->generation, memory_order_acquire));
+}
+static inline void
+trpi_sys_to(trp_ctx *ctx, trp_ref to, enum trpi_sys kind, uint16_t flag, trp_ref from, uint64_t number,
+            void *pointer)
+{
+    trpi_sys_tell(ctx, to.slot, to.generation, (uint16_t)kind, flag, from, number, pointer);
+}
+/* Parent and name are read by any thread (paths). Who reads proves by the generation, before and after,
+ * that they were the ones meant; acquire: the second look at the generation stays behind this load. */
+static inline uint32_t
+trpi_cell_parent(const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->parent, __ATOMIC_ACQUIRE);
+}
+static inline uint32_t
+trpi_cell_name_index(const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->name, __ATOMIC_ACQUIRE);
+}
+
+/* ---- children.c: runner of the parent ------------------------------------------------------------ */
+void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* Unlink, forget, release name and slot of a child that has ended. */
+void trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* The live child of that ref; NULL: not a child of parent. */
+trpi_cell *trpi_child_find(trp_ctx *ctx, const trpi_cell *parent, trp_ref ref);
+/* First child, and the one behind; NULL at the end. */
+trpi_cell *trpi_child_first(trp_ctx *ctx, const trpi_cell *parent);
+trpi_cell *trpi_child_after(trp_ctx *ctx, const trpi_cell *child);
+/* Tell it to stop and count it among the dying; once. */
+void trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+void trpi_children_stop(trp_ctx *ctx, trpi_cell *parent);
+void trpi_children_tell(trp_ctx *ctx, const trpi_cell *parent, enum trpi_sys kind, trp_ref except);
+/* false: it has ended, and the notice of that is on its way. */
+static inline bool
+trpi_child_lives(const trpi_cell *child)
+{
+    return (atomic_load_explicit(&child->generation, memory_order_acquire) & 1u) != 0;
+}
+static inline bool
+trpi_child_is_dying(const trpi_cell *child)
+{
+    return (child->prev_sibling & TRPI_CHILD_DYING) != 0;
+}
+/* Spawn below a guardian from any thread. */
+trp_err trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *dispatcher,
+                           const trp_behaviour *behaviour, const trp_spawn_options *options,
+                           trp_ref *ret_ref);
+
+/* ---- life.c, restart.c: runner --------------------------------------------------------------------- */
+void trpi_life_stop(trp_ctx *ctx, trpi_cell *cell);
+/* Tell any actor, here or elsewhere, to stop; not the parent's bookkeeping. Thread: any. */
+void trpi_stop_send(trp_ctx *ctx, trp_ref ref);
+/* A child has ended or a pending one arrived: is what was waited for complete? */
+void trpi_life_check(trp_ctx *ctx, trpi_cell *cell);
+/* Drop what belongs to the instance: deferred calls, memory, state, timers, asks, watches, behaviours. */
+void trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell);
+/* Fail with a cause that came from `perpetrator` (none: from here). */
+void trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp_msg *msg,
+                    trp_ref perpetrator, bool skip_survivors);
+void trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why); /* takes why */
+void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
+void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
+/* Handle what waited for the end of a restart or of the own failure. */
+void trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell);
+/* Run a hook of the behaviour; its failure is in ctx->failure (reason and err filled). msg: for trp_sender. */
+enum trpi_hook { TRPI_HOOK_PRE_START, TRPI_HOOK_POST_STOP, TRPI_HOOK_PRE_RESTART, TRPI_HOOK_POST_RESTART };
+trp_err trpi_life_hook(trp_ctx *ctx, trpi_cell *cell, enum trpi_hook hook, const trp_failure *why,
+                       const trp_msg *msg);
+/* State memory for a fresh instance. Errors: TRP_ENOMEM. */
+trp_err trpi_life_state_new(trpi_cell *cell);
+/* trp_fail with an error of our own. */
+TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...) TRP_PRINTF(3, 4);
+/* Fill a failure without jumping. */
+void trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason);
+
+/* ---- supervise.c: runner of the supervisor ---------------------------------------------------------- */
+void trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trpi_failure *why); /* takes why */
+void trpi_supervise_forget(trpi_cell *cell, trp_ref child);
+void trpi_supervise_clear(trpi_extra *extra);
+
+/* ---- watch.c ------------------------------------------------------------------------------------------ */
+/* Let `watcher` (an actor here, or a promise) be told when ref ends. Errors: TRP_ENOMEM. */
+trp_err trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
+void trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
+/* runner of the watched */
+void trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared);
+void trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher);
+/* Answer a watch whose target is gone. Takes prepared. */
+void trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existence_confirmed);
+/* Tell all watchers; empties the map. */
+void trpi_watchers_notify(trp_ctx *ctx, trpi_ref_map *watchers);
+/* runner of the watcher */
+void trpi_watch_end_all(trp_ctx *ctx, trpi_cell *cell);
+/* May this Terminated be seen? Ends the watch. */
+bool trpi_watch_admit(trpi_cell *cell, const trp_msg *msg);
+trp_err trpi_remote_watches_new(struct trpi_remote_watches **ret_watches);
+void trpi_remote_watches_free(struct trpi_remote_watches *watches);
+/* Its watchers here learn that the node is gone. */
+void trpi_node_watchers_notify(trp_system *system, uint32_t node);
+/* Terminated that came over the wire. */
+void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref, bool existence_confirmed);
+
+/* ---- ask.c ---------------------------------------------------------------------------------------------- */
+void trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg); /* runner; a TRPI_TYPE_CONTINUE */
+void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell);                  /* runner */
+/* A CONTINUE that reaches nobody: its reply is a late one. */
+void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
+/* A message with this sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
+void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
+
+/* ---- timers.c: runner ------------------------------------------------------------------------------------ */
+void trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
+void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
+void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+
+/* ---- stash.c, memory.c: runner ----------------------------------------------------------------------------- */
+void trpi_stash_to_front(trpi_cell *cell);
+void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
+void trpi_levels_drop(trpi_cell *cell);
+void trpi_memory_drop(trpi_cell *cell);
+
+/* ---- inbound.c ---------------------------------------------------------------------------------------------- */
+/* Hand a signal to remoting; false: there is none. Thread: any. */
+bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                        uint32_t flag);
+
+/* ---- path.c ------------------------------------------------------------------------------------------------ */
+trp_err trpi_paths_new(trpi_life *life);
+void trpi_paths_free(trpi_life *life);
+/* Remember a dying actor; before its generation ends. runner. */
+void trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell);
+/* The path without an address; the length. Falls back to "#uid". */
+size_t trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
+/* Own name of a live cell, for its runner or its parent's. Returns the length. */
+size_t trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t bytes);
+/* Child of a cell by name, any thread; TRP_REF_NONE. */
+trp_ref trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes);
+
+/* ---- select.c ------------------------------------------------------------------------------------------------ */
+/* Deliver to what text selects, from an anchor for relative ones. Errors: as trp_select_tell. */
+trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, const trp_msg *msg);
+void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting, uint64_t element); /* runner */
+void trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element);
+
+/* ---- tree.c ---------------------------------------------------------------------------------------------------- */
+void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t place); /* runner */
+void trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place);
+/* Log the paths of actors that do not answer within grace_ms. */
+void trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms);
+
+/* ---- event_stream.c ---------------------------------------------------------------------------------------------- */
+trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);
+void trpi_event_stream_free(struct trpi_event_stream *stream);
+void trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+void trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber);
+bool trpi_event_is_wanted(trp_system *system, const trp_type *type);
+
+/* ---- guardian.c, shutdown.c -------------------------------------------------------------------------------------------- */
+trp_err trpi_guardians_new(trp_system *system);
+bool trpi_guardian_is_root(const trpi_cell *cell);
+/* The guardian of a cell that takes children from outside; NULL for all others. */
+trpi_guardian *trpi_guardian_of(trp_system *system, const trpi_cell *cell);
+/* runner of the root: a guardian has ended. true: handled */
+void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
+void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
+void trpi_root_ended(trp_system *system);
+
+/* ---- dead_letter.c ------------------------------------------------------------------------------------------------------ */
+/* Log and publish a loss that is counted already. path: the recipient's, where there is no ref; or NULL. */
+void trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
+                        const trp_type *type, size_t bytes, const char *path);
+
+/* ---- log.c ----------------------------------------------------------------------------------------------------------------- */
+bool trpi_log_wanted(const trp_system *system, trp_log_level level);
+
+#endif

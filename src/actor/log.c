@@ -1,0 +1,91 @@
+/* log.c - log lines of a system, through the sink that its owner gave, else to stderr.
+ *
+ * Must hold.
+ *   G1  A line below the level costs a comparison, no formatting.
+ *   G2  The sink is called with no lock of ours held, by any thread.
+ * Limits.  TRPI_LOG_TEXT_BYTES of text, then cut.
+ * Tests.   tests/unit/actor/log_test.c
+ */
+#include "actor/life.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+
+bool
+trpi_log_wanted(const trp_system *system, trp_log_level level)
+{
+    uint32_t wanted = system->options.log_level == 0 ? TRP_LOG_INFO : system->options.log_level;
+
+    return (uint32_t)level <= wanted;
+}
+
+static void
+log_stderr(const trp_log_line *line)
+{
+    static const char *const names[] = { "?", "ERROR", "WARNING", "INFO", "DEBUG" };
+    time_t seconds = (time_t)(line->wall_ms / 1000);
+    struct tm utc;
+    char stamp[32];
+
+    gmtime_r(&seconds, &utc);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
+    /* one call: lines of several threads do not mix */
+    fprintf(stderr, "%s.%03dZ %-7s %s: %s\n", stamp, (int)(line->wall_ms % 1000),
+            names[(unsigned)line->level <= TRP_LOG_DEBUG ? line->level : 0], line->source, line->text);
+}
+
+static void
+log_va(trp_system *system, trp_log_level level, const char *source, const char *format, va_list arguments)
+{
+    char text[TRPI_LOG_TEXT_BYTES];
+    trp_log_line line = { level, source == NULL ? "" : source, text, 0 };
+
+    if (vsnprintf(text, sizeof text, format, arguments) < 0) {
+        return;
+    }
+    line.wall_ms = trpi_world_wall_ms(system->world);
+    if (system->options.log != NULL) {
+        system->options.log(system->options.log_arg, &line);
+    } else {
+        log_stderr(&line);
+    }
+}
+
+void
+trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
+{
+    va_list arguments;
+
+    if (trpi_log_wanted(system, level)) {
+        va_start(arguments, format);
+        log_va(system, level, room, format, arguments);
+        va_end(arguments);
+    }
+}
+
+void
+trp_system_log(trp_system *system, trp_log_level level, const char *source, const char *format, ...)
+{
+    va_list arguments;
+
+    if (trpi_system_is_valid(system) && format != NULL && trpi_log_wanted(system, level)) {
+        va_start(arguments, format);
+        log_va(system, level, source, format, arguments);
+        va_end(arguments);
+    }
+}
+
+void
+trp_log(trp_ctx *ctx, trp_log_level level, const char *format, ...)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+    va_list arguments;
+
+    if (format != NULL && trpi_log_wanted(ctx->system, level)) {
+        trpi_path_local(ctx->system, ctx->self, path, sizeof path);
+        va_start(arguments, format);
+        log_va(ctx->system, level, path, format, arguments);
+        va_end(arguments);
+    }
+}

@@ -1,0 +1,211 @@
+/* stage.h - a small theatre for scenario tests: a system whose log lines are kept, and actors that write
+ * down what happens to them, so that a test reads like a script.
+ */
+#ifndef TESTS_UNIT_ACTOR_STAGE_H
+#define TESTS_UNIT_ACTOR_STAGE_H
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <troupe/system.h>
+
+#include "actor/actor.h"
+#include "base/alloc.h"
+#include "tests/unit/unit.h"
+
+#define STAGE_BYTES 65536
+
+/* What happened, in order: words separated by blanks. */
+typedef struct stage_book {
+    pthread_mutex_t lock;
+    size_t used;
+    char text[STAGE_BYTES];
+} stage_book;
+static stage_book stage_events = { PTHREAD_MUTEX_INITIALIZER, 0, "" };
+static stage_book stage_lines __attribute__((unused)) = { PTHREAD_MUTEX_INITIALIZER, 0, "" };
+
+static inline void
+stage_write(stage_book *book, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void
+stage_write(stage_book *book, const char *format, ...)
+{
+    va_list arguments;
+    int written;
+
+    pthread_mutex_lock(&book->lock);
+    if (book->used < STAGE_BYTES - 2) {
+        if (book->used > 0) {
+            book->text[book->used++] = ' ';
+        }
+        va_start(arguments, format);
+        written = vsnprintf(book->text + book->used, STAGE_BYTES - book->used, format, arguments);
+        va_end(arguments);
+        if (written > 0) {
+            book->used += (size_t)written < STAGE_BYTES - book->used ? (size_t)written
+                                                                     : STAGE_BYTES - book->used - 1;
+        }
+    }
+    pthread_mutex_unlock(&book->lock);
+}
+#define stage_note(...) stage_write(&stage_events, __VA_ARGS__)
+
+static inline bool
+stage_book_has(stage_book *book, const char *text)
+{
+    bool has;
+
+    pthread_mutex_lock(&book->lock);
+    has = strstr(book->text, text) != NULL;
+    pthread_mutex_unlock(&book->lock);
+    return has;
+}
+#define stage_has(text) stage_book_has(&stage_events, (text))
+
+static inline size_t
+stage_count(const char *text)
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&stage_events.lock);
+    for (const char *at = stage_events.text; (at = strstr(at, text)) != NULL; at += strlen(text)) {
+        count++;
+    }
+    pthread_mutex_unlock(&stage_events.lock);
+    return count;
+}
+
+static inline bool
+stage_is(const char *text)
+{
+    bool is;
+
+    pthread_mutex_lock(&stage_events.lock);
+    is = strcmp(stage_events.text, text) == 0;
+    pthread_mutex_unlock(&stage_events.lock);
+    return is;
+}
+
+static inline void
+stage_clear(stage_book *book)
+{
+    pthread_mutex_lock(&book->lock);
+    book->used = 0;
+    book->text[0] = 0;
+    pthread_mutex_unlock(&book->lock);
+}
+
+/* Wait until the script is exactly this; on failure show what it was. */
+#define STAGE_EXPECT(script)                                                                       \
+    do {                                                                                           \
+        UNIT_WAIT(stage_is(script), 5000);                                                         \
+        if (!stage_is(script)) {                                                                   \
+            printf("  was: %s\n", stage_events.text);                                              \
+        }                                                                                          \
+    } while (0)
+
+static inline void
+stage_log(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    stage_write(&stage_lines, "[%d %s: %s]", (int)line->level, line->source, line->text);
+}
+
+static inline trp_system *
+stage_open_with(trp_system_options options)
+{
+    trp_system *system = NULL;
+
+    stage_clear(&stage_events);
+    stage_clear(&stage_lines);
+    if (options.log == NULL) {
+        options.log = stage_log;
+    }
+    if (options.workers == 0) {
+        options.workers = 2;
+    }
+    UNIT_REQUIRE(trp_system_new("stage", &options, &system) == TRP_OK);
+    return system;
+}
+
+static inline trp_system *
+stage_open(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+
+    return stage_open_with(options);
+}
+
+static inline void
+stage_close(trp_system *system)
+{
+    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    trp_system_free(system);
+}
+
+static inline trp_ref
+stage_spawn(trp_system *system, const trp_behaviour *behaviour, const char *name)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+
+    options.name = name;
+    UNIT_EQUAL(trp_system_spawn(system, behaviour, &options, &ref), TRP_OK);
+    return ref;
+}
+
+static inline trp_ref
+stage_child(trp_ctx *ctx, const trp_behaviour *behaviour, const char *name)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+
+    options.name = name;
+    UNIT_EQUAL(trp_spawn(ctx, behaviour, &options, &ref), TRP_OK);
+    return ref;
+}
+
+static inline void
+stage_tell(trp_system *system, trp_ref to, const char *text)
+{
+    trp_system_tell(system, to, &trp_string_type, text, strlen(text));
+}
+
+/* Is msg this text? */
+static inline bool
+stage_said(const trp_msg *msg, const char *text)
+{
+    return trp_msg_is(msg, &trp_string_type) && trp_msg_bytes(msg) == strlen(text) &&
+           memcmp(trp_msg_payload(msg), text, strlen(text)) == 0;
+}
+
+/* The last element of an actor's path. */
+static inline const char *
+stage_name(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
+{
+    const char *slash;
+
+    trp_path(system, ref, buffer, bytes);
+    slash = strrchr(buffer, '/');
+    return slash == NULL ? buffer : slash + 1;
+}
+
+/* Tell the text and wait for the answer, which is noted by nobody. */
+static inline trp_err
+stage_ask(trp_system *system, trp_ref to, const char *text, char *answer, size_t bytes)
+{
+    trp_msg *reply = NULL;
+    trp_err err = trp_system_ask(system, to, &trp_string_type, text, strlen(text), 10000, &reply);
+
+    if (err == TRP_OK) {
+        snprintf(answer, bytes, "%.*s", (int)trp_msg_bytes(reply), (const char *)trp_msg_payload(reply));
+        trp_msg_free(reply);
+    }
+    return err;
+}
+
+#endif
