@@ -114,5 +114,7 @@ bool trpi_system_after_cancel(trp_system *system, uint64_t id);
 /* Log line of a room: level, room, event text with key=value pairs. */
 void trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Change the least level that is logged. Thread: any. */
+void trpi_log_level_set(trp_system *system, trp_log_level level);
 
 #endif

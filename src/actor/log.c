@@ -15,9 +15,17 @@
 bool
 trpi_log_wanted(const trp_system *system, trp_log_level level)
 {
-    uint32_t wanted = system->options.log_level == 0 ? TRP_LOG_INFO : system->options.log_level;
+    /* Relaxed: a new level (trpi_log_level_set) may be a line late. */
+    uint32_t set = __atomic_load_n(&system->options.log_level, __ATOMIC_RELAXED);
+    uint32_t wanted = set == 0 ? TRP_LOG_INFO : set;
 
     return (uint32_t)level <= wanted;
+}
+
+void
+trpi_log_level_set(trp_system *system, trp_log_level level)
+{
+    __atomic_store_n(&system->options.log_level, (uint32_t)level, __ATOMIC_RELAXED); /* pair: trpi_log_wanted */
 }
 
 static void
