@@ -1,0 +1,35 @@
+#!/bin/bash
+# dev.sh - `troupe dev N`: a local cluster, found without --socket, and gone with one signal.
+. "$(dirname "$0")/lib.sh"
+test_begin
+system=dev$$
+mine() { "$troupe" --system "$system" "$@"; }
+nodes() { pgrep -f "node --system $system " || :; }
+expect dev_needs_a_sane_number 64 "$troupe" dev 0
+expect dev_above_the_limit 64 "$troupe" dev 65
+background "$troupe" --system "$system" dev 3 --load "$build/examples/.libs/echo.so" --log-level warning >"$work/dev" 2>&1
+dev=$started
+expect dev_forms_a_cluster 0 mine wait --members 3 --converged --timeout 40s
+is dev_runs_three_nodes "$(nodes | wc -l)" 3
+is dev_prints_the_addresses "$(grep -c "troupe.tcp://$system@127.0.0.1:" "$work/dev")" 3
+expect lowest_port_answers 0 mine leader
+is leader_is_a_node_of_it "$(grep -c "$system@127.0.0.1:" "$work/out")" 1
+expect actor_of_the_plugin_answers 0 mine ask /user/echo hello
+one=$(nodes | tail -n 1)
+kill -9 "$one"
+check dev_goes_on_without_a_killed_node mine members
+kill -TERM "$dev"
+code=0; wait "$dev" || code=$?
+forget "$dev"
+is dev_ends_with_0 "$code" 0
+is dev_leaves_no_node "$(nodes)" ""
+expect nobody_answers_any_more 69 mine members
+# Killed itself, it takes the nodes with it.
+background "$troupe" --system "$system" dev 2 --log-level warning >"$work/dev" 2>&1
+dev=$started
+expect dev_again 0 mine wait --members 2 --timeout 40s
+kill -9 "$dev"
+wait "$dev" 2>/dev/null
+forget "$dev"
+if wait_until 30 eval '[ -z "$(nodes)" ]'; then pass killed_dev_leaves_no_node; else fail killed_dev_leaves_no_node "$(pgrep -af "$system")"; fi
+test_end
