@@ -1,8 +1,8 @@
 /* troupe/actor.h - what an actor is and what it can do.
  *
  * An actor is private state plus a behaviour, run by at most one thread at a time. The only way in
- * is a message. Everything in this header that takes a trp_ctx is for the actor that is running; for
- * threads that are not actors the same verbs stand in troupe/system.h.
+ * is a message. Everything in this header that takes a trp_ctx is for the actor that is running;
+ * for threads that are not actors the same verbs stand in troupe/system.h.
  */
 #ifndef TROUPE_ACTOR_H
 #define TROUPE_ACTOR_H
@@ -51,16 +51,26 @@ typedef struct trp_strategy {
 } trp_strategy;
 #define TRP_STRATEGY_INIT { sizeof(trp_strategy), 0, NULL, -1, 0, 0 }
 
-/* SUP-8: stop on TRP_EINIT, TRP_EKILLED, TRP_EDEATHPACT; restart on every other failure. */
+/* Decide as Akka does by default: stop on TRP_EINIT, TRP_EKILLED and TRP_EDEATHPACT, restart on
+ * every other failure.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SUP-8.  Since: 0.1 */
 TRP_API trp_directive trp_default_decider(trp_ctx *ctx, void *state, const trp_failure *failure);
-/* SUP-10: stop, whatever it was. */
+
+/* Decide to stop, whatever the failure was.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SUP-10.  Since: 0.1 */
 TRP_API trp_directive trp_stopping_decider(trp_ctx *ctx, void *state, const trp_failure *failure);
 
 typedef trp_err (*trp_receive_fn)(trp_ctx *ctx, void *state, const trp_msg *msg);
 
 /* What spawn takes: a registered, static description of an actor. Any result but TRP_OK from a hook
- * or from receive is a failure, reported to the supervisor; trp_fail() does the same from any depth.
- * The state is zeroed memory of state_bytes (16-aligned), rebuilt at restart. */
+ * or from receive is a failure, reported to the supervisor; trp_fail() does the same from any
+ * depth. The state is zeroed memory of state_bytes (16-aligned), rebuilt at restart. */
 typedef struct trp_behaviour {
     size_t size;       /* sizeof(trp_behaviour) */
     const char *name;  /* for logs, remote deployment, plugins */
@@ -75,10 +85,14 @@ typedef struct trp_behaviour {
     /* Default (NULL): pre_start with the original arguments (LIFE-1). */
     trp_err (*post_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *args);
     const trp_strategy *strategy;         /* for its children; NULL: one-for-one, default decider */
-    const trp_protocol *const *accepts;   /* NULL-terminated; others are unhandled. NULL: everything */
+    /* NULL-terminated; others are unhandled. NULL: everything */
+    const trp_protocol *const *accepts;
 } trp_behaviour;
-#define TRP_BEHAVIOUR_INIT(name_, type_, receive_) \
-    { sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL, NULL, NULL, NULL }
+#define TRP_BEHAVIOUR_INIT(name_, type_, receive_)                                                 \
+    {                                                                                              \
+        sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL,  \
+            NULL, NULL, NULL                                                                       \
+    }
 
 typedef struct trp_spawn_options {
     size_t size;
@@ -91,8 +105,9 @@ typedef struct trp_spawn_options {
 } trp_spawn_options;
 #define TRP_SPAWN_OPTIONS_INIT { sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0 }
 
-/* Start a child of the running actor. It starts by itself, in its own time; messages told to *ret_ref
- * at once are kept for it. Also usable with ctx->system guardians through trp_system_spawn().
+/* Start a child of the running actor. It starts by itself, in its own time; messages told to
+ * *ret_ref at once are kept for it. Also usable with ctx->system guardians through
+ * trp_system_spawn().
  *
  * Ownership: borrows behaviour until the system ends; borrows options.
  * Errors:    TRP_EINVAL   behaviour or an option is invalid; the name is empty, too long, starts
@@ -107,156 +122,403 @@ typedef struct trp_spawn_options {
 TRP_API TRP_MUST_CHECK trp_err trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour,
                                          const trp_spawn_options *options, trp_ref *ret_ref);
 
+/* Return the ref of the running actor.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-10.  Since: 0.1 */
 TRP_API trp_ref trp_self(const trp_ctx *ctx);
+
+/* Return the ref of the parent: the supervisor; a guardian for a top-level actor.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SUP-1.  Since: 0.1 */
 TRP_API trp_ref trp_parent(const trp_ctx *ctx);
-/* The sender of the current message; TRP_REF_NONE when it was told from outside (MSG-2). */
+
+/* Return the sender of the current message; TRP_REF_NONE when it was told from outside.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-2.  Since: 0.1 */
 TRP_API trp_ref trp_sender(const trp_ctx *ctx);
+
+/* Borrow the system that the actor lives in, until the actor ends.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-1.  Since: 0.1 */
 TRP_API trp_system *trp_ctx_system(const trp_ctx *ctx);
+
+/* Borrow the state of the running actor, until it stops or restarts.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    LIFE-1.  Since: 0.1 */
 TRP_API void *trp_state(const trp_ctx *ctx);
 
-/* Copy a message of `type` into the mailbox of `to`, here or on another node; the sender is self. At
- * most once; in order per sender and receiver. Cannot fail by contract (MSG-1): what reaches nobody
- * is a dead letter. bytes is ignored for fixed-size types.
+/* Copy a message of `type` into the mailbox of `to`, here or on another node; the sender is self.
+ * At most once; in order per sender and receiver. Cannot fail by contract (MSG-1): what reaches
+ * nobody is a dead letter. bytes is ignored for fixed-size types.
  *
  * Ownership: borrows payload.
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    MSG-1, -6, -7; DESIGN 3.  Since: 0.1 */
-TRP_API void trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes);
+TRP_API void trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
+                      size_t bytes);
 
-/* As trp_tell, in the name of another sender. */
+/* Do as trp_tell, in the name of another sender.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-2.  Since: 0.1 */
 TRP_API void trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
                          const void *payload, size_t bytes);
-/* Tell text or JSON text (NUL-terminated; sent without the NUL). */
+
+/* Tell NUL-terminated text as trp_string_type, without the NUL.
+ *
+ * Ownership: borrows text.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-1.  Since: 0.1 */
 TRP_API void trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text);
+
+/* Tell NUL-terminated JSON text as trp_json_type, without the NUL; the text is not checked.
+ *
+ * Ownership: borrows json.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-1.  Since: 0.1 */
 TRP_API void trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json);
-/* Pass the current message on; its sender stays (MSG-3). */
+
+/* Pass the current message on; its sender stays.
+ *
+ * Ownership: borrows msg.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-3.  Since: 0.1 */
 TRP_API void trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg);
-/* Tell the sender of the current message. */
+
+/* Tell the sender of the current message; a dead letter when it has none.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-5.  Since: 0.1 */
 TRP_API void trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+
+/* Reply NUL-terminated text, as trp_tell_text tells it.
+ *
+ * Ownership: borrows text.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-5.  Since: 0.1 */
 TRP_API void trp_reply_text(trp_ctx *ctx, const char *text);
+
+/* Reply NUL-terminated JSON text, as trp_tell_json tells it.
+ *
+ * Ownership: borrows json.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-5.  Since: 0.1 */
 TRP_API void trp_reply_json(trp_ctx *ctx, const char *json);
-/* Fail the ask behind the current message (trp_status_failure). */
+
+/* Fail the ask behind the current message: reply a trp_status_failure. A longer reason is cut.
+ *
+ * Ownership: borrows reason; NULL: the text of err.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-4.  Since: 0.1 */
 TRP_API void trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason);
 
 /* Make an unsent message whose payload of `bytes` the caller fills (*ret_payload), then moves with
  * trp_send(). Above TRP_INLINE_PAYLOAD_MAX the payload is out of line.
  *
  * Ownership: gives *ret_msg (to trp_send(), or trp_msg_free()).
- * Errors:    TRP_ENOMEM, TRP_EINVAL (bytes does not fit type), TRP_ENOTYPE (type not registered)
+ * Errors:    TRP_ENOMEM   out of memory
+ *            TRP_EINVAL   bytes does not fit type
+ *            TRP_ENOTYPE  type is not registered
  * Thread:    any.
  * Source:    DESIGN 3, Message.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg,
                                            void **ret_payload);
-/* Tell a message made by trp_msg_new(). Takes msg, always. */
+
+/* Tell a message made by trp_msg_new(), without copying it. Immutable afterwards.
+ *
+ * Ownership: takes msg, always: a tell cannot fail (trp_tell).
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 3, Message.  Since: 0.1 */
 TRP_API void trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 
 /* Continuation of an ask: runs as part of the asking actor. err is TRP_OK with the reply;
  * TRP_ETIMEDOUT; the error of a trp_status_failure (reply given); TRP_ENOENT when the asked ref was
  * dead (reply NULL). Borrows reply until return. */
-typedef trp_err (*trp_reply_fn)(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply);
+typedef trp_err (*trp_reply_fn)(trp_ctx *ctx, void *state, void *arg, trp_err err,
+                                const trp_msg *reply);
 
 /* Tell `to` and run fn with the first reply, or at the timeout; fn runs exactly once, unless the
  * actor stops or restarts before.
  *
  * Ownership: borrows payload; arg is passed through.
- * Errors:    TRP_EINVAL fn is NULL or timeout_ms is 0; TRP_ENOMEM; TRP_ELIMIT
+ * Errors:    TRP_EINVAL   fn is NULL or timeout_ms is 0
+ *            TRP_ENOMEM   out of memory
+ *            TRP_ELIMIT   no slot is left for the promise
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    MSG-4; DESIGN 3, Ask.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type,
                                        const void *payload, size_t bytes, uint32_t timeout_ms,
                                        trp_reply_fn fn, void *arg);
 
-/* Stop an actor after its present message: itself, a child, or any ref (LIFE-8). Asynchronous. */
+/* Stop an actor after its present message: itself, a child, or any ref. Asynchronous; what is left
+ * in its mailbox becomes dead letters.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    LIFE-8.  Since: 0.1 */
 TRP_API void trp_stop(trp_ctx *ctx, trp_ref ref);
-/* Stop ref, and run fn when it has ended (err TRP_OK, reply NULL; post_stop happened before) or at
- * the timeout (TRP_ETIMEDOUT) (LIFE-14). Errors as trp_ask. */
+
+/* Stop ref, and run fn when it has ended (TRP_OK, reply NULL; its post_stop happened before) or at
+ * the timeout (TRP_ETIMEDOUT).
+ *
+ * Ownership: arg is passed through.
+ * Errors:    TRP_EINVAL, TRP_ENOMEM, TRP_ELIMIT as trp_ask
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    LIFE-14.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms,
                                                  trp_reply_fn fn, void *arg);
 
-/* Be told trp_terminated, exactly once, when ref has ended or its node is lost (WATCH-1..7).
- * Watching twice is one watch. A dead ref answers at once with existence_confirmed 0.
+/* Be told trp_terminated, exactly once, when ref has ended or its node is lost. Watching twice is
+ * one watch. A dead ref answers at once with existence_confirmed 0.
  *
- * Errors:    TRP_EINVAL ref is TRP_REF_NONE; TRP_ENOMEM
+ * Errors:    TRP_EINVAL   ref is TRP_REF_NONE
+ *            TRP_ENOMEM   out of memory
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    WATCH.  Since: 0.1 */
+ * Source:    WATCH-1 to -7.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_watch(trp_ctx *ctx, trp_ref ref);
-/* End the watch; no trp_terminated arrives afterwards, not even one already queued (WATCH-5). */
+
+/* End the watch; no trp_terminated arrives afterwards, not even one that is queued already.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    WATCH-4.  Since: 0.1 */
 TRP_API void trp_unwatch(trp_ctx *ctx, trp_ref ref);
 
-/* Fail: does not return. The supervisor decides. Memory from trp_alloc() and what trp_defer()
- * registered is released at restart or stop; nothing else is. */
+/* Fail: do not return, and let the supervisor decide; use it through trp_fail(ctx, code, "why %s",
+ * ...). Memory from trp_alloc() and what trp_defer() registered is released at restart or stop;
+ * nothing else is.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
 #define trp_fail(ctx, code, ...) trp_fail_at((ctx), (code), __FILE__, __LINE__, __VA_ARGS__)
 TRP_API TRP_NORETURN void trp_fail_at(trp_ctx *ctx, int32_t code, const char *file, int line,
                                       const char *format, ...) TRP_PRINTF(5, 6);
 
-/* Memory that belongs to the actor: released when it stops or restarts. NULL never: out of memory is
- * this actor's failure (TRP_ENOMEM). Zeroed, 16-aligned. */
+/* Allocate memory that belongs to the actor: released when it stops or restarts. Zeroed,
+ * 16-aligned. Never NULL: out of memory is this actor's failure (TRP_ENOMEM).
+ *
+ * Ownership: gives the block (trp_alloc_free(), or the end of the actor).
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
 TRP_API void *trp_alloc(trp_ctx *ctx, size_t bytes);
-/* Release one block before its time. */
+
+/* Release one block from trp_alloc() before its time; NULL is fine.
+ *
+ * Ownership: takes memory.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
 TRP_API void trp_alloc_free(trp_ctx *ctx, void *memory);
-/* Run fn(arg) when the actor stops or restarts; last registered first. */
+
+/* Run fn(arg) when the actor stops or restarts; last registered first.
+ *
+ * Ownership: arg is passed through.
+ * Errors:    TRP_EINVAL   fn is NULL
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_defer(trp_ctx *ctx, void (*fn)(void *arg), void *arg);
 
-/* Replace the top of the behaviour stack (keep = 0), or push (keep = 1) (BEH-1, -2). The hooks and the
- * state stay. trp_unbecome() beyond the pushes gives back the original (BEH-3). */
+/* Replace the top of the behaviour stack (keep 0), or push on it (keep 1). Hooks and state stay.
+ *
+ * Errors:    TRP_EINVAL   receive is NULL
+ *            TRP_ENOMEM   out of memory
+ *            TRP_ELIMIT   the stack is too deep
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    BEH-1, -2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep);
+
+/* Take the top off the behaviour stack; beyond the pushes, the original stays.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    BEH-3.  Since: 0.1 */
 TRP_API void trp_unbecome(trp_ctx *ctx);
 
-/* Put the current message aside; TRP_EEXIST when it is stashed already, TRP_ELIMIT when the stash is
- * full (BEH-6). trp_unstash_all() puts all back in front of the mailbox, in order (BEH-7). */
+/* Put the current message aside.
+ *
+ * Ownership: shares msg, on success only.
+ * Errors:    TRP_EEXIST   it is stashed already
+ *            TRP_ELIMIT   stash_msgs_max reached
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    BEH-6.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_stash(trp_ctx *ctx, const trp_msg *msg);
+
+/* Put all stashed messages back in front of the mailbox, in their order.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    BEH-7.  Since: 0.1 */
 TRP_API void trp_unstash_all(trp_ctx *ctx);
-/* Publish msg as unhandled; also what a behaviour means that knows not what to do with it (MSG-15). */
+
+/* Publish msg as unhandled: what a behaviour does that knows not what to do with it.
+ *
+ * Ownership: borrows msg.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-15.  Since: 0.1 */
 TRP_API void trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg);
 
-/* A named timer of the running actor: tell itself (or `to`) a message later. Starting a name again
- * replaces it; cancelling also suppresses what is queued. Timers end with the incarnation of the
- * state (stop or restart). key is any number of the actor's own. repeat: every interval_ms after the
- * first. Errors: TRP_EINVAL (interval 0 with repeat), TRP_ENOMEM. */
+/* Tell self a message once, at or after delay_ms. key is any number of the actor's own: starting a
+ * key again replaces its timer, and cancelling also suppresses what is queued. Timers end with the
+ * incarnation of the state (stop or restart).
+ *
+ * Ownership: borrows payload.
+ * Errors:    TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SCH-1, -8.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms,
-                                              const trp_type *type, const void *payload, size_t bytes);
+                                              const trp_type *type, const void *payload,
+                                              size_t bytes);
+
+/* Do as trp_timer_once, and again every interval_ms after the first.
+ *
+ * Ownership: borrows payload.
+ * Errors:    TRP_EINVAL   interval_ms is 0
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SCH-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint32_t delay_ms,
                                                 uint32_t interval_ms, const trp_type *type,
                                                 const void *payload, size_t bytes);
+
+/* End the timer of this key, if there is one; a message of it that is queued is not delivered.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SCH-8.  Since: 0.1 */
 TRP_API void trp_timer_cancel(trp_ctx *ctx, uint64_t key);
-/* Be told trp_receive_timeout after ms without a message; repeats; 0 is off (MSG-16). */
+
+/* Be told trp_receive_timeout after ms without a message; it repeats; 0 is off.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-16.  Since: 0.1 */
 TRP_API void trp_receive_timeout_set(trp_ctx *ctx, uint32_t ms);
-/* Monotonic time of the system's world, in milliseconds and nanoseconds. */
+
+/* Return the monotonic time of the system's world, in milliseconds.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 1.3.  Since: 0.1 */
 TRP_API uint64_t trp_now_ms(const trp_ctx *ctx);
+
+/* Return the monotonic time of the system's world, in nanoseconds.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    DESIGN 1.3.  Since: 0.1 */
 TRP_API uint64_t trp_now_ns(const trp_ctx *ctx);
 
-/* Children: by name (TRP_REF_NONE: none), and one after the other (start with TRP_REF_NONE). */
+/* Find a child by its name; TRP_REF_NONE when there is none.
+ *
+ * Ownership: borrows name.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-19.  Since: 0.1 */
 TRP_API trp_ref trp_child(trp_ctx *ctx, const char *name);
+
+/* Return the child behind `after`, the first for TRP_REF_NONE; TRP_REF_NONE behind the last.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-19.  Since: 0.1 */
 TRP_API trp_ref trp_child_next(trp_ctx *ctx, trp_ref after);
+
+/* Return the number of children, those that are stopping included.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-23.  Since: 0.1 */
 TRP_API uint32_t trp_children_count(const trp_ctx *ctx);
 
 /* Tell every actor that `selection` matches at the moment of delivery (SYS-24): an absolute path
- * ("/user/a"), a relative one ("../b", "child/x"), with * and ? inside an element, or a full address
- * ("troupe.tcp://demo@host:2552/user/echo"). No match: dead letter no-such-actor.
+ * ("/user/a"), a relative one ("../b", "child/x"), with * and ? inside an element, or a full
+ * address ("troupe.tcp://demo@host:2552/user/echo"). No match: dead letter no-such-actor.
  *
  * Errors:    TRP_EINVAL   the selection does not parse; the log says where
  *            TRP_ESTATE   a remote address, and this system has no remoting
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SYS-24, REMOTE-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_select_tell(trp_ctx *ctx, const char *selection,
-                                               const trp_type *type, const void *payload, size_t bytes);
-/* Find the ref behind a path, here or on another node, by Identify (SYS-25, -26). fn gets TRP_OK and
- * a message of trp_actor_identity_type, TRP_ENOENT (nobody there) or TRP_ETIMEDOUT. Errors as above. */
+                                               const trp_type *type, const void *payload,
+                                               size_t bytes);
+
+/* Find the ref behind a path, here or on another node, by Identify. fn gets TRP_OK and a message of
+ * trp_actor_identity_type, TRP_ENOENT (nobody is there) or TRP_ETIMEDOUT.
+ *
+ * Ownership: borrows path; arg is passed through.
+ * Errors:    TRP_EINVAL   the path does not parse, fn is NULL, or timeout_ms is 0
+ *            TRP_ESTATE   a remote address, and this system has no remoting
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    SYS-25, -26.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms,
                                            trp_reply_fn fn, void *arg);
 
-/* Event stream: be told every event of this type that is published from now on; NULL: all events.
- * Subscriptions end with the actor. trp_publish() tells all subscribers. */
+/* Be told every event of this type that is published from now on; NULL: all events. Ends with the
+ * actor.
+ *
+ * Errors:    TRP_ENOMEM   out of memory
+ *            TRP_ENOTYPE  type is not registered
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    ES-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_subscribe(trp_ctx *ctx, const trp_type *type);
+
+/* End a subscription; NULL: all of the actor's.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    ES-1.  Since: 0.1 */
 TRP_API void trp_unsubscribe(trp_ctx *ctx, const trp_type *type);
+
+/* Tell all subscribers of this type.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    ES-1.  Since: 0.1 */
 TRP_API void trp_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
 
-/* Write the path of ref ("/user/a", or with address when remote), NUL-terminated, cut at bytes - 1.
- * Returns buffer. */
+/* Write the path of ref ("/user/a", with its address when remote), NUL-terminated, cut at bytes -
+ * 1, and return buffer.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    SYS-13; DESIGN 3, Paths.  Since: 0.1 */
 TRP_API char *trp_path(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 
-/* Log with the actor's path as source. */
+/* Log a line with the actor's path as its source.
+ *
+ * Ownership: borrows format and its arguments.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-22.  Since: 0.1 */
 TRP_API void trp_log(trp_ctx *ctx, trp_log_level level, const char *format, ...) TRP_PRINTF(3, 4);
 
 #ifdef __cplusplus

@@ -31,7 +31,8 @@ extern "C" {
 #define TRP_PRINTF(fmt, args)
 #endif
 
-/* Every error once: number, name, text, worth retrying. Numbers cross the wire and are never reused. */
+/* Every error once: number, name, text, worth retrying. Numbers cross the wire and are never
+ * reused. */
 #define TRP_ERRORS(E)                                                                              \
     E(0, OK, "success", 0)                                                                         \
     E(1, EINVAL, "invalid argument", 0)                                                            \
@@ -104,7 +105,8 @@ typedef enum trp_log_level {
     TRP_LOG_DEBUG = 4
 } trp_log_level;
 
-typedef struct trp_system trp_system; /* an actor system; a heavy value, several may live in one process */
+/* an actor system; a heavy value, several may live in one process */
+typedef struct trp_system trp_system;
 typedef struct trp_ctx trp_ctx;       /* the running actor's view; valid for one behaviour call */
 typedef struct trp_msg trp_msg;       /* one message, immutable once sent */
 

@@ -1,9 +1,10 @@
-/* troupe/cluster.h - membership: who is in the cluster, in what state, and how to be told of changes.
+/* troupe/cluster.h - membership: who is in the cluster, in what state, and how to be told of
+ * changes.
  *
  * A system becomes a cluster node by the node program, or by its configuration in a program that
- * embeds the library. Every node has its own view; views become equal by gossip (they *converge*). An
- * actor that subscribes is told the present state first (trp_current_cluster_state) and then every
- * change in order. Views are copies: they never change under you and never dangle.
+ * embeds the library. Every node has its own view; views become equal by gossip (they *converge*).
+ * An actor that subscribes is told the present state first (trp_current_cluster_state) and then
+ * every change in order. Views are copies: they never change under you and never dangle.
  *
  *     joining -> up -> leaving -> exiting -> removed      any of the first four -> down -> removed
  *
@@ -69,9 +70,10 @@ TRP_API int trp_member_has_role(const trp_member *member, const char *role);
  * Source:    MEMB-24.  Since: 0.1 */
 TRP_API int trp_member_is_older_than(const trp_member *a, const trp_member *b);
 
-/* ---- events ------------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
-/* Payload of the member events: joined, up, left, exited, downed, removed, unreachable, reachable. */
+/* Payload of the member events: joined, up, left, exited, downed, removed, unreachable,
+ * reachable. */
 typedef struct trp_member_event {
     trp_member member;
     uint32_t previous_status; /* of a removed member: TRP_MEMBER_EXITING or TRP_MEMBER_DOWN */
@@ -166,8 +168,8 @@ enum trp_cluster_events {
     TRP_CLUSTER_DOMAIN_EVENTS = 4095 - 1024 /* all but SeenChanged */
 };
 
-/* Be told trp_current_cluster_state, then every event of `events` that happens after it. Subscribing
- * again adds to the events and sends the state again. Ends with the actor.
+/* Be told trp_current_cluster_state, then every event of `events` that happens after it.
+ * Subscribing again adds to the events and sends the state again. Ends with the actor.
  *
  * Errors:    TRP_EINVAL  events has unknown bits or is 0; subscriber is TRP_REF_NONE
  *            TRP_ESTATE  this system is no cluster node
@@ -191,8 +193,8 @@ TRP_API void trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uin
  * Source:    EVENTS-15.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_send_state(trp_system *system, trp_ref receiver);
 
-/* Run fn(arg) once, on the cluster's thread, when this node is Up; at once if it is Up already. fn is
- * short, may spawn and tell, must not block.
+/* Run fn(arg) once, on the cluster's thread, when this node is Up; at once if it is Up already. fn
+ * is short, may spawn and tell, must not block.
  *
  * Errors:    TRP_EINVAL fn is NULL; TRP_ESTATE this system is no cluster node; TRP_ENOMEM
  * Thread:    any.
@@ -200,15 +202,15 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_send_state(trp_system *system, trp_re
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg),
                                                         void *arg);
 
-/* ---- looking ------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 /* Copy at most max members, in order; *ret_count is how many there are (0: not joined).
  *
  * Errors:    TRP_ESTATE this system is no cluster node
  * Thread:    any.
  * Source:    EVENTS-12, MEMB-25.  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err trp_cluster_members(trp_system *system, trp_member *members, size_t max,
-                                                   size_t *ret_count);
+TRP_API TRP_MUST_CHECK trp_err trp_cluster_members(trp_system *system, trp_member *members,
+                                                   size_t max, size_t *ret_count);
 
 /* Copy what this node knows of itself; status 0 before it has joined.
  *
@@ -225,10 +227,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_self(trp_system *system, trp_member *
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char *role,
                                                   trp_member *ret_member);
 
-/* ---- commands ------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 
-/* Begin to join the cluster that any of these addresses belongs to; the own address alone makes a new
- * cluster. Tries until it succeeds; MemberUp tells. addresses: "troupe.tcp://system@host:port".
+/* Begin to join the cluster that any of these addresses belongs to; the own address alone makes a
+ * new cluster. Tries until it succeeds; MemberUp tells. addresses: "troupe.tcp://system@host:port".
  *
  * Errors:    TRP_EINVAL an address does not parse, or count is 0 or above TRP_CLUSTER_SEEDS_MAX
  *            TRP_ESTATE already a member (join once), or no cluster node; TRP_ETIMEDOUT

@@ -10,8 +10,8 @@
  *     #define BANK_MESSAGES(M, P) M(P, deposit, BANK_DEPOSIT) M(P, balance, BANK_BALANCE)
  *     TRP_PROTOCOL(bank, BANK_MESSAGES)
  *
- * makes struct bank_deposit and bank_balance, the tags bank_deposit_tag and bank_balance_tag (usable
- * as case labels), the descriptors bank_deposit_type and bank_balance_type, the protocol
+ * makes struct bank_deposit and bank_balance, the tags bank_deposit_tag and bank_balance_tag
+ * (usable as case labels), the descriptors bank_deposit_type and bank_balance_type, the protocol
  * bank_protocol and the typed reference bank_ref. TRP_PROTOCOL_DECLARE in a header plus
  * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
  */

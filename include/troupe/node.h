@@ -1,4 +1,5 @@
-/* troupe/node.h - a whole node from its configuration: system, remoting, membership, control socket.
+/* troupe/node.h - a whole node from its configuration: system, remoting, membership, control
+ * socket.
  *
  * `troupe node` is this and signals. A program that wants to be a member opens a node, spawns its
  * actors in trp_node_system(), and closes it at the end. The library installs no signal handler and
@@ -19,7 +20,8 @@ typedef struct trp_node trp_node;
 typedef struct trp_node_options {
     size_t size;
     const char *config_file;       /* NULL: none */
-    const char *const *settings;   /* "key=value", NULL-terminated; stronger than environment and file */
+    /* "key=value", NULL-terminated; stronger than environment and file */
+    const char *const *settings;
     int environment_ignored;       /* 1: TROUPE_* variables are not looked at */
     trp_log_fn log;                /* NULL: lines on stderr as log.format says */
     void *log_arg;
@@ -32,11 +34,11 @@ typedef struct trp_node_error {
     char text[768];
 } trp_node_error;
 
-/* Read the configuration, start everything, and begin to join the seed nodes if there are any. Returns
- * before the node is a member.
+/* Read the configuration, start everything, and begin to join the seed nodes if there are any.
+ * Returns before the node is a member.
  *
- * Ownership: gives *ret_node (trp_node_close); borrows options. ret_error may be NULL; it is filled on
- *            failure.
+ * Ownership: gives *ret_node (trp_node_close); borrows options. ret_error may be NULL; it is filled
+ *            on failure.
  * Errors:    TRP_ECONFIG     configuration or plugin
  *            TRP_EADDRINUSE  remote.port is taken
  *            TRP_EEXIST      a node of this name and port runs already (its control socket answers)
@@ -52,11 +54,12 @@ TRP_API trp_system *trp_node_system(trp_node *node);
 /* Borrow the advertised address ("troupe.tcp://demo@127.0.0.1:2552") until the node is closed.
  * Errors: none. Thread: any.  Since: 0.1 */
 TRP_API const char *trp_node_address(const trp_node *node);
-/* Borrow the path of the control socket, NULL without one. Errors: none. Thread: any.  Since: 0.1 */
+/* Borrow the path of the control socket, NULL without one. Errors: none. Thread: any.  Since:
+ * 0.1 */
 TRP_API const char *trp_node_control_path(const trp_node *node);
 
-/* Read a value of the configuration as text: any key, "app.greeting" too. NULL: not set. Borrowed until
- * the node is closed. A list has several values: index from 0; NULL behind the last.
+/* Read a value of the configuration as text: any key, "app.greeting" too. NULL: not set. Borrowed
+ * until the node is closed. A list has several values: index from 0; NULL behind the last.
  *
  * Errors:    none
  * Thread:    any.
@@ -75,12 +78,14 @@ typedef enum trp_node_end {
  * Errors:    TRP_ETIMEDOUT
  * Thread:    any; may block until the membership ends; never from a behaviour.
  * Source:    operations.md 4.3.  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end);
+TRP_API TRP_MUST_CHECK trp_err trp_node_await(trp_node *node, uint32_t timeout_ms,
+                                              trp_node_end *ret_end);
 /* A descriptor that is readable once the membership has ended, for programs with an event loop. It
  * belongs to the node. Errors: none. Thread: any.  Since: 0.1 */
 TRP_API int trp_node_end_fd(const trp_node *node);
 
-/* Begin to leave the cluster; trp_node_await() tells the end. At once when it never joined. Idempotent.
+/* Begin to leave the cluster; trp_node_await() tells the end. At once when it never joined.
+ * Idempotent.
  * Errors: none. Thread: any; never blocks.  Since: 0.1 */
 TRP_API void trp_node_leave(trp_node *node);
 
@@ -88,8 +93,9 @@ TRP_API void trp_node_leave(trp_node *node);
  * Errors: none. Thread: the opener; may block until the actors have stopped.  Since: 0.1 */
 TRP_API void trp_node_close(trp_node *node);
 
-/* The programs `troupe node` and `troupe config`: options as documented there, argv[0] is the name of the
- * command. They install signal handling, and return the exit code. Errors: none; the exit code says.
+/* The programs `troupe node` and `troupe config`: options as documented there, argv[0] is the name
+ * of the command. They install signal handling, and return the exit code. Errors: none; the exit
+ * code says.
  * Thread: the main thread, before any other is made.  Since: 0.1 */
 TRP_API int trp_node_main(int argc, char **argv);
 TRP_API int trp_config_main(int argc, char **argv);

@@ -3,8 +3,8 @@
  * It exports one symbol, trp_plugin_v1, which TRP_PLUGIN defines:
  *
  *     static trp_err
- *     counter_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin_error *ret_error)
- *     {
+ *     counter_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin_error
+ *     *ret_error) {
  *         ... trp_protocol_register(), trp_system_spawn(trp_node_system(node), ...) ...
  *         return TRP_OK;
  *     }
@@ -35,10 +35,12 @@ typedef struct trp_plugin {
     uint32_t abi;     /* TRP_PLUGIN_ABI; another one is refused */
     uint32_t zero;
     const char *name; /* for logs */
-    /* Register types and start actors. arguments: what stood behind the colon, "" without one; borrowed
-     * until return. *ret_state is passed to fini. Any result but TRP_OK ends the node (exit 78).
+    /* Register types and start actors. arguments: what stood behind the colon, "" without one;
+     * borrowed until return. *ret_state is passed to fini. Any result but TRP_OK ends the node
+     * (exit 78).
      * Thread: the one that opens the node; may block. */
-    trp_err (*init)(trp_node *node, const char *arguments, void **ret_state, trp_plugin_error *ret_error);
+    trp_err (*init)(trp_node *node, const char *arguments, void **ret_state,
+                    trp_plugin_error *ret_error);
     /* After the system has stopped: release what init made. NULL: nothing to do. */
     void (*fini)(void *state);
 } trp_plugin;

@@ -58,28 +58,80 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_new(const char *name, const trp_system
  * Source:    SYS-41, LIFE-9.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_stop(trp_system *system, uint32_t timeout_ms);
 
-/* Order the stop and return; safe from a behaviour (SYS-41). */
+/* Order the stop and return at once; trp_system_await() tells the end.
+ *
+ * Errors:    none
+ * Thread:    any; safe from a behaviour; never blocks.
+ * Source:    SYS-41.  Since: 0.1 */
 TRP_API void trp_system_shutdown(trp_system *system);
-/* Wait until the system has ended by itself or by order. Errors: TRP_ETIMEDOUT (0: no limit). */
+
+/* Wait until the system has ended, by itself or by order. timeout_ms 0: no limit.
+ *
+ * Errors:    TRP_ETIMEDOUT  it has not ended in time
+ *            TRP_ESTATE     called from a behaviour
+ * Thread:    any; may block until the tree has ended; never from a behaviour.
+ * Source:    SYS-41.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_await(trp_system *system, uint32_t timeout_ms);
+
+/* Return non-zero once the tree has ended.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    SYS-41.  Since: 0.1 */
 TRP_API int trp_system_is_terminated(const trp_system *system);
 
-/* Free a stopped system; after a stop that timed out the stuck threads and what they use are leaked,
- * with a log line. NULL is fine. Takes system. */
+/* Free a stopped system. After a stop that timed out, the stuck threads and what they use are
+ * leaked, with a log line. NULL is fine.
+ *
+ * Ownership: takes system.
+ * Errors:    none
+ * Thread:    owner (the creator; no lock inside).
+ * Source:    SYS-41.  Since: 0.1 */
 TRP_API void trp_system_free(trp_system *system);
 
+/* Borrow the name of the system, until it is freed.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    SYS-1.  Since: 0.1 */
 TRP_API const char *trp_system_name(const trp_system *system);
 
-/* Start a child of /user. The name and the slot are taken at once; the actor starts in its own time.
- * Errors as trp_spawn. Thread: any. Source: SYS-19, -20.  Since: 0.1 */
+/* Start a child of /user. The name and the slot are taken at once; the actor starts in its own
+ * time.
+ *
+ * Ownership: borrows behaviour until the system ends; borrows options.
+ * Errors:    as trp_spawn
+ * Thread:    any.
+ * Source:    SYS-19, -20.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_behaviour *behaviour,
                                                 const trp_spawn_options *options, trp_ref *ret_ref);
 
-/* As trp_tell, without a sender (replies are dead letters). Thread: any; lock-free for a local to. */
+/* Do as trp_tell, without a sender: replies are dead letters.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    any; lock-free for a local to.
+ * Source:    MSG-1.  Since: 0.1 */
 TRP_API void trp_system_tell(trp_system *system, trp_ref to, const trp_type *type,
                              const void *payload, size_t bytes);
-TRP_API void trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender, const trp_type *type,
-                                const void *payload, size_t bytes);
+
+/* Do as trp_system_tell, in the name of a sender that gets the replies.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    any; lock-free for a local to.
+ * Source:    MSG-2.  Since: 0.1 */
+TRP_API void trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender,
+                                const trp_type *type, const void *payload, size_t bytes);
+
+/* Tell every actor that `selection` matches at the moment of delivery, as trp_select_tell; a
+ * relative one starts at the root.
+ *
+ * Ownership: borrows selection and payload.
+ * Errors:    TRP_EINVAL   the selection does not parse; the log says where
+ *            TRP_ESTATE   a remote address, and this system has no remoting
+ * Thread:    any.
+ * Source:    SYS-24.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_select_tell(trp_system *system, const char *selection,
                                                       const trp_type *type, const void *payload,
                                                       size_t bytes);
@@ -93,27 +145,67 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_select_tell(trp_system *system, const 
  * Thread:    any; may block until the reply or the timeout; never from a behaviour.
  * Source:    MSG-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_ask(trp_system *system, trp_ref to, const trp_type *type,
-                                              const void *payload, size_t bytes, uint32_t timeout_ms,
-                                              trp_msg **ret_reply);
-/* As trp_system_ask, to a path or address string; TRP_ENOENT as soon as it is known that nobody lives
- * there. The message itself is told to the resolved ref. */
+                                              const void *payload, size_t bytes,
+                                              uint32_t timeout_ms, trp_msg **ret_reply);
+
+/* Do as trp_system_ask, to a path or address string. The message itself is told to the resolved
+ * ref.
+ *
+ * Ownership: gives *ret_reply (free with trp_msg_free).
+ * Errors:    TRP_ENOENT   nobody lives there, as soon as this is known
+ *            TRP_EINVAL   the path does not parse; and those of trp_system_ask
+ * Thread:    any; may block until the reply or the timeout; never from a behaviour.
+ * Source:    MSG-4, SYS-26.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_ask_path(trp_system *system, const char *path,
                                                    const trp_type *type, const void *payload,
                                                    size_t bytes, uint32_t timeout_ms,
                                                    trp_msg **ret_reply);
+
 /* Find the ref behind a path, here or on another node.
- * Errors: TRP_ENOENT, TRP_ETIMEDOUT, TRP_EINVAL, TRP_ESTATE as above. Blocks as trp_system_ask. */
+ *
+ * Ownership: borrows path.
+ * Errors:    TRP_ENOENT     nobody lives there
+ *            TRP_ETIMEDOUT  no answer in time
+ *            TRP_EINVAL     the path does not parse
+ *            TRP_ESTATE     a remote address without remoting, or called from a behaviour
+ * Thread:    any; may block until the answer or the timeout; never from a behaviour.
+ * Source:    SYS-25, -26.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_resolve(trp_system *system, const char *path,
                                                   uint32_t timeout_ms, trp_ref *ret_ref);
 
+/* Stop an actor, as trp_stop. Asynchronous.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    LIFE-8.  Since: 0.1 */
 TRP_API void trp_system_stop_actor(trp_system *system, trp_ref ref);
-/* Stop ref and wait until it has ended: its post_stop happened before the return (LIFE-14). */
+
+/* Stop ref and wait until it has ended: its post_stop happened before the return.
+ *
+ * Errors:    TRP_ETIMEDOUT  it has not ended in time
+ *            TRP_ESTATE     called from a behaviour
+ *            TRP_ENOMEM     out of memory
+ * Thread:    any; may block until the actor has ended; never from a behaviour.
+ * Source:    LIFE-14.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_graceful_stop(trp_system *system, trp_ref ref,
                                                         uint32_t timeout_ms);
 
+/* Tell all subscribers of this type.
+ *
+ * Ownership: borrows payload.
+ * Errors:    none
+ * Thread:    any.
+ * Source:    ES-1.  Since: 0.1 */
 TRP_API void trp_system_publish(trp_system *system, const trp_type *type, const void *payload,
                                 size_t bytes);
-/* Subscribe any actor to the event stream, until it ends. */
+
+/* Subscribe any actor to the event stream, until it ends; type NULL: all events.
+ *
+ * Errors:    TRP_ENOMEM   out of memory
+ *            TRP_ENOENT   subscriber is dead
+ *            TRP_ENOTYPE  type is not registered
+ * Thread:    any.
+ * Source:    ES-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_subscribe(trp_system *system, trp_ref subscriber,
                                                     const trp_type *type);
 
@@ -125,11 +217,15 @@ typedef struct trp_system_stats {
     uint64_t restarts;
     uint64_t spawned, stopped;
 } trp_system_stats;
+
+/* Copy the counters into *ret_stats, whose size the caller has set.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DESIGN 3.  Since: 0.1 */
 TRP_API void trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats);
 
-/* Visit the tree below path (depth 0: only it). fn returns non-zero to stop. Names and refs are valid
- * during the call. TRP_ENOENT when nobody lives there. Blocks until each actor on the way has
- * answered or timeout_ms has passed (TRP_ETIMEDOUT). */
+/* One actor of the tree. */
 typedef struct trp_tree_entry {
     trp_ref ref;
     uint32_t depth;
@@ -140,9 +236,26 @@ typedef struct trp_tree_entry {
     uint32_t children;
 } trp_tree_entry;
 typedef int (*trp_tree_fn)(void *arg, const trp_tree_entry *entry);
-TRP_API TRP_MUST_CHECK trp_err trp_system_tree(trp_system *system, const char *path, uint32_t depth_max,
-                                               uint32_t timeout_ms, trp_tree_fn fn, void *arg);
 
+/* Visit the tree below path (depth_max 0: only it). fn returns non-zero to stop; what its entry
+ * points to is valid during the call.
+ *
+ * Ownership: borrows path; arg is passed through.
+ * Errors:    TRP_ENOENT     nobody lives there
+ *            TRP_ETIMEDOUT  an actor on the way has not answered in time
+ *            TRP_EINVAL     the path does not parse
+ * Thread:    any; may block until the actors on the way have answered; never from a behaviour.
+ * Source:    SYS-24.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_tree(trp_system *system, const char *path,
+                                               uint32_t depth_max, uint32_t timeout_ms,
+                                               trp_tree_fn fn, void *arg);
+
+/* Log a line; source is an actor path or a name of the caller's.
+ *
+ * Ownership: borrows source, format and its arguments.
+ * Errors:    none
+ * Thread:    any.
+ * Source:    MSG-22.  Since: 0.1 */
 TRP_API void trp_system_log(trp_system *system, trp_log_level level, const char *source,
                             const char *format, ...) TRP_PRINTF(4, 5);
 

@@ -1,7 +1,8 @@
 /* address.c - read, write and order node addresses.
  *
- * Why.     Addresses are typed by people and sent by peers. Both get the same strict parser: what it
- *          accepts has exactly one text, so equal nodes have equal bytes. A person also gets a hint.
+ * Why.     Addresses are typed by people and sent by peers. Both get the same strict parser: what
+ *          it accepts has exactly one text, so equal nodes have equal bytes. A person also gets a
+ *          hint.
  * Must hold.
  *   I1  format(parse(text)) == text without the path, except that an IPv6 host is written in its
  *       shortest form.
@@ -91,7 +92,8 @@ parse_system(cursor *c, trpi_address *address, bool local)
         return fail(c, "system name is longer than 63 bytes");
     }
     if (!local && c->at[bytes] != '@') {
-        /* "troupe.tcp://10.0.0.1:2552": whoever forgot the system gets told so, not "bad character". */
+        /* "troupe.tcp://10.0.0.1:2552": whoever forgot the system gets told so, not "bad
+         * character". */
         if (strchr(c->at, '@') == NULL) {
             return fail(c, "system name is missing: write " FORM);
         }

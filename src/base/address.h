@@ -1,7 +1,7 @@
 /* address.h - "troupe.tcp://system@host:port" as a value, and node identity (address, uid).
  *
- * Order (leader, member lists): host bytes, then port as a number, then uid; then system and protocol,
- * so that the order is total (DESIGN 5, Order).
+ * Order (leader, member lists): host bytes, then port as a number, then uid; then system and
+ * protocol, so that the order is total (DESIGN 5, Order).
  */
 #ifndef TRPI_BASE_ADDRESS_H
 #define TRPI_BASE_ADDRESS_H
@@ -16,10 +16,12 @@
 #define TRPI_SYSTEM_BYTES_MAX 63
 #define TRPI_HOST_BYTES_MAX 253
 /* "protocol://system@[host]:port" and the NUL */
-#define TRPI_ADDRESS_TEXT_BYTES (TRPI_PROTOCOL_BYTES_MAX + 3 + TRPI_SYSTEM_BYTES_MAX + 1 + TRPI_HOST_BYTES_MAX + 2 + 1 + 5 + 1)
+#define TRPI_ADDRESS_TEXT_BYTES                                                                    \
+    (TRPI_PROTOCOL_BYTES_MAX + 3 + TRPI_SYSTEM_BYTES_MAX + 1 + TRPI_HOST_BYTES_MAX + 2 + 1 + 5 + 1)
 
-/* A local-only system has protocol "troupe", an empty host and port 0. Zero the struct before filling
- * it: it is compared field by field, but hashed and copied whole. IPv6 hosts stand without brackets. */
+/* A local-only system has protocol "troupe", an empty host and port 0. Zero the struct before
+ * filling it: it is compared field by field, but hashed and copied whole. IPv6 hosts stand without
+ * brackets. */
 typedef struct trpi_address {
     uint16_t port;
     char protocol[TRPI_PROTOCOL_BYTES_MAX + 1]; /* "troupe.tcp" */
@@ -32,9 +34,10 @@ typedef struct trpi_node_id {
     uint64_t uid; /* 0: whoever lives at the address */
 } trpi_node_id;
 
-/* Parse "troupe.tcp://sys@host:port" with or without a path behind it. On success *ret_rest points into
- * text at the path ("/user/a", or "" at the end); NULL ret_rest refuses a path. *ret_hint, when not NULL,
- * gets a static sentence that says what is wrong and what to write ("akka.tcp: did you mean troupe.tcp?").
+/* Parse "troupe.tcp://sys@host:port" with or without a path behind it. On success *ret_rest points
+ * into text at the path ("/user/a", or "" at the end); NULL ret_rest refuses a path. *ret_hint,
+ * when not NULL, gets a static sentence that says what is wrong and what to write ("akka.tcp: did
+ * you mean troupe.tcp?").
  * Errors: TRP_EINVAL. */
 trp_err trpi_address_parse(const char *text, trpi_address *ret_address, const char **ret_rest,
                            const char **ret_hint);

@@ -1,7 +1,7 @@
 /* alloc.c - the heap, with an allocation counter that tests can arm.
  *
- * Why.     "Out of memory is an error, not an abort" is only true where it was tried. All heap blocks
- *          pass here, so a test can let each allocation of a call fail in turn.
+ * Why.     "Out of memory is an error, not an abort" is only true where it was tried. All heap
+ *          blocks pass here, so a test can let each allocation of a call fail in turn.
  * Cost.    Unarmed: one relaxed load of a line that nobody writes.
  * Tests.   tests/unit/base/alloc_test.c
  */
@@ -18,8 +18,8 @@
 
 _Static_assert(alignof(max_align_t) >= 16, "trpi_alloc promises 16-aligned blocks");
 
-/* Allocations left before one fails; negative: none fails. Test state, by nature of the process (the
- * heap is the process's); relaxed everywhere: the tests that arm it run one thread. */
+/* Allocations left before one fails; negative: none fails. Test state, by nature of the process
+ * (the heap is the process's); relaxed everywhere: the tests that arm it run one thread. */
 static atomic_long fail_after = -1;
 
 static bool

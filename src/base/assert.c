@@ -1,7 +1,7 @@
 /* assert.c - where a broken assertion ends.
  *
- * Why.     An assertion is about our own mistakes; going on would corrupt what other actors hold. It
- *          says where, then aborts, so that a core file shows the state. Input never leads here.
+ * Why.     An assertion is about our own mistakes; going on would corrupt what other actors hold.
+ *          It says where, then aborts, so that a core file shows the state. Input never leads here.
  */
 #include "base/assert.h"
 

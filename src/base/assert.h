@@ -1,9 +1,10 @@
-/* assert.h - assertions that stay on in release. For our own mistakes only: peer input, user input and
- * failing allocations are errors, never assertions. */
+/* assert.h - assertions that stay on in release. For our own mistakes only: peer input, user input
+ * and failing allocations are errors, never assertions. */
 #ifndef TRPI_BASE_ASSERT_H
 #define TRPI_BASE_ASSERT_H
 
-void trpi_assert_failed(const char *expression, const char *file, int line) __attribute__((noreturn, cold));
+void trpi_assert_failed(const char *expression, const char *file, int line)
+    __attribute__((noreturn, cold));
 
 #define trpi_assert(e)                                                                             \
     do {                                                                                           \

@@ -11,7 +11,8 @@
 
 #include <troupe/base.h>
 
-#define TRPI_BUFFER_NO_LIMIT SIZE_MAX /* the caller's own arithmetic bounds it; say why where used */
+#define TRPI_BUFFER_NO_LIMIT                                                                       \
+    SIZE_MAX /* the caller's own arithmetic bounds it; say why where used */
 
 typedef struct trpi_buffer {
     uint8_t *data;
@@ -22,7 +23,8 @@ typedef struct trpi_buffer {
 /* Make room for `more` bytes behind data[count]. Errors: TRP_ELIMIT (count + more above limit),
  * TRP_ENOMEM. Doubles, so that appending n bytes one by one costs O(n). */
 trp_err trpi_buffer_reserve(trpi_buffer *buffer, size_t more, size_t limit);
-/* Errors: as trpi_buffer_reserve. bytes may be NULL when count is 0; it must not point into buffer. */
+/* Errors: as trpi_buffer_reserve. bytes may be NULL when count is 0; it must not point into
+ *         buffer. */
 trp_err trpi_buffer_append(trpi_buffer *buffer, const void *bytes, size_t count, size_t limit);
 trp_err trpi_buffer_append_text(trpi_buffer *buffer, const char *text, size_t limit); /* no NUL */
 /* As printf; a NUL follows the text but is not counted. */
@@ -32,7 +34,8 @@ trp_err trpi_buffer_printf(trpi_buffer *buffer, size_t limit, const char *format
 void trpi_buffer_drop(trpi_buffer *buffer, size_t count);
 void trpi_buffer_clear(trpi_buffer *buffer); /* count = 0, keeps the memory */
 void trpi_buffer_fini(trpi_buffer *buffer);  /* frees; the buffer is empty and usable again */
-/* NUL-terminated text that the caller frees with trpi_free; buffer is empty after. NULL: no memory. */
+/* NUL-terminated text that the caller frees with trpi_free; buffer is empty after. NULL: no
+ * memory. */
 char *trpi_buffer_take_text(trpi_buffer *buffer);
 
 #endif

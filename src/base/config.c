@@ -1,7 +1,7 @@
 /* config.c - the table of values in force, and where each came from.
  *
- * Shape.     One slot per key of the schema (in its order, filled with the default), then titled keys
- *            (cluster.role.NAME...) and keys below app, in the order in which they were met.
+ * Shape.     One slot per key of the schema (in its order, filled with the default), then titled
+ *            keys (cluster.role.NAME...) and keys below app, in the order in which they were met.
  * Must hold. I1 a value of a lower layer never replaces one of a higher layer        (slot_replace)
  *            I2 every value in a slot has passed the check of its row                (put, adopt)
  * Limits.    TRPI_CONFIG_LIST_MAX values, TRPI_CONFIG_TEXT_BYTES_MAX each.
@@ -23,7 +23,7 @@ struct trpi_config {
     trpi_config_slots slots;
 };
 
-/* ---- errors -------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 trp_err
 trpi_config_fail(trpi_config_error *ret_error, const char *format, ...)
@@ -35,7 +35,7 @@ trpi_config_fail(trpi_config_error *ret_error, const char *format, ...)
     return TRP_ECONFIG;
 }
 
-/* ---- slots --------------------------------------------------------------------------------------- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static void
 slot_values_free(trpi_config_slot *slot)
@@ -133,7 +133,7 @@ trpi_config_slot_origin(trpi_config_slot *slot, trpi_config_layer layer, const c
     return TRP_OK;
 }
 
-/* ---- rows and checks ----------------------------------------------------------------------------- */
+/* ---- rows and checks ------------------------------------------------------------------------- */
 
 bool
 trpi_config_key_is_app(const char *key)
@@ -212,9 +212,10 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
                        TRPI_SYSTEM_BYTES_MAX);
         return TRP_ECONFIG;
     }
-    if (strcmp(row->key, "cluster.roles") == 0 && (!word_is_plain(value, "-_.") || strlen(value) > 63)) {
-        (void)snprintf(ret_what, what_bytes, "'%s' is no role: 1 to 63 letters, digits, '-', '_', '.'",
-                       value);
+    if (strcmp(row->key, "cluster.roles") == 0 &&
+        (!word_is_plain(value, "-_.") || strlen(value) > 63)) {
+        (void)snprintf(ret_what, what_bytes,
+                       "'%s' is no role: 1 to 63 letters, digits, '-', '_', '.'", value);
         return TRP_ECONFIG;
     }
     if (strcmp(row->key, "remote.hostname") == 0 &&
@@ -266,7 +267,8 @@ number_check(const trpi_config_row *row, const char *value, char *ret_what, size
 }
 
 trp_err
-trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
+trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret_what,
+                        size_t what_bytes)
 {
     if (strlen(value) > TRPI_CONFIG_TEXT_BYTES_MAX) {
         (void)snprintf(ret_what, what_bytes, "the value is longer than %d bytes",
@@ -296,7 +298,7 @@ trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret
     return number_check(row, value, ret_what, what_bytes);
 }
 
-/* ---- making, setting ----------------------------------------------------------------------------- */
+/* ---- making, setting ------------------------------------------------------------------------- */
 
 trp_err
 trpi_config_new(trpi_config **ret_config)
@@ -312,7 +314,8 @@ trpi_config_new(trpi_config **ret_config)
         }
         if (trpi_config_slots_add(&config->slots, row->key, row, &slot) != TRP_OK ||
             trpi_config_slot_origin(slot, TRPI_CONFIG_DEFAULT, "default") != TRP_OK ||
-            (row->type != TRPI_CONFIG_LIST && trpi_config_slot_append(slot, row->initial) != TRP_OK)) {
+            (row->type != TRPI_CONFIG_LIST &&
+             trpi_config_slot_append(slot, row->initial) != TRP_OK)) {
             trpi_config_free(config);
             return TRP_ENOMEM;
         }
@@ -368,8 +371,9 @@ trpi_config_adopt(trpi_config *config, trpi_config_slots *from)
 }
 
 trp_err
-trpi_config_put(trpi_config *config, trpi_config_layer layer, const char *key, const char *const *values,
-                size_t count, const char *origin, trpi_config_error *ret_error)
+trpi_config_put(trpi_config *config, trpi_config_layer layer, const char *key,
+                const char *const *values, size_t count, const char *origin,
+                trpi_config_error *ret_error)
 {
     char what[512], hint[256];
     const trpi_config_row *row = trpi_config_row_find(key);
@@ -447,8 +451,8 @@ trpi_config_set(trpi_config *config, const char *assignment, const char *origin,
     const char *equals = strchr(assignment, '=');
     char key[TRPI_CONFIG_KEY_BYTES_MAX + 2];
     if (!equals || equals == assignment) {
-        return trpi_config_fail(ret_error, "%s %s: expected KEY=VALUE, like log.level=debug", origin,
-                                assignment);
+        return trpi_config_fail(ret_error, "%s %s: expected KEY=VALUE, like log.level=debug",
+                                origin, assignment);
     }
     size_t bytes = (size_t)(equals - assignment);
     if (bytes >= sizeof key) {
@@ -459,9 +463,10 @@ trpi_config_set(trpi_config *config, const char *assignment, const char *origin,
     return text_put(config, TRPI_CONFIG_FLAG, key, equals + 1, origin, ret_error);
 }
 
-/* ---- environment --------------------------------------------------------------------------------- */
+/* ---- environment ----------------------------------------------------------------------------- */
 
-/* Does `name` (upper case) begin with the name of a section, so that it can only be meant as a key? */
+/* Does `name` (upper case) begin with the name of a section, so that it can only be meant as a
+ * key? */
 static bool
 env_looks_like_key(const char *name)
 {
@@ -492,7 +497,8 @@ env_key_find(const trpi_config *config, const char *name, char *key, size_t byte
     char env[TRPI_CONFIG_KEY_BYTES_MAX + 16], lower[TRPI_CONFIG_KEY_BYTES_MAX - 40];
     static const char role[] = "CLUSTER_ROLE_", role_end[] = "_MIN_NR_OF_MEMBERS";
     for (size_t i = 0; i < config->slots.count; i++) {
-        if (strcmp(trpi_config_env_name(config->slots.slots[i].key, env, sizeof env) + 7, name) == 0) {
+        if (strcmp(trpi_config_env_name(config->slots.slots[i].key, env, sizeof env) + 7, name) ==
+            0) {
             (void)snprintf(key, bytes, "%s", config->slots.slots[i].key);
             return true;
         }
@@ -527,7 +533,8 @@ env_nearest(const char *name, char *buffer, size_t bytes)
     const char *near = trpi_config_nearest(dashed);
     buffer[0] = '\0';
     if (near && !strchr(near, '*')) {
-        (void)snprintf(buffer, bytes, "; did you mean %s?", trpi_config_env_name(near, env, sizeof env));
+        (void)snprintf(buffer, bytes, "; did you mean %s?",
+                       trpi_config_env_name(near, env, sizeof env));
     }
     return buffer;
 }
@@ -564,7 +571,7 @@ trpi_config_load_env(trpi_config *config, char *const *environment, trpi_config_
     return TRP_OK;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static const trpi_config_slot *
 slot_get(const trpi_config *config, const char *key)

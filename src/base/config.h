@@ -1,7 +1,8 @@
 /* config.h - the configuration of a node as one flat table of dotted keys.
  *
- * Why.    Flags, environment, file and built-in defaults say the same things; each key has one type,
- *         one range and one sentence of documentation, and each value remembers where it came from.
+ * Why.    Flags, environment, file and built-in defaults say the same things; each key has one
+ *         type, one range and one sentence of documentation, and each value remembers where it came
+ *         from.
  * Layers. --set and flags > TROUPE_* environment > file > defaults, whatever the order of loading.
  * Errors. Every mistake is refused with its place and, where there is one, the nearest right name.
  */
@@ -79,8 +80,10 @@ void trpi_config_free(trpi_config *config); /* NULL is fine */
 trp_err trpi_config_load_file(trpi_config *config, const char *path, trpi_config_error *ret_error);
 trp_err trpi_config_load_text(trpi_config *config, const char *name, const char *text,
                               trpi_config_error *ret_error);
-/* Take every TROUPE_* variable that names a key; one that looks like a key and is none is refused. */
-trp_err trpi_config_load_env(trpi_config *config, char *const *environment, trpi_config_error *ret_error);
+/* Take every TROUPE_* variable that names a key; one that looks like a key and is none is
+ * refused. */
+trp_err trpi_config_load_env(trpi_config *config, char *const *environment,
+                             trpi_config_error *ret_error);
 /* "key=value"; lists: values separated by commas. origin: "--set", "--port". */
 trp_err trpi_config_set(trpi_config *config, const char *assignment, const char *origin,
                         trpi_config_error *ret_error);

@@ -1,14 +1,16 @@
 /* config_load.c - a configuration file, read with libconfuse.
  *
- * Why.     libconfuse is the grammar; what it accepts in silence is refused here: a key given twice, a
- *          value of the wrong type, and with better words what it refuses itself.
- * Shape.   All scalars are strings to libconfuse, so that our own value parser judges them; lists are
- *          lists of strings. The option tables are made from the schema, one per section.
- *            app { } may hold any key, which libconfuse cannot: a name it does not know below app is
- *          learned (first as a list, which also takes a single value; as a section when no equal sign
- *          follows) and the text is read again. Each reading learns one name, so the number of
+ * Why.     libconfuse is the grammar; what it accepts in silence is refused here: a key given
+ *          twice, a value of the wrong type, and with better words what it refuses itself.
+ * Shape.   All scalars are strings to libconfuse, so that our own value parser judges them; lists
+ *          are lists of strings. The option tables are made from the schema, one per section.
+ *            app { } may hold any key, which libconfuse cannot: a name it does not know below app
+ *            is
+ *          learned (first as a list, which also takes a single value; as a section when no equal
+ *          sign follows) and the text is read again. Each reading learns one name, so the number of
  *          readings is bounded by TRPI_CONFIG_APP_KEYS_MAX.
- * Must hold. I1 values reach the config only when the whole file is right      (trpi_config_load_text)
+ * Must hold. I1 values reach the config only when the whole file is right
+ *            (trpi_config_load_text)
  *            I2 one loader at a time: libconfuse's scanner is global, and its callbacks carry no
  *               argument of ours, so `loading` is what they find it by         (lock)
  * Limits.  TRPI_CONFIG_FILE_BYTES_MAX, TRPI_CONFIG_APP_KEYS_MAX, TRPI_CONFIG_APP_DEPTH_MAX.
@@ -29,8 +31,8 @@
 #include "base/config_store.h"
 
 #define SECTIONS_MAX 64 /* sections of the schema; asserted */
-/* Put behind the text: libconfuse takes the end of the file for a closing brace, and then this is met
- * inside a section, where it is unknown. */
+/* Put behind the text: libconfuse takes the end of the file for a closing brace, and then this is
+ * met inside a section, where it is unknown. */
 #define END_MARK "troupe-end-of-file"
 #define PATH_BYTES (TRPI_CONFIG_KEY_BYTES_MAX + 1)
 
@@ -58,10 +60,11 @@ typedef struct loader {
     trpi_config_type last_type;
 } loader;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* I2; taken last, nothing is called out with it */
+/* I2; taken last, nothing is called out with it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static loader *loading;                                  /* I2; only with lock */
 
-/* ---- where are we -------------------------------------------------------------------------------- */
+/* ---- where are we ---------------------------------------------------------------------------- */
 
 /* Write the dotted path of section `wanted` behind path; libconfuse knows no parents. */
 static bool
@@ -120,7 +123,7 @@ complain(loader *l, int line, const char *format, ...)
     va_end(list);
 }
 
-/* ---- values -------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Did the user leave a space between number and unit, so that the unit looks like a key? */
 static bool
@@ -178,8 +181,8 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         complain(l, section->line, "%s has more than %d values", key, TRPI_CONFIG_LIST_MAX);
         return -1;
     }
-    /* A number that a unit follows after a space is judged when the stray unit is met: without it the
-     * complaint would be about the missing unit. */
+    /* A number that a unit follows after a space is judged when the stray unit is met: without it
+     * the complaint would be about the missing unit. */
     bool judged = trpi_config_value_check(slot->row, value, what, sizeof what) == TRP_OK;
     (void)snprintf(l->last_key, sizeof l->last_key, "%s", key);
     l->last_line = section->line;
@@ -189,8 +192,8 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         const char *why = NULL;
         if (l->last_type == TRPI_CONFIG_DURATION &&
             trpi_config_parse_number(TRPI_CONFIG_FLOAT, value, &number, &why) == TRP_OK) {
-            complain(l, section->line, "%s = %s: a duration needs a unit: write %ss or \"%s s\"", key,
-                     value, value, value);
+            complain(l, section->line, "%s = %s: a duration needs a unit: write %ss or \"%s s\"",
+                     key, value, value, value);
         } else {
             complain(l, section->line, "%s: %s", key, what);
         }
@@ -205,7 +208,7 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
     return 0;
 }
 
-/* ---- libconfuse's complaints ---------------------------------------------------------------------- */
+/* ---- libconfuse's complaints ----------------------------------------------------------------- */
 
 static learned_name *
 learned_find(const loader *l, const char *path)
@@ -234,7 +237,8 @@ learn(loader *l, const char *path, int line)
     if (l->learned_count == TRPI_CONFIG_APP_KEYS_MAX) {
         complain(l, line, "app has more than %d keys", TRPI_CONFIG_APP_KEYS_MAX);
     } else if (depth_of(path) > TRPI_CONFIG_APP_DEPTH_MAX) {
-        complain(l, line, "app has more than %d sections inside one another", TRPI_CONFIG_APP_DEPTH_MAX);
+        complain(l, line, "app has more than %d sections inside one another",
+                 TRPI_CONFIG_APP_DEPTH_MAX);
     } else if (strlen(path) >= TRPI_CONFIG_KEY_BYTES_MAX) {
         complain(l, line, "a key is longer than %d bytes", TRPI_CONFIG_KEY_BYTES_MAX);
     } else {
@@ -252,8 +256,8 @@ dotted_complain(loader *l, const char *name, int line)
     size_t count = 0, depth = 0;
     (void)snprintf(copy, sizeof copy, "%s", name);
     while ((piece = strsep(&rest, ".")) != NULL && count < sizeof nested - 8) {
-        count += (size_t)snprintf(nested + count, sizeof nested - count, rest ? "%s { " : "%s = ...",
-                                  piece);
+        count += (size_t)snprintf(nested + count, sizeof nested - count,
+                                  rest ? "%s { " : "%s = ...", piece);
         depth += rest != NULL;
     }
     for (; depth > 0 && count + 3 < sizeof nested; depth--) {
@@ -275,8 +279,8 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
     } else if (unit_strayed(l, name, section->line)) {
         trpi_config_slot *slot = trpi_config_slots_find(&l->slots, l->last_key);
         const char *value = slot && slot->count > 0 ? slot->values[slot->count - 1] : "1";
-        complain(l, section->line, "%s: a space splits the value: write %s%s or \"%s %s\"", l->last_key,
-                 value, name, value, name);
+        complain(l, section->line, "%s: a space splits the value: write %s%s or \"%s %s\"",
+                 l->last_key, value, name, value, name);
     } else if (strchr(name, '.')) {
         dotted_complain(l, name, section->line);
     } else {
@@ -324,7 +328,7 @@ on_error(cfg_t *section, const char *format, va_list list)
     complain(l, section->line, "%s", text);
 }
 
-/* ---- option tables ------------------------------------------------------------------------------- */
+/* ---- option tables --------------------------------------------------------------------------- */
 
 static char *
 name_keep(loader *l, const char *start, size_t bytes)
@@ -374,7 +378,8 @@ option_add(loader *l, const char *prefix, const char *path, bool is_list, bool i
     }
     char below[PATH_BYTES + 4];
     bool titled = strncmp(name + bytes, ".*.", 3) == 0;
-    (void)snprintf(below, sizeof below, "%.*s%s", (int)(name + bytes - path), path, titled ? ".*." : ".");
+    (void)snprintf(below, sizeof below, "%.*s%s", (int)(name + bytes - path), path,
+                   titled ? ".*." : ".");
     cfg_opt_t *options = table_make(l, below);
     if (!options) {
         return false;
@@ -405,7 +410,8 @@ table_make(loader *l, const char *prefix)
     bool ok = true;
     for (const trpi_config_row *row = trpi_config_rows; ok && row->key; row++) {
         if (strncmp(row->key, prefix, strlen(prefix)) == 0) {
-            ok = option_add(l, prefix, row->key, row->type == TRPI_CONFIG_LIST, false, table, &count);
+            ok = option_add(l, prefix, row->key, row->type == TRPI_CONFIG_LIST, false, table,
+                            &count);
         }
     }
     for (size_t i = 0; ok && i < l->learned_count; i++) {
@@ -436,7 +442,7 @@ tables_free(loader *l)
     l->tables_count = l->names_count = 0;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* `x = {}` gives no value to call us with. */
 static bool
@@ -546,7 +552,8 @@ trpi_config_load_file(trpi_config *config, const char *path, trpi_config_error *
         if (ferror(file)) {
             err = trpi_config_fail(ret_error, "%s: %s", path, strerror(errno));
         } else if (bytes > TRPI_CONFIG_FILE_BYTES_MAX) {
-            err = trpi_config_fail(ret_error, "%s: larger than %d bytes", path, TRPI_CONFIG_FILE_BYTES_MAX);
+            err = trpi_config_fail(ret_error, "%s: larger than %d bytes", path,
+                                   TRPI_CONFIG_FILE_BYTES_MAX);
         } else if (memchr(text, '\0', bytes)) {
             err = trpi_config_fail(ret_error, "%s: a byte of value 0: that is no text", path);
         } else {

@@ -1,7 +1,7 @@
 /* config_schema.c - every key of the configuration: type, default, range and one sentence.
  *
- * Names are Akka's without the leading "akka."; what Akka calls otherwise, or has not, is said in the
- * sentence. The order is the order of `troupe config show`.
+ * Names are Akka's without the leading "akka."; what Akka calls otherwise, or has not, is said in
+ * the sentence. The order is the order of `troupe config show`.
  */
 #include "base/config.h"
 

@@ -27,7 +27,8 @@ trpi_config_slot *trpi_config_slots_find(const trpi_config_slots *slots, const c
 trp_err trpi_config_slots_add(trpi_config_slots *slots, const char *key, const trpi_config_row *row,
                               trpi_config_slot **ret_slot);
 trp_err trpi_config_slot_append(trpi_config_slot *slot, const char *value);
-trp_err trpi_config_slot_origin(trpi_config_slot *slot, trpi_config_layer layer, const char *origin);
+trp_err trpi_config_slot_origin(trpi_config_slot *slot, trpi_config_layer layer,
+                                const char *origin);
 
 /* The row of a key, "*" matching a title; NULL: no such key. */
 const trpi_config_row *trpi_config_row_find(const char *key);

@@ -91,7 +91,8 @@ unit_find(const unit *units, const char *name)
 static trp_err
 bool_parse(const char *text, double *ret_number, const char **ret_what)
 {
-    static const char *const yes[] = { "on", "yes", "true" }, *const no[] = { "off", "no", "false" };
+    static const char *const yes[] = { "on", "yes", "true" }, *const no[] = { "off", "no",
+                                                                              "false" };
     for (size_t i = 0; i < 3; i++) {
         if (strcasecmp(text, yes[i]) == 0 || strcasecmp(text, no[i]) == 0) {
             *ret_number = strcasecmp(text, yes[i]) == 0;
@@ -113,10 +114,11 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
     double number = 0;
     const char *rest = NULL;
     if (!number_take(text, &number, &rest)) {
-        return wrong(ret_what, type == TRPI_CONFIG_DURATION ? "expected a duration like 500ms, 5s, 2m"
-                               : type == TRPI_CONFIG_SIZE   ? "expected a size like 512B, 256KiB, 4MiB"
-                               : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
-                                                            : "expected a whole number");
+        return wrong(ret_what,
+                     type == TRPI_CONFIG_DURATION ? "expected a duration like 500ms, 5s, 2m"
+                     : type == TRPI_CONFIG_SIZE   ? "expected a size like 512B, 256KiB, 4MiB"
+                     : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
+                                                  : "expected a whole number");
     }
     if (type == TRPI_CONFIG_DURATION) {
         const unit *u = unit_find(durations, rest);
@@ -155,7 +157,8 @@ leaf_of(const char *key)
     return dot ? dot + 1 : key;
 }
 
-/* Whole keys are compared, and, so that a right name in a wrong section is found, last elements too. */
+/* Whole keys are compared, and, so that a right name in a wrong section is found, last elements
+ * too. */
 const char *
 trpi_config_nearest(const char *name)
 {
@@ -210,7 +213,8 @@ trpi_config_hint(const char *name, char *buffer, size_t bytes)
     const char *near = section_bytes ? NULL : trpi_config_nearest(name);
     buffer[0] = '\0';
     if (section_bytes) {
-        (void)snprintf(buffer, bytes, "; did you mean the section '%.*s'?", (int)section_bytes, section);
+        (void)snprintf(buffer, bytes, "; did you mean the section '%.*s'?", (int)section_bytes,
+                       section);
     } else if (near) {
         (void)snprintf(buffer, bytes, "; did you mean '%s'?", near);
     }

@@ -1,7 +1,8 @@
 /* err.c - the error table as text.
  *
- * Why.     Codes cross the wire and reach people; both need a name that never changes and a sentence.
- *          The table itself is TRP_ERRORS in troupe/base.h, so a code cannot exist without its text.
+ * Why.     Codes cross the wire and reach people; both need a name that never changes and a
+ *          sentence. The table itself is TRP_ERRORS in troupe/base.h, so a code cannot exist
+ *          without its text.
  * Tests.   tests/unit/base/err_test.c
  */
 #include <troupe/base.h>
@@ -18,7 +19,8 @@ static const err_entry entries[] = {
 #undef ERR_ENTRY
 };
 
-/* A peer of a newer version may send a code that this build does not know: any value is answered. */
+/* A peer of a newer version may send a code that this build does not know: any value is
+ * answered. */
 static const err_entry unknown = { "TRP_E?", "unknown error code", 0 };
 
 static const err_entry *

@@ -1,4 +1,5 @@
-/* hash.h - 64-bit xxHash, the one hash of the library. hash.c is the only file that includes xxhash.h. */
+/* hash.h - 64-bit xxHash, the one hash of the library. hash.c is the only file that includes
+ * xxhash.h. */
 #ifndef TRPI_BASE_HASH_H
 #define TRPI_BASE_HASH_H
 

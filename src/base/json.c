@@ -15,8 +15,8 @@
 
 #define DOUBLE_EXACT_MAX 9007199254740992 /* 2^53 */
 
-/* Find the byte at which nesting passes TRPI_JSON_DEPTH_MAX; `bytes` when it never does. Brackets in
- * strings do not count; bad syntax is left to the parser. */
+/* Find the byte at which nesting passes TRPI_JSON_DEPTH_MAX; `bytes` when it never does. Brackets
+ * in strings do not count; bad syntax is left to the parser. */
 static size_t
 depth_overflow(const char *text, size_t bytes)
 {
@@ -158,7 +158,8 @@ trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number)
         return false;
     }
     number = item->valuedouble;
-    if (!(number >= 0 && number <= (double)DOUBLE_EXACT_MAX) || number != (double)(uint64_t)number) {
+    if (!(number >= 0 && number <= (double)DOUBLE_EXACT_MAX) ||
+        number != (double)(uint64_t)number) {
         return false;
     }
     *ret_number = (uint64_t)number;

@@ -1,7 +1,7 @@
 /* json.h - the only file that includes cJSON's header, with the rules that we add to it.
  *
- * 64-bit ids are strings in JSON, because a JSON number is a double and loses bits above 2^53. Input
- * is checked for depth and length before cJSON, which recurses, sees it.
+ * 64-bit ids are strings in JSON, because a JSON number is a double and loses bits above 2^53.
+ * Input is checked for depth and length before cJSON, which recurses, sees it.
  */
 #ifndef TRPI_BASE_JSON_H
 #define TRPI_BASE_JSON_H
@@ -17,12 +17,13 @@
 #define TRPI_JSON_DEPTH_MAX 64
 
 /* Parse exactly one JSON value of `bytes` bytes (no NUL needed). Gives *ret_json (cJSON_Delete).
- * Errors: TRP_EDATA (syntax, trailing text, deeper than TRPI_JSON_DEPTH_MAX; *ret_offset, when not NULL,
+ * Errors: TRP_EDATA (syntax, trailing text, deeper than TRPI_JSON_DEPTH_MAX; *ret_offset, when not
+ *         NULL,
  * is where), TRP_ENOMEM is reported as TRP_EDATA too, for cJSON does not tell them apart. */
 trp_err trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t *ret_offset);
 
-/* Each adds one member and returns false when out of memory; object NULL returns false, so that calls
- * can follow one another and be checked once. */
+/* Each adds one member and returns false when out of memory; object NULL returns false, so that
+ * calls can follow one another and be checked once. */
 bool trpi_json_add_text(cJSON *object, const char *key, const char *text); /* NULL text: null */
 bool trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number);
 bool trpi_json_add_i64(cJSON *object, const char *key, int64_t number); /* a string above 2^53 */

@@ -1,14 +1,15 @@
 /* phi.c - the phi accrual failure detector.
  *
- * Why.     One silence means nothing without the rhythm before it. Phi is the number of nines by which
- *          a silence this long is improbable: phi 8 means one false alarm in 10^8 checks.
+ * Why.     One silence means nothing without the rhythm before it. Phi is the number of nines by
+ *          which a silence this long is improbable: phi 8 means one false alarm in 10^8 checks.
  * Shape.   A ring of heartbeat intervals with running sums (mean and variance in O(1)); a logistic
- *          approximation of the normal distribution, in two branches because one loses all precision
- *          where the probability is near 0 or 1.
+ *          approximation of the normal distribution, in two branches because one loses all
+ *          precision where the probability is near 0 or 1.
  * Must hold.
  *   P1  Phi never falls while the silence lasts.                                  (compute)
- *   P2  A time that runs backwards is an interval of 0, never a negative one.     (heartbeat, value)
- *   P3  A silence that was judged a failure is not a sample: else one long pause makes the detector
+ *   P2  A time that runs backwards is an interval of 0, never a negative one.     (heartbeat,
+ *   value) P3  A silence that was judged a failure is not a sample: else one long pause makes the
+ *   detector
  *       blind for the next max_samples heartbeats.                                (heartbeat)
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
  * Tests.   tests/unit/base/phi_test.c
@@ -60,7 +61,8 @@ trpi_phi_init(trpi_phi *phi, const trpi_phi_options *options)
         return TRP_EINVAL;
     }
     if (o.max_samples < 2 || o.max_samples > TRPI_PHI_SAMPLES_LIMIT ||
-        o.heartbeat_interval_ms > PHI_INTERVAL_MS_MAX || o.acceptable_pause_ms > PHI_INTERVAL_MS_MAX ||
+        o.heartbeat_interval_ms > PHI_INTERVAL_MS_MAX ||
+        o.acceptable_pause_ms > PHI_INTERVAL_MS_MAX ||
         o.min_std_deviation_ms > PHI_INTERVAL_MS_MAX) {
         return TRP_EINVAL;
     }
@@ -106,7 +108,8 @@ phi_grow(trpi_phi *phi)
 static void
 phi_sample(trpi_phi *phi, uint64_t interval_ms)
 {
-    uint32_t value = interval_ms > PHI_INTERVAL_MS_MAX ? PHI_INTERVAL_MS_MAX : (uint32_t)interval_ms;
+    uint32_t value =
+        interval_ms > PHI_INTERVAL_MS_MAX ? PHI_INTERVAL_MS_MAX : (uint32_t)interval_ms;
     if (phi->count == phi->capacity && !phi_grow(phi)) {
         if (phi->capacity == 0) {
             return; /* no memory at all: judged by the bootstrap estimate */
@@ -124,7 +127,8 @@ phi_sample(trpi_phi *phi, uint64_t interval_ms)
     trpi_assert(phi->count <= phi->capacity);
 }
 
-/* FD-09: one heartbeat must be enough to judge, so the window begins with interval +- interval/4. */
+/* FD-09: one heartbeat must be enough to judge, so the window begins with interval +-
+ * interval/4. */
 static void
 phi_bootstrap(trpi_phi *phi, uint64_t now_ms)
 {

@@ -1,7 +1,7 @@
 /* phi.h - the phi accrual failure detector: how suspicious is this silence? (FD-01 .. FD-11)
  *
- * Pure: it owns no clock. The caller says when a heartbeat arrived and asks for phi at a time. Used by
- * the cluster's heartbeats and by remote watch, each with its own options. Times are monotonic
+ * Pure: it owns no clock. The caller says when a heartbeat arrived and asks for phi at a time. Used
+ * by the cluster's heartbeats and by remote watch, each with its own options. Times are monotonic
  * milliseconds of any origin.
  */
 #ifndef TRPI_BASE_PHI_H
@@ -13,7 +13,7 @@
 #include <troupe/base.h>
 
 #define TRPI_PHI_SAMPLES_LIMIT 100000u /* highest max_samples */
-#define TRPI_PHI_HIGHEST 1000.0        /* what an endless silence is worth; finite, so that it prints */
+#define TRPI_PHI_HIGHEST 1000.0 /* what an endless silence is worth; finite, so that it prints */
 
 /* A zero field is the cluster's default (FD-04 .. FD-07). */
 typedef struct trpi_phi_options {

@@ -1,8 +1,8 @@
 /* world.h - everything a system may learn from outside itself comes through here.
  *
- * The real world reads the machine; the simulated one has one seed and virtual time. Nothing else in
- * the library reads a clock or a random source. One world may hold many systems; a system made without
- * one gets its own real world.
+ * The real world reads the machine; the simulated one has one seed and virtual time. Nothing else
+ * in the library reads a clock or a random source. One world may hold many systems; a system made
+ * without one gets its own real world.
  */
 #ifndef TRPI_BASE_WORLD_H
 #define TRPI_BASE_WORLD_H

@@ -3,8 +3,8 @@
  *     x_fuzz SECONDS [CORPUS_DIRECTORY [SEED]]
  *
  * First every file of the corpus as it is, then random mutations of corpus files until the time is
- * over. A crash is repeated by the seed that was printed at the start: inputs are made from it alone
- * (count of runs differs with the machine's speed, their order does not).
+ * over. A crash is repeated by the seed that was printed at the start: inputs are made from it
+ * alone (count of runs differs with the machine's speed, their order does not).
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -104,8 +104,8 @@ corpus_load(const char *directory)
     }
 }
 
-/* The target gets a block of exactly the input's size, so that the address sanitizer sees a read past
- * its end. */
+/* The target gets a block of exactly the input's size, so that the address sanitizer sees a read
+ * past its end. */
 static void
 run_one(const uint8_t *data, size_t size)
 {

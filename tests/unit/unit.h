@@ -15,8 +15,8 @@
  *     UNIT(refs_are_equal_when_they_name_the_same_incarnation)
  *     UNIT_END
  *
- * Prints `PASS suite:test` or `FAIL suite:test file:line expression` a line; exits 0 or 1. Test names
- * may be given as arguments: only those run. UNIT_EQUAL prints both values.
+ * Prints `PASS suite:test` or `FAIL suite:test file:line expression` a line; exits 0 or 1. Test
+ * names may be given as arguments: only those run. UNIT_EQUAL prints both values.
  *
  * Assertions do not leave the test (CUnit records them); UNIT_REQUIRE does. All may be called from
  * any thread except UNIT_REQUIRE, which is for the test's own.
@@ -117,10 +117,13 @@ unit_pause(void) /* between two looks at a condition, never instead of one */
 #define UNIT_STRETCH 3u
 #endif
 
-#define UNIT_TRUE(expression) unit_check((expression) ? true : false, __LINE__, #expression, __FILE__, false)
-#define UNIT_FALSE(expression) unit_check(!(expression), __LINE__, "!(" #expression ")", __FILE__, false)
+#define UNIT_TRUE(expression)                                                                      \
+    unit_check((expression) ? true : false, __LINE__, #expression, __FILE__, false)
+#define UNIT_FALSE(expression)                                                                     \
+    unit_check(!(expression), __LINE__, "!(" #expression ")", __FILE__, false)
 /* As UNIT_TRUE, but a failure ends the test: for what the rest of it stands on. */
-#define UNIT_REQUIRE(expression) unit_check((expression) ? true : false, __LINE__, #expression, __FILE__, true)
+#define UNIT_REQUIRE(expression)                                                                   \
+    unit_check((expression) ? true : false, __LINE__, #expression, __FILE__, true)
 /* Integers, enums, bools. */
 #define UNIT_EQUAL(got, want)                                                                      \
     unit_check_equal((long long)(got), (long long)(want), __LINE__, #got " == " #want, __FILE__)

@@ -193,8 +193,9 @@ static void
 order_is_host_then_port_as_a_number_then_uid(void)
 {
     const char *const texts[] = {
-        "troupe.tcp://z@10.0.0.1:999",  "troupe.tcp://a@10.0.0.1:2552", "troupe.tls://a@10.0.0.1:2552",
-        "troupe.tcp://b@10.0.0.1:2552", "troupe.tcp://a@10.0.0.10:1",   "troupe.tcp://a@10.0.0.2:1",
+        "troupe.tcp://z@10.0.0.1:999",  "troupe.tcp://a@10.0.0.1:2552",
+        "troupe.tls://a@10.0.0.1:2552", "troupe.tcp://b@10.0.0.1:2552",
+        "troupe.tcp://a@10.0.0.10:1",   "troupe.tcp://a@10.0.0.2:1",
     };
     trpi_node_id a = { parsed("troupe.tcp://z@h:1"), 1 };
     trpi_node_id b = { parsed("troupe.tcp://a@h:1"), 2 };
