@@ -7,7 +7,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/wire.h"
-#include "cluster/pack.h"
+#include "base/pack.h"
 
 /* ---- cache ------------------------------------------------------------------------------------- */
 

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
-#include "cluster/pack.h"
+#include "base/pack.h"
 
 #define VIEW_VERSION 1u
 #define VIEW_ROLES_MAX 1024u /* distinct roles in one cluster */

@@ -1,11 +1,11 @@
 /* pack.h - msgpack without its headers: a writer into a buffer, a checked reader.
  *
- * pack.c is the only file of the cluster that includes msgpack. The reader refuses, before anything is
+ * pack.c is the only file that includes msgpack. The reader refuses, before anything is
  * allocated, what is nested deeper than TRPI_PACK_DEPTH_MAX or claims more elements than it has bytes.
  * Every accessor takes NULL (a missing value) and says false: a decoder is a row of && without checks.
  */
-#ifndef TRPI_CLUSTER_PACK_H
-#define TRPI_CLUSTER_PACK_H
+#ifndef TRPI_BASE_PACK_H
+#define TRPI_BASE_PACK_H
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
  *          may ask for gigabytes. guard() walks the bytes first, without recursion or allocation.
  * Tests.   tests/unit/cluster/codec_test.c, tests/fuzz/gossip_fuzz.c
  */
-#include "cluster/pack.h"
+#include "base/pack.h"
 
 #include <string.h>
 
