@@ -1,0 +1,4 @@
+# The remote room. link_nng.c is the only file that includes nng's stream headers.
+troupe_sources += remote/frame.c remote/redelivery.c remote/association.c remote/serializer.c \
+	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
+	remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/remote.c

@@ -57,6 +57,16 @@ trp_err trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
 /* No more communication with that incarnation; its watchers are told. Thread: any. */
 void trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const char *reason);
 
+/* Who judges the life of watched actors' node: remoting by its own heartbeats, or (delegated) the cluster, which
+ * then calls trpi_remote_quarantine() or trpi_node_terminated() when the member is removed (FD-19, -20). */
+void trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, bool delegated);
+
+/* Serializers of the user, and types bound to serializers by name ("bank.deposit" or "bank.*" to "json", "raw",
+ * "text", "none"); before the first message. Errors: as trpi_serializers_add and _bind. */
+struct trpi_serializer;
+trp_err trpi_remote_serializer_add(trpi_remote *remote, const struct trpi_serializer *serializer);
+trp_err trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char *name);
+
 /* ---- looking -------------------------------------------------------------------------------------- */
 typedef struct trpi_peer_info {
     trpi_node_id id;

@@ -1,0 +1,220 @@
+/* association.c - see the header.
+ *
+ * States.            WANT                   DIALLED/RESPONSE
+ *           IDLE ----------> HANDSHAKING -------------------> ACTIVE
+ *            ^  \               | LOST, REFUSED, deadline       | LOST, GOODBYE
+ *            |   \ REQUEST      v                               |
+ *            |    `--------> (ACTIVE)      GATED <--------------'
+ *            '--- TICK, nobody wants ------'  '-- TICK, wanted --> HANDSHAKING
+ *           QUARANTINE from anywhere -> QUARANTINED(uid) -- another uid shakes hands --> ACTIVE
+ *         A REQUEST of an incarnation that is not barred makes ACTIVE from any state.
+ * Must hold.
+ *   A1  A barred uid never becomes active again.
+ *   A2  A uid that is replaced is barred in the same step and its end is told exactly once.
+ *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
+ *   A4  HANDSHAKING lasts at most handshake_timeout.
+ * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation that
+ *         old would have to come back after 16 restarts of its address.
+ * Tests.  tests/unit/remote/association_test.c
+ */
+#include "remote/association.h"
+
+#include "base/assert.h"
+
+const char *
+trpi_assoc_state_name(enum trpi_assoc_state state)
+{
+    static const char *const names[] = { "idle", "handshaking", "active", "gated", "quarantined" };
+    trpi_assert((unsigned)state < sizeof names / sizeof names[0]);
+    return names[state];
+}
+
+bool
+trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid)
+{
+    for (uint32_t i = 0; i < assoc->barred_count; i++) {
+        if (assoc->barred[i] == uid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+uint32_t
+trpi_assoc_backoff_ms(const trpi_assoc_config *config, uint32_t attempts, uint64_t random)
+{
+    uint64_t delay = config->backoff_min_ms;
+    for (uint32_t i = 1; i < attempts && delay < config->backoff_max_ms; i++) {
+        delay *= 2;
+    }
+    delay = delay < config->backoff_max_ms ? delay : config->backoff_max_ms;
+    uint64_t half = delay / 2;
+    return (uint32_t)(delay - half + random % (half + 1));
+}
+
+static void
+bar(trpi_assoc *assoc, uint64_t uid)
+{
+    if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) {
+        return;
+    }
+    assoc->barred[assoc->barred_next] = uid;
+    assoc->barred_next = (assoc->barred_next + 1) % TRPI_ASSOC_BARRED_MAX;
+    if (assoc->barred_count < TRPI_ASSOC_BARRED_MAX) {
+        assoc->barred_count++;
+    }
+}
+
+static void
+dial(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, trpi_assoc_effects *effects)
+{
+    assoc->state = TRPI_ASSOC_HANDSHAKING;
+    assoc->deadline_ms = now_ms + config->handshake_timeout_ms;
+    assoc->wanted = false;
+    effects->bits |= TRPI_ASSOC_DO_DIAL;
+}
+
+/* No connection, and none before next_ms. */
+static void
+gate(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, const trpi_assoc_event *event,
+     trpi_assoc_effects *effects)
+{
+    assoc->attempts++;
+    assoc->backoff_ms = trpi_assoc_backoff_ms(config, assoc->attempts, event->random);
+    assoc->next_ms = now_ms + assoc->backoff_ms;
+    assoc->state = assoc->uid != 0 && trpi_assoc_is_barred(assoc, assoc->uid) ? TRPI_ASSOC_QUARANTINED
+                                                                             : TRPI_ASSOC_GATED;
+    effects->bits |= TRPI_ASSOC_DO_LOG;
+}
+
+/* The incarnation `uid` is over. */
+static void
+end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effects)
+{
+    trpi_assert(uid != 0);
+    bar(assoc, uid);
+    effects->bits |= TRPI_ASSOC_DO_END; /* A2 */
+    effects->over_uid = uid;
+    effects->over_quarantined = quarantined;
+}
+
+/* Peer uid has shown itself, by request or response; false: it is barred. */
+static bool
+prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
+{
+    if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) { /* A1 */
+        return false;
+    }
+    if (assoc->uid != 0 && assoc->uid != uid && !trpi_assoc_is_barred(assoc, assoc->uid)) {
+        effects->bits |= TRPI_ASSOC_DO_CLOSE;
+        end(assoc, assoc->uid, false, effects);
+    }
+    if (assoc->state != TRPI_ASSOC_ACTIVE || assoc->uid != uid) {
+        effects->bits |= TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_LOG;
+    }
+    assoc->uid = uid;
+    assoc->state = TRPI_ASSOC_ACTIVE;
+    assoc->attempts = 0;
+    assoc->wanted = false;
+    return true;
+}
+
+static void
+on_tick(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+        const trpi_assoc_event *event, trpi_assoc_effects *effects)
+{
+    if (assoc->state == TRPI_ASSOC_HANDSHAKING && now_ms >= assoc->deadline_ms) { /* A4 */
+        effects->bits |= TRPI_ASSOC_DO_CLOSE;
+        gate(assoc, config, now_ms, event, effects);
+    } else if ((assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED) &&
+               now_ms >= assoc->next_ms) {
+        if (event->want || assoc->wanted) {
+            dial(assoc, config, now_ms, effects);
+        } else if (assoc->state == TRPI_ASSOC_GATED) {
+            assoc->state = TRPI_ASSOC_IDLE;
+        }
+    } else if (assoc->state == TRPI_ASSOC_IDLE && event->want) {
+        dial(assoc, config, now_ms, effects);
+    }
+}
+
+static void
+on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, trpi_assoc_effects *effects)
+{
+    bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
+    if (assoc->state == TRPI_ASSOC_IDLE || (waits && now_ms >= assoc->next_ms)) {
+        dial(assoc, config, now_ms, effects);
+    } else if (waits) {
+        assoc->wanted = true;
+    }
+}
+
+static void
+on_quarantine(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+              const trpi_assoc_event *event, trpi_assoc_effects *effects)
+{
+    uint64_t uid = event->uid != 0 ? event->uid : assoc->uid;
+    if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) {
+        return;
+    }
+    end(assoc, uid, true, effects);
+    if (uid == assoc->uid || assoc->uid == 0) {
+        assoc->uid = uid;
+        effects->bits |= TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_CLOSE_THIS;
+        assoc->wanted = false;
+        gate(assoc, config, now_ms, event, effects);
+    }
+}
+
+trpi_assoc_effects
+trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+                const trpi_assoc_event *event)
+{
+    trpi_assoc_effects effects = { 0, 0, false };
+    switch (event->kind) {
+    case TRPI_ASSOC_WANT:
+        on_want(assoc, config, now_ms, &effects);
+        break;
+    case TRPI_ASSOC_DIALLED:
+        /* Also when a request of the peer made us active meanwhile: it is one more connection. */
+        effects.bits |= assoc->state == TRPI_ASSOC_HANDSHAKING || assoc->state == TRPI_ASSOC_ACTIVE
+                            ? TRPI_ASSOC_DO_REQUEST
+                            : TRPI_ASSOC_DO_CLOSE_THIS;
+        break;
+    case TRPI_ASSOC_REQUEST:
+        effects.bits |= prove(assoc, event->uid, &effects) ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
+        break;
+    case TRPI_ASSOC_RESPONSE:
+        if (!prove(assoc, event->uid, &effects)) {
+            effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
+            if (assoc->state == TRPI_ASSOC_HANDSHAKING) {
+                gate(assoc, config, now_ms, event, &effects);
+            }
+        }
+        break;
+    case TRPI_ASSOC_REFUSED:
+        effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
+        if (assoc->state == TRPI_ASSOC_HANDSHAKING) {
+            gate(assoc, config, now_ms, event, &effects);
+        }
+        break;
+    case TRPI_ASSOC_LOST:
+        if (assoc->state == TRPI_ASSOC_HANDSHAKING || assoc->state == TRPI_ASSOC_ACTIVE) {
+            gate(assoc, config, now_ms, event, &effects);
+        }
+        break;
+    case TRPI_ASSOC_QUARANTINE:
+        on_quarantine(assoc, config, now_ms, event, &effects);
+        break;
+    case TRPI_ASSOC_GOODBYE:
+        if (assoc->state == TRPI_ASSOC_ACTIVE) {
+            end(assoc, assoc->uid, false, &effects);
+            gate(assoc, config, now_ms, event, &effects);
+        }
+        break;
+    case TRPI_ASSOC_TICK:
+        on_tick(assoc, config, now_ms, event, &effects);
+        break;
+    }
+    return effects;
+}

@@ -1,0 +1,85 @@
+/* association.h - the life of the link to one address, as a pure state machine.
+ *
+ * step(state, now, event) -> effects. The shell (remote/peer.c) owns connections, queues and clocks; it
+ * tells what happened and does what the effects say, in the order of the bits.
+ */
+#ifndef TRPI_REMOTE_ASSOCIATION_H
+#define TRPI_REMOTE_ASSOCIATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+#define TRPI_ASSOC_BARRED_MAX 16 /* incarnations of one address that are remembered as over */
+
+enum trpi_assoc_state {
+    TRPI_ASSOC_IDLE = 0,        /* nothing to say to it, no connection */
+    TRPI_ASSOC_HANDSHAKING = 1, /* dialling, or waiting for the answer */
+    TRPI_ASSOC_ACTIVE = 2,      /* its uid is proved and the control lane stands */
+    TRPI_ASSOC_GATED = 3,       /* lost; the next attempt is at next_ms, and only if somebody wants it */
+    TRPI_ASSOC_QUARANTINED = 4  /* the last known incarnation is barred; another one is welcome */
+};
+const char *trpi_assoc_state_name(enum trpi_assoc_state state);
+
+enum trpi_assoc_event_kind {
+    TRPI_ASSOC_WANT = 1,      /* there is something to say */
+    TRPI_ASSOC_DIALLED,       /* the control connection that we dialled stands */
+    TRPI_ASSOC_REQUEST,       /* the peer's handshake request arrived: uid */
+    TRPI_ASSOC_RESPONSE,      /* the peer answered our request: uid */
+    TRPI_ASSOC_REFUSED,       /* the peer refused our request */
+    TRPI_ASSOC_LOST,          /* no control connection is left, or the dial failed */
+    TRPI_ASSOC_QUARANTINE,    /* uid (0: the present one) is not to be talked to any more */
+    TRPI_ASSOC_GOODBYE,       /* the present incarnation ends its remoting for good */
+    TRPI_ASSOC_TICK           /* time passes; want: would somebody like a connection */
+};
+
+typedef struct trpi_assoc_event {
+    enum trpi_assoc_event_kind kind;
+    bool want;
+    uint64_t uid;
+    uint64_t random; /* for jitter, with LOST, REFUSED, TICK, QUARANTINE, GOODBYE */
+} trpi_assoc_event;
+
+enum { /* effects, done in this order */
+    TRPI_ASSOC_DO_REFUSE = 1,        /* refuse the request on its connection and close that */
+    TRPI_ASSOC_DO_CLOSE = 2,         /* close all connections of the peer (but the one of this event) */
+    TRPI_ASSOC_DO_CLOSE_THIS = 4,    /* close the connection of this event */
+    TRPI_ASSOC_DO_END = 8,           /* incarnation over_uid is over: tell its watchers, drop what is for it */
+    TRPI_ASSOC_DO_ACTIVATE = 16,     /* uid is the peer now: lanes may open, system messages are sent again */
+    TRPI_ASSOC_DO_RESPOND = 32,      /* answer the request on its connection */
+    TRPI_ASSOC_DO_REQUEST = 64,      /* send a handshake request on the connection of this event */
+    TRPI_ASSOC_DO_DIAL = 128,        /* dial a control connection */
+    TRPI_ASSOC_DO_LOG = 256          /* the state changed: say so */
+};
+typedef struct trpi_assoc_effects {
+    uint32_t bits;
+    uint64_t over_uid;
+    bool over_quarantined; /* over by quarantine; else by a new incarnation or a goodbye */
+} trpi_assoc_effects;
+
+typedef struct trpi_assoc_config {
+    uint32_t handshake_timeout_ms;
+    uint32_t backoff_min_ms, backoff_max_ms;
+} trpi_assoc_config;
+
+typedef struct trpi_assoc {
+    enum trpi_assoc_state state;
+    uint64_t uid;         /* of the last proved incarnation, 0: none yet */
+    uint32_t attempts;    /* failed in a row */
+    uint32_t backoff_ms;  /* of the present gate */
+    uint64_t next_ms;     /* gated, quarantined: when dialling is allowed again */
+    uint64_t deadline_ms; /* handshaking */
+    bool wanted;
+    uint32_t barred_count, barred_next;
+    uint64_t barred[TRPI_ASSOC_BARRED_MAX]; /* a ring */
+} trpi_assoc;
+
+/* All-zero is the initial state. */
+trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+                                   const trpi_assoc_event *event);
+bool trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid);
+/* Delay before attempt number `attempts` (from 1): doubling from min to max, then 50 % .. 100 % of it. */
+uint32_t trpi_assoc_backoff_ms(const trpi_assoc_config *config, uint32_t attempts, uint64_t random);
+
+#endif

@@ -1,0 +1,83 @@
+/* codec.h - bodies of frames: messages, selections, system messages, manifests, handshakes. Pure.
+ *
+ * A frame says all that is needed to understand it (no table of an association is consulted), so frames
+ * that waited for a connection mean the same on the next one. docs/wire.md has the bytes.
+ */
+#ifndef TRPI_REMOTE_CODEC_H
+#define TRPI_REMOTE_CODEC_H
+
+#include "actor/actor.h"
+#include "remote/frame.h"
+#include "remote/redelivery.h"
+#include "remote/serializer.h"
+
+#define TRPI_HANDSHAKE_BYTES_MAX 4096 /* body of a handshake frame */
+
+/* ---- messages and selections ----------------------------------------------------------------------- */
+
+enum { /* flags of USER and SELECT frames */
+    TRPI_MESSAGE_SENDER_MASK = 3,  /* trpi_code of the sender's node; 3: the first entry of the section */
+    TRPI_MESSAGE_HAS_NODES = 4,    /* a node section ends the body */
+    TRPI_MESSAGE_ANYONE = 8        /* not meant for one incarnation: it may wait for the next one */
+};
+
+typedef struct trpi_message {
+    uint32_t to_slot, to_generation; /* USER */
+    const char *path;                /* SELECT; not NUL-terminated when decoded */
+    size_t path_bytes;
+    trp_ref sender;
+    uint64_t wire_id;    /* of the type; in */
+    const trp_type *type; /* encode only */
+    uint16_t serializer;
+    bool anyone;
+    const uint8_t *payload; /* to encode: the payload; decoded: its wire form, borrowed */
+    size_t payload_bytes;
+} trpi_message;
+
+/* Append a USER frame, or a SELECT frame when path is not NULL. frame_bytes_max bounds the body.
+ * Errors: TRP_EMSGSIZE, TRP_ENOTYPE (not encodable), TRP_ELIMIT (too many nodes), TRP_ENOMEM. The buffer is
+ * as it was before on every error. */
+trp_err trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_node_map *map,
+                            uint32_t frame_bytes_max, const trpi_message *message);
+/* Split a USER or SELECT body; fills map->third by interning. Errors: TRP_EDATA, TRP_ELIMIT, TRP_ENOMEM. */
+trp_err trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message);
+/* What is known of a frame that is not going to be sent: recipient and type, without the rest. */
+bool trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message);
+
+/* ---- small bodies ------------------------------------------------------------------------------------- */
+
+typedef struct trpi_system_message {
+    uint64_t seq;
+    uint8_t signal; /* trpi_remote_signal */
+    uint8_t flag;
+    uint32_t to_slot, to_generation;
+    uint32_t from_slot, from_generation;
+} trpi_system_message;
+#define TRPI_SYSTEM_FRAME_BYTES (8 + TRPI_SYSTEM_BODY_BYTES)
+
+void trpi_system_body_encode(uint8_t body[TRPI_SYSTEM_BODY_BYTES], const trpi_system_message *message);
+/* Errors: TRP_EDATA (size, unknown signal). */
+trp_err trpi_system_frame_decode(const trpi_frame *frame, trpi_system_message *ret_message);
+
+typedef struct trpi_manifest {
+    uint64_t wire_id;
+    char name[TRP_TYPE_NAME_BYTES_MAX + 1];
+} trpi_manifest;
+trp_err trpi_manifest_append(trpi_buffer *out, uint64_t wire_id, const char *name);
+trp_err trpi_manifest_decode(const trpi_frame *frame, trpi_manifest *ret_manifest);
+
+/* ---- handshake: a msgpack map; unknown keys are skipped ------------------------------------------------- */
+
+typedef struct trpi_handshake {
+    trpi_node_id from;
+    trpi_address to;            /* whom the sender means to talk to */
+    uint64_t to_uid;            /* response: the uid whose request this answers */
+    char reason[160];           /* refusal */
+    uint32_t frame_bytes_max;   /* what the sender takes */
+} trpi_handshake;
+
+trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_handshake *handshake);
+/* Errors: TRP_EDATA, TRP_EMSGSIZE, TRP_ENOMEM. */
+trp_err trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake);
+
+#endif

@@ -1,0 +1,672 @@
+/* conn.c - one connection: preamble, handshake, its share of a lane, reading and writing.
+ *
+ * Life.    dialled:  connect -> connected: preamble, request -> response -> ready
+ *                    (ordinary lane: connected: preamble -> the peer's preamble -> ready)
+ *          accepted: preamble -> request -> response sent: ready
+ *                    (ordinary lane: preamble with a proved uid -> own preamble: ready)
+ *          ready -> closed. A connection that is not ready at its deadline is closed.
+ * Must hold.
+ *   N1  Nothing of a lane travels on a connection that is not ready: on an ordinary lane the peer's preamble
+ *       proves that it will be read, so that the first messages are not lost to a race of two handshakes.
+ *   N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
+ *   N3  What was handed to the transport is never sent again (at most once).
+ * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "remote/internal.h"
+
+static pthread_mutex_t *
+lock_of(trpi_conn *conn)
+{
+    return conn->peer != NULL ? &conn->peer->lock : &conn->remote->lock;
+}
+
+void
+trpi_conn_ref(trpi_conn *conn)
+{
+    atomic_fetch_add_explicit(&conn->references, 1, memory_order_relaxed);
+}
+
+void
+trpi_conn_unref(trpi_conn *conn)
+{
+    if (atomic_fetch_sub_explicit(&conn->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (conn->link != NULL) {
+        conn->remote->ops->release(conn->link);
+    }
+    trpi_frame_decoder_fini(&conn->decoder);
+    trpi_buffer_fini(&conn->head);
+    trpi_buffer_fini(&conn->writing_head);
+    trpi_buffer_fini(&conn->writing);
+    trpi_buffer_fini(&conn->scratch);
+    trpi_free(conn);
+}
+
+static trp_err on_preamble(void *arg, const trpi_preamble *preamble);
+static trp_err on_frame(void *arg, const trpi_frame *frame);
+
+static trpi_conn *
+conn_new(trpi_remote *remote, bool dialled)
+{
+    trpi_conn *conn = trpi_alloc(sizeof *conn);
+    if (conn == NULL) {
+        return NULL;
+    }
+    conn->remote = remote;
+    conn->dialled = dialled;
+    atomic_init(&conn->references, 1);
+    conn->deadline_ms = trpi_remote_now_ms(remote) + remote->options.handshake_timeout_ms;
+    trpi_frame_decoder_init(&conn->decoder, remote->options.frame_bytes_max, on_preamble, on_frame, conn);
+    return conn;
+}
+
+static void
+all_add(trpi_conn *conn) /* by remote->lock */
+{
+    trpi_remote *remote = conn->remote;
+    conn->all_next = remote->conns;
+    if (conn->all_next != NULL) {
+        conn->all_next->all_previous = conn;
+    }
+    remote->conns = conn;
+}
+
+static void
+all_remove(trpi_conn *conn) /* by remote->lock */
+{
+    if (conn->all_previous != NULL) {
+        conn->all_previous->all_next = conn->all_next;
+    } else {
+        conn->remote->conns = conn->all_next;
+    }
+    if (conn->all_next != NULL) {
+        conn->all_next->all_previous = conn->all_previous;
+    }
+}
+
+void
+trpi_conn_close(trpi_conn *conn)
+{
+    if (conn->closing) {
+        return;
+    }
+    conn->closing = true;
+    if (conn->peer != NULL && conn->peer->lanes[conn->lane].out == conn) {
+        conn->peer->lanes[conn->lane].out = NULL;
+    }
+    if (conn->link != NULL) {
+        conn->remote->ops->close(conn->link);
+    }
+}
+
+/* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which closes. */
+static trp_err TRP_PRINTF(3, 4)
+fail(trpi_conn *conn, trp_err err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(conn->failure, sizeof conn->failure, format, args);
+    va_end(args);
+    return err;
+}
+
+/* ---- writing ------------------------------------------------------------------------------------------- */
+
+trp_err
+trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, const void *body, size_t bytes)
+{
+    if (conn->head.count > conn->remote->options.control_bytes_max) {
+        return TRP_EAGAIN; /* a peer that asks and does not read its answers */
+    }
+    return trpi_frame_append(&conn->head, kind, 0, 0, body, bytes);
+}
+
+trp_err
+trpi_conn_preamble(trpi_conn *conn)
+{
+    uint8_t bytes[TRPI_PREAMBLE_BYTES];
+    trpi_preamble preamble = { TRPI_WIRE_VERSION, conn->lane, 0, conn->remote->uid };
+    if (conn->preamble_sent) {
+        return TRP_OK;
+    }
+    conn->preamble_sent = true;
+    trpi_preamble_encode(bytes, &preamble);
+    return trpi_buffer_append(&conn->head, bytes, sizeof bytes, TRPI_BUFFER_NO_LIMIT);
+}
+
+static void
+swap(trpi_buffer *a, trpi_buffer *b)
+{
+    trpi_buffer t = *a;
+    *a = *b;
+    *b = t;
+}
+
+bool
+trpi_conn_take(trpi_conn *conn)
+{
+    if (conn->busy || conn->closing || conn->link == NULL) {
+        return false;
+    }
+    trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
+    bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0;
+    if (conn->head.count == 0 && !lane_goes) {
+        return false;
+    }
+    trpi_assert(conn->writing_head.count == 0 && conn->writing.count == 0);
+    swap(&conn->head, &conn->writing_head);
+    if (lane_goes) {
+        swap(&lane->pending, &conn->writing);
+        lane->pending_uid = 0;
+    }
+    conn->writing_at = 0;
+    conn->busy = true; /* N2 */
+    trpi_conn_ref(conn);
+    return true;
+}
+
+void
+trpi_conn_write(trpi_conn *conn)
+{
+    trpi_iov iov[2];
+    size_t count = 0;
+    if (conn->writing_head.count > 0) {
+        iov[count++] = (trpi_iov){ conn->writing_head.data, conn->writing_head.count };
+    }
+    size_t left = conn->writing.count - conn->writing_at;
+    conn->slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
+    if (conn->slice_bytes > 0) {
+        iov[count++] = (trpi_iov){ conn->writing.data + conn->writing_at, conn->slice_bytes };
+    }
+    trpi_assert(count > 0);
+    /* TRP_ECLOSED: closed() comes or came, and settles the account. */
+    (void)conn->remote->ops->write(conn->link, iov, count);
+    trpi_conn_unref(conn);
+}
+
+/* The write is done: go on with what gathered meanwhile. */
+static void
+write_over(trpi_conn *conn)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_todo todo = { 0 };
+    pthread_mutex_lock(lock_of(conn));
+    conn->busy = false;
+    bool finished = conn->close_when_sent && conn->head.count == 0;
+    if (peer != NULL) {
+        trpi_lane_state *lane = &peer->lanes[conn->lane];
+        size_t before = atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
+        trpi_count(&peer->bytes_out, conn->writing.count);
+        uint32_t max = conn->lane == TRPI_LANE_CONTROL ? conn->remote->options.control_bytes_max
+                                                       : conn->remote->options.lane_bytes_max;
+        if (lane->above && before - conn->writing.count < max / 8) { /* low-water mark */
+            lane->above = false;
+            todo.ready = true;
+        }
+    }
+    trpi_buffer_clear(&conn->writing_head);
+    trpi_buffer_clear(&conn->writing);
+    if (conn->writing.capacity > TRPI_BUFFER_KEPT_BYTES) {
+        trpi_buffer_fini(&conn->writing);
+    }
+    if (finished) {
+        trpi_conn_close(conn);
+    }
+    if (peer != NULL) {
+        trpi_peer_pump(peer, &todo);
+        trpi_peer_unlock(peer, &todo);
+        return;
+    }
+    bool more = trpi_conn_take(conn);
+    pthread_mutex_unlock(&conn->remote->lock);
+    if (more) {
+        trpi_conn_write(conn);
+    }
+}
+
+static void
+on_written(void *user, trpi_link *link)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    trpi_buffer_clear(&conn->writing_head);
+    conn->writing_at += conn->slice_bytes;
+    if (conn->writing_at < conn->writing.count) {
+        trpi_conn_ref(conn);
+        trpi_conn_write(conn);
+        return;
+    }
+    write_over(conn);
+}
+
+/* ---- dialling ------------------------------------------------------------------------------------------ */
+
+void
+trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
+{
+    trpi_remote *remote = peer->remote;
+    trpi_conn *conn = conn_new(remote, true);
+    if (conn == NULL) {
+        return; /* the association's deadline, or the next pump, tries again */
+    }
+    conn->lane = (uint8_t)lane;
+    conn->peer = peer;
+    conn->uid = lane == TRPI_LANE_CONTROL ? 0 : peer->assoc.uid;
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s",
+                   trpi_address_format(&peer->address, address, sizeof address));
+    conn->peer_next = peer->conns;
+    peer->conns = conn;
+    peer->lanes[lane].dialling = conn;
+    pthread_mutex_lock(&remote->lock);
+    all_add(conn);
+    pthread_mutex_unlock(&remote->lock);
+    trp_err err = remote->ops->connect(remote->transport, peer->address.host, peer->address.port,
+                                       remote->options.handshake_timeout_ms, conn, &conn->link);
+    if (err != TRP_OK) {
+        peer->conns = conn->peer_next; /* it is still the first: we hold the lock */
+        peer->lanes[lane].dialling = NULL;
+        pthread_mutex_lock(&remote->lock);
+        all_remove(conn);
+        pthread_mutex_unlock(&remote->lock);
+        conn->link = NULL;
+        trpi_conn_unref(conn);
+    }
+}
+
+static void
+on_connected(void *user, trpi_link *link)
+{
+    trpi_conn *conn = user;
+    trpi_peer *peer = conn->peer;
+    trpi_todo todo = { 0 };
+    (void)link;
+    pthread_mutex_lock(&peer->lock);
+    if (conn->lane == TRPI_LANE_CONTROL) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_DIALLED };
+        (void)trpi_peer_step(peer, conn, &event, "", &todo);
+    } else if (trpi_conn_preamble(conn) != TRP_OK) {
+        trpi_conn_close(conn);
+    }
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+}
+
+static bool
+on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
+{
+    trpi_remote *remote = arg;
+    trpi_conn *conn = NULL;
+    trpi_count(&remote->accepted, 1);
+    pthread_mutex_lock(&remote->lock);
+    bool room = remote->conns_waiting < TRPI_CONNS_WAITING_MAX &&
+                !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
+    if (room) {
+        conn = conn_new(remote, false);
+    }
+    if (conn != NULL) {
+        remote->conns_waiting++;
+        conn->link = link;
+        (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s", peer);
+        all_add(conn);
+    }
+    pthread_mutex_unlock(&remote->lock);
+    uint32_t suppressed = 0;
+    if (conn == NULL && trpi_log_gate_open(remote, TRPI_GATE_LIMIT, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "connection refused peer=%s reason=\"%u connections wait for their handshake\" suppressed=%u", peer,
+                 TRPI_CONNS_WAITING_MAX, suppressed);
+    }
+    *ret_user = conn;
+    return conn != NULL;
+}
+
+/* Give an accepted connection to its peer. The caller holds peer->lock. */
+static void
+bind_to_peer(trpi_conn *conn, trpi_peer *peer)
+{
+    trpi_assert(conn->peer == NULL);
+    pthread_mutex_lock(&conn->remote->lock);
+    conn->peer = peer;
+    conn->remote->conns_waiting--;
+    pthread_mutex_unlock(&conn->remote->lock);
+    conn->peer_next = peer->conns;
+    peer->conns = conn;
+}
+
+/* ---- handshake ----------------------------------------------------------------------------------------- */
+
+static trp_err
+ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
+{
+    trpi_todo todo = { 0 };
+    trpi_peer *peer = conn->dialled ? conn->peer : trpi_peer_of_uid(conn->remote, preamble->uid);
+    if (peer == NULL) {
+        return fail(conn, TRP_ECONN, "no association with uid %" PRIu64 " (yet)", preamble->uid);
+    }
+    trp_err err = TRP_OK;
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
+        err = fail(conn, TRP_ECONN, "no association with uid %" PRIu64, preamble->uid);
+    } else {
+        if (!conn->dialled) {
+            bind_to_peer(conn, peer);
+        } else {
+            peer->lanes[conn->lane].dialling = NULL;
+            peer->lanes[conn->lane].dial_attempts = 0;
+        }
+        conn->uid = preamble->uid;
+        err = trpi_conn_preamble(conn);
+        conn->ready = err == TRP_OK; /* N1 */
+        trpi_peer_pump(peer, &todo);
+    }
+    trpi_peer_unlock(peer, &todo);
+    return err;
+}
+
+static trp_err
+on_preamble(void *arg, const trpi_preamble *preamble)
+{
+    trpi_conn *conn = arg;
+    if (preamble->version != TRPI_WIRE_VERSION) {
+        return fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u", preamble->version, TRPI_WIRE_VERSION);
+    }
+    if (conn->dialled && preamble->lane != conn->lane) {
+        return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane, conn->lane);
+    }
+    conn->lane = preamble->lane;
+    if (conn->lane != TRPI_LANE_CONTROL) {
+        return ordinary_preamble(conn, preamble);
+    }
+    conn->uid = preamble->uid;
+    return TRP_OK;
+}
+
+/* Answer a request that cannot be fulfilled, before there is a peer. */
+static trp_err
+refuse_stranger(trpi_conn *conn, const char *reason)
+{
+    trpi_handshake refusal;
+    memset(&refusal, 0, sizeof refusal);
+    refusal.from.address = conn->remote->address;
+    refusal.to = conn->remote->address;
+    refusal.from.uid = conn->remote->uid;
+    (void)snprintf(refusal.reason, sizeof refusal.reason, "%s", reason);
+    pthread_mutex_lock(&conn->remote->lock);
+    bool taken = trpi_conn_preamble(conn) == TRP_OK &&
+                 trpi_handshake_append(&conn->head, TRPI_FRAME_HANDSHAKE_REFUSAL, &refusal) == TRP_OK;
+    conn->close_when_sent = true;
+    taken = taken && trpi_conn_take(conn);
+    pthread_mutex_unlock(&conn->remote->lock);
+    if (taken) {
+        trpi_conn_write(conn);
+    }
+    trpi_count(&conn->remote->handshakes_failed, 1);
+    uint32_t suppressed = 0;
+    if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
+        trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
+                 "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason, suppressed);
+    }
+    return taken ? TRP_OK : TRP_ECLOSED;
+}
+
+static void
+frame_max_agree(trpi_peer *peer, const trpi_handshake *handshake)
+{
+    uint32_t own = peer->remote->options.frame_bytes_max;
+    uint32_t theirs = handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
+    atomic_store_explicit(&peer->frame_bytes_max, own < theirs ? own : theirs, memory_order_relaxed);
+}
+
+static trp_err
+on_request(trpi_conn *conn, const trpi_handshake *request)
+{
+    trpi_remote *remote = conn->remote;
+    trpi_peer *peer = NULL;
+    char reason[sizeof request->reason];
+    char called[TRPI_ADDRESS_TEXT_BYTES];
+    char own[TRPI_ADDRESS_TEXT_BYTES];
+    if (conn->dialled || conn->peer != NULL || request->from.uid != conn->uid) {
+        return fail(conn, TRP_EPROTO, "handshake request out of place");
+    }
+    if (!trpi_address_equal(&request->to, &remote->address)) {
+        (void)snprintf(reason, sizeof reason, "you called %s, this is %s",
+                       trpi_address_format(&request->to, called, sizeof called),
+                       trpi_address_format(&remote->address, own, sizeof own));
+        return refuse_stranger(conn, reason);
+    }
+    if (trpi_address_equal(&request->from.address, &remote->address)) {
+        return refuse_stranger(conn, "you use my address");
+    }
+    trp_err err = trpi_peer_get(remote, &request->from.address, true, &peer);
+    if (err != TRP_OK) {
+        return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
+    }
+    trpi_todo todo = { 0 };
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
+    pthread_mutex_lock(&peer->lock);
+    bind_to_peer(conn, peer);
+    frame_max_agree(peer, request);
+    conn->ready = !trpi_assoc_is_barred(&peer->assoc, conn->uid);
+    (void)trpi_peer_step(peer, conn, &event, "peer called", &todo);
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+    return TRP_OK;
+}
+
+static trp_err
+on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer)
+{
+    trpi_peer *peer = conn->peer;
+    bool response = frame->kind == TRPI_FRAME_HANDSHAKE_RESPONSE;
+    if (!conn->dialled || conn->ready || conn->lane != TRPI_LANE_CONTROL) {
+        return fail(conn, TRP_EPROTO, "handshake answer out of place");
+    }
+    if (response && (answer->from.uid != conn->uid || !trpi_address_equal(&answer->from.address, &peer->address))) {
+        return fail(conn, TRP_EPROTO, "answered by somebody else");
+    }
+    trpi_todo todo = { 0 };
+    trpi_assoc_event event = { .kind = response ? TRPI_ASSOC_RESPONSE : TRPI_ASSOC_REFUSED,
+                               .uid = conn->uid,
+                               .random = trpi_world_random(conn->remote->world) };
+    pthread_mutex_lock(&peer->lock);
+    if (response) {
+        frame_max_agree(peer, answer);
+        conn->ready = !trpi_assoc_is_barred(&peer->assoc, conn->uid);
+    } else {
+        trpi_count(&conn->remote->handshakes_failed, 1);
+    }
+    peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
+    (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &todo);
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+    return TRP_OK;
+}
+
+/* ---- reading ------------------------------------------------------------------------------------------- */
+
+static trp_err
+on_frame(void *arg, const trpi_frame *frame)
+{
+    trpi_conn *conn = arg;
+    if (frame->kind > TRPI_FRAME_HANDSHAKE_REFUSAL) {
+        /* ready is written by this very callback's thread of events, or never after. */
+        return conn->ready ? trpi_inbound_frame(conn, frame) : fail(conn, TRP_EPROTO, "frame before the handshake");
+    }
+    if (conn->close_when_sent) {
+        return TRP_OK; /* refused already */
+    }
+    trpi_handshake handshake;
+    if (trpi_handshake_decode(frame, &handshake) != TRP_OK) {
+        return fail(conn, TRP_EPROTO, "handshake cannot be read");
+    }
+    for (char *c = handshake.reason; *c != '\0'; c++) {
+        *c = *c >= ' ' && *c < 127 && *c != '"' ? *c : '?'; /* it goes into our log */
+    }
+    return frame->kind == TRPI_FRAME_HANDSHAKE_REQUEST ? on_request(conn, &handshake)
+                                                       : on_answer(conn, frame, &handshake);
+}
+
+static void
+report_failure(trpi_conn *conn, trp_err err)
+{
+    trpi_remote *remote = conn->remote;
+    uint32_t gate = TRPI_GATE_GARBAGE;
+    _Atomic uint64_t *counter = &remote->garbage;
+    const char *what = conn->failure[0] != '\0' ? conn->failure : "not this protocol";
+    if (err == TRP_EVERSION) {
+        gate = TRPI_GATE_VERSION;
+        counter = &remote->wrong_version;
+    } else if (err == TRP_EMSGSIZE) {
+        gate = TRPI_GATE_OVERSIZE;
+        counter = &remote->oversize;
+        what = "frame longer than maximum-frame-size";
+    } else if (err == TRP_ECONN) {
+        counter = &remote->handshakes_failed; /* a race of handshakes: the dialler tries again */
+    } else if (err == TRP_ENOMEM) {
+        what = "out of memory";
+    }
+    trpi_count(counter, 1);
+    uint32_t suppressed = 0;
+    if (trpi_log_gate_open(remote, gate, &suppressed)) {
+        trpi_log(remote->system, err == TRP_ECONN ? TRP_LOG_DEBUG : TRP_LOG_WARNING, "remote",
+                 "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what, suppressed);
+    }
+}
+
+static void
+on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    if (conn->decoder.failed != TRP_OK) {
+        return; /* closing; what still comes is of no interest */
+    }
+    trp_err err = trpi_frame_decoder_feed(&conn->decoder, bytes, count);
+    trpi_inbound_batch_end(conn);
+    if (conn->peer != NULL) {
+        trpi_count(&conn->peer->bytes_in, count);
+    }
+    if (err != TRP_OK) {
+        report_failure(conn, err);
+        pthread_mutex_lock(lock_of(conn));
+        trpi_conn_close(conn);
+        pthread_mutex_unlock(lock_of(conn));
+    }
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+static void
+remove_from_peer(trpi_peer *peer, trpi_conn *conn)
+{
+    for (trpi_conn **at = &peer->conns; *at != NULL; at = &(*at)->peer_next) {
+        if (*at == conn) {
+            *at = conn->peer_next;
+            return;
+        }
+    }
+}
+
+static bool
+has_control(const trpi_peer *peer)
+{
+    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane == TRPI_LANE_CONTROL && !conn->closing) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+peer_lost(trpi_conn *conn, const char *reason)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_todo todo = { 0 };
+    trpi_lane_state *lane = &peer->lanes[conn->lane];
+    pthread_mutex_lock(&peer->lock);
+    remove_from_peer(peer, conn);
+    conn->closing = true;
+    if (lane->out == conn) {
+        lane->out = NULL;
+    }
+    if (conn->busy) { /* N3 */
+        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
+    }
+    if (lane->dialling == conn) {
+        lane->dialling = NULL;
+        lane->dial_attempts++;
+        lane->dial_next_ms = trpi_remote_now_ms(peer->remote) +
+                             trpi_assoc_backoff_ms(&peer->remote->assoc_config, lane->dial_attempts,
+                                                   trpi_world_random(peer->remote->world));
+    }
+    if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST, .random = trpi_world_random(peer->remote->world) };
+        (void)trpi_peer_step(peer, conn, &event, reason, &todo);
+    }
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+}
+
+static void
+on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+{
+    trpi_conn *conn = user;
+    trpi_remote *remote = conn->remote;
+    (void)link;
+    (void)err;
+    pthread_mutex_lock(&remote->lock);
+    all_remove(conn);
+    if (conn->peer == NULL) {
+        remote->conns_waiting--;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    if (conn->peer != NULL) {
+        peer_lost(conn, conn->failure[0] != '\0' ? conn->failure : reason);
+    }
+    trpi_conn_unref(conn);
+}
+
+/* Connections that did not get ready in time cost a counter and, now and then, a line. */
+void
+trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
+{
+    char peer_text[sizeof((trpi_conn *)0)->peer_text] = "";
+    uint32_t expired = 0;
+    pthread_mutex_lock(&remote->lock);
+    for (trpi_conn *conn = remote->conns; conn != NULL; conn = conn->all_next) {
+        if (conn->peer == NULL && now_ms >= conn->deadline_ms) {
+            expired++;
+            conn->deadline_ms = UINT64_MAX; /* once */
+            memcpy(peer_text, conn->peer_text, sizeof peer_text);
+            remote->ops->close(conn->link);
+        }
+    }
+    pthread_mutex_unlock(&remote->lock);
+    if (expired == 0) {
+        return;
+    }
+    uint32_t suppressed = 0;
+    trpi_count(&remote->handshake_timeouts, expired);
+    if (trpi_log_gate_open(remote, TRPI_GATE_TIMEOUT, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "connection dropped peer=%s reason=\"no handshake within %u ms\" others=%u suppressed=%u", peer_text,
+                 remote->options.handshake_timeout_ms, expired - 1, suppressed);
+    }
+}
+
+const trpi_transport_events trpi_conn_events = {
+    .accepted = on_accepted,
+    .connected = on_connected,
+    .bytes = on_bytes,
+    .written = on_written,
+    .closed = on_closed,
+};

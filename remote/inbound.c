@@ -1,0 +1,409 @@
+/* inbound.c - what frames of a connection that is ready do here.
+ *
+ * Must hold.
+ *   B1  A lane delivers in the order of its sender, also across a change of connection: frames of an older
+ *       LANE_OPEN are dropped once a newer one was seen, and deliveries of a lane hold its recv lock.
+ *   B2  Only frames of the incarnation that is proved now are delivered.
+ *   B3  A body that makes no sense is counted and dropped alone; the association lives. Only frames that
+ *       break the protocol's order end the connection.
+ * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+#include "base/wire.h"
+#include "remote/internal.h"
+
+/* Messages of one read are pushed together at its end. */
+static bool
+batch_begin(trpi_conn *conn)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (!conn->in_batch) {
+        pthread_mutex_lock(&lane->recv_lock);
+        trpi_inbound_begin(conn->remote->system);
+        conn->in_batch = true;
+    }
+    return conn->recv_epoch != 0 &&
+           conn->recv_epoch == atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) && /* B1 */
+           conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);    /* B2 */
+}
+
+static void
+send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_todo todo = { 0 };
+    trpi_buffer frames = { 0 };
+    uint8_t body[8];
+    trpi_put_u64(body, number);
+    pthread_mutex_lock(&peer->lock);
+    if (trpi_frame_append(&frames, kind, 0, 0, body, sizeof body) == TRP_OK) {
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames); /* full: it is asked for again */
+    }
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+    trpi_buffer_fini(&frames);
+}
+
+void
+trpi_inbound_batch_end(trpi_conn *conn)
+{
+    if (conn->in_batch) {
+        conn->in_batch = false;
+        trpi_inbound_end(conn->remote->system);
+        pthread_mutex_unlock(&conn->peer->lanes[conn->lane].recv_lock);
+    }
+    if (conn->ack_due) {
+        conn->ack_due = false;
+        pthread_mutex_lock(&conn->peer->lock);
+        uint64_t expected = conn->peer->redelivery.expected;
+        pthread_mutex_unlock(&conn->peer->lock);
+        send_control(conn, TRPI_FRAME_ACK, expected);
+    }
+}
+
+static void
+decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
+{
+    trpi_remote *remote = conn->remote;
+    uint32_t suppressed = 0;
+    trpi_count(&remote->decode_errors, 1);
+    if (trpi_log_gate_open(remote, TRPI_GATE_DECODE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u", conn->peer_text, what,
+                 wire_id, suppressed);
+    }
+}
+
+/* ---- messages ------------------------------------------------------------------------------------------ */
+
+static const trp_type *
+type_of(trpi_conn *conn, uint64_t wire_id)
+{
+    size_t at = wire_id & (TRPI_TYPE_CACHE - 1);
+    if (conn->types[at].wire_id != wire_id || conn->types[at].type == NULL) {
+        conn->types[at].wire_id = wire_id;
+        conn->types[at].type = trpi_type_find_wire(wire_id);
+    }
+    return conn->types[at].type;
+}
+
+static const trpi_node_id *
+node_get(void *arg, uint32_t node)
+{
+    trpi_conn *conn = arg;
+    return trpi_node_id_get(conn->remote->system, node);
+}
+
+/* A third node is interned, but only so many for one incarnation of a peer. */
+static trp_err
+node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+{
+    trpi_conn *conn = arg;
+    trpi_peer *peer = conn->peer;
+    enum { SLOTS = 2 * TRPI_PEER_NODES_MAX };
+    if (id->uid == conn->remote->uid && trpi_address_equal(&id->address, &conn->remote->address)) {
+        *ret_node = TRPI_NODE_SELF;
+        return TRP_OK;
+    }
+    uint64_t key = trpi_hash_u64(trpi_address_hash(&id->address) ^ trpi_hash_u64(id->uid + 1)) | 1;
+    trp_err err = TRP_OK;
+    pthread_mutex_lock(&peer->lock);
+    if (peer->introduced == NULL) {
+        peer->introduced = trpi_alloc(SLOTS * sizeof *peer->introduced);
+    }
+    if (peer->introduced == NULL) {
+        err = TRP_ENOMEM;
+    } else {
+        size_t at = key % SLOTS;
+        while (peer->introduced[at].key != 0 && peer->introduced[at].key != key) {
+            at = (at + 1) % SLOTS;
+        }
+        if (peer->introduced[at].key == 0) {
+            err = peer->introduced_count < TRPI_PEER_NODES_MAX
+                      ? trpi_node_intern(conn->remote->system, id, &peer->introduced[at].node)
+                      : TRP_ELIMIT;
+            if (err == TRP_OK) {
+                peer->introduced[at].key = key;
+                peer->introduced_count++;
+            }
+        }
+        *ret_node = err == TRP_OK ? peer->introduced[at].node : 0;
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return err;
+}
+
+/* The payload as the type wants it: in place when its wire form is its form in memory. */
+static trp_err
+payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message, const trpi_node_map *map)
+{
+    const trpi_serializer *serializer = trpi_serializers_get(&conn->remote->serializers, message->serializer);
+    uint32_t fields_count = 0;
+    if (serializer == NULL) {
+        return TRP_EDATA;
+    }
+    bool raw = serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
+    bool text = serializer == &trpi_serializer_text && (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0;
+    if (raw || text) {
+        bool fits = (type->flags & TRP_TYPE_VARIABLE) != 0 || message->payload_bytes == type->bytes;
+        return fits ? TRP_OK : TRP_EDATA;
+    }
+    trpi_buffer_clear(&conn->scratch);
+    trp_err err = serializer->decode(type, message->payload, message->payload_bytes, map, &conn->scratch);
+    message->payload = conn->scratch.data;
+    message->payload_bytes = conn->scratch.count;
+    return err;
+}
+
+static void
+on_message(trpi_conn *conn, const trpi_frame *frame)
+{
+    trp_system *system = conn->remote->system;
+    trpi_message message;
+    trpi_node_map map;
+    map.sending = atomic_load_explicit(&conn->peer->node, memory_order_acquire);
+    map.receiving = TRPI_NODE_SELF;
+    map.arg = conn;
+    map.get = node_get;
+    map.intern = node_intern;
+    if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
+        decode_error(conn, "body cannot be read", 0);
+        return;
+    }
+    const trp_type *type = type_of(conn, message.wire_id);
+    if (type != NULL && (type->flags & TRP_TYPE_LOCAL) != 0) {
+        decode_error(conn, "type never leaves its node", message.wire_id);
+        type = NULL;
+    } else if (type != NULL && payload_decode(conn, type, &message, &map) != TRP_OK) {
+        decode_error(conn, "payload cannot be read", message.wire_id);
+        type = NULL;
+    }
+    trpi_count(&conn->peer->messages_in, 1);
+    if (frame->kind == TRPI_FRAME_USER) {
+        trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type, message.payload,
+                          message.payload_bytes);
+        return;
+    }
+    char path[TRP_PATH_BYTES_MAX + 1];
+    memcpy(path, message.path, message.path_bytes);
+    path[message.path_bytes] = '\0';
+    if (type == NULL) {
+        trpi_dead_letter(system, message.sender, (trp_ref)TRP_REF_NONE, TRP_DEAD_NOT_ENCODABLE, NULL,
+                         message.payload_bytes);
+    } else {
+        trpi_inbound_select(system, path, message.sender, type, message.payload, message.payload_bytes);
+    }
+}
+
+/* A name and its id: are they the same here? */
+static void
+on_manifest(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_remote *remote = conn->remote;
+    trpi_manifest manifest;
+    if (trpi_manifest_decode(frame, &manifest) != TRP_OK) {
+        decode_error(conn, "manifest cannot be read", 0);
+        return;
+    }
+    for (char *c = manifest.name; *c != '\0'; c++) {
+        *c = *c > ' ' && *c < 127 && *c != '"' ? *c : '?';
+    }
+    const trp_type *type = trpi_type_find_wire(manifest.wire_id);
+    if (type != NULL && strcmp(type->name, manifest.name) != 0) {
+        char reason[sizeof conn->peer->reason];
+        (void)snprintf(reason, sizeof reason, "types %.60s (there) and %.60s (here) have one id", manifest.name,
+                       type->name);
+        trpi_inbound_batch_end(conn);
+        trpi_peer_quarantine(conn->peer, conn->uid, reason);
+        return;
+    }
+    uint32_t suppressed = 0;
+    if (type == NULL && trpi_log_gate_open(remote, TRPI_GATE_TYPE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "type not registered here type=%s peer=%s next=\"its messages become dead letters\" suppressed=%u",
+                 manifest.name, conn->peer_text, suppressed);
+    }
+}
+
+/* ---- system messages ----------------------------------------------------------------------------------- */
+
+static void
+on_system(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_system_message message;
+    if (trpi_system_frame_decode(frame, &message) != TRP_OK) {
+        decode_error(conn, "system message cannot be read", 0);
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    uint64_t expected = peer->redelivery.expected;
+    enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&peer->redelivery, message.seq);
+    pthread_mutex_unlock(&peer->lock);
+    if (verdict == TRPI_REDELIVERY_GAP) {
+        send_control(conn, TRPI_FRAME_NACK, expected);
+        return;
+    }
+    conn->ack_due = true;
+    if (verdict == TRPI_REDELIVERY_DELIVER) {
+        trp_ref target = { TRPI_NODE_SELF, message.to_slot, message.to_generation, 0 };
+        trp_ref from = { atomic_load_explicit(&peer->node, memory_order_acquire), message.from_slot,
+                         message.from_generation, 0 };
+        trpi_inbound_signal(conn->remote->system, (enum trpi_remote_signal)message.signal, target, from, message.flag);
+    }
+}
+
+static trp_err
+on_ack(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_todo todo = { 0 };
+    if (frame->bytes != 8) {
+        return TRP_EPROTO;
+    }
+    uint64_t now_ms = trpi_remote_now_ms(conn->remote);
+    uint64_t seq = trpi_get_u64(frame->body);
+    pthread_mutex_lock(&peer->lock);
+    if (peer->redelivery_uid != conn->uid) {
+        pthread_mutex_unlock(&peer->lock); /* of an incarnation that is over */
+        return TRP_OK;
+    }
+    bool sane = frame->kind == TRPI_FRAME_ACK ? trpi_redelivery_ack(&peer->redelivery, now_ms, seq)
+                                              : trpi_redelivery_nack(&peer->redelivery, now_ms, seq);
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+    return sane ? TRP_OK : TRP_EPROTO;
+}
+
+/* ---- control ------------------------------------------------------------------------------------------- */
+
+static void
+on_control(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (frame->extra >= TRPI_CHANNEL_COUNT ||
+        conn->recv_epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
+        conn->uid != atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire)) {
+        return;
+    }
+    trpi_node_id from = { conn->peer->address, conn->uid };
+    trpi_channel *channel = &conn->remote->channels[frame->extra];
+    trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room works */
+    pthread_rwlock_rdlock(&channel->lock);
+    if (channel->fn != NULL) {
+        channel->fn(channel->arg, &from, frame->body, frame->bytes);
+    }
+    pthread_rwlock_unlock(&channel->lock);
+}
+
+static void
+on_pong(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    if (frame->bytes != 8) {
+        return;
+    }
+    uint64_t sent_ns = trpi_get_u64(frame->body);
+    uint64_t now_ns = trpi_world_mono_ns(conn->remote->world);
+    pthread_mutex_lock(&peer->lock);
+    if (sent_ns <= now_ns) {
+        peer->round_trip_us = (now_ns - sent_ns) / 1000;
+    }
+    peer->heard_ms = now_ns / 1000000;
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        trpi_phi_heartbeat(&peer->link_phi, peer->heard_ms);
+        if (peer->watching) {
+            trpi_phi_heartbeat(&peer->watch_phi, peer->heard_ms);
+        }
+    }
+    pthread_mutex_unlock(&peer->lock);
+}
+
+static void
+on_goodbye(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_todo todo = { 0 };
+    trpi_inbound_batch_end(conn); /* what came before it is delivered first */
+    pthread_mutex_lock(&peer->lock);
+    if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
+        peer->lanes[conn->lane].goodbye_acked = true;
+    } else {
+        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, NULL, 0); /* lost: the peer waits a little in vain */
+        if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
+            trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE, .random = trpi_world_random(conn->remote->world) };
+            peer->goodbye_said = true;
+            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &todo);
+        }
+    }
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+}
+
+static trp_err
+on_lane_open(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (frame->bytes != 4) {
+        return TRP_EPROTO;
+    }
+    uint32_t epoch = trpi_get_u32(frame->body);
+    (void)batch_begin(conn);
+    if (conn->uid != atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire)) {
+        return TRP_OK; /* of an incarnation that is over: its frames are dropped */
+    }
+    if (epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
+        return TRP_EPROTO; /* epochs only rise */
+    }
+    conn->recv_epoch = epoch;
+    atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed); /* under recv_lock */
+    return TRP_OK;
+}
+
+trp_err
+trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_assert(conn->peer != NULL && conn->ready);
+    trpi_count(&conn->remote->frames_in, 1);
+    switch (frame->kind) {
+    case TRPI_FRAME_LANE_OPEN:
+        return on_lane_open(conn, frame);
+    case TRPI_FRAME_USER:
+    case TRPI_FRAME_SELECT:
+        if (batch_begin(conn)) {
+            on_message(conn, frame);
+        }
+        return TRP_OK;
+    case TRPI_FRAME_MANIFEST:
+        on_manifest(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_SYSTEM:
+        if (batch_begin(conn)) {
+            on_system(conn, frame);
+        }
+        return TRP_OK;
+    case TRPI_FRAME_ACK:
+    case TRPI_FRAME_NACK:
+        return on_ack(conn, frame);
+    case TRPI_FRAME_CONTROL:
+        on_control(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_PING:
+        if (frame->bytes == 8) {
+            send_control(conn, TRPI_FRAME_PONG, trpi_get_u64(frame->body));
+        }
+        return TRP_OK;
+    case TRPI_FRAME_PONG:
+        on_pong(conn, frame);
+        return TRP_OK;
+    default:
+        on_goodbye(conn, frame); /* the decoder lets nothing else through */
+        return TRP_OK;
+    }
+}

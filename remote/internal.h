@@ -1,0 +1,248 @@
+/* internal.h - the shell around remoting's pure parts: who owns what, and which lock guards it.
+ *
+ * Shape.
+ *     remote --- peers (one an address, never freed while remoting runs)
+ *                  |- association, redelivery     pure state machines
+ *                  |- lanes[control, ordinary]    what waits to be sent, and the connection that sends it
+ *                  `- conns                       connections, dialled and accepted, of either lane
+ *     system's proxy cell -> route (one a node number) -> peer
+ * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback into the
+ * system, to an upper room or to a log is made with peer->lock or remote->lock held; effects are gathered in
+ * a trpi_todo and done afterwards. transport calls are made with or without locks (T1: they call nobody).
+ */
+#ifndef TRPI_REMOTE_INTERNAL_H
+#define TRPI_REMOTE_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "base/phi.h"
+#include "remote/association.h"
+#include "remote/codec.h"
+#include "remote/redelivery.h"
+#include "remote/remote.h"
+
+#define TRPI_PEERS_MAX 16384          /* addresses */
+#define TRPI_CONNS_WAITING_MAX 1024   /* accepted and not yet shaken hands with */
+#define TRPI_PEER_NODES_MAX 4096      /* third nodes that one incarnation of a peer may introduce */
+#define TRPI_WRITE_BYTES_MAX 1048576  /* one write of a lane */
+#define TRPI_BUFFER_KEPT_BYTES 1048576 /* a lane's buffer that grew beyond is given back when empty */
+#define TRPI_GATHER_BYTES_MAX 262144  /* a run's messages to one node; more are handed over before its end */
+#define TRPI_TYPE_CACHE 64            /* a power of two */
+#define TRPI_TICK_MS 250
+#define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
+#define TRPI_PING_MS 1000
+
+typedef struct trpi_peer trpi_peer;
+
+typedef struct trpi_conn {
+    trpi_remote *remote;
+    trpi_link *link;  /* set once, before any other thread can see the connection */
+    trpi_peer *peer;  /* NULL until the handshake names it; then never changes */
+    atomic_int references; /* transport until closed(), a writer while it writes; acq_rel */
+    bool dialled;
+    uint8_t lane;
+    char peer_text[300];
+    uint64_t uid;          /* of the peer's incarnation; by lock_of(conn) */
+    uint64_t deadline_ms;  /* to be ready; by remote->lock */
+    bool ready;            /* may carry the lane's frames; by lock_of(conn) */
+    bool closing;          /* by lock_of(conn) */
+    bool close_when_sent;  /* by lock_of(conn) */
+    bool preamble_sent;    /* by lock_of(conn) */
+    bool busy;             /* a write is in progress, its owner has the three below; by lock_of(conn) */
+    trpi_buffer head;      /* frames of this very connection, before the lane's; by lock_of(conn) */
+    trpi_buffer writing_head, writing; /* by whoever made busy true */
+    size_t writing_at;
+    size_t slice_bytes;
+    /* Reading: by the transport's bytes() callback, which does not overlap with itself. */
+    trpi_frame_decoder decoder;
+    uint32_t recv_epoch;
+    bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
+    bool ack_due;
+    trpi_buffer scratch;
+    char failure[160];
+    struct {
+        uint64_t wire_id;
+        const trp_type *type;
+    } types[TRPI_TYPE_CACHE];
+    struct trpi_conn *peer_next;              /* by peer->lock */
+    struct trpi_conn *all_next, *all_previous; /* by remote->lock */
+} trpi_conn;
+
+typedef struct trpi_lane_state {
+    trpi_buffer pending;       /* whole frames; by peer->lock */
+    uint64_t pending_uid;      /* incarnation that the frames without ANYONE are for; 0: none are there */
+    uint64_t pending_since_ms;
+    trpi_conn *out;            /* what it sends on; by peer->lock */
+    trpi_conn *dialling;       /* by peer->lock */
+    uint64_t dial_next_ms;     /* ordinary: not before; by peer->lock */
+    uint32_t dial_attempts;
+    _Atomic uint32_t epoch;    /* of our sending; written by peer->lock, read relaxed by routes */
+    atomic_size_t queued;      /* pending and in flight; relaxed: a hint for the limit and the marks */
+    bool above;                /* the high-water mark was passed; by peer->lock */
+    pthread_mutex_t recv_lock; /* deliveries of this lane, so that a stale connection cannot reorder */
+    _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
+    bool goodbye_acked;        /* by peer->lock */
+} trpi_lane_state;
+
+typedef struct trpi_route {
+    trpi_remote *remote;
+    trpi_peer *peer;
+    uint32_t node;      /* number of this system's node table */
+    uint64_t uid;       /* 0: whoever lives there */
+    trpi_buffer gather; /* by the runner of the proxy, as the next three */
+    uint32_t gathered;  /* messages in it */
+    uint8_t *announced; /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
+    uint32_t announced_epoch;
+    struct trpi_route *next; /* in peer->routes, by peer->lock */
+} trpi_route;
+
+struct trpi_peer {
+    trpi_remote *remote;
+    trpi_address address;
+    trpi_peer *next; /* in its bucket; peers are only added */
+    pthread_mutex_t lock;
+    trpi_assoc assoc;
+    trpi_redelivery redelivery;
+    uint64_t redelivery_uid;     /* incarnation that it counts for */
+    _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
+    _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
+    _Atomic uint32_t node;       /* our number of the proved incarnation; written before its conns read */
+    _Atomic uint32_t frame_bytes_max; /* that both ends take */
+    trpi_lane_state lanes[TRPI_LANE_COUNT];
+    trpi_conn *conns;
+    trpi_route *routes;
+    char reason[160];
+    uint64_t heard_ms, pinged_ms, round_trip_us;
+    bool failed_once;       /* a failed attempt was logged; the next ones only count */
+    bool goodbye_said;      /* by the peer */
+    bool overflowed;        /* system messages; the tick quarantines */
+    uint64_t end_again_uid; /* a watch of an incarnation that is over: the tick tells it */
+    trpi_phi link_phi;      /* is the association alive */
+    trpi_phi watch_phi;     /* is the node of watched actors alive */
+    bool watching;
+    bool watch_delegated;   /* the cluster judges this node */
+    uint32_t introduced_count; /* by recv locks' holders, under peer->lock */
+    struct {
+        uint64_t key;
+        uint32_t node;
+    } *introduced; /* open addressing, 2 * TRPI_PEER_NODES_MAX */
+    _Atomic uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped; /* relaxed counters */
+};
+
+typedef struct trpi_channel {
+    pthread_rwlock_t lock; /* held for reading during a call, so that unbinding can wait */
+    trpi_control_fn fn;
+    void *arg;
+} trpi_channel;
+
+/* Rate limit for one kind of log line: a burst, then one each ten seconds with the number suppressed. */
+typedef struct trpi_log_gate {
+    _Atomic uint64_t until_ms;
+    _Atomic uint32_t suppressed;
+} trpi_log_gate;
+enum { TRPI_GATE_GARBAGE, TRPI_GATE_VERSION, TRPI_GATE_OVERSIZE, TRPI_GATE_TIMEOUT, TRPI_GATE_REFUSED,
+       TRPI_GATE_DECODE, TRPI_GATE_TYPE, TRPI_GATE_TOO_LARGE, TRPI_GATE_LIMIT, TRPI_GATE_COUNT };
+
+enum { TRPI_PEER_BUCKETS = 1024 };
+
+struct trpi_remote {
+    trp_system *system;
+    trpi_world *world;
+    trpi_remote_options options; /* defaults filled in */
+    trpi_assoc_config assoc_config;
+    const trpi_transport_ops *ops;
+    trpi_transport *transport;
+    trpi_address address;
+    uint64_t uid;
+    trpi_serializers serializers;
+    atomic_int references; /* the user's until stop, one a route until the system is freed */
+    atomic_bool stopping, stopped;
+    pthread_mutex_t lock;
+    pthread_cond_t tick_over;
+    trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock; entries are immortal until the end */
+    uint32_t peers_count;
+    trpi_conn *conns; /* all; by lock */
+    uint32_t conns_waiting;
+    bool ticking;      /* a tick is armed or runs */
+    uint64_t ticked_ms;
+    trpi_channel channels[TRPI_CHANNEL_COUNT];
+    trpi_log_gate gates[TRPI_GATE_COUNT];
+    _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
+        frames_in, frames_out, decode_errors, quarantined; /* relaxed counters */
+};
+
+/* What is to be done when peer->lock has been given back. */
+enum { TRPI_TODO_WRITES_MAX = 6 };
+typedef struct trpi_todo {
+    trpi_conn *writes[TRPI_TODO_WRITES_MAX]; /* counted, busy */
+    uint32_t writes_count;
+    uint32_t dials; /* bit a lane */
+    trpi_buffer dropped[TRPI_LANE_COUNT]; /* frames that became dead letters */
+    trp_dead_reason dropped_reason;
+    uint64_t over_uid; /* incarnation to be ended, 0: none */
+    bool over_quarantined;
+    bool ready; /* tell the proxies that the lane drained */
+    trp_log_level log_level;
+    char log[600]; /* "" nothing */
+} trpi_todo;
+
+/* ---- remote.c ---- */
+uint64_t trpi_remote_now_ms(const trpi_remote *remote);
+void trpi_remote_ref(trpi_remote *remote);
+void trpi_remote_unref(trpi_remote *remote);
+/* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
+bool trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed);
+static inline void
+trpi_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed); /* read by stats only */
+}
+
+/* ---- peer.c ---- */
+/* Find or make. Errors: TRP_ELIMIT, TRP_ENOMEM. */
+trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer);
+/* The peer whose proved incarnation is uid; NULL: none. */
+trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid);
+void trpi_peer_free(trpi_peer *peer);
+/* One event for the association. The caller holds peer->lock; conn: of the event, or NULL. */
+uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
+                        trpi_todo *todo);
+/* Choose connections, send what waits, dial what is missing. The caller holds peer->lock. */
+void trpi_peer_pump(trpi_peer *peer, trpi_todo *todo);
+/* Give peer->lock back and do what is to be done. */
+void trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo);
+/* Append frames to a lane. uid 0: for whoever answers. Takes the content of frames on success (the buffer is
+ * then empty, perhaps with other memory). The caller holds peer->lock and pumps afterwards.
+ * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full), TRP_ENOMEM. */
+trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames);
+void trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy);
+void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
+
+/* ---- lane.c ---- */
+void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buffer *ret_dropped);
+void trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason);
+void trpi_system_messages_send(trpi_peer *peer);
+
+/* ---- conn.c ---- */
+extern const trpi_transport_events trpi_conn_events;
+void trpi_conn_ref(trpi_conn *conn);
+void trpi_conn_unref(trpi_conn *conn);
+void trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane);
+/* Take what is to be sent; true: the caller owns the write and calls trpi_conn_write() without locks. */
+bool trpi_conn_take(trpi_conn *conn);
+void trpi_conn_write(trpi_conn *conn);
+void trpi_conn_close(trpi_conn *conn); /* the caller holds lock_of(conn), or is its only user */
+trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, const void *body, size_t bytes);
+trp_err trpi_conn_preamble(trpi_conn *conn);
+void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
+
+/* ---- inbound.c ---- */
+trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);
+void trpi_inbound_batch_end(trpi_conn *conn);
+
+/* ---- route.c ---- */
+extern const trpi_remote_ops trpi_route_remote_ops;
+
+#endif

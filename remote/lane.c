@@ -1,0 +1,147 @@
+/* lane.c - what waits on a lane: bounded queues of whole frames, and what becomes of them.
+ *
+ * Why.    Frames wait as bytes, in one growing buffer a lane that is swapped with the connection's when a
+ *         write ends: what gathers during a write leaves as one write, a lone frame leaves at once, and in
+ *         the busy case no byte is copied between encoding and the kernel.
+ * Must hold.
+ *   Q1  pending holds whole frames, in the order of appending.
+ *   Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
+ *   Q3  A user message that leaves a lane without being sent is a dead letter with its reason.
+ * Limits. lane_bytes_max, control_bytes_max: counted with what is in flight.
+ * Tests.  tests/unit/remote/remote_test.c
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/wire.h"
+#include "remote/internal.h"
+
+static bool
+is_message(const trpi_frame *frame)
+{
+    return frame->kind == TRPI_FRAME_USER || frame->kind == TRPI_FRAME_SELECT;
+}
+
+/* Keep the frames for anyone and those for keep_uid; the messages among the others go to *ret_dropped. */
+void
+trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buffer *ret_dropped)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    bool keep_specific = keep_uid != 0 && state->pending_uid == keep_uid;
+    trpi_buffer kept = { 0 };
+    size_t before = state->pending.count;
+    if (before == 0 || keep_specific) {
+        return;
+    }
+    for (size_t at = 0; at < before;) {
+        trpi_frame frame;
+        trpi_frame_header_decode(state->pending.data + at, &frame);
+        size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
+        trpi_buffer *to = (frame.flags & TRPI_MESSAGE_ANYONE) != 0 ? &kept
+                          : is_message(&frame)                     ? ret_dropped
+                                                                   : NULL;
+        if (to != NULL) {
+            /* Out of memory: the frame is lost, as a dead letter is that finds no memory. */
+            (void)trpi_buffer_append(to, state->pending.data + at, bytes, TRPI_BUFFER_NO_LIMIT);
+        }
+        at += bytes;
+    }
+    trpi_buffer_fini(&state->pending);
+    state->pending = kept;
+    state->pending_uid = 0; /* Q2 */
+    atomic_fetch_sub_explicit(&state->queued, before - kept.count, memory_order_relaxed);
+}
+
+/* Q3. Without locks. */
+void
+trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason)
+{
+    uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
+    for (size_t at = 0; at < frames->count;) {
+        trpi_frame frame;
+        trpi_message message;
+        trpi_frame_header_decode(frames->data + at, &frame);
+        at += TRPI_FRAME_HEADER_BYTES + frame.bytes;
+        if (!is_message(&frame) || !trpi_message_peek(&frame, &message)) {
+            continue;
+        }
+        trp_ref sender = TRP_REF_NONE;
+        if ((frame.flags & TRPI_MESSAGE_SENDER_MASK) == TRPI_CODE_SENDING) {
+            sender = message.sender;
+            sender.node = TRPI_NODE_SELF;
+        }
+        trp_ref recipient = { node, message.to_slot, message.to_generation, 0 };
+        trpi_count(&peer->dropped, 1);
+        trpi_dead_letter(peer->remote->system, sender, recipient, reason, trpi_type_find_wire(message.wire_id),
+                         message.payload_bytes);
+    }
+}
+
+trp_err
+trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    const trpi_remote_options *options = &peer->remote->options;
+    size_t max = lane == TRPI_LANE_CONTROL ? options->control_bytes_max : options->lane_bytes_max;
+    size_t queued = atomic_load_explicit(&state->queued, memory_order_relaxed);
+    if (uid != 0) {
+        if (trpi_assoc_is_barred(&peer->assoc, uid)) {
+            return TRP_EQUARANTINED;
+        }
+        bool other_active = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid != uid;
+        if (other_active || (state->pending_uid != 0 && state->pending_uid != uid)) {
+            return TRP_ECLOSED; /* Q2 */
+        }
+    }
+    if (queued + frames->count > max) {
+        return TRP_EAGAIN;
+    }
+    if (state->pending.count == 0) {
+        trpi_buffer empty = state->pending;
+        state->pending = *frames;
+        *frames = empty;
+        queued += state->pending.count;
+        atomic_fetch_add_explicit(&state->queued, state->pending.count, memory_order_relaxed);
+        state->pending_since_ms = trpi_remote_now_ms(peer->remote);
+    } else {
+        trp_err err = trpi_buffer_append(&state->pending, frames->data, frames->count, TRPI_BUFFER_NO_LIMIT);
+        if (err != TRP_OK) {
+            return err;
+        }
+        queued += frames->count;
+        atomic_fetch_add_explicit(&state->queued, frames->count, memory_order_relaxed);
+        trpi_buffer_clear(frames);
+    }
+    if (uid != 0) {
+        state->pending_uid = uid;
+    }
+    if (queued > max / 4) { /* high-water mark */
+        state->above = true;
+    }
+    return TRP_OK;
+}
+
+/* Put what redelivery has to say into the control lane. The caller holds peer->lock; active. */
+void
+trpi_system_messages_send(trpi_peer *peer)
+{
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_CONTROL];
+    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    size_t room_kept = peer->remote->options.control_bytes_max / 2; /* the other half is for other frames */
+    uint64_t seq = 0;
+    while (atomic_load_explicit(&lane->queued, memory_order_relaxed) < room_kept) {
+        const uint8_t *body = trpi_redelivery_next(&peer->redelivery, now_ms, &seq);
+        if (body == NULL) {
+            return;
+        }
+        uint8_t bytes[TRPI_SYSTEM_FRAME_BYTES];
+        trpi_put_u64(bytes, seq);
+        memcpy(bytes + 8, body, TRPI_SYSTEM_BODY_BYTES);
+        size_t before = lane->pending.count;
+        if (trpi_frame_append(&lane->pending, TRPI_FRAME_SYSTEM, 0, 0, bytes, sizeof bytes) != TRP_OK) {
+            return; /* it is resent when no ack comes */
+        }
+        lane->pending_uid = peer->assoc.uid;
+        atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before, memory_order_relaxed);
+    }
+}

@@ -1,0 +1,504 @@
+/* peer.c - one address: the shell of its association. Events in, effects done.
+ *
+ * Shape.   something happens -> lock -> trpi_peer_step (pure machine; effects that touch our state are done
+ *          at once, the others are noted in a trpi_todo) -> trpi_peer_pump (choose, send, dial)
+ *          -> trpi_peer_unlock (write, tell the system, log)
+ * Must hold.
+ *   P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with it until that
+ *       breaks; a LANE_OPEN with a higher epoch begins each one.
+ *   P2  The end of an incarnation is told to the system exactly once by a step; what was queued for it becomes
+ *       dead letters, what is for anyone stays.
+ * Limits.  TRPI_PEERS_MAX addresses.
+ * Tests.   tests/unit/remote/remote_test.c; the machine itself: association_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/wire.h"
+#include "remote/internal.h"
+
+/* FD-23 */
+static const trpi_phi_options link_phi_options = { 7.0, 100, 100, TRPI_PING_MS, 3000 };
+
+trp_err
+trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
+{
+    trpi_peer **bucket = &remote->peers[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
+    trp_err err = TRP_ENOENT;
+    pthread_mutex_lock(&remote->lock);
+    for (trpi_peer *peer = *bucket; peer != NULL; peer = peer->next) {
+        if (trpi_address_equal(&peer->address, address)) {
+            *ret_peer = peer;
+            err = TRP_OK;
+            break;
+        }
+    }
+    if (err != TRP_OK && make) {
+        trpi_peer *peer = remote->peers_count < TRPI_PEERS_MAX ? trpi_alloc(sizeof *peer) : NULL;
+        err = peer != NULL ? TRP_OK : remote->peers_count < TRPI_PEERS_MAX ? TRP_ENOMEM : TRP_ELIMIT;
+        if (peer != NULL) {
+            peer->remote = remote;
+            peer->address = *address;
+            pthread_mutex_init(&peer->lock, NULL);
+            for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+                pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
+            }
+            trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max);
+            atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
+            peer->next = *bucket;
+            *bucket = peer;
+            remote->peers_count++;
+            *ret_peer = peer;
+        }
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return err;
+}
+
+trpi_peer *
+trpi_peer_of_uid(trpi_remote *remote, uint64_t uid)
+{
+    trpi_peer *found = NULL;
+    pthread_mutex_lock(&remote->lock);
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS && found == NULL; i++) {
+        for (trpi_peer *peer = remote->peers[i]; peer != NULL && found == NULL; peer = peer->next) {
+            found = atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == uid ? peer : NULL;
+        }
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return found; /* the caller looks again under the peer's lock */
+}
+
+void
+trpi_peer_free(trpi_peer *peer)
+{
+    trpi_assert(peer->conns == NULL);
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_buffer_fini(&peer->lanes[lane].pending);
+        pthread_mutex_destroy(&peer->lanes[lane].recv_lock);
+    }
+    while (peer->routes != NULL) {
+        trpi_route *route = peer->routes;
+        peer->routes = route->next;
+        trpi_buffer_fini(&route->gather);
+        trpi_free(route->announced);
+        trpi_free(route);
+    }
+    trpi_redelivery_fini(&peer->redelivery);
+    trpi_phi_fini(&peer->link_phi);
+    trpi_phi_fini(&peer->watch_phi);
+    trpi_free(peer->introduced);
+    pthread_mutex_destroy(&peer->lock);
+    trpi_free(peer);
+}
+
+/* ---- effects ------------------------------------------------------------------------------------------- */
+
+static void
+send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
+{
+    trpi_handshake handshake;
+    memset(&handshake, 0, sizeof handshake);
+    handshake.from.address = peer->remote->address;
+    handshake.from.uid = peer->remote->uid;
+    handshake.to = peer->address;
+    handshake.to_uid = conn->uid;
+    handshake.frame_bytes_max = peer->remote->options.frame_bytes_max;
+    if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
+        (void)snprintf(handshake.reason, sizeof handshake.reason, "your incarnation %" PRIu64 " is quarantined here",
+                       conn->uid);
+        conn->close_when_sent = true;
+    }
+    if (trpi_conn_preamble(conn) != TRP_OK || trpi_handshake_append(&conn->head, kind, &handshake) != TRP_OK) {
+        trpi_conn_close(conn);
+    }
+}
+
+static void
+close_others(trpi_peer *peer, const trpi_conn *but)
+{
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn != but) {
+            trpi_conn_close(conn);
+        }
+    }
+}
+
+/* What waits for an incarnation that is not `uid` will never be sent. */
+static void
+drop_others(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_todo *todo)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
+            trpi_lane_drop(peer, lane, uid, &todo->dropped[lane]);
+            todo->dropped_reason = reason;
+        }
+    }
+}
+
+static void
+incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
+{
+    todo->over_uid = effects->over_uid; /* P2 */
+    todo->over_quarantined = effects->over_quarantined;
+    trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending_uid == effects->over_uid) {
+            trpi_lane_drop(peer, lane, 0, &todo->dropped[lane]);
+            todo->dropped_reason = reason;
+        }
+    }
+    if (peer->redelivery_uid == effects->over_uid) {
+        (void)trpi_redelivery_reset(&peer->redelivery); /* who watches there is told by over_uid */
+        peer->redelivery_uid = 0;
+    }
+    peer->watching = false;
+    if (atomic_load_explicit(&peer->proved_uid, memory_order_relaxed) == effects->over_uid) {
+        atomic_store_explicit(&peer->proved_uid, 0, memory_order_release);
+    }
+    if (effects->over_quarantined) {
+        trpi_count(&peer->remote->quarantined, 1);
+    }
+}
+
+static void
+activate(trpi_peer *peer, trpi_todo *todo)
+{
+    uint64_t uid = peer->assoc.uid;
+    trpi_node_id id = { peer->address, uid };
+    uint32_t node = 0;
+    if (peer->redelivery_uid == uid) {
+        trpi_redelivery_reconnected(&peer->redelivery);
+    } else {
+        if (peer->redelivery_uid != 0) {
+            peer->end_again_uid = peer->redelivery_uid; /* never met, and somebody else lives there now */
+        }
+        (void)trpi_redelivery_reset(&peer->redelivery);
+        peer->redelivery_uid = uid;
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
+        }
+        peer->introduced_count = 0;
+        trpi_free(peer->introduced);
+        peer->introduced = NULL;
+    }
+    drop_others(peer, uid, TRP_DEAD_STALE, todo);
+    if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
+        atomic_store_explicit(&peer->node, node, memory_order_release); /* pairs with readers' acquire */
+    }
+    atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
+    atomic_store_explicit(&peer->proved_uid, uid, memory_order_release); /* after node: who sees it sees both */
+    peer->heard_ms = peer->pinged_ms = trpi_remote_now_ms(peer->remote);
+    peer->goodbye_said = false;
+    peer->lanes[0].goodbye_acked = peer->lanes[1].goodbye_acked = false;
+    trpi_phi_fini(&peer->link_phi);
+    (void)trpi_phi_init(&peer->link_phi, &link_phi_options); /* constants: cannot be refused */
+    trpi_phi_heartbeat(&peer->link_phi, peer->heard_ms);
+}
+
+static void
+log_change(trpi_peer *peer, trpi_todo *todo)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    const trpi_assoc *assoc = &peer->assoc;
+    bool failed = assoc->state == TRPI_ASSOC_GATED;
+    (void)trpi_address_format(&peer->address, address, sizeof address);
+    todo->log_level = failed || assoc->state == TRPI_ASSOC_QUARANTINED ? TRP_LOG_WARNING : TRP_LOG_INFO;
+    if (failed && peer->failed_once) {
+        todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt */
+    }
+    peer->failed_once = failed;
+    if (assoc->state == TRPI_ASSOC_ACTIVE) {
+        (void)snprintf(todo->log, sizeof todo->log, "association active peer=%s uid=%" PRIu64 " reason=\"%s\"", address,
+                       assoc->uid, peer->reason);
+    } else if (assoc->state == TRPI_ASSOC_QUARANTINED) {
+        (void)snprintf(todo->log, sizeof todo->log,
+                       "association quarantined peer=%s uid=%" PRIu64
+                       " reason=\"%s\" next=\"only another incarnation of it is talked to\"",
+                       address, assoc->uid, peer->reason);
+    } else {
+        (void)snprintf(todo->log, sizeof todo->log,
+                       "association gated peer=%s uid=%" PRIu64 " reason=\"%s\" next=\"may dial again in %u ms\"",
+                       address, assoc->uid, peer->reason, assoc->backoff_ms);
+    }
+}
+
+uint32_t
+trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason, trpi_todo *todo)
+{
+    enum trpi_assoc_state before = peer->assoc.state;
+    trpi_assoc_effects effects =
+        trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config, trpi_remote_now_ms(peer->remote), event);
+    uint32_t bits = effects.bits;
+    if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0) {
+        (void)snprintf(peer->reason, sizeof peer->reason, "%s", reason);
+    }
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
+        atomic_store_explicit(&peer->active_uid, 0, memory_order_relaxed);
+    }
+    if ((bits & TRPI_ASSOC_DO_REFUSE) != 0) {
+        send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    }
+    if ((bits & TRPI_ASSOC_DO_CLOSE) != 0) {
+        close_others(peer, conn);
+    }
+    if ((bits & TRPI_ASSOC_DO_CLOSE_THIS) != 0 && conn != NULL) {
+        trpi_conn_close(conn);
+    }
+    if ((bits & TRPI_ASSOC_DO_END) != 0) {
+        incarnation_over(peer, &effects, todo);
+    }
+    if ((bits & TRPI_ASSOC_DO_ACTIVATE) != 0) {
+        activate(peer, todo);
+    }
+    if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
+        send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    }
+    if ((bits & TRPI_ASSOC_DO_REQUEST) != 0) {
+        send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_REQUEST);
+    }
+    if ((bits & TRPI_ASSOC_DO_DIAL) != 0) {
+        trpi_conn_dial(peer, TRPI_LANE_CONTROL);
+    }
+    if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
+        log_change(peer, todo);
+    }
+    if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
+        /* Nobody there: gossip and heartbeats that wait would only be old news. */
+        trpi_lane_drop(peer, TRPI_LANE_CONTROL, 0, &todo->dropped[TRPI_LANE_CONTROL]);
+        trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
+        atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
+        trpi_buffer_clear(&control->pending);
+        trpi_redelivery_reconnected(&peer->redelivery);
+    }
+    return bits;
+}
+
+/* ---- pump ---------------------------------------------------------------------------------------------- */
+
+static void
+choose(trpi_peer *peer, enum trpi_lane lane)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    trpi_conn *first = NULL;
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane == lane && conn->ready && !conn->closing && conn->uid == peer->assoc.uid) {
+            first = conn; /* the list begins with the newest */
+        }
+    }
+    if (first == NULL) {
+        return;
+    }
+    uint8_t body[4];
+    trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1); /* P1 */
+    if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, body, sizeof body) == TRP_OK) {
+        state->out = first;
+    }
+}
+
+static bool
+wants(const trpi_peer *peer)
+{
+    return peer->lanes[0].pending.count > 0 || peer->lanes[1].pending.count > 0 ||
+           trpi_redelivery_unacked(&peer->redelivery) > 0;
+}
+
+void
+trpi_peer_pump(trpi_peer *peer, trpi_todo *todo)
+{
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING && wants(peer) &&
+        !atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
+        (void)trpi_peer_step(peer, NULL, &event, "", todo);
+    }
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        trpi_system_messages_send(peer);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            trpi_lane_state *state = &peer->lanes[lane];
+            if (state->out == NULL) {
+                choose(peer, lane);
+            }
+            if (lane != TRPI_LANE_CONTROL && state->out == NULL && state->dialling == NULL &&
+                state->pending.count > 0 && trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
+                trpi_conn_dial(peer, lane);
+            }
+        }
+    }
+    for (trpi_conn *conn = peer->conns; conn != NULL && todo->writes_count < TRPI_TODO_WRITES_MAX;
+         conn = conn->peer_next) {
+        if (trpi_conn_take(conn)) {
+            todo->writes[todo->writes_count++] = conn;
+        }
+    }
+}
+
+static void
+tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
+{
+    trpi_node_id id = { peer->address, uid };
+    uint32_t node = 0;
+    if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
+        trpi_node_terminated(peer->remote->system, node, reason);
+    }
+}
+
+void
+trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo)
+{
+    trpi_remote *remote = peer->remote;
+    const trpi_route *routes = todo->ready ? peer->routes : NULL; /* routes are only added, at the head */
+    pthread_mutex_unlock(&peer->lock);
+    for (uint32_t i = 0; i < todo->writes_count; i++) {
+        trpi_conn_write(todo->writes[i]);
+    }
+    if (todo->log[0] != '\0') {
+        trpi_log(remote->system, todo->log_level, "remote", "%s", todo->log);
+    }
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_lane_dead_letters(peer, &todo->dropped[lane], todo->dropped_reason);
+        trpi_buffer_fini(&todo->dropped[lane]);
+    }
+    if (todo->over_uid != 0) {
+        tell_end(peer, todo->over_uid, todo->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
+    }
+    for (; routes != NULL; routes = routes->next) {
+        trpi_proxy_ready(remote->system, routes->node);
+    }
+}
+
+void
+trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
+{
+    trpi_todo todo = { 0 };
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                               .uid = uid,
+                               .random = trpi_world_random(peer->remote->world) };
+    pthread_mutex_lock(&peer->lock);
+    (void)trpi_peer_step(peer, NULL, &event, reason, &todo);
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------- */
+
+static void
+tick_active(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
+{
+    uint32_t beat_ms = peer->remote->options.watch_heartbeat_ms;
+    if (now_ms - peer->pinged_ms >= (beat_ms < TRPI_PING_MS ? beat_ms : TRPI_PING_MS)) {
+        trpi_buffer ping = { 0 };
+        uint8_t body[8];
+        trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
+        if (trpi_frame_append(&ping, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
+            (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &ping); /* full: the next one */
+        }
+        trpi_buffer_fini(&ping);
+        peer->pinged_ms = now_ms;
+    }
+    trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
+    const char *lost = given_up != TRP_OK ? "a system message was not acknowledged for 6 hours" : NULL;
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE, .random = trpi_world_random(peer->remote->world) };
+    char reason[80];
+    if (lost == NULL && !trpi_phi_is_available(&peer->link_phi, now_ms)) {
+        event.kind = TRPI_ASSOC_LOST;
+        (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms", now_ms - peer->heard_ms);
+        lost = reason;
+        close_others(peer, NULL);
+    }
+    if (lost != NULL) {
+        (void)trpi_peer_step(peer, NULL, &event, lost, todo);
+    }
+}
+
+/* Judge the node of actors that are watched from here, unless the cluster does. */
+static void
+tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_todo *todo)
+{
+    const trpi_remote_options *options = &peer->remote->options;
+    if (!watched || peer->watch_delegated) {
+        peer->watching = false;
+        return;
+    }
+    if (!peer->watching) {
+        trpi_phi_options phi = { options->watch_threshold, 200, 100, options->watch_heartbeat_ms,
+                                 options->watch_pause_ms };
+        trpi_phi_fini(&peer->watch_phi);
+        peer->watching = trpi_phi_init(&peer->watch_phi, &phi) == TRP_OK;
+        trpi_phi_assume(&peer->watch_phi, now_ms); /* FD-16: also a node that never answers is judged */
+    } else if (!trpi_phi_is_available(&peer->watch_phi, now_ms)) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                                   .uid = peer->redelivery_uid,
+                                   .random = trpi_world_random(peer->remote->world) };
+        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", todo);
+    }
+}
+
+/* Messages wait for a connection as long as a handshake may take. */
+static void
+tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
+{
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE || lane->pending.count == 0 ||
+        now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
+        return;
+    }
+    trpi_buffer *dropped = &todo->dropped[TRPI_LANE_ORDINARY];
+    if (dropped->count == 0) {
+        *dropped = lane->pending;
+        memset(&lane->pending, 0, sizeof lane->pending);
+        atomic_fetch_sub_explicit(&lane->queued, dropped->count, memory_order_relaxed);
+        lane->pending_uid = 0;
+        todo->dropped_reason = TRP_DEAD_NOT_CONNECTED;
+    }
+}
+
+void
+trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
+{
+    trpi_todo todo = { 0 };
+    trp_system *system = peer->remote->system;
+    uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
+    bool watched = node != 0 && trpi_node_is_watched(system, node);
+    pthread_mutex_lock(&peer->lock);
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
+                               .want = wants(peer) || watched,
+                               .random = trpi_world_random(peer->remote->world) };
+    if (event.want && atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
+        event.want = false;
+    }
+    bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
+    uint32_t bits = trpi_peer_step(peer, NULL, &event, "no handshake in time", &todo);
+    if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
+        trpi_count(&peer->remote->handshake_timeouts, 1);
+    }
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (!conn->ready && now_ms >= conn->deadline_ms) {
+            trpi_conn_close(conn);
+        }
+    }
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        tick_active(peer, now_ms, &todo);
+    }
+    if (peer->overflowed && todo.over_uid == 0) {
+        trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE, .uid = peer->redelivery_uid, .random = event.random };
+        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &todo);
+    }
+    peer->overflowed = false;
+    if (todo.over_uid == 0) {
+        tick_watch(peer, now_ms, watched, &todo);
+    }
+    tick_waiting(peer, now_ms, &todo);
+    uint64_t end_again = peer->end_again_uid;
+    peer->end_again_uid = 0;
+    trpi_peer_pump(peer, &todo);
+    bool idle_or_active = peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool redial = peer->lanes[1].pending.count > 0 && peer->lanes[1].out == NULL;
+    *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
+    trpi_peer_unlock(peer, &todo);
+    if (end_again != 0) {
+        tell_end(peer, end_again, TRP_DEAD_STALE);
+    }
+}

@@ -1,0 +1,158 @@
+/* redelivery.c - see the header.
+ *
+ * Shape.  acked <= sent <= pushed; the ring holds (acked, pushed].
+ *           acked          sent            pushed
+ *             |--- in flight --|--- to send ---|
+ *         A nack, a reconnect or silence moves `sent` back to `acked`; the lane then sends on.
+ * Must hold.
+ *   R1  pushed - acked <= max.                                              (push)
+ *   R2  What the receiver delivers is 1, 2, 3, ... without a hole, each once. (receive)
+ *   R3  An ack beyond `pushed` is the peer's mistake and changes nothing.
+ *       An ack between `sent` and `pushed` is not: `sent` may have moved back.
+ * Tests.  tests/unit/remote/redelivery_test.c (loss, duplication, reordering, reconnects by seed)
+ */
+#include "remote/redelivery.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+enum { RING_FIRST = 16 };
+
+void
+trpi_redelivery_init(trpi_redelivery *r, uint32_t max)
+{
+    memset(r, 0, sizeof *r);
+    r->max = max != 0 ? max : TRPI_SYSTEM_MESSAGES_DEFAULT;
+}
+
+void
+trpi_redelivery_fini(trpi_redelivery *r)
+{
+    trpi_free(r->ring);
+    r->ring = NULL;
+    r->capacity = 0;
+}
+
+uint32_t
+trpi_redelivery_reset(trpi_redelivery *r)
+{
+    uint32_t unacked = trpi_redelivery_unacked(r);
+    r->acked = r->sent = r->pushed = r->expected = 0;
+    return unacked;
+}
+
+static trp_err
+ring_grow(trpi_redelivery *r)
+{
+    uint32_t capacity = r->capacity != 0 ? r->capacity * 2 : RING_FIRST;
+    trpi_redelivery_entry *ring = trpi_alloc(capacity * sizeof *ring);
+    if (ring == NULL) {
+        return TRP_ENOMEM;
+    }
+    for (uint64_t seq = r->acked + 1; seq <= r->pushed; seq++) {
+        ring[seq & (capacity - 1)] = r->ring[seq & (r->capacity - 1)];
+    }
+    trpi_free(r->ring);
+    r->ring = ring;
+    r->capacity = capacity;
+    return TRP_OK;
+}
+
+trp_err
+trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms, const uint8_t body[TRPI_SYSTEM_BODY_BYTES])
+{
+    uint32_t unacked = trpi_redelivery_unacked(r);
+    if (unacked >= r->max) { /* R1 */
+        return TRP_ELIMIT;
+    }
+    if (unacked == r->capacity) {
+        trp_err err = ring_grow(r);
+        if (err != TRP_OK) {
+            return err;
+        }
+    }
+    r->pushed++;
+    trpi_redelivery_entry *entry = &r->ring[r->pushed & (r->capacity - 1)];
+    entry->pushed_ms = now_ms;
+    memcpy(entry->body, body, TRPI_SYSTEM_BODY_BYTES);
+    return TRP_OK;
+}
+
+const uint8_t *
+trpi_redelivery_next(trpi_redelivery *r, uint64_t now_ms, uint64_t *ret_seq)
+{
+    trpi_assert(r->acked <= r->sent && r->sent <= r->pushed);
+    if (r->sent == r->pushed) {
+        return NULL;
+    }
+    r->sent++;
+    r->sent_ms = now_ms;
+    *ret_seq = r->sent;
+    return r->ring[r->sent & (r->capacity - 1)].body;
+}
+
+bool
+trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq)
+{
+    if (seq > r->pushed) { /* R3 */
+        return false;
+    }
+    if (seq > r->acked) {
+        r->acked = seq;
+        r->sent = r->sent > seq ? r->sent : seq;
+        r->sent_ms = now_ms;
+    }
+    return true;
+}
+
+bool
+trpi_redelivery_nack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq)
+{
+    if (!trpi_redelivery_ack(r, now_ms, seq)) {
+        return false;
+    }
+    /* A late nack, for what was acknowledged since, asks for nothing. */
+    if (seq == r->acked && r->sent > r->acked) {
+        r->resent += r->sent - r->acked;
+        r->sent = r->acked;
+    }
+    return true;
+}
+
+void
+trpi_redelivery_reconnected(trpi_redelivery *r)
+{
+    r->resent += r->sent - r->acked;
+    r->sent = r->acked;
+}
+
+trp_err
+trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms)
+{
+    if (r->acked == r->pushed) {
+        return TRP_OK;
+    }
+    const trpi_redelivery_entry *oldest = &r->ring[(r->acked + 1) & (r->capacity - 1)];
+    if (now_ms - oldest->pushed_ms >= TRPI_GIVE_UP_MS) {
+        return TRP_ETIMEDOUT;
+    }
+    if (r->sent > r->acked && now_ms - r->sent_ms >= TRPI_RESEND_MS) {
+        trpi_redelivery_reconnected(r);
+    }
+    return TRP_OK;
+}
+
+enum trpi_redelivery_verdict
+trpi_redelivery_receive(trpi_redelivery *r, uint64_t seq)
+{
+    if (seq <= r->expected) {
+        return TRPI_REDELIVERY_DUPLICATE;
+    }
+    if (seq != r->expected + 1) {
+        return TRPI_REDELIVERY_GAP;
+    }
+    r->expected = seq; /* R2 */
+    return TRPI_REDELIVERY_DELIVER;
+}

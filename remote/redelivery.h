@@ -1,0 +1,68 @@
+/* redelivery.h - system messages exactly once and in order, per association. Pure: no clock, no socket.
+ *
+ * The sender keeps what is not acknowledged; the receiver takes what it expects next and nothing else
+ * (go back n: a lane is one TCP stream, gaps come only from reconnects and are rare).
+ */
+#ifndef TRPI_REMOTE_REDELIVERY_H
+#define TRPI_REMOTE_REDELIVERY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+#define TRPI_SYSTEM_MESSAGES_DEFAULT 20000
+#define TRPI_SYSTEM_BODY_BYTES 20   /* a system message without its sequence number */
+#define TRPI_RESEND_MS 1000
+#define TRPI_GIVE_UP_MS (6u * 3600u * 1000u)
+
+typedef struct trpi_redelivery_entry {
+    uint64_t pushed_ms;
+    uint8_t body[TRPI_SYSTEM_BODY_BYTES];
+} trpi_redelivery_entry;
+
+/* Zero is a valid, empty state but for `max` (trpi_redelivery_init). Sequence numbers begin at 1. */
+typedef struct trpi_redelivery {
+    trpi_redelivery_entry *ring; /* capacity is a power of two; entry of seq s is ring[s & (capacity - 1)] */
+    uint32_t capacity, max;
+    uint64_t acked;     /* all up to here are done with */
+    uint64_t sent;      /* all up to here were sent on the present connection */
+    uint64_t pushed;    /* the newest */
+    uint64_t sent_ms;   /* when something was sent last, or an ack moved */
+    uint64_t expected;  /* receiver: delivered up to here */
+    uint64_t resent;    /* counter */
+} trpi_redelivery;
+
+void trpi_redelivery_init(trpi_redelivery *r, uint32_t max);
+void trpi_redelivery_fini(trpi_redelivery *r);
+/* A new incarnation: forget everything in both directions; `max` stays. Returns how many were unacked. */
+uint32_t trpi_redelivery_reset(trpi_redelivery *r);
+
+/* Errors: TRP_ELIMIT (max unacknowledged: the association is lost), TRP_ENOMEM (the same). */
+trp_err trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms, const uint8_t body[TRPI_SYSTEM_BODY_BYTES]);
+/* The next one to put on the wire, NULL when all are; marks it sent. */
+const uint8_t *trpi_redelivery_next(trpi_redelivery *r, uint64_t now_ms, uint64_t *ret_seq);
+/* All up to seq arrived. false: seq was never sent, the peer is broken. */
+bool trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
+/* The peer has everything up to seq and saw a gap behind it: send the rest again. */
+bool trpi_redelivery_nack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
+/* A new connection of the same incarnation: send all unacknowledged again. */
+void trpi_redelivery_reconnected(trpi_redelivery *r);
+/* Call it now and then: after TRPI_RESEND_MS without an ack everything is to be sent again.
+ * Errors: TRP_ETIMEDOUT  the oldest waits for TRPI_GIVE_UP_MS: the association is lost. */
+trp_err trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms);
+static inline uint32_t
+trpi_redelivery_unacked(const trpi_redelivery *r)
+{
+    return (uint32_t)(r->pushed - r->acked);
+}
+
+enum trpi_redelivery_verdict {
+    TRPI_REDELIVERY_DELIVER = 1,   /* handle it; acknowledge up to it */
+    TRPI_REDELIVERY_DUPLICATE = 2, /* drop it; acknowledge again */
+    TRPI_REDELIVERY_GAP = 3        /* drop it; nack with `expected` */
+};
+enum trpi_redelivery_verdict trpi_redelivery_receive(trpi_redelivery *r, uint64_t seq);
+
+#endif

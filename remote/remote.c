@@ -1,0 +1,505 @@
+/* remote.c - remoting of one system: start, stop, time, the door of remote.h.
+ *
+ * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max, system_messages_max,
+ *         TRPI_PEERS_MAX, TRPI_CONNS_WAITING_MAX. Each has its error or its counter.
+ * Tests.  tests/unit/remote/remote_test.c
+ */
+#include "remote/remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "remote/internal.h"
+#include "remote/link_nng.h"
+
+enum { LOG_GATE_MS = 10000, OWN_PAUSE_MS = 1000, STOP_POLL_MS = 5 };
+
+uint64_t
+trpi_remote_now_ms(const trpi_remote *remote)
+{
+    return trpi_world_mono_ns(remote->world) / 1000000u;
+}
+
+bool
+trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)
+{
+    trpi_log_gate *g = &remote->gates[gate];
+    uint64_t now_ms = trpi_remote_now_ms(remote) + 1;
+    uint64_t until = atomic_load_explicit(&g->until_ms, memory_order_relaxed);
+    /* Relaxed: of two threads in the same moment one gets through; nothing else hangs on it. */
+    if (now_ms < until || !atomic_compare_exchange_strong_explicit(&g->until_ms, &until, now_ms + LOG_GATE_MS,
+                                                                   memory_order_relaxed, memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&g->suppressed, 1, memory_order_relaxed);
+        return false;
+    }
+    *ret_suppressed = atomic_exchange_explicit(&g->suppressed, 0, memory_order_relaxed);
+    return true;
+}
+
+void
+trpi_remote_ref(trpi_remote *remote)
+{
+    atomic_fetch_add_explicit(&remote->references, 1, memory_order_relaxed);
+}
+
+void
+trpi_remote_unref(trpi_remote *remote)
+{
+    if (atomic_fetch_sub_explicit(&remote->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        while (remote->peers[i] != NULL) {
+            trpi_peer *peer = remote->peers[i];
+            remote->peers[i] = peer->next;
+            trpi_peer_free(peer);
+        }
+    }
+    for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
+        pthread_rwlock_destroy(&remote->channels[i].lock);
+    }
+    pthread_cond_destroy(&remote->tick_over);
+    pthread_mutex_destroy(&remote->lock);
+    trpi_free(remote);
+}
+
+/* ---- time ---------------------------------------------------------------------------------------------- */
+
+/* Visit all peers without holding remote->lock: they are only added, at the head of their bucket. */
+static trpi_peer *
+peer_first(trpi_remote *remote, uint32_t bucket)
+{
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = remote->peers[bucket];
+    pthread_mutex_unlock(&remote->lock);
+    return peer;
+}
+
+static void
+own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
+{
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        trpi_phi_own_pause(&peer->link_phi, now_ms, pause_ms);
+    }
+    if (peer->watching) {
+        trpi_phi_own_pause(&peer->watch_phi, now_ms, pause_ms);
+    }
+    pthread_mutex_unlock(&peer->lock);
+}
+
+static void
+tick(void *arg)
+{
+    trpi_remote *remote = arg;
+    uint64_t now_ms = trpi_remote_now_ms(remote);
+    uint64_t pause_ms = now_ms - remote->ticked_ms;
+    bool busy = false;
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+            if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
+                own_pause(peer, now_ms, pause_ms);
+            }
+            trpi_peer_tick(peer, now_ms, &busy);
+        }
+    }
+    remote->ticked_ms = now_ms;
+    trpi_conns_expire(remote, now_ms);
+    uint64_t id = 0;
+    bool again = !atomic_load_explicit(&remote->stopped, memory_order_acquire) &&
+                 trpi_system_after(remote->system, busy ? TRPI_TICK_BUSY_MS : TRPI_TICK_MS, tick, remote, &id) == TRP_OK;
+    pthread_mutex_lock(&remote->lock);
+    remote->ticking = again;
+    pthread_cond_broadcast(&remote->tick_over);
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* ---- start --------------------------------------------------------------------------------------------- */
+
+static bool
+is_wildcard(const char *host)
+{
+    static const char *const wild[] = { "0.0.0.0", "::", "[::]", "*", "0", "::0", "0:0:0:0:0:0:0:0" };
+    for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
+        if (strcmp(host, wild[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
+}
+
+static void
+or_default(uint32_t *option, uint32_t value)
+{
+    *option = *option != 0 ? *option : value;
+}
+
+/* Fill in what was left out; copy the texts' meaning into remote->address. */
+static trp_err
+options_check(trpi_remote *remote, const trpi_remote_options *options)
+{
+    trpi_remote_options *o = &remote->options;
+    if (options != NULL) {
+        *o = *options;
+    }
+    o->transport = o->transport != NULL ? o->transport : &trpi_link_nng_ops;
+    o->host = o->host != NULL && o->host[0] != '\0' ? o->host : "127.0.0.1";
+    o->bind_host = o->bind_host != NULL && o->bind_host[0] != '\0' ? o->bind_host : o->host;
+    or_default(&o->handshake_timeout_ms, 15000);
+    or_default(&o->frame_bytes_max, TRPI_FRAME_BYTES_DEFAULT);
+    or_default(&o->lane_bytes_max, 16u << 20);
+    or_default(&o->control_bytes_max, 1u << 20);
+    or_default(&o->system_messages_max, TRPI_SYSTEM_MESSAGES_DEFAULT);
+    or_default(&o->backoff_min_ms, 50);
+    or_default(&o->backoff_max_ms, 10000);
+    or_default(&o->flush_on_shutdown_ms, 2000);
+    or_default(&o->watch_heartbeat_ms, 1000);
+    or_default(&o->watch_pause_ms, 4000);
+    o->watch_threshold = o->watch_threshold > 0 ? o->watch_threshold : 10.0;
+    if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST || o->backoff_max_ms < o->backoff_min_ms ||
+        o->bind_port > UINT16_MAX || o->lane_bytes_max < o->frame_bytes_max ||
+        o->control_bytes_max < TRPI_FRAME_BYTES_LEAST) {
+        return TRP_EINVAL;
+    }
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    int length = snprintf(text, sizeof text, strchr(o->host, ':') != NULL ? "troupe.%s://%s@[%s]:%u" : "troupe.%s://%s@%s:%u",
+                          o->transport->scheme, trp_system_name(remote->system), o->host, o->port != 0 ? o->port : 1u);
+    if (length < 0 || (size_t)length >= sizeof text) {
+        return TRP_EINVAL;
+    }
+    return trpi_address_parse(text, &remote->address, NULL, NULL);
+}
+
+static void
+warn_if_open(trpi_remote *remote)
+{
+    if (strcmp(remote->ops->scheme, "tcp") == 0 && !is_loopback(remote->options.bind_host)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "listening beyond loopback bind-host=%s next=\"the link is neither encrypted nor authenticated: "
+                 "only let trusted networks reach it\"",
+                 remote->options.bind_host);
+    }
+}
+
+static trp_err
+listen_and_advertise(trpi_remote *remote)
+{
+    const trpi_remote_options *o = &remote->options;
+    uint16_t bound = 0;
+    trp_err err = remote->ops->open(o->transport_arg, remote->world, &trpi_conn_events, remote, &remote->transport);
+    if (err != TRP_OK) {
+        return err;
+    }
+    const char *bind_host = is_wildcard(o->bind_host) && strchr(o->bind_host, ':') == NULL ? "*" : o->bind_host;
+    err = remote->ops->listen(remote->transport, strcmp(o->bind_host, "0.0.0.0") == 0 ? o->bind_host : bind_host,
+                              o->bind_port >= 0 ? (uint16_t)o->bind_port : o->port, &bound);
+    if (err != TRP_OK) {
+        return err;
+    }
+    remote->address.port = o->port != 0 ? o->port : bound;
+    trpi_system_advertise(remote->system, &remote->address);
+    return trpi_system_remote_set(remote->system, &trpi_route_remote_ops, remote);
+}
+
+trp_err
+trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_remote **ret_remote)
+{
+    trpi_remote *remote = trpi_alloc(sizeof *remote);
+    if (remote == NULL) {
+        return TRP_ENOMEM;
+    }
+    remote->system = system;
+    remote->world = trpi_system_world(system);
+    remote->uid = trpi_system_self(system)->uid;
+    atomic_init(&remote->references, 1);
+    pthread_mutex_init(&remote->lock, NULL);
+    pthread_cond_init(&remote->tick_over, NULL);
+    for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
+        pthread_rwlock_init(&remote->channels[i].lock, NULL);
+    }
+    trpi_serializers_init(&remote->serializers);
+    trp_err err = options_check(remote, options);
+    remote->ops = remote->options.transport;
+    remote->assoc_config = (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
+                                                remote->options.backoff_max_ms };
+    err = err != TRP_OK ? err : listen_and_advertise(remote);
+    uint64_t id = 0;
+    remote->ticked_ms = trpi_remote_now_ms(remote);
+    remote->ticking = true;
+    err = err != TRP_OK ? err : trpi_system_after(system, TRPI_TICK_MS, tick, remote, &id);
+    if (err != TRP_OK) {
+        remote->ticking = false;
+        (void)trpi_system_remote_set(system, NULL, NULL);
+        if (remote->transport != NULL) {
+            remote->ops->stop(remote->transport);
+            remote->ops->free(remote->transport);
+        }
+        trpi_remote_unref(remote);
+        return err;
+    }
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    trpi_log(system, TRP_LOG_INFO, "remote", "remoting listens address=%s bind-host=%s",
+             trpi_address_format(&remote->address, address, sizeof address), remote->options.bind_host);
+    warn_if_open(remote);
+    /* The caller's texts need not live longer than this call. */
+    remote->options.host = remote->options.bind_host = NULL;
+    *ret_remote = remote;
+    return TRP_OK;
+}
+
+const trpi_address *
+trpi_remote_address(const trpi_remote *remote)
+{
+    return &remote->address;
+}
+
+/* ---- stop ---------------------------------------------------------------------------------------------- */
+
+/* One look at a peer while stopping; step 0: flush, 1: goodbye on ordinary lanes, 2: on control lanes. */
+static bool
+peer_settled(trpi_peer *peer, int step)
+{
+    bool settled = true;
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
+        if (step == 0) {
+            settled = atomic_load_explicit(&peer->lanes[0].queued, memory_order_relaxed) == 0 &&
+                      atomic_load_explicit(&peer->lanes[1].queued, memory_order_relaxed) == 0 &&
+                      trpi_redelivery_unacked(&peer->redelivery) == 0;
+        } else {
+            const trpi_lane_state *lane = &peer->lanes[step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL];
+            settled = lane->out == NULL || lane->goodbye_acked;
+        }
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return settled;
+}
+
+static void
+say_goodbye(trpi_peer *peer, enum trpi_lane lane)
+{
+    trpi_todo todo = { 0 };
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said && peer->lanes[lane].out != NULL) {
+        (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0); /* without it: a plain close */
+        trpi_peer_pump(peer, &todo);
+    }
+    trpi_peer_unlock(peer, &todo);
+}
+
+static void
+settle(trpi_remote *remote, int step, uint64_t deadline_ms)
+{
+    const struct timespec pause = { 0, STOP_POLL_MS * 1000000l };
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = peer_first(remote, i); peer != NULL && step > 0; peer = peer->next) {
+            say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL);
+        }
+    }
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+            while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
+                (void)nanosleep(&pause, NULL);
+            }
+        }
+    }
+}
+
+void
+trpi_remote_stop(trpi_remote *remote)
+{
+    if (remote == NULL) {
+        return;
+    }
+    uint64_t deadline_ms = trpi_remote_now_ms(remote) + remote->options.flush_on_shutdown_ms;
+    atomic_store_explicit(&remote->stopping, true, memory_order_release); /* no new peers, no new dials */
+    for (int step = 0; step <= 2; step++) {
+        settle(remote, step, deadline_ms);
+    }
+    (void)trpi_system_remote_set(remote->system, NULL, NULL);
+    atomic_store_explicit(&remote->stopped, true, memory_order_release);
+    pthread_mutex_lock(&remote->lock);
+    while (remote->ticking) {
+        pthread_cond_wait(&remote->tick_over, &remote->lock);
+    }
+    pthread_mutex_unlock(&remote->lock);
+    remote->ops->stop(remote->transport);
+    remote->ops->free(remote->transport);
+    remote->transport = NULL;
+    trpi_log(remote->system, TRP_LOG_INFO, "remote", "remoting stopped");
+    trpi_remote_unref(remote);
+}
+
+/* ---- control frames ------------------------------------------------------------------------------------ */
+
+void
+trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel, trpi_control_fn fn, void *arg)
+{
+    trpi_assert(channel < TRPI_CHANNEL_COUNT);
+    pthread_rwlock_wrlock(&remote->channels[channel].lock);
+    remote->channels[channel].fn = fn;
+    remote->channels[channel].arg = arg;
+    pthread_rwlock_unlock(&remote->channels[channel].lock);
+}
+
+trp_err
+trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to, enum trpi_control_channel channel,
+                         const void *bytes, size_t count)
+{
+    trpi_peer *peer = NULL;
+    trpi_buffer frames = { 0 };
+    trpi_todo todo = { 0 };
+    if (count > remote->options.frame_bytes_max) {
+        return TRP_EMSGSIZE;
+    }
+    if (atomic_load_explicit(&remote->stopping, memory_order_relaxed)) {
+        return TRP_ECLOSED;
+    }
+    if (trpi_address_equal(&to->address, &remote->address)) {
+        return TRP_EINVAL;
+    }
+    trp_err err = trpi_peer_get(remote, &to->address, true, &peer);
+    if (err == TRP_OK) {
+        err = trpi_frame_append(&frames, TRPI_FRAME_CONTROL, to->uid == 0 ? TRPI_MESSAGE_ANYONE : 0, (uint16_t)channel,
+                                bytes, count);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool gated = (peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED) &&
+                 trpi_remote_now_ms(remote) < peer->assoc.next_ms;
+    if (count > atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed)) {
+        err = TRP_EMSGSIZE;
+    } else if (gated) {
+        err = to->uid != 0 && trpi_assoc_is_barred(&peer->assoc, to->uid) ? TRP_EQUARANTINED : TRP_EAGAIN;
+    } else {
+        err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames);
+    }
+    trpi_peer_pump(peer, &todo);
+    trpi_peer_unlock(peer, &todo);
+    trpi_buffer_fini(&frames);
+    if (err == TRP_OK) {
+        trpi_count(&remote->frames_out, 1);
+    }
+    return err;
+}
+
+void
+trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const char *reason)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, &id->address, true, &peer) == TRP_OK) {
+        trpi_peer_quarantine(peer, id->uid, reason);
+    }
+}
+
+void
+trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, bool delegated)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
+        pthread_mutex_lock(&peer->lock);
+        peer->watch_delegated = delegated;
+        pthread_mutex_unlock(&peer->lock);
+    }
+}
+
+trp_err
+trpi_remote_serializer_add(trpi_remote *remote, const trpi_serializer *serializer)
+{
+    return trpi_serializers_add(&remote->serializers, serializer);
+}
+
+trp_err
+trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char *name)
+{
+    return trpi_serializers_bind(&remote->serializers, pattern, name);
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+static void
+peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
+{
+    memset(info, 0, sizeof *info);
+    pthread_mutex_lock(&peer->lock);
+    info->id.address = peer->address;
+    info->id.uid = peer->assoc.uid;
+    info->state = trpi_assoc_state_name(peer->assoc.state);
+    memcpy(info->reason, peer->reason, sizeof info->reason);
+    bool waits = peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
+    info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
+    info->round_trip_us = peer->round_trip_us;
+    pthread_mutex_unlock(&peer->lock);
+    info->bytes_in = atomic_load_explicit(&peer->bytes_in, memory_order_relaxed);
+    info->bytes_out = atomic_load_explicit(&peer->bytes_out, memory_order_relaxed);
+    info->messages_in = atomic_load_explicit(&peer->messages_in, memory_order_relaxed);
+    info->messages_out = atomic_load_explicit(&peer->messages_out, memory_order_relaxed);
+    info->dropped = atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+}
+
+static int
+info_compare(const void *a, const void *b)
+{
+    return trpi_address_compare(&((const trpi_peer_info *)a)->id.address, &((const trpi_peer_info *)b)->id.address);
+}
+
+void
+trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t *ret_count)
+{
+    size_t count = 0;
+    uint64_t now_ms = trpi_remote_now_ms(remote);
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+            if (count < max) {
+                peer_info(peer, now_ms, &peers[count]);
+            }
+            count++;
+        }
+    }
+    qsort(peers, count < max ? count : max, sizeof *peers, info_compare);
+    *ret_count = count;
+}
+
+static uint64_t
+redelivered(trpi_remote *remote)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+            pthread_mutex_lock(&peer->lock);
+            sum += peer->redelivery.resent;
+            pthread_mutex_unlock(&peer->lock);
+        }
+    }
+    return sum;
+}
+
+void
+trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
+{
+#define COPY(name) ret_stats->name = atomic_load_explicit(&remote->name, memory_order_relaxed)
+    COPY(accepted);
+    COPY(handshakes_failed);
+    COPY(garbage);
+    COPY(oversize);
+    COPY(wrong_version);
+    COPY(handshake_timeouts);
+    COPY(frames_in);
+    COPY(frames_out);
+    COPY(decode_errors);
+    COPY(quarantined);
+#undef COPY
+    ret_stats->redelivered = redelivered(remote);
+}

@@ -1,0 +1,45 @@
+/* resolver.h - names to numeric addresses, off everybody's thread, with a small cache.
+ *
+ * getaddrinfo blocks for seconds when a name server is away; nng's own resolver takes the first address
+ * only and can panic when it is cancelled. So names are resolved here, on threads of our own.
+ */
+#ifndef TRPI_REMOTE_RESOLVER_H
+#define TRPI_REMOTE_RESOLVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+#include "base/world.h"
+
+#define TRPI_RESOLVER_ADDRESSES_MAX 8
+#define TRPI_RESOLVER_CACHE_MAX 256
+#define TRPI_RESOLVER_TTL_MS 30000
+#define TRPI_RESOLVER_THREADS 2
+#define TRPI_NUMERIC_BYTES 64 /* a numeric host, IPv6 without brackets */
+
+typedef struct trpi_resolver trpi_resolver;
+
+typedef struct trpi_resolved {
+    uint32_t count; /* 0: the name is not known */
+    char hosts[TRPI_RESOLVER_ADDRESSES_MAX][TRPI_NUMERIC_BYTES];
+    char reason[96]; /* when count is 0 */
+} trpi_resolved;
+
+/* Called once for each trpi_resolver_start(), on a resolver thread; at stop with count 0. */
+typedef void (*trpi_resolved_fn)(void *arg, const trpi_resolved *resolved);
+
+trp_err trpi_resolver_new(trpi_world *world, trpi_resolver **ret_resolver);
+/* Answers what is waiting with "stopping", waits for the threads and frees. NULL is fine. */
+void trpi_resolver_free(trpi_resolver *resolver);
+/* true: host is numeric or cached, *ret_resolved is filled. Thread: any; lock for a moment. */
+bool trpi_resolver_now(trpi_resolver *resolver, const char *host, trpi_resolved *ret_resolved);
+/* Errors: TRP_ENOMEM, TRP_ECLOSED; then fn is not called. */
+trp_err trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_resolved_fn fn, void *arg);
+/* None of the addresses answered: ask anew next time. */
+void trpi_resolver_forget(trpi_resolver *resolver, const char *host);
+/* Resolve in the calling thread, for listen. */
+void trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved);
+
+#endif

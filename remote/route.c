@@ -1,0 +1,333 @@
+/* route.c - from the actor room to a lane: proxies' messages, selections, signals.
+ *
+ * Why.    A proxy's run hands out up to some hundred messages one by one. They are encoded into the route's
+ *         own buffer, without a lock, and handed to the lane at the end of the run under one lock; when
+ *         the lane is empty the buffer itself changes hands.
+ * Must hold.
+ *   O1  gather, gathered and announced belong to the runner of the proxy: one thread at a time.
+ *   O2  What cannot be sent is a dead letter with its reason, alone.
+ * Limits. frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
+ * Tests.  tests/unit/remote/remote_test.c, limits_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "remote/internal.h"
+
+enum { ANNOUNCED_BYTES = (TRP_TYPES_MAX + 1) / 8 };
+
+static const trpi_node_id *
+node_get(void *arg, uint32_t node)
+{
+    trpi_remote *remote = arg;
+    return trpi_node_id_get(remote->system, node);
+}
+
+static trp_dead_reason
+reason_of(trp_err err)
+{
+    switch (err) {
+    case TRP_EMSGSIZE:
+        return TRP_DEAD_TOO_LARGE;
+    case TRP_ENOMEM:
+        return TRP_DEAD_NO_MEMORY;
+    case TRP_EAGAIN:
+        return TRP_DEAD_LANE_FULL;
+    case TRP_EQUARANTINED:
+        return TRP_DEAD_QUARANTINED;
+    case TRP_ECLOSED:
+        return TRP_DEAD_STALE;
+    case TRP_ECONN:
+    case TRP_ELIMIT:
+        return TRP_DEAD_NOT_CONNECTED;
+    default:
+        return TRP_DEAD_NOT_ENCODABLE;
+    }
+}
+
+static trp_ref
+sender_of(const trp_msg *msg)
+{
+    trp_ref sender = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot, msg->priv_from_generation, 0 };
+    return sender;
+}
+
+static void
+report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_err err)
+{
+    uint32_t suppressed = 0;
+    if ((err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT) &&
+        trpi_log_gate_open(remote, TRPI_GATE_TOO_LARGE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote", "message not sent type=%s bytes=%zu reason=\"%s\" suppressed=%u",
+                 type->name, bytes,
+                 err == TRP_EMSGSIZE ? "larger than maximum-frame-size"
+                 : err == TRP_ELIMIT ? "names too many other nodes"
+                                     : "the type does not travel",
+                 suppressed);
+    }
+}
+
+/* The name goes before the first message of a type on each connection, so that the peer can compare. */
+static void
+announce(trpi_route *route, const trp_type *type, uint64_t wire_id)
+{
+    uint32_t epoch = atomic_load_explicit(&route->peer->lanes[TRPI_LANE_ORDINARY].epoch, memory_order_relaxed);
+    if (route->announced == NULL) {
+        route->announced = trpi_alloc(ANNOUNCED_BYTES);
+        if (route->announced == NULL) {
+            return; /* advice only */
+        }
+    }
+    if (route->announced_epoch != epoch) {
+        memset(route->announced, 0, ANNOUNCED_BYTES);
+        route->announced_epoch = epoch;
+    }
+    uint8_t bit = (uint8_t)(1u << (type->number & 7u));
+    if ((route->announced[type->number >> 3] & bit) == 0 &&
+        trpi_manifest_append(&route->gather, wire_id, type->name) == TRP_OK) {
+        route->announced[type->number >> 3] |= bit;
+    }
+}
+
+/* Give what was gathered to the lane. */
+static bool
+hand_over(trpi_route *route)
+{
+    trpi_peer *peer = route->peer;
+    trpi_todo todo = { 0 };
+    pthread_mutex_lock(&peer->lock);
+    trp_err err = TRP_OK;
+    if (route->gather.count > 0) {
+        bool stopped = atomic_load_explicit(&peer->remote->stopped, memory_order_relaxed);
+        err = stopped ? TRP_ECONN : trpi_peer_append(peer, TRPI_LANE_ORDINARY, route->uid, &route->gather);
+    }
+    bool above = peer->lanes[TRPI_LANE_ORDINARY].above;
+    if (err == TRP_OK) {
+        trpi_peer_pump(peer, &todo);
+    }
+    trpi_peer_unlock(peer, &todo);
+    if (err == TRP_OK) {
+        trpi_count(&peer->messages_out, route->gathered);
+        trpi_count(&peer->remote->frames_out, route->gathered);
+    } else {
+        trpi_lane_dead_letters(peer, &route->gather, reason_of(err)); /* O2 */
+    }
+    route->gathered = 0;
+    if (route->gather.capacity > 2 * TRPI_GATHER_BYTES_MAX) {
+        trpi_buffer_fini(&route->gather);
+    }
+    trpi_buffer_clear(&route->gather);
+    return above;
+}
+
+static void
+deliver(void *arg, trp_system *system, trp_msg *msg)
+{
+    trpi_route *route = arg;
+    trpi_peer *peer = route->peer;
+    trpi_remote *remote = peer->remote;
+    const trp_type *type = trp_msg_type(msg);
+    const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
+    size_t bytes = trp_msg_bytes(msg);
+    size_t waiting = atomic_load_explicit(&lane->queued, memory_order_relaxed) + route->gather.count;
+    trp_err err = serializer == NULL ? TRP_ENOTYPE : TRP_OK;
+    if (atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
+        err = TRP_ECONN;
+    }
+    if (err == TRP_OK) {
+        trpi_node_map map;
+        map.sending = TRPI_NODE_SELF;
+        map.receiving = route->node;
+        map.arg = remote;
+        map.get = node_get;
+        trpi_message message = { 0 };
+        message.to_slot = msg->priv_to_slot;
+        message.to_generation = msg->priv_to_generation;
+        message.sender = sender_of(msg);
+        message.type = type;
+        message.wire_id = trpi_type_wire_id(type->number);
+        message.payload = trp_msg_payload(msg);
+        message.payload_bytes = bytes;
+        message.anyone = route->uid == 0;
+        announce(route, type, message.wire_id);
+        size_t before = route->gather.count;
+        err = trpi_message_encode(&route->gather, serializer, &map,
+                                  atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+        if (err == TRP_OK && waiting + route->gather.count - before > remote->options.lane_bytes_max) {
+            route->gather.count = before;
+            err = TRP_EAGAIN;
+        }
+    }
+    if (err != TRP_OK) {
+        trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
+        trpi_count(&peer->dropped, 1);
+        report_unsendable(remote, type, bytes, err);
+        trpi_dead_letter(system, sender_of(msg), recipient, err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err),
+                         type, bytes);
+        return;
+    }
+    route->gathered++;
+    if (route->gather.count >= TRPI_GATHER_BYTES_MAX) {
+        (void)hand_over(route); /* flush() says whether the lane is full */
+    }
+}
+
+static bool
+flush(void *arg, trp_system *system)
+{
+    (void)system;
+    return hand_over(arg);
+}
+
+static void
+release(void *arg)
+{
+    trpi_route *route = arg;
+    trpi_remote_unref(route->remote);
+}
+
+static const trpi_proxy_ops proxy_ops = { deliver, flush, release };
+
+/* ---- what the actor room asks for ------------------------------------------------------------------------ */
+
+static trp_err
+address_check(const trpi_remote *remote, const trpi_address *address)
+{
+    if (address->port == 0 || address->host[0] == '\0' || strcmp(address->protocol, remote->address.protocol) != 0) {
+        return TRP_EINVAL; /* a local-only address, or a transport that we do not have */
+    }
+    return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK; /* an earlier self */
+}
+
+static trp_err
+op_connect(void *arg, trp_system *system, uint32_t node)
+{
+    trpi_remote *remote = arg;
+    trpi_peer *peer = NULL;
+    const trpi_node_id *id = trpi_node_id_get(system, node);
+    trp_err err = id == NULL ? TRP_EINVAL : address_check(remote, &id->address);
+    if (err == TRP_OK && atomic_load_explicit(&remote->stopping, memory_order_relaxed)) {
+        err = TRP_ECLOSED;
+    }
+    err = err != TRP_OK ? err : trpi_peer_get(remote, &id->address, true, &peer);
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_route *route = trpi_alloc(sizeof *route);
+    if (route == NULL) {
+        return TRP_ENOMEM;
+    }
+    route->remote = remote;
+    route->peer = peer;
+    route->node = node;
+    route->uid = id->uid;
+    trpi_remote_ref(remote);
+    err = trpi_proxy_attach(system, node, &proxy_ops, route);
+    if (err != TRP_OK) {
+        trpi_remote_unref(remote); /* the user's reference is still there */
+        trpi_free(route);
+        return err == TRP_EEXIST ? TRP_OK : err;
+    }
+    pthread_mutex_lock(&peer->lock);
+    route->next = peer->routes;
+    peer->routes = route;
+    pthread_mutex_unlock(&peer->lock);
+    return TRP_OK;
+}
+
+static void
+op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+          uint32_t flag)
+{
+    trpi_remote *remote = arg;
+    trpi_peer *peer = NULL;
+    const trpi_node_id *id = trpi_node_id_get(system, node);
+    if (id == NULL || address_check(remote, &id->address) == TRP_EINVAL ||
+        trpi_peer_get(remote, &id->address, true, &peer) != TRP_OK) {
+        return; /* no memory for one more peer: nothing can be said to it */
+    }
+    trpi_system_message message = { 0,         (uint8_t)signal, (uint8_t)flag, target.slot, target.generation,
+                                    from.slot, from.generation };
+    uint8_t body[TRPI_SYSTEM_BODY_BYTES];
+    trpi_todo todo = { 0 };
+    trpi_system_body_encode(body, &message);
+    pthread_mutex_lock(&peer->lock);
+    bool barred = id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
+                  trpi_address_equal(&id->address, &remote->address);
+    bool other = peer->redelivery_uid != 0 && peer->redelivery_uid != id->uid &&
+                 (peer->assoc.state == TRPI_ASSOC_ACTIVE || trpi_redelivery_unacked(&peer->redelivery) > 0);
+    if (barred || other) {
+        if (signal == TRPI_SIGNAL_WATCH) {
+            peer->end_again_uid = id->uid; /* the tick tells the watcher, not this worker */
+        }
+    } else {
+        if (peer->redelivery_uid != id->uid) {
+            (void)trpi_redelivery_reset(&peer->redelivery);
+            peer->redelivery_uid = id->uid;
+        }
+        uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
+        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node, memory_order_release,
+                                                      memory_order_relaxed);
+        if (trpi_redelivery_push(&peer->redelivery, trpi_remote_now_ms(remote), body) != TRP_OK) {
+            peer->overflowed = true; /* the tick quarantines */
+        }
+        if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
+            trpi_peer_pump(peer, &todo);
+        }
+    }
+    trpi_peer_unlock(peer, &todo);
+}
+
+static void
+op_select(void *arg, trp_system *system, const trpi_address *address, const char *path, trp_ref sender,
+          const trp_msg *msg)
+{
+    trpi_remote *remote = arg;
+    trpi_peer *peer = NULL;
+    const trp_type *type = trp_msg_type(msg);
+    const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
+    trpi_buffer frames = { 0 };
+    trp_err err = address_check(remote, address);
+    err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
+    err = err != TRP_OK ? err : trpi_peer_get(remote, address, true, &peer);
+    if (err == TRP_OK) {
+        trpi_node_map map;
+        map.sending = TRPI_NODE_SELF;
+        map.receiving = UINT32_MAX; /* whoever answers: no incarnation is "the receiver" */
+        map.arg = remote;
+        map.get = node_get;
+        trpi_message message = { 0 };
+        message.path = path;
+        message.path_bytes = strlen(path);
+        message.sender = sender;
+        message.type = type;
+        message.wire_id = trpi_type_wire_id(type->number);
+        message.payload = trp_msg_payload(msg);
+        message.payload_bytes = trp_msg_bytes(msg);
+        message.anyone = true;
+        err = trpi_message_encode(&frames, serializer, &map,
+                                  atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+    }
+    if (err == TRP_OK) {
+        trpi_todo todo = { 0 };
+        pthread_mutex_lock(&peer->lock);
+        err = atomic_load_explicit(&remote->stopping, memory_order_relaxed)
+                  ? TRP_ECONN
+                  : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames);
+        trpi_peer_pump(peer, &todo);
+        trpi_peer_unlock(peer, &todo);
+    }
+    trpi_buffer_fini(&frames);
+    if (err != TRP_OK) {
+        report_unsendable(remote, type, trp_msg_bytes(msg), err);
+        trpi_dead_letter(system, sender, (trp_ref)TRP_REF_NONE, reason_of(err), type, trp_msg_bytes(msg));
+    } else {
+        trpi_count(&peer->messages_out, 1);
+        trpi_count(&remote->frames_out, 1);
+    }
+}
+
+const trpi_remote_ops trpi_route_remote_ops = { op_connect, op_signal, op_select };

@@ -1,0 +1,77 @@
+/* transport.h - the transport service provider interface: ordered byte streams between hosts.
+ *
+ * Why.   Remoting frames, batches and associates; a driver only moves bytes. Drivers: tcp on nng
+ *        streams (remote/link_nng.c) and the in-memory network (src/sim/mem_transport.c). No type
+ * of a third party appears here. Shape. open -> [listen] -> links: connect() or accepted() makes
+ * one; connected() once for a dialled one; then bytes() and written() until closed(), exactly once,
+ * the last callback. Must hold. T1  No callback is made from inside a call of this interface. T2
+ * bytes() of one link never overlap; written() may run beside bytes(). T3  closed() comes exactly
+ * once for each link, after every other callback of it has returned. It comes after close(), after
+ * a failure, and when connect() cannot reach anybody. T4  A link stays valid memory until
+ * release(); after closed() write() answers TRP_ECLOSED. T5  A callback may call write() and
+ * close() of any link, connect(), and release() of its own link in closed(). It must not block and
+ * must not call stop().
+ */
+#ifndef TRPI_BASE_TRANSPORT_H
+#define TRPI_BASE_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+#include "base/world.h"
+
+#define TRPI_TRANSPORT_IOV_MAX 8 /* what nng takes in one send */
+
+typedef struct trpi_transport trpi_transport; /* one instance, for one system */
+typedef struct trpi_link trpi_link;           /* one connection */
+
+typedef struct trpi_iov {
+    const void *data;
+    size_t bytes;
+} trpi_iov;
+
+typedef struct trpi_transport_events {
+    /* Somebody connected. peer is the address as text, for logs. Put what later callbacks get into
+     * *ret_user. false: no, thank you; the link is closed, closed() is not called and the driver
+     * releases it. */
+    bool (*accepted)(void *arg, trpi_link *link, const char *peer, void **ret_user);
+    void (*connected)(void *user, trpi_link *link);
+    void (*bytes)(void *user, trpi_link *link, const uint8_t *bytes, size_t count);
+    /* All bytes of the last write() were handed to the network; the buffers are the caller's again.
+     */
+    void (*written)(void *user, trpi_link *link);
+    /* reason is borrowed until return. A write in progress will not be reported any more. */
+    void (*closed)(void *user, trpi_link *link, trp_err err, const char *reason);
+} trpi_transport_events;
+
+struct trpi_transport_ops {
+    const char *scheme; /* "tcp": the address protocol is "troupe.tcp" */
+    /* Borrows events until free. Errors: TRP_ENOMEM, TRP_EIO. */
+    trp_err (*open)(void *transport_arg, trpi_world *world, const trpi_transport_events *events,
+                    void *arg, trpi_transport **ret_transport);
+    /* Accept connections on host:port (host "", "*": all; port 0: any). *ret_port: the real one.
+     * Once. Errors: TRP_EADDRINUSE, TRP_EINVAL (host is not known here), TRP_EIO, TRP_ENOMEM.
+     * Thread: owner; may block for name resolution. */
+    trp_err (*listen)(trpi_transport *transport, const char *host, uint16_t port,
+                      uint16_t *ret_port);
+    /* Begin to connect; all addresses of host are tried within timeout_ms. user goes to the
+     * callbacks, which may come before this returns. Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any.
+     */
+    trp_err (*connect)(trpi_transport *transport, const char *host, uint16_t port,
+                       uint32_t timeout_ms, void *user, trpi_link **ret_link);
+    /* Send count (1 .. TRPI_TRANSPORT_IOV_MAX) buffers, which stay untouched until written() or
+     * closed(). One write at a time. Errors: TRP_ECLOSED (nothing was taken). Thread: any. */
+    trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count);
+    void (*close)(trpi_link *link);   /* any thread; idempotent; what was not sent may be lost */
+    void (*release)(trpi_link *link); /* gives the link back; after closed() */
+    /* Close the listener and all links; returns when every closed() has returned. Thread: owner. */
+    void (*stop)(trpi_transport *transport);
+    void (*free)(
+        trpi_transport *transport); /* after stop; all links must be released. NULL is fine */
+};
+typedef struct trpi_transport_ops trpi_transport_ops;
+
+#endif
