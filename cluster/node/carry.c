@@ -1,0 +1,288 @@
+/* carry.c - a call that another node runs: control requests over TRPI_CHANNEL_NODE.
+ *
+ * Why.     The client talks to the node on its machine; what only another node can answer (its tree) is
+ *          carried there and back, so that nobody needs a login on every host.
+ * Shape.   frame = u8 version, u8 kind (1 request, 2 reply), u64 id, JSON of the control protocol.
+ *          asking: call thread sends, waits on `answered` for its id.
+ *          asked:  the transport thread checks the request and gives it to the control server's threads
+ *          (a node without a control socket answers that it carries nothing).
+ * Must hold. I1 only commands that change nothing are carried                     (is_carried)
+ *            I2 the transport thread never blocks: it parses and hands over      (on_frame)
+ *            I3 a reply is taken only by who waits for its id, from whom it asked (reply_take)
+ * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger one
+ *          is answered with exit 65.
+ * Tests.   tests/system
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/wire.h"
+#include "cluster/node/node_private.h"
+
+#define CARRY_VERSION 1u
+#define HEADER_BYTES 10u
+#define WAITERS_MAX 64u
+#define REPLY_BYTES_MAX (192u * 1024u) /* fits a control frame of the default size */
+#define WAIT_STEP_MS 20u
+
+enum { KIND_REQUEST = 1, KIND_REPLY = 2 };
+
+typedef struct waiter {
+    uint64_t id; /* 0: free */
+    trpi_address address;
+    uint8_t *reply; /* JSON, when it has come */
+    size_t reply_bytes;
+} waiter;
+
+struct trpi_carry {
+    trp_node *node;
+    pthread_mutex_t lock; /* innermost */
+    pthread_cond_t answered;
+    uint64_t id_next;
+    waiter waiters[WAITERS_MAX];
+    bool closing;
+};
+
+/* An asked call and whom to answer. */
+typedef struct asked {
+    trpi_call call; /* first: the server frees it as a call */
+    trpi_node_id from;
+    uint64_t id;
+} asked;
+
+static trp_err
+frame_send(trp_node *node, const trpi_node_id *to, uint8_t kind, uint64_t id, const char *text)
+{
+    size_t bytes = strlen(text);
+    uint8_t *frame = trpi_alloc(HEADER_BYTES + bytes);
+    if (!frame) {
+        return TRP_ENOMEM;
+    }
+    frame[0] = CARRY_VERSION;
+    frame[1] = kind;
+    trpi_put_u64(frame + 2, id);
+    memcpy(frame + HEADER_BYTES, text, bytes);
+    trp_err err = trpi_remote_control_send(node->remote, to, TRPI_CHANNEL_NODE, frame, HEADER_BYTES + bytes);
+    trpi_free(frame);
+    return err;
+}
+
+/* ---- asked ------------------------------------------------------------------------------------------- */
+
+static bool
+is_carried(trpi_control_command command)
+{
+    return command == TRPI_CONTROL_TREE || command == TRPI_CONTROL_STATUS || command == TRPI_CONTROL_VERSION;
+}
+
+static void
+asked_emit(trpi_call *call, const char *text, bool final)
+{
+    asked *a = (asked *)call;
+    trp_node *node = call->emit_arg;
+    if (!final) {
+        return; /* progress is for people at that node */
+    }
+    if (strlen(text) > REPLY_BYTES_MAX) {
+        text = "{\"ok\":false,\"exit\":65,\"error\":\"the answer is too large to be carried; ask for less (--depth)\"}";
+    }
+    (void)!frame_send(node, &a->from, KIND_REPLY, a->id, text); /* lost: the asking side times out */
+}
+
+static void
+refuse(trp_node *node, const trpi_node_id *to, uint64_t id, int exit_code, const char *error)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code, error);
+    (void)!frame_send(node, to, KIND_REPLY, id, text); /* lost: the asking side times out */
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void
+request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_t *json, size_t bytes)
+{
+    trpi_control_refusal refusal;
+    if (!node->control) {
+        refuse(node, from, id, TRPI_CTL_EXIT_UNREACHABLE, "that node has no control socket (cluster.control-socket)");
+        return;
+    }
+    asked *a = trpi_alloc(sizeof *a);
+    if (!a) {
+        return; /* the asking side times out */
+    }
+    if (trpi_control_request_parse(json, bytes, &a->call.request, &refusal) != TRP_OK ||
+        !is_carried(a->call.request.command)) { /* I1 */
+        refuse(node, from, id, TRPI_CTL_EXIT_USAGE, "that node does not carry this command");
+        trpi_control_request_fini(&a->call.request);
+        trpi_free(a);
+        return;
+    }
+    a->from = *from;
+    a->id = id;
+    a->call.emit = asked_emit;
+    a->call.emit_arg = node;
+    a->call.start_ns = now_ns();
+    a->call.deadline_ns = a->call.start_ns + (uint64_t)a->call.request.timeout_ms * 1000000u;
+    trp_err err = trpi_control_run(node->control, &a->call);
+    if (err != TRP_OK) {
+        refuse(node, from, id, TRPI_CTL_EXIT_TIMEOUT, "that node is busy with other commands");
+        trpi_control_request_fini(&a->call.request);
+        trpi_free(a);
+    }
+}
+
+/* ---- asking -------------------------------------------------------------------------------------------- */
+
+static void
+reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, const uint8_t *json, size_t bytes)
+{
+    (void)pthread_mutex_lock(&carry->lock);
+    for (size_t i = 0; i < WAITERS_MAX; i++) {
+        waiter *w = &carry->waiters[i];
+        if (id != 0 && w->id == id && !w->reply && trpi_address_equal(&w->address, &from->address)) { /* I3 */
+            w->reply = trpi_alloc(bytes + 1);
+            if (w->reply) {
+                memcpy(w->reply, json, bytes);
+                w->reply_bytes = bytes;
+            }
+            (void)pthread_cond_broadcast(&carry->answered);
+        }
+    }
+    (void)pthread_mutex_unlock(&carry->lock);
+}
+
+/* Transport thread. */
+static void
+on_frame(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    struct trpi_carry *carry = arg;
+    if (count <= HEADER_BYTES || bytes[0] != CARRY_VERSION) {
+        return; /* of a later version: the asking side times out */
+    }
+    uint64_t id = trpi_get_u64(bytes + 2);
+    if (bytes[1] == KIND_REQUEST) {
+        request_take(carry->node, from, id, bytes + HEADER_BYTES, count - HEADER_BYTES);
+    } else if (bytes[1] == KIND_REPLY) {
+        reply_take(carry, from, id, bytes + HEADER_BYTES, count - HEADER_BYTES);
+    }
+}
+
+static waiter *
+waiter_take(struct trpi_carry *carry, const trpi_address *address)
+{
+    for (size_t i = 0; i < WAITERS_MAX; i++) {
+        waiter *w = &carry->waiters[i];
+        if (w->id == 0 && !carry->closing) {
+            w->id = ++carry->id_next;
+            w->address = *address;
+            return w;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock: until the reply is there, or the call is over. */
+static trp_err
+reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call)
+{
+    while (!w->reply) {
+        if (carry->closing || atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
+            return TRP_ECANCELED;
+        }
+        if (trpi_call_left_ms(call) == 0) {
+            return TRP_ETIMEDOUT;
+        }
+        struct timespec until;
+        (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail for this clock */
+        until.tv_nsec += (long)WAIT_STEP_MS * 1000000;
+        if (until.tv_nsec >= 1000000000) {
+            until.tv_nsec -= 1000000000;
+            until.tv_sec++;
+        }
+        (void)pthread_cond_timedwait(&carry->answered, &carry->lock, &until);
+    }
+    return TRP_OK;
+}
+
+trp_err
+trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request, trpi_call *call,
+               cJSON **ret_reply)
+{
+    trpi_node_id to;
+    memset(&to, 0, sizeof to);
+    to.address = *address; /* uid 0: whoever lives there */
+    (void)pthread_mutex_lock(&carry->lock);
+    waiter *w = waiter_take(carry, address);
+    uint64_t id = w ? w->id : 0;
+    (void)pthread_mutex_unlock(&carry->lock);
+    if (!w) {
+        return TRP_EAGAIN;
+    }
+    trp_err err = frame_send(carry->node, &to, KIND_REQUEST, id, request);
+    (void)pthread_mutex_lock(&carry->lock);
+    err = err == TRP_OK ? reply_wait(carry, w, call) : err;
+    uint8_t *reply = w->reply;
+    size_t bytes = w->reply_bytes;
+    memset(w, 0, sizeof *w);
+    (void)pthread_mutex_unlock(&carry->lock);
+    if (err == TRP_OK) {
+        err = trpi_json_parse((const char *)reply, bytes, ret_reply, NULL);
+        if (err == TRP_OK && !cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(*ret_reply, "ok"))) {
+            cJSON_Delete(*ret_reply);
+            err = TRP_EDATA;
+        }
+    }
+    trpi_free(reply);
+    return err;
+}
+
+/* ---- open and close -------------------------------------------------------------------------------------- */
+
+trp_err
+trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry)
+{
+    struct trpi_carry *carry = trpi_alloc(sizeof *carry);
+    if (!carry) {
+        return TRP_ENOMEM;
+    }
+    carry->node = node;
+    carry->id_next = trpi_world_random(trpi_system_world(node->system)) | 1;
+    (void)pthread_mutex_init(&carry->lock, NULL);
+    (void)pthread_cond_init(&carry->answered, NULL);
+    *ret_carry = carry;
+    return TRP_OK;
+}
+
+void
+trpi_carry_bind(struct trpi_carry *carry, bool on)
+{
+    trpi_remote_control_bind(carry->node->remote, TRPI_CHANNEL_NODE, on ? on_frame : NULL, carry);
+    if (!on) {
+        (void)pthread_mutex_lock(&carry->lock);
+        carry->closing = true;
+        (void)pthread_cond_broadcast(&carry->answered);
+        (void)pthread_mutex_unlock(&carry->lock);
+    }
+}
+
+/* No call is in progress any more: the control server has been closed. */
+void
+trpi_carry_free(struct trpi_carry *carry)
+{
+    if (!carry) {
+        return;
+    }
+    (void)pthread_cond_destroy(&carry->answered);
+    (void)pthread_mutex_destroy(&carry->lock);
+    trpi_free(carry);
+}

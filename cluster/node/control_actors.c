@@ -1,0 +1,394 @@
+/* control_actors.c - send, ask, ping, tree: what the shell does with actors, here and elsewhere.
+ *
+ * All run on the call's own thread and may block. A path of another node goes over remoting like any
+ * message (Identify, then the message); only `tree` has to be run by the other node itself (carry.c).
+ * Tests. tests/system, tests/unit/node/node_test.c
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/node/control_member.h"
+#include "cluster/node/node_private.h"
+#include "cluster/node/payload_json.h"
+
+#define TREE_ENTRIES_MAX 10000u
+#define PATH_TEXT_BYTES (TRPI_ADDRESS_TEXT_BYTES + TRP_PATH_BYTES_MAX + 32)
+
+/* ---- paths --------------------------------------------------------------------------------------------- */
+
+typedef struct target {
+    bool remote;          /* another node's */
+    trpi_address address; /* when it has one */
+    char path[TRP_PATH_BYTES_MAX + 1]; /* "/user/a" */
+    char text[PATH_TEXT_BYTES];        /* as it goes to resolve: full when remote */
+} target;
+
+/* Take a path apart, refusing bad syntax. */
+static bool
+target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_target)
+{
+    const char *rest = text, *hint = NULL;
+    memset(ret_target, 0, sizeof *ret_target);
+    if (text[0] != '/') {
+        if (trpi_address_parse(text, &ret_target->address, &rest, &hint) != TRP_OK) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no path: %s", text,
+                                  hint ? hint : "write /user/NAME or troupe.tcp://system@host:port/user/NAME");
+            return false;
+        }
+        ret_target->remote =
+            !trpi_address_equal(&ret_target->address, &trpi_system_self(node->system)->address);
+    }
+    if (strlen(rest) > TRP_PATH_BYTES_MAX) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "the path is longer than %d bytes",
+                              TRP_PATH_BYTES_MAX);
+        return false;
+    }
+    (void)snprintf(ret_target->path, sizeof ret_target->path, "%s", *rest ? rest : "/");
+    if (strchr(ret_target->path, '*') || strchr(ret_target->path, '?')) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s': one actor, not a pattern", text);
+        return false;
+    }
+    (void)snprintf(ret_target->text, sizeof ret_target->text, "%s", ret_target->remote ? text : ret_target->path);
+    return true;
+}
+
+static char *
+full_path(trp_node *node, const target *to, trp_ref ref, char *buffer, size_t bytes)
+{
+    char path[PATH_TEXT_BYTES];
+    (void)trp_path(node->system, ref, path, sizeof path);
+    if (path[0] == '/') {
+        (void)snprintf(buffer, bytes, "%s%s", node->address, path);
+    } else if (to->remote) {
+        (void)snprintf(buffer, bytes, "%s", to->text);
+    } else {
+        (void)snprintf(buffer, bytes, "%s", path);
+    }
+    return buffer;
+}
+
+static void
+refuse_err(trpi_call *call, trp_err err, const char *path)
+{
+    switch (err) {
+    case TRP_ENOENT:
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, "troupe tree /user", "no actor at %s", path);
+        return;
+    case TRP_ETIMEDOUT:
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "no answer from %s in %u ms", path,
+                              call->request.timeout_ms);
+        return;
+    case TRP_ECLOSED:
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
+        return;
+    default:
+        trpi_call_refuse_text(call, trpi_ctl_exit_of(err), NULL, "%s: %s", path, trp_strerror(err));
+        return;
+    }
+}
+
+static bool
+resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret_ref)
+{
+    if (!target_parse(node, call, call->request.path, ret_target)) {
+        return false;
+    }
+    uint32_t left_ms = trpi_call_left_ms(call);
+    trp_err err = left_ms ? trp_system_resolve(node->system, ret_target->text, left_ms, ret_ref) : TRP_ETIMEDOUT;
+    if (err != TRP_OK) {
+        refuse_err(call, err, ret_target->text);
+        return false;
+    }
+    return true;
+}
+
+/* ---- send and ask ---------------------------------------------------------------------------------------- */
+
+typedef struct message {
+    const trp_type *type;
+    const void *payload;
+    size_t bytes;
+    void *owned; /* NULL: borrowed from the request */
+} message;
+
+static bool
+message_make(trpi_call *call, message *ret_message)
+{
+    const trpi_control_request *request = &call->request;
+    char what[256];
+    const char *name = request->type;
+    memset(ret_message, 0, sizeof *ret_message);
+    ret_message->type = strcmp(name, "string") == 0  ? &trp_string_type
+                        : strcmp(name, "json") == 0  ? &trp_json_type
+                        : strcmp(name, "bytes") == 0 ? &trp_bytes_type
+                                                     : trp_type_find(name);
+    if (!ret_message->type) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, "string, json, bytes, or a type that a plugin registered",
+                              "no message type '%.128s' on this node", name);
+        return false;
+    }
+    if (request->payload || ret_message->type == &trp_bytes_type) {
+        ret_message->payload = request->payload ? (const void *)request->payload : request->text;
+        ret_message->bytes = request->payload ? request->payload_bytes : strlen(request->text);
+        if (!(ret_message->type->flags & TRP_TYPE_VARIABLE) && ret_message->bytes != ret_message->type->bytes) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL, "%s has %u bytes, not %zu", name,
+                                  ret_message->type->bytes, ret_message->bytes);
+            return false;
+        }
+        return true;
+    }
+    trp_err err = trpi_payload_from_json(ret_message->type, request->text, &ret_message->owned,
+                                         &ret_message->bytes, what, sizeof what);
+    if (err != TRP_OK) {
+        trpi_call_refuse_text(call, err == TRP_ENOMEM ? TRPI_CTL_EXIT_INTERNAL : TRPI_CTL_EXIT_DATA, NULL, "%s",
+                              what);
+        return false;
+    }
+    ret_message->payload = ret_message->owned;
+    return true;
+}
+
+void
+trpi_node_serve_send(trp_node *node, trpi_call *call)
+{
+    target to;
+    trp_ref ref;
+    message m;
+    char path[PATH_TEXT_BYTES];
+    if (!message_make(call, &m)) {
+        return;
+    }
+    if (resolve(node, call, &to, &ref)) {
+        trp_system_tell(node->system, ref, m.type, m.payload, m.bytes);
+        cJSON *reply = trpi_call_reply();
+        (void)trpi_json_add_text(reply, "path", full_path(node, &to, ref, path, sizeof path));
+        trpi_call_answer(call, reply);
+    }
+    trpi_free(m.owned);
+}
+
+/* A status failure says why in words. */
+static void
+refuse_failure(trpi_call *call, trp_err err, const char *path)
+{
+    if (err == TRP_ENOENT || err == TRP_ETIMEDOUT || err == TRP_ECLOSED) {
+        refuse_err(call, err, path);
+    } else {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s", path, trp_strerror(err));
+    }
+}
+
+void
+trpi_node_serve_ask(trp_node *node, trpi_call *call)
+{
+    target to;
+    trp_ref ref;
+    message m;
+    trp_msg *answer = NULL;
+    char path[PATH_TEXT_BYTES], from[PATH_TEXT_BYTES + 32];
+    if (!message_make(call, &m)) {
+        return;
+    }
+    if (!resolve(node, call, &to, &ref)) {
+        trpi_free(m.owned);
+        return;
+    }
+    uint64_t before_ns = trpi_call_elapsed_ns(call);
+    uint32_t left_ms = trpi_call_left_ms(call);
+    trp_err err = left_ms ? trp_system_ask(node->system, ref, m.type, m.payload, m.bytes, left_ms, &answer)
+                          : TRP_ETIMEDOUT;
+    double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
+    (void)full_path(node, &to, ref, path, sizeof path);
+    if (err != TRP_OK) {
+        refuse_failure(call, err, path);
+    } else {
+        cJSON *reply = trpi_call_reply(), *value = trpi_payload_to_json(node->system, answer);
+        (void)snprintf(from, sizeof from, "%s#%llu", path, (unsigned long long)ref.generation << 32 | ref.slot);
+        (void)trpi_json_add_text(reply, "from", from);
+        (void)cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms);
+        if (!value || !cJSON_AddItemToObject(reply, "reply", value)) {
+            cJSON_Delete(value);
+            cJSON_Delete(reply);
+            reply = NULL;
+        }
+        trp_msg_free(answer);
+        trpi_call_answer(call, reply);
+    }
+    trpi_free(m.owned);
+}
+
+/* ---- ping --------------------------------------------------------------------------------------------- */
+
+void
+trpi_node_serve_ping(trp_node *node, trpi_call *call)
+{
+    target to;
+    trp_ref ref;
+    char text[PATH_TEXT_BYTES], path[PATH_TEXT_BYTES];
+    const char *given = call->request.path, *slash = strstr(given, "://");
+    slash = strchr(slash ? slash + 3 : given, '/');
+    if (!slash) { /* a member: its guardian of user actors answers */
+        trp_member member;
+        trpi_control_refusal refusal;
+        if (!trpi_member_find(node, given, &member, &refusal)) {
+            trpi_call_refuse(call, &refusal);
+            return;
+        }
+        (void)snprintf(text, sizeof text, "%s/user", member.address);
+        call->request.path = text;
+    }
+    if (resolve(node, call, &to, &ref)) {
+        double elapsed_ms = (double)trpi_call_elapsed_ns(call) / 1e6;
+        cJSON *reply = trpi_call_reply();
+        (void)trpi_json_add_text(reply, "from", full_path(node, &to, ref, path, sizeof path));
+        (void)cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms);
+        trpi_call_answer(call, reply);
+    }
+    call->request.path = given;
+}
+
+/* ---- tree ---------------------------------------------------------------------------------------------- */
+
+typedef struct tree_row {
+    char *path;
+    char behaviour[64];
+    uint64_t processed;
+    uint32_t depth, restarts, children;
+} tree_row;
+
+typedef struct tree {
+    tree_row *rows;
+    size_t count, room;
+    bool truncated, no_memory;
+} tree;
+
+static int
+tree_take(void *arg, const trp_tree_entry *entry)
+{
+    tree *t = arg;
+    if (t->count == TREE_ENTRIES_MAX) {
+        t->truncated = true;
+        return 1;
+    }
+    if (t->count == t->room) {
+        size_t room = t->room ? t->room * 2 : 64;
+        tree_row *grown = trpi_realloc(t->rows, room * sizeof *grown);
+        if (!grown) {
+            t->no_memory = true;
+            return 1;
+        }
+        t->rows = grown;
+        t->room = room;
+    }
+    tree_row *row = &t->rows[t->count];
+    memset(row, 0, sizeof *row);
+    row->path = trpi_strdup(entry->path);
+    if (!row->path) {
+        t->no_memory = true;
+        return 1;
+    }
+    (void)snprintf(row->behaviour, sizeof row->behaviour, "%s", entry->behaviour ? entry->behaviour : "");
+    row->processed = entry->processed;
+    row->depth = entry->depth;
+    row->restarts = entry->restarts;
+    row->children = entry->children;
+    t->count++;
+    return 0;
+}
+
+/* Children by name: '/' sorts before everything else, so that parents stay before their children. */
+static int
+row_compare(const void *a, const void *b)
+{
+    const unsigned char *p = (const unsigned char *)((const tree_row *)a)->path;
+    const unsigned char *q = (const unsigned char *)((const tree_row *)b)->path;
+    while (*p && *p == *q) {
+        p++;
+        q++;
+    }
+    int x = *p == '/' ? 1 : *p ? *p + 1 : 0, y = *q == '/' ? 1 : *q ? *q + 1 : 0;
+    return x - y;
+}
+
+static bool
+row_add(cJSON *list, const tree_row *row)
+{
+    cJSON *object = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(object, "path", row->path) && trpi_json_add_i64(object, "depth", row->depth) &&
+              trpi_json_add_text(object, "behaviour", row->behaviour) &&
+              trpi_json_add_i64(object, "processed", (int64_t)row->processed) &&
+              trpi_json_add_i64(object, "restarts", row->restarts) &&
+              trpi_json_add_i64(object, "children", row->children) && cJSON_AddItemToArray(list, object);
+    if (!ok) {
+        cJSON_Delete(object);
+    }
+    return ok;
+}
+
+static void
+tree_answer(trp_node *node, trpi_call *call, const target *to, tree *t)
+{
+    char path[PATH_TEXT_BYTES];
+    if (t->count > 0) {
+        qsort(t->rows, t->count, sizeof *t->rows, row_compare);
+    }
+    cJSON *reply = trpi_call_reply();
+    (void)snprintf(path, sizeof path, "%s%s", node->address, to->path);
+    bool ok = !t->no_memory && trpi_json_add_text(reply, "path", path);
+    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "entries") : NULL;
+    for (size_t i = 0; ok && i < t->count; i++) {
+        ok = row_add(list, &t->rows[i]);
+    }
+    ok = ok && trpi_json_add_bool(reply, "truncated", t->truncated);
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
+
+static void
+tree_carry(trp_node *node, trpi_call *call, const target *to)
+{
+    cJSON *request = cJSON_CreateObject(), *reply = NULL;
+    bool ok = trpi_json_add_text(request, "cmd", "tree") && trpi_json_add_text(request, "path", to->path) &&
+              trpi_json_add_i64(request, "depth", call->request.depth) &&
+              trpi_json_add_i64(request, "timeoutMs", trpi_call_left_ms(call));
+    char *text = ok ? trpi_json_print(request) : NULL;
+    trp_err err = text ? trpi_carry_ask(node->carry, &to->address, text, call, &reply) : TRP_ENOMEM;
+    cJSON_free(text);
+    cJSON_Delete(request);
+    if (err != TRP_OK) {
+        refuse_err(call, err, to->text);
+        return;
+    }
+    trpi_call_answer(call, reply); /* as the other node said it, also its refusal */
+}
+
+void
+trpi_node_serve_tree(trp_node *node, trpi_call *call)
+{
+    target to;
+    tree t = { NULL, 0, 0, false, false };
+    if (!target_parse(node, call, call->request.path, &to)) {
+        return;
+    }
+    if (to.remote) {
+        tree_carry(node, call, &to);
+        return;
+    }
+    uint32_t left_ms = trpi_call_left_ms(call);
+    trp_err err = trp_system_tree(node->system, to.path, call->request.depth, left_ms ? left_ms : 1, tree_take, &t);
+    if (err != TRP_OK) {
+        refuse_err(call, err, to.path);
+    } else {
+        tree_answer(node, call, &to, &t);
+    }
+    for (size_t i = 0; i < t.count; i++) {
+        trpi_free(t.rows[i].path);
+    }
+    trpi_free(t.rows);
+}

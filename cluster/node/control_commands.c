@@ -1,0 +1,120 @@
+/* control_commands.c - which function serves which command, and the two that need no file of their own. */
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "cluster/node/node_private.h"
+
+bool
+trpi_node_command_is_quick(trpi_control_command command)
+{
+    switch (command) {
+    case TRPI_CONTROL_VERSION:
+    case TRPI_CONTROL_MEMBERS:
+    case TRPI_CONTROL_MEMBER_STATUS:
+    case TRPI_CONTROL_STATUS:
+    case TRPI_CONTROL_EVENTS:
+    case TRPI_CONTROL_CONFIG:
+        return true;
+    case TRPI_CONTROL_JOIN:
+    case TRPI_CONTROL_LEAVE:
+    case TRPI_CONTROL_DOWN:
+    case TRPI_CONTROL_SEND:
+    case TRPI_CONTROL_ASK:
+    case TRPI_CONTROL_PING:
+    case TRPI_CONTROL_TREE:
+        return false;
+    }
+    return false;
+}
+
+static void
+serve_version(trp_node *node, trpi_call *call)
+{
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_json_add_text(reply, "version", trp_version()) &&
+              trpi_json_add_i64(reply, "protocol", TRPI_CTL_VERSION) && trpi_json_add_i64(reply, "pid", getpid()) &&
+              trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
+              trpi_json_add_text(reply, "selfNode", node->address) &&
+              trpi_json_add_u64_string(reply, "selfUid", trpi_system_self(node->system)->uid);
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
+
+/* {"ok":true,"config":{"key":{"value":..., "origin":"..."}}} */
+static void
+serve_config(trp_node *node, trpi_call *call)
+{
+    cJSON *reply = trpi_call_reply(), *config = cJSON_AddObjectToObject(reply, "config");
+    bool ok = config != NULL;
+    for (size_t i = 0; ok && i < trpi_config_count(node->config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(node->config, i, &entry);
+        cJSON *row = cJSON_AddObjectToObject(config, entry.key);
+        if (entry.type == TRPI_CONFIG_LIST) {
+            cJSON *list = cJSON_AddArrayToObject(row, "value");
+            ok = list != NULL;
+            for (size_t j = 0; ok && j < entry.count; j++) {
+                ok = cJSON_AddItemToArray(list, cJSON_CreateString(entry.values[j]));
+            }
+        } else {
+            ok = trpi_json_add_text(row, "value", entry.values[0]);
+        }
+        ok = ok && trpi_json_add_text(row, "origin", entry.origin);
+    }
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
+
+void
+trpi_node_command_serve(void *arg, trpi_call *call)
+{
+    trp_node *node = arg;
+    switch (call->request.command) {
+    case TRPI_CONTROL_VERSION:
+        serve_version(node, call);
+        return;
+    case TRPI_CONTROL_MEMBERS:
+        trpi_node_serve_members(node, call);
+        return;
+    case TRPI_CONTROL_MEMBER_STATUS:
+        trpi_node_serve_member_status(node, call);
+        return;
+    case TRPI_CONTROL_STATUS:
+        trpi_node_serve_status(node, call);
+        return;
+    case TRPI_CONTROL_JOIN:
+        trpi_node_serve_join(node, call);
+        return;
+    case TRPI_CONTROL_LEAVE:
+        trpi_node_serve_leave(node, call);
+        return;
+    case TRPI_CONTROL_DOWN:
+        trpi_node_serve_down(node, call);
+        return;
+    case TRPI_CONTROL_EVENTS:
+        trpi_node_serve_events(node, call);
+        return;
+    case TRPI_CONTROL_SEND:
+        trpi_node_serve_send(node, call);
+        return;
+    case TRPI_CONTROL_ASK:
+        trpi_node_serve_ask(node, call);
+        return;
+    case TRPI_CONTROL_PING:
+        trpi_node_serve_ping(node, call);
+        return;
+    case TRPI_CONTROL_TREE:
+        trpi_node_serve_tree(node, call);
+        return;
+    case TRPI_CONTROL_CONFIG:
+        serve_config(node, call);
+        return;
+    }
+    trpi_assert(!"a command without a server");
+}

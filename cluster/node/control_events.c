@@ -1,0 +1,245 @@
+/* control_events.c - the cluster's events as JSON objects for `troupe events`.
+ *
+ * Shape.   A listener hears all events of the cluster, on the cluster's thread. Each becomes one stream
+ *          object, built only while somebody wants it, and goes to every stream of its type.
+ * Tests.   tests/system
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/world.h"
+#include "cluster/node/control_member.h"
+#include "cluster/node/node_private.h"
+
+enum { /* indexes of trpi_control_event_name() */
+    EVENT_JOINED = 0,
+    EVENT_UP = 2,
+    EVENT_LEFT = 3,
+    EVENT_EXITED = 4,
+    EVENT_DOWNED = 5,
+    EVENT_REMOVED = 6,
+    EVENT_UNREACHABLE = 7,
+    EVENT_REACHABLE = 8,
+    EVENT_LEADER = 9,
+    EVENT_ROLE_LEADER = 10,
+    EVENT_SEEN = 11,
+    EVENT_DOWNING = 12
+};
+
+/* ---- objects ------------------------------------------------------------------------------------------ */
+
+static cJSON *
+event_new(unsigned index, int64_t wall_ms)
+{
+    char time_text[32];
+    cJSON *event = cJSON_CreateObject();
+    if (!trpi_json_add_text(event, "time", trpi_time_format(wall_ms, time_text, sizeof time_text)) ||
+        !trpi_json_add_text(event, "type", trpi_control_event_name(index))) {
+        cJSON_Delete(event);
+        return NULL;
+    }
+    return event;
+}
+
+/* Who sees it unreachable, as far as this node knows. */
+static bool
+observers_add(trp_node *node, cJSON *event, uint64_t uid)
+{
+    trpi_view view;
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        return false;
+    }
+    cJSON *list = cJSON_AddArrayToObject(event, "observedBy");
+    bool ok = list != NULL;
+    for (size_t i = 0; ok && i < view.count; i++) {
+        const trpi_view_member *v = &view.members[i];
+        for (size_t j = 0; ok && v->m.uid == uid && j < v->observers_count; j++) {
+            ok = cJSON_AddItemToArray(list, cJSON_CreateString(v->observers[j]));
+        }
+        if (ok && v->m.uid == uid && v->phi >= 0) {
+            ok = cJSON_AddNumberToObject(event, "phi", v->phi) != NULL;
+        }
+    }
+    trpi_view_fini(&view);
+    return ok;
+}
+
+static cJSON *
+member_event(trp_node *node, unsigned index, const trp_member *member, int64_t wall_ms)
+{
+    cJSON *event = event_new(index, wall_ms);
+    bool ok = trpi_member_add(event ? cJSON_AddObjectToObject(event, "member") : NULL, member);
+    if (ok && index == EVENT_UNREACHABLE) {
+        ok = observers_add(node, event, member->uid);
+    }
+    if (!ok) {
+        cJSON_Delete(event);
+        return NULL;
+    }
+    return event;
+}
+
+static cJSON *
+leader_event(unsigned index, const trp_leader_event *leader, int64_t wall_ms)
+{
+    cJSON *event = event_new(index, wall_ms);
+    bool ok = (index == EVENT_LEADER || trpi_json_add_text(event, "role", leader->role)) &&
+              trpi_json_add_text(event, "leader", leader->address[0] ? leader->address : NULL);
+    if (!ok) {
+        cJSON_Delete(event);
+        return NULL;
+    }
+    return event;
+}
+
+static cJSON *
+seen_event(const trp_seen_event *seen, int64_t wall_ms)
+{
+    cJSON *event = event_new(EVENT_SEEN, wall_ms);
+    bool ok = trpi_json_add_i64(event, "members", seen->members) && trpi_json_add_i64(event, "seenBy", seen->seen_by) &&
+              trpi_json_add_bool(event, "converged", seen->converged);
+    if (!ok) {
+        cJSON_Delete(event);
+        return NULL;
+    }
+    return event;
+}
+
+static cJSON *
+downing_event(const trp_downing_event *downing, int64_t wall_ms)
+{
+    cJSON *event = event_new(EVENT_DOWNING, wall_ms);
+    bool ok = trpi_json_add_text(event, "strategy", downing->strategy);
+    cJSON *inputs = ok ? cJSON_AddObjectToObject(event, "inputs") : NULL;
+    ok = trpi_json_add_i64(inputs, "members", downing->members) &&
+         trpi_json_add_i64(inputs, "reachable", downing->reachable) &&
+         trpi_json_add_i64(inputs, "unreachable", downing->unreachable) &&
+         trpi_json_add_i64(inputs, "indirectlyConnected", downing->indirectly_connected) &&
+         trpi_json_add_text(event, "decision", downing->decision) && trpi_json_add_text(event, "reason", downing->reason);
+    if (!ok) {
+        cJSON_Delete(event);
+        return NULL;
+    }
+    return event;
+}
+
+/* {"event":{...}} as text; takes event. NULL: no memory. */
+static char *
+event_print(cJSON *event)
+{
+    cJSON *object = cJSON_CreateObject();
+    char *text = NULL;
+    if (event && cJSON_AddItemToObject(object, "event", event)) {
+        text = trpi_json_print(object);
+    } else {
+        cJSON_Delete(event);
+    }
+    cJSON_Delete(object);
+    return text;
+}
+
+/* ---- listening ------------------------------------------------------------------------------------------ */
+
+static cJSON *
+event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
+{
+    static const struct {
+        uint32_t bit;
+        unsigned index;
+    } kinds[] = { { TRP_CLUSTER_MEMBER_JOINED, EVENT_JOINED },
+                  { TRP_CLUSTER_MEMBER_UP, EVENT_UP },
+                  { TRP_CLUSTER_MEMBER_LEFT, EVENT_LEFT },
+                  { TRP_CLUSTER_MEMBER_EXITED, EVENT_EXITED },
+                  { TRP_CLUSTER_MEMBER_DOWNED, EVENT_DOWNED },
+                  { TRP_CLUSTER_MEMBER_REMOVED, EVENT_REMOVED },
+                  { TRP_CLUSTER_UNREACHABLE, EVENT_UNREACHABLE },
+                  { TRP_CLUSTER_REACHABLE, EVENT_REACHABLE },
+                  { TRP_CLUSTER_LEADER_CHANGED, EVENT_LEADER },
+                  { TRP_CLUSTER_ROLE_LEADER_CHANGED, EVENT_ROLE_LEADER },
+                  { TRP_CLUSTER_SEEN_CHANGED, EVENT_SEEN },
+                  { TRP_CLUSTER_DOWNING_DECISION, EVENT_DOWNING } };
+    size_t i = 0;
+    while (i < sizeof kinds / sizeof kinds[0] && kinds[i].bit != heard->event) {
+        i++;
+    }
+    if (i == sizeof kinds / sizeof kinds[0]) {
+        return NULL; /* of a later version */
+    }
+    *ret_index = kinds[i].index;
+    if (heard->member) {
+        return member_event(node, *ret_index, &heard->member->member, heard->wall_ms);
+    }
+    if (heard->leader) {
+        return leader_event(*ret_index, heard->leader, heard->wall_ms);
+    }
+    if (heard->seen) {
+        return seen_event(heard->seen, heard->wall_ms);
+    }
+    return heard->downing ? downing_event(heard->downing, heard->wall_ms) : NULL;
+}
+
+/* The cluster's thread. */
+static void
+on_event(void *arg, const trpi_cluster_event *heard)
+{
+    trp_node *node = arg;
+    unsigned index = 0;
+    if (!trpi_control_has_streams(node->control)) {
+        return;
+    }
+    cJSON *event = event_make(node, heard, &index);
+    char *text = event ? event_print(event) : NULL;
+    if (text) {
+        trpi_control_publish(node->control, index, text);
+        cJSON_free(text);
+    }
+}
+
+trp_err
+trpi_node_events_start(trp_node *node)
+{
+    return trpi_cluster_listen(node->cluster, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED, on_event, node,
+                               &node->listener);
+}
+
+/* ---- the command ------------------------------------------------------------------------------------------ */
+
+static void
+snapshot_emit(trp_node *node, trpi_call *call)
+{
+    static const unsigned index_of[] = { EVENT_JOINED, EVENT_JOINED, EVENT_UP,     EVENT_LEFT,
+                                         EVENT_EXITED, EVENT_DOWNED, EVENT_REMOVED };
+    trpi_view view;
+    int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        return;
+    }
+    for (size_t i = 0; i < view.count; i++) {
+        const trp_member *m = &view.members[i].m;
+        unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_REMOVED ? m->status : 0], EVENT_UNREACHABLE };
+        for (size_t j = 0; j < (m->reachable ? 1u : 2u); j++) {
+            char *text = call->request.event_bits & 1u << indexes[j]
+                             ? event_print(member_event(node, indexes[j], m, wall_ms))
+                             : NULL;
+            if (text) {
+                call->emit(call, text, false);
+                cJSON_free(text);
+            }
+        }
+    }
+    trpi_view_fini(&view);
+}
+
+void
+trpi_node_serve_events(trp_node *node, trpi_call *call)
+{
+    if (call->request.event_bits == 0) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "field 'types': an empty list");
+        return;
+    }
+    trpi_call_stream(call);
+    if (call->request.snapshot) {
+        snapshot_emit(node, call);
+    }
+}

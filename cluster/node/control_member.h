@@ -1,0 +1,50 @@
+/* control_member.h - the members as commands see them, and the names by which people call them. */
+#ifndef TRPI_NODE_CONTROL_MEMBER_H
+#define TRPI_NODE_CONTROL_MEMBER_H
+
+#include "cluster/node/control_request.h"
+#include "cluster/node/node_private.h"
+
+/* What this node knows, at one moment. */
+typedef struct trpi_view_member {
+    trp_member m;
+    double round_trip_ms;        /* negative: unknown */
+    double phi;                  /* negative: unknown */
+    int64_t up_since_wall_ms;    /* 0: unknown */
+    uint64_t age_ms;             /* since this node saw it first */
+    uint64_t unreachable_ms;     /* since when; 0: reachable */
+    const char **observers;      /* who says that it is unreachable: addresses of members; NULL: nobody */
+    size_t observers_count;
+} trpi_view_member;
+
+typedef struct trpi_view {
+    trpi_view_member *members; /* in order */
+    size_t count;              /* 0: not joined */
+    const trpi_view_member *self; /* NULL: not a member */
+    bool converged;
+    uint64_t converged_ms;     /* for how long */
+    uint64_t version;
+    const trp_member *leader, *oldest; /* NULL: none */
+    void *memory;
+} trpi_view;
+
+/* Gives what trpi_view_fini() frees. Errors: TRP_ENOMEM. Never blocks on the cluster's work. */
+trp_err trpi_view_take(trp_node *node, trpi_view *ret_view);
+void trpi_view_fini(trpi_view *view);
+
+/* The members with a role, one after the other; the oldest of them; the first that may lead. */
+const trp_member *trpi_view_oldest(const trpi_view *view, const char *role);
+const trp_member *trpi_view_leader(const trpi_view *view, const char *role);
+
+/* Find a member by address, system@host:port, host:port, host, uid, or 16 hex digits of the uid.
+ * Errors: TRP_EINVAL, TRP_ENOENT; *ret_refusal is what to answer. */
+trp_err trpi_view_find(const trpi_view *view, const char *name, const trpi_view_member **ret_member,
+                       trpi_control_refusal *ret_refusal);
+/* As above, in the present view; false: refused. */
+bool trpi_member_find(trp_node *node, const char *name, trp_member *ret_member,
+                      trpi_control_refusal *ret_refusal);
+
+/* Add {"node","nodeUid","status","roles"} to object. */
+bool trpi_member_add(cJSON *object, const trp_member *member);
+
+#endif

@@ -1,0 +1,302 @@
+/* control_members.c - members, member-status, status: answered from what this node knows, at once.
+ *
+ * Key order and names are CONTROL.md's (Akka Management's and ours behind them).
+ * Tests. tests/system, tests/unit/node/node_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "cluster/node/control_member.h"
+#include "cluster/node/node_private.h"
+
+#define JOINING_LONG_MS 10000u /* then `status` calls it a problem */
+#define PROBLEM_BYTES 512
+#define RATE_WINDOW_NS 1000000000u
+
+static const char *
+address_of(const trp_member *member)
+{
+    return member ? member->address : NULL;
+}
+
+static const char *
+self_status(const trpi_view *view)
+{
+    return trp_member_status_name(view->self ? view->self->m.status : TRP_MEMBER_REMOVED);
+}
+
+static void
+answer_checked(trpi_call *call, cJSON *reply, bool ok)
+{
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
+
+static bool
+number_or_null_add(cJSON *object, const char *key, double number, bool known)
+{
+    return known ? cJSON_AddNumberToObject(object, key, number) != NULL
+                 : cJSON_AddNullToObject(object, key) != NULL;
+}
+
+/* ---- members ------------------------------------------------------------------------------------------- */
+
+/* Call add for every role of any member, once each, in order. */
+static bool
+per_role_add(cJSON *reply, const char *key, const trpi_view *view,
+             const trp_member *(*who)(const trpi_view *view, const char *role))
+{
+    cJSON *object = cJSON_AddObjectToObject(reply, key);
+    for (size_t i = 0; object && i < view->count; i++) {
+        char roles[TRP_MEMBER_ROLES_BYTES], *rest = roles, *role = NULL;
+        memcpy(roles, view->members[i].m.roles, sizeof roles);
+        roles[sizeof roles - 1] = '\0';
+        while ((role = strsep(&rest, ",")) != NULL) {
+            const trp_member *member = *role ? who(view, role) : NULL;
+            if (member && !cJSON_HasObjectItem(object, role) &&
+                !trpi_json_add_text(object, role, member->address)) {
+                return false;
+            }
+        }
+    }
+    return object != NULL;
+}
+
+static bool
+member_row_add(cJSON *list, const trpi_view_member *v)
+{
+    char time_text[32];
+    cJSON *row = cJSON_CreateObject();
+    bool ok = trpi_member_add(row, &v->m) && trpi_json_add_bool(row, "reachable", v->m.reachable) &&
+              number_or_null_add(row, "upNumber", v->m.up_number, v->m.up_number != 0) &&
+              trpi_json_add_text(row, "upSince",
+                                 v->up_since_wall_ms
+                                     ? trpi_time_format(v->up_since_wall_ms, time_text, sizeof time_text)
+                                     : NULL) &&
+              trpi_json_add_i64(row, "ageMs", (int64_t)v->age_ms) &&
+              number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
+              number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
+              trpi_json_add_text(row, "appVersion", v->m.app_version) && cJSON_AddItemToArray(list, row);
+    if (!ok) {
+        cJSON_Delete(row);
+    }
+    return ok;
+}
+
+static bool
+unreachable_row_add(cJSON *list, const trpi_view_member *v)
+{
+    cJSON *row = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(row, "node", v->m.address);
+    cJSON *observers = ok ? cJSON_AddArrayToObject(row, "observedBy") : NULL;
+    ok = observers != NULL;
+    for (size_t i = 0; ok && i < v->observers_count; i++) {
+        ok = cJSON_AddItemToArray(observers, cJSON_CreateString(v->observers[i]));
+    }
+    ok = ok && trpi_json_add_i64(row, "sinceMs", (int64_t)v->unreachable_ms) && cJSON_AddItemToArray(list, row);
+    if (!ok) {
+        cJSON_Delete(row);
+    }
+    return ok;
+}
+
+void
+trpi_node_serve_members(trp_node *node, trpi_call *call)
+{
+    trpi_view view;
+    char version[20];
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        trpi_call_answer(call, NULL);
+        return;
+    }
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
+              trpi_json_add_text(reply, "selfStatus", self_status(&view)) &&
+              trpi_json_add_text(reply, "leader", address_of(view.leader)) &&
+              trpi_json_add_text(reply, "oldest", address_of(view.oldest)) &&
+              per_role_add(reply, "oldestPerRole", &view, trpi_view_oldest) &&
+              per_role_add(reply, "leaderPerRole", &view, trpi_view_leader);
+    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "members") : NULL;
+    ok = list != NULL;
+    for (size_t i = 0; ok && i < view.count; i++) {
+        ok = member_row_add(list, &view.members[i]);
+    }
+    list = ok ? cJSON_AddArrayToObject(reply, "unreachable") : NULL;
+    ok = list != NULL;
+    for (size_t i = 0; ok && i < view.count; i++) {
+        ok = view.members[i].m.reachable || unreachable_row_add(list, &view.members[i]);
+    }
+    (void)snprintf(version, sizeof version, "%016llx", (unsigned long long)view.version);
+    ok = ok && trpi_json_add_bool(reply, "converged", view.converged) && trpi_json_add_text(reply, "version", version);
+    trpi_view_fini(&view);
+    answer_checked(call, reply, ok);
+}
+
+/* ---- member-status -------------------------------------------------------------------------------------- */
+
+void
+trpi_node_serve_member_status(trp_node *node, trpi_call *call)
+{
+    trpi_view view;
+    const trpi_view_member *found = NULL;
+    trpi_control_refusal refusal;
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        trpi_call_answer(call, NULL);
+        return;
+    }
+    trp_err err = TRP_OK;
+    if (call->request.member) {
+        err = trpi_view_find(&view, call->request.member, &found, &refusal);
+    } else {
+        found = view.self;
+    }
+    if (err != TRP_OK) {
+        trpi_call_refuse(call, &refusal);
+    } else {
+        cJSON *reply = trpi_call_reply();
+        const trpi_node_id *self = trpi_system_self(node->system);
+        bool ok = trpi_json_add_text(reply, "node", found ? found->m.address : node->address) &&
+                  trpi_json_add_u64_string(reply, "nodeUid", found ? found->m.uid : self->uid) &&
+                  trpi_json_add_text(reply, "status",
+                                     trp_member_status_name(found ? found->m.status : TRP_MEMBER_REMOVED)) &&
+                  trpi_json_add_bool(reply, "reachable", !found || found->m.reachable);
+        answer_checked(call, reply, ok);
+    }
+    trpi_view_fini(&view);
+}
+
+/* ---- status ----------------------------------------------------------------------------------------------- */
+
+static bool
+problem_add(cJSON *problems, const char *text)
+{
+    cJSON *item = cJSON_CreateString(text);
+    return item && cJSON_AddItemToArray(problems, item);
+}
+
+/* One sentence for each reason why the cluster is not healthy. */
+static bool
+problems_add(cJSON *problems, const trpi_view *view)
+{
+    char text[PROBLEM_BYTES];
+    bool ok = true;
+    if (!view->self) {
+        ok = problem_add(problems, "this node has not joined a cluster");
+    } else if (view->self->m.status != TRP_MEMBER_UP) {
+        (void)snprintf(text, sizeof text, "this node is %s", trp_member_status_name(view->self->m.status));
+        ok = problem_add(problems, text);
+    }
+    for (size_t i = 0; ok && i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        if (!v->m.reachable) {
+            (void)snprintf(text, sizeof text, "%s is unreachable (%llu s)", v->m.address,
+                           (unsigned long long)(v->unreachable_ms / 1000));
+            ok = problem_add(problems, text);
+        }
+        if (ok && (v->m.status == TRP_MEMBER_DOWN ||
+                   (v->m.status == TRP_MEMBER_JOINING && v->age_ms > JOINING_LONG_MS))) {
+            (void)snprintf(text, sizeof text, "%s is %s", v->m.address, trp_member_status_name(v->m.status));
+            ok = problem_add(problems, text);
+        }
+    }
+    return ok;
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Messages per second since the last time somebody asked, at least a second ago. */
+static double
+rate_take(trp_node *node, uint64_t processed)
+{
+    uint64_t now = now_ns();
+    (void)pthread_mutex_lock(&node->lock);
+    if (now - node->rate_ns >= RATE_WINDOW_NS) {
+        node->rate = (double)(processed - node->rate_messages) * 1e9 / (double)(now - node->rate_ns);
+        node->rate_ns = now;
+        node->rate_messages = processed;
+    }
+    double rate = node->rate;
+    (void)pthread_mutex_unlock(&node->lock);
+    return rate;
+}
+
+static bool
+actors_add(trp_node *node, cJSON *reply)
+{
+    trp_system_stats stats;
+    uint64_t dead = 0;
+    memset(&stats, 0, sizeof stats);
+    stats.size = sizeof stats;
+    trp_system_stats_get(node->system, &stats);
+    for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
+        dead += stats.dead_letters[i];
+    }
+    return trpi_json_add_i64(reply, "actors", (int64_t)stats.actors) &&
+           cJSON_AddNumberToObject(reply, "messagesPerSecond", rate_take(node, stats.messages_processed)) &&
+           cJSON_AddNullToObject(reply, "mailboxMax") && trpi_json_add_i64(reply, "deadLetters", (int64_t)dead);
+}
+
+static bool
+downing_add(trp_node *node, cJSON *reply)
+{
+    cJSON *downing = cJSON_AddObjectToObject(reply, "downing");
+    return trpi_json_add_text(downing, "strategy", trpi_config_text(node->config, "cluster.downing.active-strategy")) &&
+           trpi_json_add_i64(downing, "stableAfterMs", trpi_config_int(node->config, "cluster.downing.stable-after"));
+}
+
+static bool
+counts_add(cJSON *reply, const trpi_view *view)
+{
+    int64_t up = 0, unreachable = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        up += view->members[i].m.status == TRP_MEMBER_UP;
+        unreachable += !view->members[i].m.reachable;
+    }
+    return trpi_json_add_i64(reply, "members", (int64_t)view->count) && trpi_json_add_i64(reply, "up", up) &&
+           trpi_json_add_i64(reply, "unreachable", unreachable) &&
+           trpi_json_add_bool(reply, "converged", view->converged) &&
+           number_or_null_add(reply, "convergedForMs", (double)view->converged_ms, view->converged) &&
+           trpi_json_add_text(reply, "leader", address_of(view->leader)) &&
+           trpi_json_add_text(reply, "oldest", address_of(view->oldest));
+}
+
+void
+trpi_node_serve_status(trp_node *node, trpi_call *call)
+{
+    trpi_view view;
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        trpi_call_answer(call, NULL);
+        return;
+    }
+    cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
+    bool ok = problems_add(problems, &view);
+    bool healthy = cJSON_GetArraySize(problems) == 0;
+    ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
+         trpi_json_add_text(reply, "selfNode", node->address) &&
+         trpi_json_add_u64_string(reply, "selfUid", trpi_system_self(node->system)->uid) &&
+         trpi_json_add_text(reply, "selfStatus", self_status(&view)) &&
+         trpi_json_add_i64(reply, "uptimeMs", (int64_t)((now_ns() - node->start_ns) / 1000000)) &&
+         trpi_json_add_i64(reply, "pid", getpid()) && trpi_json_add_text(reply, "version", trp_version()) &&
+         trpi_json_add_bool(reply, "healthy", healthy);
+    if (ok && cJSON_AddItemToObject(reply, "problems", problems)) {
+        problems = NULL; /* belongs to reply */
+    }
+    ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) && downing_add(node, reply) &&
+         trpi_json_add_text(reply, "encryption", "none") &&
+         trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
+    cJSON_Delete(problems);
+    trpi_view_fini(&view);
+    answer_checked(call, reply, ok);
+}

@@ -1,0 +1,81 @@
+/* control_view.c - the membership's snapshot as commands want it.
+ *
+ * Tests. tests/unit/node/control_member_test.c, tests/system
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/node/control_member.h"
+
+static void
+member_fill(const trpi_cluster_member *from, trpi_view_member *to)
+{
+    to->m = from->member;
+    to->round_trip_ms = from->round_trip_us ? (double)from->round_trip_us / 1000.0 : -1;
+    to->phi = from->phi;
+    to->up_since_wall_ms = from->up_since_wall_ms;
+    to->age_ms = from->age_ms;
+    to->unreachable_ms = from->unreachable_ms;
+}
+
+/* Give each member its part of `names`, which has room for one pointer an observation. */
+static void
+observers_fill(const trpi_cluster_snapshot *snapshot, trpi_view *view, const char **names)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        trpi_view_member *v = &view->members[i];
+        v->observers = names;
+        for (uint32_t j = 0; j < snapshot->observations_count; j++) {
+            const trpi_cluster_observation *o = &snapshot->observations[j];
+            if (o->subject == i && o->observer < view->count) {
+                names[v->observers_count++] = view->members[o->observer].m.address;
+            }
+        }
+        names += v->observers_count;
+    }
+}
+
+static const trp_member *
+member_at(const trpi_view *view, uint32_t index)
+{
+    return index < view->count ? &view->members[index].m : NULL;
+}
+
+trp_err
+trpi_view_take(trp_node *node, trpi_view *ret_view)
+{
+    trpi_cluster_snapshot *snapshot = NULL;
+    trp_err err = trpi_cluster_snapshot_get(node->cluster, &snapshot);
+    if (err != TRP_OK) {
+        return err;
+    }
+    memset(ret_view, 0, sizeof *ret_view);
+    size_t members_bytes = snapshot->members_count * sizeof(trpi_view_member);
+    ret_view->memory = trpi_alloc(members_bytes + (snapshot->observations_count + 1) * sizeof(char *));
+    if (!ret_view->memory) {
+        trpi_cluster_snapshot_free(snapshot);
+        return TRP_ENOMEM;
+    }
+    ret_view->members = ret_view->memory;
+    ret_view->count = snapshot->members_count;
+    for (size_t i = 0; i < ret_view->count; i++) {
+        member_fill(&snapshot->members[i], &ret_view->members[i]);
+    }
+    observers_fill(snapshot, ret_view, (const char **)(void *)((char *)ret_view->memory + members_bytes));
+    ret_view->self = snapshot->self < ret_view->count ? &ret_view->members[snapshot->self] : NULL;
+    ret_view->leader = member_at(ret_view, snapshot->leader);
+    ret_view->oldest = member_at(ret_view, snapshot->oldest);
+    ret_view->converged = snapshot->converged;
+    ret_view->converged_ms = snapshot->converged_ms;
+    ret_view->version = snapshot->version;
+    trpi_cluster_snapshot_free(snapshot);
+    return TRP_OK;
+}
+
+void
+trpi_view_fini(trpi_view *view)
+{
+    trpi_free(view->memory);
+    memset(view, 0, sizeof *view);
+}

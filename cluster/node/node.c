@@ -1,0 +1,383 @@
+/* node.c - a node: everything that belongs to it, started in order and stopped in the other one.
+ *
+ * Shape.   config -> control socket free? -> system -> remoting -> membership -> carry -> control server
+ *          -> listener -> plugins -> join. Membership comes after the address is known, plugins after
+ *          everything that they may use, the join last: nobody sees a member whose actors are missing.
+ * Must hold. I1 `end` is set once; end_fd becomes readable with it                      (trpi_node_end)
+ *            I2 on failure trp_node_close() copes with what is there                    (node_start)
+ * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
+ * Tests.   tests/unit/node/node_test.c, tests/system
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/node/control_socket.h"
+#include "cluster/node/node_private.h"
+#include "cluster/node/node_start.h"
+
+static trp_err
+fail(trp_node_error *ret_error, trp_err err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static trp_err
+fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(ret_error->text, sizeof ret_error->text, format, list); /* cut is fine */
+    va_end(list);
+    return err;
+}
+
+static uint64_t
+now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- the end ------------------------------------------------------------------------------------------- */
+
+void
+trpi_node_end(trp_node *node, trp_node_end end)
+{
+    uint64_t one = 1;
+    (void)pthread_mutex_lock(&node->lock);
+    bool first = node->end == 0; /* I1 */
+    if (first) {
+        node->end = end;
+        (void)pthread_cond_broadcast(&node->ended);
+    }
+    (void)pthread_mutex_unlock(&node->lock);
+    if (first) {
+        (void)!write(node->end_fd, &one, sizeof one); /* cannot fail: it was 0 */
+    }
+}
+
+trp_err
+trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end)
+{
+    struct timespec until;
+    int rc = 0;
+    trpi_assert(node->magic == TRPI_NODE_MAGIC);
+    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail for this clock */
+    until.tv_sec += (time_t)(timeout_ms / 1000);
+    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_mutex_lock(&node->lock);
+    while (node->end == 0 && rc == 0) {
+        rc = timeout_ms ? pthread_cond_timedwait(&node->ended, &node->lock, &until)
+                        : pthread_cond_wait(&node->ended, &node->lock);
+    }
+    trp_node_end end = node->end;
+    (void)pthread_mutex_unlock(&node->lock);
+    if (end == 0) {
+        return TRP_ETIMEDOUT;
+    }
+    *ret_end = end;
+    return TRP_OK;
+}
+
+int
+trp_node_end_fd(const trp_node *node)
+{
+    return node->end_fd;
+}
+
+static void
+leave_timed_out(void *arg)
+{
+    trpi_node_end(arg, TRP_NODE_LEAVE_TIMEOUT);
+}
+
+void
+trp_node_leave(trp_node *node)
+{
+    trp_member self;
+    trpi_assert(node->magic == TRPI_NODE_MAGIC);
+    (void)pthread_mutex_lock(&node->lock);
+    bool again = node->leaving || node->end != 0;
+    node->leaving = true;
+    (void)pthread_mutex_unlock(&node->lock);
+    if (again) {
+        return;
+    }
+    if (trp_cluster_self(node->system, &self) != TRP_OK || self.status == 0) {
+        trpi_node_end(node, TRP_NODE_LEFT); /* it never joined */
+        return;
+    }
+    uint64_t timer = 0;
+    uint64_t timeout_ms = (uint64_t)trpi_config_int(node->config, "cluster.leave-timeout");
+    if (trpi_system_after(node->system, timeout_ms, leave_timed_out, node, &timer) == TRP_OK) {
+        (void)pthread_mutex_lock(&node->lock);
+        node->leave_timer = timer;
+        (void)pthread_mutex_unlock(&node->lock);
+    }
+    trp_err err = trpi_cluster_leave(node->cluster, NULL, 0, NULL, NULL);
+    if (err != TRP_OK) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node", "cannot leave the cluster: %s", trp_strerror(err));
+    }
+}
+
+/* ---- starting ------------------------------------------------------------------------------------------ */
+
+/* Where the control socket is to be; "" none. port 0: not known yet, not decided. */
+static trp_err
+control_path_decide(trp_node *node, const trp_node_options *options, unsigned port, trp_node_error *ret_error)
+{
+    const char *given = trpi_config_text(node->config, "control.socket");
+    char dir[TRPI_CTL_PATH_BYTES];
+    if (!options->control_socket_forced && !trpi_config_bool(node->config, "cluster.control-socket")) {
+        return TRP_OK;
+    }
+    if (*given) {
+        if (strlen(given) >= sizeof node->control_path) {
+            return fail(ret_error, TRP_ECONFIG, "control.socket: the path is longer than %zu bytes: %s",
+                        sizeof node->control_path - 1, given);
+        }
+        memcpy(node->control_path, given, strlen(given) + 1);
+        return TRP_OK;
+    }
+    if (port == 0) {
+        return TRP_OK;
+    }
+    trp_err err = trpi_ctl_dir_prepare(dir);
+    if (err == TRP_OK) {
+        err = trpi_ctl_socket_path(dir, trpi_config_text(node->config, "system"), port, node->control_path);
+    }
+    if (err != TRP_OK) {
+        return fail(ret_error, TRP_EPERM, "no place for the control socket (%s): set control.socket or "
+                    "--socket PATH", trp_strerror(err));
+    }
+    return TRP_OK;
+}
+
+/* Better words than "address in use", and before anything has been started. */
+static trp_err
+running_check(trp_node *node, trp_node_error *ret_error)
+{
+    int pid = 0;
+    if (node->control_path[0] && trpi_control_is_live(node->control_path, &pid)) {
+        return fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d", node->control_path, pid);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+control_start(trp_node *node, trp_node_error *ret_error)
+{
+    int pid = 0;
+    trpi_control_options options = { node->control_path, trpi_node_command_is_quick, trpi_node_command_serve,
+                                     node };
+    if (!node->control_path[0]) {
+        return TRP_OK;
+    }
+    trp_err err = trpi_control_open(&options, &node->control, &pid);
+    switch (err) {
+    case TRP_OK:
+        return TRP_OK;
+    case TRP_EEXIST:
+        return fail(ret_error, err, "already running: %s answers, pid %d", node->control_path, pid);
+    case TRP_ENOENT:
+        return fail(ret_error, TRP_EPERM, "control socket %s: no such directory", node->control_path);
+    default:
+        return fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s", node->control_path,
+                    err == TRP_EIO ? "it cannot be made there" : trp_strerror(err));
+    }
+}
+
+static trp_err
+plugins_load(trp_node *node, trp_node_error *ret_error)
+{
+    size_t count = trpi_config_list_count(node->config, "plugins");
+    if (count > TRPI_PLUGINS_MAX) {
+        return fail(ret_error, TRP_ECONFIG, "plugins: more than %d", TRPI_PLUGINS_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *specification = trpi_config_list_at(node->config, "plugins", i);
+        trp_err err = trpi_plugin_load(node, specification, &node->plugins[i], ret_error);
+        if (err != TRP_OK) {
+            return err;
+        }
+        node->plugins_count++;
+        trp_system_log(node->system, TRP_LOG_INFO, "node", "plugin %s loaded from %s",
+                       node->plugins[i].plugin->name ? node->plugins[i].plugin->name : "?", node->plugins[i].path);
+    }
+    return TRP_OK;
+}
+
+/* "self" becomes the own address. */
+static trp_err
+seeds_join(trp_node *node, trp_node_error *ret_error)
+{
+    const char *addresses[TRP_CLUSTER_SEEDS_MAX];
+    size_t count = trpi_config_list_count(node->config, "cluster.seed-nodes");
+    if (count > TRP_CLUSTER_SEEDS_MAX) {
+        return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d", TRP_CLUSTER_SEEDS_MAX);
+    }
+    if (count == 0) {
+        return TRP_OK;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *seed = trpi_config_list_at(node->config, "cluster.seed-nodes", i);
+        addresses[i] = strcmp(seed, "self") == 0 ? node->address : seed;
+    }
+    trp_err err = trpi_cluster_join(node->cluster, addresses, count, NULL, NULL);
+    return err == TRP_OK ? TRP_OK : fail(ret_error, err, "cannot join the seed nodes: %s", trp_strerror(err));
+}
+
+static trp_err
+node_start(trp_node *node, const trp_node_options *options, trp_node_error *ret_error)
+{
+    unsigned port = (unsigned)trpi_config_int(node->config, "remote.port");
+    trp_err err = control_path_decide(node, options, port, ret_error);
+    err = err == TRP_OK ? running_check(node, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_system_start(node, options, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_remote_start(node, ret_error) : err;
+    if (err == TRP_OK && !node->control_path[0]) {
+        err = control_path_decide(node, options, trpi_remote_address(node->remote)->port, ret_error);
+    }
+    err = err == TRP_OK ? trpi_node_cluster_start(node, ret_error) : err;
+    if (err == TRP_OK && (err = trpi_carry_new(node, &node->carry)) != TRP_OK) {
+        return fail(ret_error, err, "out of memory");
+    }
+    err = err == TRP_OK ? control_start(node, ret_error) : err;
+    if (err == TRP_OK) {
+        trpi_carry_bind(node->carry, true);
+    }
+    if (err == TRP_OK && node->control && (err = trpi_node_events_start(node)) != TRP_OK) {
+        return fail(ret_error, err, "control: %s", trp_strerror(err));
+    }
+    err = err == TRP_OK ? plugins_load(node, ret_error) : err;
+    return err == TRP_OK ? seeds_join(node, ret_error) : err;
+}
+
+trp_err
+trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
+               trp_node_error *ret_error)
+{
+    pthread_condattr_t attributes;
+    trp_node *node = trpi_alloc(sizeof *node);
+    if (!node) {
+        return fail(ret_error, TRP_ENOMEM, "out of memory");
+    }
+    node->magic = TRPI_NODE_MAGIC;
+    node->config = config;
+    node->start_ns = node->rate_ns = now_ns();
+    (void)pthread_mutex_init(&node->lock, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&node->ended, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    trp_err err = node->end_fd < 0 ? fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;
+    err = err == TRP_OK ? node_start(node, options, ret_error) : err;
+    if (err != TRP_OK) {
+        node->config = NULL; /* still the caller's */
+        trp_node_close(node); /* I2 */
+        return err;
+    }
+    *ret_node = node;
+    return TRP_OK;
+}
+
+trp_err
+trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_error *ret_error)
+{
+    trp_node_options defaults = TRP_NODE_OPTIONS_INIT, given = TRP_NODE_OPTIONS_INIT;
+    trp_node_error error_unwanted;
+    trpi_config_error config_error = { "" };
+    trpi_config *config = NULL;
+    ret_error = ret_error ? ret_error : &error_unwanted;
+    ret_error->text[0] = '\0';
+    if (!ret_node) {
+        return fail(ret_error, TRP_EINVAL, "ret_node is NULL");
+    }
+    options = options ? options : &defaults;
+    memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    trpi_node_options flags;
+    memset(&flags, 0, sizeof flags);
+    flags.config_file = given.config_file;
+    for (size_t i = 0; given.settings && given.settings[i]; i++) {
+        if (flags.settings_count == TRPI_NODE_SETTINGS_MAX) {
+            return fail(ret_error, TRP_ECONFIG, "more than %d settings", TRPI_NODE_SETTINGS_MAX);
+        }
+        flags.settings[flags.settings_count].origin = "settings";
+        flags.settings[flags.settings_count++].value = given.settings[i];
+    }
+    trp_err err = trpi_node_config_build(&flags, given.environment_ignored ? NULL : environ, &config, &config_error);
+    if (err != TRP_OK) {
+        return fail(ret_error, err == TRP_ENOMEM ? err : TRP_ECONFIG, "%s", config_error.text);
+    }
+    err = trpi_node_open(config, &given, ret_node, ret_error);
+    if (err != TRP_OK) {
+        trpi_config_free(config);
+    }
+    return err;
+}
+
+/* ---- looking ------------------------------------------------------------------------------------------- */
+
+trp_system *
+trp_node_system(trp_node *node)
+{
+    return node->system;
+}
+
+const char *
+trp_node_address(const trp_node *node)
+{
+    return node->address;
+}
+
+const char *
+trp_node_control_path(const trp_node *node)
+{
+    return node->control ? trpi_control_path(node->control) : NULL;
+}
+
+const char *
+trp_node_config_get(const trp_node *node, const char *key, size_t index)
+{
+    trpi_config_entry entry;
+    if (!key || !trpi_config_find(node->config, key, &entry) || index >= entry.count) {
+        return NULL;
+    }
+    return entry.values[index];
+}
+
+/* ---- stopping ------------------------------------------------------------------------------------------ */
+
+void
+trp_node_close(trp_node *node)
+{
+    if (!node) {
+        return;
+    }
+    trpi_assert(node->magic == TRPI_NODE_MAGIC);
+    trpi_node_end(node, TRP_NODE_TERMINATED); /* for who waits, unless it has ended already */
+    if (node->carry) {
+        trpi_carry_bind(node->carry, false);
+    }
+    trpi_node_stop(node);
+    trpi_carry_free(node->carry);
+    for (size_t i = node->plugins_count; i > 0; i--) {
+        trpi_plugin_fini(&node->plugins[i - 1]);
+    }
+    if (node->end_fd >= 0) {
+        (void)close(node->end_fd);
+    }
+    trpi_config_free(node->config);
+    (void)pthread_cond_destroy(&node->ended);
+    (void)pthread_mutex_destroy(&node->lock);
+    node->magic = 0;
+    trpi_free(node);
+}

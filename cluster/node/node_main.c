@@ -1,0 +1,275 @@
+/* node_main.c - the program `troupe node`: options, signals, banner, exit codes.
+ *
+ * Shape.   The main thread opens the node and then waits for a signal or the end of the membership, whichever
+ *          comes first. TERM, INT, HUP are blocked before any thread is made and read from a signalfd, so
+ *          that no code of ours runs in a signal handler.
+ * States.  running --TERM, INT--> leaving --left--> exit 0, --leave-timeout--> exit 75, --TERM, INT--> exit 1
+ *          running or leaving --downed--> exit 76
+ * Tests.   tests/system
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "cluster/node/node_private.h"
+
+static const char help[] =
+    "usage: troupe node [OPTION]...\n"
+    "\n"
+    "Start a node in the foreground. Every option is also a key of the configuration file and an\n"
+    "environment variable (cluster.downing.stable-after: TROUPE_CLUSTER_DOWNING_STABLE_AFTER).\n"
+    "\n"
+    "  --config FILE          read FILE (see deploy/troupe.conf)\n"
+    "  --set KEY=VALUE        set any key; `troupe config show` lists them\n"
+    "  --system NAME          name of the actor system (system)\n"
+    "  --host HOST            host by which the others reach this node (remote.hostname)\n"
+    "  --port PORT            its port; 0: any free one (remote.port)\n"
+    "  --bind-host HOST       host to listen on, if it is another one (remote.bind-hostname)\n"
+    "  --bind-port PORT       port to listen on, if it is another one (remote.bind-port)\n"
+    "  --seed ADDRESS|self    node to join through; may be repeated (cluster.seed-nodes)\n"
+    "  --role ROLE            may be repeated (cluster.roles)\n"
+    "  --load PLUGIN[:ARGS]   shared object with actors; may be repeated (plugins)\n"
+    "  --socket PATH          control socket (control.socket)\n"
+    "  --log-level LEVEL      error, warning, info, debug (log.level)\n"
+    "  --log-format FORMAT    text or json (log.format)\n"
+    "\n"
+    "Exit codes: 0 left the cluster; 1 ended by a second signal; 64 usage; 69 cannot listen, or runs\n"
+    "already; 70 internal error; 75 leaving took longer than cluster.leave-timeout; 76 downed by the\n"
+    "others; 77 no place for the control socket; 78 configuration or plugin.\n"
+    "Signals: TERM, INT leave the cluster; HUP reads log.level again.\n";
+
+static int
+open_exit(trp_err err)
+{
+    switch (err) {
+    case TRP_ECONFIG:
+    case TRP_EINVAL:
+        return TRPI_CTL_EXIT_CONFIG;
+    case TRP_EADDRINUSE:
+    case TRP_EEXIST:
+        return TRPI_CTL_EXIT_UNREACHABLE;
+    case TRP_EPERM:
+        return TRPI_CTL_EXIT_PERMISSION;
+    default:
+        return TRPI_CTL_EXIT_INTERNAL;
+    }
+}
+
+static int
+end_exit(trp_node *node, trp_node_end end)
+{
+    switch (end) {
+    case TRP_NODE_LEFT:
+        trp_system_log(node->system, TRP_LOG_INFO, "node", "left the cluster");
+        return TRPI_CTL_EXIT_OK;
+    case TRP_NODE_DOWNED:
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "this node was downed or removed by the others; start it again to join anew");
+        return TRPI_CTL_EXIT_DOWNED;
+    case TRP_NODE_LEAVE_TIMEOUT:
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "leaving took longer than cluster.leave-timeout (%s); the others will find this node unreachable",
+                       trpi_config_text(node->config, "cluster.leave-timeout"));
+        return TRPI_CTL_EXIT_TIMEOUT;
+    case TRP_NODE_TERMINATED:
+        break;
+    }
+    trp_system_log(node->system, TRP_LOG_ERROR, "node", "the actor system has ended");
+    return TRPI_CTL_EXIT_INTERNAL;
+}
+
+/* ---- banner ---------------------------------------------------------------------------------------------- */
+
+static bool
+is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
+}
+
+static void
+banner_list(const trp_node *node, const char *label, const char *key)
+{
+    size_t count = trpi_config_list_count(node->config, key);
+    for (size_t i = 0; i < count; i++) {
+        (void)fprintf(stderr, "  %-10s %s\n", i ? "" : label, trpi_config_list_at(node->config, key, i));
+    }
+}
+
+static void
+banner_print(const trp_node *node, const trpi_node_options *options)
+{
+    const char *host = trpi_config_text(node->config, "remote.hostname");
+    const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
+    int64_t bind_port = trpi_config_int(node->config, "remote.bind-port");
+    bind_host = *bind_host ? bind_host : host;
+    (void)fprintf(stderr, "troupe %s, pid %d\n  %-10s %s   uid %llu\n", trp_version(), (int)getpid(), "node",
+                  node->address, (unsigned long long)trpi_system_self(node->system)->uid);
+    (void)fprintf(stderr, "  %-10s %s:%d   not encrypted\n", "listen", bind_host,
+                  bind_port >= 0 ? (int)bind_port : (int)trpi_remote_address(node->remote)->port);
+    (void)fprintf(stderr, "  %-10s %s\n", "control", trp_node_control_path(node) ? trp_node_control_path(node) : "none");
+    if (options->config_file) {
+        (void)fprintf(stderr, "  %-10s %s\n", "config", options->config_file);
+    }
+    banner_list(node, "seeds", "cluster.seed-nodes");
+    banner_list(node, "roles", "cluster.roles");
+    banner_list(node, "plugins", "plugins");
+    (void)fprintf(stderr, "  %-10s %s, stable after %s\n", "downing",
+                  trpi_config_text(node->config, "cluster.downing.active-strategy"),
+                  trpi_config_text(node->config, "cluster.downing.stable-after"));
+    if (!is_loopback(bind_host)) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                       "listening on %s: the link is neither encrypted nor authenticated; whoever reaches the port "
+                       "can tell actors anything", bind_host);
+    }
+    if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {
+        (void)fprintf(stderr, "not joined: no seed nodes. To join a cluster:  troupe join ADDRESS\n"
+                              "            To start a new one:             troupe join %s\n", node->address);
+    }
+}
+
+/* One structured line instead, where logs are for machines. */
+static void
+banner_log(const trp_node *node)
+{
+    trp_system_log(node->system, TRP_LOG_INFO, "node", "started version=%s address=%s uid=%llu control=%s", trp_version(),
+                   node->address, (unsigned long long)trpi_system_self(node->system)->uid,
+                   trp_node_control_path(node) ? trp_node_control_path(node) : "none");
+}
+
+/* ---- signals --------------------------------------------------------------------------------------------- */
+
+static int
+signals_open(void)
+{
+    sigset_t set;
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGHUP);
+    (void)signal(SIGPIPE, SIG_IGN); /* a closed stderr is no reason to die */
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
+        return -1;
+    }
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Read the configuration again and take log.level from it; the rest needs a restart. */
+static void
+reload(trp_node *node, const trpi_node_options *options)
+{
+    trpi_config *config = NULL;
+    trpi_config_error error = { "" };
+    if (trpi_node_config_build(options, environ, &config, &error) != TRP_OK) {
+        trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload refused, nothing changed: %s", error.text);
+        return;
+    }
+    const char *name = trpi_config_text(config, "log.level");
+    trp_log_level level = trpi_log_level_parse(name);
+    for (size_t i = 0; i < trpi_config_count(config); i++) {
+        trpi_config_entry now, then;
+        trpi_config_at(config, i, &now);
+        bool same = trpi_config_find(node->config, now.key, &then) && then.count == now.count;
+        for (size_t j = 0; same && j < now.count; j++) {
+            same = strcmp(now.values[j], then.values[j]) == 0;
+        }
+        if (!same && strcmp(now.key, "log.level") != 0) {
+            trp_system_log(node->system, TRP_LOG_WARNING, "node", "reload: %s has changed; that needs a restart",
+                           now.key);
+        }
+    }
+    atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
+    trpi_log_level_set(node->system, level);
+    trp_system_log(node->system, TRP_LOG_INFO, "node", "reloaded: log.level is %s", name);
+    trpi_config_free(config);
+}
+
+/* Take what has arrived. true: a second request to end. */
+static bool
+signals_take(int fd, trp_node *node, const trpi_node_options *options, bool *leaving)
+{
+    struct signalfd_siginfo info;
+    while (read(fd, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGHUP) {
+            reload(node, options);
+            continue;
+        }
+        const char *name = info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT";
+        if (*leaving) {
+            trp_system_log(node->system, TRP_LOG_WARNING, "node", "%s again: ending at once", name);
+            return true;
+        }
+        *leaving = true;
+        trp_system_log(node->system, TRP_LOG_INFO, "node", "%s: leaving the cluster (once more to end at once)", name);
+        trp_node_leave(node);
+    }
+    return false;
+}
+
+static int
+run(trp_node *node, const trpi_node_options *options, int signal_fd)
+{
+    struct pollfd fds[2] = { { signal_fd, POLLIN, 0 }, { trp_node_end_fd(node), POLLIN, 0 } };
+    bool leaving = false;
+    for (;;) {
+        trp_node_end end;
+        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
+            return TRPI_CTL_EXIT_INTERNAL;
+        }
+        if (signals_take(signal_fd, node, options, &leaving)) {
+            _exit(TRPI_CTL_EXIT_NO); /* at once means: without waiting for anybody */
+        }
+        if ((fds[1].revents & POLLIN) && trp_node_await(node, 1, &end) == TRP_OK) {
+            return end_exit(node, end);
+        }
+    }
+}
+
+int
+trp_node_main(int argc, char **argv)
+{
+    trpi_node_options options;
+    trpi_config *config = NULL;
+    trpi_config_error config_error = { "" };
+    trp_node_options node_options = TRP_NODE_OPTIONS_INIT;
+    trp_node_error error = { "" };
+    trp_node *node = NULL;
+    int rc = trpi_node_options_parse(argc, argv, 0, &options);
+    if (rc != 0) {
+        return rc;
+    }
+    if (options.help) {
+        (void)fputs(help, stdout);
+        return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+    }
+    if (trpi_node_config_build(&options, environ, &config, &config_error) != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", config_error.text);
+        return TRPI_CTL_EXIT_CONFIG;
+    }
+    int signal_fd = signals_open();
+    if (signal_fd < 0) {
+        (void)fprintf(stderr, "troupe: cannot wait for signals\n");
+        return TRPI_CTL_EXIT_INTERNAL;
+    }
+    node_options.control_socket_forced = 1;
+    trp_err err = trpi_node_open(config, &node_options, &node, &error);
+    if (err != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", error.text);
+        trpi_config_free(config);
+        return open_exit(err);
+    }
+    if (node->log.json) {
+        banner_log(node);
+    } else {
+        banner_print(node, &options);
+    }
+    rc = run(node, &options, signal_fd);
+    trp_node_close(node);
+    (void)close(signal_fd);
+    return rc;
+}

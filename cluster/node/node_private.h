@@ -1,0 +1,93 @@
+/* node_private.h - a node's fields, shared by the files of this room. */
+#ifndef TRPI_NODE_NODE_PRIVATE_H
+#define TRPI_NODE_NODE_PRIVATE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/cluster.h>
+#include <troupe/node.h>
+
+#include "base/config.h"
+#include "cluster/cluster.h"
+#include "cluster/node/control.h"
+#include "cluster/node/ctl_proto.h"
+#include "cluster/node/node_log.h"
+#include "cluster/node/node_options.h"
+#include "cluster/node/node_plugin.h"
+#include "remote/remote.h"
+
+#define TRPI_NODE_MAGIC 0x6e6f64655f747270ull
+#define TRPI_NODE_STOP_MS 5000u    /* how long close waits for the actors */
+#define TRPI_NODE_LINGER_MS 1000u  /* how long a stopping control server may finish its answers */
+
+struct trpi_carry;
+
+struct trp_node {
+    uint64_t magic;
+    trpi_config *config;
+    trpi_node_log log;
+    bool log_own; /* lines go to log, not to the opener's function */
+    trp_system *system;
+    trpi_remote *remote;
+    trpi_cluster *cluster;
+    trpi_control *control;     /* NULL: no control socket */
+    struct trpi_carry *carry;
+    trpi_plugin plugins[TRPI_PLUGINS_MAX];
+    size_t plugins_count;
+    uint64_t listener; /* of the cluster's events */
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    char control_path[TRPI_CTL_PATH_BYTES];
+    uint64_t start_ns;
+    int end_fd; /* eventfd: readable once it has ended */
+
+    pthread_mutex_t lock; /* innermost */
+    pthread_cond_t ended;
+    trp_node_end end;     /* 0: it has not; with lock */
+    bool leaving;         /* with lock */
+    uint64_t leave_timer; /* with lock */
+
+    /* messages per second, as status shows them; with lock */
+    uint64_t rate_ns, rate_messages;
+    double rate;
+};
+
+/* Start from a configuration. Takes config, on success only. Errors as trp_node_open. */
+trp_err trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
+                       trp_node_error *ret_error);
+/* The membership has ended; the first reason counts. Any thread. */
+void trpi_node_end(trp_node *node, trp_node_end end);
+
+/* control_commands.c: what the control server calls. */
+bool trpi_node_command_is_quick(trpi_control_command command);
+void trpi_node_command_serve(void *arg, trpi_call *call);
+/* control_actors.c */
+void trpi_node_serve_send(trp_node *node, trpi_call *call);
+void trpi_node_serve_ask(trp_node *node, trpi_call *call);
+void trpi_node_serve_ping(trp_node *node, trpi_call *call);
+void trpi_node_serve_tree(trp_node *node, trpi_call *call);
+/* control_members.c */
+void trpi_node_serve_members(trp_node *node, trpi_call *call);
+void trpi_node_serve_member_status(trp_node *node, trpi_call *call);
+void trpi_node_serve_status(trp_node *node, trpi_call *call);
+/* control_change.c */
+void trpi_node_serve_join(trp_node *node, trpi_call *call);
+void trpi_node_serve_leave(trp_node *node, trpi_call *call);
+void trpi_node_serve_down(trp_node *node, trpi_call *call);
+/* control_events.c: turns the cluster's events into objects for the streams. */
+trp_err trpi_node_events_start(trp_node *node);
+void trpi_node_serve_events(trp_node *node, trpi_call *call);
+
+/* carry.c: one node asks another to run a call (TRPI_CHANNEL_NODE). */
+trp_err trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry);
+/* on: begin to answer, once the control server is there. Off: before it goes; returns when no frame is
+ * being handled, and gives up who waits. */
+void trpi_carry_bind(struct trpi_carry *carry, bool on);
+void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is fine */
+/* Send request to the node at address and wait for its final object. Gives *ret_reply (cJSON_Delete).
+ * Errors: TRP_ETIMEDOUT, TRP_ECONN, TRP_EMSGSIZE, TRP_ENOMEM, TRP_ECANCELED, TRP_EDATA. Call threads only. */
+trp_err trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
+                       trpi_call *call, cJSON **ret_reply);
+
+#endif

@@ -1,0 +1,231 @@
+/* node_start.c - the keys of the configuration become the options of system, remoting and membership.
+ *
+ * Must hold. I1 stopping: membership is silent first, then the actors end (what they tell is flushed),
+ *               then the control server (its calls use the system, and end because it has), then
+ *               remoting; memory last                                                (trpi_node_stop)
+ * Tests.     tests/unit/node/node_test.c
+ */
+#include "cluster/node/node_start.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define ROLES_MAX 64
+
+static trp_err
+fail(trp_node_error *ret_error, trp_err err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static trp_err
+fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(ret_error->text, sizeof ret_error->text, format, list); /* cut is fine */
+    va_end(list);
+    return err;
+}
+
+static uint32_t
+number(const trp_node *node, const char *key)
+{
+    int64_t value = trpi_config_int(node->config, key);
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+trp_err
+trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_error *ret_error)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_level level = trpi_log_level_parse(trpi_config_text(node->config, "log.level"));
+    uint32_t letters = number(node, "log.dead-letters");
+    options.workers = number(node, "actor.default-dispatcher.workers");
+    options.throughput = number(node, "actor.default-dispatcher.throughput");
+    options.actors_max = number(node, "actor.actors-max");
+    options.guardian_stops = strcmp(trpi_config_text(node->config, "actor.guardian-supervisor-strategy"), "stopping") == 0;
+    options.log_level = level;
+    options.log_dead_letters = letters ? letters : UINT32_MAX;
+    options.log = given->log;
+    options.log_arg = given->log_arg;
+    if (!given->log) {
+        node->log_own = true;
+        node->log.fd = 2;
+        node->log.json = strcmp(trpi_config_text(node->config, "log.format"), "json") == 0;
+        atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
+        options.log = trpi_node_log_line;
+        options.log_arg = &node->log;
+    }
+    trp_err err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
+    return err == TRP_OK ? TRP_OK : fail(ret_error, err, "cannot start the actor system: %s", trp_strerror(err));
+}
+
+static trp_err
+remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err, trp_node_error *ret_error)
+{
+    const char *host = options->bind_host && *options->bind_host ? options->bind_host : options->host;
+    int port = options->bind_port >= 0 ? (int)options->bind_port : (int)options->port;
+    (void)node;
+    switch (err) {
+    case TRP_EADDRINUSE:
+        return fail(ret_error, err, "cannot listen on %s:%d: another program has the port; choose another one with "
+                    "--port (0: any free one)", host, port);
+    case TRP_EINVAL:
+        return fail(ret_error, TRP_ECONFIG, "remote.hostname '%s': cannot be advertised", options->host);
+    default:
+        return fail(ret_error, TRP_EADDRINUSE, "cannot listen on %s:%d: %s; is it an address of this host? "
+                    "(--bind-host)", host, port, trp_strerror(err));
+    }
+}
+
+trp_err
+trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
+{
+    trpi_remote_options options;
+    const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
+    memset(&options, 0, sizeof options);
+    options.host = trpi_config_text(node->config, "remote.hostname");
+    options.port = (uint16_t)number(node, "remote.port");
+    options.bind_host = *bind_host ? bind_host : NULL;
+    options.bind_port = (int32_t)trpi_config_int(node->config, "remote.bind-port");
+    options.handshake_timeout_ms = number(node, "remote.handshake-timeout");
+    options.frame_bytes_max = number(node, "remote.maximum-frame-size");
+    options.lane_bytes_max = number(node, "remote.lane-buffer-size");
+    options.control_bytes_max = number(node, "remote.control-buffer-size");
+    options.system_messages_max = number(node, "remote.system-message-buffer-size");
+    options.backoff_min_ms = number(node, "remote.retry-backoff-min");
+    options.backoff_max_ms = number(node, "remote.retry-backoff-max");
+    options.flush_on_shutdown_ms = number(node, "remote.flush-wait-on-shutdown");
+    options.watch_threshold = trpi_config_float(node->config, "remote.watch-failure-detector.threshold");
+    options.watch_heartbeat_ms = number(node, "remote.watch-failure-detector.heartbeat-interval");
+    options.watch_pause_ms = number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
+    if (options.backoff_min_ms > options.backoff_max_ms) {
+        return fail(ret_error, TRP_ECONFIG, "remote.retry-backoff-min is more than remote.retry-backoff-max");
+    }
+    trp_err err = trpi_remote_start(node->system, &options, &node->remote);
+    if (err != TRP_OK) {
+        return remote_fail(node, &options, err, ret_error);
+    }
+    (void)trpi_address_format(trpi_remote_address(node->remote), node->address, sizeof node->address);
+    return TRP_OK;
+}
+
+/* ---- membership ------------------------------------------------------------------------------------------ */
+
+/* The cluster's thread. */
+static void
+membership_stopped(void *arg, trpi_member_stop why)
+{
+    trpi_node_end(arg, why == TRPI_STOP_DOWNED ? TRP_NODE_DOWNED : TRP_NODE_LEFT);
+}
+
+/* cluster.role.NAME.min-nr-of-members */
+static trp_err
+role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    static const char before[] = "cluster.role.", after[] = ".min-nr-of-members";
+    for (size_t i = 0; i < trpi_config_count(node->config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(node->config, i, &entry);
+        size_t bytes = strlen(entry.key), frame = sizeof before - 1 + sizeof after - 1;
+        if (strncmp(entry.key, before, sizeof before - 1) != 0 || bytes <= frame) {
+            continue;
+        }
+        trpi_role_minimum *minimum = &options->role_minima[options->role_minima_count];
+        if (options->role_minima_count == TRPI_ROLE_MINIMA_MAX || bytes - frame >= sizeof minimum->role) {
+            return fail(ret_error, TRP_ECONFIG, "%s: %s: at most %u roles with names up to %zu bytes", entry.origin,
+                        entry.key, TRPI_ROLE_MINIMA_MAX, sizeof minimum->role - 1);
+        }
+        memcpy(minimum->role, entry.key + sizeof before - 1, bytes - frame);
+        minimum->members = number(node, entry.key);
+        options->role_minima_count++;
+    }
+    return TRP_OK;
+}
+
+static trp_err
+member_options_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    const char *role = trpi_config_text(node->config, "cluster.downing.keep-majority.role");
+    options->seed = trpi_world_random(trpi_system_world(node->system));
+    options->gossip_interval_ms = number(node, "cluster.gossip-interval");
+    options->leader_actions_interval_ms = number(node, "cluster.leader-actions-interval");
+    options->seed_node_timeout_ms = number(node, "cluster.seed-node-timeout");
+    options->retry_unsuccessful_join_after_ms = number(node, "cluster.retry-unsuccessful-join-after");
+    options->min_nr_of_members = number(node, "cluster.min-nr-of-members");
+    options->gossip_different_view_probability =
+        trpi_config_float(node->config, "cluster.gossip-different-view-probability");
+    if (options->gossip_different_view_probability <= 0) {
+        options->gossip_different_view_probability = -1; /* 0 would be its default */
+    }
+    options->may_not_create_cluster = !trpi_config_bool(node->config, "cluster.may-create-cluster");
+    options->downing_strategy = trpi_config_text(node->config, "cluster.downing.active-strategy");
+    options->downing_stable_after_ms = number(node, "cluster.downing.stable-after");
+    options->auto_down_after_ms = number(node, "cluster.downing.auto-down-after");
+    if (strlen(role) >= sizeof options->downing_role) {
+        return fail(ret_error, TRP_ECONFIG, "cluster.downing.keep-majority.role: longer than %zu bytes",
+                    sizeof options->downing_role - 1);
+    }
+    memcpy(options->downing_role, role, strlen(role) + 1);
+    return role_minima_take(node, options, ret_error);
+}
+
+static void
+heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
+{
+    options->phi.threshold = trpi_config_float(node->config, "cluster.failure-detector.threshold");
+    options->phi.heartbeat_interval_ms = number(node, "cluster.failure-detector.heartbeat-interval");
+    options->phi.acceptable_pause_ms = number(node, "cluster.failure-detector.acceptable-heartbeat-pause");
+    options->phi.min_std_deviation_ms = number(node, "cluster.failure-detector.min-std-deviation");
+    options->phi.max_samples = number(node, "cluster.failure-detector.max-sample-size");
+    options->expected_response_after_ms = number(node, "cluster.failure-detector.expected-response-after");
+    options->monitored_by_nr_of_members = number(node, "cluster.failure-detector.monitored-by-nr-of-members");
+}
+
+trp_err
+trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
+{
+    trpi_cluster_options options;
+    const char *roles[ROLES_MAX];
+    size_t count = trpi_config_list_count(node->config, "cluster.roles");
+    memset(&options, 0, sizeof options);
+    if (count > ROLES_MAX) {
+        return fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d", ROLES_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        roles[i] = trpi_config_list_at(node->config, "cluster.roles", i);
+    }
+    trp_err err = member_options_fill(node, &options.member, ret_error);
+    if (err != TRP_OK) {
+        return err;
+    }
+    heartbeat_options_fill(node, &options.heartbeat);
+    options.roles = roles;
+    options.roles_count = (uint32_t)count;
+    options.app_version = trpi_config_text(node->config, "cluster.app-version");
+    options.quiet = !trpi_config_bool(node->config, "cluster.log-info");
+    options.stopped = membership_stopped;
+    options.stopped_arg = node;
+    err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
+    return err == TRP_OK ? TRP_OK : fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
+                                         "cannot start the membership: %s", trp_strerror(err));
+}
+
+/* ---- stopping -------------------------------------------------------------------------------------------- */
+
+void
+trpi_node_stop(trp_node *node)
+{
+    trpi_cluster_stop(node->cluster);
+    if (node->system) {
+        trp_err err = trp_system_stop(node->system, TRPI_NODE_STOP_MS);
+        if (err != TRP_OK) {
+            trp_system_log(node->system, TRP_LOG_ERROR, "node", "stopping: %s", trp_strerror(err));
+        }
+    }
+    trpi_control_close(node->control, TRPI_NODE_LINGER_MS);
+    node->control = NULL;
+    trpi_remote_stop(node->remote);
+    trpi_cluster_free(node->cluster);
+    trp_system_free(node->system);
+}
