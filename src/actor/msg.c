@@ -34,26 +34,11 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define MAGAZINE_BLOCKS 128u
 #define CHUNK_BYTES (128u * 1024u)
 #define CHUNK_CLASSES 6u /* 64 ... 2048; larger blocks are allocated singly */
 #define DEPOT_BYTES_KEPT (1024u * 1024u)
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
-
-typedef struct magazine {
-    struct magazine *next;
-    uint32_t count;
-    void *blocks[MAGAZINE_BLOCKS];
-} magazine;
-
-typedef struct class_cache {
-    magazine *current, *spare; /* never NULL once the cache is made */
-} class_cache;
-
-struct trpi_msg_cache {
-    class_cache classes[TRPI_BLOCK_CLASSES];
-};
 
 typedef struct chunk {
     uint32_t blocks;       /* that it was carved into */
@@ -63,7 +48,7 @@ typedef struct chunk {
 
 typedef struct depot {
     pthread_mutex_t lock;
-    magazine *full, *empty;
+    trpi_magazine *full, *empty;
     size_t bytes;        /* of blocks in full magazines */
     size_t bytes_search; /* search for free chunks above this */
 } depot;
@@ -90,7 +75,7 @@ magazine_capacity(uint32_t class_index)
 {
     size_t fit = (64u * 1024u) >> (6u + class_index);
 
-    return fit >= MAGAZINE_BLOCKS ? MAGAZINE_BLOCKS : (uint32_t)fit;
+    return fit >= TRPI_MAGAZINE_BLOCKS ? TRPI_MAGAZINE_BLOCKS : (uint32_t)fit;
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------------- */
@@ -103,7 +88,7 @@ chunk_of(void *block)
 
 /* Fill an empty magazine with new blocks; false: no memory. A chunk may fill several magazines. */
 static bool
-carve(uint32_t class_index, magazine *target)
+carve(uint32_t class_index, trpi_magazine *target)
 {
     size_t bytes = class_bytes(class_index);
     uint32_t capacity = magazine_capacity(class_index);
@@ -124,12 +109,14 @@ carve(uint32_t class_index, magazine *target)
         return false;
     }
     head = (chunk *)(void *)memory;
-    for (size_t at = bytes; at + bytes <= CHUNK_BYTES; at += bytes) { /* the first place is the head's */
+    /* Its full number before the first of them is in the depot, where a search may count them (B2). */
+    head->blocks = (uint32_t)(CHUNK_BYTES / bytes) - 1u; /* the first place is the head's */
+    for (size_t at = bytes; at + bytes <= CHUNK_BYTES; at += bytes) {
         if (target->count == capacity) {
-            magazine *more = trpi_alloc(sizeof *more);
+            trpi_magazine *more = trpi_alloc(sizeof *more);
 
             if (more == NULL) {
-                break; /* the rest of the chunk is not used */
+                break; /* the rest of the chunk is not used, and the chunk never freed */
             }
             *more = *target;
             target->count = 0;
@@ -141,7 +128,6 @@ carve(uint32_t class_index, magazine *target)
         }
         target->blocks[target->count++] = memory + at;
         POISON(memory + at, bytes);
-        head->blocks++;
     }
     return true;
 }
@@ -152,7 +138,7 @@ search_chunks(depot *place, uint32_t class_index)
 {
     chunk *free_first = NULL;
 
-    for (magazine *m = place->full; m != NULL; m = m->next) {
+    for (trpi_magazine *m = place->full; m != NULL; m = m->next) {
         for (uint32_t i = 0; i < m->count; i++) {
             chunk *of = chunk_of(m->blocks[i]);
 
@@ -162,7 +148,7 @@ search_chunks(depot *place, uint32_t class_index)
             }
         }
     }
-    for (magazine *m = place->full; m != NULL; m = m->next) {
+    for (trpi_magazine *m = place->full; m != NULL; m = m->next) {
         uint32_t kept = 0;
 
         for (uint32_t i = 0; i < m->count; i++) {
@@ -173,7 +159,7 @@ search_chunks(depot *place, uint32_t class_index)
         place->bytes -= (m->count - kept) * class_bytes(class_index);
         m->count = kept; /* a magazine may be partly full, or empty, in the list of full ones: allowed */
     }
-    for (magazine *m = place->full; m != NULL; m = m->next) {
+    for (trpi_magazine *m = place->full; m != NULL; m = m->next) {
         for (uint32_t i = 0; i < m->count; i++) {
             chunk_of(m->blocks[i])->blocks_depot = 0;
         }
@@ -190,7 +176,7 @@ search_chunks(depot *place, uint32_t class_index)
 static void
 free_singles(depot *place, uint32_t class_index)
 {
-    for (magazine *m = place->full; m != NULL; m = m->next) {
+    for (trpi_magazine *m = place->full; m != NULL; m = m->next) {
         while (m->count > 0) {
             void *block = m->blocks[--m->count];
 
@@ -205,10 +191,10 @@ free_singles(depot *place, uint32_t class_index)
 static void
 sweep_magazines(depot *place)
 {
-    magazine **link = &place->full;
+    trpi_magazine **link = &place->full;
 
     while (*link != NULL) {
-        magazine *m = *link;
+        trpi_magazine *m = *link;
 
         if (m->count == 0) {
             *link = m->next;
@@ -218,7 +204,7 @@ sweep_magazines(depot *place)
         }
     }
     while (place->empty != NULL) {
-        magazine *m = place->empty;
+        trpi_magazine *m = place->empty;
 
         place->empty = m->next;
         trpi_free(m);
@@ -228,7 +214,7 @@ sweep_magazines(depot *place)
 /* ---- caches ---------------------------------------------------------------------------------------- */
 
 static void
-give_full(uint32_t class_index, magazine *m)
+give_full(uint32_t class_index, trpi_magazine *m)
 {
     depot *place = &depots[class_index];
 
@@ -249,7 +235,7 @@ cache_free(void *memory)
     }
     thread_cache = NULL;
     for (uint32_t i = 0; i < TRPI_BLOCK_CLASSES; i++) {
-        magazine *both[2] = { cache->classes[i].current, cache->classes[i].spare };
+        trpi_magazine *both[2] = { cache->classes[i].current, cache->classes[i].spare };
 
         for (int j = 0; j < 2; j++) {
             if (both[j] != NULL && both[j]->count > 0) {
@@ -273,7 +259,7 @@ depots_make(void)
 }
 
 static bool
-class_make(class_cache *cache)
+class_make(trpi_class_cache *cache)
 {
     if (cache->current == NULL) {
         cache->current = trpi_alloc(sizeof *cache->current);
@@ -305,16 +291,16 @@ trpi_msg_cache_get(void)
 
 /* current is empty: change it for a full one. */
 static bool
-refill(class_cache *cache, uint32_t class_index)
+refill(trpi_class_cache *cache, uint32_t class_index)
 {
     depot *place = &depots[class_index];
-    magazine *full;
+    trpi_magazine *full;
 
     if (!class_make(cache)) {
         return false;
     }
     if (cache->current->count > 0 || cache->spare->count > 0) {
-        magazine *swap = cache->current;
+        trpi_magazine *swap = cache->current;
 
         cache->current = cache->spare;
         cache->spare = swap;
@@ -335,10 +321,10 @@ refill(class_cache *cache, uint32_t class_index)
 
 /* current is full: change it for an empty one. false: no memory for a magazine. */
 static bool
-make_room(class_cache *cache, uint32_t class_index)
+make_room(trpi_class_cache *cache, uint32_t class_index)
 {
     depot *place = &depots[class_index];
-    magazine *empty;
+    trpi_magazine *empty;
 
     if (!class_make(cache)) {
         return false;
@@ -370,7 +356,7 @@ void *
 trpi_block_new(trpi_msg_cache *cache, size_t bytes)
 {
     uint32_t class_index = class_of(bytes);
-    class_cache *of = &cache->classes[class_index];
+    trpi_class_cache *of = &cache->classes[class_index];
     void *block;
 
     trpi_assert(bytes <= TRPI_BLOCK_BYTES_MAX);
@@ -386,7 +372,7 @@ void
 trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
 {
     uint32_t class_index = class_of(bytes);
-    class_cache *of = &cache->classes[class_index];
+    trpi_class_cache *of = &cache->classes[class_index];
 
     if (!LIKELY(of->current != NULL && of->current->count < magazine_capacity(class_index)) &&
         !make_room(of, class_index)) {
@@ -404,7 +390,7 @@ trpi_msg_cache_trim(trpi_msg_cache *cache)
 {
     for (uint32_t i = 0; i < TRPI_BLOCK_CLASSES; i++) {
         depot *place = &depots[i];
-        class_cache *of = &cache->classes[i];
+        trpi_class_cache *of = &cache->classes[i];
 
         if (of->spare != NULL && of->spare->count > 0) {
             give_full(i, of->spare);
@@ -492,7 +478,7 @@ trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type 
 }
 
 void
-trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
+trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg)
 {
     size_t bytes = msg->priv_bytes;
 

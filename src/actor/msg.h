@@ -15,13 +15,55 @@
 #define TRPI_BLOCK_CLASSES 11u              /* 64 << 0 ... 64 << 10 = 64 KiB */
 #define TRPI_BLOCK_BYTES_MAX (64u << (TRPI_BLOCK_CLASSES - 1u))
 
-typedef struct trpi_msg_cache trpi_msg_cache;
+#define TRPI_MAGAZINE_BLOCKS 128u
+
+/* A stack of free blocks of one class. */
+typedef struct trpi_magazine {
+    struct trpi_magazine *next;
+    uint32_t count;
+    void *blocks[TRPI_MAGAZINE_BLOCKS];
+} trpi_magazine;
+
+typedef struct trpi_class_cache {
+    trpi_magazine *current, *spare; /* of class 0: never NULL once the cache is made */
+} trpi_class_cache;
+
+/* Of one thread; the fields are here for the fast path below. */
+typedef struct trpi_msg_cache {
+    trpi_class_cache classes[TRPI_BLOCK_CLASSES];
+} trpi_msg_cache;
 
 /* The calling thread's cache; made at first use, given back when the thread ends. NULL: out of memory. */
 trpi_msg_cache *trpi_msg_cache_get(void);
-/* Uninitialised block of at least `bytes` (<= TRPI_BLOCK_BYTES_MAX); *ret_class is to be kept for free. */
+/* Uninitialised block of at least `bytes` (<= TRPI_BLOCK_BYTES_MAX), freed with the same number. NULL: no memory. */
 void *trpi_block_new(trpi_msg_cache *cache, size_t bytes);
 void trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes);
+/* The same for blocks of one line (bytes <= 64), without a call in the usual case. */
+static inline void *
+trpi_line_new(trpi_msg_cache *cache)
+{
+#if !defined(__SANITIZE_ADDRESS__) /* there the slow path marks what may be touched */
+    trpi_magazine *magazine = cache->classes[0].current;
+
+    if (__builtin_expect(magazine->count != 0, 1)) {
+        return magazine->blocks[--magazine->count];
+    }
+#endif
+    return trpi_block_new(cache, 64);
+}
+static inline void
+trpi_line_free(trpi_msg_cache *cache, void *block)
+{
+#if !defined(__SANITIZE_ADDRESS__)
+    trpi_magazine *magazine = cache->classes[0].current;
+
+    if (__builtin_expect(magazine->count != TRPI_MAGAZINE_BLOCKS, 1)) {
+        magazine->blocks[magazine->count++] = block;
+        return;
+    }
+#endif
+    trpi_block_free(cache, block, 64);
+}
 /* Give what is cached beyond a little back to the global stacks, and wholly free chunks to the machine. */
 void trpi_msg_cache_trim(trpi_msg_cache *cache);
 
@@ -31,7 +73,17 @@ trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const 
                        const void *payload, size_t bytes);
 /* Same, payload not filled: *ret_payload. */
 trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, void **ret_payload);
-void trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg);
+void trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg);
+static inline void
+trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
+{
+    if (__builtin_expect(msg->priv_bytes <= 64u - TRPI_MSG_HEADER_BYTES &&
+                             (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) == 0, 1)) {
+        trpi_line_free(cache, msg);
+    } else {
+        trpi_msg_free_any(cache, msg);
+    }
+}
 /* Take an out-of-line payload out of msg (which then has none): true, and *ret_moved is the caller's to
  * release. false: the payload is in line. */
 int trpi_msg_payload_take(trp_msg *msg, trp_msg_priv_moved *ret_moved);

@@ -196,10 +196,12 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- the turn -------------------------------------------------------------------------------------- */
 
-static void
+static inline void
 turn_finish(trp_ctx *ctx, uint64_t processed)
 {
-    trpi_chains_flush(ctx); /* R1 */
+    if (UNLIKELY(ctx->chains_open != 0)) {
+        trpi_chains_flush(ctx); /* R1 */
+    }
     if (processed != ctx->turn_processed) {
         trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn_processed);
     }
@@ -222,8 +224,11 @@ turn_park(trp_ctx *ctx, trpi_cell *cell)
     return TRPI_RUN_IDLE;
 }
 
-/* true: the token was given up. false: something came meanwhile. */
-static bool
+enum idle { IDLE_GIVEN, IDLE_KEPT, IDLE_TAKEN_BACK };
+
+/* Give the token up. KEPT: a message came meanwhile, the turn goes on. TAKEN_BACK: a system message came after it was
+ * given; in between others may have run the cell, even as another incarnation, so this turn is over. */
+static enum idle
 turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
 {
     bool release = (cell->marks & TRPI_MARK_ORPHAN) != 0 && cell->life == TRPI_LIFE_FREE;
@@ -235,14 +240,14 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     }
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
-    if (release) {
+    if (UNLIKELY(release)) {
         cell->marks &= (uint8_t)~TRPI_MARK_ORPHAN; /* once (C1) */
     }
     if (!trpi_mailbox_go_idle(cell, &done)) {
         if (release) {
             cell->marks |= TRPI_MARK_ORPHAN;
         }
-        return false;
+        return IDLE_KEPT;
     }
     if (done != NULL) {
         trpi_msg_free(ctx->cache, done);
@@ -251,8 +256,11 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
         trpi_slot_release(ctx, slot);
     }
     /* seq_cst: M3 of mailbox.h */
-    return LIKELY(atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) == NULL) ||
-           !trpi_mailbox_claim(cell);
+    if (UNLIKELY(atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL) &&
+        trpi_mailbox_claim(cell)) {
+        return IDLE_TAKEN_BACK;
+    }
+    return IDLE_GIVEN;
 }
 
 /* The turn is over with messages left. */
@@ -307,6 +315,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
     for (;;) {
         trp_msg *msg, *done;
         trpi_take taken;
+        enum idle idle;
 
         /* relaxed: set by the sender of a system message; a late look is M3's */
         if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 || ctx->sys_rest != NULL)) {
@@ -334,10 +343,10 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
             if (of_kind) {
                 turn_end_of_kind(ctx, cell);
             }
-            if (turn_go_idle(ctx, cell)) {
-                return TRPI_RUN_IDLE;
+            idle = turn_go_idle(ctx, cell);
+            if (LIKELY(idle != IDLE_KEPT)) {
+                return idle == IDLE_GIVEN ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
             }
-            open = is_open(cell);
             continue;
         }
         if (done != NULL) {
@@ -379,17 +388,15 @@ turn_leave(trp_ctx *ctx)
 }
 
 trpi_run_result
-trpi_run(void *arg, trpi_worker *worker, trpi_task *task)
+trpi_run(void *data, trpi_task *task)
 {
-    trp_ctx *ctx = trpi_worker_data(worker);
+    trp_ctx *ctx = data;
     trpi_cell *cell = trpi_cell_of_task(task);
-    uint16_t index = (uint16_t)trpi_worker_index(worker);
     uint32_t throughput = ctx->system->options.throughput;
     trpi_run_result result;
 
-    (void)arg;
-    if (atomic_load_explicit(&task->home, RELAXED) != index) {
-        atomic_store_explicit(&task->home, index, RELAXED); /* private tasks run at home only */
+    if (UNLIKELY(atomic_load_explicit(&task->home, RELAXED) != ctx->index)) {
+        atomic_store_explicit(&task->home, ctx->index, RELAXED); /* private tasks run at home only */
     }
     ctx->cell = cell;
     ctx->self = (trp_ref){ TRPI_NODE_SELF, task->id, cell->generation_run, 0 };

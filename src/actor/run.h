@@ -67,6 +67,7 @@ struct trp_ctx {
     trp_ref self;         /* of cell, filled at the start of a turn */
     jmp_buf *jump;        /* where trp_fail() goes */
     uint32_t run;         /* number of the turn, never 0 */
+    uint16_t index;       /* of the worker */
     bool chaining;        /* chains are on (pool workers; foreign threads between inbound begin and end) */
     bool cut;             /* this turn told an overloaded cell */
     uint16_t cut_home;    /* whose home this is */
@@ -126,7 +127,7 @@ void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
 /* CORE's own: scheduler callbacks, a worker's ctx. */
-trpi_run_result trpi_run(void *arg, trpi_worker *worker, trpi_task *task);
+trpi_run_result trpi_run(void *data, trpi_task *task);
 void trpi_run_thread(void *arg, trpi_worker *worker);
 void trpi_run_sleep(void *arg, trpi_worker *worker);
 bool trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker);

@@ -73,7 +73,7 @@ note_overload(trp_ctx *ctx, trpi_cell *cell)
 }
 
 /* Queue msg for cell; msg->priv_next is NULL. */
-static inline void
+static inline __attribute__((always_inline)) void
 deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     if (LIKELY(ctx->chaining)) {
@@ -174,7 +174,7 @@ copy_small(char *to, const char *from, size_t bytes)
 }
 
 /* A message of one line, or any other. */
-static inline trp_msg *
+static inline __attribute__((always_inline)) trp_msg *
 make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
 {
     trp_msg *msg;
@@ -182,7 +182,7 @@ make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void 
     if (UNLIKELY(bytes > 32)) {
         return trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
     }
-    msg = trpi_block_new(ctx->cache, 64);
+    msg = trpi_line_new(ctx->cache);
     if (UNLIKELY(msg == NULL)) {
         return NULL;
     }
@@ -198,7 +198,7 @@ make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void 
     return msg;
 }
 
-static inline void
+static inline __attribute__((always_inline)) void
 tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
 {
     trp_msg *msg;
@@ -248,19 +248,19 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 void
 trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
 {
-    tell(ctx, to, sender, type, payload, bytes);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
 }
 
 void
 trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text)
 {
-    tell(ctx, to, ctx->self, &trp_string_type, text, strlen(text));
+    trpi_tell(ctx, to, ctx->self, &trp_string_type, text, strlen(text));
 }
 
 void
 trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json)
 {
-    tell(ctx, to, ctx->self, &trp_json_type, json, strlen(json));
+    trpi_tell(ctx, to, ctx->self, &trp_json_type, json, strlen(json));
 }
 
 void
@@ -318,19 +318,19 @@ trp_sender(const trp_ctx *ctx)
 void
 trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
-    tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
+    trpi_tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
 }
 
 void
 trp_reply_text(trp_ctx *ctx, const char *text)
 {
-    tell(ctx, trp_sender(ctx), ctx->self, &trp_string_type, text, strlen(text));
+    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_string_type, text, strlen(text));
 }
 
 void
 trp_reply_json(trp_ctx *ctx, const char *json)
 {
-    tell(ctx, trp_sender(ctx), ctx->self, &trp_json_type, json, strlen(json));
+    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_json_type, json, strlen(json));
 }
 
 void
@@ -341,7 +341,7 @@ trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason)
     memset(&failure, 0, sizeof failure);
     failure.err = (int32_t)err;
     (void)snprintf(failure.reason, sizeof failure.reason, "%s", reason != NULL ? reason : trp_strerror(err));
-    tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
+    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
 }
 
 /* ---- system messages ----------------------------------------------------------------------------------- */

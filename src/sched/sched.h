@@ -57,8 +57,8 @@ typedef enum trpi_run_result {
 } trpi_run_result;
 
 typedef struct trpi_sched_ops {
-    /* Run one turn of task. */
-    trpi_run_result (*run)(void *arg, trpi_worker *worker, trpi_task *task);
+    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. */
+    trpi_run_result (*run)(void *data, trpi_task *task);
     /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which returns
      * when the scheduler stops (or the private worker is released), and tears down. The failure jump
      * (one _setjmp per thread) lives in its frame: after a jump it gives the interrupted task back with

@@ -146,7 +146,7 @@ trpi_worker_loop(trpi_worker *worker)
             }
             worker->trimmed = false;
         }
-        trpi_worker_settle(worker, task, ops->run(sched->options.arg, worker, task));
+        trpi_worker_settle(worker, task, ops->run(worker->data, task));
         /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, RELAXED) + 1, memory_order_release);

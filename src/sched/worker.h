@@ -17,6 +17,7 @@ trpi_pause(void)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
     __asm__ volatile("yield");
+
 #endif
 }
 
@@ -53,7 +54,7 @@ struct trpi_worker {
     /* written by the owner in each run, read by thieves */
     _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
     _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
-    _Atomic(trpi_task *) slot;               /* the LIFO slot: see slot_enter() in queue.c */
+    _Atomic(trpi_task *) slot;               /* the LIFO slot: see trpi_slot_enter() */
     _Atomic uint64_t progress;               /* +1 after each run, release: quiescent state, and sign of life */
     _Atomic uint32_t busy;                   /* the owner is at the slot */
     _Atomic uint32_t steal_req;              /* a thief wants the slot */
@@ -133,6 +134,7 @@ trpi_fence(trpi_sched *sched)
 #else
     (void)sched;
     atomic_thread_fence(memory_order_seq_cst);
+
 #endif
 }
 
@@ -178,8 +180,6 @@ trpi_task_list_pop(trpi_task_list *list)
 }
 
 /* queue.c */
-trpi_task *trpi_slot_take(trpi_worker *worker);
-void trpi_slot_put(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_slot_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
@@ -218,5 +218,69 @@ void trpi_timers_free(trpi_sched *sched);
 
 /* retire.c */
 void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
+
+/* ---- the LIFO slot, owner's side: Q1 of queue.c, in line because each wake-up passes here ---- */
+static inline void
+trpi_slot_enter(trpi_worker *worker)
+{
+    for (;;) {
+        atomic_store_explicit(&worker->busy, 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        /* acquire: pairs with the thief's release of steal_req, after which the slot is as it left it */
+        if (TRPI_LIKELY(atomic_load_explicit(&worker->steal_req, memory_order_acquire) == 0)) {
+            return;
+        }
+        atomic_store_explicit(&worker->busy, 0, memory_order_release);
+        while (atomic_load_explicit(&worker->steal_req, memory_order_acquire) != 0) {
+            trpi_pause();
+        }
+    }
+}
+
+static inline void
+trpi_slot_leave(trpi_worker *worker)
+{
+    /* release: pairs with the thief's acquire of busy == 0 */
+    atomic_store_explicit(&worker->busy, 0, memory_order_release);
+}
+
+static inline trpi_task *
+trpi_slot_swap(trpi_worker *worker, trpi_task *task)
+{
+    trpi_task *old;
+
+    if (worker->alone) {
+        old = atomic_load_explicit(&worker->slot, memory_order_relaxed);
+        atomic_store_explicit(&worker->slot, task, memory_order_relaxed);
+        return old;
+    }
+    if (TRPI_UNLIKELY(!worker->sched->membarrier)) {
+        return atomic_exchange_explicit(&worker->slot, task, memory_order_acq_rel);
+    }
+    trpi_slot_enter(worker);
+    old = atomic_load_explicit(&worker->slot, memory_order_relaxed);
+    atomic_store_explicit(&worker->slot, task, memory_order_relaxed);
+    trpi_slot_leave(worker);
+    return old;
+}
+
+static inline trpi_task *
+trpi_slot_take(trpi_worker *worker)
+{
+    if (atomic_load_explicit(&worker->slot, memory_order_relaxed) == NULL) {
+        return NULL;
+    }
+    return trpi_slot_swap(worker, NULL);
+}
+
+static inline void
+trpi_slot_put(trpi_worker *worker, trpi_task *task)
+{
+    trpi_task *old = trpi_slot_swap(worker, task);
+
+    if (old != NULL) {
+        trpi_ring_push(worker, old);
+    }
+}
 
 #endif
