@@ -315,6 +315,12 @@ settle(trpi_remote *remote, int step, uint64_t deadline_ms)
     }
 }
 
+static void
+unref(void *remote)
+{
+    trpi_remote_unref(remote);
+}
+
 void
 trpi_remote_stop(trpi_remote *remote)
 {
@@ -337,7 +343,7 @@ trpi_remote_stop(trpi_remote *remote)
     remote->ops->free(remote->transport);
     remote->transport = NULL;
     trpi_log(remote->system, TRP_LOG_INFO, "remote", "remoting stopped");
-    trpi_remote_unref(remote);
+    trpi_system_retire(remote->system, unref, remote); /* a worker may be in one of our ops */
 }
 
 /* ---- control frames ------------------------------------------------------------------------------------ */

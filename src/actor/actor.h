@@ -76,6 +76,10 @@ const trp_type *trpi_type_get(uint32_t number);
 uint64_t trpi_type_wire_id(uint32_t number);
 const trp_type *trpi_type_find_wire(uint64_t wire_id);
 
+/* Run fn(object) when no thread can be inside a registered op or a run that began before this call; at the latest
+ * when the system is freed. For what an op's arg points to, after it was unregistered. Thread: any. */
+void trpi_system_retire(trp_system *system, void (*fn)(void *object), void *object);
+
 /* ---- what remoting calls (any thread that is not a worker; bracketed inside) ----------------------- */
 /* Deliver one message that came over the wire. Copies payload. A stale target is a dead letter. sender:
  * node may be any interned node. type NULL: dead letter not-encodable. Never blocks. */

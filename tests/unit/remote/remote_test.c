@@ -1,0 +1,437 @@
+/* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect, quarantine. */
+#include "tests/unit/remote/pair.h"
+
+static pair p;
+static char path_buffer[TRP_PATH_BYTES_MAX];
+
+#define RIGHT(path) pair_path(&p, 1, (path), path_buffer, sizeof path_buffer)
+
+static void
+ask_echo(void)
+{
+    trp_msg *reply = NULL;
+    trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "hello", 5, 10000, &reply);
+    UNIT_EQUAL(err, TRP_OK);
+    if (err == TRP_OK) {
+        UNIT_EQUAL(trp_msg_bytes(reply), 5);
+        UNIT_TRUE(memcmp(trp_msg_payload(reply), "hello", 5) == 0);
+        UNIT_TRUE(trp_msg_is(reply, &trp_string_type));
+    }
+    trp_msg_free(reply);
+}
+
+/* REMOTE-07 REMOTE-11 SYS-25 SYS-26 */
+static void
+a_path_on_another_system_answers_over_tcp(void)
+{
+    pair_start(&p, false, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    ask_echo();
+    ask_echo();
+    UNIT_TEXT(pair_state(&p, 0), "active");
+    UNIT_TRUE(pair_logged("association active"));
+    pair_end(&p);
+}
+
+static void
+a_path_on_another_system_answers_over_memory(void)
+{
+    pair_start(&p, true, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    ask_echo();
+    pair_end(&p);
+}
+
+/* REMOTE-07 */
+static void
+a_path_that_names_nobody_is_found_missing(void)
+{
+    pair_start(&p, false, NULL);
+    trp_ref ref = TRP_REF_NONE;
+    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT("/user/nobody"), 10000, &ref), TRP_ENOENT);
+    pair_end(&p);
+}
+
+/* ---- counting --------------------------------------------------------------------------------------------- */
+
+static _Atomic uint64_t counted;
+static _Atomic uint64_t disorder;
+
+static trp_err
+count_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    int64_t *last = state;
+    int64_t value;
+    if (trp_msg_is(msg, &trp_i64_type)) {
+        memcpy(&value, trp_msg_payload(msg), sizeof value);
+        if (value <= *last && *last != 0) {
+            atomic_fetch_add(&disorder, 1);
+        }
+        *last = value;
+    }
+    atomic_fetch_add(&counted, 1);
+    return TRP_OK;
+}
+static const trp_behaviour counter = TRP_BEHAVIOUR_INIT("counter", int64_t, count_receive);
+
+/* Tells its argument's number of messages to the sender of "go". */
+typedef struct burst_state {
+    trp_ref to;
+} burst_state;
+static _Atomic int64_t burst_next;
+static trp_err
+burst_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_ref to;
+    memcpy(&to, trp_msg_payload(msg), sizeof to);
+    for (int i = 0; i < 500; i++) {
+        int64_t value = atomic_fetch_add(&burst_next, 1) + 1;
+        trp_tell(ctx, to, &trp_i64_type, &value, sizeof value);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour burst = TRP_BEHAVIOUR_INIT("burst", burst_state, burst_receive);
+
+static trp_ref
+resolve_right(const char *path)
+{
+    trp_ref ref = TRP_REF_NONE;
+    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT(path), 10000, &ref), TRP_OK);
+    return ref;
+}
+
+/* REMOTE-14 */
+static void
+messages_keep_their_order_and_none_is_lost(void)
+{
+    enum { BURSTS = 100 };
+    pair_start(&p, false, NULL);
+    atomic_store(&counted, 0);
+    atomic_store(&disorder, 0);
+    atomic_store(&burst_next, 0);
+    pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
+    trp_ref to = resolve_right("/user/counter");
+    trp_ref from = pair_spawn(p.system[0], &burst, "burst", NULL, NULL, 0);
+    for (int i = 0; i < BURSTS; i++) {
+        trp_system_tell(p.system[0], from, &trp_bytes_type, &to, sizeof to);
+    }
+    UNIT_WAIT(atomic_load(&counted) == 500 * BURSTS, 20000);
+    UNIT_EQUAL(atomic_load(&disorder), 0);
+    pair_end(&p);
+}
+
+/* REMOTE-08 */
+static void
+a_selection_with_wildcards_reaches_all_that_match(void)
+{
+    pair_start(&p, false, NULL);
+    atomic_store(&counted, 0);
+    pair_spawn(p.system[1], &counter, "c-1", NULL, NULL, 0);
+    pair_spawn(p.system[1], &counter, "c-2", NULL, NULL, 0);
+    pair_spawn(p.system[1], &counter, "other", NULL, NULL, 0);
+    UNIT_EQUAL(trp_system_select_tell(p.system[0], RIGHT("/user/c-*"), &trp_string_type, "x", 1), TRP_OK);
+    UNIT_WAIT(atomic_load(&counted) == 2, 10000);
+    pair_end(&p);
+}
+
+/* ---- watching --------------------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t ended;
+static _Atomic uint32_t ended_address;
+static _Atomic uint32_t ended_confirmed;
+
+static trp_err
+watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *what = trp_msg_payload(msg);
+        atomic_fetch_add(&ended_address, what->address_terminated);
+        atomic_fetch_add(&ended_confirmed, what->existence_confirmed);
+        atomic_fetch_add(&ended, 1);
+        return TRP_OK;
+    }
+    trp_ref ref;
+    memcpy(&ref, trp_msg_payload(msg), sizeof ref);
+    return trp_watch(ctx, ref);
+}
+static const trp_behaviour watcher = TRP_BEHAVIOUR_INIT("watcher", char, watcher_receive);
+
+static void
+watch_right(trp_ref ref)
+{
+    atomic_store(&ended, 0);
+    atomic_store(&ended_address, 0);
+    atomic_store(&ended_confirmed, 0);
+    trp_ref who = pair_spawn(p.system[0], &watcher, NULL, NULL, NULL, 0);
+    trp_system_tell(p.system[0], who, &trp_bytes_type, &ref, sizeof ref);
+}
+
+/* REMOTE-25 WATCH-1 */
+static void
+a_watcher_is_told_once_when_a_remote_actor_stops(void)
+{
+    pair_start(&p, false, NULL);
+    trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    watch_right(resolve_right("/user/echo"));
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], resolve_right("/user/echo").node), 5000);
+    trp_system_stop_actor(p.system[1], echo);
+    UNIT_WAIT(atomic_load(&ended) == 1, 10000);
+    UNIT_EQUAL(atomic_load(&ended_address), 0);
+    UNIT_EQUAL(atomic_load(&ended_confirmed), 1);
+    pair_end(&p);
+    UNIT_EQUAL(atomic_load(&ended), 1);
+}
+
+/* REMOTE-26 */
+static void
+watching_a_remote_actor_that_has_ended_is_answered(void)
+{
+    pair_start(&p, false, NULL);
+    trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref ref = resolve_right("/user/echo");
+    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], echo, 10000), TRP_OK);
+    watch_right(ref);
+    UNIT_WAIT(atomic_load(&ended) == 1, 10000);
+    UNIT_EQUAL(atomic_load(&ended_confirmed), 0);
+    pair_end(&p);
+}
+
+/* REMOTE-25 REMOTE-46 */
+static void
+a_watcher_is_told_when_the_other_system_says_goodbye(void)
+{
+    pair_start(&p, false, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref ref = resolve_right("/user/echo");
+    watch_right(ref);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node), 5000);
+    trpi_remote_stop(p.remote[1]);
+    UNIT_WAIT(atomic_load(&ended) == 1, 10000);
+    UNIT_EQUAL(atomic_load(&ended_address), 1);
+    UNIT_TRUE(pair_logged("peer said goodbye"));
+    UNIT_EQUAL(trp_system_stop(p.system[1], 10000), TRP_OK);
+    trp_system_free(p.system[1]);
+    p.system[1] = NULL;
+    pair_end(&p);
+}
+
+/* FD-21 FD-22 REMOTE-25: a peer that falls silent, without a goodbye */
+static trpi_mem_verdict
+swallow(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    (void)event;
+    return TRPI_MEM_DROP;
+}
+
+static void
+a_watcher_is_told_when_the_other_node_falls_silent(void)
+{
+    trpi_remote_options options = { 0 };
+    options.watch_heartbeat_ms = 50;
+    options.watch_pause_ms = 300;
+    pair_start(&p, true, &options);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref ref = resolve_right("/user/echo");
+    watch_right(ref);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node), 5000);
+    trpi_mem_network_fault_set(p.network, swallow, NULL);
+    UNIT_WAIT(atomic_load(&ended) == 1, 20000);
+    UNIT_EQUAL(atomic_load(&ended_address), 1);
+    UNIT_TEXT(pair_state(&p, 0), "quarantined");
+    trpi_mem_network_fault_set(p.network, NULL, NULL);
+    pair_end(&p);
+}
+
+/* ---- loss and return -------------------------------------------------------------------------------------- */
+
+/* REMOTE-33 REMOTE-41 */
+static void
+an_association_that_was_cut_comes_back_by_itself(void)
+{
+    pair_start(&p, true, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    ask_echo();
+    trpi_mem_network_cut(p.network, NULL, NULL);
+    UNIT_WAIT(pair_logged("association gated"), 10000);
+    ask_echo();
+    UNIT_TEXT(pair_state(&p, 0), "active");
+    pair_end(&p);
+}
+
+/* REMOTE-37 REMOTE-41: a watch survives a cut; its answer too */
+static void
+system_messages_survive_a_cut(void)
+{
+    pair_start(&p, true, NULL);
+    trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref ref = resolve_right("/user/echo");
+    watch_right(ref);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node), 5000);
+    for (int i = 0; i < 5; i++) {
+        trpi_mem_network_cut(p.network, NULL, NULL);
+    }
+    trp_system_stop_actor(p.system[1], echo);
+    trpi_mem_network_cut(p.network, NULL, NULL);
+    UNIT_WAIT(atomic_load(&ended) == 1, 20000);
+    UNIT_EQUAL(atomic_load(&ended_confirmed), 1);
+    pair_end(&p);
+    UNIT_EQUAL(atomic_load(&ended), 1);
+}
+
+/* REMOTE-36: another incarnation on the same address takes the place of the first */
+static void
+a_restart_on_the_same_address_is_a_new_incarnation(void)
+{
+    pair_start(&p, false, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref old = resolve_right("/user/echo");
+    uint16_t port = trpi_remote_address(p.remote[1])->port;
+    uint64_t old_uid = pair_uid(&p, 1);
+    pair_end_side(&p, 1);
+    p.system[1] = pair_system("right");
+    pair_remote(&p, 1, NULL, port);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    UNIT_TRUE(pair_uid(&p, 1) != old_uid);
+    trp_ref fresh = resolve_right("/user/echo");
+    UNIT_FALSE(trp_ref_equal(old, fresh));
+    trp_msg *reply = NULL;
+    UNIT_EQUAL(trp_system_ask(p.system[0], fresh, &trp_string_type, "x", 1, 10000, &reply), TRP_OK);
+    trp_msg_free(reply);
+    reply = NULL;
+    trp_err err = trp_system_ask(p.system[0], old, &trp_string_type, "x", 1, 300, &reply);
+    UNIT_TRUE(err == TRP_ENOENT || err == TRP_ETIMEDOUT);
+    trp_msg_free(reply);
+    pair_end(&p);
+}
+
+static trp_err
+ask_once(uint32_t timeout_ms)
+{
+    trp_msg *reply = NULL;
+    trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "x", 1, timeout_ms, &reply);
+    trp_msg_free(reply);
+    return err;
+}
+
+/* REMOTE-36 */
+static void
+a_quarantined_incarnation_is_not_talked_to_any_more(void)
+{
+    pair_start(&p, false, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref ref = resolve_right("/user/echo");
+    watch_right(ref);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node), 5000);
+    trpi_remote_quarantine(p.remote[0], trpi_system_self(p.system[1]), "test");
+    UNIT_WAIT(atomic_load(&ended) == 1, 10000);
+    UNIT_EQUAL(atomic_load(&ended_address), 1);
+    UNIT_TEXT(pair_state(&p, 0), "quarantined");
+    UNIT_TRUE(ask_once(300) != TRP_OK);
+    trp_msg *reply = NULL; /* the other direction is refused by name */
+    char buffer[TRP_PATH_BYTES_MAX];
+    UNIT_TRUE(trp_system_ask_path(p.system[1], pair_path(&p, 0, "/user/x", buffer, sizeof buffer), &trp_string_type,
+                                  "x", 1, 300, &reply) != TRP_OK);
+    trp_msg_free(reply);
+    UNIT_WAIT(pair_logged("is quarantined here"), 5000);
+    pair_end(&p);
+}
+
+/* ---- control channels ------------------------------------------------------------------------------------- */
+
+static _Atomic uint32_t heard;
+static void
+on_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    const trp_system *expected = arg;
+    if (count == 4 && memcmp(bytes, "ping", 4) == 0 && from->uid == trpi_system_self((trp_system *)(uintptr_t)expected)->uid) {
+        atomic_fetch_add(&heard, 1);
+    }
+}
+
+static void
+control_frames_arrive_with_the_proved_identity(void)
+{
+    pair_start(&p, false, NULL);
+    atomic_store(&heard, 0);
+    trpi_remote_control_bind(p.remote[1], TRPI_CHANNEL_GOSSIP, on_control, p.system[0]);
+    trpi_node_id to = { *trpi_remote_address(p.remote[1]), 0 };
+    UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, "ping", 4), TRP_OK);
+    UNIT_WAIT(atomic_load(&heard) == 1, 10000);
+    to.uid = pair_uid(&p, 1);
+    UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, "ping", 4), TRP_OK);
+    UNIT_WAIT(atomic_load(&heard) == 2, 10000);
+    to.uid++;
+    UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, "ping", 4), TRP_ECLOSED);
+    trpi_remote_control_bind(p.remote[1], TRPI_CHANNEL_GOSSIP, NULL, NULL);
+    pair_end(&p);
+    UNIT_EQUAL(atomic_load(&heard), 2);
+}
+
+/* Two dials at once end in one association that works both ways. */
+static void
+two_systems_that_dial_each_other_at_once_both_work(void)
+{
+    for (int round = 0; round < 5; round++) {
+        char left[TRP_PATH_BYTES_MAX];
+        pair_start(&p, false, NULL);
+        pair_spawn(p.system[0], &pair_echo, "echo", NULL, NULL, 0);
+        pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
+        atomic_store(&counted, 0);
+        pair_path(&p, 0, "/user/echo", left, sizeof left);
+        UNIT_EQUAL(trp_system_select_tell(p.system[0], RIGHT("/user/counter"), &trp_string_type, "x", 1), TRP_OK);
+        trp_msg *reply = NULL;
+        UNIT_EQUAL(trp_system_ask_path(p.system[1], left, &trp_string_type, "y", 1, 10000, &reply), TRP_OK);
+        trp_msg_free(reply);
+        UNIT_WAIT(atomic_load(&counted) == 1, 10000);
+        pair_end(&p);
+    }
+}
+
+/* REMOTE-02 REMOTE-03 */
+static void
+a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
+{
+    trp_system *system = pair_system("one");
+    trpi_remote *remote = NULL;
+    trpi_remote_options options = { .host = "0.0.0.0", .bind_port = -1 };
+    UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_EINVAL);
+    options.host = "::";
+    UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_EINVAL);
+    options.host = "127.0.0.1";
+    options.bind_host = "0.0.0.0";
+    UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_OK);
+    UNIT_TRUE(trpi_remote_address(remote)->port != 0);
+    UNIT_TRUE(pair_logged("neither encrypted nor authenticated"));
+    trp_system *second = pair_system("two");
+    trpi_remote *refused = NULL;
+    trpi_remote_options same = { .host = "127.0.0.1", .port = trpi_remote_address(remote)->port, .bind_port = -1 };
+    UNIT_EQUAL(trpi_remote_start(second, &same, &refused), TRP_EADDRINUSE);
+    UNIT_EQUAL(trp_system_stop(second, 10000), TRP_OK);
+    trp_system_free(second);
+    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    trpi_remote_stop(remote);
+    trp_system_free(system);
+}
+
+UNIT_BEGIN("remote")
+UNIT(a_path_on_another_system_answers_over_tcp)
+UNIT(a_path_on_another_system_answers_over_memory)
+UNIT(a_path_that_names_nobody_is_found_missing)
+UNIT(messages_keep_their_order_and_none_is_lost)
+UNIT(a_selection_with_wildcards_reaches_all_that_match)
+UNIT(a_watcher_is_told_once_when_a_remote_actor_stops)
+UNIT(watching_a_remote_actor_that_has_ended_is_answered)
+UNIT(a_watcher_is_told_when_the_other_system_says_goodbye)
+UNIT(a_watcher_is_told_when_the_other_node_falls_silent)
+UNIT(an_association_that_was_cut_comes_back_by_itself)
+UNIT(system_messages_survive_a_cut)
+UNIT(a_restart_on_the_same_address_is_a_new_incarnation)
+UNIT(a_quarantined_incarnation_is_not_talked_to_any_more)
+UNIT(control_frames_arrive_with_the_proved_identity)
+UNIT(two_systems_that_dial_each_other_at_once_both_work)
+UNIT(a_wildcard_cannot_be_advertised_and_port_0_is_filled_in)
+UNIT_END
