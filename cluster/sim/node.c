@@ -1,0 +1,266 @@
+/* node.c - one simulated process: the shell's work, done without threads. */
+#include "cluster/sim/world.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+
+static trpi_member_now
+now_of(const struct sim_world *w, const struct sim_node *n)
+{
+    return (trpi_member_now){ w->now_us / 1000,
+                              1760000000000 + (int64_t)(w->now_us / 1000) + n->wall_skew_ms };
+}
+
+bool
+sim_is_member(const struct sim_node *n)
+{
+    return n->running && trpi_member_phase_get(n->core) == TRPI_PHASE_MEMBER;
+}
+
+static void
+reschedule(struct sim_world *w, uint32_t node)
+{
+    struct sim_node *n = &w->nodes[node];
+    uint64_t at_us = trpi_heartbeat_wake_us(n->heartbeat);
+    uint64_t core_ms = trpi_member_wake_ms(n->core);
+    if (core_ms != UINT64_MAX && core_ms * 1000 < at_us) {
+        at_us = core_ms * 1000;
+    }
+    sim_schedule_wake(w, node, at_us);
+}
+
+static void
+quarantine(struct sim_node *n, const trpi_node_id *id)
+{
+    if (n->quarantined_count == SIM_QUARANTINED_MAX) {
+        memmove(n->quarantined, n->quarantined + 1,
+                (SIM_QUARANTINED_MAX - 1) * sizeof(n->quarantined[0]));
+        n->quarantined_count--;
+    }
+    n->quarantined[n->quarantined_count++] = trpi_ident_key(id);
+}
+
+static bool
+is_quarantined(const struct sim_node *n, uint64_t key)
+{
+    for (uint32_t i = 0; i < n->quarantined_count; i++) {
+        if (n->quarantined[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+carry_out(struct sim_world *w, uint32_t node)
+{
+    struct sim_node *n = &w->nodes[node];
+    uint32_t count;
+    const trpi_member_action *actions = trpi_member_actions(n->core, &count);
+    bool stopped = false;
+    for (uint32_t i = 0; i < count && !w->result.failed; i++) {
+        const trpi_member_action *a = &actions[i];
+        switch (a->kind) {
+        case TRPI_ACTION_SEND:
+            if (stopped) {
+                sim_fail(w, "S9: node %u sends after it has stopped", node);
+            }
+            sim_send(w, node, &a->to, SIM_GOSSIP, a->bytes.data, a->bytes.count);
+            break;
+        case TRPI_ACTION_PUBLISH:
+            sim_check_event(w, node, a);
+            break;
+        case TRPI_ACTION_LOG:
+            sim_note(w, "node %u: %s", node, a->text);
+            break;
+        case TRPI_ACTION_QUARANTINE:
+            quarantine(n, &a->to);
+            break;
+        case TRPI_ACTION_STOPPED:
+            n->stop = a->stop;
+            stopped = true;
+            sim_note(w, "node %u: stopped, %s", node, a->stop == TRPI_STOP_LEFT ? "left" : "downed");
+            break;
+        }
+    }
+    if (stopped) {
+        n->running = false; /* a node ends when its membership ends */
+        w->downed += n->stop == TRPI_STOP_DOWNED ? 1 : 0;
+    }
+}
+
+static void
+step(struct sim_world *w, uint32_t node, const trpi_member_event *event)
+{
+    struct sim_node *n = &w->nodes[node];
+    uint64_t before = n->checked == NULL ? 0 : n->checked->digest;
+    trp_err err = trpi_member_step(n->core, now_of(w, n), event);
+    if (err == TRP_ENOMEM) {
+        sim_fail(w, "out of memory");
+        return;
+    }
+    trpi_gossip *view = trpi_member_view(n->core);
+    if (view != NULL && view != n->checked) {
+        sim_check_view(w, node);
+        if (view->digest != before &&
+            trpi_heartbeat_members(n->heartbeat, w->now_us, view) != TRP_OK) {
+            sim_fail(w, "out of memory");
+        }
+    }
+    carry_out(w, node);
+}
+
+void
+sim_node_wake(struct sim_world *w, uint32_t node)
+{
+    struct sim_node *n = &w->nodes[node];
+    uint8_t bytes[TRPI_HEARTBEAT_BYTES];
+    const trpi_ident *const *targets;
+    const uint64_t *keys;
+    trpi_heartbeat_tick(n->heartbeat, w->now_us);
+    uint32_t count = trpi_heartbeat_targets(n->heartbeat, &targets, bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        sim_send(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof(bytes));
+    }
+    count = trpi_heartbeat_unreachable(n->heartbeat, &keys);
+    if (trpi_heartbeat_has_changed(n->heartbeat) || count > 0) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE, .keys = keys, .keys_count = count };
+        step(w, node, &event);
+    }
+    if (n->running && !w->result.failed) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+        step(w, node, &event);
+    }
+    if (n->running) {
+        reschedule(w, node);
+    }
+}
+
+void
+sim_node_deliver(struct sim_world *w, const struct sim_event *e)
+{
+    struct sim_node *n = &w->nodes[e->node];
+    uint32_t *heard = &w->heard[e->node * w->nodes_count + e->from];
+    if (e->from_incarnation < *heard) {
+        return; /* the transport has met the successor: the old connection is closed */
+    }
+    *heard = e->from_incarnation;
+    trpi_node_id from = w->nodes[e->from].id;
+    from.uid = (from.uid & ~(uint64_t)0xffff) | e->from_incarnation;
+    if (is_quarantined(n, trpi_ident_key(&from))) {
+        return;
+    }
+    if (e->channel == SIM_HEARTBEAT) {
+        uint8_t answer[TRPI_HEARTBEAT_BYTES];
+        if (trpi_heartbeat_reply(e->bytes, e->count, answer)) {
+            sim_send(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof(answer));
+        } else {
+            trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, e->bytes, e->count);
+        }
+        return;
+    }
+    trpi_member_event event = {
+        .kind = TRPI_MEMBER_FRAME, .from = from, .bytes = e->bytes, .count = e->count
+    };
+    step(w, e->node, &event);
+    if (n->running) {
+        reschedule(w, e->node);
+    }
+}
+
+/* ---- fate ---------------------------------------------------------------------------------------- */
+
+static void
+forget(struct sim_node *n)
+{
+    trpi_member_free(n->core);
+    trpi_heartbeat_free(n->heartbeat);
+    trpi_gossip_unref(n->checked);
+    n->core = NULL;
+    n->heartbeat = NULL;
+    n->checked = NULL;
+    n->mirror_count = 0;
+    n->quarantined_count = 0;
+    n->paused_until_us = 0;
+    n->wake_us = UINT64_MAX;
+    n->stop = TRPI_STOP_NONE;
+    n->peak_status = 0;
+    n->restart_us = 0;
+}
+
+void
+sim_node_start(struct sim_world *w, uint32_t node)
+{
+    struct sim_node *n = &w->nodes[node];
+    trpi_assert(!n->running);
+    forget(n);
+    n->incarnation++;
+    w->result.incarnations++;
+    /* The incarnation stands in the uid's low bits, so that frames can be told apart cheaply. */
+    n->id.uid = (n->id.uid & ~(uint64_t)0xffff) | n->incarnation;
+    n->running = true;
+    n->wanted = true;
+    n->wall_skew_ms = (int64_t)sim_below(w, 120000) - 60000;
+    memset(&w->heard[node * w->nodes_count], 0, w->nodes_count * sizeof(uint32_t));
+    const char *roles[2] = { "sim", node % 2 == 0 ? "even" : "odd" };
+    trpi_member_options member = w->member;
+    member.seed = sim_random(w);
+    trp_err err = trpi_member_new(&n->id, roles, 2, "1.0.0", &member, &n->core);
+    if (err == TRP_OK) {
+        trpi_ident *self = (trpi_ident *)(uintptr_t)trpi_member_self(n->core);
+        err = trpi_heartbeat_new(self, &w->heartbeat, &n->heartbeat);
+    }
+    if (err != TRP_OK) {
+        sim_fail(w, "node %u cannot start: %s", node, trp_strerror(err));
+        return;
+    }
+    sim_note(w, "node %u: starts, uid %016llx", node, (unsigned long long)n->id.uid);
+    trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
+                                .addresses = w->addresses,
+                                .addresses_count = w->seeds_count };
+    step(w, node, &event);
+    if (n->running) {
+        reschedule(w, node);
+    }
+}
+
+void
+sim_node_kill(struct sim_world *w, uint32_t node)
+{
+    struct sim_node *n = &w->nodes[node];
+    if (n->running) {
+        sim_note(w, "node %u: killed", node);
+        n->running = false;
+        w->faults++;
+    }
+}
+
+void
+sim_node_pause(struct sim_world *w, uint32_t node, uint64_t ms)
+{
+    struct sim_node *n = &w->nodes[node];
+    if (n->running) {
+        sim_note(w, "node %u: stands still for %llu ms", node, (unsigned long long)ms);
+        n->paused_until_us = w->now_us + ms * 1000;
+        w->faults++;
+    }
+}
+
+void
+sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind, uint32_t target)
+{
+    struct sim_node *n = &w->nodes[node];
+    if (!n->running || n->paused_until_us > w->now_us) {
+        return;
+    }
+    trpi_member_event event = { .kind = kind };
+    event.target.address = w->nodes[target].id.address;
+    sim_note(w, "node %u: command %s %u", node, kind == TRPI_MEMBER_LEAVE ? "leave" : "down", target);
+    step(w, node, &event);
+    if (n->running) {
+        reschedule(w, node);
+    }
+}

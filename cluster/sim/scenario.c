@@ -1,0 +1,499 @@
+/* scenario.c - what happens to the simulated clusters.
+ *
+ * Each scenario starts all nodes, waits until they are one cluster, does something to it, heals
+ * everything, and waits until all wanted nodes are one converged cluster again.
+ *
+ * The supervisor restarts what has stopped, as systemd would; but the first seed only when another seed is
+ * there to be asked, or nobody is left: a first seed that can reach no other may make a cluster of its own,
+ * which is documented, and would here be an island for ever.
+ */
+#include "cluster/sim/world.h"
+
+#include <string.h>
+
+#include "base/assert.h"
+
+#define SUPERVISE_MS 500u
+#define SECOND_US 1000000u
+
+/* ---- common parts -------------------------------------------------------------------------------- */
+
+static void
+start_script(struct sim_world *w, uint32_t node, uint64_t arg)
+{
+    (void)arg;
+    if (!w->nodes[node].running) {
+        sim_node_start(w, node);
+    }
+}
+
+static bool
+await_quiet(struct sim_world *w, uint64_t limit_ms)
+{
+    uint64_t end_us = w->now_us + limit_ms * 1000;
+    while (!w->result.failed && w->now_us < end_us) {
+        sim_run_until(w, w->now_us + 100000);
+        if (sim_is_quiet(w)) {
+            return !w->result.failed;
+        }
+    }
+    sim_explain(w);
+    return false;
+}
+
+/* All nodes, at random times within spread_ms; until they are one cluster. */
+static void
+start_all(struct sim_world *w, uint32_t spread_ms)
+{
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        w->nodes[i].wanted = true;
+        sim_at(w, sim_below(w, spread_ms + 1), start_script, i, 0);
+    }
+    uint64_t began_us = w->now_us;
+    if (await_quiet(w, 30000 + w->nodes_count * 200)) {
+        sim_check_quiet(w);
+        sim_note(w, "all %u Up after %.3f s", w->nodes_count, (double)(w->now_us - began_us) / 1e6);
+    }
+}
+
+static bool
+first_seed_may_start(const struct sim_world *w)
+{
+    bool anybody = false;
+    for (uint32_t i = 1; i < w->nodes_count; i++) {
+        if (sim_is_member(&w->nodes[i])) {
+            anybody = true;
+            if (i < w->seeds_count && w->nodes[i].paused_until_us <= w->now_us) {
+                return true;
+            }
+        }
+    }
+    return !anybody;
+}
+
+static void
+supervise(struct sim_world *w, uint32_t node, uint64_t arg)
+{
+    (void)node;
+    (void)arg;
+    bool calm = !w->any_cut && w->loss <= 0.2 && w->now_us >= w->restarts_from_us;
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        struct sim_node *n = &w->nodes[i];
+        if (n->running || !n->wanted) {
+            continue;
+        }
+        if (n->restart_us == 0) {
+            n->restart_us = w->now_us + 200000 + sim_below(w, 8 * SECOND_US);
+        } else if (w->now_us >= n->restart_us && calm && (i > 0 || first_seed_may_start(w))) {
+            sim_node_start(w, i);
+        }
+    }
+    sim_at(w, SUPERVISE_MS, supervise, 0, 0);
+}
+
+static void
+heal(struct sim_world *w, uint32_t node, uint64_t arg)
+{
+    (void)node;
+    if (arg != 0 && arg != w->cut_until_us) {
+        return; /* of an earlier cut */
+    }
+    memset(w->cut, 0, (size_t)w->nodes_count * w->nodes_count);
+    if (w->any_cut) {
+        sim_note(w, "network healed");
+    }
+    w->any_cut = false;
+    w->cut_until_us = 0;
+}
+
+static void
+heal_in(struct sim_world *w, uint64_t ms)
+{
+    w->any_cut = true;
+    w->faults++;
+    w->cut_until_us = w->now_us + ms * 1000;
+    sim_at(w, ms, heal, 0, w->cut_until_us);
+}
+
+/* No frame between nodes of different sides, in the directions asked for. */
+static void
+cut_sides(struct sim_world *w, const uint8_t *side, bool both_ways, uint64_t ms)
+{
+    char text[128];
+    uint32_t i;
+    for (i = 0; i < w->nodes_count && i < sizeof(text) - 1; i++) {
+        text[i] = (char)('0' + side[i]);
+    }
+    text[i] = '\0';
+    sim_note(w, "network cut for %llu ms, %s: %s", (unsigned long long)ms,
+             both_ways ? "both ways" : "one way", text);
+    for (uint32_t from = 0; from < w->nodes_count; from++) {
+        for (uint32_t to = 0; to < w->nodes_count; to++) {
+            if (side[from] != side[to] && (both_ways || side[from] < side[to])) {
+                w->cut[from * w->nodes_count + to] = 1;
+            }
+        }
+    }
+    heal_in(w, ms);
+}
+
+static void
+finish(struct sim_world *w)
+{
+    heal(w, 0, 0);
+    w->loss = 0.0;
+    w->duplicate = 0.0;
+    w->restarts_from_us = 0;
+    sim_note(w, "all faults end");
+    if (!w->result.failed && await_quiet(w, 180000)) {
+        sim_check_quiet(w);
+    }
+}
+
+/* Q8: what a converged cluster sends when nothing happens. */
+static void
+check_idle_traffic(struct sim_world *w)
+{
+    uint64_t frames = w->result.frames;
+    sim_run_until(w, w->now_us + 10 * SECOND_US);
+    uint64_t per_node_second = (w->result.frames - frames) / w->nodes_count / 10;
+    uint32_t monitored = w->heartbeat.monitored_by_nr_of_members == 0
+                             ? 5
+                             : w->heartbeat.monitored_by_nr_of_members;
+    if (!w->result.failed && per_node_second > monitored * 2 + 2) {
+        sim_fail(w, "Q8: %llu frames a second and node when idle",
+                 (unsigned long long)per_node_second);
+    }
+}
+
+/* ---- sunny: nothing happens ------------------------------------------------------------------------ */
+
+static void
+prepare_plain(struct sim_world *w)
+{
+    w->member.downing_stable_after_ms = 20000;
+}
+
+static void
+play_sunny(struct sim_world *w)
+{
+    start_all(w, 1000);
+    uint64_t end_us = w->now_us + (w->options.until_ms != 0 ? w->options.until_ms : 30000) * 1000;
+    sim_run_until(w, end_us);
+    if (w->unreachable_events != 0 || w->downed != 0 || w->decisions != 0) {
+        sim_fail(w, "Q6: %llu false alarms", (unsigned long long)w->unreachable_events);
+    }
+    if (!w->result.failed) {
+        check_idle_traffic(w);
+        finish(w);
+    }
+}
+
+/* ---- crash: some die, are found, downed, removed, and come back ------------------------------------ */
+
+static void
+prepare_crash(struct sim_world *w)
+{
+    w->member.downing_stable_after_ms = 5000;
+}
+
+static bool
+everybody_sees_unreachable(const struct sim_world *w, uint32_t dead)
+{
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        if (!w->nodes[i].running) {
+            continue;
+        }
+        const trpi_gossip *g = trpi_member_view(w->nodes[i].core);
+        uint32_t at = g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find_address(g, &w->nodes[dead].id);
+        if (at != TRPI_GOSSIP_NONE && g->members[at].unreachable == 0 &&
+            g->members[at].status != TRP_MEMBER_DOWN) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+play_crash(struct sim_world *w)
+{
+    start_all(w, 1000);
+    sim_run_until(w, w->now_us + 30 * SECOND_US); /* steady beating */
+    uint32_t victims = w->nodes_count < 3 ? 0 : 1 + sim_below(w, (w->nodes_count - 1) / 2);
+    uint32_t last = 0;
+    w->restarts_from_us = UINT64_MAX;
+    for (uint32_t i = 0; i < victims; i++) {
+        last = (last + 1 + sim_below(w, w->nodes_count / victims)) % w->nodes_count;
+        sim_node_kill(w, last);
+    }
+    uint64_t end_us = w->now_us + 6 * SECOND_US;
+    /* Who was monitored only by nodes that died with it is found by new neighbours (H1): 3 s later. */
+    end_us += victims > 4 ? 9 * SECOND_US : 0;
+    sim_run_until(w, end_us);
+    for (uint32_t i = 0; i < w->nodes_count && victims > 0; i++) {
+        if (!w->nodes[i].running && !everybody_sees_unreachable(w, i)) {
+            sim_fail(w, "Q6: the crash of node %u was not seen by all in time", i);
+        }
+    }
+    sim_run_until(w, w->now_us + 15 * SECOND_US);
+    supervise(w, 0, 0);
+    finish(w);
+}
+
+/* ---- cut: 15 s without a link, nobody is removed ------------------------------------------------------- */
+
+static void
+prepare_cut(struct sim_world *w)
+{
+    w->member.downing_stable_after_ms = 60000;
+}
+
+static void
+random_sides(struct sim_world *w, uint8_t *side)
+{
+    uint32_t ones = 0;
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        side[i] = (uint8_t)sim_below(w, 2);
+        ones += side[i];
+    }
+    if (ones == 0 || ones == w->nodes_count) {
+        side[sim_below(w, w->nodes_count)] ^= 1;
+    }
+}
+
+static void
+play_cut(struct sim_world *w)
+{
+    uint8_t side[TRPI_SIM_NODES_MAX];
+    start_all(w, 1000);
+    sim_run_until(w, w->now_us + 10 * SECOND_US);
+    random_sides(w, side);
+    cut_sides(w, side, sim_chance(w, 0.7), 15000);
+    sim_run_until(w, w->now_us + 16 * SECOND_US);
+    if (!w->result.failed && await_quiet(w, 30000) && (w->downed != 0 || w->removed_by_down != 0)) {
+        sim_fail(w, "a cut of 15 s removed somebody with stable-after 60 s");
+    }
+    finish(w);
+}
+
+/* ---- split: longer than stable-after; one side at most survives (S12) ---------------------------------- */
+
+static void
+play_split(struct sim_world *w)
+{
+    uint8_t side[TRPI_SIM_NODES_MAX];
+    start_all(w, 1000);
+    sim_run_until(w, w->now_us + 10 * SECOND_US);
+    random_sides(w, side);
+    w->restarts_from_us = UINT64_MAX;
+    supervise(w, 0, 0);
+    /* In large halves some learn only from their new neighbours that all of the others are away. */
+    uint64_t ms = 60000 + w->nodes_count * 600;
+    cut_sides(w, side, true, ms);
+    sim_run_until(w, w->now_us + ms * 1000 - SECOND_US);
+    uint32_t alive[2] = { 0, 0 };
+    uint32_t all[2] = { 0, 0 };
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        all[side[i]]++;
+        alive[side[i]] += sim_is_member(&w->nodes[i]) ? 1 : 0;
+    }
+    if (alive[0] > 0 && alive[1] > 0) {
+        sim_fail(w, "S12: both sides live, %u and %u", alive[0], alive[1]);
+    }
+    uint32_t larger = all[1] > all[0] ? 1 : 0;
+    if (all[0] != all[1] && alive[larger] != all[larger]) {
+        sim_fail(w, "only %u of the majority of %u live", alive[larger], all[larger]);
+    }
+    finish(w);
+}
+
+/* ---- restart: the same addresses again and again, the first seed too ------------------------------------- */
+
+static void
+play_restart(struct sim_world *w)
+{
+    start_all(w, 1000);
+    for (uint32_t round = 0; round < 6 && !w->result.failed; round++) {
+        uint32_t node = round % 2 == 0 ? 0 : sim_below(w, w->nodes_count);
+        if (w->nodes_count == 1) {
+            break;
+        }
+        sim_node_kill(w, node);
+        sim_run_until(w, w->now_us + 100000 + sim_below(w, 3 * SECOND_US));
+        sim_node_start(w, node);
+        if (await_quiet(w, 20000)) {
+            sim_check_quiet(w);
+        }
+    }
+    finish(w);
+}
+
+/* ---- leave: one after the other, fast -------------------------------------------------------------------- */
+
+static bool
+is_gone(const struct sim_world *w, uint32_t node)
+{
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        const trpi_gossip *g = w->nodes[i].running ? trpi_member_view(w->nodes[i].core) : NULL;
+        if (g != NULL && trpi_gossip_find_address(g, &w->nodes[node].id) != TRPI_GOSSIP_NONE) {
+            return false;
+        }
+    }
+    return !w->nodes[node].running;
+}
+
+static void
+play_leave(struct sim_world *w)
+{
+    start_all(w, 1000);
+    for (uint32_t round = 0; round < 5 && w->nodes_count > 1 && !w->result.failed; round++) {
+        uint32_t node = sim_below(w, w->nodes_count);
+        uint32_t at = sim_below(w, w->nodes_count);
+        w->nodes[node].wanted = false;
+        sim_node_command(w, at, TRPI_MEMBER_LEAVE, node);
+        uint64_t end_us = w->now_us + 4 * SECOND_US;
+        while (!is_gone(w, node) && w->now_us < end_us && !w->result.failed) {
+            sim_run_until(w, w->now_us + 50000);
+        }
+        if (!is_gone(w, node)) {
+            sim_fail(w, "node %u has not left everywhere within 4 s", node);
+        } else if (w->nodes[node].stop != TRPI_STOP_LEFT) {
+            sim_fail(w, "node %u left and was told that it was downed", node);
+        }
+        sim_run_until(w, w->now_us + SECOND_US);
+        if (!w->result.failed && w->downed > 0) {
+            sim_fail(w, "a graceful leave downed somebody");
+        }
+        w->nodes[node].wanted = true;
+        if (!w->result.failed) {
+            sim_node_start(w, node);
+            (void)await_quiet(w, 20000);
+        }
+    }
+    finish(w);
+}
+
+/* ---- swarm: each seed has its own mix of everything -------------------------------------------------------- */
+
+static void
+prepare_swarm(struct sim_world *w)
+{
+    w->member.downing_stable_after_ms = 3000 + sim_below(w, 4000);
+    w->heartbeat.monitored_by_nr_of_members = 2 + sim_below(w, 5);
+    w->member.min_nr_of_members = sim_chance(w, 0.2) && w->nodes_count >= 3 ? 3 : 1;
+    w->delay_min_us = sim_below(w, 5000);
+    w->delay_mean_us = 100 + sim_below(w, sim_chance(w, 0.3) ? 100000 : 5000);
+    w->loss = sim_chance(w, 0.5) ? (double)sim_below(w, 150) / 1000.0 : 0.0;
+    w->duplicate = sim_chance(w, 0.5) ? (double)sim_below(w, 200) / 1000.0 : 0.0;
+}
+
+static void
+swarm_cut(struct sim_world *w)
+{
+    uint8_t side[TRPI_SIM_NODES_MAX] = { 0 };
+    uint64_t ms = 1000 + sim_below(w, sim_chance(w, 0.3) ? 40000 : 8000);
+    uint32_t a = sim_below(w, w->nodes_count);
+    uint32_t b = sim_below(w, w->nodes_count);
+    switch (sim_below(w, 4)) {
+    case 0: /* halves */
+        random_sides(w, side);
+        break;
+    case 1: /* one alone */
+        side[a] = 1;
+        break;
+    case 2: /* a pair */
+        sim_note(w, "link %u - %u cut for %llu ms", a, b, (unsigned long long)ms);
+        w->cut[a * w->nodes_count + b] = 1;
+        w->cut[b * w->nodes_count + a] = sim_chance(w, 0.5) ? 1 : 0;
+        heal_in(w, ms);
+        return;
+    default: /* a third of them */
+        for (uint32_t i = 0; i < w->nodes_count; i++) {
+            side[i] = sim_chance(w, 0.33) ? 1 : 0;
+        }
+        break;
+    }
+    cut_sides(w, side, sim_chance(w, 0.7), ms);
+}
+
+static void
+swarm_fault(struct sim_world *w)
+{
+    uint32_t node = sim_below(w, w->nodes_count);
+    if (w->nodes[0].running && !sim_is_member(&w->nodes[0])) {
+        return; /* the first seed asks: see the head of this file */
+    }
+    switch (sim_below(w, 8)) {
+    case 0:
+    case 1:
+        sim_node_kill(w, node);
+        break;
+    case 2:
+    case 3:
+        sim_node_pause(w, node, 300 + sim_below(w, sim_chance(w, 0.3) ? 20000 : 3000));
+        break;
+    case 4:
+    case 5:
+        if (!w->any_cut) {
+            swarm_cut(w);
+        }
+        break;
+    case 6:
+        sim_node_command(w, node, TRPI_MEMBER_LEAVE, sim_below(w, w->nodes_count));
+        break;
+    default:
+        if (sim_chance(w, 0.3)) {
+            sim_node_command(w, node, TRPI_MEMBER_DOWN_CMD, sim_below(w, w->nodes_count));
+        } else {
+            w->loss = (double)sim_below(w, 200) / 1000.0;
+            w->nodes[node].wall_skew_ms += (int64_t)sim_below(w, 20000) - 10000;
+        }
+        break;
+    }
+}
+
+static void
+play_swarm(struct sim_world *w)
+{
+    double loss = w->loss;
+    w->loss = loss > 0.1 ? 0.1 : loss;
+    start_all(w, 3000);
+    w->loss = loss;
+    supervise(w, 0, 0);
+    uint64_t end_us = w->now_us + (w->options.until_ms != 0 ? w->options.until_ms : 60000) * 1000;
+    while (w->now_us < end_us && !w->result.failed) {
+        swarm_fault(w);
+        sim_run_until(w, w->now_us + 200000 + sim_below(w, 5 * SECOND_US));
+    }
+    finish(w);
+}
+
+/* ---- table ------------------------------------------------------------------------------------------------- */
+
+static const sim_scenario scenarios[] = {
+    { "swarm", prepare_swarm, play_swarm },     { "sunny", prepare_plain, play_sunny },
+    { "crash", prepare_crash, play_crash },     { "cut", prepare_cut, play_cut },
+    { "split", prepare_crash, play_split },     { "restart", prepare_crash, play_restart },
+    { "leave", prepare_plain, play_leave },
+};
+
+const sim_scenario *
+sim_scenario_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+        if (strcmp(scenarios[i].name, name) == 0) {
+            return &scenarios[i];
+        }
+    }
+    return NULL;
+}
+
+const char *const *
+trpi_sim_scenario_names(void)
+{
+    static const char *const names[] = { "swarm", "sunny", "crash", "cut",
+                                         "split", "restart", "leave", NULL };
+    _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 1,
+                   "a scenario has no name");
+    return names;
+}

@@ -1,0 +1,42 @@
+/* sim.h - whole clusters in one thread, under one seed, in virtual time.
+ *
+ * What runs is the production engine, detector and codec; what is simulated is the network, the clock
+ * and the fate of processes. Every failure names its seed and the command that replays it.
+ */
+#ifndef TRPI_CLUSTER_SIM_SIM_H
+#define TRPI_CLUSTER_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <troupe/base.h>
+
+#define TRPI_SIM_NODES_MAX 1000u
+#define TRPI_SIM_FAILURE_BYTES 512
+
+typedef struct trpi_sim_options {
+    uint32_t nodes; /* 1 .. TRPI_SIM_NODES_MAX; 0: 5 */
+    uint64_t seed;
+    uint64_t until_ms;    /* of the fault phase; 0: as the scenario likes */
+    const char *scenario; /* NULL: "swarm"; see trpi_sim_scenario_names() */
+    FILE *trace;          /* NULL: none */
+} trpi_sim_options;
+
+typedef struct trpi_sim_result {
+    uint64_t hash; /* of everything that happened: equal for equal options, on every machine */
+    uint64_t events, frames, bytes, virtual_ms;
+    uint32_t incarnations;
+    bool failed;
+    char failure[TRPI_SIM_FAILURE_BYTES];
+} trpi_sim_result;
+
+/* Run one seed to its end. Errors: TRP_EINVAL (options), TRP_ENOMEM. A broken invariant is no error of
+ * this call: ret_result->failed. */
+trp_err trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result);
+/* NULL-terminated. */
+const char *const *trpi_sim_scenario_names(void);
+/* `troupe sim ...`: parse, run, print; returns the exit code. Also exported as trp_sim_main. */
+int trpi_sim_main(int argc, char **argv);
+
+#endif

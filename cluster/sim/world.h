@@ -1,0 +1,131 @@
+/* world.h - the simulated world, shared by the files of this room. */
+#ifndef TRPI_CLUSTER_SIM_WORLD_H
+#define TRPI_CLUSTER_SIM_WORLD_H
+
+#include "cluster/heartbeat.h"
+#include "cluster/membership.h"
+#include "cluster/sim/sim.h"
+
+#define SIM_SEEDS 4u /* seed nodes of every simulated cluster: the first ones */
+#define SIM_QUARANTINED_MAX 64u
+
+enum sim_event_kind {
+    SIM_DELIVER = 1, /* bytes reach a node */
+    SIM_WAKE = 2,    /* its engine or detector asked to be called */
+    SIM_SCRIPT = 3   /* the scenario acts */
+};
+
+enum sim_channel { SIM_GOSSIP = 1, SIM_HEARTBEAT = 2 };
+
+struct sim_world;
+typedef void (*sim_script_fn)(struct sim_world *w, uint32_t node, uint64_t arg);
+
+struct sim_event {
+    uint64_t at_us, seq;
+    enum sim_event_kind kind;
+    uint32_t node;
+    uint32_t incarnation;      /* SIM_WAKE: of which; SIM_DELIVER: 0 any */
+    uint32_t from;             /* SIM_DELIVER */
+    uint32_t from_incarnation;
+    enum sim_channel channel;
+    uint8_t *bytes;
+    uint32_t count;
+    sim_script_fn fn;
+    uint64_t arg;
+};
+
+/* What a subscriber has put together from the events alone (S10). */
+struct sim_mirror_member {
+    uint64_t uid;
+    uint32_t status;
+    bool unreachable;
+};
+
+struct sim_node {
+    trpi_node_id id;
+    uint32_t incarnation;    /* 0: never started */
+    bool running;            /* the process is there */
+    bool wanted;             /* it should be a member when all is well */
+    uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (S6) */
+    uint64_t restart_us;     /* when the supervisor starts it again; 0: not planned */
+    uint64_t paused_until_us;
+    uint64_t wake_us;        /* of the SIM_WAKE that counts */
+    int64_t wall_skew_ms;
+    trpi_member_core *core;
+    trpi_heartbeat *heartbeat;
+    trpi_gossip *checked;    /* the view that was checked last */
+    trpi_member_stop stop;
+    uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
+    uint32_t quarantined_count;
+    struct sim_mirror_member *mirror;
+    uint32_t mirror_count, mirror_room;
+};
+
+struct sim_world {
+    trpi_sim_options options;
+    trpi_sim_result result;
+    uint64_t now_us, seq;
+    uint64_t random;
+    struct sim_event *heap;
+    uint32_t heap_count, heap_room;
+    struct sim_node *nodes;
+    uint32_t nodes_count;
+    uint8_t *cut;             /* nodes_count squared: [from][to] drops */
+    uint32_t *heard;          /* nodes_count squared: [at][from] latest incarnation heard */
+    bool any_cut;
+    /* fault mix of this seed */
+    uint32_t delay_min_us, delay_mean_us;
+    double loss, duplicate;
+    trpi_member_options member;
+    trpi_heartbeat_options heartbeat;
+    trpi_gossip_cache *cache;
+    trpi_address addresses[SIM_SEEDS];
+    uint32_t seeds_count;
+    /* counted for the checks */
+    uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
+    uint32_t faults;      /* injected so far; 0: nothing bad may be seen */
+    uint64_t cut_until_us;
+    uint64_t restarts_from_us; /* the supervisor does not restart before */
+};
+
+/* world.c */
+uint64_t sim_random(struct sim_world *w);
+uint32_t sim_below(struct sim_world *w, uint32_t bound);
+bool sim_chance(struct sim_world *w, double probability);
+void sim_fail(struct sim_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_note(struct sim_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_at(struct sim_world *w, uint64_t delay_ms, sim_script_fn fn, uint32_t node, uint64_t arg);
+trp_err sim_world_new(const trpi_sim_options *options, struct sim_world **ret_world);
+void sim_world_free(struct sim_world *w);
+/* The next call that the node's engine or detector asked for. */
+void sim_schedule_wake(struct sim_world *w, uint32_t node, uint64_t at_us);
+/* Run until nothing is left before at_us, or something failed. */
+void sim_run_until(struct sim_world *w, uint64_t at_us);
+
+/* node.c */
+void sim_node_start(struct sim_world *w, uint32_t node); /* a new incarnation; joins the seeds */
+void sim_node_kill(struct sim_world *w, uint32_t node);
+void sim_node_pause(struct sim_world *w, uint32_t node, uint64_t ms);
+void sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind, uint32_t target);
+void sim_node_deliver(struct sim_world *w, const struct sim_event *event);
+void sim_node_wake(struct sim_world *w, uint32_t node);
+void sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_channel channel,
+              const uint8_t *bytes, size_t count);
+bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
+
+/* check.c */
+void sim_check_view(struct sim_world *w, uint32_t node); /* after each step that changed it: S */
+void sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action); /* S10 */
+bool sim_is_quiet(struct sim_world *w);    /* Q1 .. Q5 hold now */
+void sim_explain(struct sim_world *w);     /* why not, as the failure */
+void sim_check_quiet(struct sim_world *w); /* the rest of Q, once quiet */
+
+/* scenario.c */
+typedef struct sim_scenario {
+    const char *name;
+    void (*prepare)(struct sim_world *w); /* options, before anybody starts */
+    void (*play)(struct sim_world *w);    /* to the end */
+} sim_scenario;
+const sim_scenario *sim_scenario_find(const char *name);
+
+#endif
