@@ -1,0 +1,172 @@
+/* control_request_test.c - what a request may say, and how each mistake is answered. */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/nearest.h"
+#include "cluster/node/base64.h"
+#include "cluster/node/control_request.h"
+#include "cluster/node/ctl_proto.h"
+#include "tests/unit/unit.h"
+
+static void
+refused(const char *text, int exit_code, const char *error)
+{
+    trpi_control_request request;
+    trpi_control_refusal refusal = { 0, "", "" };
+    trp_err err = trpi_control_request_parse((const uint8_t *)text, strlen(text), &request, &refusal);
+    UNIT_TRUE(err != TRP_OK);
+    UNIT_EQUAL(refusal.exit, exit_code);
+    UNIT_TEXT(refusal.error, error);
+}
+
+static trpi_control_request
+accepted(const char *text)
+{
+    trpi_control_request request;
+    trpi_control_refusal refusal = { 0, "", "" };
+    memset(&request, 0, sizeof request);
+    UNIT_EQUAL(trpi_control_request_parse((const uint8_t *)text, strlen(text), &request, &refusal), TRP_OK);
+    UNIT_TEXT(refusal.error, "");
+    return request;
+}
+
+static void
+fields_are_read_and_defaults_filled_in(void)
+{
+    trpi_control_request r = accepted("{\"v\":1,\"cmd\":\"leave\",\"member\":\"a:1\",\"wait\":false}");
+    UNIT_EQUAL(r.command, TRPI_CONTROL_LEAVE);
+    UNIT_TEXT(r.member, "a:1");
+    UNIT_FALSE(r.wait);
+    UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_LONG);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"ask\",\"path\":\"/user/a\",\"text\":\"x\",\"unknown\":[1]}");
+    UNIT_TEXT(r.type, "string");
+    UNIT_EQUAL(r.timeout_ms, TRPI_CTL_TIMEOUT_MS_DEFAULT);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"tree\",\"timeoutMs\":250}");
+    UNIT_TEXT(r.path, "/");
+    UNIT_EQUAL(r.depth, TRPI_CONTROL_DEPTH_DEFAULT);
+    UNIT_EQUAL(r.timeout_ms, 250);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"send\",\"path\":\"/a\",\"type\":\"bytes\",\"base64\":\"AAH/\"}");
+    UNIT_EQUAL(r.payload_bytes, 3);
+    UNIT_EQUAL(r.payload[2], 0xff);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"events\",\"types\":[\"MemberUp\",\"LeaderChanged\"]}");
+    UNIT_EQUAL(r.event_bits, 1u << 2 | 1u << 9);
+    trpi_control_request_fini(&r);
+}
+
+static void
+mistakes_are_answered_by_name(void)
+{
+    refused("", 65, "the request is no JSON: error at byte 0");
+    refused("[]", 65, "the request is no JSON object");
+    refused("{}", 64, "field 'cmd': missing");
+    refused("{\"v\":2,\"cmd\":\"members\"}", 64, "the client speaks control protocol 2, this node 1");
+    refused("{\"cmd\":\"membres\"}", 64, "no such command 'membres'; did you mean 'members'?");
+    refused("{\"cmd\":\"xyzzyxyzzy\"}", 64, "no such command 'xyzzyxyzzy'");
+    refused("{\"cmd\":7}", 64, "field 'cmd': expected a text");
+    refused("{\"cmd\":\"down\"}", 64, "field 'member': missing");
+    refused("{\"cmd\":\"ping\"}", 64, "field 'target': missing");
+    refused("{\"cmd\":\"ask\",\"path\":\"/a\"}", 64, "field 'text': missing");
+    refused("{\"cmd\":\"ask\",\"path\":\"/a\",\"base64\":\"AB\"}", 65, "field 'base64' cannot be decoded");
+    refused("{\"cmd\":\"leave\",\"wait\":1}", 64, "field 'wait': expected true or false");
+    refused("{\"cmd\":\"tree\",\"depth\":-1}", 64, "field 'depth': expected a number from 0 to 1000");
+    refused("{\"cmd\":\"tree\",\"depth\":1001}", 64, "field 'depth': expected a number from 0 to 1000");
+    refused("{\"cmd\":\"join\",\"addresses\":[]}", 64, "field 'addresses': expected a list of at least one address");
+    refused("{\"cmd\":\"join\",\"addresses\":[1]}", 64, "field 'addresses': expected texts");
+    refused("{\"cmd\":\"events\",\"types\":[\"MemberUpp\"]}", 64,
+            "no such event type 'MemberUpp'; did you mean 'MemberUp'?");
+}
+
+static void
+addresses_are_limited(void)
+{
+    char text[2048];
+    for (int extra = 0; extra < 2; extra++) {
+        size_t count = (size_t)snprintf(text, sizeof text, "{\"cmd\":\"join\",\"addresses\":[\"a\"");
+        for (int i = 1; i < TRPI_CONTROL_ADDRESSES_MAX + extra; i++) {
+            count += (size_t)snprintf(text + count, sizeof text - count, ",\"a\"");
+        }
+        snprintf(text + count, sizeof text - count, "]}");
+        if (extra) {
+            refused(text, 64, "field 'addresses': more than 32");
+        } else {
+            trpi_control_request r = accepted(text);
+            UNIT_EQUAL(r.addresses_count, TRPI_CONTROL_ADDRESSES_MAX);
+            trpi_control_request_fini(&r);
+        }
+    }
+}
+
+static void
+payload_is_limited(void)
+{
+    size_t room = TRPI_CTL_PAYLOAD_BYTES_MAX + 128;
+    char *text = malloc(room);
+    UNIT_REQUIRE(text != NULL);
+    for (size_t extra = 0; extra < 2; extra++) {
+        size_t bytes = TRPI_CTL_PAYLOAD_BYTES_MAX + extra;
+        int head = snprintf(text, room, "{\"cmd\":\"send\",\"path\":\"/a\",\"text\":\"");
+        memset(text + head, 'x', bytes);
+        snprintf(text + (size_t)head + bytes, room - (size_t)head - bytes, "\"}");
+        if (extra) {
+            refused(text, 65, "the message is larger than 393216 bytes");
+        } else {
+            trpi_control_request r = accepted(text);
+            trpi_control_request_fini(&r);
+        }
+    }
+    free(text);
+}
+
+static void
+base64_goes_there_and_back(void)
+{
+    const uint8_t bytes[] = { 0, 1, 0xfe, 0xff, 'a', 'b' };
+    for (size_t count = 0; count <= sizeof bytes; count++) {
+        char *text = trpi_base64_encode(bytes, count);
+        uint8_t *back = NULL;
+        size_t back_count = 99;
+        UNIT_REQUIRE(text != NULL);
+        UNIT_EQUAL(trpi_base64_decode(text, strlen(text), &back, &back_count), TRP_OK);
+        UNIT_EQUAL(back_count, count);
+        UNIT_TRUE(back && memcmp(back, bytes, count) == 0);
+        trpi_free(back);
+        trpi_free(text);
+    }
+}
+
+static void
+broken_base64_is_refused(void)
+{
+    static const char *const broken[] = { "A", "AB", "ABC", "AB C", "A===", "AB=C", "====", "AAA\n" };
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+        uint8_t *bytes = NULL;
+        size_t count = 0;
+        UNIT_EQUAL(trpi_base64_decode(broken[i], strlen(broken[i]), &bytes, &count), TRP_EDATA);
+    }
+}
+
+static void
+nearest_finds_one_slip_and_no_stranger(void)
+{
+    static const char *const names[] = { "members", "member-status", "leave" };
+    UNIT_TEXT(trpi_nearest("memebrs", names, 3), "members");
+    UNIT_TEXT(trpi_nearest("leaf", names, 3), "leave");
+    UNIT_TRUE(trpi_nearest("quit", names, 3) == NULL);
+    UNIT_TRUE(trpi_nearest("", names, 3) == NULL);
+    UNIT_EQUAL(trpi_edit_distance("ab", "ba"), 1);
+    UNIT_EQUAL(trpi_edit_distance("", "abc"), 3);
+}
+
+UNIT_BEGIN("control_request")
+UNIT(fields_are_read_and_defaults_filled_in)
+UNIT(mistakes_are_answered_by_name)
+UNIT(addresses_are_limited)
+UNIT(payload_is_limited)
+UNIT(base64_goes_there_and_back)
+UNIT(broken_base64_is_refused)
+UNIT(nearest_finds_one_slip_and_no_stranger)
+UNIT_END

@@ -1,0 +1,124 @@
+/* payload_json_test.c - messages from and to the JSON of the shell. */
+#include <troupe/troupe.h>
+
+#include "base/alloc.h"
+#include "cluster/node/payload_json.h"
+#include "tests/unit/unit.h"
+
+#define T_ALL(F, S)                                                                                \
+    F(S, bool, yes) F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64)     \
+        F(S, text32, text) F(S, ref, ref)
+#define T_MESSAGES(M, P) M(P, all, T_ALL)
+TRP_PROTOCOL_DECLARE(t, T_MESSAGES)
+TRP_PROTOCOL_DEFINE(t, T_MESSAGES)
+
+static void
+refused(const char *json, trp_err want, const char *what)
+{
+    void *payload = NULL;
+    size_t bytes = 0;
+    char text[256] = "";
+    UNIT_EQUAL(trpi_payload_from_json(&t_all_type, json, &payload, &bytes, text, sizeof text), want);
+    UNIT_TEXT(text, what);
+}
+
+static void
+every_kind_of_field_is_read(void)
+{
+    void *payload = NULL;
+    size_t bytes = 0;
+    char what[256];
+    trp_err err = trpi_payload_from_json(
+        &t_all_type,
+        "{\"yes\":true,\"i32\":-5,\"u32\":4294967295,\"i64\":\"-9223372036854775808\","
+        "\"u64\":\"18446744073709551615\",\"f64\":1.5,\"text\":\"hi\",\"ref\":null}",
+        &payload, &bytes, what, sizeof what);
+    UNIT_REQUIRE(err == TRP_OK);
+    const t_all *all = payload;
+    UNIT_EQUAL(bytes, sizeof *all);
+    UNIT_EQUAL(all->yes, 1);
+    UNIT_EQUAL(all->i32, -5);
+    UNIT_EQUAL(all->u32, UINT32_MAX);
+    UNIT_EQUAL(all->i64, INT64_MIN);
+    UNIT_TRUE(all->u64 == UINT64_MAX);
+    UNIT_TRUE(all->f64 > 1.4 && all->f64 < 1.6);
+    UNIT_TEXT(all->text, "hi");
+    UNIT_TRUE(trp_ref_is_none(all->ref));
+    trpi_free(payload);
+}
+
+static void
+what_does_not_fit_is_refused_by_field(void)
+{
+    refused("nope", TRP_EDATA, "invalid JSON at byte 0");
+    refused("[]", TRP_EDATA, "t.all: expected a JSON object");
+    refused("{\"nope\":1}", TRP_EDATA, "t.all has no field 'nope'");
+    refused("{\"i32\":2147483648}", TRP_EDATA, "t.all: the value does not fit field 'i32'");
+    refused("{\"u32\":-1}", TRP_EDATA, "t.all: the value does not fit field 'u32'");
+    refused("{\"i64\":1.5}", TRP_EDATA, "t.all: the value does not fit field 'i64'");
+    refused("{\"i64\":\"9223372036854775808\"}", TRP_EDATA, "t.all: the value does not fit field 'i64'");
+    refused("{\"u64\":\"18446744073709551616\"}", TRP_EDATA, "t.all: the value does not fit field 'u64'");
+    refused("{\"u64\":\"-1\"}", TRP_EDATA, "t.all: the value does not fit field 'u64'");
+    refused("{\"yes\":1}", TRP_EDATA, "t.all: the value does not fit field 'yes'");
+    void *payload = NULL;
+    size_t bytes = 0;
+    char what[64];
+    UNIT_EQUAL(trpi_payload_from_json(&t_all_type, "{\"text\":\"0123456789012345678901234567890\"}", &payload, &bytes,
+                                      what, sizeof what),
+               TRP_OK); /* 31 bytes and the NUL */
+    trpi_free(payload);
+    refused("{\"text\":\"01234567890123456789012345678901\"}", TRP_EMSGSIZE,
+            "t.all: the value does not fit field 'text'");
+}
+
+static void
+messages_are_shown_by_their_type(void)
+{
+    trp_system *system = NULL;
+    UNIT_REQUIRE(trp_system_new("t", NULL, &system) == TRP_OK);
+    UNIT_REQUIRE(trp_protocol_register(&t_protocol) == TRP_OK);
+    static const struct {
+        trp_type *type;
+        const char *bytes;
+        size_t count;
+        const char *want;
+    } cases[] = {
+        { &trp_string_type, "h\"i", 3, "{\"type\":\"string\",\"text\":\"h\\\"i\"}" },
+        { &trp_string_type, "\xff", 1, "{\"type\":\"string\",\"base64\":\"/w==\"}" },
+        { &trp_json_type, "[1,2]", 5, "{\"type\":\"json\",\"json\":[1,2]}" },
+        { &trp_json_type, "[1,", 3, "{\"type\":\"json\",\"base64\":\"WzEs\"}" },
+        { &trp_bytes_type, "\0\1", 2, "{\"type\":\"bytes\",\"base64\":\"AAE=\"}" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trp_msg *msg = NULL;
+        void *payload = NULL;
+        UNIT_REQUIRE(trp_msg_new(cases[i].type, cases[i].count, &msg, &payload) == TRP_OK);
+        memcpy(payload, cases[i].bytes, cases[i].count);
+        cJSON *json = trpi_payload_to_json(system, msg);
+        char *text = trpi_json_print(json);
+        UNIT_TEXT(text, cases[i].want);
+        cJSON_free(text);
+        cJSON_Delete(json);
+        trp_msg_free(msg);
+    }
+    t_all all = { 1, -5, 7, -8, UINT64_MAX, 1.5, "hi", TRP_REF_NONE };
+    trp_msg *msg = NULL;
+    void *payload = NULL;
+    UNIT_REQUIRE(trp_msg_new(&t_all_type, sizeof all, &msg, &payload) == TRP_OK);
+    memcpy(payload, &all, sizeof all);
+    cJSON *json = trpi_payload_to_json(system, msg);
+    char *text = trpi_json_print(json);
+    UNIT_TEXT(text, "{\"type\":\"t.all\",\"json\":{\"yes\":true,\"i32\":-5,\"u32\":7,\"i64\":-8,"
+                    "\"u64\":\"18446744073709551615\",\"f64\":1.5,\"text\":\"hi\",\"ref\":null}}");
+    cJSON_free(text);
+    cJSON_Delete(json);
+    trp_msg_free(msg);
+    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    trp_system_free(system);
+}
+
+UNIT_BEGIN("payload_json")
+UNIT(every_kind_of_field_is_read)
+UNIT(what_does_not_fit_is_refused_by_field)
+UNIT(messages_are_shown_by_their_type)
+UNIT_END
