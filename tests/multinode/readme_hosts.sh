@@ -7,7 +7,6 @@
 HOSTS_NET=10.0.0
 hosts_begin 3 namespaces
 page=$src/README.md
-grep -q '^<!-- hosts: ' "$page" || page=$src/docs/three-hosts.md
 PATH=$build:$PATH
 export LD_LIBRARY_PATH=$build/examples/.libs # where the installed plugins would be
 host_socket=() # as on a real host: the node is found in /run/troupe
