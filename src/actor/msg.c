@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define POISON(block, bytes) ASAN_POISON_MEMORY_REGION(block, bytes)
@@ -168,6 +169,8 @@ search_chunks(depot *place, uint32_t class_index)
         chunk *next = free_first->free_next;
 
         UNPOISON(free_first, CHUNK_BYTES);
+        /* The heap may keep it for long: its pages go back now. They are whole: the chunk is aligned to its size. */
+        (void)madvise(free_first, CHUNK_BYTES, MADV_DONTNEED);
         trpi_free(free_first);
         free_first = next;
     }

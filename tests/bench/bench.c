@@ -73,6 +73,21 @@ bench_rss_bytes(void)
 }
 
 size_t
+bench_rss_idle_bytes(void)
+{
+    size_t before, now = bench_rss_bytes();
+    int steady = 0;
+
+    for (int i = 0; i < 100 && steady < 5; i++) {
+        (void)nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
+        before = now;
+        now = bench_rss_bytes();
+        steady = now == before ? steady + 1 : 0;
+    }
+    return now;
+}
+
+size_t
 bench_peak_rss_bytes(void)
 {
     struct rusage usage;
@@ -124,7 +139,7 @@ find(const char *name)
     const bench_workload *const tables[] = { bench_local, bench_create, bench_remote };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
-        for (const bench_workload *w = tables[i]; w->name != NULL; w++) {
+        for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {
             if (name == NULL) {
                 (void)fprintf(stderr, "  %-10s %s\n", w->name, w->shape);
             } else if (strcmp(w->name, name) == 0) {

@@ -23,7 +23,7 @@ typedef struct bench_workload {
 /* Workloads of other files; each ends with an entry whose name is NULL. */
 extern const bench_workload bench_local[];
 extern const bench_workload bench_create[];
-extern const bench_workload bench_remote[];
+extern const bench_workload bench_remote[] __attribute__((weak)); /* absent where remoting is not built */
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);
@@ -32,6 +32,7 @@ int bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, ui
                      uint64_t lost);
 uint64_t bench_now_ns(void);
 size_t bench_rss_bytes(void);
+size_t bench_rss_idle_bytes(void); /* when it has not changed for 100 ms: workers that sleep give memory back */
 size_t bench_peak_rss_bytes(void);
 /* Make a system with the options' threads; ends the program when it cannot. */
 trp_system *bench_system(const bench_options *options);

@@ -71,7 +71,7 @@ run_create(const bench_options *options)
     before = bench_rss_bytes();
     trp_system_tell(system, ref, &trp_bytes_type, NULL, 0);
     bench_wait();
-    bytes = ((double)bench_rss_bytes() - (double)before) / (double)goal;
+    bytes = ((double)bench_rss_idle_bytes() - (double)before) / (double)goal;
     bench_print("create", "bytes_per_live_actor", bytes, "bytes");
     bench_print("create", "actors_per_gib", 1024.0 * 1024.0 * 1024.0 / bytes, "actors");
     bench_system_end(system);

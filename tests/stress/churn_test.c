@@ -30,7 +30,7 @@ typedef struct shared {
     _Atomic int ending;
     _Atomic uint32_t roots_done;
     uint64_t seed;
-    uint32_t node;
+    _Atomic uint32_t node;
 } shared;
 
 static shared all;

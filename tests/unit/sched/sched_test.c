@@ -1,0 +1,329 @@
+/* sched_test.c - tasks without actors: each is run, none waits behind a stuck worker, idle means idle. */
+#include "tests/unit/unit.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include "base/alloc.h"
+#include "sched/sched.h"
+
+typedef struct job {
+    trpi_task task; /* first */
+    trpi_run_result (*run)(struct job *job, trpi_worker *worker);
+    _Atomic uint32_t runs;
+    uint32_t again;           /* how often to say AGAIN */
+    struct job *wakes;        /* handed in by the run */
+    _Atomic uint32_t *blocks; /* the run lasts until this is not 0 */
+    _Atomic uint32_t worker;  /* index of the worker of the last run */
+} job;
+
+static trpi_world *world;
+static trpi_sched *sched;
+
+static trpi_run_result
+on_run(void *data, trpi_task *task)
+{
+    job *j = (job *)(void *)task;
+    trpi_worker *worker = *(trpi_worker **)data;
+
+    atomic_store(&j->worker, trpi_worker_index(worker));
+    return j->run(j, worker);
+}
+
+static void
+on_thread(void *arg, trpi_worker *worker)
+{
+    (void)arg;
+    *(trpi_worker **)trpi_worker_data(worker) = worker;
+    trpi_worker_loop(worker);
+}
+
+static void
+start(uint32_t workers)
+{
+    static const trpi_sched_ops ops = { on_run, on_thread, NULL };
+    trpi_sched_options options;
+
+    memset(&options, 0, sizeof options);
+    options.workers = workers;
+    options.worker_bytes = sizeof(trpi_worker *);
+    options.ops = &ops;
+    options.name = "test";
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    options.world = world;
+    UNIT_REQUIRE(trpi_sched_new(&options, &sched) == TRP_OK);
+    UNIT_REQUIRE(trpi_sched_start(sched) == TRP_OK);
+}
+
+static void
+end(void)
+{
+    UNIT_TRUE(trpi_sched_stop(sched, 10000));
+    trpi_sched_free(sched);
+    trpi_world_free(world);
+}
+
+static trpi_run_result
+run_simple(job *j, trpi_worker *worker)
+{
+    struct job *wakes = j->wakes;
+    bool again = j->again > 0;
+
+    j->wakes = NULL;
+    if (wakes != NULL) {
+        trpi_sched_ready(worker, &wakes->task);
+    }
+    while (j->blocks != NULL && atomic_load(j->blocks) == 0) {
+        unit_pause();
+    }
+    if (again) {
+        j->again--;
+    }
+    atomic_fetch_add(&j->runs, 1); /* the last touch when the task is given up */
+    return again ? TRPI_RUN_AGAIN : TRPI_RUN_IDLE;
+}
+
+static uint32_t
+runs_sum(job *jobs, uint32_t count)
+{
+    uint32_t sum = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        sum += atomic_load(&jobs[i].runs);
+    }
+    return sum;
+}
+
+static void
+every_injected_task_runs_exactly_once(void)
+{
+    enum { JOBS = 5000 };
+    job *jobs = trpi_alloc(JOBS * sizeof *jobs);
+
+    start(2);
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i].run = run_simple;
+        trpi_sched_inject(sched, &jobs[i].task);
+    }
+    UNIT_WAIT(runs_sum(jobs, JOBS) == JOBS, 5000);
+    end();
+    for (int i = 0; i < JOBS; i++) {
+        UNIT_EQUAL(jobs[i].runs, 1);
+    }
+    trpi_free(jobs);
+}
+
+static void
+a_task_that_says_again_runs_again(void)
+{
+    job j = { .run = run_simple, .again = 1000 };
+
+    start(1);
+    trpi_sched_inject(sched, &j.task);
+    UNIT_WAIT(atomic_load(&j.runs) == 1001, 5000);
+    end();
+}
+
+/* More than ring and slot hold: the overflow goes through the injection queue. */
+static trpi_run_result
+run_wakes_many(job *j, trpi_worker *worker)
+{
+    job *others = j + 1;
+
+    for (uint32_t i = 0; i < 3 * TRPI_RING_TASKS; i++) {
+        trpi_sched_ready(worker, &others[i].task);
+    }
+    atomic_fetch_add(&j->runs, 1);
+    return TRPI_RUN_IDLE;
+}
+
+static void
+what_one_run_wakes_beyond_the_ring_is_not_lost(void)
+{
+    enum { JOBS = 3 * TRPI_RING_TASKS + 1 };
+
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        job *jobs = trpi_alloc(JOBS * sizeof *jobs);
+
+        start(workers);
+        jobs[0].run = run_wakes_many;
+        for (int i = 1; i < JOBS; i++) {
+            jobs[i].run = run_simple;
+        }
+        trpi_sched_inject(sched, &jobs[0].task);
+        UNIT_WAIT(runs_sum(jobs, JOBS) == JOBS, 5000);
+        end();
+        trpi_free(jobs);
+    }
+}
+
+/* S2: the slot of a worker that is stuck in a run is taken by a thief, even by one that slept before. */
+static void
+a_task_behind_a_stuck_worker_is_taken(void)
+{
+    _Atomic uint32_t go = 0;
+    job woken = { .run = run_simple };
+    job stuck = { .run = run_simple, .wakes = &woken, .blocks = &go };
+
+    start(2);
+    trpi_sched_inject(sched, &stuck.task);
+    UNIT_WAIT(atomic_load(&woken.runs) == 1, 2000);
+    UNIT_EQUAL(atomic_load(&stuck.runs), 0);
+    UNIT_TRUE(atomic_load(&woken.worker) != atomic_load(&stuck.worker));
+    atomic_store(&go, 1);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 2000);
+    end();
+}
+
+static trpi_run_result
+run_deferred(job *j, trpi_worker *worker)
+{
+    trpi_worker_defer_to(worker, (uint16_t)trpi_worker_index(worker));
+    return atomic_fetch_add(&j->runs, 1) < 10 ? TRPI_RUN_DEFER : TRPI_RUN_IDLE;
+}
+
+static trpi_run_result
+run_until(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    atomic_fetch_add(&j->runs, 1);
+    return atomic_load(j->blocks) == 0 ? TRPI_RUN_AGAIN : TRPI_RUN_IDLE;
+}
+
+static void
+a_deferred_task_runs_though_its_worker_is_never_idle(void)
+{
+    _Atomic uint32_t go = 0;
+    job busy = { .run = run_until, .blocks = &go };
+    job deferred = { .run = run_deferred };
+
+    start(1);
+    trpi_sched_inject(sched, &busy.task);
+    trpi_sched_inject(sched, &deferred.task);
+    UNIT_WAIT(atomic_load(&deferred.runs) == 11, 2000);
+    atomic_store(&go, 1);
+    end();
+}
+
+static void
+a_private_worker_runs_its_tasks_and_ends(void)
+{
+    uint16_t home;
+
+    start(1);
+    for (int round = 0; round < 3; round++) {
+        job j = { .run = run_simple, .again = 10 };
+
+        UNIT_REQUIRE(trpi_sched_private_new(sched, "own", false, &home) == TRP_OK);
+        UNIT_TRUE(home >= trpi_sched_pool_count(sched));
+        j.task.dispatch = TRPI_DISPATCH_PRIVATE;
+        atomic_store(&j.task.home, home);
+        trpi_sched_inject(sched, &j.task);
+        UNIT_WAIT(atomic_load(&j.runs) == 11, 2000);
+        UNIT_EQUAL(atomic_load(&j.worker), home);
+        trpi_sched_private_release(sched, home);
+    }
+    end();
+}
+
+static void
+private_workers_end_at_their_limit(void)
+{
+    uint16_t homes[TRPI_PRIVATE_MAX];
+    uint16_t more;
+    uint32_t made = 0;
+
+    start(1);
+    while (made < TRPI_PRIVATE_MAX && trpi_sched_private_new(sched, NULL, false, &homes[made]) == TRP_OK) {
+        made++;
+    }
+    UNIT_EQUAL(made, TRPI_PRIVATE_MAX);
+    UNIT_EQUAL(trpi_sched_private_new(sched, NULL, false, &more), TRP_ELIMIT);
+    trpi_sched_private_release(sched, homes[0]);
+    UNIT_EQUAL(trpi_sched_private_new(sched, NULL, false, &more), TRP_OK);
+    UNIT_EQUAL(more, homes[0]);
+    end();
+}
+
+static void
+a_stop_with_a_stuck_worker_ends_at_its_deadline(void)
+{
+    _Atomic uint32_t go = 0;
+    job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
+    uint64_t before;
+
+    start(2);
+    trpi_sched_inject(sched, &stuck.task);
+    UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 1000); /* its run has begun */
+    before = unit_now_ms();
+    UNIT_FALSE(trpi_sched_stop(sched, 50));
+    UNIT_TRUE(unit_now_ms() - before >= 45);
+    atomic_store(&go, 1);
+    end();
+}
+
+static uint64_t
+cpu_us(void)
+{
+    struct rusage usage;
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000u +
+           (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/* S3: the law is that nothing wakes up; the measure is CPU time, of which a ticking thread takes some. */
+static void
+an_idle_scheduler_takes_no_time(void)
+{
+    job j = { .run = run_simple };
+    uint64_t start_ms, used;
+
+    start(4);
+    trpi_sched_inject(sched, &j.task);
+    UNIT_WAIT(atomic_load(&j.runs) == 1, 2000);
+    start_ms = unit_now_ms();
+    UNIT_WAIT(unit_now_ms() > start_ms + 50, 2000); /* spins, sentinel's last tick */
+    used = cpu_us();
+    start_ms = unit_now_ms();
+    for (struct timespec pause = { 0, 500000000 }; unit_now_ms() < start_ms + 500;) {
+        (void)nanosleep(&pause, NULL); /* what is looked at is that nothing happens in this time */
+    }
+    used = cpu_us() - used;
+    UNIT_TRUE(used < 5000); /* under 1 % of a core */
+    end();
+}
+
+static void
+wrong_options_are_refused(void)
+{
+    static const trpi_sched_ops ops = { on_run, on_thread, NULL };
+    trpi_sched_options options;
+    trpi_sched *none = NULL;
+
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    memset(&options, 0, sizeof options);
+    options.world = world;
+    UNIT_EQUAL(trpi_sched_new(&options, &none), TRP_EINVAL);
+    options.ops = &ops;
+    options.workers = TRPI_POOL_MAX + 1;
+    UNIT_EQUAL(trpi_sched_new(&options, &none), TRP_EINVAL);
+    options.workers = TRPI_POOL_MAX;
+    UNIT_EQUAL(trpi_sched_new(&options, &none), TRP_OK);
+    trpi_sched_free(none);
+    trpi_world_free(world);
+}
+
+UNIT_BEGIN("sched")
+UNIT(every_injected_task_runs_exactly_once)
+UNIT(a_task_that_says_again_runs_again)
+UNIT(what_one_run_wakes_beyond_the_ring_is_not_lost)
+UNIT(a_task_behind_a_stuck_worker_is_taken)
+UNIT(a_deferred_task_runs_though_its_worker_is_never_idle)
+UNIT(a_private_worker_runs_its_tasks_and_ends)
+UNIT(private_workers_end_at_their_limit)
+UNIT(a_stop_with_a_stuck_worker_ends_at_its_deadline)
+UNIT(an_idle_scheduler_takes_no_time)
+UNIT(wrong_options_are_refused)
+UNIT_END

@@ -1,0 +1,189 @@
+/* timer_test.c - timers of a scheduler, and what waits for quiescent states. */
+#include "tests/unit/unit.h"
+
+#include <stdatomic.h>
+
+#include "sched/sched.h"
+
+static trpi_world *world;
+static trpi_sched *sched;
+
+static trpi_run_result
+on_run(void *data, trpi_task *task)
+{
+    _Atomic uint32_t *go = *(_Atomic uint32_t **)(void *)(task + 1);
+
+    (void)data;
+    atomic_store(go, 1); /* the run has begun */
+    while (atomic_load(go) != 2) {
+        unit_pause();
+    }
+    return TRPI_RUN_IDLE;
+}
+
+static void
+on_thread(void *arg, trpi_worker *worker)
+{
+    (void)arg;
+    trpi_worker_loop(worker);
+}
+
+static void
+start(void)
+{
+    static const trpi_sched_ops ops = { on_run, on_thread, NULL };
+    trpi_sched_options options;
+
+    memset(&options, 0, sizeof options);
+    options.workers = 2;
+    options.ops = &ops;
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    options.world = world;
+    UNIT_REQUIRE(trpi_sched_new(&options, &sched) == TRP_OK);
+    UNIT_REQUIRE(trpi_sched_start(sched) == TRP_OK);
+}
+
+static void
+end(void)
+{
+    UNIT_TRUE(trpi_sched_stop(sched, 10000));
+    trpi_sched_free(sched);
+    trpi_world_free(world);
+}
+
+static void
+note(void *arg, uint64_t a, uint64_t b)
+{
+    _Atomic uint64_t *last = arg;
+
+    atomic_store(last, a * 100 + b);
+}
+
+static void
+a_timer_fires_once_and_never_early(void)
+{
+    _Atomic uint64_t last = 0;
+    uint64_t id, before;
+
+    start();
+    before = trpi_world_mono_ns(world);
+    UNIT_EQUAL(trpi_timer_add(sched, 20, note, &last, 7, 3, &id), TRP_OK);
+    UNIT_TRUE(id != 0);
+    UNIT_WAIT(atomic_load(&last) == 703, 2000);
+    UNIT_TRUE(trpi_world_mono_ns(world) - before >= 20000000);
+    UNIT_FALSE(trpi_timer_cancel(sched, id));
+    end();
+}
+
+static void
+a_cancelled_timer_does_not_fire(void)
+{
+    _Atomic uint64_t last = 0, other = 0;
+    uint64_t id, id_other;
+
+    start();
+    UNIT_EQUAL(trpi_timer_add(sched, 30, note, &last, 1, 1, &id), TRP_OK);
+    UNIT_EQUAL(trpi_timer_add(sched, 60, note, &other, 1, 1, &id_other), TRP_OK);
+    UNIT_TRUE(trpi_timer_cancel(sched, id));
+    UNIT_FALSE(trpi_timer_cancel(sched, id));
+    UNIT_WAIT(atomic_load(&other) != 0, 2000);
+    UNIT_EQUAL(atomic_load(&last), 0);
+    end();
+}
+
+static void
+an_earlier_timer_wakes_the_thread_that_waits_for_a_later_one(void)
+{
+    _Atomic uint64_t last = 0;
+    uint64_t id;
+
+    start();
+    UNIT_EQUAL(trpi_timer_add(sched, 3600000, note, &last, 9, 9, &id), TRP_OK);
+    UNIT_EQUAL(trpi_timer_add(sched, 5, note, &last, 1, 2, &id), TRP_OK);
+    UNIT_WAIT(atomic_load(&last) == 102, 1000);
+    end();
+}
+
+static void
+after_a_stop_no_timer_is_taken(void)
+{
+    _Atomic uint64_t last = 0;
+    uint64_t id;
+
+    start();
+    UNIT_TRUE(trpi_sched_stop(sched, 10000));
+    UNIT_EQUAL(trpi_timer_add(sched, 1, note, &last, 1, 1, &id), TRP_ECLOSED);
+    end();
+}
+
+static void
+free_noted(void *object)
+{
+    atomic_store((_Atomic uint32_t *)object, 1);
+}
+
+static void
+a_retired_object_waits_for_a_foreign_reader(void)
+{
+    _Atomic uint32_t freed = 0;
+    uint32_t phase;
+    uint64_t now;
+
+    start();
+    phase = trpi_sched_enter(sched);
+    trpi_retire(sched, free_noted, (void *)&freed);
+    now = unit_now_ms();
+    UNIT_WAIT(unit_now_ms() > now + 30, 1000); /* many grace steps */
+    UNIT_EQUAL(atomic_load(&freed), 0);
+    trpi_sched_leave(sched, phase);
+    UNIT_WAIT(atomic_load(&freed) == 1, 2000);
+    end();
+}
+
+static void
+a_retired_object_waits_for_a_run_under_way(void)
+{
+    struct {
+        trpi_task task;
+        _Atomic uint32_t *go;
+    } job;
+    _Atomic uint32_t go = 0, freed = 0;
+    uint64_t now;
+
+    memset(&job, 0, sizeof job);
+    job.go = &go;
+    start();
+    trpi_sched_inject(sched, &job.task);
+    UNIT_WAIT(atomic_load(&go) == 1, 2000);
+    trpi_retire(sched, free_noted, (void *)&freed);
+    now = unit_now_ms();
+    UNIT_WAIT(unit_now_ms() > now + 30, 1000);
+    UNIT_EQUAL(atomic_load(&freed), 0);
+    atomic_store(&go, 2);
+    UNIT_WAIT(atomic_load(&freed) == 1, 2000);
+    end();
+}
+
+static void
+what_was_retired_is_freed_at_the_end(void)
+{
+    _Atomic uint32_t freed = 0;
+    uint32_t phase;
+
+    start();
+    phase = trpi_sched_enter(sched);
+    trpi_retire(sched, free_noted, (void *)&freed);
+    trpi_sched_leave(sched, phase);
+    end();
+    UNIT_EQUAL(atomic_load(&freed), 1);
+}
+
+UNIT_BEGIN("timer")
+UNIT(a_timer_fires_once_and_never_early)
+UNIT(a_cancelled_timer_does_not_fire)
+UNIT(an_earlier_timer_wakes_the_thread_that_waits_for_a_later_one)
+UNIT(after_a_stop_no_timer_is_taken)
+UNIT(a_retired_object_waits_for_a_foreign_reader)
+UNIT(a_retired_object_waits_for_a_run_under_way)
+UNIT(what_was_retired_is_freed_at_the_end)
+UNIT_END

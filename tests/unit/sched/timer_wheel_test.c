@@ -1,0 +1,147 @@
+/* timer_wheel_test.c - the wheel against a plain list. */
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+
+#include "sched/timer_wheel.h"
+
+#define NODES 500
+
+typedef struct entry {
+    trpi_wheel_node node; /* first: what advance() gives */
+    uint64_t due;         /* what the model expects; 0: not in the wheel */
+} entry;
+
+static trpi_timer_wheel wheel;
+
+static uint64_t
+random_next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static void
+an_empty_wheel_has_no_next_tick(void)
+{
+    uint64_t tick;
+
+    trpi_wheel_init(&wheel, 1000);
+    UNIT_FALSE(trpi_wheel_next(&wheel, &tick));
+    UNIT_TRUE(trpi_wheel_advance(&wheel, 1u << 30) == NULL);
+    UNIT_FALSE(trpi_wheel_next(&wheel, &tick));
+}
+
+static void
+a_node_is_due_at_its_tick_and_not_before(void)
+{
+    static const uint64_t delays[] = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262143, 262144, 1u << 24,
+                                       (1ull << 36) - 1, 1ull << 36, (1ull << 36) + 5, 1ull << 37 };
+
+    for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++) {
+        trpi_wheel_node node = { NULL, NULL, 0, 0 };
+        uint64_t start = 123456789, tick;
+
+        trpi_wheel_init(&wheel, start);
+        trpi_wheel_add(&wheel, &node, start + delays[i]);
+        while (trpi_wheel_next(&wheel, &tick)) {
+            trpi_wheel_node *due;
+
+            UNIT_REQUIRE(tick > start && tick <= start + delays[i]);
+            UNIT_TRUE(trpi_wheel_advance(&wheel, tick - 1) == NULL);
+            due = trpi_wheel_advance(&wheel, tick);
+            UNIT_TRUE(due == NULL || (due == &node && tick == start + delays[i]));
+        }
+        UNIT_TRUE(node.prev == NULL);
+    }
+}
+
+static void
+a_due_time_that_has_passed_is_the_next_tick(void)
+{
+    trpi_wheel_node node = { NULL, NULL, 0, 0 };
+
+    trpi_wheel_init(&wheel, 50);
+    trpi_wheel_add(&wheel, &node, 7);
+    UNIT_TRUE(trpi_wheel_advance(&wheel, 50) == NULL);
+    UNIT_TRUE(trpi_wheel_advance(&wheel, 51) == &node);
+}
+
+static void
+a_removed_node_is_never_due(void)
+{
+    trpi_wheel_node node = { NULL, NULL, 0, 0 };
+    uint64_t tick;
+
+    trpi_wheel_init(&wheel, 0);
+    trpi_wheel_add(&wheel, &node, 5000);
+    UNIT_TRUE(trpi_wheel_remove(&wheel, &node));
+    UNIT_FALSE(trpi_wheel_remove(&wheel, &node));
+    UNIT_FALSE(trpi_wheel_next(&wheel, &tick));
+    UNIT_TRUE(trpi_wheel_advance(&wheel, 10000) == NULL);
+}
+
+/* Advance both; what the wheel hands out must be what the model says, in order of due ticks. */
+static void
+advance_both(entry *entries, uint64_t now)
+{
+    trpi_wheel_node *node = trpi_wheel_advance(&wheel, now);
+    uint64_t last = 0;
+
+    while (node != NULL) {
+        entry *e = (entry *)(void *)node;
+
+        node = node->next;
+        e->node.next = NULL;
+        UNIT_TRUE(e->due != 0 && e->due <= now);
+        UNIT_TRUE(e->due >= last);
+        last = e->due;
+        e->due = 0;
+    }
+    for (int i = 0; i < NODES; i++) {
+        UNIT_TRUE(entries[i].due == 0 || entries[i].due > now);
+    }
+}
+
+static void
+random_adds_removes_and_jumps_agree_with_a_list(void)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        static entry entries[NODES];
+        uint64_t random = seed * 0x9e3779b97f4a7c15u, now = random % 1000000;
+
+        memset(entries, 0, sizeof entries);
+        trpi_wheel_init(&wheel, now);
+        for (int step = 0; step < 3000; step++) {
+            uint64_t r = random_next(&random);
+            entry *e = &entries[r % NODES];
+            uint64_t range = 1ull << (4 + (r >> 32) % 28);
+
+            if (e->due == 0) {
+                e->due = now + 1 + random_next(&random) % range;
+                trpi_wheel_add(&wheel, &e->node, e->due);
+            } else if ((r >> 40) % 3 == 0) {
+                UNIT_TRUE(trpi_wheel_remove(&wheel, &e->node));
+                e->due = 0;
+            }
+            if ((r >> 44) % 4 == 0) {
+                now += random_next(&random) % (range / 4 + 1);
+                advance_both(entries, now);
+            }
+        }
+        advance_both(entries, now + (1ull << 33));
+        for (int i = 0; i < NODES; i++) {
+            UNIT_EQUAL(entries[i].due, 0);
+        }
+    }
+}
+
+UNIT_BEGIN("timer_wheel")
+UNIT(an_empty_wheel_has_no_next_tick)
+UNIT(a_node_is_due_at_its_tick_and_not_before)
+UNIT(a_due_time_that_has_passed_is_the_next_tick)
+UNIT(a_removed_node_is_never_due)
+UNIT(random_adds_removes_and_jumps_agree_with_a_list)
+UNIT_END
