@@ -133,7 +133,7 @@ drop_others(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_todo *to
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
-            trpi_lane_drop(peer, lane, uid, &todo->dropped[lane]);
+            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, &todo->dropped[lane]);
             todo->dropped_reason = reason;
         }
     }
@@ -147,7 +147,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending_uid == effects->over_uid) {
-            trpi_lane_drop(peer, lane, 0, &todo->dropped[lane]);
+            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &todo->dropped[lane]);
             todo->dropped_reason = reason;
         }
     }
@@ -319,11 +319,11 @@ trpi_peer_pump(trpi_peer *peer, trpi_todo *todo)
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_state *state = &peer->lanes[lane];
             if (state->out == NULL) {
-                choose(peer, lane);
+                choose(peer, (enum trpi_lane)lane);
             }
             if (lane != TRPI_LANE_CONTROL && state->out == NULL && state->dialling == NULL &&
                 state->pending.count > 0 && trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
-                trpi_conn_dial(peer, lane);
+                trpi_conn_dial(peer, (enum trpi_lane)lane);
             }
         }
     }

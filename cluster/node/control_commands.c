@@ -116,5 +116,5 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         serve_config(node, call);
         return;
     }
-    trpi_assert(!"a command without a server");
+    trpi_assert(false && "a command without a server");
 }
