@@ -442,6 +442,68 @@ tables_free(loader *l)
     l->tables_count = l->names_count = 0;
 }
 
+/* ---- comments ------------------------------------------------------------------------------------ */
+
+/* The end of what must not be looked into: a quoted text or ${...}; p itself when it is neither. */
+static char *
+opaque_end(char *p)
+{
+    if (*p == '$' && p[1] == '{') {
+        char *end = strchr(p, '}');
+        return end ? end + 1 : p + strlen(p);
+    }
+    if (*p != '"' && *p != '\'') {
+        return p;
+    }
+    char quote = *p++;
+    while (*p && *p != quote) {
+        if (*p == '\\' && p[1]) {
+            p += 2;
+        } else if (quote == '"' && *p == '$' && p[1] == '{') {
+            p = opaque_end(p);
+        } else {
+            p++;
+        }
+    }
+    return *p ? p + 1 : p;
+}
+
+/* Where a comment that begins at p ends; p itself when none does. */
+static char *
+comment_end(char *p, bool token_starts)
+{
+    if (*p == '#' || (token_starts && p[0] == '/' && p[1] == '/')) {
+        return p + strcspn(p, "\n");
+    }
+    if (token_starts && p[0] == '/' && p[1] == '*') {
+        char *end = strstr(p + 2, "*/");
+        return end ? end + 2 : p + strlen(p);
+    }
+    return p;
+}
+
+/* Replace comments by blanks, keeping the lines: libconfuse 3.3 counts the line of a comment up to three
+ * times, and its complaints would point elsewhere. What a comment is, is its own rule. */
+static void
+comments_blank(char *text)
+{
+    bool token_starts = true;
+    for (char *p = text; *p;) {
+        char *end = opaque_end(p);
+        if (end == p) {
+            end = comment_end(p, token_starts);
+            for (; p < end; p++) {
+                *p = *p == '\n' ? '\n' : ' ';
+            }
+        }
+        if (end == p) {
+            end = p + 1;
+        }
+        p = end;
+        token_starts = p > text && strchr(" \t\n\r={}(),+", p[-1]) != NULL;
+    }
+}
+
 /* ---- reading --------------------------------------------------------------------------------- */
 
 /* `x = {}` gives no value to call us with. */
@@ -511,7 +573,9 @@ trpi_config_load_text(trpi_config *config, const char *name, const char *text,
         (void)trpi_config_fail(ret_error, "%s: out of memory", name);
         return TRP_ENOMEM;
     }
-    (void)snprintf(marked, bytes, "%s\n" END_MARK " = x\n", text);
+    (void)snprintf(marked, bytes, "%s\n", text);
+    comments_blank(marked);
+    (void)memcpy(marked + strlen(marked), END_MARK " = x\n", sizeof END_MARK " = x\n");
     l->file = name;
     l->lines = 1;
     for (const char *p = text; *p; p++) {

@@ -153,6 +153,32 @@ app_takes_any_key_at_any_depth(void)
 }
 
 static void
+lines_are_counted_right_behind_comments(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    trpi_config_entry entry;
+    static const char text[] = "# one\n# two \"\nsystem = a # three\n// four\n/* five\n six */ remote {\n"
+                               " bind-hostname = \"#\\\"//x\" # seven\n port = 1 }\n"
+                               "plugins = { a//b, ${TROUPE_TEST_NONE:-#x}, '#' }\n#";
+    UNIT_EQUAL(trpi_config_load_text(config, "t", text, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_REQUIRE(trpi_config_find(config, "system", &entry));
+    UNIT_TEXT(entry.origin, "t:3");
+    UNIT_REQUIRE(trpi_config_find(config, "remote.bind-hostname", &entry));
+    UNIT_TEXT(entry.origin, "t:7");
+    UNIT_TEXT(entry.values[0], "#\"//x");
+    UNIT_REQUIRE(trpi_config_find(config, "remote.port", &entry));
+    UNIT_TEXT(entry.origin, "t:8");
+    UNIT_REQUIRE(trpi_config_find(config, "plugins", &entry));
+    UNIT_TEXT(entry.origin, "t:9");
+    UNIT_TEXT(entry.values[0], "a//b");
+    UNIT_TEXT(entry.values[1], "#x");
+    UNIT_TEXT(entry.values[2], "#");
+    trpi_config_free(config);
+}
+
+static void
 variables_are_replaced_in_the_file(void)
 {
     trpi_config *config = config_new();
@@ -317,6 +343,7 @@ UNIT(every_default_passes_its_own_check)
 UNIT(file_values_are_read_with_their_types_and_origin)
 UNIT(flags_beat_environment_beats_file_beats_default_in_any_order)
 UNIT(app_takes_any_key_at_any_depth)
+UNIT(lines_are_counted_right_behind_comments)
 UNIT(variables_are_replaced_in_the_file)
 UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)
 UNIT(ranges_hold_at_the_limit_and_not_one_past_it)
