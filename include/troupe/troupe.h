@@ -4,7 +4,10 @@
 
 #include <troupe/actor.h>
 #include <troupe/base.h>
+#include <troupe/cluster.h>
 #include <troupe/message.h>
+#include <troupe/node.h>
+#include <troupe/plugin.h>
 #include <troupe/system.h>
 
 #endif
