@@ -10,9 +10,9 @@
  *       cannot gossip with each other never both have the majority, even if rows are stale.
  *   D3  A tie goes to the side of the lowest member in order.
  *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
- * Indirectly connected: a member that is unreachable for some, but has seen the present version through
- *          others. In a majority these are marked Down too, so that what stays is fully connected; when
- *          nobody is above suspicion, all stop.
+ *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse all.
+ * Indirectly connected: two members of one side, one of which cannot reach the other. As few as possible are
+ *          given up so that what stays is fully connected; of a single broken link both ends.
  * Tests.   tests/unit/cluster/downing_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver (keep-majority); membership_notes S12.
  */
@@ -74,14 +74,21 @@ decide_auto(const trpi_downing_options *options, const trpi_downing_input *input
     }
 }
 
+/* ---- keep-majority ------------------------------------------------------------------------------- */
+
+enum mark { /* per member, in scratch memory: decision->indexes before it holds the answer */
+    MARK_CLEAR = 0,  /* on my side */
+    MARK_AWAY = 1,   /* unreachable and has not seen the version: down it */
+    MARK_UNSURE = 2, /* reachable, has not seen the version */
+    MARK_BROKEN = 3  /* on my side, but indirectly connected: down it, too */
+};
+
 /* What keep-majority counts. */
 struct tally {
-    uint32_t ours, theirs;    /* counted members on my side, and all others */
-    uint32_t undecided;       /* of theirs: reachable, but has not seen the version */
-    uint32_t suspects;        /* members that are unreachable for somebody */
-    uint32_t clear_on_side;   /* on my side and above suspicion */
+    uint32_t ours, theirs;  /* counted members on my side, and all others */
+    uint32_t unsure;        /* of theirs */
+    uint32_t away;          /* members, counted or not */
     bool lowest_is_ours;
-    bool self_is_suspect;
 };
 
 static struct tally
@@ -89,51 +96,116 @@ tally_of(const trpi_downing_input *input, const char *role, bool joining_too,
          trpi_downing_decision *decision)
 {
     const trpi_gossip *g = input->gossip;
-    struct tally t = { 0 };
+    struct tally t = { 0, 0, 0, 0, false };
     bool lowest_known = false;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        bool self = m->ident->key == input->self;
-        bool suspect = is_suspect(m);
-        bool seen = self || trpi_seen_get(input->seen, i);
-        t.suspects += suspect ? 1 : 0;
-        t.self_is_suspect = t.self_is_suspect || (self && suspect);
-        decision->unreachable += suspect && !seen ? 1 : 0;
-        decision->indirectly_connected += suspect && seen ? 1 : 0;
-        t.clear_on_side += !suspect && seen && m->status < TRP_MEMBER_EXITING ? 1 : 0;
+        bool seen = m->ident->key == input->self || trpi_seen_get(input->seen, i);
+        decision->indexes[i] = seen ? MARK_CLEAR : is_suspect(m) ? MARK_AWAY : MARK_UNSURE;
+        t.away += decision->indexes[i] == MARK_AWAY ? 1 : 0;
         if (!is_counted(m, role, joining_too)) {
             continue;
         }
         decision->members++;
         t.ours += seen ? 1 : 0;
         t.theirs += seen ? 0 : 1;
-        t.undecided += !seen && !suspect ? 1 : 0;
+        t.unsure += decision->indexes[i] == MARK_UNSURE ? 1 : 0;
         if (!lowest_known) {
             lowest_known = true;
             t.lowest_is_ours = seen;
         }
     }
     decision->reachable = t.ours;
+    decision->unreachable = t.away;
     return t;
 }
 
-/* D4: the first in order that is Up or Leaving, on my side and above suspicion; else such a joiner. */
-static bool
-self_acts(const trpi_downing_input *input)
+/* With how many of my side can members[index] not talk, as far as nobody of the two is marked? */
+static uint32_t
+broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
 {
-    const trpi_gossip *g = input->gossip;
-    const trpi_gossip_member *first = NULL;
+    uint64_t key = g->members[index].ident->key;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        trpi_reach_row r = g->rows[i];
+        if (r.observer != key && r.subject != key) {
+            continue;
+        }
+        uint32_t other = trpi_gossip_find(g, r.observer == key ? r.subject : r.observer);
+        bool counts = marks[other] == MARK_CLEAR && g->members[other].status < TRP_MEMBER_EXITING;
+        /* a link that both ends call broken has two rows: count it once, at the lower key's */
+        bool twice = r.observer > r.subject && trpi_gossip_observes(g, r.subject, r.observer);
+        count += counts && !twice ? 1 : 0;
+    }
+    return count;
+}
+
+/* Mark whom to give up so that the rest of my side is fully connected: first those with the most broken
+ * links, the later in order of equals; of a single broken link both ends, since nobody knows whose fault
+ * it is. */
+static uint32_t
+mark_broken(const trpi_gossip *g, uint32_t *marks)
+{
+    uint32_t marked = 0;
+    while (true) {
+        uint32_t worst = TRPI_GOSSIP_NONE;
+        uint32_t most = 0;
+        for (uint32_t i = 0; i < g->members_count; i++) {
+            bool candidate = marks[i] == MARK_CLEAR && g->members[i].status < TRP_MEMBER_EXITING;
+            uint32_t links = candidate ? broken_links(g, marks, i) : 0;
+            if (links > 0 && links >= most) {
+                most = links;
+                worst = i;
+            }
+        }
+        if (worst == TRPI_GOSSIP_NONE) {
+            return marked;
+        }
+        if (most == 1) {
+            for (uint32_t i = 0; i < g->members_count; i++) {
+                if (i != worst && marks[i] == MARK_CLEAR && g->members[i].status < TRP_MEMBER_EXITING &&
+                    (trpi_gossip_observes(g, g->members[i].ident->key, g->members[worst].ident->key) ||
+                     trpi_gossip_observes(g, g->members[worst].ident->key, g->members[i].ident->key))) {
+                    marks[i] = MARK_BROKEN;
+                    marked++;
+                }
+            }
+        }
+        marks[worst] = MARK_BROKEN;
+        marked++;
+    }
+}
+
+/* D4: the first in order that is Up or Leaving and clear; else such a joiner. */
+static uint32_t
+who_acts(const trpi_gossip *g, const uint32_t *marks)
+{
+    uint32_t first = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        if (is_suspect(m) || !trpi_seen_get(input->seen, i) || m->status >= TRP_MEMBER_EXITING) {
+        if (marks[i] != MARK_CLEAR || m->status >= TRP_MEMBER_EXITING) {
             continue;
         }
         if (m->status != TRP_MEMBER_JOINING) {
-            return m->ident->key == input->self;
+            return i;
         }
-        first = first == NULL ? m : first;
+        first = first == TRPI_GOSSIP_NONE ? i : first;
     }
-    return first != NULL && first->ident->key == input->self;
+    return first;
+}
+
+/* The indexes of the marked, in place of the marks. */
+static void
+collect_marked(const trpi_gossip *g, trpi_downing_decision *decision)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        uint32_t mark = decision->indexes[i]; /* read before index count <= i is written */
+        if ((mark == MARK_AWAY || mark == MARK_BROKEN) && g->members[i].status < TRP_MEMBER_EXITING) {
+            decision->indexes[count++] = i;
+        }
+    }
+    decision->indexes_count = count;
 }
 
 static void
@@ -145,37 +217,37 @@ decide_majority(const trpi_downing_options *options, const trpi_downing_input *i
         return; /* D1 */
     }
     struct tally t = tally_of(input, options->role, false, decision);
-    if (t.suspects == 0) {
-        return;
-    }
     if (decision->members == 0) { /* nobody is Up yet */
-        *decision = (trpi_downing_decision){ .indexes = decision->indexes };
+        decision->members = 0;
         t = tally_of(input, options->role, true, decision);
     }
     /* Reachable, but the version has not come round: give it half as long again (D2 afterwards). */
-    if (t.undecided > 0 && input->stable_ms < options->stable_after_ms + options->stable_after_ms / 2) {
+    if (t.unsure > 0 && input->stable_ms < options->stable_after_ms + options->stable_after_ms / 2) {
         return;
     }
     bool tie = t.ours == t.theirs;
     bool majority = t.ours > t.theirs || (tie && t.lowest_is_ours); /* D3 */
-    const char *how = tie ? (majority ? "tie, lowest address on this side" : "tie, lowest address on the other side")
+    uint32_t broken = mark_broken(g, decision->indexes);
+    decision->indirectly_connected = broken;
+    if (majority && t.away + broken == 0) {
+        return; /* the only rows are of observers which are away themselves */
+    }
+    const char *how = tie ? (majority ? "tie, lowest address on this side"
+                                      : "tie, lowest address on the other side")
                           : (majority ? "majority" : "minority");
     snprintf(decision->reason, sizeof(decision->reason),
              "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", how, t.ours,
-             decision->members, decision->unreachable, decision->indirectly_connected);
-    if (!majority || t.clear_on_side == 0) {
+             decision->members, decision->unreachable, broken);
+    uint32_t self = trpi_gossip_find(g, input->self);
+    trpi_assert(self != TRPI_GOSSIP_NONE);
+    if (!majority || decision->indexes[self] == MARK_BROKEN) {
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
         return;
     }
-    if (t.self_is_suspect || !self_acts(input)) {
-        return; /* D4: the one who acts will mark me, or the others */
+    if (who_acts(g, decision->indexes) == self) {
+        collect_marked(g, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
     }
-    for (uint32_t i = 0; i < g->members_count; i++) {
-        if (is_suspect(&g->members[i])) {
-            decision->indexes[decision->indexes_count++] = i;
-        }
-    }
-    decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
 }
 
 const trpi_downing_ops *

@@ -23,7 +23,8 @@ enum trpi_frame_kind { /* wire numbers, never reused */
     TRPI_FRAME_ENVELOPE = 8,       /* the view, and who has seen it */
     TRPI_FRAME_EXITING_CONFIRMED = 9, /* I have done what I had to: remove me */
     TRPI_FRAME_GONE = 10,          /* you have been removed here */
-    TRPI_FRAME_KIND_COUNT = 11
+    TRPI_FRAME_STRANGER = 11, /* I do not know you: join here, too */
+    TRPI_FRAME_KIND_COUNT = 12
 };
 
 enum trpi_nack_code { /* wire numbers */

@@ -86,6 +86,8 @@ uint32_t trpi_core_self_index(const trpi_member_core *core);
 trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
 void trpi_seek_tick(trpi_member_core *core);
 void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+/* A member of our view does not know us: the contact died before it could tell. Introduce ourselves. */
+void trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to);
 void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 
 /* membership_gossip.c */

@@ -270,6 +270,9 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, key);
     if (t != NULL) {
         trpi_gossip_send_gone(core, from, t->status);
+    } else {
+        trpi_frame frame = { .kind = TRPI_FRAME_STRANGER, .to_uid = from->uid };
+        trpi_core_send(core, from, &frame, NULL);
     }
     return false;
 }
@@ -410,6 +413,10 @@ trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
     uint64_t key = trpi_ident_key(from);
     if (core->phase != TRPI_PHASE_MEMBER || frame->to_uid == 0 || key == core->self->key) {
         core->stats.ignored++;
+        return;
+    }
+    if (frame->kind == TRPI_FRAME_STRANGER) {
+        trpi_seek_introduce(core, from); /* asks whether it is a member; answers nothing: no echo */
         return;
     }
     if (!sender_is_member(core, from, key)) {

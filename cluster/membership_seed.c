@@ -13,6 +13,9 @@
  *       network cannot throw out the incarnation that has taken its sender's place since.
  *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at once.
  *   J4  A removed incarnation is never let in again; it is told so.
+ *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members answer the
+ *       joiner's gossip with STRANGER, and it joins them as well; its view and theirs are of one cluster
+ *       and merge.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -145,9 +148,40 @@ trpi_seek_tick(trpi_member_core *core)
     }
 }
 
+/* Joined, but never Up: it may be that nobody who lives has heard of us (J5). */
+static bool
+is_unknown_joiner(const trpi_member_core *core, const trpi_node_id *to)
+{
+    uint32_t self = trpi_core_self_index(core);
+    uint32_t other =
+        core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, trpi_ident_key(to));
+    return core->phase == TRPI_PHASE_MEMBER && self != TRPI_GOSSIP_NONE && other != TRPI_GOSSIP_NONE &&
+           core->gossip->members[self].up_number == 0 &&
+           core->gossip->members[self].status <= TRP_MEMBER_LEAVING &&
+           core->gossip->members[other].status <= TRP_MEMBER_LEAVING;
+}
+
+void
+trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
+{
+    if (is_unknown_joiner(core, to)) {
+        trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN, .to_uid = to->uid };
+        memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
+        trpi_core_send(core, to, &frame, NULL);
+    }
+}
+
 static void
 take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
+    if (frame->ticket != 0 && is_unknown_joiner(core, from)) {
+        trpi_frame join = { .kind = TRPI_FRAME_JOIN,
+                            .to_uid = from->uid,
+                            .ticket = frame->ticket,
+                            .ident = core->self };
+        trpi_core_send(core, from, &join, NULL);
+        return;
+    }
     if (core->phase != TRPI_PHASE_SEEKING || core->seek.joining || frame->ticket == 0 ||
         from->uid == 0) {
         return;
@@ -202,6 +236,11 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 void
 trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
+    if (core->phase == TRPI_PHASE_MEMBER) {
+        frame->kind = TRPI_FRAME_ENVELOPE; /* J5, or a second answer to a repeated JOIN */
+        trpi_gossip_frame(core, from, frame);
+        return;
+    }
     if (core->phase != TRPI_PHASE_SEEKING || !core->seek.joining ||
         !trpi_node_id_equal(from, &core->seek.contact)) {
         core->stats.ignored++; /* GOSSIP-16: only from whom we asked */

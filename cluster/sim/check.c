@@ -87,21 +87,20 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
-/* Would self lead `new` if those who became Up in this step were not Up yet? One step may hold several
- * edits: a successor joins, its predecessor goes Down, the next in order leads and moves it to Up. */
+/* Does self come first among those who were Up somewhere before this step? One step may hold several edits:
+ * a successor joins, its predecessor goes Down, the next in order leads and moves it to Up. */
 static bool
-led_before_promotion(const trpi_gossip *old, const trpi_gossip *new, uint64_t self)
+leads_the_old_ones(struct sim_world *w, const trpi_gossip *new, uint64_t self)
 {
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        uint32_t was = trpi_gossip_find(old, m->ident->key);
-        bool was_up = was != TRPI_GOSSIP_NONE && (old->members[was].status == TRP_MEMBER_UP ||
-                                                  old->members[was].status == TRP_MEMBER_LEAVING);
+        const struct sim_node *n = node_of(w, &m->ident->id);
+        bool was_up = n == NULL || n->peak_status >= TRP_MEMBER_UP;
         if (was_up && m->status != TRP_MEMBER_DOWN && (m->unreachable == 0 || m->ident->key == self)) {
             return m->ident->key == self;
         }
     }
-    return false;
+    return true; /* nobody was Up: a new cluster */
 }
 
 /* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough. */
@@ -109,6 +108,11 @@ static void
 check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
     uint64_t self = trpi_member_self(w->nodes[node].core)->key;
+    uint32_t before = trpi_gossip_leader(old, self, NULL);
+    uint32_t after = trpi_gossip_leader(new, self, NULL);
+    bool led = (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
+               (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
+               leads_the_old_ones(w, new, self);
     uint32_t alive = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         alive += new->members[i].status <= TRP_MEMBER_EXITING ? 1 : 0;
@@ -123,12 +127,6 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
         if (m->status != TRP_MEMBER_UP && m->status != TRP_MEMBER_EXITING) {
             continue;
         }
-        uint32_t before = trpi_gossip_leader(old, self, NULL);
-        uint32_t after = trpi_gossip_leader(new, self, NULL);
-        bool led = old->members_count == 0 ||
-                   (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
-                   (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
-                   led_before_promotion(old, new, self);
         if (!led) {
             sim_fail(w, "S6: node %u moved %s to %s without being the leader", node,
                      m->ident->id.address.host, trp_member_status_name(m->status));

@@ -434,7 +434,7 @@ swarm_fault(struct sim_world *w)
         break;
     case 4:
     case 5:
-        if (!w->any_cut) {
+        if (!w->any_cut && w->now_us >= w->cuts_from_us) {
             swarm_cut(w);
         }
         break;
@@ -442,7 +442,10 @@ swarm_fault(struct sim_world *w)
         sim_node_command(w, node, TRPI_MEMBER_LEAVE, sim_below(w, w->nodes_count));
         break;
     default:
-        if (sim_chance(w, 0.3)) {
+        /* Who marks a member Down that it cannot reach, or cuts the cable before that is known, makes
+         * two clusters: no strategy protects from an operator. */
+        if (sim_chance(w, 0.3) && !w->any_cut) {
+            w->cuts_from_us = w->now_us + 5 * SECOND_US;
             sim_node_command(w, node, TRPI_MEMBER_DOWN_CMD, sim_below(w, w->nodes_count));
         } else {
             w->loss = (double)sim_below(w, 200) / 1000.0;

@@ -85,6 +85,7 @@ struct sim_world {
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
     uint32_t faults;      /* injected so far; 0: nothing bad may be seen */
     uint64_t cut_until_us;
+    uint64_t cuts_from_us;     /* no cut before */
     uint64_t restarts_from_us; /* the supervisor does not restart before */
 };
 
