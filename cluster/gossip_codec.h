@@ -29,7 +29,9 @@ enum trpi_frame_kind { /* wire numbers, never reused */
 
 enum trpi_nack_code { /* wire numbers */
     TRPI_NACK_NOT_READY = 1,    /* not a member (yet): ask again */
-    TRPI_NACK_REFUSED = 2       /* will never work; reason says why */
+    TRPI_NACK_REFUSED = 2,      /* will not work as things are; reason says why */
+    TRPI_NACK_REMOVED = 3,      /* this incarnation is Down or was removed: it must end */
+    TRPI_NACK_LEFT = 4          /* this incarnation was asked to leave before it knew that it had joined */
 };
 
 typedef struct trpi_frame {

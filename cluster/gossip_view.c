@@ -112,7 +112,9 @@ trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char *role)
     uint32_t best_rank = 9;
     for (uint32_t i = 0; i < gossip->members_count && best_rank > 0; i++) {
         const trpi_gossip_member *m = &gossip->members[i];
-        uint32_t rank = rank_of[m->status];
+        uint32_t rank = m->status == TRP_MEMBER_LEAVING && m->up_number == 0
+                            ? rank_of[TRP_MEMBER_JOINING] /* left before it was ever Up */
+                            : rank_of[m->status];
         if (rank >= best_rank || (role != NULL && !trpi_ident_has_role(m->ident, role))) {
             continue;
         }

@@ -205,6 +205,11 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     if (core->phase != TRPI_PHASE_SEEKING) {
         return;
     }
+    if (frame->code == TRPI_NACK_REMOVED || frame->code == TRPI_NACK_LEFT) {
+        trpi_core_log(core, TRP_LOG_WARNING, "cannot join: %s", frame->reason);
+        trpi_core_stop(core, frame->code == TRPI_NACK_LEFT ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);
+        return;
+    }
     if (frame->code == TRPI_NACK_REFUSED) {
         if (core->now.mono_ms >= core->refused_log_ms) {
             char text[TRPI_ADDRESS_TEXT_BYTES];
@@ -314,9 +319,10 @@ may_ask(trpi_member_core *core, const trpi_node_id *from)
         send_nack(core, from, TRPI_NACK_NOT_READY, "not a member, or leaving");
         return false;
     }
-    if (trpi_gossip_tombstone(core->gossip, trpi_ident_key(from)) != NULL) {
-        send_nack(core, from, TRPI_NACK_REFUSED,
-                  "this incarnation was removed from the cluster; restart the process"); /* J4 */
+    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));
+    if (t != NULL) { /* J4 */
+        send_nack(core, from, t->status == TRP_MEMBER_DOWN ? TRPI_NACK_REMOVED : TRPI_NACK_LEFT,
+                  "this incarnation was removed from the cluster; restart the process");
         return false;
     }
     return true;
@@ -369,7 +375,7 @@ take_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
     uint32_t index = trpi_gossip_find(core->gossip, frame->ident->key);
     if (index != TRPI_GOSSIP_NONE) {
         if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
-            send_nack(core, from, TRPI_NACK_REFUSED, "this incarnation is Down; restart the process");
+            send_nack(core, from, TRPI_NACK_REMOVED, "this incarnation is Down; restart the process");
         } else {
             trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0); /* the first one was lost */
         }

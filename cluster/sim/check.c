@@ -95,7 +95,10 @@ leads_the_old_ones(struct sim_world *w, const trpi_gossip *new, uint64_t self)
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
         const struct sim_node *n = node_of(w, &m->ident->id);
-        bool was_up = n == NULL || n->peak_status >= TRP_MEMBER_UP;
+        bool was_up = (n == NULL || n->peak_status >= TRP_MEMBER_UP) && m->up_number != 0;
+        if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
+            continue; /* does not lead while anybody else may */
+        }
         if (was_up && m->status != TRP_MEMBER_DOWN && (m->unreachable == 0 || m->ident->key == self)) {
             return m->ident->key == self;
         }

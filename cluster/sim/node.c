@@ -191,6 +191,19 @@ forget(struct sim_node *n)
     n->restart_us = 0;
 }
 
+/* A member, if there is one and no seed is; else UINT32_MAX. */
+static uint32_t
+sim_contact(const struct sim_world *w)
+{
+    uint32_t contact = UINT32_MAX;
+    for (uint32_t i = w->nodes_count; i-- > 0;) {
+        if (sim_is_member(&w->nodes[i])) {
+            contact = i;
+        }
+    }
+    return contact < w->seeds_count ? UINT32_MAX : contact;
+}
+
 void
 sim_node_start(struct sim_world *w, uint32_t node)
 {
@@ -202,6 +215,7 @@ sim_node_start(struct sim_world *w, uint32_t node)
     /* The incarnation stands in the uid's low bits, so that frames can be told apart cheaply. */
     n->id.uid = (n->id.uid & ~(uint64_t)0xffff) | n->incarnation;
     n->running = true;
+    n->started_us = w->now_us;
     n->wanted = true;
     n->wall_skew_ms = (int64_t)sim_below(w, 120000) - 60000;
     memset(&w->heard[node * w->nodes_count], 0, w->nodes_count * sizeof(uint32_t));
@@ -221,6 +235,11 @@ sim_node_start(struct sim_world *w, uint32_t node)
     trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
                                 .addresses = w->addresses,
                                 .addresses_count = w->seeds_count };
+    uint32_t contact = sim_contact(w);
+    if (contact != UINT32_MAX) { /* all seeds are dead, others live: an operator names one of them */
+        event.addresses = &w->nodes[contact].id.address;
+        event.addresses_count = 1;
+    }
     step(w, node, &event);
     if (n->running) {
         reschedule(w, node);

@@ -59,16 +59,16 @@ start_all(struct sim_world *w, uint32_t spread_ms)
 static bool
 first_seed_may_start(const struct sim_world *w)
 {
-    bool anybody = false;
-    for (uint32_t i = 1; i < w->nodes_count; i++) {
+    bool seeds = false;
+    for (uint32_t i = 1; i < w->seeds_count; i++) {
         if (sim_is_member(&w->nodes[i])) {
-            anybody = true;
-            if (i < w->seeds_count && w->nodes[i].paused_until_us <= w->now_us) {
+            seeds = true;
+            if (w->nodes[i].paused_until_us <= w->now_us) {
                 return true;
             }
         }
     }
-    return !anybody;
+    return !seeds; /* then nobody lives, or node.c names one who does */
 }
 
 static void
@@ -79,6 +79,9 @@ supervise(struct sim_world *w, uint32_t node, uint64_t arg)
     bool calm = !w->any_cut && w->loss <= 0.2 && w->now_us >= w->restarts_from_us;
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         struct sim_node *n = &w->nodes[i];
+        if (n->running && !sim_is_member(n) && w->now_us > n->started_us + 40 * SECOND_US) {
+            sim_node_kill(w, i); /* asks somebody who is gone: the operator tries another one */
+        }
         if (n->running || !n->wanted) {
             continue;
         }

@@ -47,6 +47,7 @@ struct sim_node {
     bool running;            /* the process is there */
     bool wanted;             /* it should be a member when all is well */
     uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (S6) */
+    uint64_t started_us;
     uint64_t restart_us;     /* when the supervisor starts it again; 0: not planned */
     uint64_t paused_until_us;
     uint64_t wake_us;        /* of the SIM_WAKE that counts */
