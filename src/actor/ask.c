@@ -30,6 +30,7 @@ typedef struct waiter { /* a thread that asks */
     pthread_mutex_t lock; /* guards all below; a leaf */
     pthread_cond_t changed;
     bool done;
+    bool given_up; /* the thread has stopped waiting: a reply is a late one */
     uint32_t owners; /* thread and promise */
     trp_err err;
     trp_msg *reply;
@@ -138,16 +139,30 @@ waiter_unref(waiter *w)
     }
 }
 
-static void
+/* Takes reply, unless it comes too late: then false. */
+static bool
 waiter_wake(waiter *w, trp_err err, trp_msg *reply)
 {
+    bool taken;
+
     pthread_mutex_lock(&w->lock);
-    w->done = true;
-    w->err = err;
-    w->reply = reply;
-    pthread_cond_signal(&w->changed);
+    taken = !w->given_up;
+    if (taken) {
+        w->done = true;
+        w->err = err;
+        w->reply = reply;
+        pthread_cond_signal(&w->changed);
+    }
     pthread_mutex_unlock(&w->lock);
     waiter_unref(w);
+    return taken;
+}
+
+static void
+reply_late(trp_ctx *ctx, trp_ref promise_ref, const trp_msg *reply)
+{
+    trpi_dead_letter(ctx->system, trpi_msg_sender(reply), promise_ref, TRP_DEAD_STALE, trp_msg_type(reply),
+                     trp_msg_bytes(reply));
 }
 
 /* ---- promises: on a worker, with the cell's token --------------------------------------------------------- */
@@ -170,8 +185,9 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
         p->data->err = err;
         p->data->reply = reply;
         trpi_send(ctx, p->asker, p->done);
-    } else {
-        waiter_wake(p->waiting, err, reply);
+    } else if (!waiter_wake(p->waiting, err, reply) && reply != NULL) {
+        reply_late(ctx, trpi_cell_ref(cell), reply);
+        trp_msg_free(reply);
     }
     trpi_free(p);
     trpi_run_ended(ctx, cell); /* P1 */
@@ -511,8 +527,7 @@ trpi_ask_late(trp_ctx *ctx, const trp_msg *msg)
     const continuation *data = continuation_of(msg);
 
     if (data != NULL && data->reply != NULL) {
-        trpi_dead_letter(ctx->system, trpi_msg_sender(data->reply), data->promise, TRP_DEAD_STALE,
-                         trp_msg_type(data->reply), trp_msg_bytes(data->reply));
+        reply_late(ctx, data->promise, data->reply);
     }
 }
 
@@ -534,13 +549,12 @@ trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell)
 /* ---- asking from a thread --------------------------------------------------------------------------------------- */
 
 static trp_err
-waiter_wait(trp_system *system, waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
+waiter_wait(waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
 {
     struct timespec until = { (time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u) };
     trp_err err = TRP_ETIMEDOUT;
     int rc = 0;
 
-    (void)system;
     pthread_mutex_lock(&w->lock);
     while (!w->done && rc != ETIMEDOUT) {
         rc = pthread_cond_timedwait(&w->changed, &w->lock, &until);
@@ -551,6 +565,8 @@ waiter_wait(trp_system *system, waiter *w, uint64_t deadline_ns, trp_msg **ret_r
             *ret_reply = w->reply;
             w->reply = NULL;
         }
+    } else {
+        w->given_up = true;
     }
     pthread_mutex_unlock(&w->lock);
     return err;
@@ -621,7 +637,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     err = question_send(ctx, q, promise_ref);
     trpi_leave(ctx);
     if (err == TRP_OK) {
-        err = waiter_wait(system, w, deadline_ns, ret_reply);
+        err = waiter_wait(w, deadline_ns, ret_reply);
     }
     if (err != TRP_OK) { /* the promise may be waiting still */
         ctx = trpi_enter(system);

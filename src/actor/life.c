@@ -329,6 +329,8 @@ end(trp_ctx *ctx, trpi_cell *cell)
     bool subscribed = (cell->marks & TRPI_MARK_SUBSCRIBED) != 0;
     trpi_cell *parent = root ? NULL : trpi_cells_find(ctx->cells, cell->parent);
     trp_system *system = ctx->system;
+    trp_ref parent_ref = nobody;
+    void *terminated = NULL;
     trpi_ref_map watchers;
 
     trpi_assert(cell->first_child == 0);
@@ -349,9 +351,16 @@ end(trp_ctx *ctx, trpi_cell *cell)
     if (subscribed) {
         trpi_event_subscriber_ended(system, self);
     }
+    if (parent != NULL) {
+        parent_ref = trpi_cell_ref(parent);
+        /* A parent that watches is told by the notice itself, so that the name is free when it sees the
+         * end (SYS-18). What the child told it before is pushed first. */
+        (void)trpi_ref_map_remove(&watchers, parent_ref, &terminated);
+        trpi_chains_flush(ctx);
+    }
     trpi_watchers_notify(ctx, &watchers);
     if (parent != NULL) {
-        trpi_sys_to(ctx, trpi_cell_ref(parent), TRPI_SYS_CHILD_ENDED, 0, self, 0, NULL);
+        trpi_sys_to(ctx, parent_ref, TRPI_SYS_CHILD_ENDED, 0, self, 0, terminated);
     } else {
         trpi_root_ended(system);
     }
@@ -401,14 +410,18 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- system messages ----------------------------------------------------------------------------------- */
 
+/* Takes terminated. */
 static void
-child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
+child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
 {
     trpi_cell *ended = trpi_cells_find(ctx->cells, child.slot);
 
     trpi_assert(ended != NULL && trpi_cell_parent(ended) == trpi_cell_slot(cell));
     trpi_child_unlink(ctx, cell, ended);
     trpi_supervise_forget(cell, child);
+    if (terminated != NULL) {
+        trpi_watch_answer(ctx, trpi_cell_ref(cell), terminated, true);
+    }
     if (trpi_guardian_is_root(cell)) {
         trpi_root_child_ended(ctx, cell, child);
     }
@@ -531,7 +544,7 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
         trpi_supervise_failed(ctx, cell, sysmsg->from, sysmsg->pointer);
         return true;
     case TRPI_SYS_CHILD_ENDED:
-        child_ended(ctx, cell, sysmsg->from);
+        child_ended(ctx, cell, sysmsg->from, sysmsg->pointer);
         return true;
     default:
         return false;
@@ -580,6 +593,9 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
         break;
     case TRPI_SYS_WATCH:
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
+        break;
+    case TRPI_SYS_CHILD_ENDED:
+        trp_msg_free(sysmsg->pointer);
         break;
     case TRPI_SYS_SELECT:
         trpi_select_lost(ctx, sysmsg->pointer, sysmsg->number);

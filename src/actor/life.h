@@ -33,7 +33,7 @@ enum trpi_sys {
     TRPI_SYS_RESTART = 4,     /* pointer: trpi_failure, owned */
     TRPI_SYS_SUPERVISE = 5,   /* from: a child that was spawned from outside; guardians only */
     TRPI_SYS_FAILED = 6,      /* from: child; pointer: trpi_failure, owned */
-    TRPI_SYS_CHILD_ENDED = 7, /* from: child */
+    TRPI_SYS_CHILD_ENDED = 7, /* from: child; pointer: the parent's Terminated or NULL, owned */
     TRPI_SYS_WATCH = 8,       /* from: watcher; pointer: its prepared Terminated message, owned */
     TRPI_SYS_UNWATCH = 9,     /* from: watcher */
     TRPI_SYS_IDLE = 10,       /* receive timeout; number: timers_number when it was armed */

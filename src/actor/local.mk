@@ -9,6 +9,46 @@ troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c s
 	src/actor/select.c src/actor/stash.c src/actor/supervise.c src/actor/timers.c src/actor/tree.c \
 	src/actor/watch.c
 
-check_PROGRAMS += tests/unit/actor/life_test
+check_PROGRAMS += \
+	tests/unit/actor/ask_test \
+	tests/unit/actor/dead_letter_test \
+	tests/unit/actor/guardian_test \
+	tests/unit/actor/life_test \
+	tests/unit/actor/memory_test \
+	tests/unit/actor/name_test \
+	tests/unit/actor/path_test \
+	tests/unit/actor/ref_map_test \
+	tests/unit/actor/restart_test \
+	tests/unit/actor/stash_test \
+	tests/unit/actor/supervise_test \
+	tests/unit/actor/timers_test \
+	tests/unit/actor/tree_test \
+	tests/unit/actor/watch_test
+tests_unit_actor_ask_test_SOURCES = tests/unit/actor/ask_test.c
+tests_unit_actor_ask_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_dead_letter_test_SOURCES = tests/unit/actor/dead_letter_test.c
+tests_unit_actor_dead_letter_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_guardian_test_SOURCES = tests/unit/actor/guardian_test.c
+tests_unit_actor_guardian_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_life_test_SOURCES = tests/unit/actor/life_test.c
 tests_unit_actor_life_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_memory_test_SOURCES = tests/unit/actor/memory_test.c
+tests_unit_actor_memory_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_name_test_SOURCES = tests/unit/actor/name_test.c
+tests_unit_actor_name_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_path_test_SOURCES = tests/unit/actor/path_test.c
+tests_unit_actor_path_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_ref_map_test_SOURCES = tests/unit/actor/ref_map_test.c
+tests_unit_actor_ref_map_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_restart_test_SOURCES = tests/unit/actor/restart_test.c
+tests_unit_actor_restart_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_stash_test_SOURCES = tests/unit/actor/stash_test.c
+tests_unit_actor_stash_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_supervise_test_SOURCES = tests/unit/actor/supervise_test.c
+tests_unit_actor_supervise_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_timers_test_SOURCES = tests/unit/actor/timers_test.c
+tests_unit_actor_timers_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_tree_test_SOURCES = tests/unit/actor/tree_test.c
+tests_unit_actor_tree_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_watch_test_SOURCES = tests/unit/actor/watch_test.c
+tests_unit_actor_watch_test_LDADD = $(TEST_LDADD)

@@ -1,0 +1,344 @@
+/* ask_test.c - one reply, from threads and from actors; timeouts, late replies, dead refs, graceful stop. */
+#include "tests/unit/actor/stage.h"
+
+static trp_ref server_ref;
+static _Atomic bool may_answer, is_waiting;
+
+static trp_err
+server_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_ref *kept = state;
+
+    if (stage_said(msg, "ping")) {
+        trp_reply_text(ctx, "pong");
+        trp_reply_text(ctx, "pong again"); /* too late: a dead letter */
+    } else if (stage_said(msg, "refuse")) {
+        trp_reply_failure(ctx, TRP_EPERM, "not for you");
+    } else if (stage_said(msg, "keep")) {
+        *kept = trp_sender(ctx);
+    } else if (stage_said(msg, "late")) {
+        trp_tell_text(ctx, *kept, "late");
+        trp_reply_text(ctx, "done");
+    } else if (stage_said(msg, "stop")) {
+        trp_stop(ctx, trp_self(ctx));
+    } else if (stage_said(msg, "wait")) {
+        atomic_store(&is_waiting, true);
+        while (!atomic_load(&may_answer)) {
+            unit_pause();
+        }
+    }
+    return TRP_OK;
+}
+static void
+server_post_stop(trp_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+    stage_note("server-");
+}
+static const trp_behaviour server = { sizeof(trp_behaviour), "server", 1, sizeof(trp_ref), server_receive, NULL,
+                                      server_post_stop, NULL, NULL, NULL, NULL };
+
+static trp_err
+client_done(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    (void)state;
+    if (reply != NULL && trp_msg_is(reply, &trp_string_type)) {
+        stage_note("%s=%s(%.*s)", (const char *)arg, trp_err_name(err), (int)trp_msg_bytes(reply),
+                   (const char *)trp_msg_payload(reply));
+        UNIT_TRUE(trp_ref_equal(trp_sender(ctx), server_ref));
+    } else {
+        stage_note("%s=%s(%s)", (const char *)arg, trp_err_name(err), reply == NULL ? "null" : "msg");
+    }
+    return strcmp(arg, "fatal") == 0 ? TRP_EIO : TRP_OK;
+}
+
+static trp_err
+client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    static const char *const verbs[] = { "ping", "refuse", "keep", "stop", "fatal" };
+    const trp_type *text = &trp_string_type;
+
+    (void)state;
+    if (stage_said(msg, "fail")) {
+        UNIT_EQUAL(trp_ask(ctx, server_ref, text, "keep", 4, 10000, client_done, "lost"), TRP_OK);
+        return TRP_EIO;
+    }
+    if (stage_said(msg, "graceful")) {
+        UNIT_EQUAL(trp_graceful_stop(ctx, server_ref, 5000, client_done, "graceful"), TRP_OK);
+    } else if (stage_said(msg, "impatient")) {
+        UNIT_EQUAL(trp_graceful_stop(ctx, server_ref, 20, client_done, "impatient"), TRP_OK);
+    } else if (stage_said(msg, "nobody")) {
+        UNIT_EQUAL(trp_ask(ctx, (trp_ref)TRP_REF_NONE, text, "x", 1, 100, client_done, "nobody"), TRP_OK);
+    } else if (stage_said(msg, "bad")) {
+        UNIT_EQUAL(trp_ask(ctx, server_ref, text, "x", 1, 0, client_done, "bad"), TRP_EINVAL);
+        UNIT_EQUAL(trp_ask(ctx, server_ref, text, "x", 1, 100, NULL, "bad"), TRP_EINVAL);
+        UNIT_EQUAL(trp_resolve(ctx, "/user/a*", 100, client_done, "bad"), TRP_EINVAL);
+        UNIT_EQUAL(trp_resolve(ctx, "troupe.tcp://far@127.0.0.1:1/user", 100, client_done, "bad"), TRP_ESTATE);
+        stage_note("bad");
+    } else if (stage_said(msg, "resolve")) {
+        UNIT_EQUAL(trp_resolve(ctx, "/user/server", 5000, client_done, "found"), TRP_OK);
+        UNIT_EQUAL(trp_resolve(ctx, "../server", 5000, client_done, "relative"), TRP_OK);
+        UNIT_EQUAL(trp_resolve(ctx, "/user/none", 5000, client_done, "none"), TRP_OK);
+    } else if (stage_said(msg, "block")) { /* no call blocks in a behaviour */
+        trp_msg *reply;
+        trp_ref ref;
+        trp_system *system = trp_ctx_system(ctx);
+
+        UNIT_EQUAL(trp_system_ask(system, server_ref, text, "ping", 4, 1000, &reply), TRP_ESTATE);
+        UNIT_EQUAL(trp_system_resolve(system, "/user", 1000, &ref), TRP_ESTATE);
+        UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 1000), TRP_ESTATE);
+        UNIT_EQUAL(trp_system_stop(system, 1000), TRP_ESTATE);
+        UNIT_EQUAL(trp_system_await(system, 1000), TRP_ESTATE);
+        stage_note("refused");
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++) {
+        if (stage_said(msg, verbs[i])) {
+            const char *what = i == 4 ? "ping" : verbs[i];
+
+            UNIT_EQUAL(trp_ask(ctx, server_ref, text, what, strlen(what), i == 2 ? 30 : 5000, client_done,
+                               (void *)(uintptr_t)verbs[i]),
+                       TRP_OK);
+        }
+    }
+    return TRP_OK;
+}
+static const trp_behaviour client = { sizeof(trp_behaviour), "client", 1, 0, client_receive, NULL, NULL, NULL,
+                                      NULL, NULL, NULL };
+
+static char answer[64];
+static trp_ref client_ref;
+
+static trp_system *
+open_ask(void)
+{
+    trp_system *system = stage_open();
+
+    atomic_store(&may_answer, false);
+    atomic_store(&is_waiting, false);
+    server_ref = stage_spawn(system, &server, "server");
+    client_ref = stage_spawn(system, &client, "client");
+    return system;
+}
+
+static uint64_t
+stale_letters(trp_system *system)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+
+    trp_system_stats_get(system, &stats);
+    return stats.dead_letters[TRP_DEAD_STALE] + stats.dead_letters[TRP_DEAD_STOPPED];
+}
+
+/* MSG-4 */
+static void
+a_thread_gets_the_first_reply_and_later_ones_are_dead_letters(void)
+{
+    trp_system *system = open_ask();
+
+    UNIT_EQUAL(stage_ask(system, server_ref, "ping", answer, sizeof answer), TRP_OK);
+    UNIT_TEXT(answer, "pong");
+    UNIT_WAIT(stale_letters(system) == 1, 5000);
+    stage_close(system);
+}
+
+/* MSG-4 */
+static void
+an_actor_gets_the_first_reply_in_its_continuation(void)
+{
+    trp_system *system = open_ask();
+
+    stage_tell(system, client_ref, "ping");
+    STAGE_EXPECT("ping=TRP_OK(pong)");
+    UNIT_WAIT(stale_letters(system) == 1, 5000);
+    stage_close(system);
+}
+
+/* MSG-4: Status.Failure */
+static void
+a_status_failure_fails_the_ask(void)
+{
+    trp_system *system = open_ask();
+
+    UNIT_EQUAL(stage_ask(system, server_ref, "refuse", answer, sizeof answer), TRP_EPERM);
+    stage_tell(system, client_ref, "refuse");
+    STAGE_EXPECT("refuse=TRP_EPERM(msg)");
+    stage_close(system);
+}
+
+/* MSG-4: times out; a late reply is a dead letter */
+static void
+an_ask_that_nobody_answers_times_out(void)
+{
+    trp_system *system = open_ask();
+    trp_msg *reply;
+    uint64_t start = unit_now_ms();
+
+    UNIT_EQUAL(trp_system_ask(system, server_ref, &trp_string_type, "keep", 4, 40, &reply), TRP_ETIMEDOUT);
+    UNIT_TRUE(unit_now_ms() - start >= 39);
+    UNIT_EQUAL(stage_ask(system, server_ref, "late", answer, sizeof answer), TRP_OK);
+    UNIT_WAIT(stale_letters(system) == 1, 5000);
+    stage_tell(system, client_ref, "keep");
+    STAGE_EXPECT("keep=TRP_ETIMEDOUT(null)");
+    UNIT_EQUAL(stage_ask(system, server_ref, "late", answer, sizeof answer), TRP_OK);
+    UNIT_WAIT(stale_letters(system) == 2, 5000);
+    stage_close(system);
+}
+
+/* MSG-4, header: TRP_ENOENT */
+static void
+an_ask_to_a_dead_ref_ends_at_once(void)
+{
+    trp_system *system = open_ask();
+    uint64_t start;
+
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 5000), TRP_OK);
+    start = unit_now_ms();
+    UNIT_EQUAL(stage_ask(system, server_ref, "ping", answer, sizeof answer), TRP_ENOENT);
+    stage_tell(system, client_ref, "ping");
+    STAGE_EXPECT("server- ping=TRP_ENOENT(null)");
+    stage_tell(system, client_ref, "nobody");
+    STAGE_EXPECT("server- ping=TRP_ENOENT(null) nobody=TRP_ENOENT(null)");
+    UNIT_TRUE(unit_now_ms() - start < 4000);
+    stage_close(system);
+}
+
+/* An ask that is left in the mailbox of a stopped actor ends too. */
+static void
+an_ask_ends_when_the_asked_stops_before_it_answers(void)
+{
+    trp_system *system = open_ask();
+    trp_ref kid = server_ref;
+
+    stage_tell(system, kid, "wait");
+    stage_tell(system, kid, "stop");
+    stage_tell(system, client_ref, "ping");
+    for (int i = 0; i < 10; i++) {
+        unit_pause();
+    }
+    atomic_store(&may_answer, true);
+    STAGE_EXPECT("server- ping=TRP_ENOENT(null)");
+    stage_close(system);
+}
+
+/* LIFE-14, MEM-5 */
+static void
+graceful_stop_returns_after_post_stop(void)
+{
+    trp_system *system = open_ask();
+
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 5000), TRP_OK);
+    UNIT_TRUE(stage_is("server-"));
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 5000), TRP_OK); /* it has ended */
+    stage_close(system);
+}
+
+/* LIFE-14 */
+static void
+graceful_stop_of_an_actor_runs_its_continuation(void)
+{
+    trp_system *system = open_ask();
+
+    stage_tell(system, client_ref, "graceful");
+    STAGE_EXPECT("server- graceful=TRP_OK(null)");
+    stage_close(system);
+}
+
+/* LIFE-14: failure */
+static void
+graceful_stop_times_out_when_the_actor_does_not_end(void)
+{
+    trp_system *system = open_ask();
+
+    stage_tell(system, server_ref, "wait");
+    UNIT_WAIT(atomic_load(&is_waiting), 5000);
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 30), TRP_ETIMEDOUT);
+    stage_tell(system, client_ref, "impatient");
+    STAGE_EXPECT("impatient=TRP_ETIMEDOUT(null)");
+    atomic_store(&may_answer, true);
+    STAGE_EXPECT("impatient=TRP_ETIMEDOUT(null) server-");
+    stage_close(system);
+}
+
+/* The continuation belongs to the instance that asked; its failure is the actor's. */
+static void
+continuations_end_with_the_instance_and_may_fail_it(void)
+{
+    trp_system *system = open_ask();
+
+    stage_tell(system, client_ref, "fail");
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/client: failed"), 5000);
+    UNIT_EQUAL(stage_ask(system, server_ref, "late", answer, sizeof answer), TRP_OK);
+    stage_tell(system, client_ref, "fatal");
+    STAGE_EXPECT("fatal=TRP_OK(pong)");
+    stage_tell(system, client_ref, "ping");
+    STAGE_EXPECT("fatal=TRP_OK(pong) ping=TRP_OK(pong)");
+    stage_close(system);
+}
+
+static void
+bad_arguments_are_refused(void)
+{
+    trp_system *system = open_ask();
+    trp_msg *reply;
+    trp_ref ref;
+
+    stage_tell(system, client_ref, "bad");
+    STAGE_EXPECT("bad");
+    UNIT_EQUAL(trp_system_ask(system, (trp_ref)TRP_REF_NONE, &trp_string_type, "", 0, 10, &reply), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_ask(system, server_ref, NULL, "", 0, 10, &reply), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_resolve(system, "user", 10, &ref), TRP_OK); /* relative to the root */
+    UNIT_EQUAL(trp_system_resolve(system, "/user/*", 10, &ref), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_resolve(system, "//", 10, &ref), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_ask_path(system, "/user/none", &trp_string_type, "", 0, 1000, &reply), TRP_ENOENT);
+    stage_close(system);
+}
+
+/* SYS-25, SYS-26 */
+static void
+a_path_is_resolved_or_known_to_name_nobody(void)
+{
+    trp_system *system = open_ask();
+    trp_msg *reply;
+    trp_ref ref;
+
+    UNIT_EQUAL(trp_system_resolve(system, "/user/server", 1000, &ref), TRP_OK);
+    UNIT_TRUE(trp_ref_equal(ref, server_ref));
+    UNIT_EQUAL(trp_system_resolve(system, "troupe://stage/user/server", 1000, &ref), TRP_OK);
+    UNIT_TRUE(trp_ref_equal(ref, server_ref));
+    UNIT_EQUAL(trp_system_resolve(system, "/user/none", 1000, &ref), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_ask_path(system, "/user/server", &trp_string_type, "ping", 4, 1000, &reply), TRP_OK);
+    trp_msg_free(reply);
+    stage_tell(system, client_ref, "resolve");
+    UNIT_WAIT(stage_has("found=TRP_OK(msg)") && stage_has("relative=TRP_OK(msg)") &&
+                  stage_has("none=TRP_ENOENT(null)"),
+              5000);
+    stage_close(system);
+}
+
+/* DESIGN: a behaviour never blocks */
+static void
+calls_that_block_are_refused_inside_a_behaviour(void)
+{
+    trp_system *system = open_ask();
+
+    stage_tell(system, client_ref, "block");
+    STAGE_EXPECT("refused");
+    stage_close(system);
+}
+
+UNIT_BEGIN("ask")
+UNIT(a_thread_gets_the_first_reply_and_later_ones_are_dead_letters)
+UNIT(an_actor_gets_the_first_reply_in_its_continuation)
+UNIT(a_status_failure_fails_the_ask)
+UNIT(an_ask_that_nobody_answers_times_out)
+UNIT(an_ask_to_a_dead_ref_ends_at_once)
+UNIT(an_ask_ends_when_the_asked_stops_before_it_answers)
+UNIT(graceful_stop_returns_after_post_stop)
+UNIT(graceful_stop_of_an_actor_runs_its_continuation)
+UNIT(graceful_stop_times_out_when_the_actor_does_not_end)
+UNIT(continuations_end_with_the_instance_and_may_fail_it)
+UNIT(bad_arguments_are_refused)
+UNIT(a_path_is_resolved_or_known_to_name_nobody)
+UNIT(calls_that_block_are_refused_inside_a_behaviour)
+UNIT_END

@@ -1,0 +1,269 @@
+/* guardian_test.c - the top of the tree; the order of the end; stuck actors; several systems; fork and exec. */
+#include "tests/unit/actor/stage.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+static _Atomic bool let_go;
+
+static trp_err
+actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "stick")) {
+        stage_note("stuck");
+        while (!atomic_load(&let_go)) {
+            unit_pause();
+        }
+    } else if (stage_said(msg, "shutdown")) {
+        trp_system_shutdown(trp_ctx_system(ctx));
+        trp_system_shutdown(trp_ctx_system(ctx));
+        stage_note("ordered");
+    } else if (stage_said(msg, "fail")) {
+        trp_fail(ctx, 0, "top");
+    } else if (stage_said(msg, "ping")) {
+        trp_reply_text(ctx, "pong");
+    }
+    return TRP_OK;
+}
+static void
+actor_post_stop(trp_ctx *ctx, void *state)
+{
+    char path[128];
+
+    (void)state;
+    stage_note("%s-", trp_path(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+}
+static const trp_behaviour actor = { sizeof(trp_behaviour), "actor", 1, 0, actor_receive, NULL, actor_post_stop,
+                                     NULL, NULL, NULL, NULL };
+static char answer[64];
+
+static trp_ref
+spawn_internal(trp_system *system, const char *name)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+
+    options.name = name;
+    UNIT_EQUAL(trpi_system_spawn_internal(system, &actor, &options, &ref), TRP_OK);
+    return ref;
+}
+
+/* SYS-7, SYS-41: user before system */
+static void
+the_user_tree_ends_before_the_system_tree(void)
+{
+    trp_system *system = stage_open();
+
+    spawn_internal(system, "logger");
+    stage_spawn(system, &actor, "a");
+    UNIT_FALSE(trp_system_is_terminated(system));
+    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_TRUE(trp_system_is_terminated(system));
+    STAGE_EXPECT("/user/a- /system/logger-");
+    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK); /* idempotent */
+    trp_system_free(system);
+}
+
+/* SYS-41: from a behaviour */
+static void
+shutdown_can_be_ordered_by_an_actor(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &actor, "a");
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+    trp_msg *reply;
+
+    UNIT_EQUAL(trp_system_await(system, 10), TRP_ETIMEDOUT);
+    stage_tell(system, a, "shutdown");
+    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    STAGE_EXPECT("ordered /user/a-");
+    UNIT_EQUAL(trp_system_spawn(system, &actor, &options, &ref), TRP_ECLOSED);
+    UNIT_EQUAL(trpi_system_spawn_internal(system, &actor, &options, &ref), TRP_ECLOSED);
+    UNIT_EQUAL(trp_system_ask(system, a, &trp_string_type, "ping", 4, 1000, &reply), TRP_ECLOSED);
+    trp_system_free(system);
+}
+
+/* LIFE-9, SYS-41: a stuck actor is named, and the system ends when it lets go */
+static void
+a_stuck_actor_is_named_when_the_deadline_has_passed(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &actor, "a");
+
+    atomic_store(&let_go, false);
+    stage_spawn(system, &actor, "b");
+    stage_tell(system, a, "stick");
+    UNIT_WAIT(stage_has("stuck"), 5000);
+    UNIT_EQUAL(trp_system_stop(system, 50), TRP_ETIMEDOUT);
+    UNIT_TRUE(stage_book_has(&stage_lines, "[1 system: actor /user/a is stuck in its present message"));
+    UNIT_FALSE(stage_book_has(&stage_lines, "actor /user/b"));
+    atomic_store(&let_go, true);
+    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    trp_system_free(system);
+}
+
+/* SYS-6, SYS-8 */
+static void
+when_the_user_guardian_ends_the_system_does(void)
+{
+    trp_system *system = stage_open();
+    trp_ref user;
+
+    stage_spawn(system, &actor, "a");
+    UNIT_EQUAL(trp_system_resolve(system, "/user", 1000, &user), TRP_OK);
+    trp_system_tell(system, user, &trp_kill_type, NULL, 0);
+    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    STAGE_EXPECT("/user/a-");
+    trp_system_free(system);
+}
+
+/* SYS-7 */
+static void
+when_the_system_guardian_ends_the_system_does_in_order(void)
+{
+    trp_system *system = stage_open();
+    trp_ref guardian, root;
+
+    stage_spawn(system, &actor, "a");
+    UNIT_EQUAL(trp_system_resolve(system, "/system", 1000, &guardian), TRP_OK);
+    trp_system_stop_actor(system, guardian);
+    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    STAGE_EXPECT("/user/a-");
+    trp_system_free(system);
+
+    system = stage_open();
+    stage_spawn(system, &actor, "a");
+    UNIT_EQUAL(trp_system_resolve(system, "/", 1000, &root), TRP_OK);
+    trp_system_tell(system, root, &trp_kill_type, NULL, 0);
+    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    STAGE_EXPECT("/user/a-");
+    trp_system_free(system);
+}
+
+/* SYS-9: you may message a guardian; it discards */
+static void
+guardians_discard_what_they_are_told(void)
+{
+    trp_system *system = stage_open();
+    trp_ref ref;
+
+    UNIT_EQUAL(trp_system_resolve(system, "/system", 1000, &ref), TRP_OK);
+    stage_tell(system, ref, "hello");
+    UNIT_EQUAL(trp_system_resolve(system, "/deadLetters", 1000, &ref), TRP_OK);
+    stage_tell(system, ref, "hello");
+    UNIT_WAIT(stage_book_has(&stage_lines, "to /deadLetters: told to nobody"), 5000);
+    stage_close(system);
+}
+
+/* SYS-1, HEADLINE-16: several systems share nothing */
+static void
+several_systems_live_in_one_process(void)
+{
+    trp_system *systems[4];
+    trp_ref refs[4];
+
+    for (int i = 0; i < 4; i++) {
+        systems[i] = stage_open();
+        refs[i] = stage_spawn(systems[i], &actor, "same");
+    }
+    for (int i = 0; i < 4; i++) {
+        UNIT_EQUAL(stage_ask(systems[i], refs[i], "ping", answer, sizeof answer), TRP_OK);
+    }
+    stage_close(systems[0]);
+    stage_close(systems[2]);
+    UNIT_EQUAL(stage_ask(systems[1], refs[1], "ping", answer, sizeof answer), TRP_OK);
+    UNIT_EQUAL(stage_ask(systems[3], refs[3], "ping", answer, sizeof answer), TRP_OK);
+    stage_close(systems[1]);
+    stage_close(systems[3]);
+}
+
+/* SYS-1 */
+static void
+a_system_that_was_never_stopped_is_stopped_by_free(void)
+{
+    trp_system *system = stage_open();
+
+    stage_spawn(system, &actor, "a");
+    trp_system_free(system);
+    STAGE_EXPECT("/user/a-");
+    trp_system_free(NULL);
+}
+
+/* Issue: survives fork followed by exec */
+static void
+a_system_survives_fork_and_exec(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &actor, "a");
+    int status = -1;
+
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = fork();
+
+        UNIT_REQUIRE(pid >= 0);
+        if (pid == 0) {
+            execl("/bin/true", "true", (char *)NULL);
+            _exit(127);
+        }
+        UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
+        UNIT_EQUAL(waitpid(pid, &status, 0), pid);
+        UNIT_EQUAL(status, 0);
+    }
+    stage_close(system);
+}
+
+static void *
+spawner(void *arg)
+{
+    trp_system *system = arg;
+    intptr_t spawned = 0;
+    trp_ref ref;
+    trp_err err;
+
+    while ((err = trp_system_spawn(system, &actor, NULL, &ref)) == TRP_OK) {
+        spawned++;
+    }
+    UNIT_EQUAL(err, TRP_ECLOSED);
+    return (void *)spawned;
+}
+
+/* SYS-20: spawning from threads races with the end, and nothing is left behind */
+static void
+spawns_from_outside_that_race_with_the_end_are_ended_or_refused(void)
+{
+    trp_system *system = stage_open();
+    trp_system_stats stats = { .size = sizeof stats };
+    pthread_t threads[2];
+    uint64_t spawned = 0;
+
+    for (int i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_create(&threads[i], NULL, spawner, system), 0);
+    }
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.spawned > 500), 5000);
+    UNIT_EQUAL(trp_system_stop(system, 20000), TRP_OK);
+    for (int i = 0; i < 2; i++) {
+        void *count;
+
+        UNIT_EQUAL(pthread_join(threads[i], &count), 0);
+        spawned += (uint64_t)(uintptr_t)count;
+    }
+    trp_system_stats_get(system, &stats);
+    UNIT_EQUAL(stats.actors, 0);
+    UNIT_TRUE(stats.spawned >= spawned);
+    trp_system_free(system);
+}
+
+UNIT_BEGIN("guardian")
+UNIT(the_user_tree_ends_before_the_system_tree)
+UNIT(shutdown_can_be_ordered_by_an_actor)
+UNIT(a_stuck_actor_is_named_when_the_deadline_has_passed)
+UNIT(when_the_user_guardian_ends_the_system_does)
+UNIT(when_the_system_guardian_ends_the_system_does_in_order)
+UNIT(guardians_discard_what_they_are_told)
+UNIT(several_systems_live_in_one_process)
+UNIT(a_system_that_was_never_stopped_is_stopped_by_free)
+UNIT(a_system_survives_fork_and_exec)
+UNIT(spawns_from_outside_that_race_with_the_end_are_ended_or_refused)
+UNIT_END

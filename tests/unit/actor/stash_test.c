@@ -1,0 +1,215 @@
+/* stash_test.c - the behaviour stack and messages put aside. */
+#include "tests/unit/actor/stage.h"
+
+static trp_err closed_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+static trp_err angry_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+
+static void
+note(const char *mood, const trp_msg *msg)
+{
+    stage_note("%s:%.*s", mood, (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+}
+
+static trp_err
+open_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "close")) {
+        UNIT_EQUAL(trp_become(ctx, closed_receive, 0), TRP_OK);
+    } else if (stage_said(msg, "push")) {
+        UNIT_EQUAL(trp_become(ctx, angry_receive, 1), TRP_OK);
+    } else if (stage_said(msg, "pop")) {
+        trp_unbecome(ctx);
+    } else if (stage_said(msg, "ping")) {
+        trp_reply_text(ctx, "pong");
+    } else if (stage_said(msg, "twice")) {
+        UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
+        stage_note("%s", trp_err_name(trp_stash(ctx, msg)));
+    } else if (stage_said(msg, "null")) {
+        UNIT_EQUAL(trp_become(ctx, NULL, 0), TRP_EINVAL);
+        UNIT_EQUAL(trp_stash(ctx, NULL), TRP_EINVAL);
+    } else {
+        note("open", msg);
+    }
+    return TRP_OK;
+}
+
+/* Puts everything aside until "open" comes. */
+static trp_err
+closed_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "open")) {
+        UNIT_EQUAL(trp_become(ctx, open_receive, 0), TRP_OK);
+        trp_unstash_all(ctx);
+    } else if (stage_said(msg, "fail")) {
+        return TRP_EIO;
+    } else if (stage_said(msg, "stop")) {
+        trp_stop(ctx, trp_self(ctx));
+    } else {
+        trp_err err = trp_stash(ctx, msg);
+
+        if (err != TRP_OK) {
+            stage_note("%s", trp_err_name(err));
+        }
+    }
+    return TRP_OK;
+}
+
+static trp_err
+angry_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "push")) {
+        UNIT_EQUAL(trp_become(ctx, angry_receive, 1), TRP_OK);
+    } else if (stage_said(msg, "pop")) {
+        trp_unbecome(ctx);
+    } else {
+        note("angry", msg);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour door = { sizeof(trp_behaviour), "door", 1, 8, open_receive, NULL, NULL, NULL, NULL,
+                                    NULL, NULL };
+
+static trp_ref
+tell_all(trp_system *system, trp_ref to, const char *const *texts)
+{
+    for (; *texts != NULL; texts++) {
+        stage_tell(system, to, *texts);
+    }
+    return to;
+}
+#define TELL(to, ...) tell_all(system, (to), (const char *const[]){ __VA_ARGS__, NULL })
+
+/* BEH-1, BEH-2, BEH-3 */
+static void
+behaviours_are_replaced_pushed_and_popped_down_to_the_original(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+
+    TELL(d, "null", "a", "push", "b", "push", "c", "pop", "d", "pop", "e", "pop", "pop", "f");
+    STAGE_EXPECT("open:a angry:b angry:c angry:d open:e open:f");
+    stage_close(system);
+}
+
+/* BEH-6, BEH-7, BEH-12 */
+static void
+unstashed_messages_come_before_the_mailbox_in_order(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+
+    TELL(d, "close", "1", "2", "3", "open", "4", "5");
+    STAGE_EXPECT("open:1 open:2 open:3 open:4 open:5");
+    stage_close(system);
+}
+
+/* BEH-12: the sender comes along */
+static void
+a_stashed_message_keeps_its_sender(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+    trp_msg *reply = NULL;
+
+    TELL(d, "close");
+    stage_tell(system, d, "x");
+    UNIT_EQUAL(trp_system_ask(system, d, &trp_string_type, "ping", 4, 20, &reply), TRP_ETIMEDOUT);
+    TELL(d, "open");
+    STAGE_EXPECT("open:x");
+    {
+        trp_system_stats stats = { .size = sizeof stats };
+
+        /* the reply went to the promise that had asked, and that is gone */
+        UNIT_WAIT((trp_system_stats_get(system, &stats),
+                   stats.dead_letters[TRP_DEAD_STALE] + stats.dead_letters[TRP_DEAD_STOPPED] == 1),
+                  5000);
+    }
+    stage_close(system);
+}
+
+/* BEH-6 */
+static void
+stashing_the_same_message_twice_is_refused(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+
+    TELL(d, "twice");
+    STAGE_EXPECT("TRP_EEXIST");
+    stage_close(system);
+}
+
+/* BEH-6, BEH-9: at the limit and one past it */
+static void
+a_full_stash_refuses(void)
+{
+    trp_system *system = stage_open();
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref d;
+
+    options.stash_msgs_max = 2;
+    UNIT_EQUAL(trp_system_spawn(system, &door, &options, &d), TRP_OK);
+    TELL(d, "close", "1", "2");
+    TELL(d, "3", "open");
+    STAGE_EXPECT("TRP_ELIMIT open:1 open:2");
+    stage_close(system);
+}
+
+/* BEH-10, BEH-4 */
+static void
+stashed_messages_outlive_a_restart(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+
+    TELL(d, "close", "1", "2", "fail", "3");
+    STAGE_EXPECT("open:1 open:2 open:3");
+    stage_close(system);
+}
+
+/* LIFE-9: what is stashed at the end is dead letters */
+static void
+what_is_stashed_at_the_end_is_dead_letters(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+    trp_system_stats stats = { .size = sizeof stats };
+
+    TELL(d, "close", "1", "2", "stop");
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STASH] == 2), 5000);
+    stage_close(system);
+}
+
+/* BEH-11 */
+static void
+many_stashed_messages_are_cheap(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+    uint64_t start = unit_now_ms();
+    char answer[16];
+
+    TELL(d, "close");
+    for (int i = 0; i < 100000; i++) {
+        stage_tell(system, d, "pop");
+    }
+    TELL(d, "open");
+    UNIT_EQUAL(stage_ask(system, d, "ping", answer, sizeof answer), TRP_OK);
+    UNIT_TRUE(unit_now_ms() - start < 5000 * UNIT_STRETCH);
+    stage_close(system);
+}
+
+UNIT_BEGIN("stash")
+UNIT(behaviours_are_replaced_pushed_and_popped_down_to_the_original)
+UNIT(unstashed_messages_come_before_the_mailbox_in_order)
+UNIT(a_stashed_message_keeps_its_sender)
+UNIT(stashing_the_same_message_twice_is_refused)
+UNIT(a_full_stash_refuses)
+UNIT(stashed_messages_outlive_a_restart)
+UNIT(what_is_stashed_at_the_end_is_dead_letters)
+UNIT(many_stashed_messages_are_cheap)
+UNIT_END

@@ -1,0 +1,222 @@
+/* timers_test.c - named timers, cancelling what is queued, the receive timeout. */
+#include "tests/unit/actor/stage.h"
+
+typedef struct clock_state {
+    int ticks;
+    uint64_t first_ms, last_ms;
+} clock_state;
+
+static const char *
+text_of(const trp_msg *msg, char *buffer, size_t bytes)
+{
+    snprintf(buffer, bytes, "%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+    return buffer;
+}
+
+static void
+busy_until_go(void)
+{
+    stage_note("busy");
+    while (!stage_has("go")) {
+        unit_pause();
+    }
+}
+
+static trp_err
+clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    clock_state *s = state;
+    const trp_type *type = &trp_string_type;
+    char text[64];
+
+    if (trp_msg_is(msg, &trp_receive_timeout_type)) {
+        stage_note("idle");
+        if (++s->ticks == 3) {
+            trp_receive_timeout_set(ctx, 0);
+            stage_note("off");
+        }
+    } else if (stage_said(msg, "once")) {
+        s->first_ms = trp_now_ms(ctx);
+        UNIT_EQUAL(trp_timer_once(ctx, 1, 30, type, "ring", 4), TRP_OK);
+    } else if (stage_said(msg, "ring")) {
+        stage_note("ring%s", trp_now_ms(ctx) - s->first_ms >= 29 ? "" : "(early)");
+    } else if (stage_said(msg, "repeat")) {
+        UNIT_EQUAL(trp_timer_repeat(ctx, 2, 5, 5, type, "tick", 4), TRP_OK);
+    } else if (stage_said(msg, "tick")) {
+        if (++s->ticks == 5) {
+            trp_timer_cancel(ctx, 2);
+            stage_note("five");
+        }
+    } else if (stage_said(msg, "replace")) {
+        UNIT_EQUAL(trp_timer_once(ctx, 3, 10, type, "old", 3), TRP_OK);
+        UNIT_EQUAL(trp_timer_once(ctx, 3, 20, type, "new", 3), TRP_OK);
+    } else if (stage_said(msg, "old") || stage_said(msg, "new")) {
+        stage_note("%s", text_of(msg, text, sizeof text));
+    } else if (stage_said(msg, "queue and cancel")) {
+        UNIT_EQUAL(trp_timer_once(ctx, 4, 1, type, "old", 3), TRP_OK);
+        busy_until_go(); /* the tick is queued now */
+        trp_timer_cancel(ctx, 4);
+        UNIT_EQUAL(trp_timer_once(ctx, 5, 1, type, "new", 3), TRP_OK);
+    } else if (stage_said(msg, "timer then fail")) {
+        UNIT_EQUAL(trp_timer_once(ctx, 6, 20, type, "old", 3), TRP_OK);
+        UNIT_EQUAL(trp_timer_repeat(ctx, 7, 20, 20, type, "old", 3), TRP_OK);
+        trp_receive_timeout_set(ctx, 20);
+        return TRP_EIO;
+    } else if (stage_said(msg, "timeout")) {
+        trp_receive_timeout_set(ctx, 20);
+    } else if (stage_said(msg, "off")) {
+        trp_receive_timeout_set(ctx, 0);
+    } else if (stage_said(msg, "timeout and off")) {
+        trp_receive_timeout_set(ctx, 1);
+        busy_until_go();
+        trp_receive_timeout_set(ctx, 0);
+    } else if (stage_said(msg, "bad")) {
+        UNIT_EQUAL(trp_timer_repeat(ctx, 2, 5, 0, type, "tick", 4), TRP_EINVAL);
+        UNIT_EQUAL(trp_timer_once(ctx, 2, 5, NULL, "tick", 4), TRP_EINVAL);
+        trp_timer_cancel(ctx, 99);
+    } else if (stage_said(msg, "ping")) {
+        trp_reply_text(ctx, "pong");
+    }
+    return TRP_OK;
+}
+static const trp_behaviour clock_behaviour = { sizeof(trp_behaviour), "clock", 1, sizeof(clock_state),
+                                               clock_receive, NULL, NULL, NULL, NULL, NULL, NULL };
+static char answer[64];
+
+static void
+pause_ms(uint64_t ms)
+{
+    uint64_t until = unit_now_ms() + ms;
+
+    while (unit_now_ms() < until) {
+        unit_pause();
+    }
+}
+
+/* MSG-20, SCH-01 */
+static void
+a_timer_rings_once_and_not_early(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "once");
+    STAGE_EXPECT("ring");
+    pause_ms(50);
+    STAGE_EXPECT("ring");
+    stage_close(system);
+}
+
+static void
+a_repeating_timer_ticks_until_it_is_cancelled(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "repeat");
+    STAGE_EXPECT("five");
+    pause_ms(30);
+    STAGE_EXPECT("five");
+    stage_close(system);
+}
+
+static void
+starting_a_key_again_replaces_the_timer(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "bad");
+    stage_tell(system, c, "replace");
+    STAGE_EXPECT("new");
+    pause_ms(20);
+    STAGE_EXPECT("new");
+    stage_close(system);
+}
+
+/* SCH-13: guaranteed: an already queued firing is discarded */
+static void
+cancelling_suppresses_a_tick_that_is_queued(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "queue and cancel");
+    UNIT_WAIT(stage_has("busy"), 5000);
+    pause_ms(20);
+    stage_note("go");
+    STAGE_EXPECT("busy go new");
+    stage_close(system);
+}
+
+static void
+timers_end_with_the_instance(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "timer then fail");
+    UNIT_EQUAL(stage_ask(system, c, "ping", answer, sizeof answer), TRP_OK);
+    pause_ms(60);
+    STAGE_EXPECT("");
+    stage_close(system);
+}
+
+/* MSG-16 */
+static void
+the_receive_timeout_repeats_until_it_is_switched_off(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "timeout");
+    STAGE_EXPECT("idle idle idle off");
+    pause_ms(60);
+    STAGE_EXPECT("idle idle idle off");
+    stage_close(system);
+}
+
+/* MSG-16 */
+static void
+messages_keep_the_receive_timeout_away(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+    uint64_t until;
+
+    stage_tell(system, c, "timeout");
+    until = unit_now_ms() + 100;
+    while (unit_now_ms() < until) {
+        UNIT_EQUAL(stage_ask(system, c, "ping", answer, sizeof answer), TRP_OK);
+    }
+    UNIT_FALSE(stage_has("idle idle"));
+    stage_tell(system, c, "off");
+    stage_close(system);
+}
+
+static void
+switching_off_suppresses_a_timeout_that_is_queued(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+
+    stage_tell(system, c, "timeout and off");
+    UNIT_WAIT(stage_has("busy"), 5000);
+    pause_ms(20);
+    stage_note("go");
+    UNIT_EQUAL(stage_ask(system, c, "ping", answer, sizeof answer), TRP_OK);
+    pause_ms(20);
+    STAGE_EXPECT("busy go");
+    stage_close(system);
+}
+
+UNIT_BEGIN("timers")
+UNIT(a_timer_rings_once_and_not_early)
+UNIT(a_repeating_timer_ticks_until_it_is_cancelled)
+UNIT(starting_a_key_again_replaces_the_timer)
+UNIT(cancelling_suppresses_a_tick_that_is_queued)
+UNIT(timers_end_with_the_instance)
+UNIT(the_receive_timeout_repeats_until_it_is_switched_off)
+UNIT(messages_keep_the_receive_timeout_away)
+UNIT(switching_off_suppresses_a_timeout_that_is_queued)
+UNIT_END
