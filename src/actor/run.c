@@ -17,6 +17,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "actor/cells.h"
 #include "actor/mailbox.h"
@@ -274,6 +275,11 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
         atomic_store_explicit(&cell->overloaded, 1, RELAXED);
         overloaded = true;
     }
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE)) {
+        /* A proxy whose network is behind: what it would take now it could only drop. Its tellers wait too. */
+        trpi_worker_defer_to(ctx->worker, TRPI_DEFER_HOLD);
+        return TRPI_RUN_DEFER;
+    }
     if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
         trpi_worker_defer_to(ctx->worker, ctx->cut_home);
         return TRPI_RUN_DEFER;
@@ -285,7 +291,9 @@ static void
 turn_end_of_kind(trp_ctx *ctx, trpi_cell *cell)
 {
     if (cell->ops != NULL && cell->ops->turn_end != NULL) {
-        atomic_store_explicit(&cell->overloaded, cell->ops->turn_end(ctx, cell) ? 1 : 0, RELAXED);
+        uint8_t overloaded = cell->ops->turn_end(ctx, cell) ? TRPI_OVERLOADED_OUTSIDE : 0;
+
+        atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
     }
 }
 
@@ -482,8 +490,10 @@ trpi_run_thread(void *arg, trpi_worker *worker)
     trp_system *system = arg;
     trp_ctx *ctx = trpi_worker_data(worker);
 
-    if (!trpi_ctx_init_worker(ctx, system, worker)) {
-        return; /* no memory for a message cache: the pool goes on without this worker */
+    while (!trpi_ctx_init_worker(ctx, system, worker)) {
+        struct timespec pause = { 0, 1000000 };
+
+        (void)nanosleep(&pause, NULL); /* it may be the only one: without it nothing would ever run or stop */
     }
     ctx->jump = &ctx->loop_jump;
     if (_setjmp(ctx->loop_jump) != 0) {

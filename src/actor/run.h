@@ -31,6 +31,7 @@
 #define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
 #define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
 #define TRPI_SLOTS_CACHED 128u  /* free slots that a worker keeps for itself */
+#define TRPI_OVERLOADED_OUTSIDE 2u /* cell->overloaded: what it waits for is no worker, but its network */
 #define TRPI_OVERLOAD_TURNS 10u /* an overloaded cell handles so many times `throughput` in a turn */
 
 /* ---- system messages ---------------------------------------------------------------------------- */

@@ -68,7 +68,9 @@ note_overload(trp_ctx *ctx, trpi_cell *cell)
 {
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)) {
         ctx->cut = true;
-        ctx->cut_home = atomic_load_explicit(&cell->task.home, RELAXED);
+        ctx->cut_home = atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE
+                            ? TRPI_DEFER_HOLD
+                            : atomic_load_explicit(&cell->task.home, RELAXED);
     }
 }
 

@@ -31,6 +31,7 @@
 #define TRPI_STUCK_NS 20000u        /* no progress for so long: the slot and the last task may be taken */
 #define TRPI_SPIN_NS 50000u         /* before a worker sleeps */
 #define TRPI_SENTINEL_NS 1000000u   /* the sentinel's tick, while any worker is awake */
+#define TRPI_DEFER_HOLD UINT16_MAX    /* defer_to: wait the time out; an idle worker would not help the receiver */
 #define TRPI_DEFER_NS_MAX 1000000u  /* a deferred task runs again after this at the latest */
 #define TRPI_PRIVATE_MAX 1024u      /* private workers (pinned actors) of one scheduler */
 #define TRPI_POOL_MAX 64u           /* pool workers of one scheduler (TRP_WORKERS_MAX) */

@@ -104,6 +104,23 @@ next(trpi_worker *worker)
     return next_fair(worker);
 }
 
+static void
+held_is_over(void *arg, uint64_t task, uint64_t zero)
+{
+    (void)zero;
+    trpi_sched_inject(arg, (trpi_task *)(uintptr_t)task);
+}
+
+/* The receiver waits for something else than a worker (a network): run the task again after 1 to 2 ms. */
+static bool
+hold(trpi_worker *worker, trpi_task *task)
+{
+    uint64_t id;
+
+    return trpi_timer_add(worker->sched, TRPI_DEFER_NS_MAX / 1000000u, held_is_over, worker->sched,
+                          (uint64_t)(uintptr_t)task, 0, &id) == TRP_OK;
+}
+
 void
 trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 {
@@ -117,6 +134,9 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
     if (result == TRPI_RUN_DEFER) {
         trpi_worker *at = worker;
 
+        if (worker->defer_to == TRPI_DEFER_HOLD && hold(worker, task)) {
+            return;
+        }
         if (worker->defer_to < worker->sched->pool_count) { /* a private worker has no deferred */
             at = trpi_sched_worker(worker->sched, worker->defer_to);
         }

@@ -1,4 +1,4 @@
-# tests/bench
+# tests/bench. The workload `remote` starts remoting through its door, so the program links the inner library.
 noinst_PROGRAMS += tests/bench/bench
-tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/create.c tests/bench/local.c
-tests_bench_bench_LDADD = libtroupe.la
+tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/create.c tests/bench/local.c tests/bench/remote.c
+tests_bench_bench_LDADD = $(TEST_LDADD)
