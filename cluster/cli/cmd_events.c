@@ -140,8 +140,12 @@ trpi_cli_run_events(trpi_cli *cli)
         cli->output = TRPI_CLI_JSONL; /* one object a line: a stream has no end to close a bracket at */
     }
     cJSON *request = trpi_cli_request_new(cli, "events");
-    cJSON *types = cJSON_AddArrayToObject(request, "types");
-    bool done = trpi_json_add_bool(request, "snapshot", trpi_cli_has(cli, TRPI_CLI_SNAPSHOT)) && types != NULL;
+    bool done = trpi_json_add_bool(request, "snapshot", trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
+    cJSON *types = NULL; /* without the field: all */
+    if (done && trpi_cli_has(cli, TRPI_CLI_TYPE)) {
+        types = cJSON_AddArrayToObject(request, "types");
+        done = types != NULL;
+    }
     int code = done ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     for (unsigned index = 0; index < cli->flags[TRPI_CLI_TYPE].count && code == 0; index++) {
         code = add_types(types, cli->flags[TRPI_CLI_TYPE].values[index]);

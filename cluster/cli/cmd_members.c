@@ -179,7 +179,9 @@ members_table(const trpi_cli *cli, const cJSON *reply)
         }
     }
     if (done) {
-        trpi_cli_table_print(&table, "");
+        if (shown > 0) { /* a header over nothing says nothing */
+            trpi_cli_table_print(&table, "");
+        }
         trpi_cli_flush();
         trpi_cli_note(cli, "%u member%s, %u unreachable%s", shown, shown == 1 ? "" : "s", unreachable,
                       list_count(reply, "members") == 0

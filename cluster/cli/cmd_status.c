@@ -17,7 +17,7 @@ print_heading(const trpi_cli *cli, const cJSON *reply)
     (void)printf("Cluster %s: %s%s%s (%.0f member%s, %.0f Up, %.0f unreachable, ", trpi_cli_get(reply, "system"),
                  cli->color ? (healthy ? "\033[32m" : "\033[31m") : "", healthy ? "healthy" : "NOT healthy",
                  cli->color ? "\033[0m" : "", trpi_cli_get_number(reply, "members", 0),
-                 trpi_cli_get_number(reply, "members", 0) > 1.5 ? "s" : "", trpi_cli_get_number(reply, "up", 0),
+                 trpi_cli_get_number(reply, "members", 0) == 1 ? "" : "s", trpi_cli_get_number(reply, "up", 0),
                  trpi_cli_get_number(reply, "unreachable", 0));
     if (!trpi_cli_get_true(reply, "converged")) {
         (void)puts("not converged)");
