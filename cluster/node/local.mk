@@ -36,3 +36,6 @@ tests_fuzz_control_fuzz_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_config_fuzz_SOURCES = tests/fuzz/config_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_config_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_config_fuzz_LDFLAGS = $(FUZZ_LINK)
+check_PROGRAMS += tests/unit/node/node_test
+tests_unit_node_node_test_SOURCES = tests/unit/node/node_test.c
+tests_unit_node_node_test_LDADD = $(TEST_LDADD)

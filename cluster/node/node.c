@@ -228,6 +228,15 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
     }
     for (size_t i = 0; i < count; i++) {
         const char *seed = trpi_config_list_at(node->config, "cluster.seed-nodes", i);
+        const trpi_address *own = trpi_remote_address(node->remote);
+        trpi_address address = *own;
+        if (strcmp(seed, "self") != 0 && trpi_address_parse(seed, &address, NULL, NULL) != TRP_OK) {
+            return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: '%s' is no address", seed);
+        }
+        if (strcmp(address.system, own->system) != 0 || strcmp(address.protocol, own->protocol) != 0) {
+            return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: %s: this node is %s://%s (--system); members "
+                        "have the same system name and protocol", seed, own->protocol, own->system);
+        }
         addresses[i] = strcmp(seed, "self") == 0 ? node->address : seed;
     }
     trp_err err = trpi_cluster_join(node->cluster, addresses, count, NULL, NULL);

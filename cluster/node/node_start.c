@@ -34,6 +34,70 @@ number(const trp_node *node, const char *key)
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
+/* ---- the actor that notices the end of the system ------------------------------------------------------------- */
+
+typedef struct watchman {
+    trp_node *node;
+} watchman;
+
+static trp_err
+watchman_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    return TRP_OK;
+}
+
+static trp_err
+watchman_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    memcpy(&((watchman *)state)->node, trp_msg_payload(args), sizeof(trp_node *));
+    return TRP_OK;
+}
+
+/* /system is stopped last: somebody has ended the system, or trp_node_close has, which came first. */
+static void
+watchman_stopped(trp_ctx *ctx, void *state)
+{
+    (void)ctx;
+    trpi_node_end(((watchman *)state)->node, TRP_NODE_TERMINATED);
+}
+
+static const trp_behaviour watchman_behaviour = { sizeof(trp_behaviour), "node", 1, sizeof(watchman), watchman_receive,
+                                                  watchman_start, watchman_stopped, NULL, NULL, NULL, NULL };
+
+static trp_err
+watchman_spawn(trp_node *node)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+    options.name = "node";
+    options.args_type = &trp_bytes_type;
+    options.args = &node;
+    options.args_bytes = sizeof node;
+    return trpi_system_spawn_internal(node->system, &watchman_behaviour, &options, &ref);
+}
+
+/* CONF-6: every key, so that a log says with what the node ran. */
+static void
+config_log(const trp_node *node)
+{
+    for (size_t i = 0; i < trpi_config_count(node->config); i++) {
+        char text[1024];
+        size_t count = 0;
+        trpi_config_entry entry;
+        trpi_config_at(node->config, i, &entry);
+        text[0] = '\0';
+        for (size_t j = 0; j < entry.count && count + 1 < sizeof text; j++) {
+            int more = snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "", entry.values[j]);
+            count += more > 0 ? (size_t)more : 0; /* cut is fine */
+        }
+        trp_system_log(node->system, TRP_LOG_INFO, "node", "config %s = %s (%s)", entry.key, text, entry.origin);
+    }
+}
+
 trp_err
 trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_error *ret_error)
 {
@@ -57,6 +121,10 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
         options.log_arg = &node->log;
     }
     trp_err err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
+    err = err == TRP_OK ? watchman_spawn(node) : err;
+    if (err == TRP_OK && trpi_config_bool(node->config, "log-config-on-start")) {
+        config_log(node);
+    }
     return err == TRP_OK ? TRP_OK : fail(ret_error, err, "cannot start the actor system: %s", trp_strerror(err));
 }
 
@@ -216,6 +284,9 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 void
 trpi_node_stop(trp_node *node)
 {
+    if (node->cluster && node->listener) {
+        trpi_cluster_unlisten(node->cluster, node->listener);
+    }
     trpi_cluster_stop(node->cluster);
     if (node->system) {
         trp_err err = trp_system_stop(node->system, TRPI_NODE_STOP_MS);

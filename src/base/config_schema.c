@@ -25,6 +25,8 @@
 const trpi_config_row trpi_config_rows[] = {
     { "system", TEXT, "demo", 0, 0, NULL,
       "Name of the actor system; all members of a cluster have the same one." },
+    { "log-config-on-start", BOOL, "off", 0, 0, NULL,
+      "on: log every key with its value and where it came from, at info." },
     { "plugins", LIST, "", 0, 0, NULL,
       "Shared objects to load, each PATH or PATH:ARGUMENTS (--load)." },
 

@@ -1,0 +1,210 @@
+/* node_test.c - a node inside a program: opened from settings, seen through its control socket, ended. */
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <troupe/node.h>
+#include <troupe/troupe.h>
+
+#include "base/json.h"
+#include "cluster/node/ctl_proto.h"
+#include "tests/unit/unit.h"
+
+static void
+quiet(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    (void)line;
+}
+
+/* Open with `extra` settings behind the common ones. */
+static trp_err
+node_open(const char *const *extra, trp_node **ret_node, trp_node_error *ret_error)
+{
+    const char *settings[16] = { "remote.port=0", "cluster.gossip-interval=100ms",
+                                 "cluster.leader-actions-interval=100ms" };
+    size_t count = 3;
+    trp_node_options options = TRP_NODE_OPTIONS_INIT;
+    while (extra && *extra) {
+        settings[count++] = *extra++;
+    }
+    options.settings = settings;
+    options.environment_ignored = 1;
+    options.log = quiet;
+    return trp_node_open(&options, ret_node, ret_error);
+}
+
+static void
+socket_setting(char *buffer, size_t bytes)
+{
+    snprintf(buffer, bytes, "control.socket=/tmp/troupe-node-test-%d.sock", (int)getpid());
+}
+
+/* Ask the node behind path; the final object, NULL on failure. */
+static cJSON *
+control_ask(const char *path, const char *request)
+{
+    int fd = -1;
+    static uint8_t reply[65536];
+    uint8_t header[TRPI_CTL_HEADER_BYTES];
+    cJSON *json = NULL;
+    struct timeval limit = { 30, 0 };
+    if (trpi_ctl_connect(path, &fd) != TRP_OK) {
+        return NULL;
+    }
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    trpi_ctl_header_encode(header, (uint32_t)strlen(request));
+    (void)!send(fd, header, sizeof header, MSG_NOSIGNAL);
+    (void)!send(fd, request, strlen(request), MSG_NOSIGNAL);
+    while (recv(fd, header, sizeof header, MSG_WAITALL) == sizeof header) {
+        size_t bytes = (size_t)header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16;
+        if (bytes >= sizeof reply || recv(fd, reply, bytes, MSG_WAITALL) != (ssize_t)bytes ||
+            trpi_json_parse((const char *)reply, bytes, &json, NULL) != TRP_OK) {
+            break;
+        }
+        if (cJSON_GetObjectItemCaseSensitive(json, "ok")) {
+            close(fd);
+            return json;
+        }
+        cJSON_Delete(json);
+        json = NULL;
+    }
+    close(fd);
+    return NULL;
+}
+
+static bool
+self_is_up(trp_node *node)
+{
+    trp_member self;
+    return trp_cluster_self(trp_node_system(node), &self) == TRP_OK && self.status == TRP_MEMBER_UP;
+}
+
+static void
+wrong_settings_are_refused_with_a_sentence(void)
+{
+    static const struct {
+        const char *setting;
+        trp_err err;
+        const char *text;
+    } cases[] = {
+        { "cluster.gosip-interval=1s", TRP_ECONFIG,
+          "settings: no such key 'cluster.gosip-interval'; did you mean 'cluster.gossip-interval'?" },
+        { "plugins=/nonexistent.so", TRP_ECONFIG,
+          "plugin /nonexistent.so: /nonexistent.so: cannot open shared object file: No such file or directory" },
+        { "cluster.seed-nodes=troupe.tcp://other@127.0.0.1:1", TRP_ECONFIG,
+          "cluster.seed-nodes: troupe.tcp://other@127.0.0.1:1: this node is troupe.tcp://demo (--system); members "
+          "have the same system name and protocol" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *extra[] = { cases[i].setting, NULL };
+        trp_node *node = NULL;
+        trp_node_error error = { "" };
+        UNIT_EQUAL(node_open(extra, &node, &error), cases[i].err);
+        UNIT_TEXT(error.text, cases[i].text);
+        UNIT_TRUE(node == NULL);
+    }
+}
+
+static void
+taken_port_is_refused(void)
+{
+    trp_node *first = NULL, *second = NULL;
+    trp_node_error error = { "" };
+    char port[64];
+    UNIT_REQUIRE(node_open(NULL, &first, &error) == TRP_OK);
+    snprintf(port, sizeof port, "remote.port=%s", strrchr(trp_node_address(first), ':') + 1);
+    const char *extra[] = { port, NULL };
+    UNIT_EQUAL(node_open(extra, &second, &error), TRP_EADDRINUSE);
+    UNIT_TRUE(strstr(error.text, "another program has the port") != NULL);
+    trp_node_close(first);
+}
+
+static void
+leaving_what_was_never_joined_ends_at_once(void)
+{
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    trp_node_end end = (trp_node_end)0;
+    UNIT_REQUIRE(node_open(NULL, &node, &error) == TRP_OK);
+    UNIT_EQUAL(trp_node_await(node, 1, &end), TRP_ETIMEDOUT);
+    trp_node_leave(node);
+    trp_node_leave(node);
+    UNIT_EQUAL(trp_node_await(node, 5000, &end), TRP_OK);
+    UNIT_EQUAL(end, TRP_NODE_LEFT);
+    trp_node_close(node);
+}
+
+static void
+node_tells_when_its_system_has_ended(void)
+{
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    trp_node_end end = (trp_node_end)0;
+    UNIT_REQUIRE(node_open(NULL, &node, &error) == TRP_OK);
+    trp_system_shutdown(trp_node_system(node));
+    UNIT_EQUAL(trp_node_await(node, 10000, &end), TRP_OK);
+    UNIT_EQUAL(end, TRP_NODE_TERMINATED);
+    trp_node_close(node);
+}
+
+/* CONF-25 */
+static void
+configuration_is_there_for_the_program(void)
+{
+    const char *extra[] = { "app.greeting=hello", "cluster.roles=a,b", NULL };
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    UNIT_TEXT(trp_node_config_get(node, "app.greeting", 0), "hello");
+    UNIT_TEXT(trp_node_config_get(node, "cluster.roles", 1), "b");
+    UNIT_TRUE(trp_node_config_get(node, "cluster.roles", 2) == NULL);
+    UNIT_TRUE(trp_node_config_get(node, "app.other", 0) == NULL);
+    UNIT_TRUE(trp_node_control_path(node) == NULL);
+    trp_node_close(node);
+}
+
+/* CLI-05, CLI-06, CLI-09 */
+static void
+lone_node_forms_a_cluster_answers_and_leaves(void)
+{
+    char path[128];
+    socket_setting(path, sizeof path);
+    const char *extra[] = { "cluster.seed-nodes=self", "cluster.roles=backend", "cluster.control-socket=on", path, NULL };
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    trp_node_end end = (trp_node_end)0;
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    UNIT_WAIT(self_is_up(node), 10000);
+    const char *socket_path = trp_node_control_path(node);
+    UNIT_REQUIRE(socket_path != NULL);
+    cJSON *reply = control_ask(socket_path, "{\"cmd\":\"members\"}");
+    UNIT_REQUIRE(reply != NULL);
+    UNIT_TEXT(trpi_json_get_text(reply, "selfNode"), trp_node_address(node));
+    UNIT_TEXT(trpi_json_get_text(reply, "selfStatus"), "Up");
+    UNIT_TEXT(trpi_json_get_text(reply, "leader"), trp_node_address(node));
+    UNIT_TEXT(trpi_json_get_text(cJSON_GetObjectItem(reply, "oldestPerRole"), "backend"), trp_node_address(node));
+    cJSON *member = cJSON_GetArrayItem(cJSON_GetObjectItem(reply, "members"), 0);
+    UNIT_TEXT(trpi_json_get_text(member, "status"), "Up");
+    UNIT_TRUE(cJSON_IsString(cJSON_GetObjectItem(member, "nodeUid")));
+    cJSON_Delete(reply);
+    reply = control_ask(socket_path, "{\"cmd\":\"join\",\"addresses\":[\"troupe.tcp://demo@127.0.0.1:9\"]}");
+    UNIT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(reply, "exit")), TRPI_CTL_EXIT_NO);
+    cJSON_Delete(reply);
+    reply = control_ask(socket_path, "{\"cmd\":\"leave\"}");
+    UNIT_TEXT(trpi_json_get_text(reply, "status"), "Removed");
+    cJSON_Delete(reply);
+    UNIT_EQUAL(trp_node_await(node, 10000, &end), TRP_OK);
+    UNIT_EQUAL(end, TRP_NODE_LEFT);
+    trp_node_close(node);
+    UNIT_TRUE(access(path + strlen("control.socket="), F_OK) != 0);
+}
+
+UNIT_BEGIN("node")
+UNIT(wrong_settings_are_refused_with_a_sentence)
+UNIT(taken_port_is_refused)
+UNIT(leaving_what_was_never_joined_ends_at_once)
+UNIT(node_tells_when_its_system_has_ended)
+UNIT(configuration_is_there_for_the_program)
+UNIT(lone_node_forms_a_cluster_answers_and_leaves)
+UNIT_END
