@@ -115,6 +115,10 @@ trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *beha
 trp_err trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
                           uint64_t *ret_id);
 bool trpi_system_after_cancel(trp_system *system, uint64_t id);
+/* One pointer per system for the cluster room, so that the public API finds the cluster of a system without a
+ * global table. Set by the owner; NULL: none. Thread: any. */
+void trpi_system_cluster_set(trp_system *system, void *cluster);
+void *trpi_system_cluster_get(trp_system *system);
 /* Log line of a room: level, room, event text with key=value pairs. */
 void trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -208,6 +208,19 @@ trpi_system_world(trp_system *system)
     return system->world;
 }
 
+void
+trpi_system_cluster_set(trp_system *system, void *cluster)
+{
+    atomic_store_explicit(&system->cluster, cluster, memory_order_release); /* pair: cluster_get */
+}
+
+void *
+trpi_system_cluster_get(trp_system *system)
+{
+    return trpi_system_is_valid(system) ? atomic_load_explicit(&system->cluster, memory_order_acquire)
+                                        : NULL; /* pair: cluster_set */
+}
+
 /* ---- telling from outside --------------------------------------------------------------------------- */
 
 void

@@ -37,6 +37,7 @@ struct trp_system {
     /* What remoting registered; NULL: none. Written by the owner, read by any thread (release/acquire). */
     _Atomic(const trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
+    void *_Atomic cluster; /* the cluster room's own; release/acquire, as remote_ops */
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h, trpi_count) */
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
