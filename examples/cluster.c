@@ -2,13 +2,13 @@
  *
  *     cc cluster.c $(pkg-config --cflags --libs troupe) -o cluster
  *     ./cluster remote.port=2552 cluster.seed-nodes=self cluster.roles=worker
- *     ./cluster remote.port=0 cluster.seed-nodes=troupe.tcp://demo@127.0.0.1:2552 cluster.roles=worker
- *     troupe members
- *     troupe ask /user/manager 7        -> "49, by troupe.tcp://demo@127.0.0.1:...": a worker's answer
- *     troupe leave                      the program ends when its membership has ended
+ *     ./cluster remote.port=0 cluster.seed-nodes=troupe.tcp://demo@127.0.0.1:2552
+ * cluster.roles=worker troupe members troupe ask /user/manager 7        -> "49, by
+ * troupe.tcp://demo@127.0.0.1:...": a worker's answer troupe leave                      the program
+ * ends when its membership has ended
  *
- * Every argument is a key of the configuration. Members with the role "worker" have an actor /user/worker;
- * the manager finds them by their role as they come Up, and takes turns.
+ * Every argument is a key of the configuration. Members with the role "worker" have an actor
+ * /user/worker; the manager finds them by their role as they come Up, and takes turns.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +27,8 @@
 #define WORK_MESSAGES(M, P) M(P, square, WORK_SQUARE) M(P, result, WORK_RESULT)
 TRP_PROTOCOL(work, WORK_MESSAGES)
 
-/* ---- worker: squares numbers ------------------------------------------------------------------------ */
+/* ---- worker: squares numbers
+ * ------------------------------------------------------------------------ */
 
 static char own_address[TRP_ADDRESS_BYTES];
 
@@ -49,7 +50,8 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* ---- manager: knows the workers by the events of the cluster ------------------------------------------ */
+/* ---- manager: knows the workers by the events of the cluster
+ * ------------------------------------------ */
 
 typedef struct manager {
     size_t count, next;
@@ -75,7 +77,8 @@ static void
 worker_note(manager *m, const trp_member *member)
 {
     worker_forget(m, member);
-    if (member->status == TRP_MEMBER_UP && trp_member_has_role(member, "worker") && m->count < WORKERS_MAX) {
+    if (member->status == TRP_MEMBER_UP && trp_member_has_role(member, "worker") &&
+        m->count < WORKERS_MAX) {
         m->members[m->count++] = *member;
     }
 }
@@ -92,7 +95,8 @@ worker_answered(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg
         snprintf(text, sizeof text, "%lld, by %s", (long long)result->number, result->by);
         trp_tell_text(ctx, a->ref, text);
     } else {
-        trp_status_failure failure = { (int32_t)(err == TRP_OK ? TRP_EPROTO : err), "the worker did not answer" };
+        trp_status_failure failure = { (int32_t)(err == TRP_OK ? TRP_EPROTO : err),
+                                       "the worker did not answer" };
         trp_tell(ctx, a->ref, &trp_status_failure_type, &failure, sizeof failure);
     }
     trp_alloc_free(ctx, a);
@@ -113,7 +117,8 @@ worker_found(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *r
     trp_alloc_free(ctx, o);
     if (err == TRP_OK) {
         const trp_actor_identity *identity = trp_msg_payload(reply);
-        err = trp_ask(ctx, identity->ref, &work_square_type, &square, sizeof square, 2000, worker_answered, from);
+        err = trp_ask(ctx, identity->ref, &work_square_type, &square, sizeof square, 2000,
+                      worker_answered, from);
     }
     return err == TRP_OK ? TRP_OK : worker_answered(ctx, state, from, err, NULL);
 }
@@ -178,13 +183,16 @@ manager_start(trp_ctx *ctx, void *state, const trp_msg *args)
                                  TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS);
 }
 
-/* ---- the program --------------------------------------------------------------------------------------- */
+/* ---- the program
+ * --------------------------------------------------------------------------------------- */
 
 static trp_err
 actors_start(trp_node *node)
 {
-    static const trp_behaviour worker_behaviour = TRP_BEHAVIOUR_INIT("worker", worker, worker_receive);
-    static trp_behaviour manager_behaviour = TRP_BEHAVIOUR_INIT("manager", manager, manager_receive);
+    static const trp_behaviour worker_behaviour =
+        TRP_BEHAVIOUR_INIT("worker", worker, worker_receive);
+    static trp_behaviour manager_behaviour =
+        TRP_BEHAVIOUR_INIT("manager", manager, manager_receive);
     trp_system *system = trp_node_system(node);
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref;

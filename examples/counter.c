@@ -2,7 +2,8 @@
  *
  *     troupe node --load ./counter.so
  *     troupe ask /user/counter '{"add":5}'                                  -> {"total":5}
- *     troupe ask /user/counter --type counter.add '{"amount":37}'           -> counter.total {"total":42}
+ *     troupe ask /user/counter --type counter.add '{"amount":37}'           -> counter.total
+ * {"total":42}
  *
  * An add of more than a million is refused: the ask fails. {"fail":true} makes the actor fail; its
  * supervisor restarts it, and it counts from 0 again.
@@ -54,7 +55,8 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     int is_json = trp_msg_is(msg, &trp_json_type);
     if (trp_msg_is(msg, &counter_add_type)) {
         amount = ((const counter_add *)trp_msg_payload(msg))->amount;
-    } else if (is_json && trp_msg_bytes(msg) >= 13 && memcmp(trp_msg_payload(msg), "{\"fail\":true}", 13) == 0) {
+    } else if (is_json && trp_msg_bytes(msg) >= 13 &&
+               memcmp(trp_msg_payload(msg), "{\"fail\":true}", 13) == 0) {
         trp_fail(ctx, 1, "told to fail");
     } else if (!is_json || !number_find(msg, "\"add\"", &amount)) {
         trp_reply_failure(ctx, TRP_EDATA, "expected {\"add\":NUMBER}");
@@ -76,7 +78,8 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour counter_behaviour = TRP_BEHAVIOUR_INIT("counter", counter, counter_receive);
+static const trp_behaviour counter_behaviour =
+    TRP_BEHAVIOUR_INIT("counter", counter, counter_receive);
 
 static trp_err
 counter_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin_error *ret_error)
@@ -88,7 +91,8 @@ counter_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin
     options.name = "counter";
     trp_err err = trp_protocol_register(&counter_protocol);
     if (err != TRP_OK) {
-        snprintf(ret_error->text, sizeof ret_error->text, "protocol counter: %s", trp_strerror(err));
+        snprintf(ret_error->text, sizeof ret_error->text, "protocol counter: %s",
+                 trp_strerror(err));
         return err;
     }
     return trp_system_spawn(trp_node_system(node), &counter_behaviour, &options, &ref);

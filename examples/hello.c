@@ -22,7 +22,8 @@ greeter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour greeter_behaviour = TRP_BEHAVIOUR_INIT("greeter", greeter, greeter_receive);
+static const trp_behaviour greeter_behaviour =
+    TRP_BEHAVIOUR_INIT("greeter", greeter, greeter_receive);
 
 int
 main(void)

@@ -64,7 +64,8 @@ static int
 say_stop(trp_node *node, const char *path)
 {
     trp_msg *reply = NULL;
-    trp_err err = trp_system_ask_path(trp_node_system(node), path, &trp_string_type, "stop", 4, 5000, &reply);
+    trp_err err =
+        trp_system_ask_path(trp_node_system(node), path, &trp_string_type, "stop", 4, 5000, &reply);
     if (err != TRP_OK) {
         fprintf(stderr, "ping: %s: %s\n", path, trp_strerror(err));
         return 1;
@@ -95,7 +96,8 @@ play(trp_node *node, const char *path, unsigned long rounds)
         return 1;
     }
     clock_gettime(CLOCK_MONOTONIC, &now);
-    double us = (double)(now.tv_sec - start.tv_sec) * 1e6 + (double)(now.tv_nsec - start.tv_nsec) / 1e3;
+    double us =
+        (double)(now.tv_sec - start.tv_sec) * 1e6 + (double)(now.tv_nsec - start.tv_nsec) / 1e3;
     printf("%lu round trips, %.1f us each\n", rounds, us / (double)(rounds ? rounds : 1));
     return 0;
 }
@@ -117,10 +119,10 @@ main(int argc, char **argv)
         fprintf(stderr, "ping: %s\n", node ? "protocol" : error.text);
         return 1;
     }
-    int rc = strcmp(argv[1], "serve") == 0                  ? serve(node)
-             : argc > 2 && strcmp(argv[2], "stop") == 0     ? say_stop(node, argv[1])
-                                                            : play(node, argv[1],
-                                                                   argc > 2 ? strtoul(argv[2], NULL, 10) : 1000);
+    int rc = strcmp(argv[1], "serve") == 0 ? serve(node)
+             : argc > 2 && strcmp(argv[2], "stop") == 0
+                 ? say_stop(node, argv[1])
+                 : play(node, argv[1], argc > 2 ? strtoul(argv[2], NULL, 10) : 1000);
     trp_node_close(node);
     return rc;
 }

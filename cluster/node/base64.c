@@ -29,7 +29,8 @@ trpi_base64_decode(const char *text, size_t count, uint8_t **ret_bytes, size_t *
     }
     size_t written = 0;
     for (size_t i = 0; i < count; i += 4) {
-        int pads = i + 4 == count ? (text[i + 3] == '=') + (text[i + 2] == '=' && text[i + 3] == '=') : 0;
+        int pads =
+            i + 4 == count ? (text[i + 3] == '=') + (text[i + 2] == '=' && text[i + 3] == '=') : 0;
         uint32_t group = 0;
         for (size_t j = 0; j < 4; j++) {
             int digit = j >= 4 - (size_t)pads ? 0 : digit_of(text[i + j]);

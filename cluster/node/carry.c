@@ -1,21 +1,18 @@
 /* carry.c - a call that another node runs: control requests over TRPI_CHANNEL_NODE.
  *
- * Why.     The client talks to the node on its machine; what only another node can answer (its tree) is
- *          carried there and back, so that nobody needs a login on every host.
- * Shape.   frame = u8 version, u8 kind (1 request, 2 reply), u64 id, JSON of the control protocol.
- *          asking: call thread sends, waits on `answered` for its id.
- *          asked:  the transport thread checks the request and gives it to the control server's threads
- *          (a node without a control socket answers that it carries nothing).
- * Must hold. I1 only commands that change nothing are carried                     (is_carried)
- *            I2 the transport thread never blocks: it parses and hands over      (on_frame)
- *            I3 a reply is taken only by who waits for its id, from whom it asked (reply_take)
- * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger one
- *          is answered with exit 65.
- * Tests.   tests/system
+ * Why.     The client talks to the node on its machine; what only another node can answer (its
+ * tree) is carried there and back, so that nobody needs a login on every host. Shape.   frame = u8
+ * version, u8 kind (1 request, 2 reply), u64 id, JSON of the control protocol. asking: call thread
+ * sends, looks every WAIT_STEP_MS for the reply of its id. asked:  the transport thread checks the
+ * request and gives it to the control server's threads (a node without a control socket answers
+ * that it carries nothing). Must hold. I1 only commands that change nothing are carried
+ * (is_carried) I2 the transport thread never blocks: it parses and hands over      (on_frame) I3 a
+ * reply is taken only by who waits for its id, from whom it asked (reply_take) Limits.  WAITERS_MAX
+ * asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger one is answered with
+ * exit 65. Tests.   tests/system
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -26,7 +23,7 @@
 #define HEADER_BYTES 10u
 #define WAITERS_MAX 64u
 #define REPLY_BYTES_MAX (192u * 1024u) /* fits a control frame of the default size */
-#define WAIT_STEP_MS 20u
+#define WAIT_STEP_MS 2u
 
 enum { KIND_REQUEST = 1, KIND_REPLY = 2 };
 
@@ -40,7 +37,6 @@ typedef struct waiter {
 struct trpi_carry {
     trp_node *node;
     pthread_mutex_t lock; /* innermost */
-    pthread_cond_t answered;
     uint64_t id_next;
     waiter waiters[WAITERS_MAX];
     bool closing;
@@ -65,17 +61,20 @@ frame_send(trp_node *node, const trpi_node_id *to, uint8_t kind, uint64_t id, co
     frame[1] = kind;
     trpi_put_u64(frame + 2, id);
     memcpy(frame + HEADER_BYTES, text, bytes);
-    trp_err err = trpi_remote_control_send(node->remote, to, TRPI_CHANNEL_NODE, frame, HEADER_BYTES + bytes);
+    trp_err err =
+        trpi_remote_control_send(node->remote, to, TRPI_CHANNEL_NODE, frame, HEADER_BYTES + bytes);
     trpi_free(frame);
     return err;
 }
 
-/* ---- asked ------------------------------------------------------------------------------------------- */
+/* ---- asked
+ * ------------------------------------------------------------------------------------------- */
 
 static bool
 is_carried(trpi_control_command command)
 {
-    return command == TRPI_CONTROL_TREE || command == TRPI_CONTROL_STATUS || command == TRPI_CONTROL_VERSION;
+    return command == TRPI_CONTROL_TREE || command == TRPI_CONTROL_STATUS ||
+           command == TRPI_CONTROL_VERSION;
 }
 
 static void
@@ -87,33 +86,30 @@ asked_emit(trpi_call *call, const char *text, bool final)
         return; /* progress is for people at that node */
     }
     if (strlen(text) > REPLY_BYTES_MAX) {
-        text = "{\"ok\":false,\"exit\":65,\"error\":\"the answer is too large to be carried; ask for less (--depth)\"}";
+        text = "{\"ok\":false,\"exit\":65,\"error\":\"the answer is too large to be carried; ask "
+               "for less (--depth)\"}";
     }
-    (void)!frame_send(node, &a->from, KIND_REPLY, a->id, text); /* lost: the asking side times out */
+    (void)!frame_send(node, &a->from, KIND_REPLY, a->id,
+                      text); /* lost: the asking side times out */
 }
 
 static void
 refuse(trp_node *node, const trpi_node_id *to, uint64_t id, int exit_code, const char *error)
 {
     char text[256];
-    (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code, error);
+    (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code,
+                   error);
     (void)!frame_send(node, to, KIND_REPLY, id, text); /* lost: the asking side times out */
 }
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 static void
-request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_t *json, size_t bytes)
+request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_t *json,
+             size_t bytes)
 {
     trpi_control_refusal refusal;
     if (!node->control) {
-        refuse(node, from, id, TRPI_CTL_EXIT_UNREACHABLE, "that node has no control socket (cluster.control-socket)");
+        refuse(node, from, id, TRPI_CTL_EXIT_UNREACHABLE,
+               "that node has no control socket (cluster.control-socket)");
         return;
     }
     asked *a = trpi_alloc(sizeof *a);
@@ -131,7 +127,8 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
     a->id = id;
     a->call.emit = asked_emit;
     a->call.emit_arg = node;
-    a->call.start_ns = now_ns();
+    a->call.world = trpi_system_world(node->system);
+    a->call.start_ns = trpi_world_mono_ns(a->call.world);
     a->call.deadline_ns = a->call.start_ns + (uint64_t)a->call.request.timeout_ms * 1000000u;
     trp_err err = trpi_control_run(node->control, &a->call);
     if (err != TRP_OK) {
@@ -141,21 +138,23 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
     }
 }
 
-/* ---- asking -------------------------------------------------------------------------------------------- */
+/* ---- asking
+ * -------------------------------------------------------------------------------------------- */
 
 static void
-reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, const uint8_t *json, size_t bytes)
+reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, const uint8_t *json,
+           size_t bytes)
 {
     (void)pthread_mutex_lock(&carry->lock);
     for (size_t i = 0; i < WAITERS_MAX; i++) {
         waiter *w = &carry->waiters[i];
-        if (id != 0 && w->id == id && !w->reply && trpi_address_equal(&w->address, &from->address)) { /* I3 */
+        if (id != 0 && w->id == id && !w->reply &&
+            trpi_address_equal(&w->address, &from->address)) { /* I3 */
             w->reply = trpi_alloc(bytes + 1);
             if (w->reply) {
                 memcpy(w->reply, json, bytes);
                 w->reply_bytes = bytes;
             }
-            (void)pthread_cond_broadcast(&carry->answered);
         }
     }
     (void)pthread_mutex_unlock(&carry->lock);
@@ -191,7 +190,7 @@ waiter_take(struct trpi_carry *carry, const trpi_address *address)
     return NULL;
 }
 
-/* With the lock: until the reply is there, or the call is over. */
+/* With the lock, given up while waiting: until the reply is there, or the call is over. */
 static trp_err
 reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call)
 {
@@ -202,21 +201,16 @@ reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call)
         if (trpi_call_left_ms(call) == 0) {
             return TRP_ETIMEDOUT;
         }
-        struct timespec until;
-        (void)clock_gettime(CLOCK_REALTIME, &until); /* cannot fail for this clock */
-        until.tv_nsec += (long)WAIT_STEP_MS * 1000000;
-        if (until.tv_nsec >= 1000000000) {
-            until.tv_nsec -= 1000000000;
-            until.tv_sec++;
-        }
-        (void)pthread_cond_timedwait(&carry->answered, &carry->lock, &until);
+        (void)pthread_mutex_unlock(&carry->lock);
+        (void)trpi_call_pause(call, WAIT_STEP_MS);
+        (void)pthread_mutex_lock(&carry->lock);
     }
     return TRP_OK;
 }
 
 trp_err
-trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request, trpi_call *call,
-               cJSON **ret_reply)
+trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
+               trpi_call *call, cJSON **ret_reply)
 {
     trpi_node_id to;
     memset(&to, 0, sizeof to);
@@ -246,7 +240,8 @@ trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char
     return err;
 }
 
-/* ---- open and close -------------------------------------------------------------------------------------- */
+/* ---- open and close
+ * -------------------------------------------------------------------------------------- */
 
 trp_err
 trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry)
@@ -258,7 +253,6 @@ trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry)
     carry->node = node;
     carry->id_next = trpi_world_random(trpi_system_world(node->system)) | 1;
     (void)pthread_mutex_init(&carry->lock, NULL);
-    (void)pthread_cond_init(&carry->answered, NULL);
     *ret_carry = carry;
     return TRP_OK;
 }
@@ -270,7 +264,6 @@ trpi_carry_bind(struct trpi_carry *carry, bool on)
     if (!on) {
         (void)pthread_mutex_lock(&carry->lock);
         carry->closing = true;
-        (void)pthread_cond_broadcast(&carry->answered);
         (void)pthread_mutex_unlock(&carry->lock);
     }
 }
@@ -282,7 +275,6 @@ trpi_carry_free(struct trpi_carry *carry)
     if (!carry) {
         return;
     }
-    (void)pthread_cond_destroy(&carry->answered);
     (void)pthread_mutex_destroy(&carry->lock);
     trpi_free(carry);
 }

@@ -14,7 +14,8 @@
 #include "cluster/node/node_options.h"
 
 static const char help[] =
-    "usage: troupe config show [KEY] [--origin] [-o table|json] [--config FILE] [--set KEY=VALUE]...\n"
+    "usage: troupe config show [KEY] [--origin] [-o table|json] [--config FILE] [--set "
+    "KEY=VALUE]...\n"
     "       troupe config check [FILE]\n"
     "\n"
     "show    print every key with the value that a node started with the same options would use\n"
@@ -72,7 +73,8 @@ entry_print(const trpi_config_entry *entry, bool origin)
 static bool
 entry_add(cJSON *object, const trpi_config_entry *entry, bool origin)
 {
-    cJSON *value = entry->type == TRPI_CONFIG_LIST ? cJSON_CreateArray() : cJSON_CreateString(entry->values[0]);
+    cJSON *value = entry->type == TRPI_CONFIG_LIST ? cJSON_CreateArray()
+                                                   : cJSON_CreateString(entry->values[0]);
     for (size_t i = 0; entry->type == TRPI_CONFIG_LIST && i < entry->count; i++) {
         (void)cJSON_AddItemToArray(value, cJSON_CreateString(entry->values[i]));
     }
@@ -95,7 +97,8 @@ config_show(const trpi_config *config, const trpi_node_options *options)
         trpi_config_entry entry;
         trpi_config_at(config, i, &entry);
         size_t bytes = wanted ? strlen(wanted) : 0;
-        if (wanted && (strncmp(entry.key, wanted, bytes) != 0 || (entry.key[bytes] && entry.key[bytes] != '.'))) {
+        if (wanted && (strncmp(entry.key, wanted, bytes) != 0 ||
+                       (entry.key[bytes] && entry.key[bytes] != '.'))) {
             continue;
         }
         shown++;
@@ -113,8 +116,8 @@ config_show(const trpi_config *config, const trpi_node_options *options)
     }
     if (wanted && shown == 0) {
         const char *near = trpi_config_nearest(wanted);
-        (void)fprintf(stderr, "troupe: no such key '%s'%s%s%s\n", wanted, near ? "; did you mean '" : "",
-                      near ? near : "", near ? "'?" : "");
+        (void)fprintf(stderr, "troupe: no such key '%s'%s%s%s\n", wanted,
+                      near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
         return TRPI_CTL_EXIT_NOT_FOUND;
     }
     return 0;
@@ -148,7 +151,8 @@ trp_config_main(int argc, char **argv)
         return TRPI_CTL_EXIT_CONFIG;
     }
     if (check) {
-        (void)printf("%s: ok\n", options.config_file ? options.config_file : "defaults and environment");
+        (void)printf("%s: ok\n",
+                     options.config_file ? options.config_file : "defaults and environment");
     } else {
         rc = config_show(config, &options);
     }

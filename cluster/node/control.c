@@ -1,16 +1,16 @@
 /* control.c - connections of the control socket: one thread polls them all.
  *
- * Why.     A command must be answered while peers are dead and actors are busy, so the server shares
- *          nothing with them but the calls it hands out.
- * Shape.   poll thread:  accept, read frames, check -> serve() at once (quick commands)
+ * Why.     A command must be answered while peers are dead and actors are busy, so the server
+ * shares nothing with them but the calls it hands out. Shape.   poll thread:  accept, read frames,
+ * check -> serve() at once (quick commands)
  *                                                   -> a thread for the call (the others)
  *          any thread:   emit -> connection's queue of frames -> poll thread writes
  *          A call knows its connection by number: it may be gone when the answer comes.
  * Must hold. I1 fds and input buffers are the poll thread's alone
  *            I2 connections, their frames and `calls` are touched with `lock` held
  *            I3 serve() is called without the lock
- *            I4 close returns after the last call has ended                        (trpi_control_close)
- * Limits.  TRPI_CTL_CONNECTIONS_MAX, TRPI_CTL_REQUEST_BYTES_MAX, TRPI_CONTROL_EVENTS_MAX,
+ *            I4 close returns after the last call has ended (trpi_control_close) Limits.
+ * TRPI_CTL_CONNECTIONS_MAX, TRPI_CTL_REQUEST_BYTES_MAX, TRPI_CONTROL_EVENTS_MAX,
  *          TRPI_CONTROL_IDLE_MS, TRPI_CONTROL_REQUEST_MS, TRPI_CONTROL_CARRIED_MAX.
  * Cost.    Without connections the thread sleeps in poll without a timeout.
  * Tests.   tests/unit/node/control_test.c
@@ -54,14 +54,14 @@ typedef struct connection {
     struct connection *next;
     uint64_t id;
     int fd;
-    trpi_buffer in;         /* I1 */
-    uint64_t active_ns;     /* the last request ended, or the first byte of the next came */
+    trpi_buffer in;     /* I1 */
+    uint64_t active_ns; /* the last request ended, or the first byte of the next came */
     out_frame *out_first, **out_last;
-    uint32_t events_count;  /* of out */
-    uint32_t event_bits;    /* a stream: its types */
-    trpi_call *call;        /* in progress, NULL none */
-    bool closing;           /* close when out is empty */
-    bool dead;              /* close at once */
+    uint32_t events_count; /* of out */
+    uint32_t event_bits;   /* a stream: its types */
+    trpi_call *call;       /* in progress, NULL none */
+    bool closing;          /* close when out is empty */
+    bool dead;             /* close at once */
     /* all but `in` with the lock */
 } connection;
 
@@ -84,11 +84,9 @@ struct trpi_control {
 };
 
 static uint64_t
-now_ns(void)
+now_ns(const trpi_control *control)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return trpi_world_mono_ns(control->options.world);
 }
 
 static void
@@ -98,7 +96,8 @@ wake(trpi_control *control)
     (void)!write(control->wake_fd, &one, sizeof one); /* full means that it is awake */
 }
 
-/* ---- frames to a client: with the lock ------------------------------------------------------------ */
+/* ---- frames to a client: with the lock
+ * ------------------------------------------------------------ */
 
 static bool
 frame_push(connection *c, const char *text, bool is_event)
@@ -144,7 +143,7 @@ static void
 connection_touch(trpi_control *control, connection *c)
 {
     (void)pthread_mutex_lock(&control->lock);
-    c->active_ns = now_ns();
+    c->active_ns = now_ns(control);
     (void)pthread_mutex_unlock(&control->lock);
 }
 
@@ -182,7 +181,8 @@ trpi_control_publish(trpi_control *control, unsigned event_index, const char *te
         }
         any = true;
         if (c->events_count == TRPI_CONTROL_EVENTS_MAX) {
-            stream_end(control, c, "{\"ok\":false,\"exit\":75,\"error\":\"the client is too slow\"}");
+            stream_end(control, c,
+                       "{\"ok\":false,\"exit\":75,\"error\":\"the client is too slow\"}");
         } else {
             (void)frame_push(c, text, true); /* on failure the connection is closed */
         }
@@ -202,7 +202,8 @@ trpi_control_has_streams(trpi_control *control)
     return any;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------------- */
+/* ---- calls
+ * ----------------------------------------------------------------------------------------- */
 
 static void
 connection_emit(trpi_call *call, const char *text, bool final)
@@ -214,7 +215,7 @@ connection_emit(trpi_call *call, const char *text, bool final)
         (void)frame_push(c, text, false); /* on failure the connection is closed */
         if (final) {
             c->call = NULL; /* the next request may come */
-            c->active_ns = now_ns();
+            c->active_ns = now_ns(control);
         }
     }
     (void)pthread_mutex_unlock(&control->lock);
@@ -311,13 +312,15 @@ trpi_control_run(trpi_control *control, trpi_call *call)
     return err;
 }
 
-/* ---- requests: poll thread ---------------------------------------------------------------------------- */
+/* ---- requests: poll thread
+ * ---------------------------------------------------------------------------- */
 
 static void
 refuse(trpi_control *control, connection *c, int exit_code, const char *error, bool closing)
 {
     char text[256];
-    (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code, error);
+    (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code,
+                   error);
     (void)pthread_mutex_lock(&control->lock);
     (void)frame_push(c, text, false); /* on failure the connection is closed */
     c->closing |= closing;
@@ -341,7 +344,8 @@ call_new(trpi_control *control, const connection *c)
         call->emit_arg = control;
         call->emit_id = c->id;
         call->control = control;
-        call->start_ns = now_ns();
+        call->world = control->options.world;
+        call->start_ns = now_ns(control);
     }
     return call;
 }
@@ -396,14 +400,15 @@ frames_take(trpi_control *control, connection *c)
     while (!is_busy(control, c)) {
         const uint8_t *body = NULL;
         size_t bytes = 0;
-        trp_err err =
-            trpi_ctl_frame_decode(c->in.data, c->in.count, TRPI_CTL_REQUEST_BYTES_MAX, &body, &bytes);
+        trp_err err = trpi_ctl_frame_decode(c->in.data, c->in.count, TRPI_CTL_REQUEST_BYTES_MAX,
+                                            &body, &bytes);
         if (err == TRP_EAGAIN) {
             return;
         }
         if (err != TRP_OK) {
             refuse(control, c, TRPI_CTL_EXIT_DATA,
-                   bytes ? "the request is larger than 1048576 bytes" : "a request of 0 bytes", true);
+                   bytes ? "the request is larger than 1048576 bytes" : "a request of 0 bytes",
+                   true);
             return;
         }
         request_take(control, c, body, bytes);
@@ -429,7 +434,8 @@ connection_read(trpi_control *control, connection *c)
     }
     /* One whole request and what came with it; more is not read before that one is served. */
     if (trpi_buffer_append(&c->in, bytes, (size_t)count,
-                           TRPI_CTL_REQUEST_BYTES_MAX + TRPI_CTL_HEADER_BYTES + READ_BYTES) != TRP_OK) {
+                           TRPI_CTL_REQUEST_BYTES_MAX + TRPI_CTL_HEADER_BYTES + READ_BYTES) !=
+        TRP_OK) {
         connection_kill(control, c);
     }
 }
@@ -440,13 +446,14 @@ connection_write(trpi_control *control, connection *c)
     (void)pthread_mutex_lock(&control->lock);
     while (c->out_first && !c->dead) {
         out_frame *frame = c->out_first;
-        ssize_t count = send(c->fd, frame->data + frame->written, frame->bytes - frame->written, MSG_NOSIGNAL);
+        ssize_t count =
+            send(c->fd, frame->data + frame->written, frame->bytes - frame->written, MSG_NOSIGNAL);
         if (count < 0) {
             c->dead = errno != EAGAIN && errno != EINTR;
             break;
         }
         frame->written += (size_t)count;
-        c->active_ns = now_ns();
+        c->active_ns = now_ns(control);
         if (frame->written == frame->bytes) {
             frame_pop(c);
         }
@@ -455,7 +462,8 @@ connection_write(trpi_control *control, connection *c)
     (void)pthread_mutex_unlock(&control->lock);
 }
 
-/* ---- connections: poll thread --------------------------------------------------------------------- */
+/* ---- connections: poll thread
+ * --------------------------------------------------------------------- */
 
 static void
 connection_open(trpi_control *control)
@@ -473,7 +481,7 @@ connection_open(trpi_control *control)
     }
     c->fd = fd;
     c->out_last = &c->out_first;
-    c->active_ns = now_ns();
+    c->active_ns = now_ns(control);
     (void)pthread_mutex_lock(&control->lock);
     bool full = control->connections_count == TRPI_CTL_CONNECTIONS_MAX;
     c->id = ++control->id_next;
@@ -505,7 +513,7 @@ connection_free(connection *c)
 static void
 connections_sweep(trpi_control *control)
 {
-    uint64_t now = now_ns();
+    uint64_t now = now_ns(control);
     (void)pthread_mutex_lock(&control->lock);
     for (connection **at = &control->connections; *at;) {
         connection *c = *at;
@@ -534,9 +542,11 @@ poll_prepare(trpi_control *control, struct pollfd *fds, connection **of)
     fds[count++] = (struct pollfd){ control->wake_fd, POLLIN, 0 };
     (void)pthread_mutex_lock(&control->lock);
     fds[count++] = (struct pollfd){ control->stopping ? -1 : control->listen_fd, POLLIN, 0 };
-    for (connection *c = control->connections; c && count < TRPI_CTL_CONNECTIONS_MAX + 4; c = c->next) {
+    for (connection *c = control->connections; c && count < TRPI_CTL_CONNECTIONS_MAX + 4;
+         c = c->next) {
         bool reads = !c->call && !c->event_bits && !c->closing;
-        short events = (short)(POLLRDHUP | (reads ? POLLIN : 0) | (c->out_first || c->closing ? POLLOUT : 0));
+        short events =
+            (short)(POLLRDHUP | (reads ? POLLIN : 0) | (c->out_first || c->closing ? POLLOUT : 0));
         of[count] = c;
         fds[count++] = (struct pollfd){ c->fd, events, 0 };
     }
@@ -584,7 +594,8 @@ control_main(void *arg)
     return NULL;
 }
 
-/* ---- open and close ------------------------------------------------------------------------------------- */
+/* ---- open and close
+ * ------------------------------------------------------------------------------------- */
 
 static void
 control_free(trpi_control *control)
@@ -690,7 +701,8 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms)
     if (!control) {
         return;
     }
-    if (stat(control->path, &file) == 0 && file.st_dev == control->device && file.st_ino == control->inode) {
+    if (stat(control->path, &file) == 0 && file.st_dev == control->device &&
+        file.st_ino == control->inode) {
         (void)unlink(control->path);
     }
     (void)pthread_mutex_lock(&control->lock);

@@ -13,12 +13,13 @@
 #include <troupe/base.h>
 
 #include "base/json.h"
+#include "base/world.h"
 #include "cluster/node/control_request.h"
 
-#define TRPI_CONTROL_EVENTS_MAX 1024u       /* events that wait for one slow client */
-#define TRPI_CONTROL_IDLE_MS 60000u         /* a connection without a request is closed then */
-#define TRPI_CONTROL_REQUEST_MS 10000u      /* a request that has begun must have arrived by then */
-#define TRPI_CONTROL_CARRIED_MAX 16u        /* calls for other nodes at one time */
+#define TRPI_CONTROL_EVENTS_MAX 1024u  /* events that wait for one slow client */
+#define TRPI_CONTROL_IDLE_MS 60000u    /* a connection without a request is closed then */
+#define TRPI_CONTROL_REQUEST_MS 10000u /* a request that has begun must have arrived by then */
+#define TRPI_CONTROL_CARRIED_MAX 16u   /* calls for other nodes at one time */
 
 typedef struct trpi_control trpi_control;
 
@@ -26,17 +27,19 @@ typedef struct trpi_control trpi_control;
 typedef struct trpi_call {
     trpi_control_request request;
     uint64_t start_ns, deadline_ns; /* monotonic */
-    atomic_bool cancelled;          /* the client has gone, or the node ends: give up; plain flag, no data */
-    bool answered;                  /* the final object has been emitted; by the call's thread only */
+    atomic_bool cancelled; /* the client has gone, or the node ends: give up; plain flag, no data */
+    bool answered;         /* the final object has been emitted; by the call's thread only */
     /* Send one object. text: NUL-terminated JSON, borrowed. Any thread. */
     void (*emit)(struct trpi_call *call, const char *text, bool final);
     void *emit_arg;
     uint64_t emit_id;
     trpi_control *control;
+    trpi_world *world; /* its clock */
 } trpi_call;
 
 typedef struct trpi_control_options {
     const char *path;
+    trpi_world *world; /* borrowed until close */
     /* Is the command answered from memory, at once? Then serve runs on the poll thread. */
     bool (*is_quick)(trpi_control_command command);
     /* Answer call: trpi_call_progress() any number of times, then trpi_call_answer() or
@@ -46,32 +49,36 @@ typedef struct trpi_control_options {
 } trpi_control_options;
 
 /* Make the socket and start to serve. A stale file is replaced.
- * Errors: TRP_EEXIST (a live node is behind path; *ret_pid is it), TRP_EPERM, TRP_EIO, TRP_ELIMIT (path too
- * long), TRP_ENOMEM. */
-trp_err trpi_control_open(const trpi_control_options *options, trpi_control **ret_control, int *ret_pid);
+ * Errors: TRP_EEXIST (a live node is behind path; *ret_pid is it), TRP_EPERM, TRP_EIO, TRP_ELIMIT
+ * (path too long), TRP_ENOMEM. */
+trp_err trpi_control_open(const trpi_control_options *options, trpi_control **ret_control,
+                          int *ret_pid);
 /* Is a node alive behind path? */
 bool trpi_control_is_live(const char *path, int *ret_pid);
-/* No more requests; calls in progress are given up after `linger_ms`; streams end with exit 69; what has
- * been answered is flushed. Returns when no call is in progress. */
+/* No more requests; calls in progress are given up after `linger_ms`; streams end with exit 69;
+ * what has been answered is flushed. Returns when no call is in progress. */
 void trpi_control_close(trpi_control *control, uint32_t linger_ms);
 const char *trpi_control_path(const trpi_control *control);
 
-/* Send an event to every stream that asked for this type. text: the whole stream object. Any thread. */
+/* Send an event to every stream that asked for this type. text: the whole stream object. Any
+ * thread. */
 void trpi_control_publish(trpi_control *control, unsigned event_index, const char *text);
 bool trpi_control_has_streams(trpi_control *control);
 
-/* Run a call that did not come through the socket on a thread of its own. Takes call and its request, on
- * success only. Errors: TRP_ELIMIT, TRP_ENOMEM, TRP_ECLOSED. */
+/* Run a call that did not come through the socket on a thread of its own. Takes call and its
+ * request, on success only. Errors: TRP_ELIMIT, TRP_ENOMEM, TRP_ECLOSED. */
 trp_err trpi_control_run(trpi_control *control, trpi_call *call);
 
-/* ---- for serve ------------------------------------------------------------------------------------- */
+/* ---- for serve
+ * ------------------------------------------------------------------------------------- */
 /* {"ok":true}, to be filled. NULL: no memory (trpi_call_answer(NULL) says so). */
 cJSON *trpi_call_reply(void);
 void trpi_call_answer(trpi_call *call, cJSON *reply); /* takes reply */
 void trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal);
-void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-void trpi_call_progress(trpi_call *call, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const char *format,
+                           ...) __attribute__((format(printf, 4, 5)));
+void trpi_call_progress(trpi_call *call, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 /* From now on events of the request's types go to the client. Only on the poll thread. */
 void trpi_call_stream(trpi_call *call);
 /* Wait `ms`, or until cancelled. false: give up (cancelled). Only on the call's own thread. */

@@ -1,8 +1,8 @@
 /* control_actors.c - send, ask, ping, tree: what the shell does with actors, here and elsewhere.
  *
- * All run on the call's own thread and may block. A path of another node goes over remoting like any
- * message (Identify, then the message); only `tree` has to be run by the other node itself (carry.c).
- * Tests. tests/system, tests/unit/node/node_test.c
+ * All run on the call's own thread and may block. A path of another node goes over remoting like
+ * any message (Identify, then the message); only `tree` has to be run by the other node itself
+ * (carry.c). Tests. tests/system, tests/unit/node/node_test.c
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +17,12 @@
 #define TREE_ENTRIES_MAX 10000u
 #define PATH_TEXT_BYTES (TRPI_ADDRESS_TEXT_BYTES + TRP_PATH_BYTES_MAX + 32)
 
-/* ---- paths --------------------------------------------------------------------------------------------- */
+/* ---- paths
+ * --------------------------------------------------------------------------------------------- */
 
 typedef struct target {
-    bool remote;          /* another node's */
-    trpi_address address; /* when it has one */
+    bool remote;                       /* another node's */
+    trpi_address address;              /* when it has one */
     char path[TRP_PATH_BYTES_MAX + 1]; /* "/user/a" */
     char text[PATH_TEXT_BYTES];        /* as it goes to resolve: full when remote */
 } target;
@@ -34,8 +35,9 @@ target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_targ
     memset(ret_target, 0, sizeof *ret_target);
     if (text[0] != '/') {
         if (trpi_address_parse(text, &ret_target->address, &rest, &hint) != TRP_OK) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no path: %s", text,
-                                  hint ? hint : "write /user/NAME or troupe.tcp://system@host:port/user/NAME");
+            trpi_call_refuse_text(
+                call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no path: %s", text,
+                hint ? hint : "write /user/NAME or troupe.tcp://system@host:port/user/NAME");
             return false;
         }
         ret_target->remote =
@@ -48,10 +50,12 @@ target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_targ
     }
     (void)snprintf(ret_target->path, sizeof ret_target->path, "%s", *rest ? rest : "/");
     if (strchr(ret_target->path, '*') || strchr(ret_target->path, '?')) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s': one actor, not a pattern", text);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s': one actor, not a pattern",
+                              text);
         return false;
     }
-    (void)snprintf(ret_target->text, sizeof ret_target->text, "%s", ret_target->remote ? text : ret_target->path);
+    (void)snprintf(ret_target->text, sizeof ret_target->text, "%s",
+                   ret_target->remote ? text : ret_target->path);
     return true;
 }
 
@@ -75,7 +79,8 @@ refuse_err(trpi_call *call, trp_err err, const char *path)
 {
     switch (err) {
     case TRP_ENOENT:
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, "troupe tree /user", "no actor at %s", path);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, "troupe tree /user", "no actor at %s",
+                              path);
         return;
     case TRP_ETIMEDOUT:
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "no answer from %s in %u ms", path,
@@ -97,7 +102,8 @@ resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret_ref)
         return false;
     }
     uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = left_ms ? trp_system_resolve(node->system, ret_target->text, left_ms, ret_ref) : TRP_ETIMEDOUT;
+    trp_err err = left_ms ? trp_system_resolve(node->system, ret_target->text, left_ms, ret_ref)
+                          : TRP_ETIMEDOUT;
     if (err != TRP_OK) {
         refuse_err(call, err, ret_target->text);
         return false;
@@ -105,7 +111,8 @@ resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret_ref)
     return true;
 }
 
-/* ---- send and ask ---------------------------------------------------------------------------------------- */
+/* ---- send and ask
+ * ---------------------------------------------------------------------------------------- */
 
 typedef struct message {
     const trp_type *type;
@@ -126,14 +133,16 @@ message_make(trpi_call *call, message *ret_message)
                         : strcmp(name, "bytes") == 0 ? &trp_bytes_type
                                                      : trp_type_find(name);
     if (!ret_message->type) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, "string, json, bytes, or a type that a plugin registered",
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA,
+                              "string, json, bytes, or a type that a plugin registered",
                               "no message type '%.128s' on this node", name);
         return false;
     }
     if (request->payload || ret_message->type == &trp_bytes_type) {
         ret_message->payload = request->payload ? (const void *)request->payload : request->text;
         ret_message->bytes = request->payload ? request->payload_bytes : strlen(request->text);
-        if (!(ret_message->type->flags & TRP_TYPE_VARIABLE) && ret_message->bytes != ret_message->type->bytes) {
+        if (!(ret_message->type->flags & TRP_TYPE_VARIABLE) &&
+            ret_message->bytes != ret_message->type->bytes) {
             trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL, "%s has %u bytes, not %zu", name,
                                   ret_message->type->bytes, ret_message->bytes);
             return false;
@@ -143,8 +152,8 @@ message_make(trpi_call *call, message *ret_message)
     trp_err err = trpi_payload_from_json(ret_message->type, request->text, &ret_message->owned,
                                          &ret_message->bytes, what, sizeof what);
     if (err != TRP_OK) {
-        trpi_call_refuse_text(call, err == TRP_ENOMEM ? TRPI_CTL_EXIT_INTERNAL : TRPI_CTL_EXIT_DATA, NULL, "%s",
-                              what);
+        trpi_call_refuse_text(call, err == TRP_ENOMEM ? TRPI_CTL_EXIT_INTERNAL : TRPI_CTL_EXIT_DATA,
+                              NULL, "%s", what);
         return false;
     }
     ret_message->payload = ret_message->owned;
@@ -177,7 +186,8 @@ refuse_failure(trpi_call *call, trp_err err, const char *path)
     if (err == TRP_ENOENT || err == TRP_ETIMEDOUT || err == TRP_ECLOSED) {
         refuse_err(call, err, path);
     } else {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s", path, trp_strerror(err));
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s", path,
+                              trp_strerror(err));
     }
 }
 
@@ -198,15 +208,17 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     }
     uint64_t before_ns = trpi_call_elapsed_ns(call);
     uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = left_ms ? trp_system_ask(node->system, ref, m.type, m.payload, m.bytes, left_ms, &answer)
-                          : TRP_ETIMEDOUT;
+    trp_err err =
+        left_ms ? trp_system_ask(node->system, ref, m.type, m.payload, m.bytes, left_ms, &answer)
+                : TRP_ETIMEDOUT;
     double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
     (void)full_path(node, &to, ref, path, sizeof path);
     if (err != TRP_OK) {
         refuse_failure(call, err, path);
     } else {
         cJSON *reply = trpi_call_reply(), *value = trpi_payload_to_json(node->system, answer);
-        (void)snprintf(from, sizeof from, "%s#%llu", path, (unsigned long long)ref.generation << 32 | ref.slot);
+        (void)snprintf(from, sizeof from, "%s#%llu", path,
+                       (unsigned long long)ref.generation << 32 | ref.slot);
         (void)trpi_json_add_text(reply, "from", from);
         (void)cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms);
         if (!value || !cJSON_AddItemToObject(reply, "reply", value)) {
@@ -220,7 +232,8 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     trpi_free(m.owned);
 }
 
-/* ---- ping --------------------------------------------------------------------------------------------- */
+/* ---- ping
+ * --------------------------------------------------------------------------------------------- */
 
 void
 trpi_node_serve_ping(trp_node *node, trpi_call *call)
@@ -250,7 +263,8 @@ trpi_node_serve_ping(trp_node *node, trpi_call *call)
     call->request.path = given;
 }
 
-/* ---- tree ---------------------------------------------------------------------------------------------- */
+/* ---- tree
+ * ---------------------------------------------------------------------------------------------- */
 
 typedef struct tree_row {
     char *path;
@@ -290,7 +304,8 @@ tree_take(void *arg, const trp_tree_entry *entry)
         t->no_memory = true;
         return 1;
     }
-    (void)snprintf(row->behaviour, sizeof row->behaviour, "%s", entry->behaviour ? entry->behaviour : "");
+    (void)snprintf(row->behaviour, sizeof row->behaviour, "%s",
+                   entry->behaviour ? entry->behaviour : "");
     row->processed = entry->processed;
     row->depth = entry->depth;
     row->restarts = entry->restarts;
@@ -299,7 +314,8 @@ tree_take(void *arg, const trp_tree_entry *entry)
     return 0;
 }
 
-/* Children by name: '/' sorts before everything else, so that parents stay before their children. */
+/* Children by name: '/' sorts before everything else, so that parents stay before their children.
+ */
 static int
 row_compare(const void *a, const void *b)
 {
@@ -317,11 +333,13 @@ static bool
 row_add(cJSON *list, const tree_row *row)
 {
     cJSON *object = cJSON_CreateObject();
-    bool ok = trpi_json_add_text(object, "path", row->path) && trpi_json_add_i64(object, "depth", row->depth) &&
+    bool ok = trpi_json_add_text(object, "path", row->path) &&
+              trpi_json_add_i64(object, "depth", row->depth) &&
               trpi_json_add_text(object, "behaviour", row->behaviour) &&
               trpi_json_add_i64(object, "processed", (int64_t)row->processed) &&
               trpi_json_add_i64(object, "restarts", row->restarts) &&
-              trpi_json_add_i64(object, "children", row->children) && cJSON_AddItemToArray(list, object);
+              trpi_json_add_i64(object, "children", row->children) &&
+              cJSON_AddItemToArray(list, object);
     if (!ok) {
         cJSON_Delete(object);
     }
@@ -354,7 +372,8 @@ static void
 tree_carry(trp_node *node, trpi_call *call, const target *to)
 {
     cJSON *request = cJSON_CreateObject(), *reply = NULL;
-    bool ok = trpi_json_add_text(request, "cmd", "tree") && trpi_json_add_text(request, "path", to->path) &&
+    bool ok = trpi_json_add_text(request, "cmd", "tree") &&
+              trpi_json_add_text(request, "path", to->path) &&
               trpi_json_add_i64(request, "depth", call->request.depth) &&
               trpi_json_add_i64(request, "timeoutMs", trpi_call_left_ms(call));
     char *text = ok ? trpi_json_print(request) : NULL;
@@ -381,7 +400,8 @@ trpi_node_serve_tree(trp_node *node, trpi_call *call)
         return;
     }
     uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err = trp_system_tree(node->system, to.path, call->request.depth, left_ms ? left_ms : 1, tree_take, &t);
+    trp_err err = trp_system_tree(node->system, to.path, call->request.depth, left_ms ? left_ms : 1,
+                                  tree_take, &t);
     if (err != TRP_OK) {
         refuse_err(call, err, to.path);
     } else {

@@ -13,18 +13,10 @@
 #include "cluster/node/control.h"
 #include "cluster/node/ctl_proto.h"
 
-#define PAUSE_STEP_MS 20u    /* how soon a cancelled call notices */
+#define PAUSE_STEP_MS 20u     /* how soon a cancelled call notices */
 #define ANSWER_MARGIN_MS 100u /* the client should hear why, not just time out */
 
 static const char no_memory[] = "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
-
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void
 emit_final(trpi_call *call, const char *text)
@@ -52,8 +44,8 @@ trpi_call_answer(trpi_call *call, cJSON *reply)
     if (text && strlen(text) > TRPI_CTL_RESPONSE_BYTES_MAX) {
         cJSON_free(text);
         cJSON_Delete(reply);
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL, "the reply is larger than %u bytes",
-                              TRPI_CTL_RESPONSE_BYTES_MAX);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL,
+                              "the reply is larger than %u bytes", TRPI_CTL_RESPONSE_BYTES_MAX);
         return;
     }
     emit_final(call, text ? text : no_memory);
@@ -121,18 +113,19 @@ trpi_call_pause(trpi_call *call, uint32_t ms)
 uint64_t
 trpi_call_elapsed_ns(const trpi_call *call)
 {
-    return now_ns() - call->start_ns;
+    return trpi_world_mono_ns(call->world) - call->start_ns;
 }
 
 uint32_t
 trpi_call_left_ms(const trpi_call *call)
 {
-    uint64_t now = now_ns();
+    uint64_t now = trpi_world_mono_ns(call->world);
     if (now >= call->deadline_ns) {
         return 0;
     }
     uint64_t left = (call->deadline_ns - now) / 1000000;
-    uint64_t margin = call->request.timeout_ms / 10 < ANSWER_MARGIN_MS ? call->request.timeout_ms / 10
-                                                                       : ANSWER_MARGIN_MS;
+    uint64_t margin = call->request.timeout_ms / 10 < ANSWER_MARGIN_MS
+                          ? call->request.timeout_ms / 10
+                          : ANSWER_MARGIN_MS;
     return left > margin ? (uint32_t)(left - margin) : 0;
 }

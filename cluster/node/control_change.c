@@ -1,8 +1,8 @@
-/* control_change.c - join, leave, down: order the change, then watch the view until it has happened.
+/* control_change.c - join, leave, down: order the change, then watch the view until it has
+ * happened.
  *
- * All run on the call's own thread. The order is the cluster actor's (trp_cluster_join and so on); the
- * effect is read from the view, as everybody else sees it.
- * Tests. tests/system
+ * All run on the call's own thread. The order is the cluster actor's (trp_cluster_join and so on);
+ * the effect is read from the view, as everybody else sees it. Tests. tests/system
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 
-#define LOOK_MS 50u           /* how often the view is looked at */
-#define PROGRESS_MS 5000u     /* at least this often the client hears what is waited for */
-#define DOWN_MAX 256u         /* members downed by one command */
+#define LOOK_MS 50u       /* how often the view is looked at */
+#define PROGRESS_MS 5000u /* at least this often the client hears what is waited for */
+#define DOWN_MAX 256u     /* members downed by one command */
 
 static bool
 view_take(trp_node *node, trpi_call *call, trpi_view *ret_view)
@@ -30,7 +30,8 @@ static void
 refuse_order(trpi_call *call, trp_err err, const char *what)
 {
     if (err == TRP_ETIMEDOUT) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "%s: the node is too busy to take the order", what);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
+                              "%s: the node is too busy to take the order", what);
     } else if (err == TRP_ECLOSED) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
     } else {
@@ -55,9 +56,11 @@ member_by_uid(const trpi_view *view, uint64_t uid)
     return NULL;
 }
 
-/* Unreachable members that keep the others from agreeing; "" none. The first one into *ret_first. */
+/* Unreachable members that keep the others from agreeing; "" none. The first one into *ret_first.
+ */
 static void
-blockers_list(const trpi_view *view, char *buffer, size_t bytes, char *ret_first, size_t first_bytes)
+blockers_list(const trpi_view *view, char *buffer, size_t bytes, char *ret_first,
+              size_t first_bytes)
 {
     size_t count = 0;
     buffer[0] = ret_first[0] = '\0';
@@ -74,7 +77,9 @@ blockers_list(const trpi_view *view, char *buffer, size_t bytes, char *ret_first
     }
 }
 
-/* ---- join ------------------------------------------------------------------------------------------------ */
+/* ---- join
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static bool
 addresses_check(trp_node *node, trpi_call *call)
@@ -84,13 +89,16 @@ addresses_check(trp_node *node, trpi_call *call)
         const char *text = call->request.addresses[i], *hint = NULL;
         trpi_address address;
         if (trpi_address_parse(text, &address, NULL, &hint) != TRP_OK) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no address: %s", text,
-                                  hint ? hint : "write troupe.tcp://system@host:port");
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no address: %s",
+                                  text, hint ? hint : "write troupe.tcp://system@host:port");
             return false;
         }
-        if (strcmp(address.system, self->system) != 0 || strcmp(address.protocol, self->protocol) != 0) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "%s: this node is %s://%s, it cannot join another "
-                                  "system or protocol", text, self->protocol, self->system);
+        if (strcmp(address.system, self->system) != 0 ||
+            strcmp(address.protocol, self->protocol) != 0) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL,
+                                  "%s: this node is %s://%s, it cannot join another "
+                                  "system or protocol",
+                                  text, self->protocol, self->system);
             return false;
         }
     }
@@ -101,12 +109,13 @@ static void
 join_answer(trp_node *node, trpi_call *call, const trpi_view_member *self)
 {
     cJSON *reply = trpi_call_reply();
-    bool ok = trpi_json_add_text(reply, "node", node->address) &&
-              trpi_json_add_text(reply, "status",
-                                 trp_member_status_name(self ? self->m.status : TRP_MEMBER_REMOVED)) &&
-              (self && self->m.up_number ? trpi_json_add_i64(reply, "upNumber", self->m.up_number)
-                                         : cJSON_AddNullToObject(reply, "upNumber") != NULL) &&
-              cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms(call)) != NULL;
+    bool ok =
+        trpi_json_add_text(reply, "node", node->address) &&
+        trpi_json_add_text(reply, "status",
+                           trp_member_status_name(self ? self->m.status : TRP_MEMBER_REMOVED)) &&
+        (self && self->m.up_number ? trpi_json_add_i64(reply, "upNumber", self->m.up_number)
+                                   : cJSON_AddNullToObject(reply, "upNumber") != NULL) &&
+        cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms(call)) != NULL;
     if (!ok) {
         cJSON_Delete(reply);
         reply = NULL;
@@ -144,11 +153,13 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
         return;
     }
     if (trp_cluster_self(node->system, &self) == TRP_OK && self.status != 0) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe members", "already a member of the cluster, as %s (%s)",
-                              self.address, trp_member_status_name(self.status));
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe members",
+                              "already a member of the cluster, as %s (%s)", self.address,
+                              trp_member_status_name(self.status));
         return;
     }
-    trp_err err = trp_cluster_join(node->system, call->request.addresses, call->request.addresses_count);
+    trp_err err =
+        trp_cluster_join(node->system, call->request.addresses, call->request.addresses_count);
     if (err != TRP_OK) {
         refuse_order(call, err, "join");
         return;
@@ -158,11 +169,12 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
     }
     while (!join_look(node, call, &last_status)) {
         if (trpi_call_left_ms(call) == 0) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, last_status ? "troupe members" : NULL,
-                                  last_status ? "still %s after %.0f s; the node keeps joining"
-                                              : "%s has not answered after %.0f s; the node keeps trying",
-                                  last_status ? trp_member_status_name(last_status) : call->request.addresses[0],
-                                  elapsed_ms(call) / 1000);
+            trpi_call_refuse_text(
+                call, TRPI_CTL_EXIT_TIMEOUT, last_status ? "troupe members" : NULL,
+                last_status ? "still %s after %.0f s; the node keeps joining"
+                            : "%s has not answered after %.0f s; the node keeps trying",
+                last_status ? trp_member_status_name(last_status) : call->request.addresses[0],
+                elapsed_ms(call) / 1000);
             return;
         }
         if (!trpi_call_pause(call, LOOK_MS)) {
@@ -172,7 +184,8 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
     }
 }
 
-/* ---- waiting for members to go ---------------------------------------------------------------------------- */
+/* ---- waiting for members to go
+ * ---------------------------------------------------------------------------- */
 
 typedef struct leaver {
     uint64_t uid;
@@ -197,7 +210,8 @@ leavers_look(trp_node *node, trpi_call *call, leaver *leavers, size_t count, con
         left++;
         if (v->m.status != leavers[i].status) {
             leavers[i].status = v->m.status;
-            trpi_call_progress(call, "%s %s", leavers[i].address, trp_member_status_name(v->m.status));
+            trpi_call_progress(call, "%s %s", leavers[i].address,
+                               trp_member_status_name(v->m.status));
         }
     }
     return left;
@@ -208,8 +222,9 @@ refuse_leavers(trpi_call *call, const leaver *first, const char *blockers, const
 {
     char hint[TRP_ADDRESS_BYTES + 32];
     (void)snprintf(hint, sizeof hint, "troupe down %s", blocker);
-    trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, *blocker ? hint : NULL, "%s still %s after %.0f s%s%s%s",
-                          first->address, trp_member_status_name(first->status), elapsed_ms(call) / 1000,
+    trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, *blocker ? hint : NULL,
+                          "%s still %s after %.0f s%s%s%s", first->address,
+                          trp_member_status_name(first->status), elapsed_ms(call) / 1000,
                           *blocker ? ": waiting for unreachable " : "; it goes on", blockers,
                           *blocker ? " to be seen or downed" : "");
 }
@@ -248,13 +263,16 @@ leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
     }
 }
 
-/* ---- leave ----------------------------------------------------------------------------------------------- */
+/* ---- leave
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static void
 leave_answer(trpi_call *call, const char *address, const char *status)
 {
     cJSON *reply = trpi_call_reply();
-    bool ok = trpi_json_add_text(reply, "node", address) && trpi_json_add_text(reply, "status", status) &&
+    bool ok = trpi_json_add_text(reply, "node", address) &&
+              trpi_json_add_text(reply, "status", status) &&
               cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms(call)) != NULL;
     if (!ok) {
         cJSON_Delete(reply);
@@ -316,18 +334,22 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
     }
 }
 
-/* ---- down ------------------------------------------------------------------------------------------------ */
+/* ---- down
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static bool
 down_row_add(cJSON *list, const trpi_view_member *v)
 {
     cJSON *row = cJSON_CreateObject();
-    bool ok = trpi_json_add_text(row, "node", v->m.address) && trpi_json_add_u64_string(row, "nodeUid", v->m.uid) &&
-              trpi_json_add_text(row, "status", trp_member_status_name(v->m.status)) &&
-              trpi_json_add_bool(row, "reachable", v->m.reachable) &&
-              (v->m.reachable ? cJSON_AddNullToObject(row, "unreachableForMs") != NULL
-                              : trpi_json_add_i64(row, "unreachableForMs", (int64_t)v->unreachable_ms)) &&
-              cJSON_AddItemToArray(list, row);
+    bool ok =
+        trpi_json_add_text(row, "node", v->m.address) &&
+        trpi_json_add_u64_string(row, "nodeUid", v->m.uid) &&
+        trpi_json_add_text(row, "status", trp_member_status_name(v->m.status)) &&
+        trpi_json_add_bool(row, "reachable", v->m.reachable) &&
+        (v->m.reachable ? cJSON_AddNullToObject(row, "unreachableForMs") != NULL
+                        : trpi_json_add_i64(row, "unreachableForMs", (int64_t)v->unreachable_ms)) &&
+        cJSON_AddItemToArray(list, row);
     if (!ok) {
         cJSON_Delete(row);
     }
@@ -410,7 +432,8 @@ trpi_node_serve_down(trp_node *node, trpi_call *call)
         }
     }
     if (reply && !call->answered) {
-        (void)cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms(call)); /* without memory: absent */
+        (void)cJSON_AddNumberToObject(reply, "elapsedMs",
+                                      elapsed_ms(call)); /* without memory: absent */
         trpi_call_answer(call, reply);
     } else {
         cJSON_Delete(reply);

@@ -1,4 +1,5 @@
-/* control_commands.c - which function serves which command, and the two that need no file of their own. */
+/* control_commands.c - which function serves which command, and the two that need no file of their
+ * own. */
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -32,7 +33,8 @@ serve_version(trp_node *node, trpi_call *call)
 {
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "version", trp_version()) &&
-              trpi_json_add_i64(reply, "protocol", TRPI_CTL_VERSION) && trpi_json_add_i64(reply, "pid", getpid()) &&
+              trpi_json_add_i64(reply, "protocol", TRPI_CTL_VERSION) &&
+              trpi_json_add_i64(reply, "pid", getpid()) &&
               trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
               trpi_json_add_text(reply, "selfNode", node->address) &&
               trpi_json_add_u64_string(reply, "selfUid", trpi_system_self(node->system)->uid);

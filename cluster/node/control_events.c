@@ -1,8 +1,8 @@
 /* control_events.c - the cluster's events as JSON objects for `troupe events`.
  *
- * Shape.   A listener hears all events of the cluster, on the cluster's thread. Each becomes one stream
- *          object, built only while somebody wants it, and goes to every stream of its type.
- * Tests.   tests/system
+ * Shape.   A listener hears all events of the cluster, on the cluster's thread. Each becomes one
+ * stream object, built only while somebody wants it, and goes to every stream of its type. Tests.
+ * tests/system
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,28 +13,30 @@
 #include "cluster/node/node_private.h"
 
 enum { /* indexes of trpi_control_event_name() */
-    EVENT_JOINED = 0,
-    EVENT_UP = 2,
-    EVENT_LEFT = 3,
-    EVENT_EXITED = 4,
-    EVENT_DOWNED = 5,
-    EVENT_REMOVED = 6,
-    EVENT_UNREACHABLE = 7,
-    EVENT_REACHABLE = 8,
-    EVENT_LEADER = 9,
-    EVENT_ROLE_LEADER = 10,
-    EVENT_SEEN = 11,
-    EVENT_DOWNING = 12
+       EVENT_JOINED = 0,
+       EVENT_UP = 2,
+       EVENT_LEFT = 3,
+       EVENT_EXITED = 4,
+       EVENT_DOWNED = 5,
+       EVENT_REMOVED = 6,
+       EVENT_UNREACHABLE = 7,
+       EVENT_REACHABLE = 8,
+       EVENT_LEADER = 9,
+       EVENT_ROLE_LEADER = 10,
+       EVENT_SEEN = 11,
+       EVENT_DOWNING = 12
 };
 
-/* ---- objects ------------------------------------------------------------------------------------------ */
+/* ---- objects
+ * ------------------------------------------------------------------------------------------ */
 
 static cJSON *
 event_new(unsigned index, int64_t wall_ms)
 {
     char time_text[32];
     cJSON *event = cJSON_CreateObject();
-    if (!trpi_json_add_text(event, "time", trpi_time_format(wall_ms, time_text, sizeof time_text)) ||
+    if (!trpi_json_add_text(event, "time",
+                            trpi_time_format(wall_ms, time_text, sizeof time_text)) ||
         !trpi_json_add_text(event, "type", trpi_control_event_name(index))) {
         cJSON_Delete(event);
         return NULL;
@@ -97,7 +99,8 @@ static cJSON *
 seen_event(const trp_seen_event *seen, int64_t wall_ms)
 {
     cJSON *event = event_new(EVENT_SEEN, wall_ms);
-    bool ok = trpi_json_add_i64(event, "members", seen->members) && trpi_json_add_i64(event, "seenBy", seen->seen_by) &&
+    bool ok = trpi_json_add_i64(event, "members", seen->members) &&
+              trpi_json_add_i64(event, "seenBy", seen->seen_by) &&
               trpi_json_add_bool(event, "converged", seen->converged);
     if (!ok) {
         cJSON_Delete(event);
@@ -116,7 +119,8 @@ downing_event(const trp_downing_event *downing, int64_t wall_ms)
          trpi_json_add_i64(inputs, "reachable", downing->reachable) &&
          trpi_json_add_i64(inputs, "unreachable", downing->unreachable) &&
          trpi_json_add_i64(inputs, "indirectlyConnected", downing->indirectly_connected) &&
-         trpi_json_add_text(event, "decision", downing->decision) && trpi_json_add_text(event, "reason", downing->reason);
+         trpi_json_add_text(event, "decision", downing->decision) &&
+         trpi_json_add_text(event, "reason", downing->reason);
     if (!ok) {
         cJSON_Delete(event);
         return NULL;
@@ -139,7 +143,8 @@ event_print(cJSON *event)
     return text;
 }
 
-/* ---- listening ------------------------------------------------------------------------------------------ */
+/* ---- listening
+ * ------------------------------------------------------------------------------------------ */
 
 static cJSON *
 event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
@@ -199,11 +204,12 @@ on_event(void *arg, const trpi_cluster_event *heard)
 trp_err
 trpi_node_events_start(trp_node *node)
 {
-    return trpi_cluster_listen(node->cluster, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED, on_event, node,
-                               &node->listener);
+    return trpi_cluster_listen(node->cluster, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED,
+                               on_event, node, &node->listener);
 }
 
-/* ---- the command ------------------------------------------------------------------------------------------ */
+/* ---- the command
+ * ------------------------------------------------------------------------------------------ */
 
 static void
 snapshot_emit(trp_node *node, trpi_call *call)
@@ -217,7 +223,8 @@ snapshot_emit(trp_node *node, trpi_call *call)
     }
     for (size_t i = 0; i < view.count; i++) {
         const trp_member *m = &view.members[i].m;
-        unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_REMOVED ? m->status : 0], EVENT_UNREACHABLE };
+        unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_REMOVED ? m->status : 0],
+                                EVENT_UNREACHABLE };
         for (size_t j = 0; j < (m->reachable ? 1u : 2u); j++) {
             char *text = call->request.event_bits & 1u << indexes[j]
                              ? event_print(member_event(node, indexes[j], m, wall_ms))

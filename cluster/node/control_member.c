@@ -15,7 +15,8 @@
 
 #define HEX_UID_DIGITS 16u
 
-/* ---- leader and oldest -------------------------------------------------------------------------------- */
+/* ---- leader and oldest
+ * -------------------------------------------------------------------------------- */
 
 static bool
 holds_role(const trp_member *member, const char *role)
@@ -30,7 +31,8 @@ trpi_view_oldest(const trpi_view *view, const char *role)
     for (size_t i = 0; i < view->count; i++) {
         const trp_member *m = &view->members[i].m;
         bool present = m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
-        if (present && m->up_number && holds_role(m, role) && (!oldest || m->up_number < oldest->up_number)) {
+        if (present && m->up_number && holds_role(m, role) &&
+            (!oldest || m->up_number < oldest->up_number)) {
             oldest = m;
         }
     }
@@ -49,8 +51,8 @@ trpi_view_leader(const trpi_view *view, const char *role)
     for (size_t rank = 0; rank < sizeof ranks / sizeof ranks[0]; rank++) {
         for (size_t i = 0; i < view->count; i++) {
             const trp_member *m = &view->members[i].m;
-            if ((m->status == ranks[rank].a || m->status == ranks[rank].b) && (m->reachable || m->self) &&
-                holds_role(m, role)) {
+            if ((m->status == ranks[rank].a || m->status == ranks[rank].b) &&
+                (m->reachable || m->self) && holds_role(m, role)) {
                 return m;
             }
         }
@@ -58,7 +60,9 @@ trpi_view_leader(const trpi_view *view, const char *role)
     return NULL;
 }
 
-/* ---- names ----------------------------------------------------------------------------------------------- */
+/* ---- names
+ * -----------------------------------------------------------------------------------------------
+ */
 
 typedef enum name_kind { NAME_ADDRESS = 1, NAME_HOST_PORT, NAME_HOST, NAME_UID } name_kind;
 
@@ -165,7 +169,8 @@ name_matches(const member_name *name, const trp_member *member)
     if (trpi_address_parse(member->address, &address, NULL, NULL) != TRP_OK) {
         return false;
     }
-    return strcmp(address.host, name->host) == 0 && (name->kind == NAME_HOST || address.port == name->port) &&
+    return strcmp(address.host, name->host) == 0 &&
+           (name->kind == NAME_HOST || address.port == name->port) &&
            (!name->system[0] || strcmp(address.system, name->system) == 0);
 }
 
@@ -175,7 +180,8 @@ members_list(const trpi_view *view, const member_name *name, char *buffer, size_
     size_t count = 0;
     for (size_t i = 0; i < view->count && count + 8 < bytes; i++) {
         if (!name || name_matches(name, &view->members[i].m)) {
-            int more = snprintf(buffer + count, bytes - count, "%s%s", count ? ", " : "", view->members[i].m.address);
+            int more = snprintf(buffer + count, bytes - count, "%s%s", count ? ", " : "",
+                                view->members[i].m.address);
             count += more > 0 && (size_t)more < bytes - count ? (size_t)more : bytes - count - 1;
         }
     }
@@ -201,7 +207,8 @@ trpi_view_find(const trpi_view *view, const char *text, const trpi_view_member *
             continue;
         }
         /* A new incarnation on the address of a Down one is the member that is meant. */
-        if (!found || (strcmp(found->m.address, v->m.address) == 0 && found->m.status == TRP_MEMBER_DOWN)) {
+        if (!found ||
+            (strcmp(found->m.address, v->m.address) == 0 && found->m.status == TRP_MEMBER_DOWN)) {
             matches += !found;
             found = v;
         } else if (strcmp(found->m.address, v->m.address) != 0) {
@@ -215,7 +222,8 @@ trpi_view_find(const trpi_view *view, const char *text, const trpi_view_member *
     char list[768];
     members_list(view, matches ? &name : NULL, list, sizeof list);
     if (matches > 1) {
-        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_USAGE, "'%.256s' is more than one member: %s", text, list);
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_USAGE,
+                            "'%.256s' is more than one member: %s", text, list);
         return TRP_EINVAL;
     }
     trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_NOT_FOUND, "no such member %.256s", text);
@@ -225,7 +233,8 @@ trpi_view_find(const trpi_view *view, const char *text, const trpi_view_member *
 }
 
 bool
-trpi_member_find(trp_node *node, const char *text, trp_member *ret_member, trpi_control_refusal *ret_refusal)
+trpi_member_find(trp_node *node, const char *text, trp_member *ret_member,
+                 trpi_control_refusal *ret_refusal)
 {
     trpi_view view;
     const trpi_view_member *found = NULL;
@@ -241,7 +250,9 @@ trpi_member_find(trp_node *node, const char *text, trp_member *ret_member, trpi_
     return ok;
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------------ */
+/* ---- JSON
+ * ------------------------------------------------------------------------------------------------
+ */
 
 bool
 trpi_member_add(cJSON *object, const trp_member *member)

@@ -8,21 +8,22 @@
 /* What this node knows, at one moment. */
 typedef struct trpi_view_member {
     trp_member m;
-    double round_trip_ms;        /* negative: unknown */
-    double phi;                  /* negative: unknown */
-    int64_t up_since_wall_ms;    /* 0: unknown */
-    uint64_t age_ms;             /* since this node saw it first */
-    uint64_t unreachable_ms;     /* since when; 0: reachable */
-    const char **observers;      /* who says that it is unreachable: addresses of members; NULL: nobody */
+    double round_trip_ms;     /* negative: unknown */
+    double phi;               /* negative: unknown */
+    int64_t up_since_wall_ms; /* 0: unknown */
+    uint64_t age_ms;          /* since this node saw it first */
+    uint64_t unreachable_ms;  /* since when; 0: reachable */
+    const char *
+        *observers; /* who says that it is unreachable: addresses of members; NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
 
 typedef struct trpi_view {
-    trpi_view_member *members; /* in order */
-    size_t count;              /* 0: not joined */
+    trpi_view_member *members;    /* in order */
+    size_t count;                 /* 0: not joined */
     const trpi_view_member *self; /* NULL: not a member */
     bool converged;
-    uint64_t converged_ms;     /* for how long */
+    uint64_t converged_ms; /* for how long */
     uint64_t version;
     const trp_member *leader, *oldest; /* NULL: none */
     void *memory;

@@ -5,7 +5,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
@@ -45,7 +44,8 @@ number_or_null_add(cJSON *object, const char *key, double number, bool known)
                  : cJSON_AddNullToObject(object, key) != NULL;
 }
 
-/* ---- members ------------------------------------------------------------------------------------------- */
+/* ---- members
+ * ------------------------------------------------------------------------------------------- */
 
 /* Call add for every role of any member, once each, in order. */
 static bool
@@ -73,16 +73,17 @@ member_row_add(cJSON *list, const trpi_view_member *v)
 {
     char time_text[32];
     cJSON *row = cJSON_CreateObject();
-    bool ok = trpi_member_add(row, &v->m) && trpi_json_add_bool(row, "reachable", v->m.reachable) &&
-              number_or_null_add(row, "upNumber", v->m.up_number, v->m.up_number != 0) &&
-              trpi_json_add_text(row, "upSince",
-                                 v->up_since_wall_ms
-                                     ? trpi_time_format(v->up_since_wall_ms, time_text, sizeof time_text)
-                                     : NULL) &&
-              trpi_json_add_i64(row, "ageMs", (int64_t)v->age_ms) &&
-              number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
-              number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
-              trpi_json_add_text(row, "appVersion", v->m.app_version) && cJSON_AddItemToArray(list, row);
+    bool ok =
+        trpi_member_add(row, &v->m) && trpi_json_add_bool(row, "reachable", v->m.reachable) &&
+        number_or_null_add(row, "upNumber", v->m.up_number, v->m.up_number != 0) &&
+        trpi_json_add_text(row, "upSince",
+                           v->up_since_wall_ms
+                               ? trpi_time_format(v->up_since_wall_ms, time_text, sizeof time_text)
+                               : NULL) &&
+        trpi_json_add_i64(row, "ageMs", (int64_t)v->age_ms) &&
+        number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
+        number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
+        trpi_json_add_text(row, "appVersion", v->m.app_version) && cJSON_AddItemToArray(list, row);
     if (!ok) {
         cJSON_Delete(row);
     }
@@ -99,7 +100,8 @@ unreachable_row_add(cJSON *list, const trpi_view_member *v)
     for (size_t i = 0; ok && i < v->observers_count; i++) {
         ok = cJSON_AddItemToArray(observers, cJSON_CreateString(v->observers[i]));
     }
-    ok = ok && trpi_json_add_i64(row, "sinceMs", (int64_t)v->unreachable_ms) && cJSON_AddItemToArray(list, row);
+    ok = ok && trpi_json_add_i64(row, "sinceMs", (int64_t)v->unreachable_ms) &&
+         cJSON_AddItemToArray(list, row);
     if (!ok) {
         cJSON_Delete(row);
     }
@@ -133,12 +135,14 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
         ok = view.members[i].m.reachable || unreachable_row_add(list, &view.members[i]);
     }
     (void)snprintf(version, sizeof version, "%016llx", (unsigned long long)view.version);
-    ok = ok && trpi_json_add_bool(reply, "converged", view.converged) && trpi_json_add_text(reply, "version", version);
+    ok = ok && trpi_json_add_bool(reply, "converged", view.converged) &&
+         trpi_json_add_text(reply, "version", version);
     trpi_view_fini(&view);
     answer_checked(call, reply, ok);
 }
 
-/* ---- member-status -------------------------------------------------------------------------------------- */
+/* ---- member-status
+ * -------------------------------------------------------------------------------------- */
 
 void
 trpi_node_serve_member_status(trp_node *node, trpi_call *call)
@@ -163,15 +167,18 @@ trpi_node_serve_member_status(trp_node *node, trpi_call *call)
         const trpi_node_id *self = trpi_system_self(node->system);
         bool ok = trpi_json_add_text(reply, "node", found ? found->m.address : node->address) &&
                   trpi_json_add_u64_string(reply, "nodeUid", found ? found->m.uid : self->uid) &&
-                  trpi_json_add_text(reply, "status",
-                                     trp_member_status_name(found ? found->m.status : TRP_MEMBER_REMOVED)) &&
+                  trpi_json_add_text(
+                      reply, "status",
+                      trp_member_status_name(found ? found->m.status : TRP_MEMBER_REMOVED)) &&
                   trpi_json_add_bool(reply, "reachable", !found || found->m.reachable);
         answer_checked(call, reply, ok);
     }
     trpi_view_fini(&view);
 }
 
-/* ---- status ----------------------------------------------------------------------------------------------- */
+/* ---- status
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static bool
 problem_add(cJSON *problems, const char *text)
@@ -189,7 +196,8 @@ problems_add(cJSON *problems, const trpi_view *view)
     if (!view->self) {
         ok = problem_add(problems, "this node has not joined a cluster");
     } else if (view->self->m.status != TRP_MEMBER_UP) {
-        (void)snprintf(text, sizeof text, "this node is %s", trp_member_status_name(view->self->m.status));
+        (void)snprintf(text, sizeof text, "this node is %s",
+                       trp_member_status_name(view->self->m.status));
         ok = problem_add(problems, text);
     }
     for (size_t i = 0; ok && i < view->count; i++) {
@@ -201,29 +209,23 @@ problems_add(cJSON *problems, const trpi_view *view)
         }
         if (ok && (v->m.status == TRP_MEMBER_DOWN ||
                    (v->m.status == TRP_MEMBER_JOINING && v->age_ms > JOINING_LONG_MS))) {
-            (void)snprintf(text, sizeof text, "%s is %s", v->m.address, trp_member_status_name(v->m.status));
+            (void)snprintf(text, sizeof text, "%s is %s", v->m.address,
+                           trp_member_status_name(v->m.status));
             ok = problem_add(problems, text);
         }
     }
     return ok;
 }
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* Messages per second since the last time somebody asked, at least a second ago. */
 static double
 rate_take(trp_node *node, uint64_t processed)
 {
-    uint64_t now = now_ns();
+    uint64_t now = trpi_world_mono_ns(trpi_system_world(node->system));
     (void)pthread_mutex_lock(&node->lock);
     if (now - node->rate_ns >= RATE_WINDOW_NS) {
-        node->rate = (double)(processed - node->rate_messages) * 1e9 / (double)(now - node->rate_ns);
+        node->rate =
+            (double)(processed - node->rate_messages) * 1e9 / (double)(now - node->rate_ns);
         node->rate_ns = now;
         node->rate_messages = processed;
     }
@@ -244,16 +246,20 @@ actors_add(trp_node *node, cJSON *reply)
         dead += stats.dead_letters[i];
     }
     return trpi_json_add_i64(reply, "actors", (int64_t)stats.actors) &&
-           cJSON_AddNumberToObject(reply, "messagesPerSecond", rate_take(node, stats.messages_processed)) &&
-           cJSON_AddNullToObject(reply, "mailboxMax") && trpi_json_add_i64(reply, "deadLetters", (int64_t)dead);
+           cJSON_AddNumberToObject(reply, "messagesPerSecond",
+                                   rate_take(node, stats.messages_processed)) &&
+           cJSON_AddNullToObject(reply, "mailboxMax") &&
+           trpi_json_add_i64(reply, "deadLetters", (int64_t)dead);
 }
 
 static bool
 downing_add(trp_node *node, cJSON *reply)
 {
     cJSON *downing = cJSON_AddObjectToObject(reply, "downing");
-    return trpi_json_add_text(downing, "strategy", trpi_config_text(node->config, "cluster.downing.active-strategy")) &&
-           trpi_json_add_i64(downing, "stableAfterMs", trpi_config_int(node->config, "cluster.downing.stable-after"));
+    return trpi_json_add_text(downing, "strategy",
+                              trpi_config_text(node->config, "cluster.downing.active-strategy")) &&
+           trpi_json_add_i64(downing, "stableAfterMs",
+                             trpi_config_int(node->config, "cluster.downing.stable-after"));
 }
 
 static bool
@@ -264,10 +270,12 @@ counts_add(cJSON *reply, const trpi_view *view)
         up += view->members[i].m.status == TRP_MEMBER_UP;
         unreachable += !view->members[i].m.reachable;
     }
-    return trpi_json_add_i64(reply, "members", (int64_t)view->count) && trpi_json_add_i64(reply, "up", up) &&
+    return trpi_json_add_i64(reply, "members", (int64_t)view->count) &&
+           trpi_json_add_i64(reply, "up", up) &&
            trpi_json_add_i64(reply, "unreachable", unreachable) &&
            trpi_json_add_bool(reply, "converged", view->converged) &&
-           number_or_null_add(reply, "convergedForMs", (double)view->converged_ms, view->converged) &&
+           number_or_null_add(reply, "convergedForMs", (double)view->converged_ms,
+                              view->converged) &&
            trpi_json_add_text(reply, "leader", address_of(view->leader)) &&
            trpi_json_add_text(reply, "oldest", address_of(view->oldest));
 }
@@ -280,6 +288,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
         trpi_call_answer(call, NULL);
         return;
     }
+    uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view);
     bool healthy = cJSON_GetArraySize(problems) == 0;
@@ -287,14 +296,15 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
          trpi_json_add_text(reply, "selfNode", node->address) &&
          trpi_json_add_u64_string(reply, "selfUid", trpi_system_self(node->system)->uid) &&
          trpi_json_add_text(reply, "selfStatus", self_status(&view)) &&
-         trpi_json_add_i64(reply, "uptimeMs", (int64_t)((now_ns() - node->start_ns) / 1000000)) &&
-         trpi_json_add_i64(reply, "pid", getpid()) && trpi_json_add_text(reply, "version", trp_version()) &&
+         trpi_json_add_i64(reply, "uptimeMs", (int64_t)((now_ns - node->start_ns) / 1000000)) &&
+         trpi_json_add_i64(reply, "pid", getpid()) &&
+         trpi_json_add_text(reply, "version", trp_version()) &&
          trpi_json_add_bool(reply, "healthy", healthy);
     if (ok && cJSON_AddItemToObject(reply, "problems", problems)) {
         problems = NULL; /* belongs to reply */
     }
-    ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) && downing_add(node, reply) &&
-         trpi_json_add_text(reply, "encryption", "none") &&
+    ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) &&
+         downing_add(node, reply) && trpi_json_add_text(reply, "encryption", "none") &&
          trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
     cJSON_Delete(problems);
     trpi_view_fini(&view);

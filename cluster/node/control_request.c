@@ -1,9 +1,9 @@
 /* control_request.c - from the bytes of a request to a struct in which everything is checked.
  *
- * Must hold. I1 whatever the bytes are, the outcome is a request or a refusal with an exit code of the
- *               contract; nothing is assumed of a peer                    (tests/fuzz/control_fuzz.c)
- * Limits.    Depth of JSON: TRPI_JSON_DEPTH_MAX. Payload: TRPI_CTL_PAYLOAD_BYTES_MAX.
- * Tests.     tests/unit/node/control_request_test.c, tests/fuzz/control_fuzz.c
+ * Must hold. I1 whatever the bytes are, the outcome is a request or a refusal with an exit code of
+ * the contract; nothing is assumed of a peer                    (tests/fuzz/control_fuzz.c) Limits.
+ * Depth of JSON: TRPI_JSON_DEPTH_MAX. Payload: TRPI_CTL_PAYLOAD_BYTES_MAX. Tests.
+ * tests/unit/node/control_request_test.c, tests/fuzz/control_fuzz.c
  */
 #include "cluster/node/control_request.h"
 
@@ -23,22 +23,30 @@ static const struct {
     trpi_control_command command;
     bool slow; /* its default timeout is the long one */
 } commands[] = {
-    { "version", TRPI_CONTROL_VERSION, false }, { "members", TRPI_CONTROL_MEMBERS, false },
-    { "member-status", TRPI_CONTROL_MEMBER_STATUS, false }, { "status", TRPI_CONTROL_STATUS, false },
-    { "join", TRPI_CONTROL_JOIN, true },        { "leave", TRPI_CONTROL_LEAVE, true },
-    { "down", TRPI_CONTROL_DOWN, true },        { "events", TRPI_CONTROL_EVENTS, false },
-    { "send", TRPI_CONTROL_SEND, false },       { "ask", TRPI_CONTROL_ASK, false },
-    { "ping", TRPI_CONTROL_PING, false },       { "tree", TRPI_CONTROL_TREE, false },
+    { "version", TRPI_CONTROL_VERSION, false },
+    { "members", TRPI_CONTROL_MEMBERS, false },
+    { "member-status", TRPI_CONTROL_MEMBER_STATUS, false },
+    { "status", TRPI_CONTROL_STATUS, false },
+    { "join", TRPI_CONTROL_JOIN, true },
+    { "leave", TRPI_CONTROL_LEAVE, true },
+    { "down", TRPI_CONTROL_DOWN, true },
+    { "events", TRPI_CONTROL_EVENTS, false },
+    { "send", TRPI_CONTROL_SEND, false },
+    { "ask", TRPI_CONTROL_ASK, false },
+    { "ping", TRPI_CONTROL_PING, false },
+    { "tree", TRPI_CONTROL_TREE, false },
     { "config", TRPI_CONTROL_CONFIG, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
 static const char *const event_names[] = {
-    "MemberJoined", "MemberWeaklyUp", "MemberUp", "MemberLeft", "MemberExited", "MemberDowned",
-    "MemberRemoved", "UnreachableMember", "ReachableMember", "LeaderChanged", "RoleLeaderChanged",
-    "SeenChanged", "DowningDecision", "ClusterShuttingDown",
+    "MemberJoined",    "MemberWeaklyUp",      "MemberUp",          "MemberLeft",
+    "MemberExited",    "MemberDowned",        "MemberRemoved",     "UnreachableMember",
+    "ReachableMember", "LeaderChanged",       "RoleLeaderChanged", "SeenChanged",
+    "DowningDecision", "ClusterShuttingDown",
 };
-_Static_assert(sizeof event_names / sizeof event_names[0] == TRPI_CONTROL_EVENT_TYPES, "one bit each");
+_Static_assert(sizeof event_names / sizeof event_names[0] == TRPI_CONTROL_EVENT_TYPES,
+               "one bit each");
 
 const char *
 trpi_control_event_name(unsigned index)
@@ -65,10 +73,12 @@ usage(trpi_control_refusal *refusal, const char *field, const char *what)
     return TRP_EINVAL;
 }
 
-/* ---- fields: absent is fine, another type is refused by name ----------------------------------------- */
+/* ---- fields: absent is fine, another type is refused by name
+ * ----------------------------------------- */
 
 static trp_err
-text_take(const cJSON *json, const char *field, const char **ret_text, trpi_control_refusal *refusal)
+text_take(const cJSON *json, const char *field, const char **ret_text,
+          trpi_control_refusal *refusal)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
     if (!item || cJSON_IsNull(item)) {
@@ -104,8 +114,8 @@ number_take(const cJSON *json, const char *field, uint32_t max, uint32_t *ret_nu
         return TRP_OK;
     }
     if (!cJSON_IsNumber(item) || !(item->valuedouble >= 0) || item->valuedouble > (double)max) {
-        trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field '%s': expected a number from 0 to %u",
-                            field, max);
+        trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE,
+                            "field '%s': expected a number from 0 to %u", field, max);
         return TRP_EINVAL;
     }
     *ret_number = (uint32_t)item->valuedouble;
@@ -152,11 +162,13 @@ types_take(trpi_control_request *request, trpi_control_refusal *refusal)
         if (!cJSON_IsString(item)) {
             return usage(refusal, "types", "expected a list of texts");
         }
-        while (index < TRPI_CONTROL_EVENT_TYPES && strcmp(event_names[index], item->valuestring) != 0) {
+        while (index < TRPI_CONTROL_EVENT_TYPES &&
+               strcmp(event_names[index], item->valuestring) != 0) {
             index++;
         }
         if (index == TRPI_CONTROL_EVENT_TYPES) {
-            const char *near = trpi_nearest(item->valuestring, event_names, TRPI_CONTROL_EVENT_TYPES);
+            const char *near =
+                trpi_nearest(item->valuestring, event_names, TRPI_CONTROL_EVENT_TYPES);
             trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "no such event type '%.64s'%s%s%s",
                                 item->valuestring, near ? "; did you mean '" : "", near ? near : "",
                                 near ? "'?" : "");
@@ -179,7 +191,8 @@ payload_take(trpi_control_request *request, trpi_control_refusal *refusal)
         return usage(refusal, "text", "missing");
     }
     if (base64) {
-        err = trpi_base64_decode(base64, strlen(base64), &request->payload, &request->payload_bytes);
+        err =
+            trpi_base64_decode(base64, strlen(base64), &request->payload, &request->payload_bytes);
         if (err != TRP_OK) {
             trpi_control_refuse(refusal, TRPI_CTL_EXIT_DATA, "field 'base64' cannot be decoded");
             return err;
@@ -194,7 +207,8 @@ payload_take(trpi_control_request *request, trpi_control_refusal *refusal)
     return TRP_OK;
 }
 
-/* ---- the request ------------------------------------------------------------------------------------ */
+/* ---- the request
+ * ------------------------------------------------------------------------------------ */
 
 static trp_err
 command_take(trpi_control_request *request, trpi_control_refusal *refusal)
@@ -237,15 +251,17 @@ static trp_err
 fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
 {
     const cJSON *json = request->json;
-    trp_err err = number_take(json, "timeoutMs", TRPI_CONTROL_TIMEOUT_MS_MAX, &request->timeout_ms,
-                              refusal);
+    trp_err err =
+        number_take(json, "timeoutMs", TRPI_CONTROL_TIMEOUT_MS_MAX, &request->timeout_ms, refusal);
     request->wait = true;
     request->depth = TRPI_CONTROL_DEPTH_DEFAULT;
     const struct {
         const char *field;
         const char **text;
-    } texts[] = { { "member", &request->member }, { "path", &request->path },
-                  { "type", &request->type },     { "text", &request->text } };
+    } texts[] = { { "member", &request->member },
+                  { "path", &request->path },
+                  { "type", &request->type },
+                  { "text", &request->text } };
     for (size_t i = 0; err == TRP_OK && i < sizeof texts / sizeof texts[0]; i++) {
         err = text_take(json, texts[i].field, texts[i].text, refusal);
     }
@@ -278,7 +294,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_EVENTS:
         return types_take(request, refusal);
     case TRPI_CONTROL_DOWN:
-        return request->member || request->unreachable ? TRP_OK : usage(refusal, "member", "missing");
+        return request->member || request->unreachable ? TRP_OK
+                                                       : usage(refusal, "member", "missing");
     case TRPI_CONTROL_PING:
         return request->path ? TRP_OK : usage(refusal, "target", "missing");
     case TRPI_CONTROL_TREE:
@@ -307,8 +324,8 @@ trpi_control_request_parse(const uint8_t *body, size_t bytes, trpi_control_reque
     size_t offset = 0;
     memset(&request, 0, sizeof request);
     if (trpi_json_parse((const char *)body, bytes, &request.json, &offset) != TRP_OK) {
-        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_DATA, "the request is no JSON: error at byte %zu",
-                            offset);
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_DATA,
+                            "the request is no JSON: error at byte %zu", offset);
         return TRP_EDATA;
     }
     trp_err err = TRP_EDATA;

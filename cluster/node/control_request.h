@@ -46,7 +46,7 @@ typedef struct trpi_control_request {
     const char *path;   /* send, ask, tree; ping: its target */
     const char *type;
     const char *text;
-    uint8_t *payload;   /* decoded base64; NULL without */
+    uint8_t *payload; /* decoded base64; NULL without */
     size_t payload_bytes;
     const char *addresses[TRPI_CONTROL_ADDRESSES_MAX];
     size_t addresses_count;
@@ -64,7 +64,8 @@ void trpi_control_refuse(trpi_control_refusal *ret_refusal, int exit_code, const
 
 /* Read and check a request body. On success trpi_control_request_fini() frees what it holds.
  * Errors: TRP_EDATA, TRP_EINVAL, TRP_EVERSION, TRP_ENOMEM; *ret_refusal is what to answer. */
-trp_err trpi_control_request_parse(const uint8_t *body, size_t bytes, trpi_control_request *ret_request,
+trp_err trpi_control_request_parse(const uint8_t *body, size_t bytes,
+                                   trpi_control_request *ret_request,
                                    trpi_control_refusal *ret_refusal);
 void trpi_control_request_fini(trpi_control_request *request);
 

@@ -1,8 +1,8 @@
 /* control_socket.c - the file behind the control socket: made, found stale, refused to strangers.
  *
  * Must hold. I1 a file behind which somebody answers is never removed              (socket_listen)
- *            I2 the file has its mode before it can be connected to                (fchmod before bind)
- * Tests.     tests/unit/node/control_test.c
+ *            I2 the file has its mode before it can be connected to                (fchmod before
+ * bind) Tests.     tests/unit/node/control_test.c
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -36,7 +36,9 @@ trpi_control_is_live(const char *path, int *ret_pid)
 static trp_err
 bind_error(int why)
 {
-    return why == EACCES || why == EPERM || why == EROFS ? TRP_EPERM : why == ENOENT ? TRP_ENOENT : TRP_EIO;
+    return why == EACCES || why == EPERM || why == EROFS ? TRP_EPERM
+           : why == ENOENT                               ? TRP_ENOENT
+                                                         : TRP_EIO;
 }
 
 trp_err

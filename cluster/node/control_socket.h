@@ -6,8 +6,8 @@
 
 #include <troupe/base.h>
 
-/* Make path, replacing a stale one. Errors: TRP_EEXIST (somebody answers there; *ret_pid, 0 unknown),
- * TRP_EPERM, TRP_ENOENT (no such directory), TRP_ELIMIT, TRP_EIO. */
+/* Make path, replacing a stale one. Errors: TRP_EEXIST (somebody answers there; *ret_pid, 0
+ * unknown), TRP_EPERM, TRP_ENOENT (no such directory), TRP_ELIMIT, TRP_EIO. */
 trp_err trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid);
 bool trpi_control_is_live(const char *path, int *ret_pid);
 /* Root, our own user, and members of the file's group. */

@@ -52,7 +52,8 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     }
     memset(ret_view, 0, sizeof *ret_view);
     size_t members_bytes = snapshot->members_count * sizeof(trpi_view_member);
-    ret_view->memory = trpi_alloc(members_bytes + (snapshot->observations_count + 1) * sizeof(char *));
+    ret_view->memory =
+        trpi_alloc(members_bytes + (snapshot->observations_count + 1) * sizeof(char *));
     if (!ret_view->memory) {
         trpi_cluster_snapshot_free(snapshot);
         return TRP_ENOMEM;
@@ -62,7 +63,8 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     for (size_t i = 0; i < ret_view->count; i++) {
         member_fill(&snapshot->members[i], &ret_view->members[i]);
     }
-    observers_fill(snapshot, ret_view, (const char **)(void *)((char *)ret_view->memory + members_bytes));
+    observers_fill(snapshot, ret_view,
+                   (const char **)(void *)((char *)ret_view->memory + members_bytes));
     ret_view->self = snapshot->self < ret_view->count ? &ret_view->members[snapshot->self] : NULL;
     ret_view->leader = member_at(ret_view, snapshot->leader);
     ret_view->oldest = member_at(ret_view, snapshot->oldest);

@@ -1,18 +1,21 @@
 /* node.c - a node: everything that belongs to it, started in order and stopped in the other one.
  *
- * Shape.   config -> control socket free? -> system -> remoting -> membership -> carry -> control server
- *          -> listener -> plugins -> join. Membership comes after the address is known, plugins after
- *          everything that they may use, the join last: nobody sees a member whose actors are missing.
- * Must hold. I1 `end` is set once; end_fd becomes readable with it                      (trpi_node_end)
- *            I2 on failure trp_node_close() copes with what is there                    (node_start)
- * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
- * Tests.   tests/unit/node/node_test.c, tests/system
+ * Shape.   config -> control socket free? -> system -> remoting -> membership -> carry -> control
+ * server
+ *          -> listener -> plugins -> join. Membership comes after the address is known, plugins
+ * after everything that they may use, the join last: nobody sees a member whose actors are missing.
+ * Must hold. I1 `end` is set once; end_fd becomes readable with it (trpi_node_end) I2 on failure
+ * trp_node_close() copes with what is there                    (node_start) Not here. Signals, exit
+ * codes, the banner: those are the program's (node_main.c). Tests.   tests/unit/node/node_test.c,
+ * tests/system
  */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -21,8 +24,8 @@
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
-static trp_err
-fail(trp_node_error *ret_error, trp_err err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static trp_err fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static trp_err
 fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
 {
@@ -33,15 +36,8 @@ fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
     return err;
 }
 
-static uint64_t
-now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end
+ * ------------------------------------------------------------------------------------------- */
 
 void
 trpi_node_end(trp_node *node, trp_node_end end)
@@ -51,7 +47,6 @@ trpi_node_end(trp_node *node, trp_node_end end)
     bool first = node->end == 0; /* I1 */
     if (first) {
         node->end = end;
-        (void)pthread_cond_broadcast(&node->ended);
     }
     (void)pthread_mutex_unlock(&node->lock);
     if (first) {
@@ -62,27 +57,19 @@ trpi_node_end(trp_node *node, trp_node_end end)
 trp_err
 trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end)
 {
-    struct timespec until;
-    int rc = 0;
     trpi_assert(node->magic == TRPI_NODE_MAGIC);
-    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* cannot fail for this clock */
-    until.tv_sec += (time_t)(timeout_ms / 1000);
-    until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
+    struct pollfd fd = { node->end_fd, POLLIN, 0 };
+    int timeout = timeout_ms == 0 ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
+    int rc;
+    do {
+        rc = poll(&fd, 1, timeout); /* nobody reads end_fd: it stays readable (I1) */
+    } while (rc < 0 && errno == EINTR);
+    if (rc <= 0) {
+        return rc == 0 ? TRP_ETIMEDOUT : TRP_EIO;
     }
     (void)pthread_mutex_lock(&node->lock);
-    while (node->end == 0 && rc == 0) {
-        rc = timeout_ms ? pthread_cond_timedwait(&node->ended, &node->lock, &until)
-                        : pthread_cond_wait(&node->ended, &node->lock);
-    }
-    trp_node_end end = node->end;
+    *ret_end = node->end;
     (void)pthread_mutex_unlock(&node->lock);
-    if (end == 0) {
-        return TRP_ETIMEDOUT;
-    }
-    *ret_end = end;
     return TRP_OK;
 }
 
@@ -123,24 +110,29 @@ trp_node_leave(trp_node *node)
     }
     trp_err err = trpi_cluster_leave(node->cluster, NULL, 0, NULL, NULL);
     if (err != TRP_OK) {
-        trp_system_log(node->system, TRP_LOG_WARNING, "node", "cannot leave the cluster: %s", trp_strerror(err));
+        trp_system_log(node->system, TRP_LOG_WARNING, "node", "cannot leave the cluster: %s",
+                       trp_strerror(err));
     }
 }
 
-/* ---- starting ------------------------------------------------------------------------------------------ */
+/* ---- starting
+ * ------------------------------------------------------------------------------------------ */
 
 /* Where the control socket is to be; "" none. port 0: not known yet, not decided. */
 static trp_err
-control_path_decide(trp_node *node, const trp_node_options *options, unsigned port, trp_node_error *ret_error)
+control_path_decide(trp_node *node, const trp_node_options *options, unsigned port,
+                    trp_node_error *ret_error)
 {
     const char *given = trpi_config_text(node->config, "control.socket");
     char dir[TRPI_CTL_PATH_BYTES];
-    if (!options->control_socket_forced && !trpi_config_bool(node->config, "cluster.control-socket")) {
+    if (!options->control_socket_forced &&
+        !trpi_config_bool(node->config, "cluster.control-socket")) {
         return TRP_OK;
     }
     if (*given) {
         if (strlen(given) >= sizeof node->control_path) {
-            return fail(ret_error, TRP_ECONFIG, "control.socket: the path is longer than %zu bytes: %s",
+            return fail(ret_error, TRP_ECONFIG,
+                        "control.socket: the path is longer than %zu bytes: %s",
                         sizeof node->control_path - 1, given);
         }
         memcpy(node->control_path, given, strlen(given) + 1);
@@ -151,11 +143,14 @@ control_path_decide(trp_node *node, const trp_node_options *options, unsigned po
     }
     trp_err err = trpi_ctl_dir_prepare(dir);
     if (err == TRP_OK) {
-        err = trpi_ctl_socket_path(dir, trpi_config_text(node->config, "system"), port, node->control_path);
+        err = trpi_ctl_socket_path(dir, trpi_config_text(node->config, "system"), port,
+                                   node->control_path);
     }
     if (err != TRP_OK) {
-        return fail(ret_error, TRP_EPERM, "no place for the control socket (%s): set control.socket or "
-                    "--socket PATH", trp_strerror(err));
+        return fail(ret_error, TRP_EPERM,
+                    "no place for the control socket (%s): set control.socket or "
+                    "--socket PATH",
+                    trp_strerror(err));
     }
     return TRP_OK;
 }
@@ -166,7 +161,8 @@ running_check(trp_node *node, trp_node_error *ret_error)
 {
     int pid = 0;
     if (node->control_path[0] && trpi_control_is_live(node->control_path, &pid)) {
-        return fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d", node->control_path, pid);
+        return fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d",
+                    node->control_path, pid);
     }
     return TRP_OK;
 }
@@ -175,8 +171,8 @@ static trp_err
 control_start(trp_node *node, trp_node_error *ret_error)
 {
     int pid = 0;
-    trpi_control_options options = { node->control_path, trpi_node_command_is_quick, trpi_node_command_serve,
-                                     node };
+    trpi_control_options options = { node->control_path, trpi_system_world(node->system),
+                                     trpi_node_command_is_quick, trpi_node_command_serve, node };
     if (!node->control_path[0]) {
         return TRP_OK;
     }
@@ -187,9 +183,11 @@ control_start(trp_node *node, trp_node_error *ret_error)
     case TRP_EEXIST:
         return fail(ret_error, err, "already running: %s answers, pid %d", node->control_path, pid);
     case TRP_ENOENT:
-        return fail(ret_error, TRP_EPERM, "control socket %s: no such directory", node->control_path);
+        return fail(ret_error, TRP_EPERM, "control socket %s: no such directory",
+                    node->control_path);
     default:
-        return fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s", node->control_path,
+        return fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s",
+                    node->control_path,
                     err == TRP_EIO ? "it cannot be made there" : trp_strerror(err));
     }
 }
@@ -209,7 +207,8 @@ plugins_load(trp_node *node, trp_node_error *ret_error)
         }
         node->plugins_count++;
         trp_system_log(node->system, TRP_LOG_INFO, "node", "plugin %s loaded from %s",
-                       node->plugins[i].plugin->name ? node->plugins[i].plugin->name : "?", node->plugins[i].path);
+                       node->plugins[i].plugin->name ? node->plugins[i].plugin->name : "?",
+                       node->plugins[i].path);
     }
     return TRP_OK;
 }
@@ -221,7 +220,8 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
     const char *addresses[TRP_CLUSTER_SEEDS_MAX];
     size_t count = trpi_config_list_count(node->config, "cluster.seed-nodes");
     if (count > TRP_CLUSTER_SEEDS_MAX) {
-        return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d", TRP_CLUSTER_SEEDS_MAX);
+        return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d",
+                    TRP_CLUSTER_SEEDS_MAX);
     }
     if (count == 0) {
         return TRP_OK;
@@ -233,14 +233,19 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
         if (strcmp(seed, "self") != 0 && trpi_address_parse(seed, &address, NULL, NULL) != TRP_OK) {
             return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: '%s' is no address", seed);
         }
-        if (strcmp(address.system, own->system) != 0 || strcmp(address.protocol, own->protocol) != 0) {
-            return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: %s: this node is %s://%s (--system); members "
-                        "have the same system name and protocol", seed, own->protocol, own->system);
+        if (strcmp(address.system, own->system) != 0 ||
+            strcmp(address.protocol, own->protocol) != 0) {
+            return fail(ret_error, TRP_ECONFIG,
+                        "cluster.seed-nodes: %s: this node is %s://%s (--system); members "
+                        "have the same system name and protocol",
+                        seed, own->protocol, own->system);
         }
         addresses[i] = strcmp(seed, "self") == 0 ? node->address : seed;
     }
     trp_err err = trpi_cluster_join(node->cluster, addresses, count, NULL, NULL);
-    return err == TRP_OK ? TRP_OK : fail(ret_error, err, "cannot join the seed nodes: %s", trp_strerror(err));
+    return err == TRP_OK
+               ? TRP_OK
+               : fail(ret_error, err, "cannot join the seed nodes: %s", trp_strerror(err));
 }
 
 static trp_err
@@ -252,7 +257,8 @@ node_start(trp_node *node, const trp_node_options *options, trp_node_error *ret_
     err = err == TRP_OK ? trpi_node_system_start(node, options, ret_error) : err;
     err = err == TRP_OK ? trpi_node_remote_start(node, ret_error) : err;
     if (err == TRP_OK && !node->control_path[0]) {
-        err = control_path_decide(node, options, trpi_remote_address(node->remote)->port, ret_error);
+        err =
+            control_path_decide(node, options, trpi_remote_address(node->remote)->port, ret_error);
     }
     err = err == TRP_OK ? trpi_node_cluster_start(node, ret_error) : err;
     if (err == TRP_OK && (err = trpi_carry_new(node, &node->carry)) != TRP_OK) {
@@ -273,24 +279,18 @@ trp_err
 trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
                trp_node_error *ret_error)
 {
-    pthread_condattr_t attributes;
     trp_node *node = trpi_alloc(sizeof *node);
     if (!node) {
         return fail(ret_error, TRP_ENOMEM, "out of memory");
     }
     node->magic = TRPI_NODE_MAGIC;
     node->config = config;
-    node->start_ns = node->rate_ns = now_ns();
     (void)pthread_mutex_init(&node->lock, NULL);
-    (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&node->ended, &attributes);
-    (void)pthread_condattr_destroy(&attributes);
     node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     trp_err err = node->end_fd < 0 ? fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;
     err = err == TRP_OK ? node_start(node, options, ret_error) : err;
     if (err != TRP_OK) {
-        node->config = NULL; /* still the caller's */
+        node->config = NULL;  /* still the caller's */
         trp_node_close(node); /* I2 */
         return err;
     }
@@ -322,7 +322,8 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
         flags.settings[flags.settings_count].origin = "settings";
         flags.settings[flags.settings_count++].value = given.settings[i];
     }
-    trp_err err = trpi_node_config_build(&flags, given.environment_ignored ? NULL : environ, &config, &config_error);
+    trp_err err = trpi_node_config_build(&flags, given.environment_ignored ? NULL : environ,
+                                         &config, &config_error);
     if (err != TRP_OK) {
         return fail(ret_error, err == TRP_ENOMEM ? err : TRP_ECONFIG, "%s", config_error.text);
     }
@@ -333,7 +334,8 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
     return err;
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------- */
+/* ---- looking
+ * ------------------------------------------------------------------------------------------- */
 
 trp_system *
 trp_node_system(trp_node *node)
@@ -363,7 +365,8 @@ trp_node_config_get(const trp_node *node, const char *key, size_t index)
     return entry.values[index];
 }
 
-/* ---- stopping ------------------------------------------------------------------------------------------ */
+/* ---- stopping
+ * ------------------------------------------------------------------------------------------ */
 
 void
 trp_node_close(trp_node *node)
@@ -385,7 +388,6 @@ trp_node_close(trp_node *node)
         (void)close(node->end_fd);
     }
     trpi_config_free(node->config);
-    (void)pthread_cond_destroy(&node->ended);
     (void)pthread_mutex_destroy(&node->lock);
     node->magic = 0;
     trpi_free(node);

@@ -36,7 +36,8 @@ trpi_time_format(int64_t wall_ms, char *buffer, size_t bytes)
     struct tm parts;
     char text[24];
     trpi_assert(bytes >= 32);
-    if (!gmtime_r(&seconds, &parts) || strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts) == 0) {
+    if (!gmtime_r(&seconds, &parts) ||
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts) == 0) {
         (void)snprintf(text, sizeof text, "1970-01-01T00:00:00");
     }
     (void)snprintf(buffer, bytes, "%s.%03dZ", text, (int)(wall_ms % 1000));
@@ -64,13 +65,15 @@ size_t
 trpi_node_log_format(const trp_log_line *line, bool json, char *buffer, size_t bytes)
 {
     char time[32];
-    const char *level = line->level >= TRP_LOG_ERROR && line->level <= TRP_LOG_DEBUG ? level_names[line->level]
-                                                                                     : level_names[0];
+    const char *level = line->level >= TRP_LOG_ERROR && line->level <= TRP_LOG_DEBUG
+                            ? level_names[line->level]
+                            : level_names[0];
     trpi_assert(bytes >= 256);
     (void)trpi_time_format(line->wall_ms, time, sizeof time);
     size_t room = bytes - 8, at = 0; /* for the end of the line */
     if (json) {
-        at = (size_t)snprintf(buffer, room, "{\"time\":\"%s\",\"level\":\"%s\",\"source\":\"", time, level);
+        at = (size_t)snprintf(buffer, room, "{\"time\":\"%s\",\"level\":\"%s\",\"source\":\"", time,
+                              level);
         at = escaped_put(line->source ? line->source : "", true, buffer, at, room);
         at += (size_t)snprintf(buffer + at, bytes - at, "\",\"message\":\"");
         at = escaped_put(line->text ? line->text : "", true, buffer, at, room);

@@ -1,11 +1,10 @@
 /* node_main.c - the program `troupe node`: options, signals, banner, exit codes.
  *
- * Shape.   The main thread opens the node and then waits for a signal or the end of the membership, whichever
- *          comes first. TERM, INT, HUP are blocked before any thread is made and read from a signalfd, so
- *          that no code of ours runs in a signal handler.
- * States.  running --TERM, INT--> leaving --left--> exit 0, --leave-timeout--> exit 75, --TERM, INT--> exit 1
- *          running or leaving --downed--> exit 76
- * Tests.   tests/system
+ * Shape.   The main thread opens the node and then waits for a signal or the end of the membership,
+ * whichever comes first. TERM, INT, HUP are blocked before any thread is made and read from a
+ * signalfd, so that no code of ours runs in a signal handler. States.  running --TERM, INT-->
+ * leaving --left--> exit 0, --leave-timeout--> exit 75, --TERM, INT--> exit 1 running or leaving
+ * --downed--> exit 76 Tests.   tests/system
  */
 #include <errno.h>
 #include <poll.h>
@@ -39,8 +38,10 @@ static const char help[] =
     "  --log-level LEVEL      error, warning, info, debug (log.level)\n"
     "  --log-format FORMAT    text or json (log.format)\n"
     "\n"
-    "Exit codes: 0 left the cluster; 1 ended by a second signal; 64 usage; 69 cannot listen, or runs\n"
-    "already; 70 internal error; 75 leaving took longer than cluster.leave-timeout; 76 downed by the\n"
+    "Exit codes: 0 left the cluster; 1 ended by a second signal; 64 usage; 69 cannot listen, or "
+    "runs\n"
+    "already; 70 internal error; 75 leaving took longer than cluster.leave-timeout; 76 downed by "
+    "the\n"
     "others; 77 no place for the control socket; 78 configuration or plugin.\n"
     "Signals: TERM, INT leave the cluster; HUP reads log.level again.\n";
 
@@ -69,12 +70,14 @@ end_exit(trp_node *node, trp_node_end end)
         trp_system_log(node->system, TRP_LOG_INFO, "node", "left the cluster");
         return TRPI_CTL_EXIT_OK;
     case TRP_NODE_DOWNED:
-        trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "this node was downed or removed by the others; start it again to join anew");
+        trp_system_log(
+            node->system, TRP_LOG_ERROR, "node",
+            "this node was downed or removed by the others; start it again to join anew");
         return TRPI_CTL_EXIT_DOWNED;
     case TRP_NODE_LEAVE_TIMEOUT:
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "leaving took longer than cluster.leave-timeout (%s); the others will find this node unreachable",
+                       "leaving took longer than cluster.leave-timeout (%s); the others will find "
+                       "this node unreachable",
                        trpi_config_text(node->config, "cluster.leave-timeout"));
         return TRPI_CTL_EXIT_TIMEOUT;
     case TRP_NODE_TERMINATED:
@@ -84,12 +87,14 @@ end_exit(trp_node *node, trp_node_end end)
     return TRPI_CTL_EXIT_INTERNAL;
 }
 
-/* ---- banner ---------------------------------------------------------------------------------------------- */
+/* ---- banner
+ * ---------------------------------------------------------------------------------------------- */
 
 static bool
 is_loopback(const char *host)
 {
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
 }
 
 static void
@@ -97,7 +102,8 @@ banner_list(const trp_node *node, const char *label, const char *key)
 {
     size_t count = trpi_config_list_count(node->config, key);
     for (size_t i = 0; i < count; i++) {
-        (void)fprintf(stderr, "  %-10s %s\n", i ? "" : label, trpi_config_list_at(node->config, key, i));
+        (void)fprintf(stderr, "  %-10s %s\n", i ? "" : label,
+                      trpi_config_list_at(node->config, key, i));
     }
 }
 
@@ -108,11 +114,13 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
     int64_t bind_port = trpi_config_int(node->config, "remote.bind-port");
     bind_host = *bind_host ? bind_host : host;
-    (void)fprintf(stderr, "troupe %s, pid %d\n  %-10s %s   uid %llu\n", trp_version(), (int)getpid(), "node",
-                  node->address, (unsigned long long)trpi_system_self(node->system)->uid);
+    (void)fprintf(stderr, "troupe %s, pid %d\n  %-10s %s   uid %llu\n", trp_version(),
+                  (int)getpid(), "node", node->address,
+                  (unsigned long long)trpi_system_self(node->system)->uid);
     (void)fprintf(stderr, "  %-10s %s:%d   not encrypted\n", "listen", bind_host,
                   bind_port >= 0 ? (int)bind_port : (int)trpi_remote_address(node->remote)->port);
-    (void)fprintf(stderr, "  %-10s %s\n", "control", trp_node_control_path(node) ? trp_node_control_path(node) : "none");
+    (void)fprintf(stderr, "  %-10s %s\n", "control",
+                  trp_node_control_path(node) ? trp_node_control_path(node) : "none");
     if (options->config_file) {
         (void)fprintf(stderr, "  %-10s %s\n", "config", options->config_file);
     }
@@ -124,12 +132,16 @@ banner_print(const trp_node *node, const trpi_node_options *options)
                   trpi_config_text(node->config, "cluster.downing.stable-after"));
     if (!is_loopback(bind_host)) {
         trp_system_log(node->system, TRP_LOG_WARNING, "node",
-                       "listening on %s: the link is neither encrypted nor authenticated; whoever reaches the port "
-                       "can tell actors anything", bind_host);
+                       "listening on %s: the link is neither encrypted nor authenticated; whoever "
+                       "reaches the port "
+                       "can tell actors anything",
+                       bind_host);
     }
     if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {
-        (void)fprintf(stderr, "not joined: no seed nodes. To join a cluster:  troupe join ADDRESS\n"
-                              "            To start a new one:             troupe join %s\n", node->address);
+        (void)fprintf(stderr,
+                      "not joined: no seed nodes. To join a cluster:  troupe join ADDRESS\n"
+                      "            To start a new one:             troupe join %s\n",
+                      node->address);
     }
 }
 
@@ -137,22 +149,27 @@ banner_print(const trp_node *node, const trpi_node_options *options)
 static void
 banner_log(const trp_node *node)
 {
-    trp_system_log(node->system, TRP_LOG_INFO, "node", "started version=%s address=%s uid=%llu control=%s", trp_version(),
+    trp_system_log(node->system, TRP_LOG_INFO, "node",
+                   "started version=%s address=%s uid=%llu control=%s", trp_version(),
                    node->address, (unsigned long long)trpi_system_self(node->system)->uid,
                    trp_node_control_path(node) ? trp_node_control_path(node) : "none");
 }
 
-/* ---- signals --------------------------------------------------------------------------------------------- */
+/* ---- signals
+ * --------------------------------------------------------------------------------------------- */
 
 static int
 signals_open(void)
 {
     sigset_t set;
+    struct sigaction ignore;
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGTERM);
     (void)sigaddset(&set, SIGINT);
     (void)sigaddset(&set, SIGHUP);
-    (void)signal(SIGPIPE, SIG_IGN); /* a closed stderr is no reason to die */
+    memset(&ignore, 0, sizeof ignore);
+    ignore.sa_handler = SIG_IGN;
+    (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed stderr is no reason to die */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0) {
         return -1;
     }
@@ -166,7 +183,8 @@ reload(trp_node *node, const trpi_node_options *options)
     trpi_config *config = NULL;
     trpi_config_error error = { "" };
     if (trpi_node_config_build(options, environ, &config, &error) != TRP_OK) {
-        trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload refused, nothing changed: %s", error.text);
+        trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload refused, nothing changed: %s",
+                       error.text);
         return;
     }
     const char *name = trpi_config_text(config, "log.level");
@@ -179,8 +197,8 @@ reload(trp_node *node, const trpi_node_options *options)
             same = strcmp(now.values[j], then.values[j]) == 0;
         }
         if (!same && strcmp(now.key, "log.level") != 0) {
-            trp_system_log(node->system, TRP_LOG_WARNING, "node", "reload: %s has changed; that needs a restart",
-                           now.key);
+            trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                           "reload: %s has changed; that needs a restart", now.key);
         }
     }
     atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
@@ -205,7 +223,8 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, bool *lea
             return true;
         }
         *leaving = true;
-        trp_system_log(node->system, TRP_LOG_INFO, "node", "%s: leaving the cluster (once more to end at once)", name);
+        trp_system_log(node->system, TRP_LOG_INFO, "node",
+                       "%s: leaving the cluster (once more to end at once)", name);
         trp_node_leave(node);
     }
     return false;

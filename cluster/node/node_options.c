@@ -103,9 +103,11 @@ short_expand(const char *text)
 }
 
 int
-trpi_node_options_parse(int argc, char **argv, size_t positional_max, trpi_node_options *ret_options)
+trpi_node_options_parse(int argc, char **argv, size_t positional_max,
+                        trpi_node_options *ret_options)
 {
-    trpi_assert(positional_max <= sizeof ret_options->positional / sizeof ret_options->positional[0]);
+    trpi_assert(positional_max <=
+                sizeof ret_options->positional / sizeof ret_options->positional[0]);
     memset(ret_options, 0, sizeof *ret_options);
     for (int i = 1; i < argc; i++) {
         const char *text = short_expand(argv[i]);
@@ -141,7 +143,8 @@ trpi_node_options_parse(int argc, char **argv, size_t positional_max, trpi_node_
 
 /* All values given to one list flag, once, at its first appearance. */
 static trp_err
-list_apply(const trpi_node_options *options, size_t at, trpi_config *config, trpi_config_error *ret_error)
+list_apply(const trpi_node_options *options, size_t at, trpi_config *config,
+           trpi_config_error *ret_error)
 {
     const char *values[TRPI_NODE_SETTINGS_MAX], *key = options->settings[at].key;
     size_t count = 0;
@@ -153,8 +156,8 @@ list_apply(const trpi_node_options *options, size_t at, trpi_config *config, trp
             values[count++] = options->settings[i].value;
         }
     }
-    return trpi_config_put(config, TRPI_CONFIG_FLAG, key, values, count, options->settings[at].origin,
-                           ret_error);
+    return trpi_config_put(config, TRPI_CONFIG_FLAG, key, values, count,
+                           options->settings[at].origin, ret_error);
 }
 
 static bool
@@ -179,8 +182,8 @@ flags_apply(const trpi_node_options *options, trpi_config *config, trpi_config_e
         } else if (key_is_list(key)) {
             err = list_apply(options, i, config, ret_error);
         } else {
-            err = trpi_config_put(config, TRPI_CONFIG_FLAG, key, &options->settings[i].value, 1, origin,
-                                  ret_error);
+            err = trpi_config_put(config, TRPI_CONFIG_FLAG, key, &options->settings[i].value, 1,
+                                  origin, ret_error);
         }
     }
     return err;

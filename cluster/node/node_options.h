@@ -26,10 +26,12 @@ typedef struct trpi_node_options {
 } trpi_node_options;
 
 /* Borrows argv. Returns 0, or the exit code after having said on stderr what is wrong. */
-int trpi_node_options_parse(int argc, char **argv, size_t positional_max, trpi_node_options *ret_options);
+int trpi_node_options_parse(int argc, char **argv, size_t positional_max,
+                            trpi_node_options *ret_options);
 
 /* Layers: flags > environment > file > defaults. environment NULL: none.
- * Gives *ret_config. Errors: TRP_ECONFIG, TRP_ENOENT (the file), TRP_ENOMEM; *ret_error says what. */
+ * Gives *ret_config. Errors: TRP_ECONFIG, TRP_ENOENT (the file), TRP_ENOMEM; *ret_error says what.
+ */
 trp_err trpi_node_config_build(const trpi_node_options *options, char *const *environment,
                                trpi_config **ret_config, trpi_config_error *ret_error);
 

@@ -17,8 +17,8 @@
 #endif
 #define SYMBOL "trp_plugin_v1"
 
-static trp_err
-fail(trp_node_error *ret_error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static trp_err fail(trp_node_error *ret_error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static trp_err
 fail(trp_node_error *ret_error, const char *format, ...)
 {
@@ -48,7 +48,8 @@ open_fail(const char *name, trp_node_error *ret_error)
     const char *why = dlerror();
     bool here = !strchr(name, '/') && access(name, R_OK) == 0;
     return fail(ret_error, "plugin %s: %s%s%s%s", name, why ? why : "cannot be loaded",
-                here ? "; for the file of the present directory write ./" : "", here ? name : "", "");
+                here ? "; for the file of the present directory write ./" : "", here ? name : "",
+                "");
 }
 
 trp_err
@@ -70,17 +71,19 @@ trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plu
     }
     const trp_plugin *plugin = dlsym(handle, SYMBOL);
     if (!plugin) {
-        return fail(ret_error, "plugin %s: it has no symbol " SYMBOL " (see troupe/plugin.h)", name);
+        return fail(ret_error, "plugin %s: it has no symbol " SYMBOL " (see troupe/plugin.h)",
+                    name);
     }
     if (plugin->abi != TRP_PLUGIN_ABI || !plugin->init) {
-        return fail(ret_error, "plugin %s: it was built for plugin version %u, this node has %u", name,
-                    plugin->abi, TRP_PLUGIN_ABI);
+        return fail(ret_error, "plugin %s: it was built for plugin version %u, this node has %u",
+                    name, plugin->abi, TRP_PLUGIN_ABI);
     }
     trp_plugin_error error = { "" };
     trp_err err = plugin->init(node, arguments, &ret_plugin->state, &error);
     if (err != TRP_OK) {
-        return fail(ret_error, "plugin %s: %s%s%s", name, error.text[0] ? error.text : "it failed to start",
-                    error.text[0] ? "" : ": ", error.text[0] ? "" : trp_strerror(err));
+        return fail(ret_error, "plugin %s: %s%s%s", name,
+                    error.text[0] ? error.text : "it failed to start", error.text[0] ? "" : ": ",
+                    error.text[0] ? "" : trp_strerror(err));
     }
     ret_plugin->plugin = plugin;
     return TRP_OK;

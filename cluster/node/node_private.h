@@ -19,8 +19,8 @@
 #include "remote/remote.h"
 
 #define TRPI_NODE_MAGIC 0x6e6f64655f747270ull
-#define TRPI_NODE_STOP_MS 5000u    /* how long close waits for the actors */
-#define TRPI_NODE_LINGER_MS 1000u  /* how long a stopping control server may finish its answers */
+#define TRPI_NODE_STOP_MS 5000u   /* how long close waits for the actors */
+#define TRPI_NODE_LINGER_MS 1000u /* how long a stopping control server may finish its answers */
 
 struct trpi_carry;
 
@@ -32,7 +32,7 @@ struct trp_node {
     trp_system *system;
     trpi_remote *remote;
     trpi_cluster *cluster;
-    trpi_control *control;     /* NULL: no control socket */
+    trpi_control *control; /* NULL: no control socket */
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
@@ -43,7 +43,6 @@ struct trp_node {
     int end_fd; /* eventfd: readable once it has ended */
 
     pthread_mutex_t lock; /* innermost */
-    pthread_cond_t ended;
     trp_node_end end;     /* 0: it has not; with lock */
     bool leaving;         /* with lock */
     uint64_t leave_timer; /* with lock */
@@ -81,12 +80,13 @@ void trpi_node_serve_events(trp_node *node, trpi_call *call);
 
 /* carry.c: one node asks another to run a call (TRPI_CHANNEL_NODE). */
 trp_err trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry);
-/* on: begin to answer, once the control server is there. Off: before it goes; returns when no frame is
- * being handled, and gives up who waits. */
+/* on: begin to answer, once the control server is there. Off: before it goes; returns when no frame
+ * is being handled, and gives up who waits. */
 void trpi_carry_bind(struct trpi_carry *carry, bool on);
 void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is fine */
-/* Send request to the node at address and wait for its final object. Gives *ret_reply (cJSON_Delete).
- * Errors: TRP_ETIMEDOUT, TRP_ECONN, TRP_EMSGSIZE, TRP_ENOMEM, TRP_ECANCELED, TRP_EDATA. Call threads only. */
+/* Send request to the node at address and wait for its final object. Gives *ret_reply
+ * (cJSON_Delete). Errors: TRP_ETIMEDOUT, TRP_ECONN, TRP_EMSGSIZE, TRP_ENOMEM, TRP_ECANCELED,
+ * TRP_EDATA. Call threads only. */
 trp_err trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
                        trpi_call *call, cJSON **ret_reply);
 

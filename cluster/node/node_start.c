@@ -1,9 +1,9 @@
-/* node_start.c - the keys of the configuration become the options of system, remoting and membership.
+/* node_start.c - the keys of the configuration become the options of system, remoting and
+ * membership.
  *
- * Must hold. I1 stopping: membership is silent first, then the actors end (what they tell is flushed),
- *               then the control server (its calls use the system, and end because it has), then
- *               remoting; memory last                                                (trpi_node_stop)
- * Tests.     tests/unit/node/node_test.c
+ * Must hold. I1 stopping: membership is silent first, then the actors end (what they tell is
+ * flushed), then the control server (its calls use the system, and end because it has), then
+ *               remoting; memory last (trpi_node_stop) Tests.     tests/unit/node/node_test.c
  */
 #include "cluster/node/node_start.h"
 
@@ -15,8 +15,8 @@
 
 #define ROLES_MAX 64
 
-static trp_err
-fail(trp_node_error *ret_error, trp_err err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static trp_err fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static trp_err
 fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
 {
@@ -34,7 +34,8 @@ number(const trp_node *node, const char *key)
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
-/* ---- the actor that notices the end of the system ------------------------------------------------------------- */
+/* ---- the actor that notices the end of the system
+ * ------------------------------------------------------------- */
 
 typedef struct watchman {
     trp_node *node;
@@ -57,7 +58,8 @@ watchman_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-/* /system is stopped last: somebody has ended the system, or trp_node_close has, which came first. */
+/* /system is stopped last: somebody has ended the system, or trp_node_close has, which came first.
+ */
 static void
 watchman_stopped(trp_ctx *ctx, void *state)
 {
@@ -65,8 +67,17 @@ watchman_stopped(trp_ctx *ctx, void *state)
     trpi_node_end(((watchman *)state)->node, TRP_NODE_TERMINATED);
 }
 
-static const trp_behaviour watchman_behaviour = { sizeof(trp_behaviour), "node", 1, sizeof(watchman), watchman_receive,
-                                                  watchman_start, watchman_stopped, NULL, NULL, NULL, NULL };
+static const trp_behaviour watchman_behaviour = { sizeof(trp_behaviour),
+                                                  "node",
+                                                  1,
+                                                  sizeof(watchman),
+                                                  watchman_receive,
+                                                  watchman_start,
+                                                  watchman_stopped,
+                                                  NULL,
+                                                  NULL,
+                                                  NULL,
+                                                  NULL };
 
 static trp_err
 watchman_spawn(trp_node *node)
@@ -91,10 +102,12 @@ config_log(const trp_node *node)
         trpi_config_at(node->config, i, &entry);
         text[0] = '\0';
         for (size_t j = 0; j < entry.count && count + 1 < sizeof text; j++) {
-            int more = snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "", entry.values[j]);
+            int more =
+                snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "", entry.values[j]);
             count += more > 0 ? (size_t)more : 0; /* cut is fine */
         }
-        trp_system_log(node->system, TRP_LOG_INFO, "node", "config %s = %s (%s)", entry.key, text, entry.origin);
+        trp_system_log(node->system, TRP_LOG_INFO, "node", "config %s = %s (%s)", entry.key, text,
+                       entry.origin);
     }
 }
 
@@ -107,7 +120,9 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     options.workers = number(node, "actor.default-dispatcher.workers");
     options.throughput = number(node, "actor.default-dispatcher.throughput");
     options.actors_max = number(node, "actor.actors-max");
-    options.guardian_stops = strcmp(trpi_config_text(node->config, "actor.guardian-supervisor-strategy"), "stopping") == 0;
+    options.guardian_stops =
+        strcmp(trpi_config_text(node->config, "actor.guardian-supervisor-strategy"), "stopping") ==
+        0;
     options.log_level = level;
     options.log_dead_letters = letters ? letters : UINT32_MAX;
     options.log = given->log;
@@ -121,28 +136,40 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
         options.log_arg = &node->log;
     }
     trp_err err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
-    err = err == TRP_OK ? watchman_spawn(node) : err;
+    if (err == TRP_OK) {
+        node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
+        err = watchman_spawn(node);
+    }
     if (err == TRP_OK && trpi_config_bool(node->config, "log-config-on-start")) {
         config_log(node);
     }
-    return err == TRP_OK ? TRP_OK : fail(ret_error, err, "cannot start the actor system: %s", trp_strerror(err));
+    return err == TRP_OK
+               ? TRP_OK
+               : fail(ret_error, err, "cannot start the actor system: %s", trp_strerror(err));
 }
 
 static trp_err
-remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err, trp_node_error *ret_error)
+remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
+            trp_node_error *ret_error)
 {
-    const char *host = options->bind_host && *options->bind_host ? options->bind_host : options->host;
+    const char *host =
+        options->bind_host && *options->bind_host ? options->bind_host : options->host;
     int port = options->bind_port >= 0 ? (int)options->bind_port : (int)options->port;
     (void)node;
     switch (err) {
     case TRP_EADDRINUSE:
-        return fail(ret_error, err, "cannot listen on %s:%d: another program has the port; choose another one with "
-                    "--port (0: any free one)", host, port);
+        return fail(ret_error, err,
+                    "cannot listen on %s:%d: another program has the port; choose another one with "
+                    "--port (0: any free one)",
+                    host, port);
     case TRP_EINVAL:
-        return fail(ret_error, TRP_ECONFIG, "remote.hostname '%s': cannot be advertised", options->host);
+        return fail(ret_error, TRP_ECONFIG, "remote.hostname '%s': cannot be advertised",
+                    options->host);
     default:
-        return fail(ret_error, TRP_EADDRINUSE, "cannot listen on %s:%d: %s; is it an address of this host? "
-                    "(--bind-host)", host, port, trp_strerror(err));
+        return fail(ret_error, TRP_EADDRINUSE,
+                    "cannot listen on %s:%d: %s; is it an address of this host? "
+                    "(--bind-host)",
+                    host, port, trp_strerror(err));
     }
 }
 
@@ -164,21 +191,26 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.backoff_min_ms = number(node, "remote.retry-backoff-min");
     options.backoff_max_ms = number(node, "remote.retry-backoff-max");
     options.flush_on_shutdown_ms = number(node, "remote.flush-wait-on-shutdown");
-    options.watch_threshold = trpi_config_float(node->config, "remote.watch-failure-detector.threshold");
+    options.watch_threshold =
+        trpi_config_float(node->config, "remote.watch-failure-detector.threshold");
     options.watch_heartbeat_ms = number(node, "remote.watch-failure-detector.heartbeat-interval");
-    options.watch_pause_ms = number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
+    options.watch_pause_ms =
+        number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
     if (options.backoff_min_ms > options.backoff_max_ms) {
-        return fail(ret_error, TRP_ECONFIG, "remote.retry-backoff-min is more than remote.retry-backoff-max");
+        return fail(ret_error, TRP_ECONFIG,
+                    "remote.retry-backoff-min is more than remote.retry-backoff-max");
     }
     trp_err err = trpi_remote_start(node->system, &options, &node->remote);
     if (err != TRP_OK) {
         return remote_fail(node, &options, err, ret_error);
     }
-    (void)trpi_address_format(trpi_remote_address(node->remote), node->address, sizeof node->address);
+    (void)trpi_address_format(trpi_remote_address(node->remote), node->address,
+                              sizeof node->address);
     return TRP_OK;
 }
 
-/* ---- membership ------------------------------------------------------------------------------------------ */
+/* ---- membership
+ * ------------------------------------------------------------------------------------------ */
 
 /* The cluster's thread. */
 static void
@@ -200,8 +232,10 @@ role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_er
             continue;
         }
         trpi_role_minimum *minimum = &options->role_minima[options->role_minima_count];
-        if (options->role_minima_count == TRPI_ROLE_MINIMA_MAX || bytes - frame >= sizeof minimum->role) {
-            return fail(ret_error, TRP_ECONFIG, "%s: %s: at most %u roles with names up to %zu bytes", entry.origin,
+        if (options->role_minima_count == TRPI_ROLE_MINIMA_MAX ||
+            bytes - frame >= sizeof minimum->role) {
+            return fail(ret_error, TRP_ECONFIG,
+                        "%s: %s: at most %u roles with names up to %zu bytes", entry.origin,
                         entry.key, TRPI_ROLE_MINIMA_MAX, sizeof minimum->role - 1);
         }
         memcpy(minimum->role, entry.key + sizeof before - 1, bytes - frame);
@@ -219,7 +253,8 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     options->gossip_interval_ms = number(node, "cluster.gossip-interval");
     options->leader_actions_interval_ms = number(node, "cluster.leader-actions-interval");
     options->seed_node_timeout_ms = number(node, "cluster.seed-node-timeout");
-    options->retry_unsuccessful_join_after_ms = number(node, "cluster.retry-unsuccessful-join-after");
+    options->retry_unsuccessful_join_after_ms =
+        number(node, "cluster.retry-unsuccessful-join-after");
     options->min_nr_of_members = number(node, "cluster.min-nr-of-members");
     options->gossip_different_view_probability =
         trpi_config_float(node->config, "cluster.gossip-different-view-probability");
@@ -231,7 +266,8 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     options->downing_stable_after_ms = number(node, "cluster.downing.stable-after");
     options->auto_down_after_ms = number(node, "cluster.downing.auto-down-after");
     if (strlen(role) >= sizeof options->downing_role) {
-        return fail(ret_error, TRP_ECONFIG, "cluster.downing.keep-majority.role: longer than %zu bytes",
+        return fail(ret_error, TRP_ECONFIG,
+                    "cluster.downing.keep-majority.role: longer than %zu bytes",
                     sizeof options->downing_role - 1);
     }
     memcpy(options->downing_role, role, strlen(role) + 1);
@@ -242,12 +278,16 @@ static void
 heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
 {
     options->phi.threshold = trpi_config_float(node->config, "cluster.failure-detector.threshold");
-    options->phi.heartbeat_interval_ms = number(node, "cluster.failure-detector.heartbeat-interval");
-    options->phi.acceptable_pause_ms = number(node, "cluster.failure-detector.acceptable-heartbeat-pause");
+    options->phi.heartbeat_interval_ms =
+        number(node, "cluster.failure-detector.heartbeat-interval");
+    options->phi.acceptable_pause_ms =
+        number(node, "cluster.failure-detector.acceptable-heartbeat-pause");
     options->phi.min_std_deviation_ms = number(node, "cluster.failure-detector.min-std-deviation");
     options->phi.max_samples = number(node, "cluster.failure-detector.max-sample-size");
-    options->expected_response_after_ms = number(node, "cluster.failure-detector.expected-response-after");
-    options->monitored_by_nr_of_members = number(node, "cluster.failure-detector.monitored-by-nr-of-members");
+    options->expected_response_after_ms =
+        number(node, "cluster.failure-detector.expected-response-after");
+    options->monitored_by_nr_of_members =
+        number(node, "cluster.failure-detector.monitored-by-nr-of-members");
 }
 
 trp_err
@@ -275,11 +315,13 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.stopped = membership_stopped;
     options.stopped_arg = node;
     err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
-    return err == TRP_OK ? TRP_OK : fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
-                                         "cannot start the membership: %s", trp_strerror(err));
+    return err == TRP_OK ? TRP_OK
+                         : fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
+                                "cannot start the membership: %s", trp_strerror(err));
 }
 
-/* ---- stopping -------------------------------------------------------------------------------------------- */
+/* ---- stopping
+ * -------------------------------------------------------------------------------------------- */
 
 void
 trpi_node_stop(trp_node *node)

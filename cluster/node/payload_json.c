@@ -20,7 +20,10 @@
 static size_t
 text_room(uint32_t kind)
 {
-    return kind == TRP_FIELD_text32 ? 32 : kind == TRP_FIELD_text128 ? 128 : kind == TRP_FIELD_text512 ? 512 : 0;
+    return kind == TRP_FIELD_text32    ? 32
+           : kind == TRP_FIELD_text128 ? 128
+           : kind == TRP_FIELD_text512 ? 512
+                                       : 0;
 }
 
 /* A number, or a string of digits for what a double cannot hold. */
@@ -42,7 +45,8 @@ integer_read(const cJSON *item, int64_t min, uint64_t max, int64_t *ret_i, uint6
         if (*text != '-') {
             *ret_u = strtoull(text, &end, 10);
             *ret_i = (int64_t)*ret_u;
-            return *end == '\0' && *ret_u <= max && !(strlen(text) == 20 && strcmp(text, "18446744073709551615") > 0);
+            return *end == '\0' && *ret_u <= max &&
+                   !(strlen(text) == 20 && strcmp(text, "18446744073709551615") > 0);
         }
         *ret_i = strtoll(text, &end, 10);
         if (*end != '\0' || strlen(text) > 20 ||
@@ -128,20 +132,22 @@ field_find(const trp_type *type, const char *name)
 }
 
 static trp_err
-fields_read(const trp_type *type, const cJSON *object, uint8_t *payload, char *ret_what, size_t what_bytes)
+fields_read(const trp_type *type, const cJSON *object, uint8_t *payload, char *ret_what,
+            size_t what_bytes)
 {
     const cJSON *item = NULL;
     cJSON_ArrayForEach(item, object)
     {
         const trp_field *field = field_find(type, item->string);
         if (!field) {
-            (void)snprintf(ret_what, what_bytes, "%s has no field '%.64s'", type->name, item->string);
+            (void)snprintf(ret_what, what_bytes, "%s has no field '%.64s'", type->name,
+                           item->string);
             return TRP_EDATA;
         }
         trp_err err = field_read(field, item, payload + field->offset);
         if (err != TRP_OK) {
-            (void)snprintf(ret_what, what_bytes, "%s: the value does not fit field '%s'", type->name,
-                           field->name);
+            (void)snprintf(ret_what, what_bytes, "%s: the value does not fit field '%s'",
+                           type->name, field->name);
             return err;
         }
     }
@@ -162,8 +168,8 @@ bytes_copy(const char *text, size_t bytes, void **ret_payload, size_t *ret_bytes
 }
 
 trp_err
-trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payload, size_t *ret_bytes,
-                       char *ret_what, size_t what_bytes)
+trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payload,
+                       size_t *ret_bytes, char *ret_what, size_t what_bytes)
 {
     cJSON *json = NULL;
     size_t offset = 0;
@@ -197,7 +203,8 @@ trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payloa
     return err;
 }
 
-/* ---- to JSON ---------------------------------------------------------------------------------------- */
+/* ---- to JSON
+ * ---------------------------------------------------------------------------------------- */
 
 static bool
 field_add(trp_system *system, cJSON *object, const trp_field *field, const uint8_t *at)
@@ -238,8 +245,9 @@ field_add(trp_system *system, cJSON *object, const trp_field *field, const uint8
         return cJSON_AddNumberToObject(object, field->name, v.f64) != NULL;
     case TRP_FIELD_ref:
         memcpy(&v.ref, at, sizeof v.ref);
-        return trpi_json_add_text(object, field->name,
-                                  trp_ref_is_none(v.ref) ? NULL : trp_path(system, v.ref, text, sizeof text));
+        return trpi_json_add_text(
+            object, field->name,
+            trp_ref_is_none(v.ref) ? NULL : trp_path(system, v.ref, text, sizeof text));
     default:
         return true; /* a kind of a later version */
     }
@@ -249,8 +257,11 @@ static bool
 text_is_utf8(const uint8_t *p, size_t count)
 {
     for (size_t i = 0; i < count;) {
-        size_t more = p[i] < 0x80 ? 0 : p[i] >= 0xc2 && p[i] < 0xe0 ? 1 : p[i] >= 0xe0 && p[i] < 0xf0 ? 2
-                      : p[i] >= 0xf0 && p[i] < 0xf5 ? 3 : 4;
+        size_t more = p[i] < 0x80                   ? 0
+                      : p[i] >= 0xc2 && p[i] < 0xe0 ? 1
+                      : p[i] >= 0xe0 && p[i] < 0xf0 ? 2
+                      : p[i] >= 0xf0 && p[i] < 0xf5 ? 3
+                                                    : 4;
         if (more == 4 || p[i] == 0 || more >= count - i) {
             return false;
         }
@@ -287,7 +298,8 @@ base64_add(cJSON *object, const void *payload, size_t bytes)
 }
 
 static bool
-value_add(trp_system *system, cJSON *object, const trp_type *type, const void *payload, size_t bytes)
+value_add(trp_system *system, cJSON *object, const trp_type *type, const void *payload,
+          size_t bytes)
 {
     cJSON *json = NULL;
     if ((type->flags & TRP_TYPE_TEXT) && text_is_utf8(payload, bytes)) {
@@ -304,7 +316,8 @@ value_add(trp_system *system, cJSON *object, const trp_type *type, const void *p
         json = cJSON_AddObjectToObject(object, "json");
         bool ok = json != NULL;
         for (uint32_t i = 0; ok && i < type->fields_count; i++) {
-            ok = field_add(system, json, &type->fields[i], (const uint8_t *)payload + type->fields[i].offset);
+            ok = field_add(system, json, &type->fields[i],
+                           (const uint8_t *)payload + type->fields[i].offset);
         }
         return ok;
     }
@@ -315,9 +328,10 @@ cJSON *
 trpi_payload_to_json(trp_system *system, const trp_msg *msg)
 {
     const trp_type *type = trp_msg_type(msg);
-    const char *name = type == &trp_string_type ? "string" : type == &trp_json_type  ? "json"
-                       : type == &trp_bytes_type                                    ? "bytes"
-                                                                                     : type->name;
+    const char *name = type == &trp_string_type  ? "string"
+                       : type == &trp_json_type  ? "json"
+                       : type == &trp_bytes_type ? "bytes"
+                                                 : type->name;
     cJSON *object = cJSON_CreateObject();
     if (!trpi_json_add_text(object, "type", name) ||
         !value_add(system, object, type, trp_msg_payload(msg), trp_msg_bytes(msg))) {

@@ -19,15 +19,18 @@ typedef struct trp_node trp_node;
 
 typedef struct trp_node_options {
     size_t size;
-    const char *config_file;       /* NULL: none */
+    const char *config_file; /* NULL: none */
     /* "key=value", NULL-terminated; stronger than environment and file */
     const char *const *settings;
-    int environment_ignored;       /* 1: TROUPE_* variables are not looked at */
-    trp_log_fn log;                /* NULL: lines on stderr as log.format says */
+    int environment_ignored; /* 1: TROUPE_* variables are not looked at */
+    trp_log_fn log;          /* NULL: lines on stderr as log.format says */
     void *log_arg;
-    int control_socket_forced;     /* 1: a control socket whatever cluster.control-socket says */
+    int control_socket_forced; /* 1: a control socket whatever cluster.control-socket says */
 } trp_node_options;
-#define TRP_NODE_OPTIONS_INIT { sizeof(trp_node_options), NULL, NULL, 0, NULL, NULL, 0 }
+#define TRP_NODE_OPTIONS_INIT                                                                      \
+    {                                                                                              \
+        sizeof(trp_node_options), NULL, NULL, 0, NULL, NULL, 0                                     \
+    }
 
 /* What went wrong and where, one sentence. */
 typedef struct trp_node_error {
@@ -67,9 +70,9 @@ TRP_API const char *trp_node_control_path(const trp_node *node);
 TRP_API const char *trp_node_config_get(const trp_node *node, const char *key, size_t index);
 
 typedef enum trp_node_end {
-    TRP_NODE_LEFT = 1,        /* by trp_node_leave(), `troupe leave`, or it never was a member */
-    TRP_NODE_DOWNED = 2,      /* the others took it out */
-    TRP_NODE_TERMINATED = 3,  /* the actor system ended by itself */
+    TRP_NODE_LEFT = 1,         /* by trp_node_leave(), `troupe leave`, or it never was a member */
+    TRP_NODE_DOWNED = 2,       /* the others took it out */
+    TRP_NODE_TERMINATED = 3,   /* the actor system ended by itself */
     TRP_NODE_LEAVE_TIMEOUT = 4 /* it was leaving, and cluster.leave-timeout passed */
 } trp_node_end;
 

@@ -32,7 +32,7 @@ typedef struct trp_plugin_error {
 } trp_plugin_error;
 
 typedef struct trp_plugin {
-    uint32_t abi;     /* TRP_PLUGIN_ABI; another one is refused */
+    uint32_t abi; /* TRP_PLUGIN_ABI; another one is refused */
     uint32_t zero;
     const char *name; /* for logs */
     /* Register types and start actors. arguments: what stood behind the colon, "" without one;

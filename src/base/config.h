@@ -41,7 +41,7 @@ typedef enum trpi_config_layer {
 } trpi_config_layer;
 
 typedef struct trpi_config_row {
-    const char *key;  /* "*" as a whole element stands for a section title */
+    const char *key; /* "*" as a whole element stands for a section title */
     trpi_config_type type;
     const char *initial; /* the default, as it would be written; "" with INT: none, reads as -1 */
     double min, max;     /* both 0: not checked; durations in ms, sizes in bytes */
@@ -53,11 +53,11 @@ typedef struct trpi_config_row {
 typedef struct trpi_config_entry {
     const char *key;
     const char *const *values;
-    size_t count;           /* 1 unless it is a list */
-    trpi_config_type type;  /* TRPI_CONFIG_LIST below app when there is another count than 1 */
+    size_t count;          /* 1 unless it is a list */
+    trpi_config_type type; /* TRPI_CONFIG_LIST below app when there is another count than 1 */
     trpi_config_layer layer;
-    const char *origin;     /* "default", "FILE:LINE", "environment TROUPE_X", "--set" */
-    const char *doc;        /* NULL below app */
+    const char *origin; /* "default", "FILE:LINE", "environment TROUPE_X", "--set" */
+    const char *doc;    /* NULL below app */
 } trpi_config_entry;
 
 typedef struct trpi_config trpi_config;

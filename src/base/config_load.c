@@ -44,10 +44,10 @@ typedef struct learned_name {
 typedef struct loader {
     const char *file;
     trpi_config_error *error;
-    bool failed;             /* error is filled; later complaints are consequences */
-    bool again;              /* a name was learned */
-    int lines;               /* of the text without END_MARK */
-    trp_err err;             /* TRP_ENOMEM, else TRP_ECONFIG */
+    bool failed; /* error is filled; later complaints are consequences */
+    bool again;  /* a name was learned */
+    int lines;   /* of the text without END_MARK */
+    trp_err err; /* TRP_ENOMEM, else TRP_ECONFIG */
     cfg_t *root;
     trpi_config_slots slots; /* what the file says, this reading */
     learned_name *learned;
@@ -62,7 +62,7 @@ typedef struct loader {
 
 /* I2; taken last, nothing is called out with it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static loader *loading;                                  /* I2; only with lock */
+static loader *loading; /* I2; only with lock */
 
 /* ---- where are we ---------------------------------------------------------------------------- */
 
@@ -103,8 +103,8 @@ key_path(const loader *l, const cfg_t *section, const char *name, char *path, si
     (void)snprintf(path + count, bytes - count, "%s%s", count ? "." : "", name);
 }
 
-static void
-complain(loader *l, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void complain(loader *l, int line, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static void
 complain(loader *l, int line, const char *format, ...)
 {
@@ -129,8 +129,9 @@ complain(loader *l, int line, const char *format, ...)
 static bool
 unit_strayed(const loader *l, const char *name, int line)
 {
-    static const char *const units[] = { "ms", "s", "m", "h", "d", "seconds", "second", "minutes",
-                                         "B", "b", "KiB", "MiB", "GiB", "k", "K", "M", "G", NULL };
+    static const char *const units[] = { "ms",     "s",       "m", "h", "d",   "seconds",
+                                         "second", "minutes", "B", "b", "KiB", "MiB",
+                                         "GiB",    "k",       "K", "M", "G",   NULL };
     for (size_t i = 0; units[i]; i++) {
         if (l->last_key[0] && line == l->last_line && strcmp(name, units[i]) == 0) {
             return true;
@@ -442,7 +443,8 @@ tables_free(loader *l)
     l->tables_count = l->names_count = 0;
 }
 
-/* ---- comments ------------------------------------------------------------------------------------ */
+/* ---- comments
+ * ------------------------------------------------------------------------------------ */
 
 /* The end of what must not be looked into: a quoted text or ${...}; p itself when it is neither. */
 static char *
@@ -482,8 +484,8 @@ comment_end(char *p, bool token_starts)
     return p;
 }
 
-/* Replace comments by blanks, keeping the lines: libconfuse 3.3 counts the line of a comment up to three
- * times, and its complaints would point elsewhere. What a comment is, is its own rule. */
+/* Replace comments by blanks, keeping the lines: libconfuse 3.3 counts the line of a comment up to
+ * three times, and its complaints would point elsewhere. What a comment is, is its own rule. */
 static void
 comments_blank(char *text)
 {

@@ -51,7 +51,8 @@ const trpi_config_row trpi_config_rows[] = {
     { "remote.handshake-timeout", DURATION, "15s", 100, HOURS, NULL,
       "A peer that has not said who it is by then is disconnected." },
     { "remote.lane-buffer-size", SIZE, "16MiB", 64 * KIB, 1024 * MIB, NULL,
-      "Bytes that may wait for one peer; above, senders are paced, then messages are dead letters." },
+      "Bytes that may wait for one peer; above, senders are paced, then messages are dead "
+      "letters." },
     { "remote.control-buffer-size", SIZE, "1MiB", 64 * KIB, 64 * MIB, NULL,
       "Bytes of the control lane that may wait for one peer." },
     { "remote.system-message-buffer-size", INT, "20000", 16, 10000000, NULL,
@@ -70,12 +71,14 @@ const trpi_config_row trpi_config_rows[] = {
       "Silence that is forgiven." },
 
     { "cluster.seed-nodes", LIST, "", 0, 0, NULL,
-      "Addresses to join at start; a node whose own address (or the word self) stands first may start "
+      "Addresses to join at start; a node whose own address (or the word self) stands first "
+      "may start "
       "a cluster." },
     { "cluster.roles", LIST, "", 0, 0, NULL, "What this node is good for." },
     { "cluster.app-version", TEXT, "0.0.0", 0, 0, NULL,
       "Version of the application, shown for each member." },
-    { "cluster.log-info", BOOL, "on", 0, 0, NULL, "off: no log line for each change of membership." },
+    { "cluster.log-info", BOOL, "on", 0, 0, NULL, "off: no log line for each change of
+      membership." },
     { "cluster.may-create-cluster", BOOL, "on", 0, 0, NULL,
       "off: never start a new cluster, even as first seed." },
     { "cluster.seed-node-timeout", DURATION, "5s", 50, HOURS, NULL,
@@ -120,7 +123,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Count only members with this role; empty: all." },
 
     { "control.socket", TEXT, "", 0, 0, NULL,
-      "Path of the control socket; empty: SYSTEM@PORT.sock in $XDG_RUNTIME_DIR/troupe or /run/troupe." },
+      "Path of the control socket; empty: SYSTEM@PORT.sock in $XDG_RUNTIME_DIR/troupe or "
+      "/run/troupe." },
     { "log.level", CHOICE, "info", 0, 0, "error|warning|info|debug",
       "Least level that is logged (Akka: loglevel)." },
     { "log.format", CHOICE, "text", 0, 0, "text|json", "A line of text or a JSON object." },

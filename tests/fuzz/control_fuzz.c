@@ -1,7 +1,8 @@
-/* control_fuzz.c - bytes of a client of the control socket: framing, request, payloads, names of members.
+/* control_fuzz.c - bytes of a client of the control socket: framing, request, payloads, names of
+ * members.
  *
- * The input is a stream: whole frames in it are requests. What parses is used further, as the node would:
- * payload from JSON, name of a member.
+ * The input is a stream: whole frames in it are requests. What parses is used further, as the node
+ * would: payload from JSON, name of a member.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,8 +20,9 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FUZZ_ALL(F, S)                                                                             \
-    F(S, bool, yes) F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64)     \
-        F(S, text32, text) F(S, ref, ref)
+    F(S, bool, yes)                                                                                \
+    F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, text)  \
+        F(S, ref, ref)
 #define FUZZ_MESSAGES(M, P) M(P, all, FUZZ_ALL)
 TRP_PROTOCOL_DECLARE(fuzz, FUZZ_MESSAGES)
 TRP_PROTOCOL_DEFINE(fuzz, FUZZ_MESSAGES)
@@ -39,7 +41,8 @@ name_try(const char *name)
     view.count = 1;
     trp_err err = trpi_view_find(&view, name, &found, &refusal);
     trpi_assert(err != TRP_OK || found == &member);
-    trpi_assert(err == TRP_OK || refusal.exit == TRPI_CTL_EXIT_USAGE || refusal.exit == TRPI_CTL_EXIT_NOT_FOUND);
+    trpi_assert(err == TRP_OK || refusal.exit == TRPI_CTL_EXIT_USAGE ||
+                refusal.exit == TRPI_CTL_EXIT_NOT_FOUND);
 }
 
 static void
@@ -53,8 +56,8 @@ request_use(const trpi_control_request *request)
     if (request->member) {
         name_try(request->member);
     }
-    if (request->text &&
-        trpi_payload_from_json(&fuzz_all_type, request->text, &payload, &bytes, what, sizeof what) == TRP_OK) {
+    if (request->text && trpi_payload_from_json(&fuzz_all_type, request->text, &payload, &bytes,
+                                                what, sizeof what) == TRP_OK) {
         trpi_assert(bytes == sizeof(fuzz_all));
         trpi_free(payload);
     }
@@ -68,7 +71,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t bytes = 0;
         trpi_control_request request;
         trpi_control_refusal refusal;
-        if (trpi_ctl_frame_decode(data, size, TRPI_CTL_REQUEST_BYTES_MAX, &body, &bytes) != TRP_OK) {
+        if (trpi_ctl_frame_decode(data, size, TRPI_CTL_REQUEST_BYTES_MAX, &body, &bytes) !=
+            TRP_OK) {
             /* No frame: as a body, so that text corpora are of use. */
             body = data;
             bytes = size;

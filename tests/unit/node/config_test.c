@@ -109,9 +109,9 @@ flags_beat_environment_beats_file_beats_default_in_any_order(void)
     char *environment[] = { v1, v2, v3, NULL };
     UNIT_EQUAL(trpi_config_set(config, "system=flag", "--set", &error), TRP_OK);
     UNIT_EQUAL(trpi_config_load_env(config, environment, &error), TRP_OK);
-    UNIT_EQUAL(trpi_config_load_text(config, "t.conf",
-                                     "system = file\ncluster { gossip-interval = 2s leave-timeout = 9s }",
-                                     &error),
+    UNIT_EQUAL(trpi_config_load_text(
+                   config, "t.conf",
+                   "system = file\ncluster { gossip-interval = 2s leave-timeout = 9s }", &error),
                TRP_OK);
     UNIT_TEXT(trpi_config_text(config, "system"), "flag");
     UNIT_EQUAL(trpi_config_int(config, "cluster.gossip-interval"), 3000);
@@ -135,7 +135,8 @@ app_takes_any_key_at_any_depth(void)
     trpi_config_entry entry;
     char v[] = "TROUPE_APP_LIMITS_RETRIES=7";
     char *environment[] = { v, NULL };
-    static const char text[] = "app { greeting = \"hello there\"\n limits { retries = 3 deep { a = {1, 2} e = {} } } }";
+    static const char text[] =
+        "app { greeting = \"hello there\"\n limits { retries = 3 deep { a = {1, 2} e = {} } } }";
     UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
     UNIT_TEXT(error.text, "");
     UNIT_REQUIRE(trpi_config_find(config, "app.greeting", &entry));
@@ -158,9 +159,10 @@ lines_are_counted_right_behind_comments(void)
     trpi_config *config = config_new();
     trpi_config_error error = { "" };
     trpi_config_entry entry;
-    static const char text[] = "# one\n# two \"\nsystem = a # three\n// four\n/* five\n six */ remote {\n"
-                               " bind-hostname = \"#\\\"//x\" # seven\n port = 1 }\n"
-                               "plugins = { a//b, ${TROUPE_TEST_NONE:-#x}, '#' }\n#";
+    static const char text[] =
+        "# one\n# two \"\nsystem = a # three\n// four\n/* five\n six */ remote {\n"
+        " bind-hostname = \"#\\\"//x\" # seven\n port = 1 }\n"
+        "plugins = { a//b, ${TROUPE_TEST_NONE:-#x}, '#' }\n#";
     UNIT_EQUAL(trpi_config_load_text(config, "t", text, &error), TRP_OK);
     UNIT_TEXT(error.text, "");
     UNIT_REQUIRE(trpi_config_find(config, "system", &entry));
@@ -184,7 +186,8 @@ variables_are_replaced_in_the_file(void)
     trpi_config *config = config_new();
     trpi_config_error error = { "" };
     unsetenv("TROUPE_TEST_NAME");
-    UNIT_EQUAL(trpi_config_load_text(config, "t", "system = \"${TROUPE_TEST_NAME:-demo}\"", &error), TRP_OK);
+    UNIT_EQUAL(trpi_config_load_text(config, "t", "system = \"${TROUPE_TEST_NAME:-demo}\"", &error),
+               TRP_OK);
     UNIT_TEXT(trpi_config_text(config, "system"), "demo");
     setenv("TROUPE_TEST_NAME", "other", 1);
     UNIT_EQUAL(trpi_config_load_text(config, "t", "system = ${TROUPE_TEST_NAME}", &error), TRP_OK);
@@ -197,34 +200,47 @@ static void
 mistakes_in_a_file_are_refused_with_place_and_right_name(void)
 {
     text_gives("\ncluster {\n gosip-interval = 1s }",
-               "t.conf:3: no such option 'gosip-interval' in cluster; did you mean 'cluster.gossip-interval'?");
-    text_gives("gossip-interval = 1s",
-               "t.conf:1: no such option 'gossip-interval'; did you mean 'cluster.gossip-interval'?");
-    text_gives("clutser { }", "t.conf:1: no such option 'clutser'; did you mean the section 'cluster'?");
+               "t.conf:3: no such option 'gosip-interval' in cluster; did you mean "
+               "'cluster.gossip-interval'?");
+    text_gives(
+        "gossip-interval = 1s",
+        "t.conf:1: no such option 'gossip-interval'; did you mean 'cluster.gossip-interval'?");
+    text_gives("clutser { }",
+               "t.conf:1: no such option 'clutser'; did you mean the section 'cluster'?");
     text_gives("xyzzy = 1", "t.conf:1: no such option 'xyzzy'");
-    text_gives("cluster { gossip-interval = 1 s }",
-               "t.conf:1: cluster.gossip-interval = 1: a duration needs a unit: write 1s or \"1 s\"");
+    text_gives(
+        "cluster { gossip-interval = 1 s }",
+        "t.conf:1: cluster.gossip-interval = 1: a duration needs a unit: write 1s or \"1 s\"");
     text_gives("remote { maximum-frame-size = 100000 KiB }",
-               "t.conf:1: remote.maximum-frame-size: a space splits the value: write 100000KiB or \"100000 KiB\"");
-    text_gives("system = a\nsystem = b", "t.conf:2: system is given twice; the first stands at t.conf:1");
+               "t.conf:1: remote.maximum-frame-size: a space splits the value: write 100000KiB or "
+               "\"100000 KiB\"");
+    text_gives("system = a\nsystem = b",
+               "t.conf:2: system is given twice; the first stands at t.conf:1");
     text_gives("cluster { roles = {a} }\ncluster { roles = {b} }",
                "t.conf:2: cluster.roles is given twice; the first stands at t.conf:1");
-    text_gives("cluster.gossip-interval = 1s", "t.conf:1: 'cluster.gossip-interval': a file has no dotted "
-                                               "keys; write cluster { gossip-interval = ... }");
+    text_gives("cluster.gossip-interval = 1s",
+               "t.conf:1: 'cluster.gossip-interval': a file has no dotted "
+               "keys; write cluster { gossip-interval = ... }");
     text_gives("remote { port = many }", "t.conf:1: remote.port: 'many': expected a whole number");
     text_gives("remote { port = {1, 2} }",
                "t.conf:1: a list or section stands where one value is expected");
     text_gives("cluster { may-create-cluster = maybe }",
-               "t.conf:1: cluster.may-create-cluster: 'maybe': expected on or off (or yes, no, true, false)");
-    text_gives("cluster { gossip-interval = 1parsec }",
-               "t.conf:1: cluster.gossip-interval: '1parsec': no such unit of time; use ms, s, m, h or d");
-    text_gives("log { level = inof }", "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug");
-    text_gives("cluster { seed-nodes = { \"akka.tcp://a@b:1\" } }",
-               "t.conf:1: cluster.seed-nodes: 'akka.tcp://a@b:1' is no address: akka.tcp: did you mean "
-               "troupe.tcp?");
-    text_gives("remote { hostname = 0.0.0.0 }",
-               "t.conf:1: remote.hostname: '0.0.0.0' cannot be advertised: the others must be able to reach "
-               "it; set remote.hostname to this host's address, and remote.bind-hostname to '0.0.0.0'");
+               "t.conf:1: cluster.may-create-cluster: 'maybe': expected on or off (or yes, no, "
+               "true, false)");
+    text_gives(
+        "cluster { gossip-interval = 1parsec }",
+        "t.conf:1: cluster.gossip-interval: '1parsec': no such unit of time; use ms, s, m, h or d");
+    text_gives("log { level = inof }",
+               "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug");
+    text_gives(
+        "cluster { seed-nodes = { \"akka.tcp://a@b:1\" } }",
+        "t.conf:1: cluster.seed-nodes: 'akka.tcp://a@b:1' is no address: akka.tcp: did you mean "
+        "troupe.tcp?");
+    text_gives(
+        "remote { hostname = 0.0.0.0 }",
+        "t.conf:1: remote.hostname: '0.0.0.0' cannot be advertised: the others must be able to "
+        "reach "
+        "it; set remote.hostname to this host's address, and remote.bind-hostname to '0.0.0.0'");
     text_gives("system = \"a b\"",
                "t.conf:1: system: 'a b' is no system name: 1 to 63 letters, digits, '-' and '_'");
     text_gives("system = \"abc", "t.conf:1: premature end of file");
@@ -253,14 +269,17 @@ static void
 mistakes_in_flags_and_environment_are_refused(void)
 {
     set_gives("log.level", "--set log.level: expected KEY=VALUE, like log.level=debug");
-    set_gives("cluster.gosip-interval=1s",
-              "--set: no such key 'cluster.gosip-interval'; did you mean 'cluster.gossip-interval'?");
+    set_gives(
+        "cluster.gosip-interval=1s",
+        "--set: no such key 'cluster.gosip-interval'; did you mean 'cluster.gossip-interval'?");
     set_gives("cluster.seed-nodes=troupe.tcp://a@b:1,self", NULL);
     set_gives("app.greeting=hi", NULL);
-    env_gives("TROUPE_CLUSTER_GOSIP_INTERVAL=1s", "environment TROUPE_CLUSTER_GOSIP_INTERVAL: no such key; "
-                                                  "did you mean TROUPE_CLUSTER_GOSSIP_INTERVAL?");
-    env_gives("TROUPE_LOG_LEVEL=loud",
-              "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of error|warning|info|debug");
+    env_gives("TROUPE_CLUSTER_GOSIP_INTERVAL=1s",
+              "environment TROUPE_CLUSTER_GOSIP_INTERVAL: no such key; "
+              "did you mean TROUPE_CLUSTER_GOSSIP_INTERVAL?");
+    env_gives(
+        "TROUPE_LOG_LEVEL=loud",
+        "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of error|warning|info|debug");
     env_gives("TROUPE_CLUSTER_DOWNING_STABLE_AFTER=5s", NULL);
     env_gives("TROUPE_SOCKET=/tmp/x", NULL); /* the client's */
 }
@@ -316,7 +335,8 @@ load_often(void *arg)
         trpi_config *config = NULL;
         trpi_config_error error = { "" };
         if (trpi_config_new(&config) != TRP_OK ||
-            trpi_config_load_text(config, "t", "system = x app { a { b = 1 } }", &error) != TRP_OK) {
+            trpi_config_load_text(config, "t", "system = x app { a { b = 1 } }", &error) !=
+                TRP_OK) {
             (*failures)++;
         }
         trpi_config_free(config);

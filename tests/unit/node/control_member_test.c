@@ -13,7 +13,8 @@ view_make(void)
         uint32_t status, up_number;
         int reachable, self;
     } from[] = {
-        { "troupe.tcp://demo@10.0.0.1:2552", "backend,seed", 0x4f1c93d2a0b7e655u, TRP_MEMBER_UP, 2, 1, 1 },
+        { "troupe.tcp://demo@10.0.0.1:2552", "backend,seed", 0x4f1c93d2a0b7e655u, TRP_MEMBER_UP, 2,
+          1, 1 },
         { "troupe.tcp://demo@10.0.0.2:2552", "backend", 17, TRP_MEMBER_UP, 1, 0, 0 },
         { "troupe.tcp://demo@10.0.0.2:2553", "frontend", 18, TRP_MEMBER_DOWN, 3, 1, 0 },
         { "troupe.tcp://demo@10.0.0.2:2553", "frontend", 19, TRP_MEMBER_JOINING, 0, 1, 0 },
@@ -80,8 +81,10 @@ strangers_and_ambiguous_names_are_refused(void)
     refuses("10.0.0.2", 64,
             "'10.0.0.2' is more than one member: troupe.tcp://demo@10.0.0.2:2552, "
             "troupe.tcp://demo@10.0.0.2:2553, troupe.tcp://demo@10.0.0.2:2553");
-    refuses("10.0.0.1:port", 64, "'10.0.0.1:port' names no member: write an address, host:port, or a uid");
-    refuses("@10.0.0.1:2552", 64, "'@10.0.0.1:2552' names no member: write an address, host:port, or a uid");
+    refuses("10.0.0.1:port", 64,
+            "'10.0.0.1:port' names no member: write an address, host:port, or a uid");
+    refuses("@10.0.0.1:2552", 64,
+            "'@10.0.0.1:2552' names no member: write an address, host:port, or a uid");
     refuses("", 64, "'' names no member: write an address, host:port, or a uid");
 }
 

@@ -13,7 +13,8 @@ refused(const char *text, int exit_code, const char *error)
 {
     trpi_control_request request;
     trpi_control_refusal refusal = { 0, "", "" };
-    trp_err err = trpi_control_request_parse((const uint8_t *)text, strlen(text), &request, &refusal);
+    trp_err err =
+        trpi_control_request_parse((const uint8_t *)text, strlen(text), &request, &refusal);
     UNIT_TRUE(err != TRP_OK);
     UNIT_EQUAL(refusal.exit, exit_code);
     UNIT_TEXT(refusal.error, error);
@@ -25,7 +26,8 @@ accepted(const char *text)
     trpi_control_request request;
     trpi_control_refusal refusal = { 0, "", "" };
     memset(&request, 0, sizeof request);
-    UNIT_EQUAL(trpi_control_request_parse((const uint8_t *)text, strlen(text), &request, &refusal), TRP_OK);
+    UNIT_EQUAL(trpi_control_request_parse((const uint8_t *)text, strlen(text), &request, &refusal),
+               TRP_OK);
     UNIT_TEXT(refusal.error, "");
     return request;
 }
@@ -33,7 +35,8 @@ accepted(const char *text)
 static void
 fields_are_read_and_defaults_filled_in(void)
 {
-    trpi_control_request r = accepted("{\"v\":1,\"cmd\":\"leave\",\"member\":\"a:1\",\"wait\":false}");
+    trpi_control_request r =
+        accepted("{\"v\":1,\"cmd\":\"leave\",\"member\":\"a:1\",\"wait\":false}");
     UNIT_EQUAL(r.command, TRPI_CONTROL_LEAVE);
     UNIT_TEXT(r.member, "a:1");
     UNIT_FALSE(r.wait);
@@ -63,18 +66,23 @@ mistakes_are_answered_by_name(void)
     refused("", 65, "the request is no JSON: error at byte 0");
     refused("[]", 65, "the request is no JSON object");
     refused("{}", 64, "field 'cmd': missing");
-    refused("{\"v\":2,\"cmd\":\"members\"}", 64, "the client speaks control protocol 2, this node 1");
+    refused("{\"v\":2,\"cmd\":\"members\"}", 64,
+            "the client speaks control protocol 2, this node 1");
     refused("{\"cmd\":\"membres\"}", 64, "no such command 'membres'; did you mean 'members'?");
     refused("{\"cmd\":\"xyzzyxyzzy\"}", 64, "no such command 'xyzzyxyzzy'");
     refused("{\"cmd\":7}", 64, "field 'cmd': expected a text");
     refused("{\"cmd\":\"down\"}", 64, "field 'member': missing");
     refused("{\"cmd\":\"ping\"}", 64, "field 'target': missing");
     refused("{\"cmd\":\"ask\",\"path\":\"/a\"}", 64, "field 'text': missing");
-    refused("{\"cmd\":\"ask\",\"path\":\"/a\",\"base64\":\"AB\"}", 65, "field 'base64' cannot be decoded");
+    refused("{\"cmd\":\"ask\",\"path\":\"/a\",\"base64\":\"AB\"}", 65,
+            "field 'base64' cannot be decoded");
     refused("{\"cmd\":\"leave\",\"wait\":1}", 64, "field 'wait': expected true or false");
-    refused("{\"cmd\":\"tree\",\"depth\":-1}", 64, "field 'depth': expected a number from 0 to 1000");
-    refused("{\"cmd\":\"tree\",\"depth\":1001}", 64, "field 'depth': expected a number from 0 to 1000");
-    refused("{\"cmd\":\"join\",\"addresses\":[]}", 64, "field 'addresses': expected a list of at least one address");
+    refused("{\"cmd\":\"tree\",\"depth\":-1}", 64,
+            "field 'depth': expected a number from 0 to 1000");
+    refused("{\"cmd\":\"tree\",\"depth\":1001}", 64,
+            "field 'depth': expected a number from 0 to 1000");
+    refused("{\"cmd\":\"join\",\"addresses\":[]}", 64,
+            "field 'addresses': expected a list of at least one address");
     refused("{\"cmd\":\"join\",\"addresses\":[1]}", 64, "field 'addresses': expected texts");
     refused("{\"cmd\":\"events\",\"types\":[\"MemberUpp\"]}", 64,
             "no such event type 'MemberUpp'; did you mean 'MemberUp'?");
@@ -85,7 +93,8 @@ addresses_are_limited(void)
 {
     char text[2048];
     for (int extra = 0; extra < 2; extra++) {
-        size_t count = (size_t)snprintf(text, sizeof text, "{\"cmd\":\"join\",\"addresses\":[\"a\"");
+        size_t count =
+            (size_t)snprintf(text, sizeof text, "{\"cmd\":\"join\",\"addresses\":[\"a\"");
         for (int i = 1; i < TRPI_CONTROL_ADDRESSES_MAX + extra; i++) {
             count += (size_t)snprintf(text + count, sizeof text - count, ",\"a\"");
         }
@@ -141,7 +150,9 @@ base64_goes_there_and_back(void)
 static void
 broken_base64_is_refused(void)
 {
-    static const char *const broken[] = { "A", "AB", "ABC", "AB C", "A===", "AB=C", "====", "AAA\n" };
+    static const char *const broken[] = {
+        "A", "AB", "ABC", "AB C", "A===", "AB=C", "====", "AAA\n"
+    };
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
         uint8_t *bytes = NULL;
         size_t count = 0;

@@ -1,4 +1,5 @@
-/* control_test.c - the server of the control socket against clients that behave and clients that do not. */
+/* control_test.c - the server of the control socket against clients that behave and clients that do
+ * not. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 static char directory[] = "/tmp/troupe-control-XXXXXX";
 static char path[128];
 static atomic_int slow_running;
+static trpi_world *world; /* one for all tests */
 
 static bool
 is_quick(trpi_control_command command)
@@ -46,7 +48,10 @@ server_open(void)
 {
     trpi_control *control = NULL;
     int pid = 0;
-    trpi_control_options options = { path, is_quick, serve, NULL };
+    if (!world) {
+        UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    }
+    trpi_control_options options = { path, world, is_quick, serve, NULL };
     if (!path[0]) {
         UNIT_REQUIRE(mkdtemp(directory) != NULL);
         snprintf(path, sizeof path, "%s/demo@1.sock", directory);
@@ -120,7 +125,7 @@ static void
 live_socket_is_refused_and_stale_one_replaced(void)
 {
     trpi_control *control = server_open(), *second = NULL;
-    trpi_control_options options = { path, is_quick, serve, NULL };
+    trpi_control_options options = { path, world, is_quick, serve, NULL };
     int pid = 0;
     UNIT_EQUAL(trpi_control_open(&options, &second, &pid), TRP_EEXIST);
     UNIT_EQUAL(pid, getpid());
@@ -146,15 +151,20 @@ garbage_is_refused_and_the_connection_closed(void)
         const char *answer;
     } cases[] = {
         { "\0\0\0\0", 4, "{\"ok\":false,\"exit\":65,\"error\":\"a request of 0 bytes\"}" },
-        { "\1\0\x10\0{", 5, "{\"ok\":false,\"exit\":65,\"error\":\"the request is larger than 1048576 bytes\"}" },
-        { "\xff\xff\xff\xff", 4, "{\"ok\":false,\"exit\":65,\"error\":\"the request is larger than 1048576 bytes\"}" },
-        { "\3\0\0\0{\"a", 7, "{\"ok\":false,\"exit\":65,\"error\":\"the request is no JSON: error at byte 2\"}" },
-        { "\2\0\0\0[]", 6, "{\"ok\":false,\"exit\":65,\"error\":\"the request is no JSON object\"}" },
+        { "\1\0\x10\0{", 5,
+          "{\"ok\":false,\"exit\":65,\"error\":\"the request is larger than 1048576 bytes\"}" },
+        { "\xff\xff\xff\xff", 4,
+          "{\"ok\":false,\"exit\":65,\"error\":\"the request is larger than 1048576 bytes\"}" },
+        { "\3\0\0\0{\"a", 7,
+          "{\"ok\":false,\"exit\":65,\"error\":\"the request is no JSON: error at byte 2\"}" },
+        { "\2\0\0\0[]", 6,
+          "{\"ok\":false,\"exit\":65,\"error\":\"the request is no JSON object\"}" },
     };
     trpi_control *control = server_open();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int fd = client_open();
-        UNIT_TRUE(send(fd, cases[i].bytes, cases[i].count, MSG_NOSIGNAL) == (ssize_t)cases[i].count);
+        UNIT_TRUE(send(fd, cases[i].bytes, cases[i].count, MSG_NOSIGNAL) ==
+                  (ssize_t)cases[i].count);
         UNIT_TEXT(client_read(fd), cases[i].answer);
         UNIT_TEXT(client_read(fd), "");
         close(fd);
@@ -185,7 +195,8 @@ slow_call_reports_progress_and_ends_in_time(void)
     UNIT_TEXT(client_read(fd), "{\"progress\":\"waiting for \\\"/user/a\\\"\"}");
     client_send(other, "{\"cmd\":\"version\"}"); /* the others do not wait for it */
     UNIT_TEXT(client_read(other), "{\"ok\":true}");
-    UNIT_TEXT(client_read(fd), "{\"ok\":false,\"exit\":75,\"error\":\"no reply\",\"hint\":\"try later\"}");
+    UNIT_TEXT(client_read(fd),
+              "{\"ok\":false,\"exit\":75,\"error\":\"no reply\",\"hint\":\"try later\"}");
     client_send(fd, "{\"cmd\":\"version\"}");
     UNIT_TEXT(client_read(fd), "{\"ok\":true}");
     close(fd);
@@ -217,7 +228,8 @@ close_ends_calls_and_streams(void)
     trpi_control_close(control, 50);
     UNIT_TEXT(client_read(stream), "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
     (void)client_read(fd); /* the progress */
-    UNIT_TEXT(client_read(fd), "{\"ok\":false,\"exit\":75,\"error\":\"no reply\",\"hint\":\"try later\"}");
+    UNIT_TEXT(client_read(fd),
+              "{\"ok\":false,\"exit\":75,\"error\":\"no reply\",\"hint\":\"try later\"}");
     close(fd);
     close(stream);
 }
@@ -256,7 +268,8 @@ slow_client_of_events_is_cut_off_at_the_limit(void)
     event[32767] = '\0';
     client_send(fd, "{\"cmd\":\"events\"}");
     (void)client_read(fd);
-    for (unsigned i = 0; i < TRPI_CONTROL_EVENTS_MAX + 64; i++) { /* the kernel's buffer takes a few */
+    for (unsigned i = 0; i < TRPI_CONTROL_EVENTS_MAX + 64;
+         i++) { /* the kernel's buffer takes a few */
         trpi_control_publish(control, 0, event);
     }
     unsigned got = 0;
@@ -289,6 +302,7 @@ connections_are_limited(void)
     }
     trpi_control_close(control, 100);
     (void)rmdir(directory); /* the last test */
+    trpi_world_free(world);
 }
 
 UNIT_BEGIN("control")

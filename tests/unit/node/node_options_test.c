@@ -13,7 +13,8 @@ parse(trpi_node_options *options, int argc, const char *const *argv)
     return trpi_node_options_parse(argc, copy, 0, options);
 }
 #define PARSE(options, ...)                                                                        \
-    parse((options), (int)(sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)), (const char *[]){ __VA_ARGS__ })
+    parse((options), (int)(sizeof((const char *[]){ __VA_ARGS__ }) / sizeof(char *)),              \
+          (const char *[]){ __VA_ARGS__ })
 
 /* CONF-2 */
 static void
@@ -71,8 +72,10 @@ log_lines_are_one_line_each(void)
     UNIT_TEXT(buffer, "2025-11-20T12:03:01.204Z warning clu\"ster a\\x0ab\\x01 \"c\"\n");
     bytes = trpi_node_log_format(&line, true, buffer, sizeof buffer);
     buffer[bytes] = '\0';
-    UNIT_TEXT(buffer, "{\"time\":\"2025-11-20T12:03:01.204Z\",\"level\":\"warning\",\"source\":\"clu\\\"ster\","
-                      "\"message\":\"a\\u000ab\\u0001 \\\"c\\\"\"}\n");
+    UNIT_TEXT(
+        buffer,
+        "{\"time\":\"2025-11-20T12:03:01.204Z\",\"level\":\"warning\",\"source\":\"clu\\\"ster\","
+        "\"message\":\"a\\u000ab\\u0001 \\\"c\\\"\"}\n");
 }
 
 static void

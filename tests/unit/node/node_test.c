@@ -1,4 +1,5 @@
-/* node_test.c - a node inside a program: opened from settings, seen through its control socket, ended. */
+/* node_test.c - a node inside a program: opened from settings, seen through its control socket,
+ * ended. */
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -89,11 +90,14 @@ wrong_settings_are_refused_with_a_sentence(void)
         const char *text;
     } cases[] = {
         { "cluster.gosip-interval=1s", TRP_ECONFIG,
-          "settings: no such key 'cluster.gosip-interval'; did you mean 'cluster.gossip-interval'?" },
+          "settings: no such key 'cluster.gosip-interval'; did you mean "
+          "'cluster.gossip-interval'?" },
         { "plugins=/nonexistent.so", TRP_ECONFIG,
-          "plugin /nonexistent.so: /nonexistent.so: cannot open shared object file: No such file or directory" },
+          "plugin /nonexistent.so: /nonexistent.so: cannot open shared object file: No such file "
+          "or directory" },
         { "cluster.seed-nodes=troupe.tcp://other@127.0.0.1:1", TRP_ECONFIG,
-          "cluster.seed-nodes: troupe.tcp://other@127.0.0.1:1: this node is troupe.tcp://demo (--system); members "
+          "cluster.seed-nodes: troupe.tcp://other@127.0.0.1:1: this node is troupe.tcp://demo "
+          "(--system); members "
           "have the same system name and protocol" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -170,7 +174,8 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
 {
     char path[128];
     socket_setting(path, sizeof path);
-    const char *extra[] = { "cluster.seed-nodes=self", "cluster.roles=backend", "cluster.control-socket=on", path, NULL };
+    const char *extra[] = { "cluster.seed-nodes=self", "cluster.roles=backend",
+                            "cluster.control-socket=on", path, NULL };
     trp_node *node = NULL;
     trp_node_error error = { "" };
     trp_node_end end = (trp_node_end)0;
@@ -183,12 +188,14 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
     UNIT_TEXT(trpi_json_get_text(reply, "selfNode"), trp_node_address(node));
     UNIT_TEXT(trpi_json_get_text(reply, "selfStatus"), "Up");
     UNIT_TEXT(trpi_json_get_text(reply, "leader"), trp_node_address(node));
-    UNIT_TEXT(trpi_json_get_text(cJSON_GetObjectItem(reply, "oldestPerRole"), "backend"), trp_node_address(node));
+    UNIT_TEXT(trpi_json_get_text(cJSON_GetObjectItem(reply, "oldestPerRole"), "backend"),
+              trp_node_address(node));
     cJSON *member = cJSON_GetArrayItem(cJSON_GetObjectItem(reply, "members"), 0);
     UNIT_TEXT(trpi_json_get_text(member, "status"), "Up");
     UNIT_TRUE(cJSON_IsString(cJSON_GetObjectItem(member, "nodeUid")));
     cJSON_Delete(reply);
-    reply = control_ask(socket_path, "{\"cmd\":\"join\",\"addresses\":[\"troupe.tcp://demo@127.0.0.1:9\"]}");
+    reply = control_ask(socket_path,
+                        "{\"cmd\":\"join\",\"addresses\":[\"troupe.tcp://demo@127.0.0.1:9\"]}");
     UNIT_EQUAL(cJSON_GetNumberValue(cJSON_GetObjectItem(reply, "exit")), TRPI_CTL_EXIT_NO);
     cJSON_Delete(reply);
     reply = control_ask(socket_path, "{\"cmd\":\"leave\"}");

@@ -6,8 +6,9 @@
 #include "tests/unit/unit.h"
 
 #define T_ALL(F, S)                                                                                \
-    F(S, bool, yes) F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64)     \
-        F(S, text32, text) F(S, ref, ref)
+    F(S, bool, yes)                                                                                \
+    F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, text)  \
+        F(S, ref, ref)
 #define T_MESSAGES(M, P) M(P, all, T_ALL)
 TRP_PROTOCOL_DECLARE(t, T_MESSAGES)
 TRP_PROTOCOL_DEFINE(t, T_MESSAGES)
@@ -18,7 +19,8 @@ refused(const char *json, trp_err want, const char *what)
     void *payload = NULL;
     size_t bytes = 0;
     char text[256] = "";
-    UNIT_EQUAL(trpi_payload_from_json(&t_all_type, json, &payload, &bytes, text, sizeof text), want);
+    UNIT_EQUAL(trpi_payload_from_json(&t_all_type, json, &payload, &bytes, text, sizeof text),
+               want);
     UNIT_TEXT(text, what);
 }
 
@@ -56,15 +58,17 @@ what_does_not_fit_is_refused_by_field(void)
     refused("{\"i32\":2147483648}", TRP_EDATA, "t.all: the value does not fit field 'i32'");
     refused("{\"u32\":-1}", TRP_EDATA, "t.all: the value does not fit field 'u32'");
     refused("{\"i64\":1.5}", TRP_EDATA, "t.all: the value does not fit field 'i64'");
-    refused("{\"i64\":\"9223372036854775808\"}", TRP_EDATA, "t.all: the value does not fit field 'i64'");
-    refused("{\"u64\":\"18446744073709551616\"}", TRP_EDATA, "t.all: the value does not fit field 'u64'");
+    refused("{\"i64\":\"9223372036854775808\"}", TRP_EDATA,
+            "t.all: the value does not fit field 'i64'");
+    refused("{\"u64\":\"18446744073709551616\"}", TRP_EDATA,
+            "t.all: the value does not fit field 'u64'");
     refused("{\"u64\":\"-1\"}", TRP_EDATA, "t.all: the value does not fit field 'u64'");
     refused("{\"yes\":1}", TRP_EDATA, "t.all: the value does not fit field 'yes'");
     void *payload = NULL;
     size_t bytes = 0;
     char what[64];
-    UNIT_EQUAL(trpi_payload_from_json(&t_all_type, "{\"text\":\"0123456789012345678901234567890\"}", &payload, &bytes,
-                                      what, sizeof what),
+    UNIT_EQUAL(trpi_payload_from_json(&t_all_type, "{\"text\":\"0123456789012345678901234567890\"}",
+                                      &payload, &bytes, what, sizeof what),
                TRP_OK); /* 31 bytes and the NUL */
     trpi_free(payload);
     refused("{\"text\":\"01234567890123456789012345678901\"}", TRP_EMSGSIZE,
