@@ -77,8 +77,8 @@ const trpi_config_row trpi_config_rows[] = {
     { "cluster.roles", LIST, "", 0, 0, NULL, "What this node is good for." },
     { "cluster.app-version", TEXT, "0.0.0", 0, 0, NULL,
       "Version of the application, shown for each member." },
-    { "cluster.log-info", BOOL, "on", 0, 0, NULL, "off: no log line for each change of
-      membership." },
+    { "cluster.log-info", BOOL, "on", 0, 0, NULL,
+      "off: no log line for each change of membership." },
     { "cluster.may-create-cluster", BOOL, "on", 0, 0, NULL,
       "off: never start a new cluster, even as first seed." },
     { "cluster.seed-node-timeout", DURATION, "5s", 50, HOURS, NULL,
