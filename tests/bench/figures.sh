@@ -1,0 +1,69 @@
+#!/bin/bash
+# figures.sh - runs the benchmark programs once and checks what must hold on any machine: nothing is lost, an
+# idle actor fits in 192 bytes, and Erlang, measured in the same run, is beaten by a wide margin (where it is
+# installed: apt-get install erlang-base). The figures go to stdout and into the log.
+set -u
+srcdir=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+bench=${TROUPE_BUILDDIR:-.}/tests/bench/bench
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+
+check() { # check SENTENCE CONDITION (awk)
+    if awk "BEGIN { exit !($2) }"; then
+        echo "PASS $1"
+    else
+        echo "FAIL $1: $2"
+        status=1
+    fi
+}
+
+figure() { # figure FILE WORKLOAD PARAM
+    awk -v w="$2" -v p="$3" '$1 == "troupe" && $2 == w && $3 == p { print $4; exit }' "$1"
+}
+
+run() { # run NAME WORKLOAD ARGUMENTS...: NAME is the file of figures
+    local name=$1
+    shift
+    if ! timeout 120 "$bench" "$@" >"$work/$name" 2>"$work/$name.err"; then
+        echo "FAIL bench_$name runs"
+        cat "$work/$name.err"
+        status=1
+    fi
+    cat "$work/$name"
+}
+
+[ -x "$bench" ] || { echo "no $bench: build first"; exit 77; }
+run pingpong1 pingpong --threads 1
+run pingpong2 pingpong --threads 2
+run count1 count --threads 1
+run count2 count --threads 2
+run fanin2 fanin --threads 2
+run create create --threads 2
+run remote remote
+
+for name in pingpong1 pingpong2 count1 count2 fanin2 remote; do
+    check "${name}_loses_nothing" "$(grep -c ' lost 0 ' "$work/$name") >= 1 && $(grep ' lost ' "$work/$name" | grep -vc ' lost 0 ') == 0"
+done
+bytes=$(figure "$work/create" create bytes_per_live_actor)
+check "an_idle_actor_takes_at_most_192_bytes" "${bytes:-999} <= 192"
+
+if ! command -v erl >/dev/null || ! command -v erlc >/dev/null; then
+    echo "SKIP beats_erlang: apt-get install erlang-base"
+    exit $status
+fi
+erlc -o "$work" "$srcdir/tests/bench/erlang/troupe_peer.erl"
+erlang() { # erlang THREADS WORKLOAD COUNT
+    timeout 120 erl +S "$1:$1" -noshell -pa "$work" -run troupe_peer main "$2" "$3"
+}
+for threads in 1 2; do
+    peer=$(erlang $threads pingpong 1000000)
+    echo "erlang pingpong rate $peer messages/s ($threads threads)"
+    ours=$(figure "$work/pingpong$threads" pingpong rate)
+    check "pingpong_on_${threads}_threads_is_10_times_erlang" "${ours:-0} >= 10 * ${peer:-0} && ${peer:-0} > 0"
+    peer=$(erlang $threads count 5000000)
+    echo "erlang count rate $peer messages/s ($threads threads)"
+    ours=$(figure "$work/count$threads" count rate)
+    check "count_on_${threads}_threads_is_4_times_erlang" "${ours:-0} >= 4 * ${peer:-0} && ${peer:-0} > 0"
+done
+exit $status
