@@ -10,7 +10,8 @@
  *   C2  Only the holder of the token changes line B; a free slot whose token a late message's runner holds is
  *       passed over, not waited for.
  *   C3  A generation is used once. Where it comes round, the slot is used no more.
- * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED slots for itself.
+ * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED slots for itself
+ *          (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the limit is exact then).
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/cells.h"
@@ -36,6 +37,7 @@ trpi_cells_new(uint32_t cells_max, uint32_t generation_first, trpi_cells **ret_c
     cells->slabs_max = (uint32_t)(((uint64_t)cells_max + TRPI_PLACE_FIRST) / TRPI_SLAB_CELLS + 1);
     cells->cells_max = cells_max;
     cells->generation_first = generation_first;
+    cells->caching = cells_max >= TRPI_CELLS_CACHING_MIN;
     cells->slabs = trpi_alloc(cells->slabs_max * sizeof *cells->slabs);
     if (cells->slabs == NULL) {
         trpi_free(cells);
@@ -63,6 +65,7 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
     while (sysmsg != NULL) {
         trpi_sysmsg *next = sysmsg->next;
 
+        trpi_life_system_drop(sysmsg);
         trpi_block_free(cache, sysmsg, sizeof *sysmsg);
         sysmsg = next;
     }
@@ -190,6 +193,12 @@ slots_get(trpi_cells *cells, bool fresh, uint32_t max, uint32_t *slots, uint32_t
     return TRP_OK;
 }
 
+static inline bool
+is_caching(const trp_ctx *ctx)
+{
+    return ctx->worker != NULL && ctx->cells->caching;
+}
+
 static trp_err
 slot_pop(trp_ctx *ctx, bool fresh, uint32_t *ret_slot)
 {
@@ -205,7 +214,7 @@ slot_pop(trp_ctx *ctx, bool fresh, uint32_t *ret_slot)
         return TRP_OK;
     }
     (void)pthread_mutex_lock(&cells->lock);
-    err = slots_get(cells, fresh, ctx->worker != NULL && !fresh ? SLOTS_MOVED : 1, slots, &count);
+    err = slots_get(cells, fresh, is_caching(ctx) && !fresh ? SLOTS_MOVED : 1, slots, &count);
     (void)pthread_mutex_unlock(&cells->lock);
     if (err != TRP_OK) {
         return err;
@@ -222,13 +231,13 @@ slot_push(trp_ctx *ctx, uint32_t slot)
 {
     struct trpi_slot_list *cache = &ctx->slots;
 
-    if (ctx->worker != NULL && cache->count < TRPI_SLOTS_CACHED) {
+    if (is_caching(ctx) && cache->count < TRPI_SLOTS_CACHED) {
         cache->slots[(cache->head + cache->count++) % TRPI_SLOTS_CACHED] = slot;
         return;
     }
     (void)pthread_mutex_lock(&ctx->cells->lock);
     free_list_push(ctx->cells, slot);
-    for (uint32_t i = 0; ctx->worker != NULL && i < SLOTS_MOVED; i++) {
+    for (uint32_t i = 0; is_caching(ctx) && i < SLOTS_MOVED; i++) {
         free_list_push(ctx->cells, cache->slots[cache->head++ % TRPI_SLOTS_CACHED]);
         cache->count--;
     }

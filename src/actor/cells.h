@@ -11,10 +11,13 @@
  * of a slab of full size, and a lookup has no special case. */
 #define TRPI_PLACE_FIRST (TRPI_SLAB_CELLS - TRPI_SLAB_FIRST_CELLS)
 
+#define TRPI_CELLS_CACHING_MIN 1000000u
+
 struct trpi_cells {
     uint32_t slabs_max;
     uint32_t cells_max;
     uint32_t generation_first;
+    bool caching; /* workers keep free slots for themselves: not where the limit is so near that others miss them */
     _Atomic uint32_t used; /* slots 1 .. used were made; written under the lock */
     /* directory: the address of place 0 of the slab, 0: none yet. Release; pairs with acquire of lookups. */
     _Atomic uintptr_t *slabs;

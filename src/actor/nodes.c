@@ -9,7 +9,7 @@
  *       its end. Only entry 1, the system itself, is replaced, once, by trpi_system_advertise().
  *   N2  A node has at most one proxy; it lives as long as the system.
  * Limits.  TRPI_NODES_LIMIT numbers in one system.
- * Tests.   tests/unit/actor/nodes_test.c
+ * Tests.   tests/unit/actor/system_test.c
  */
 #include "actor/nodes.h"
 

@@ -13,7 +13,7 @@
  *   R4  A failure jump leaves no system message behind: those that were taken wait in ctx->sys_rest.
  * Limits.  `throughput` messages a turn, ten times as many for an overloaded cell; a turn also ends when a teller
  *          does not finish its push (it was preempted).
- * Tests.   tests/unit/actor/run_test.c, tests/stress/churn_test.c
+ * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
  */
 #include <stdio.h>
 #include <string.h>

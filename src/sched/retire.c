@@ -16,7 +16,7 @@
  *   R2  A foreign reader counts itself in the phase that it saw. It may have seen it long ago: so both counters are
  *       seen at zero, one before and one after the flip.
  * Limits.  Out of memory for the note: the object is leaked. It is small, and the process is about to fail anyway.
- * Tests.   tests/unit/sched/retire_test.c
+ * Tests.   tests/unit/sched/timer_test.c
  */
 #include <sys/syscall.h>
 #include <unistd.h>

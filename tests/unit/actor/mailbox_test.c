@@ -1,0 +1,216 @@
+/* mailbox_test.c - the queue and its token, without a scheduler. */
+#include "tests/unit/unit.h"
+
+#include <stdlib.h>
+
+#include "actor/mailbox.h"
+#include "base/alloc.h"
+
+static trp_msg *
+message(uint32_t number)
+{
+    trp_msg *msg = trpi_alloc_aligned(64, 64);
+
+    UNIT_REQUIRE(msg != NULL);
+    msg->priv_from_slot = number;
+    return msg;
+}
+
+/* Take all; returns how many, checks that numbers rise from `next`. */
+static uint32_t
+take_all(trpi_cell *cell, uint32_t next)
+{
+    trp_msg *msg, *done;
+    uint32_t count = 0;
+
+    while (trpi_mailbox_take(cell, &msg, &done) == TRPI_TAKE_MSG) {
+        UNIT_EQUAL(msg->priv_from_slot, next + count);
+        count++;
+        trpi_free(done);
+    }
+    return count;
+}
+
+static void
+the_first_push_to_an_idle_cell_gets_the_token(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *done;
+
+    trpi_mailbox_init(cell);
+    for (int round = 0; round < 3; round++) {
+        trp_msg *a = message(0), *b = message(1);
+
+        UNIT_TRUE(trpi_mailbox_push(cell, a, a));
+        UNIT_FALSE(trpi_mailbox_push(cell, b, b));
+        UNIT_EQUAL(take_all(cell, 0), 2);
+        UNIT_TRUE(trpi_mailbox_go_idle(cell, &done));
+        UNIT_TRUE(done == b); /* an idle cell keeps no message */
+        trpi_free(done);
+        UNIT_TRUE(cell->tail == trpi_cell_stub(cell));
+    }
+    trpi_free(cell);
+}
+
+static void
+going_idle_fails_when_a_message_came(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *a = message(0), *b = message(1), *done;
+
+    trpi_mailbox_init(cell);
+    UNIT_TRUE(trpi_mailbox_push(cell, a, a));
+    UNIT_EQUAL(take_all(cell, 0), 1);
+    UNIT_FALSE(trpi_mailbox_push(cell, b, b));
+    UNIT_FALSE(trpi_mailbox_go_idle(cell, &done));
+    UNIT_TRUE(trpi_mailbox_has_more(cell));
+    UNIT_EQUAL(take_all(cell, 1), 1);
+    UNIT_TRUE(trpi_mailbox_go_idle(cell, &done));
+    trpi_free(done);
+    trpi_free(cell);
+}
+
+static void
+a_half_done_push_is_not_taken_for_empty(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *a = message(0), *msg, *done;
+    uintptr_t before;
+
+    trpi_mailbox_init(cell);
+    UNIT_TRUE(trpi_mailbox_claim(cell));
+    before = atomic_exchange(&cell->head, (uintptr_t)a); /* the first step of a push */
+    UNIT_EQUAL(trpi_mailbox_take(cell, &msg, &done), TRPI_TAKE_NOT_YET);
+    UNIT_FALSE(trpi_mailbox_go_idle(cell, &done));
+    trpi_msg_next_set((trp_msg *)before, a, __ATOMIC_RELEASE); /* the second */
+    UNIT_EQUAL(take_all(cell, 0), 1);
+    UNIT_TRUE(trpi_mailbox_go_idle(cell, &done));
+    trpi_free(done);
+    trpi_free(cell);
+}
+
+static void
+a_parked_cell_keeps_its_messages_and_wakes_at_the_next_push(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *a = message(0), *b = message(1), *c = message(2), *done;
+
+    trpi_mailbox_init(cell);
+    UNIT_TRUE(trpi_mailbox_push(cell, a, a));
+    UNIT_FALSE(trpi_mailbox_push(cell, b, b));
+    trpi_mailbox_park(cell);
+    UNIT_TRUE(trpi_mailbox_push(cell, c, c));
+    UNIT_FALSE(trpi_mailbox_claim(cell));
+    UNIT_EQUAL(take_all(cell, 0), 3);
+    UNIT_TRUE(trpi_mailbox_go_idle(cell, &done));
+    trpi_free(done);
+    trpi_free(cell);
+}
+
+static void
+system_messages_come_oldest_first_and_wake_the_cell_once(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trpi_sysmsg messages[3];
+    trpi_sysmsg *list;
+
+    memset(messages, 0, sizeof messages);
+    trpi_mailbox_init(cell);
+    for (uint16_t i = 0; i < 3; i++) {
+        messages[i].kind = i;
+        UNIT_EQUAL(trpi_mailbox_push_system(cell, &messages[i]), i == 0);
+    }
+    UNIT_EQUAL(atomic_load(&cell->attention), 1);
+    list = trpi_mailbox_take_system(cell);
+    UNIT_EQUAL(atomic_load(&cell->attention), 0);
+    for (uint16_t i = 0; i < 3; i++) {
+        UNIT_REQUIRE(list != NULL);
+        UNIT_EQUAL(list->kind, i);
+        list = list->next;
+    }
+    UNIT_TRUE(list == NULL);
+    trpi_free(cell);
+}
+
+/* ---- many tellers; who gets the token runs the cell ------------------------------------------------ */
+
+enum { TELLERS = 3, EACH = 60000 };
+static trpi_cell *crowded;
+static uint32_t expected[TELLERS]; /* the runner's: next number of each teller */
+static uint64_t taken;
+
+static void
+run_crowded(void)
+{
+    trp_msg *msg, *done;
+
+    for (;;) {
+        switch (trpi_mailbox_take(crowded, &msg, &done)) {
+        case TRPI_TAKE_MSG:
+            trpi_free(done);
+            if (msg->priv_from_generation != expected[msg->priv_from_slot]++) {
+                UNIT_FAIL("messages of one teller changed their order");
+            }
+            taken++;
+            break;
+        case TRPI_TAKE_NOT_YET:
+            break;
+        case TRPI_TAKE_EMPTY:
+            if (trpi_mailbox_go_idle(crowded, &done)) {
+                trpi_free(done);
+                return;
+            }
+            break;
+        }
+    }
+}
+
+static void *
+teller(void *arg)
+{
+    uint32_t me = *(uint32_t *)arg;
+
+    for (uint32_t i = 0; i < EACH; i++) {
+        trp_msg *first = message(me), *last = first;
+
+        first->priv_from_generation = i;
+        if (i % 7 == 0 && i + 1 < EACH) { /* sometimes a chain */
+            last = message(me);
+            last->priv_from_generation = ++i;
+            trpi_msg_next_set(first, last, __ATOMIC_RELAXED);
+        }
+        if (trpi_mailbox_push(crowded, first, last)) {
+            run_crowded();
+        }
+    }
+    return NULL;
+}
+
+static void
+no_message_is_lost_and_order_holds_with_many_tellers(void)
+{
+    pthread_t threads[TELLERS];
+    uint32_t ids[TELLERS];
+
+    crowded = trpi_alloc_aligned(128, sizeof *crowded);
+    trpi_mailbox_init(crowded);
+    for (uint32_t i = 0; i < TELLERS; i++) {
+        ids[i] = i;
+        UNIT_REQUIRE(pthread_create(&threads[i], NULL, teller, &ids[i]) == 0);
+    }
+    for (uint32_t i = 0; i < TELLERS; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+    UNIT_EQUAL(taken, (uint64_t)TELLERS * EACH);
+    UNIT_TRUE((atomic_load(&crowded->head) & TRPI_TOKEN) != 0);
+    trpi_free(crowded);
+}
+
+UNIT_BEGIN("mailbox")
+UNIT(the_first_push_to_an_idle_cell_gets_the_token)
+UNIT(going_idle_fails_when_a_message_came)
+UNIT(a_half_done_push_is_not_taken_for_empty)
+UNIT(a_parked_cell_keeps_its_messages_and_wakes_at_the_next_push)
+UNIT(system_messages_come_oldest_first_and_wake_the_cell_once)
+UNIT(no_message_is_lost_and_order_holds_with_many_tellers)
+UNIT_END

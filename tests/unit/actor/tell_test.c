@@ -1,0 +1,337 @@
+/* tell_test.c - telling through the public API: order, senders, stale and impossible targets, overload. */
+#include "tests/unit/unit.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include <troupe/troupe.h>
+
+#include "actor/actor.h"
+
+static trp_system *system_;
+
+static void
+start(uint32_t workers)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+
+    options.workers = workers;
+    options.log_dead_letters = UINT32_MAX;
+    options.log_level = TRP_LOG_ERROR;
+    UNIT_REQUIRE(trp_system_new("tell", &options, &system_) == TRP_OK);
+}
+
+static void
+end(void)
+{
+    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    trp_system_free(system_);
+}
+
+static trp_ref
+spawn(const trp_behaviour *behaviour, const char *dispatcher)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+
+    options.dispatcher = dispatcher;
+    UNIT_REQUIRE(trp_system_spawn(system_, behaviour, &options, &ref) == TRP_OK);
+    return ref;
+}
+
+static uint64_t
+dead(trp_dead_reason reason)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+
+    trp_system_stats_get(system_, &stats);
+    return stats.dead_letters[reason];
+}
+
+/* ---- a listener that notes what it hears ------------------------------------------------------------ */
+
+static _Atomic int64_t heard_sum, heard_count, heard_last;
+static _Atomic int heard_wrong_order, heard_sender_none, heard_bytes;
+
+static trp_err
+listen(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    atomic_store(&heard_sender_none, trp_ref_is_none(trp_sender(ctx)));
+    atomic_store(&heard_bytes, (int)trp_msg_bytes(msg));
+    if (trp_msg_is(msg, &trp_i64_type)) {
+        int64_t value = *(const int64_t *)trp_msg_payload(msg);
+
+        if (value <= atomic_load(&heard_last)) {
+            atomic_store(&heard_wrong_order, 1);
+        }
+        atomic_store(&heard_last, value);
+        atomic_fetch_add(&heard_sum, value);
+    }
+    atomic_fetch_add(&heard_count, 1);
+    return TRP_OK;
+}
+
+static const trp_behaviour listener = { sizeof(trp_behaviour), "listener", 1, 0, listen, NULL, NULL, NULL, NULL,
+                                        NULL, NULL };
+
+static void
+forget(void)
+{
+    atomic_store(&heard_sum, 0);
+    atomic_store(&heard_count, 0);
+    atomic_store(&heard_last, 0);
+    atomic_store(&heard_wrong_order, 0);
+}
+
+/* MSG-2 */
+static void
+a_message_told_from_outside_has_no_sender(void)
+{
+    int64_t value = 7;
+    trp_ref ref;
+
+    forget();
+    start(2);
+    ref = spawn(&listener, NULL);
+    trp_system_tell(system_, ref, &trp_i64_type, &value, sizeof value);
+    UNIT_WAIT(atomic_load(&heard_count) == 1, 2000);
+    UNIT_EQUAL(atomic_load(&heard_sum), 7);
+    UNIT_EQUAL(atomic_load(&heard_sender_none), 1);
+    end();
+}
+
+static void
+payloads_of_all_sizes_arrive(void)
+{
+    static char payload[100000];
+    static const int sizes[] = { 0, 1, 7, 9, 15, 16, 17, 31, 32, 33, 500, 70000, 100000 };
+    trp_ref ref;
+
+    forget();
+    start(1);
+    ref = spawn(&listener, NULL);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        trp_system_tell(system_, ref, &trp_bytes_type, payload, (size_t)sizes[i]);
+        UNIT_WAIT(atomic_load(&heard_count) == (int64_t)i + 1, 2000);
+        UNIT_EQUAL(atomic_load(&heard_bytes), sizes[i]);
+    }
+    end();
+}
+
+/* MSG-7 */
+static void
+messages_of_one_thread_keep_their_order(void)
+{
+    enum { MANY = 50000 };
+    trp_ref ref;
+
+    forget();
+    start(2);
+    ref = spawn(&listener, NULL);
+    for (int64_t i = 1; i <= MANY; i++) {
+        trp_system_tell(system_, ref, &trp_i64_type, &i, sizeof i);
+    }
+    UNIT_WAIT(atomic_load(&heard_count) == MANY, 5000);
+    UNIT_EQUAL(atomic_load(&heard_wrong_order), 0);
+    UNIT_EQUAL(atomic_load(&heard_sum), (int64_t)MANY * (MANY + 1) / 2);
+    end();
+}
+
+/* ---- chains: an actor that tells more receivers than the table has entries ------------------------------ */
+
+enum { RECEIVERS = 200, EACH = 300 };
+static trp_ref receivers[RECEIVERS];
+static _Atomic int wrong;
+static _Atomic uint32_t complete;
+
+typedef struct rising {
+    int64_t last;
+} rising;
+
+static trp_err
+rising_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    rising *self = state;
+    int64_t value = *(const int64_t *)trp_msg_payload(msg);
+
+    (void)ctx;
+    if (value != self->last + 1) {
+        atomic_store(&wrong, 1);
+    }
+    self->last = value;
+    if (value == EACH) {
+        atomic_fetch_add(&complete, 1);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour rising_behaviour = TRP_BEHAVIOUR_INIT("rising", rising, rising_receive);
+
+static trp_err
+scatter(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    for (int64_t value = 1; value <= EACH; value++) {
+        for (int i = 0; i < RECEIVERS; i++) {
+            trp_tell(ctx, receivers[i], &trp_i64_type, &value, sizeof value);
+        }
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour scatterer = { sizeof(trp_behaviour), "scatterer", 1, 0, scatter, NULL, NULL, NULL, NULL,
+                                         NULL, NULL };
+
+/* H1, H2 of tell.c */
+static void
+chained_messages_keep_their_order_through_evictions(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        for (int pinned = 0; pinned <= 1; pinned++) {
+            atomic_store(&wrong, 0);
+            atomic_store(&complete, 0);
+            start(workers);
+            for (int i = 0; i < RECEIVERS; i++) {
+                receivers[i] = spawn(&rising_behaviour, NULL);
+            }
+            trp_system_tell(system_, spawn(&scatterer, pinned ? "pinned" : NULL), &trp_bytes_type, NULL, 0);
+            UNIT_WAIT(atomic_load(&complete) == RECEIVERS, 5000);
+            UNIT_EQUAL(atomic_load(&wrong), 0);
+            end();
+        }
+    }
+}
+
+/* ---- forwarding ------------------------------------------------------------------------------------------ */
+
+static trp_ref target;
+
+static trp_err
+forward(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_forward(ctx, target, msg);
+    return TRP_OK;
+}
+
+static const trp_behaviour forwarder = { sizeof(trp_behaviour), "forwarder", 1, 0, forward, NULL, NULL, NULL, NULL,
+                                         NULL, NULL };
+
+/* MSG-3 */
+static void
+a_forwarded_message_keeps_its_sender(void)
+{
+    int64_t value = 5;
+
+    forget();
+    start(2);
+    target = spawn(&listener, NULL);
+    trp_system_tell_as(system_, spawn(&forwarder, NULL), target, &trp_i64_type, &value, sizeof value);
+    UNIT_WAIT(atomic_load(&heard_count) == 1, 2000);
+    UNIT_EQUAL(atomic_load(&heard_sender_none), 0);
+    end();
+}
+
+/* ---- targets that are nobody ------------------------------------------------------------------------------ */
+
+static void
+what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
+{
+    static trp_type unregistered = { "not.registered", 8, 1, 0, NULL, 0, 0 };
+    trp_ref none = TRP_REF_NONE, never, stale, far;
+    int64_t value = 1;
+
+    start(1);
+    stale = spawn(&listener, NULL);
+    UNIT_EQUAL(trp_system_graceful_stop(system_, stale, 5000), TRP_OK);
+    never = (trp_ref){ TRPI_NODE_SELF, 90000000, 1, 0 };
+    far = (trp_ref){ 77777, 1, 1, 0 };
+    trp_system_tell(system_, none, &trp_i64_type, &value, sizeof value);
+    trp_system_tell(system_, never, &trp_i64_type, &value, sizeof value);
+    trp_system_tell(system_, far, &trp_i64_type, &value, sizeof value);
+    trp_system_tell(system_, stale, &trp_i64_type, &value, sizeof value);
+    trp_system_tell(system_, stale, &unregistered, &value, sizeof value);
+    UNIT_EQUAL(dead(TRP_DEAD_NO_SENDER), 1);
+    UNIT_EQUAL(dead(TRP_DEAD_NO_SUCH_ACTOR), 2);
+    UNIT_EQUAL(dead(TRP_DEAD_STALE), 1);
+    UNIT_EQUAL(dead(TRP_DEAD_NOT_ENCODABLE), 1);
+    end();
+}
+
+/* ---- overload: producers are slowed to their receiver ------------------------------------------------------ */
+
+enum { PRODUCERS = 20, PRODUCED = 100000, TURN = 1000 };
+static trp_ref sink_ref;
+static _Atomic uint64_t produced, consumed, ahead_max;
+
+static trp_err
+sink_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint64_t now = atomic_load_explicit(&consumed, memory_order_relaxed) + 1;
+    uint64_t ahead = atomic_load_explicit(&produced, memory_order_relaxed) - now;
+
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    atomic_store_explicit(&consumed, now, memory_order_relaxed);
+    if ((int64_t)ahead > 0 && ahead > atomic_load_explicit(&ahead_max, memory_order_relaxed)) {
+        atomic_store_explicit(&ahead_max, ahead, memory_order_relaxed);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour sink = { sizeof(trp_behaviour), "sink", 1, 0, sink_receive, NULL, NULL, NULL, NULL,
+                                    NULL, NULL };
+
+static trp_err
+produce(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint64_t *left = state;
+
+    (void)msg;
+    if (*left == 0) {
+        *left = PRODUCED;
+    }
+    for (int64_t i = 0; i < TURN; i++) {
+        trp_tell(ctx, sink_ref, &trp_i64_type, &i, sizeof i);
+    }
+    atomic_fetch_add(&produced, TURN);
+    *left -= TURN;
+    if (*left > 0) {
+        trp_tell(ctx, trp_self(ctx), &trp_bytes_type, NULL, 0);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour producer = TRP_BEHAVIOUR_INIT("producer", uint64_t, produce);
+
+static void
+producers_are_slowed_down_to_their_receiver(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        atomic_store(&produced, 0);
+        atomic_store(&consumed, 0);
+        atomic_store(&ahead_max, 0);
+        start(workers);
+        sink_ref = spawn(&sink, NULL);
+        for (int i = 0; i < PRODUCERS; i++) {
+            trp_system_tell(system_, spawn(&producer, NULL), &trp_bytes_type, NULL, 0);
+        }
+        UNIT_WAIT(atomic_load(&consumed) == (uint64_t)PRODUCERS * PRODUCED, 20000);
+        /* one first turn of 100 messages for as many producers as run before the sink does, then a turn each */
+        UNIT_TRUE(atomic_load(&ahead_max) < (uint64_t)PRODUCERS * PRODUCED / 2);
+        end();
+    }
+}
+
+UNIT_BEGIN("tell")
+UNIT(a_message_told_from_outside_has_no_sender)
+UNIT(payloads_of_all_sizes_arrive)
+UNIT(messages_of_one_thread_keep_their_order)
+UNIT(chained_messages_keep_their_order_through_evictions)
+UNIT(a_forwarded_message_keeps_its_sender)
+UNIT(what_reaches_nobody_is_a_dead_letter_with_its_reason)
+UNIT(producers_are_slowed_down_to_their_receiver)
+UNIT_END
