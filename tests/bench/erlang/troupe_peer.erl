@@ -14,32 +14,35 @@ main([Workload, Count]) ->
     halt(0).
 
 run("pingpong", N) ->
-    Self = self(),
-    Pong = spawn_link(fun() -> pong() end),
-    Ping = spawn_link(fun() -> ping(Pong, N), Self ! done end),
+    Main = self(),
+    spawn(fun() ->
+        Me = self(),
+        Pong = spawn(fun() -> pong(Me) end),
+        ping(Pong, N),
+        Main ! done
+    end),
     receive done -> ok end,
-    unlink(Ping), unlink(Pong), exit(Pong, kill),
     2 * N;
 run("count", N) ->
-    Self = self(),
-    Counter = spawn_link(fun() -> counter(N, Self) end),
-    spawn_link(fun() -> produce(Counter, N) end),
+    Main = self(),
+    Counter = spawn(fun() -> counter(N), Main ! done end),
+    spawn(fun() -> produce(Counter, N) end),
     receive done -> ok end,
     N.
 
 ping(_, 0) -> ok;
 ping(Pong, N) ->
-    Pong ! {self(), N},
-    receive N -> ping(Pong, N - 1) end.
+    Pong ! N,
+    receive _ -> ping(Pong, N - 1) end.
 
-pong() ->
-    receive {From, N} -> From ! N, pong() end.
+pong(Ping) ->
+    receive N -> Ping ! N, pong(Ping) end.
 
-counter(0, Owner) -> Owner ! done;
-counter(N, Owner) ->
-    receive {tick, _} -> counter(N - 1, Owner) end.
+counter(0) -> ok;
+counter(N) ->
+    receive _ -> counter(N - 1) end.
 
 produce(_, 0) -> ok;
 produce(Counter, N) ->
-    Counter ! {tick, N},
+    Counter ! N,
     produce(Counter, N - 1).
