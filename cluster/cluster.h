@@ -30,7 +30,8 @@ typedef struct trpi_cluster_options { /* a zero field is its default; see member
     void *stopped_arg;
 } trpi_cluster_options;
 
-/* Gives *ret_cluster. Registers it with the system. Borrows options during the call.
+/* Gives *ret_cluster. Registers it with the system. Borrows options during the call. After an error
+ * *ret_cluster is NULL, or a stopped one (a seed address did not parse) that is to be freed as usual.
  * Errors: TRP_EINVAL (an option; a seed address does not parse: logged), TRP_EEXIST (the system has one),
  * TRP_ENOMEM, and those of trpi_system_spawn_internal. Thread: owner. */
 trp_err trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_options *options,

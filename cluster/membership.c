@@ -250,6 +250,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
     core->phase = TRPI_PHASE_STOPPED;
     core->stop = stop;
     core->gossip_ms = core->soon_ms = core->leader_ms = TRPI_NEVER;
+    trpi_events_stopped(core);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_STOPPED);
     if (action != NULL) {
         action->stop = stop;

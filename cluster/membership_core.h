@@ -107,6 +107,8 @@ void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, ui
 void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */
 void trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision,
                          const char *what);
+/* Subscribers that still know this node as a member hear that it is not (EVENTS-14). */
+void trpi_events_stopped(trpi_member_core *core);
 void trpi_core_track(trpi_member_core *core); /* stable_ms, since */
 
 #endif

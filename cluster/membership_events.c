@@ -392,6 +392,20 @@ trpi_events_publish(trpi_member_core *core)
 }
 
 void
+trpi_events_stopped(trpi_member_core *core)
+{
+    uint32_t self =
+        core->published == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->published, core->self->key);
+    if (self == TRPI_GOSSIP_NONE) {
+        return;
+    }
+    const trpi_gossip_member *m = &core->published->members[self];
+    uint32_t last = core->stop == TRPI_STOP_LEFT ? TRP_MEMBER_EXITING : TRP_MEMBER_DOWN;
+    publish_path(core, m, m->status, last);
+    publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
+}
+
+void
 trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
 {
     trpi_core_log(core, TRP_LOG_WARNING,

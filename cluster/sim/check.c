@@ -90,12 +90,14 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
 /* Does self come first among those who were Up somewhere before this step? One step may hold several edits:
  * a successor joins, its predecessor goes Down, the next in order leads and moves it to Up. */
 static bool
-leads_the_old_ones(struct sim_world *w, const trpi_gossip *new, uint64_t self)
+leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new, uint64_t self)
 {
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
         const struct sim_node *n = node_of(w, &m->ident->id);
-        bool was_up = (n == NULL || n->peak_status >= TRP_MEMBER_UP) && m->up_number != 0;
+        uint32_t was = trpi_gossip_find(old, m->ident->key);
+        bool was_up = n != NULL ? n->peak_status >= TRP_MEMBER_UP && m->up_number != 0
+                                : was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0;
         if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
             continue; /* does not lead while anybody else may */
         }
@@ -115,7 +117,7 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     uint32_t after = trpi_gossip_leader(new, self, NULL);
     bool led = (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
                (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
-               leads_the_old_ones(w, new, self);
+               leads_the_old_ones(w, old, new, self);
     uint32_t alive = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         alive += new->members[i].status <= TRP_MEMBER_EXITING ? 1 : 0;

@@ -1,0 +1,299 @@
+/* cluster.c - the door of the room: start, stop, commands, snapshots. See cluster.h.
+ *
+ * Life.    start: engine, detector, actor, channels bound, seeds queued -> stop: channels unbound, queue
+ *          closed (who waits hears TRP_ECLOSED), actor told to stop -> the system stops -> free
+ */
+#include "cluster/cluster.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/shell.h"
+
+/* ---- transport callbacks ------------------------------------------------------------------------- */
+
+static void
+gossip_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    trpi_cluster *cluster = arg;
+    struct shell_item *item = shell_item_new(SHELL_FRAME, count);
+    if (item == NULL) {
+        return; /* a lost frame */
+    }
+    item->from = *from;
+    item->arrived_ms = shell_now_us(cluster) / 1000;
+    item->count = count;
+    memcpy(item->bytes, bytes, count);
+    if (shell_put(cluster, item) != TRP_OK) {
+        shell_item_free(item);
+    }
+}
+
+static void
+heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    trpi_cluster *cluster = arg;
+    uint8_t answer[TRPI_HEARTBEAT_BYTES];
+    if (atomic_load_explicit(&cluster->silent, memory_order_relaxed)) {
+        return;
+    }
+    if (trpi_heartbeat_reply(bytes, count, answer)) {
+        (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, answer,
+                                       sizeof(answer)); /* a lost answer is the asker's business */
+        return;
+    }
+    pthread_mutex_lock(&cluster->engine);
+    trpi_heartbeat_answer(cluster->heartbeat, shell_now_us(cluster), from, bytes, count);
+    pthread_mutex_unlock(&cluster->engine);
+}
+
+/* ---- life ---------------------------------------------------------------------------------------- */
+
+static trp_err
+make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
+{
+    trpi_node_id self = *trpi_system_self(cluster->system);
+    self.address = *trpi_remote_address(cluster->remote);
+    trpi_member_options member = options->member;
+    if (member.seed == 0) {
+        member.seed = trpi_world_random(cluster->world);
+    }
+    const char *version = options->app_version == NULL ? "0.0.0" : options->app_version;
+    trp_err err = trpi_member_new(&self, options->roles, options->roles_count, version, &member,
+                                  &cluster->core);
+    if (err != TRP_OK) {
+        return err;
+    }
+    cluster->strategy = trpi_downing_find(member.downing_strategy == NULL ? "keep-majority"
+                                                                          : member.downing_strategy)
+                            ->name;
+    cluster->stable_after_ms =
+        member.downing_stable_after_ms == 0 ? 20000 : member.downing_stable_after_ms;
+    trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->core);
+    return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->heartbeat);
+}
+
+static trp_err
+make_actor(trpi_cluster *cluster)
+{
+    trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    spawn.name = "cluster";
+    spawn.args_type = &trp_bytes_type;
+    spawn.args = &cluster;
+    spawn.args_bytes = sizeof(cluster);
+    trp_err err = trp_protocol_register(&trp_cluster_protocol);
+    return err != TRP_OK ? err
+                         : trpi_system_spawn_internal(cluster->system, &trpi_cluster_behaviour, &spawn,
+                                                      &cluster->actor);
+}
+
+static trp_err
+join_seeds(trpi_cluster *cluster, const trpi_cluster_options *options)
+{
+    char self[TRPI_ADDRESS_TEXT_BYTES];
+    const char *addresses[TRPI_SEEDS_MAX];
+    if (options->seed_nodes_count == 0) {
+        return TRP_OK;
+    }
+    if (options->seed_nodes_count > TRPI_SEEDS_MAX) {
+        return TRP_EINVAL;
+    }
+    (void)trpi_address_format(trpi_remote_address(cluster->remote), self, sizeof(self));
+    for (uint32_t i = 0; i < options->seed_nodes_count; i++) {
+        addresses[i] = strcmp(options->seed_nodes[i], "self") == 0 ? self : options->seed_nodes[i];
+    }
+    return trpi_cluster_join(cluster, addresses, options->seed_nodes_count, NULL, NULL);
+}
+
+trp_err
+trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_options *options,
+                   trpi_cluster **ret_cluster)
+{
+    static const trpi_cluster_options defaults = { .seed_nodes = NULL };
+    if (system == NULL || remote == NULL || ret_cluster == NULL) {
+        return TRP_EINVAL;
+    }
+    *ret_cluster = NULL;
+    if (trpi_system_cluster_get(system) != NULL) {
+        return TRP_EEXIST;
+    }
+    options = options == NULL ? &defaults : options;
+    trpi_cluster *cluster = trpi_alloc(sizeof(*cluster));
+    if (cluster == NULL) {
+        return TRP_ENOMEM;
+    }
+    cluster->system = system;
+    cluster->remote = remote;
+    cluster->world = trpi_system_world(system);
+    cluster->quiet = options->quiet;
+    cluster->stopped = options->stopped;
+    cluster->stopped_arg = options->stopped_arg;
+    cluster->quarantine_after_ms =
+        options->quarantine_removed_after_ms == 0 ? 5000 : options->quarantine_removed_after_ms;
+    cluster->last = &cluster->first;
+    pthread_mutex_init(&cluster->engine, NULL);
+    pthread_mutex_init(&cluster->queue, NULL);
+    pthread_mutex_init(&cluster->listen, NULL);
+    pthread_cond_init(&cluster->listened, NULL);
+    trp_err err = make_engine(cluster, options);
+    if (err == TRP_OK) {
+        err = make_actor(cluster);
+    }
+    if (err != TRP_OK) {
+        trpi_cluster_free(cluster);
+        return err;
+    }
+    trpi_system_cluster_set(system, cluster);
+    err = join_seeds(cluster, options);
+    if (err != TRP_OK) { /* the actor runs: the system has to end before the memory goes */
+        trpi_cluster_stop(cluster);
+        *ret_cluster = cluster;
+        return err;
+    }
+    trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, heartbeat_arrived, cluster);
+    trpi_remote_control_bind(remote, TRPI_CHANNEL_GOSSIP, gossip_arrived, cluster);
+    *ret_cluster = cluster;
+    return TRP_OK;
+}
+
+static void
+close_queue(trpi_cluster *cluster)
+{
+    pthread_mutex_lock(&cluster->queue);
+    struct shell_item *item = cluster->first;
+    cluster->first = NULL;
+    cluster->last = &cluster->first;
+    cluster->closed = true;
+    pthread_mutex_unlock(&cluster->queue);
+    while (item != NULL) {
+        struct shell_item *next = item->next;
+        if (item->done != NULL) {
+            item->done(item->arg, TRP_ECLOSED);
+        }
+        shell_item_free(item);
+        item = next;
+    }
+}
+
+void
+trpi_cluster_stop(trpi_cluster *cluster)
+{
+    if (cluster == NULL) {
+        return;
+    }
+    atomic_store_explicit(&cluster->silent, true, memory_order_relaxed);
+    trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
+    trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
+    close_queue(cluster);
+    /* Ended before stop returns, so that nothing is sent through a remote that is being stopped. */
+    if (trp_system_graceful_stop(cluster->system, cluster->actor, 5000) != TRP_OK) {
+        trp_system_stop_actor(cluster->system, cluster->actor);
+    }
+}
+
+void
+trpi_cluster_free(trpi_cluster *cluster)
+{
+    if (cluster == NULL) {
+        return;
+    }
+    close_queue(cluster);
+    trpi_member_free(cluster->core);
+    trpi_heartbeat_free(cluster->heartbeat);
+    trpi_free(cluster->known);
+    trpi_free(cluster->listeners);
+    trpi_free(cluster->subscribers);
+    trpi_free(cluster->on_up);
+    trpi_free(cluster->quarantines);
+    pthread_mutex_destroy(&cluster->engine);
+    pthread_mutex_destroy(&cluster->queue);
+    pthread_mutex_destroy(&cluster->listen);
+    pthread_cond_destroy(&cluster->listened);
+    trpi_free(cluster);
+}
+
+trpi_cluster *
+trpi_cluster_of(trp_system *system)
+{
+    return system == NULL ? NULL : trpi_system_cluster_get(system);
+}
+
+/* ---- commands ------------------------------------------------------------------------------------ */
+
+static trp_err
+put_command(trpi_cluster *cluster, struct shell_item *item, trpi_cluster_done_fn fn, void *arg)
+{
+    item->done = fn;
+    item->arg = arg;
+    trp_err err = shell_put(cluster, item);
+    if (err != TRP_OK) {
+        shell_item_free(item);
+    }
+    return err;
+}
+
+trp_err
+trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t count,
+                  trpi_cluster_done_fn fn, void *arg)
+{
+    if (count == 0 || count > TRPI_SEEDS_MAX) {
+        return TRP_EINVAL;
+    }
+    struct shell_item *item = shell_item_new(SHELL_COMMAND, 0);
+    if (item == NULL) {
+        return TRP_ENOMEM;
+    }
+    item->command = TRPI_MEMBER_JOIN;
+    item->addresses = trpi_alloc(count * sizeof(*item->addresses));
+    trp_err err = item->addresses == NULL ? TRP_ENOMEM : TRP_OK;
+    for (size_t i = 0; i < count && err == TRP_OK; i++) {
+        const char *hint = NULL;
+        err = trpi_address_parse(addresses[i], &item->addresses[i], NULL, &hint);
+        if (err != TRP_OK) {
+            trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "seed %s: %s", addresses[i],
+                     hint == NULL ? "not an address" : hint);
+        }
+    }
+    if (err != TRP_OK) {
+        shell_item_free(item);
+        return err;
+    }
+    item->addresses_count = (uint32_t)count;
+    return put_command(cluster, item, fn, arg);
+}
+
+static trp_err
+order(trpi_cluster *cluster, trpi_member_event_kind command, const char *address, uint64_t uid,
+      trpi_cluster_done_fn fn, void *arg)
+{
+    struct shell_item *item = shell_item_new(SHELL_COMMAND, 0);
+    if (item == NULL) {
+        return TRP_ENOMEM;
+    }
+    item->command = command;
+    item->target.uid = uid;
+    if (address != NULL) { /* none: this node; the engine knows it by the empty host */
+        trp_err err = trpi_address_parse(address, &item->target.address, NULL, NULL);
+        if (err != TRP_OK) {
+            shell_item_free(item);
+            return err;
+        }
+    }
+    return put_command(cluster, item, fn, arg);
+}
+
+trp_err
+trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid, trpi_cluster_done_fn fn,
+                   void *arg)
+{
+    return order(cluster, TRPI_MEMBER_LEAVE, address, uid, fn, arg);
+}
+
+trp_err
+trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid, trpi_cluster_done_fn fn,
+                  void *arg)
+{
+    return address == NULL ? TRP_EINVAL
+                           : order(cluster, TRPI_MEMBER_DOWN_CMD, address, uid, fn, arg);
+}

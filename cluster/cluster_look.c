@@ -1,0 +1,417 @@
+/* cluster_look.c - snapshots for the node program, and the public API (include/troupe/cluster.h). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/cluster.h"
+#include "cluster/shell.h"
+
+#define COMMAND_TIMEOUT_MS 5000u
+
+/* ---- snapshots ----------------------------------------------------------------------------------- */
+
+static const struct shell_known *
+known_of(const trpi_cluster *cluster, uint64_t uid)
+{
+    for (uint32_t i = 0; i < cluster->known_count; i++) {
+        if (cluster->known[i].uid == uid) {
+            return &cluster->known[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index,
+            trpi_cluster_member *ret)
+{
+    const trpi_gossip_member *m = &view->members[index];
+    uint64_t now_us = shell_now_us(cluster);
+    trpi_member_fill(cluster->core, m, &ret->member);
+    trpi_heartbeat_peer peer = trpi_heartbeat_look(cluster->heartbeat, m->ident->key, now_us);
+    ret->phi = peer.monitored ? peer.phi : -1.0;
+    ret->round_trip_us = peer.round_trip_us;
+    ret->seen = trpi_seen_get(trpi_member_seen(cluster->core), index);
+    const struct shell_known *known = known_of(cluster, m->ident->id.uid);
+    if (known != NULL) {
+        ret->up_since_wall_ms = known->up_since_wall_ms;
+        ret->age_ms = now_us / 1000 - known->first_seen_ms;
+    }
+    uint64_t since_ms = trpi_member_unreachable_since_ms(cluster->core, m->ident->key);
+    if (m->unreachable != 0) {
+        ret->unreachable_ms = since_ms < now_us / 1000 ? now_us / 1000 - since_ms : 1;
+    }
+}
+
+static void
+fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_snapshot *s)
+{
+    uint64_t self = trpi_member_self(cluster->core)->key;
+    for (uint32_t i = 0; i < view->members_count; i++) {
+        fill_member(cluster, view, i, &s->members[i]);
+    }
+    for (uint32_t i = 0; i < view->rows_count; i++) {
+        s->observations[i] = (trpi_cluster_observation){ trpi_gossip_find(view, view->rows[i].observer),
+                                                         trpi_gossip_find(view, view->rows[i].subject) };
+    }
+    s->members_count = view->members_count;
+    s->observations_count = view->rows_count;
+    s->self = trpi_gossip_find(view, self);
+    s->leader = trpi_gossip_leader(view, self, NULL);
+    s->oldest = trpi_gossip_oldest(view, NULL);
+    trpi_gossip_blockers blockers =
+        trpi_gossip_blocked_by(view, trpi_member_seen(cluster->core));
+    s->unseen = blockers.unseen;
+    s->blocking = blockers.unreachable;
+    s->converged = trpi_member_is_converged(cluster->core);
+    uint64_t since_ms = trpi_member_converged_since_ms(cluster->core);
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    s->converged_ms = since_ms < now_ms ? now_ms - since_ms : 0;
+    s->version = trpi_member_version(cluster->core);
+}
+
+trp_err
+trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_snapshot)
+{
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    size_t members = view == NULL ? 0 : view->members_count;
+    size_t rows = view == NULL ? 0 : view->rows_count;
+    trpi_cluster_snapshot *s = trpi_alloc(sizeof(*s) + members * sizeof(trpi_cluster_member) +
+                                          rows * sizeof(trpi_cluster_observation));
+    if (s != NULL) {
+        s->members = (trpi_cluster_member *)(void *)(s + 1);
+        s->observations = (trpi_cluster_observation *)(void *)(s->members + members);
+        s->phase = trpi_member_phase_get(cluster->core);
+        s->stop = trpi_member_stop_reason(cluster->core);
+        (void)trpi_member_seek_text(cluster->core, s->seeking, sizeof(s->seeking));
+        s->self = s->leader = s->oldest = TRPI_CLUSTER_NONE;
+        s->strategy = cluster->strategy;
+        s->stable_after_ms = cluster->stable_after_ms;
+        trpi_member_stats_get(cluster->core, &s->stats);
+        if (view != NULL) {
+            fill_view(cluster, view, s);
+        }
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    if (s == NULL) {
+        return TRP_ENOMEM;
+    }
+    *ret_snapshot = s;
+    return TRP_OK;
+}
+
+void
+trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot)
+{
+    trpi_free(snapshot);
+}
+
+uint32_t
+trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role)
+{
+    static const uint8_t rank_of[7] = { 9, 1, 0, 0, 2, 9, 9 }; /* as trpi_gossip_leader */
+    uint32_t best = TRPI_CLUSTER_NONE;
+    uint32_t best_rank = 9;
+    for (uint32_t i = 0; i < snapshot->members_count; i++) {
+        const trp_member *m = &snapshot->members[i].member;
+        uint32_t rank = m->status < 7 ? rank_of[m->status] : 9;
+        if (m->status == TRP_MEMBER_LEAVING && m->up_number == 0) {
+            rank = rank_of[TRP_MEMBER_JOINING];
+        }
+        if (rank < best_rank && (m->reachable || m->self) &&
+            (role == NULL || trp_member_has_role(m, role))) {
+            best = i;
+            best_rank = rank;
+        }
+    }
+    return best;
+}
+
+uint32_t
+trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role)
+{
+    uint32_t oldest = TRPI_CLUSTER_NONE;
+    for (uint32_t i = 0; i < snapshot->members_count; i++) {
+        const trp_member *m = &snapshot->members[i].member;
+        if (m->up_number != 0 && (m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING) &&
+            (role == NULL || trp_member_has_role(m, role)) &&
+            (oldest == TRPI_CLUSTER_NONE ||
+             m->up_number < snapshot->members[oldest].member.up_number)) {
+            oldest = i;
+        }
+    }
+    return oldest;
+}
+
+/* ---- public: members ------------------------------------------------------------------------------- */
+
+int
+trp_member_has_role(const trp_member *member, const char *role)
+{
+    if (member == NULL || role == NULL || role[0] == '\0') {
+        return 0;
+    }
+    size_t bytes = strlen(role);
+    for (const char *at = member->roles; *at != '\0';) {
+        const char *comma = strchr(at, ',');
+        size_t length = comma == NULL ? strlen(at) : (size_t)(comma - at);
+        if (length == bytes && memcmp(at, role, bytes) == 0) {
+            return 1;
+        }
+        at += length + (comma == NULL ? 0 : 1);
+    }
+    return 0;
+}
+
+int
+trp_member_is_older_than(const trp_member *a, const trp_member *b)
+{
+    if (a->up_number == b->up_number) {
+        trpi_address x;
+        trpi_address y;
+        if (trpi_address_parse(a->address, &x, NULL, NULL) != TRP_OK ||
+            trpi_address_parse(b->address, &y, NULL, NULL) != TRP_OK) {
+            return 0; /* no member of any cluster */
+        }
+        int order = trpi_address_compare(&x, &y);
+        return order != 0 ? order < 0 : a->uid < b->uid;
+    }
+    return a->up_number != 0 && (b->up_number == 0 || a->up_number < b->up_number);
+}
+
+trp_err
+trp_cluster_members(trp_system *system, trp_member *members, size_t max, size_t *ret_count)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    if (ret_count == NULL || (members == NULL && max > 0)) {
+        return TRP_EINVAL;
+    }
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    size_t count = view == NULL ? 0 : view->members_count;
+    for (size_t i = 0; i < count && i < max; i++) {
+        trpi_member_fill(cluster->core, &view->members[i], &members[i]);
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    *ret_count = count;
+    return TRP_OK;
+}
+
+trp_err
+trp_cluster_self(trp_system *system, trp_member *ret_member)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    const trpi_ident *self = trpi_member_self(cluster->core);
+    uint32_t index = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, self->key);
+    trpi_gossip_member absent = { (trpi_ident *)(uintptr_t)self, 0, 0, 0 };
+    trpi_member_fill(cluster->core, index == TRPI_GOSSIP_NONE ? &absent : &view->members[index],
+                     ret_member);
+    pthread_mutex_unlock(&cluster->engine);
+    return TRP_OK;
+}
+
+trp_err
+trp_cluster_leader(trp_system *system, const char *role, trp_member *ret_member)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    uint32_t index = TRPI_GOSSIP_NONE;
+    if (view != NULL) {
+        index = trpi_gossip_leader(view, trpi_member_self(cluster->core)->key, role);
+    }
+    if (index != TRPI_GOSSIP_NONE) {
+        trpi_member_fill(cluster->core, &view->members[index], ret_member);
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    return index == TRPI_GOSSIP_NONE ? TRP_ENOENT : TRP_OK;
+}
+
+/* ---- public: events -------------------------------------------------------------------------------- */
+
+static trp_err
+put_simple(trp_system *system, struct shell_item filled)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    struct shell_item *item = shell_item_new(filled.kind, 0);
+    if (item == NULL) {
+        return TRP_ENOMEM;
+    }
+    item->ref = filled.ref;
+    item->events = filled.events;
+    item->on_up = filled.on_up;
+    item->arg = filled.arg;
+    trp_err err = shell_put(cluster, item);
+    if (err != TRP_OK) {
+        shell_item_free(item);
+        return TRP_ESTATE; /* closed: no cluster node any more */
+    }
+    return TRP_OK;
+}
+
+trp_err
+trp_cluster_subscribe(trp_system *system, trp_ref subscriber, uint32_t events)
+{
+    uint32_t all = TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED;
+    if (trp_ref_is_none(subscriber) || events == 0 || (events & ~all) != 0) {
+        return TRP_EINVAL;
+    }
+    return put_simple(system, (struct shell_item){ .kind = SHELL_SUBSCRIBE,
+                                                   .ref = subscriber,
+                                                   .events = events });
+}
+
+void
+trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uint32_t events)
+{
+    (void)put_simple(system, (struct shell_item){ .kind = SHELL_UNSUBSCRIBE,
+                                                  .ref = subscriber,
+                                                  .events = events }); /* void by contract */
+}
+
+trp_err
+trp_cluster_send_state(trp_system *system, trp_ref receiver)
+{
+    return put_simple(system, (struct shell_item){ .kind = SHELL_SEND_STATE, .ref = receiver });
+}
+
+trp_err
+trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
+{
+    if (fn == NULL) {
+        return TRP_EINVAL;
+    }
+    return put_simple(system, (struct shell_item){ .kind = SHELL_ON_UP, .on_up = fn, .arg = arg });
+}
+
+/* ---- public: commands ------------------------------------------------------------------------------ */
+
+struct waiter { /* counted: whoever comes last frees it, the caller may have given up */
+    pthread_mutex_t lock;
+    pthread_cond_t answered;
+    uint32_t refs;
+    bool done;
+    trp_err err;
+};
+
+static struct waiter *
+waiter_new(void)
+{
+    struct waiter *w = trpi_alloc(sizeof(*w));
+    if (w != NULL) {
+        pthread_condattr_t monotonic;
+        pthread_condattr_init(&monotonic);
+        pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+        pthread_mutex_init(&w->lock, NULL);
+        pthread_cond_init(&w->answered, &monotonic);
+        pthread_condattr_destroy(&monotonic);
+        w->refs = 2;
+    }
+    return w;
+}
+
+static void
+waiter_drop(struct waiter *w)
+{
+    pthread_mutex_lock(&w->lock);
+    uint32_t left = --w->refs;
+    pthread_mutex_unlock(&w->lock);
+    if (left == 0) {
+        pthread_mutex_destroy(&w->lock);
+        pthread_cond_destroy(&w->answered);
+        trpi_free(w);
+    }
+}
+
+static void
+waiter_answer(void *arg, trp_err err)
+{
+    struct waiter *w = arg;
+    pthread_mutex_lock(&w->lock);
+    w->done = true;
+    w->err = err;
+    pthread_cond_signal(&w->answered);
+    pthread_mutex_unlock(&w->lock);
+    waiter_drop(w);
+}
+
+static trp_err
+waiter_wait(struct waiter *w)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until); /* of the condition variable, not of the system's world */
+    until.tv_sec += COMMAND_TIMEOUT_MS / 1000;
+    pthread_mutex_lock(&w->lock);
+    while (!w->done && pthread_cond_timedwait(&w->answered, &w->lock, &until) != ETIMEDOUT) {
+    }
+    trp_err err = w->done ? w->err : TRP_ETIMEDOUT;
+    pthread_mutex_unlock(&w->lock);
+    waiter_drop(w);
+    return err;
+}
+
+/* Run one of the three orders and wait for the engine's answer. */
+static trp_err
+order_and_wait(trp_system *system, trpi_member_event_kind kind, const char *const *addresses,
+               size_t count)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    struct waiter *w = waiter_new();
+    if (w == NULL) {
+        return TRP_ENOMEM;
+    }
+    const char *first = count > 0 ? addresses[0] : NULL;
+    trp_err err = kind == TRPI_MEMBER_JOIN
+                      ? trpi_cluster_join(cluster, addresses, count, waiter_answer, w)
+                  : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, 0, waiter_answer, w)
+                                              : trpi_cluster_down(cluster, first, 0, waiter_answer, w);
+    if (err != TRP_OK) {
+        waiter_drop(w);
+        waiter_drop(w);
+        return err == TRP_ECLOSED ? TRP_ESTATE : err;
+    }
+    return waiter_wait(w);
+}
+
+trp_err
+trp_cluster_join(trp_system *system, const char *const *addresses, size_t count)
+{
+    if (addresses == NULL || count == 0) {
+        return TRP_EINVAL;
+    }
+    return order_and_wait(system, TRPI_MEMBER_JOIN, addresses, count);
+}
+
+trp_err
+trp_cluster_leave(trp_system *system, const char *address)
+{
+    return order_and_wait(system, TRPI_MEMBER_LEAVE, &address, address == NULL ? 0 : 1);
+}
+
+trp_err
+trp_cluster_down(trp_system *system, const char *address)
+{
+    return address == NULL ? TRP_EINVAL
+                           : order_and_wait(system, TRPI_MEMBER_DOWN_CMD, &address, 1);
+}

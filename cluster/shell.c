@@ -1,0 +1,376 @@
+/* shell.c - the actor /system/cluster: it feeds the engine and carries out what the engine wants.
+ *
+ * Shape.   transport threads --frames--> queue --poke--> actor --step--> engine --actions--> remote,
+ *          subscribers, log;  heartbeats: asked by the actor, answered in the transport's callback
+ * Must hold.
+ *   C1  Only the actor steps the engine, so actions are carried out in the order in which they were decided.
+ *   C2  A heartbeat request is answered without the actor: the load of this node is not its silence.
+ *   C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
+ * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
+ * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
+ */
+#include "cluster/shell.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define SEND_LOG_MS 10000u
+#define WAKE_MS_MAX 1000u /* a timer at least this often: own pauses are noticed by its lateness */
+
+struct shell_state {
+    trpi_cluster *cluster;
+};
+
+/* ---- what carries a value, not a decision ---------------------------------------------------------- */
+
+uint64_t
+shell_now_us(const trpi_cluster *cluster)
+{
+    return trpi_world_mono_ns(cluster->world) / 1000;
+}
+
+trpi_member_now
+shell_now(const trpi_cluster *cluster)
+{
+    return (trpi_member_now){ trpi_world_mono_ns(cluster->world) / 1000000,
+                              trpi_world_wall_ms(cluster->world) };
+}
+
+bool
+shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes)
+{
+    if (count < *room) {
+        return true;
+    }
+    uint32_t bigger_room = *room * 2 + 8;
+    void *bigger = trpi_realloc(*array, bigger_room * element_bytes);
+    if (bigger == NULL) {
+        return false;
+    }
+    *array = bigger;
+    *room = bigger_room;
+    return true;
+}
+
+struct shell_item *
+shell_item_new(enum shell_item_kind kind, size_t bytes)
+{
+    struct shell_item *item = trpi_alloc(sizeof(*item) + bytes);
+    if (item != NULL) {
+        item->kind = kind;
+    }
+    return item;
+}
+
+void
+shell_item_free(struct shell_item *item)
+{
+    if (item != NULL) {
+        trpi_free(item->addresses);
+        trpi_free(item);
+    }
+}
+
+trp_err
+shell_put(trpi_cluster *cluster, struct shell_item *item)
+{
+    item->next = NULL;
+    pthread_mutex_lock(&cluster->queue);
+    bool frame = item->kind == SHELL_FRAME;
+    trp_err err = cluster->closed ? TRP_ECLOSED : TRP_OK;
+    if (err == TRP_OK && frame &&
+        (cluster->frames_count >= SHELL_FRAMES_MAX ||
+         cluster->frames_bytes + item->count > SHELL_FRAME_BYTES_MAX)) {
+        cluster->frames_dropped++;
+        err = TRP_EAGAIN;
+    }
+    bool poke = false;
+    if (err == TRP_OK) {
+        *cluster->last = item;
+        cluster->last = &item->next;
+        cluster->frames_count += frame ? 1 : 0;
+        cluster->frames_bytes += frame ? item->count : 0;
+        poke = !cluster->poked;
+        cluster->poked = true;
+    }
+    pthread_mutex_unlock(&cluster->queue);
+    if (poke) {
+        trp_system_tell(cluster->system, cluster->actor, &trpi_cluster_poke_type, NULL, 0);
+    }
+    return err;
+}
+
+/* ---- actions --------------------------------------------------------------------------------------- */
+
+static void
+send_frame(trpi_cluster *cluster, const trpi_member_action *a)
+{
+    trp_err err = trpi_remote_control_send(cluster->remote, &a->to, TRPI_CHANNEL_GOSSIP, a->bytes.data,
+                                           a->bytes.count);
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    if (err == TRP_EMSGSIZE && now_ms >= cluster->send_log_ms) {
+        cluster->send_log_ms = now_ms + SEND_LOG_MS;
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+                 "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
+                 a->bytes.count);
+    } /* all else is a lost frame: gossip repeats itself */
+}
+
+static void
+plan_quarantine(trpi_cluster *cluster, const trpi_node_id *id)
+{
+    if (shell_grow((void **)&cluster->quarantines, cluster->quarantines_count,
+                   &cluster->quarantines_room, sizeof(*cluster->quarantines))) {
+        cluster->quarantines[cluster->quarantines_count++] = (struct shell_quarantine){
+            *id, shell_now_us(cluster) / 1000 + cluster->quarantine_after_ms
+        };
+    } else {
+        trpi_remote_quarantine(cluster->remote, id, "removed from the cluster");
+    }
+}
+
+/* Those that were removed after Down: their watchers are told, nothing is heard of them any more. */
+static uint64_t
+quarantine_due(trpi_cluster *cluster, uint64_t now_ms)
+{
+    uint64_t next_ms = UINT64_MAX;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
+        struct shell_quarantine *q = &cluster->quarantines[i];
+        if (now_ms >= q->due_ms) {
+            trpi_remote_quarantine(cluster->remote, &q->id, "removed from the cluster");
+            continue;
+        }
+        next_ms = q->due_ms < next_ms ? q->due_ms : next_ms;
+        cluster->quarantines[kept++] = *q;
+    }
+    cluster->quarantines_count = kept;
+    return next_ms;
+}
+
+static void
+carry_out(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint32_t count;
+    const trpi_member_action *actions = trpi_member_actions(cluster->core, &count); /* C1: no lock */
+    for (uint32_t i = 0; i < count; i++) {
+        const trpi_member_action *a = &actions[i];
+        switch (a->kind) {
+        case TRPI_ACTION_SEND:
+            send_frame(cluster, a);
+            break;
+        case TRPI_ACTION_PUBLISH:
+            shell_publish(cluster, ctx, a);
+            break;
+        case TRPI_ACTION_LOG:
+            if (!cluster->quiet || a->level < TRP_LOG_INFO) {
+                trpi_log(cluster->system, a->level, "cluster", "%s", a->text);
+            }
+            break;
+        case TRPI_ACTION_QUARANTINE:
+            plan_quarantine(cluster, &a->to);
+            break;
+        case TRPI_ACTION_STOPPED:
+            atomic_store_explicit(&cluster->silent, true, memory_order_relaxed); /* C3 */
+            trpi_log(cluster->system, a->stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
+                     "cluster", "this node %s the cluster",
+                     a->stop == TRPI_STOP_LEFT ? "has left" : "was downed or removed: it is no longer in");
+            if (cluster->stopped != NULL) {
+                cluster->stopped(cluster->stopped_arg, a->stop);
+            }
+            break;
+        }
+    }
+}
+
+static trp_err
+step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
+{
+    pthread_mutex_lock(&cluster->engine);
+    trp_err err = trpi_member_step(cluster->core, shell_now(cluster), event);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    if (view != NULL && view->digest != cluster->view_digest) {
+        cluster->view_digest = view->digest;
+        if (trpi_heartbeat_members(cluster->heartbeat, shell_now_us(cluster), view) != TRP_OK) {
+            cluster->view_digest = 0; /* tried again with the next view */
+        }
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    carry_out(cluster, ctx);
+    return err;
+}
+
+/* ---- the actor ------------------------------------------------------------------------------------- */
+
+static void
+beat(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint8_t bytes[TRPI_HEARTBEAT_BYTES];
+    const trpi_ident *const *targets;
+    const uint64_t *keys;
+    if (atomic_load_explicit(&cluster->silent, memory_order_relaxed)) {
+        return;
+    }
+    pthread_mutex_lock(&cluster->engine);
+    trpi_heartbeat_tick(cluster->heartbeat, shell_now_us(cluster));
+    uint32_t targets_count = trpi_heartbeat_targets(cluster->heartbeat, &targets, bytes);
+    uint32_t keys_count = trpi_heartbeat_unreachable(cluster->heartbeat, &keys);
+    bool changed = trpi_heartbeat_has_changed(cluster->heartbeat);
+    pthread_mutex_unlock(&cluster->engine);
+    for (uint32_t i = 0; i < targets_count; i++) { /* replaced by this actor only: stable here */
+        (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT, bytes,
+                                       sizeof(bytes)); /* a lost one is what the detector is for */
+    }
+    if (changed || keys_count > 0) {
+        /* An answer may shorten the list meanwhile; then the engine hears of a silence for one tick more. */
+        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE, .keys = keys, .keys_count = keys_count };
+        (void)step(cluster, ctx, &event);
+    }
+}
+
+static void
+set_timer(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    pthread_mutex_lock(&cluster->engine);
+    uint64_t core_ms = trpi_member_wake_ms(cluster->core);
+    uint64_t beat_us = trpi_heartbeat_wake_us(cluster->heartbeat);
+    pthread_mutex_unlock(&cluster->engine);
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    uint64_t wake_ms = core_ms;
+    if (beat_us != UINT64_MAX && beat_us / 1000 + 1 < wake_ms) {
+        wake_ms = beat_us / 1000 + 1;
+    }
+    for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
+        wake_ms = cluster->quarantines[i].due_ms < wake_ms ? cluster->quarantines[i].due_ms : wake_ms;
+    }
+    uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
+    if (delay_ms > WAKE_MS_MAX) {
+        delay_ms = WAKE_MS_MAX;
+    }
+    trp_err err = trp_timer_once(ctx, 1, (uint32_t)delay_ms, &trpi_cluster_tick_type, NULL, 0);
+    if (err != TRP_OK) {
+        trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
+    }
+}
+
+static void
+take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
+{
+    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME };
+    switch (item->kind) {
+    case SHELL_FRAME:
+        event.from = item->from;
+        event.bytes = item->bytes;
+        event.count = item->count;
+        event.arrived_ms = item->arrived_ms;
+        (void)step(cluster, ctx, &event);
+        break;
+    case SHELL_COMMAND: {
+        event.kind = item->command;
+        event.target = item->target;
+        event.addresses = item->addresses;
+        event.addresses_count = item->addresses_count;
+        trp_err err = step(cluster, ctx, &event);
+        if (item->done != NULL) {
+            item->done(item->arg, err);
+        }
+        break;
+    }
+    case SHELL_SUBSCRIBE:
+        shell_subscribe(cluster, ctx, item);
+        break;
+    case SHELL_UNSUBSCRIBE:
+        shell_unsubscribe(cluster, ctx, item->ref, item->events);
+        break;
+    case SHELL_SEND_STATE:
+        shell_send_state(cluster, ctx, item->ref);
+        break;
+    case SHELL_ON_UP:
+        shell_on_up(cluster, item);
+        break;
+    }
+}
+
+static void
+take_queue(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    pthread_mutex_lock(&cluster->queue);
+    struct shell_item *item = cluster->first;
+    cluster->first = NULL;
+    cluster->last = &cluster->first;
+    cluster->frames_count = 0;
+    cluster->frames_bytes = 0;
+    cluster->poked = false;
+    pthread_mutex_unlock(&cluster->queue);
+    while (item != NULL) {
+        struct shell_item *next = item->next;
+        take_item(cluster, ctx, item);
+        shell_item_free(item);
+        item = next;
+    }
+}
+
+static trp_err
+cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *terminated = trp_msg_payload(msg);
+        shell_unsubscribe(cluster, ctx, terminated->ref, UINT32_MAX);
+        return TRP_OK;
+    }
+    if (trp_msg_is(msg, &trpi_cluster_poke_type)) {
+        take_queue(cluster, ctx);
+    } else if (trp_msg_is(msg, &trpi_cluster_tick_type)) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+        beat(cluster, ctx);
+        (void)step(cluster, ctx, &event);
+        (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
+    } else {
+        trp_unhandled_msg(ctx, msg);
+        return TRP_OK;
+    }
+    set_timer(cluster, ctx);
+    return TRP_OK;
+}
+
+static trp_err
+cluster_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    trpi_cluster *cluster;
+    if (args == NULL || trp_msg_bytes(args) != sizeof(cluster)) {
+        return TRP_EINVAL;
+    }
+    memcpy(&cluster, trp_msg_payload(args), sizeof(cluster));
+    ((struct shell_state *)state)->cluster = cluster;
+    set_timer(cluster, ctx);
+    return TRP_OK;
+}
+
+/* MEMB-36: an engine whose actor failed is not restarted on old knowledge; the membership ends. */
+static trp_err
+cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
+{
+    trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
+    (void)msg;
+    trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "the cluster actor failed (%s): leaving without a word",
+             why->reason);
+    atomic_store_explicit(&cluster->silent, true, memory_order_relaxed);
+    if (cluster->stopped != NULL) {
+        cluster->stopped(cluster->stopped_arg, TRPI_STOP_DOWNED);
+    }
+    trp_stop(ctx, trp_self(ctx));
+    return TRP_OK;
+}
+
+const trp_behaviour trpi_cluster_behaviour = {
+    .size = sizeof(trp_behaviour),
+    .name = "cluster",
+    .version = 1,
+    .state_bytes = sizeof(struct shell_state),
+    .receive = cluster_receive,
+    .pre_start = cluster_pre_start,
+    .pre_restart = cluster_pre_restart,
+};

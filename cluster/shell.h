@@ -1,0 +1,143 @@
+/* shell.h - the actor /system/cluster around the pure engine; private to the shell*.c files.
+ *
+ * Locks, in this order, none held while foreign code runs:
+ *   engine  core and heartbeat: the actor steps them, transport threads give answers to the detector, any
+ *           thread looks
+ *   queue   what waits for the actor
+ *   listen  listeners, and whether one is being called
+ */
+#ifndef TRPI_CLUSTER_SHELL_H
+#define TRPI_CLUSTER_SHELL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "cluster/cluster.h"
+
+#define SHELL_FRAMES_MAX 4096u             /* frames waiting for the actor; more are dropped, counted */
+#define SHELL_FRAME_BYTES_MAX (32u << 20)  /* their bytes, together */
+#define SHELL_SUBSCRIBERS_MAX 100000u
+
+enum shell_item_kind {
+    SHELL_FRAME = 1,
+    SHELL_COMMAND = 2,
+    SHELL_SUBSCRIBE = 3,
+    SHELL_UNSUBSCRIBE = 4,
+    SHELL_SEND_STATE = 5,
+    SHELL_ON_UP = 6
+};
+
+struct shell_item { /* queued by any thread, freed by the actor */
+    struct shell_item *next;
+    enum shell_item_kind kind;
+    trpi_node_id from;
+    uint64_t arrived_ms;
+    trpi_member_event_kind command;
+    trpi_node_id target;
+    trpi_address *addresses; /* of a join; owned */
+    uint32_t addresses_count;
+    trpi_cluster_done_fn done;
+    void (*on_up)(void *arg);
+    void *arg;
+    trp_ref ref;
+    uint32_t events;
+    size_t count;
+    uint8_t bytes[]; /* of a frame */
+};
+
+struct shell_subscriber {
+    trp_ref ref;
+    uint32_t events;
+};
+
+struct shell_listener {
+    uint64_t id;
+    uint32_t events;
+    trpi_cluster_event_fn fn;
+    void *arg;
+};
+
+struct shell_known { /* what the view does not say about a member; engine lock */
+    uint64_t uid;
+    uint64_t first_seen_ms;
+    int64_t up_since_wall_ms;
+};
+
+struct shell_quarantine {
+    trpi_node_id id;
+    uint64_t due_ms;
+};
+
+struct shell_on_up {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct trpi_cluster {
+    trp_system *system;
+    trpi_remote *remote;
+    trpi_world *world;
+    trp_ref actor;
+    bool quiet;
+    uint32_t quarantine_after_ms;
+    uint32_t stable_after_ms;
+    const char *strategy;
+    void (*stopped)(void *arg, trpi_member_stop why);
+    void *stopped_arg;
+    _Atomic bool silent; /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
+
+    pthread_mutex_t engine;
+    trpi_member_core *core;
+    trpi_heartbeat *heartbeat;
+    struct shell_known *known;
+    uint32_t known_count, known_room;
+
+    pthread_mutex_t queue;
+    struct shell_item *first, **last;
+    uint32_t frames_count;
+    size_t frames_bytes;
+    uint64_t frames_dropped;
+    bool poked;  /* a poke is on its way to the actor */
+    bool closed; /* nothing is taken any more */
+
+    pthread_mutex_t listen;
+    pthread_cond_t listened;
+    struct shell_listener *listeners;
+    uint32_t listeners_count, listeners_room;
+    uint64_t listener_id;
+    bool listening; /* one is being called, by the thread below */
+    pthread_t listening_thread;
+
+    /* the actor's own */
+    struct shell_subscriber *subscribers;
+    uint32_t subscribers_count, subscribers_room;
+    struct shell_on_up *on_up;
+    uint32_t on_up_count, on_up_room;
+    bool is_up;
+    struct shell_quarantine *quarantines;
+    uint32_t quarantines_count, quarantines_room;
+    uint64_t view_digest; /* of the view that the detector knows */
+    uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
+};
+
+uint64_t shell_now_us(const trpi_cluster *cluster);
+trpi_member_now shell_now(const trpi_cluster *cluster);
+/* Takes item, on success only. Errors: TRP_ECLOSED, TRP_EAGAIN (a frame too many: dropped). */
+trp_err shell_put(trpi_cluster *cluster, struct shell_item *item);
+struct shell_item *shell_item_new(enum shell_item_kind kind, size_t bytes);
+void shell_item_free(struct shell_item *item);
+/* Grow an array by one element; false: no memory. */
+bool shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
+
+/* shell_events.c; the actor only */
+const trp_type *shell_event_type(uint32_t event);
+void shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *action);
+void shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item);
+void shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events);
+void shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref);
+void shell_on_up(trpi_cluster *cluster, const struct shell_item *item);
+
+extern const trp_behaviour trpi_cluster_behaviour;
+extern trp_type trpi_cluster_poke_type, trpi_cluster_tick_type;
+
+#endif

@@ -1,0 +1,296 @@
+/* shell_events.c - subscribers, listeners, on-member-up: the cluster's events as messages (EVENTS).
+ *
+ * Must hold.
+ *   B1  A subscriber is told the state first, then every event after it: both happen in the actor.
+ *   B2  A subscriber that ends is forgotten: the actor watches it.
+ */
+#include "cluster/shell.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define EVENT_TYPE(ident, text, payload, tag_)                                                     \
+    trp_type ident = { "cluster." text, (uint32_t)sizeof(payload), tag_, TRP_TYPE_LOCAL, NULL, 0, 0 }
+
+EVENT_TYPE(trp_member_joined_type, "member-joined", trp_member_event, trp_member_joined_tag);
+EVENT_TYPE(trp_member_up_type, "member-up", trp_member_event, trp_member_up_tag);
+EVENT_TYPE(trp_member_left_type, "member-left", trp_member_event, trp_member_left_tag);
+EVENT_TYPE(trp_member_exited_type, "member-exited", trp_member_event, trp_member_exited_tag);
+EVENT_TYPE(trp_member_downed_type, "member-downed", trp_member_event, trp_member_downed_tag);
+EVENT_TYPE(trp_member_removed_type, "member-removed", trp_member_event, trp_member_removed_tag);
+EVENT_TYPE(trp_member_unreachable_type, "member-unreachable", trp_member_event,
+           trp_member_unreachable_tag);
+EVENT_TYPE(trp_member_reachable_type, "member-reachable", trp_member_event, trp_member_reachable_tag);
+EVENT_TYPE(trp_leader_changed_type, "leader-changed", trp_leader_event, trp_leader_changed_tag);
+EVENT_TYPE(trp_role_leader_changed_type, "role-leader-changed", trp_leader_event,
+           trp_role_leader_changed_tag);
+EVENT_TYPE(trp_seen_changed_type, "seen-changed", trp_seen_event, trp_seen_changed_tag);
+EVENT_TYPE(trp_downing_decision_type, "downing-decision", trp_downing_event, trp_downing_decision_tag);
+trp_type trp_current_cluster_state_type = {
+    "cluster.state", 0, trp_cluster_state_tag, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE, NULL, 0, 0
+};
+trp_type trpi_cluster_poke_type = { "cluster.poke", 0, 0xff4d, TRP_TYPE_LOCAL, NULL, 0, 0 };
+trp_type trpi_cluster_tick_type = { "cluster.tick", 0, 0xff4e, TRP_TYPE_LOCAL, NULL, 0, 0 };
+
+static trp_type *const cluster_types[] = {
+    &trp_current_cluster_state_type, &trp_member_joined_type,      &trp_member_up_type,
+    &trp_member_left_type,           &trp_member_exited_type,      &trp_member_downed_type,
+    &trp_member_removed_type,        &trp_member_unreachable_type, &trp_member_reachable_type,
+    &trp_leader_changed_type,        &trp_role_leader_changed_type, &trp_seen_changed_type,
+    &trp_downing_decision_type,      &trpi_cluster_poke_type,      &trpi_cluster_tick_type
+};
+const trp_protocol trp_cluster_protocol = { "cluster", cluster_types,
+                                            sizeof(cluster_types) / sizeof(cluster_types[0]) };
+
+const trp_type *
+shell_event_type(uint32_t event)
+{
+    switch (event) {
+    case TRP_CLUSTER_MEMBER_JOINED:
+        return &trp_member_joined_type;
+    case TRP_CLUSTER_MEMBER_UP:
+        return &trp_member_up_type;
+    case TRP_CLUSTER_MEMBER_LEFT:
+        return &trp_member_left_type;
+    case TRP_CLUSTER_MEMBER_EXITED:
+        return &trp_member_exited_type;
+    case TRP_CLUSTER_MEMBER_DOWNED:
+        return &trp_member_downed_type;
+    case TRP_CLUSTER_MEMBER_REMOVED:
+        return &trp_member_removed_type;
+    case TRP_CLUSTER_UNREACHABLE:
+        return &trp_member_unreachable_type;
+    case TRP_CLUSTER_REACHABLE:
+        return &trp_member_reachable_type;
+    case TRP_CLUSTER_LEADER_CHANGED:
+        return &trp_leader_changed_type;
+    case TRP_CLUSTER_ROLE_LEADER_CHANGED:
+        return &trp_role_leader_changed_type;
+    case TRP_CLUSTER_SEEN_CHANGED:
+        return &trp_seen_changed_type;
+    default:
+        return &trp_downing_decision_type;
+    }
+}
+
+/* ---- what the view does not say -------------------------------------------------------------------- */
+
+static void
+remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
+{
+    pthread_mutex_lock(&cluster->engine);
+    uint32_t at = 0;
+    while (at < cluster->known_count && cluster->known[at].uid != member->uid) {
+        at++;
+    }
+    if (event == TRP_CLUSTER_MEMBER_REMOVED) {
+        if (at < cluster->known_count) {
+            cluster->known[at] = cluster->known[--cluster->known_count];
+        }
+    } else if (at < cluster->known_count ||
+               shell_grow((void **)&cluster->known, at, &cluster->known_room, sizeof(*cluster->known))) {
+        trpi_member_now now = shell_now(cluster);
+        if (at == cluster->known_count) {
+            cluster->known[at] = (struct shell_known){ member->uid, now.mono_ms, 0 };
+            cluster->known_count++;
+        }
+        if (event == TRP_CLUSTER_MEMBER_UP) {
+            cluster->known[at].up_since_wall_ms = now.wall_ms;
+        }
+    }
+    pthread_mutex_unlock(&cluster->engine);
+}
+
+/* ---- telling --------------------------------------------------------------------------------------- */
+
+static void
+tell_subscribers(trpi_cluster *cluster, trp_ctx *ctx, uint32_t event, const void *payload, size_t bytes)
+{
+    for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
+        if ((cluster->subscribers[i].events & event) != 0) {
+            trp_tell(ctx, cluster->subscribers[i].ref, shell_event_type(event), payload, bytes);
+        }
+    }
+}
+
+static void
+call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
+{
+    pthread_mutex_lock(&cluster->listen);
+    for (uint32_t i = 0; i < cluster->listeners_count; i++) {
+        struct shell_listener listener = cluster->listeners[i];
+        if ((listener.events & event->event) == 0) {
+            continue;
+        }
+        cluster->listening = true;
+        cluster->listening_thread = pthread_self();
+        pthread_mutex_unlock(&cluster->listen);
+        listener.fn(listener.arg, event);
+        pthread_mutex_lock(&cluster->listen);
+        cluster->listening = false;
+        pthread_cond_broadcast(&cluster->listened);
+        if (i >= cluster->listeners_count || cluster->listeners[i].id != listener.id) {
+            i--; /* it has taken itself, or one before it, off the list; wraps to 0 with the loop's ++ */
+        }
+    }
+    pthread_mutex_unlock(&cluster->listen);
+}
+
+static void
+run_on_up(trpi_cluster *cluster)
+{
+    cluster->is_up = true;
+    for (uint32_t i = 0; i < cluster->on_up_count; i++) {
+        cluster->on_up[i].fn(cluster->on_up[i].arg);
+    }
+    cluster->on_up_count = 0;
+}
+
+void
+shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *action)
+{
+    trpi_cluster_event event = { .event = action->event,
+                                 .wall_ms = trpi_world_wall_ms(cluster->world) };
+    const void *payload = &action->published;
+    size_t bytes = shell_event_type(action->event)->bytes;
+    if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
+        event.member = &action->published.member;
+        remember(cluster, action->event, &event.member->member);
+    } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) != 0) {
+        event.leader = &action->published.leader;
+    } else if (action->event == TRP_CLUSTER_SEEN_CHANGED) {
+        event.seen = &action->published.seen;
+    } else {
+        event.downing = &action->published.downing;
+    }
+    tell_subscribers(cluster, ctx, action->event, payload, bytes);
+    call_listeners(cluster, &event);
+    if (action->event == TRP_CLUSTER_MEMBER_UP && event.member->member.self != 0) {
+        run_on_up(cluster);
+    }
+}
+
+void
+shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
+{
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    uint32_t count = view == NULL ? 0 : view->members_count;
+    size_t bytes = sizeof(trp_current_cluster_state) + count * sizeof(trp_member);
+    trp_msg *msg;
+    void *payload;
+    if (trp_msg_new(&trp_current_cluster_state_type, bytes, &msg, &payload) != TRP_OK) {
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "no memory for the state of %u members", count);
+        return;
+    }
+    trp_current_cluster_state *state = payload;
+    memset(state, 0, bytes);
+    state->members_count = count;
+    state->converged = trpi_member_is_converged(cluster->core);
+    trp_member *members = (trp_member *)(void *)(state + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_member_fill(cluster->core, &view->members[i], &members[i]);
+        state->unreachable_count += members[i].reachable ? 0 : 1;
+    }
+    uint32_t leader = TRPI_GOSSIP_NONE;
+    if (view != NULL) {
+        leader = trpi_gossip_leader(view, trpi_member_self(cluster->core)->key, NULL);
+    }
+    if (leader != TRPI_GOSSIP_NONE) {
+        memcpy(state->leader.address, members[leader].address, sizeof(state->leader.address));
+        state->leader.uid = members[leader].uid;
+    }
+    trp_send(ctx, ref, msg);
+}
+
+/* ---- who is told ----------------------------------------------------------------------------------- */
+
+void
+shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
+{
+    uint32_t at = 0;
+    while (at < cluster->subscribers_count && !trp_ref_equal(cluster->subscribers[at].ref, item->ref)) {
+        at++;
+    }
+    if (at == cluster->subscribers_count) {
+        if (at >= SHELL_SUBSCRIBERS_MAX ||
+            !shell_grow((void **)&cluster->subscribers, at, &cluster->subscribers_room,
+                        sizeof(*cluster->subscribers)) ||
+            trp_watch(ctx, item->ref) != TRP_OK) { /* B2 */
+            trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "one subscriber too many: not subscribed");
+            return;
+        }
+        cluster->subscribers[at] = (struct shell_subscriber){ item->ref, 0 };
+        cluster->subscribers_count++;
+    }
+    cluster->subscribers[at].events |= item->events;
+    shell_send_state(cluster, ctx, item->ref); /* B1 */
+}
+
+void
+shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events)
+{
+    for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
+        struct shell_subscriber *s = &cluster->subscribers[i];
+        if (trp_ref_equal(s->ref, ref)) {
+            s->events &= ~events;
+            if (s->events == 0) {
+                trp_unwatch(ctx, ref);
+                *s = cluster->subscribers[--cluster->subscribers_count];
+            }
+            return;
+        }
+    }
+}
+
+void
+shell_on_up(trpi_cluster *cluster, const struct shell_item *item)
+{
+    if (cluster->is_up) {
+        item->on_up(item->arg);
+    } else if (shell_grow((void **)&cluster->on_up, cluster->on_up_count, &cluster->on_up_room,
+                          sizeof(*cluster->on_up))) {
+        cluster->on_up[cluster->on_up_count++] = (struct shell_on_up){ item->on_up, item->arg };
+    } else {
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "no memory for an on-member-up callback");
+    }
+}
+
+trp_err
+trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_fn fn, void *arg,
+                    uint64_t *ret_id)
+{
+    if (fn == NULL || events == 0) {
+        return TRP_EINVAL;
+    }
+    pthread_mutex_lock(&cluster->listen);
+    bool room = shell_grow((void **)&cluster->listeners, cluster->listeners_count,
+                           &cluster->listeners_room, sizeof(*cluster->listeners));
+    if (room) {
+        *ret_id = ++cluster->listener_id;
+        cluster->listeners[cluster->listeners_count++] =
+            (struct shell_listener){ *ret_id, events, fn, arg };
+    }
+    pthread_mutex_unlock(&cluster->listen);
+    return room ? TRP_OK : TRP_ENOMEM;
+}
+
+void
+trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id)
+{
+    pthread_mutex_lock(&cluster->listen);
+    for (uint32_t i = 0; i < cluster->listeners_count; i++) {
+        if (cluster->listeners[i].id == id) {
+            cluster->listeners_count--;
+            memmove(cluster->listeners + i, cluster->listeners + i + 1,
+                    (cluster->listeners_count - i) * sizeof(*cluster->listeners));
+            break;
+        }
+    }
+    while (cluster->listening && !pthread_equal(cluster->listening_thread, pthread_self())) {
+        pthread_cond_wait(&cluster->listened, &cluster->listen);
+    }
+    pthread_mutex_unlock(&cluster->listen);
+}
