@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/buffer.h"
 #include "cluster/cli/cli.h"
 
 #define TREE_DEPTH_DEFAULT 16u
@@ -48,7 +49,10 @@ path_resolve(trpi_cli *cli, const char *word, char **ret_path)
     if (code != 0) {
         return code;
     }
-    if (asprintf(ret_path, "%s%s", trpi_cli_get(reply, "node"), word) < 0) {
+    trpi_buffer path = { 0 };
+    if (trpi_buffer_printf(&path, TRPI_BUFFER_NO_LIMIT, "%s%s", trpi_cli_get(reply, "node"), word) !=
+            TRP_OK ||
+        (*ret_path = trpi_buffer_take_text(&path)) == NULL) {
         code = trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
     cJSON_Delete(reply);
