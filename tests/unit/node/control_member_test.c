@@ -67,7 +67,7 @@ member_is_found_by_every_kind_of_name(void)
     finds("10.0.0.2:2552", 17);
     finds("10.0.0.1", 0x4f1c93d2a0b7e655u);
     finds("17", 17);
-    finds("5700353371690149461", 0x4f1c93d2a0b7e655u);
+    finds("5700593761193027157", 0x4f1c93d2a0b7e655u);
     finds("4f1c93d2a0b7e655", 0x4f1c93d2a0b7e655u);
     finds("10.0.0.2:2553", 19); /* the new incarnation, not the Down one */
     finds("18", 18);
