@@ -11,8 +11,12 @@
  *   D3  A tie goes to the side of the lowest member in order.
  *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
  *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse all.
+ *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also those which
+ *       are Exiting or Down. What is Down here may be alive and Up over there; a restarted node votes in its
+ *       predecessor's place. Joiners have no vote.
+ *   D7  Who stays must be a majority by itself, without the indirectly connected that are given up.
  * Indirectly connected: two members of one side, one of which cannot reach the other. As few as possible are
- *          given up so that what stays is fully connected; of a single broken link both ends.
+ *          given up so that what stays is fully connected; of a single broken link the later in order.
  * Tests.   tests/unit/cluster/downing_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver (keep-majority); membership_notes S12.
  */
@@ -22,14 +26,6 @@
 #include <string.h>
 
 #include "base/assert.h"
-
-static bool
-is_counted(const trpi_gossip_member *m, const char *role, bool joining_too)
-{
-    bool alive = m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING ||
-                 (joining_too && m->status == TRP_MEMBER_JOINING);
-    return alive && (role[0] == '\0' || trpi_ident_has_role(m->ident, role));
-}
 
 static bool
 is_suspect(const trpi_gossip_member *m)
@@ -83,40 +79,66 @@ enum mark { /* per member, in scratch memory: decision->indexes before it holds 
     MARK_BROKEN = 3  /* on my side, but indirectly connected: down it, too */
 };
 
-/* What keep-majority counts. */
+/* What keep-majority counts: addresses, because a restarted node votes in its predecessor's place. */
 struct tally {
-    uint32_t ours, theirs;  /* counted members on my side, and all others */
-    uint32_t unsure;        /* of theirs */
-    uint32_t away;          /* members, counted or not */
+    uint32_t ours, theirs; /* on my side, and all others */
+    uint32_t clear;        /* of ours: above suspicion */
+    uint32_t unsure;       /* of theirs: reachable, but the version has not come round */
     bool lowest_is_ours;
 };
 
-static struct tally
-tally_of(const trpi_downing_input *input, const char *role, bool joining_too,
-         trpi_downing_decision *decision)
+/* D6: does this incarnation give its address a vote? */
+static bool
+holds_vote(const trpi_gossip_member *m, const char *role, bool joining_too)
+{
+    bool holds = m->status == TRP_MEMBER_JOINING ? joining_too
+                 : m->status == TRP_MEMBER_DOWN  ? m->up_number != 0
+                                                 : true;
+    return holds && (role[0] == '\0' || trpi_ident_has_role(m->ident, role));
+}
+
+static uint32_t
+mark_sides(const trpi_downing_input *input, uint32_t *marks)
 {
     const trpi_gossip *g = input->gossip;
-    struct tally t = { 0, 0, 0, 0, false };
-    bool lowest_known = false;
+    uint32_t away = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
         bool seen = m->ident->key == input->self || trpi_seen_get(input->seen, i);
-        decision->indexes[i] = seen ? MARK_CLEAR : is_suspect(m) ? MARK_AWAY : MARK_UNSURE;
-        t.away += decision->indexes[i] == MARK_AWAY ? 1 : 0;
-        if (!is_counted(m, role, joining_too)) {
-            continue;
+        marks[i] = seen ? MARK_CLEAR : is_suspect(m) ? MARK_AWAY : MARK_UNSURE;
+        away += marks[i] == MARK_AWAY ? 1 : 0;
+    }
+    return away;
+}
+
+static struct tally
+tally_of(const trpi_gossip *g, const uint32_t *marks, const char *role, bool joining_too)
+{
+    struct tally t = { 0, 0, 0, 0, false };
+    for (uint32_t i = 0, next; i < g->members_count; i = next) {
+        bool votes = false;
+        bool ours = false;
+        bool clear = false;
+        bool unsure = false;
+        for (next = i; next < g->members_count &&
+                       trpi_address_equal(&g->members[next].ident->id.address,
+                                          &g->members[i].ident->id.address);
+             next++) { /* incarnations of one address stand next to each other */
+            const trpi_gossip_member *m = &g->members[next];
+            bool alive = m->status <= TRP_MEMBER_LEAVING;
+            votes = votes || holds_vote(m, role, joining_too);
+            ours = ours || (alive && (marks[next] == MARK_CLEAR || marks[next] == MARK_BROKEN));
+            clear = clear || (alive && marks[next] == MARK_CLEAR);
+            unsure = unsure || (alive && marks[next] == MARK_UNSURE);
         }
-        decision->members++;
-        t.ours += seen ? 1 : 0;
-        t.theirs += seen ? 0 : 1;
-        t.unsure += decision->indexes[i] == MARK_UNSURE ? 1 : 0;
-        if (!lowest_known) {
-            lowest_known = true;
-            t.lowest_is_ours = seen;
+        if (votes) {
+            t.lowest_is_ours = t.ours + t.theirs == 0 ? ours : t.lowest_is_ours;
+            t.ours += ours ? 1 : 0;
+            t.theirs += ours ? 0 : 1;
+            t.clear += clear ? 1 : 0;
+            t.unsure += unsure && !ours ? 1 : 0;
         }
     }
-    decision->reachable = t.ours;
-    decision->unreachable = t.away;
     return t;
 }
 
@@ -140,9 +162,8 @@ broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
     return count;
 }
 
-/* Mark whom to give up so that the rest of my side is fully connected: first those with the most broken
- * links, the later in order of equals; of a single broken link both ends, since nobody knows whose fault
- * it is. */
+/* Mark whom to give up so that the rest of my side is fully connected: those with the most broken links
+ * first, the later in order of equals. */
 static uint32_t
 mark_broken(const trpi_gossip *g, uint32_t *marks)
 {
@@ -160,16 +181,6 @@ mark_broken(const trpi_gossip *g, uint32_t *marks)
         }
         if (worst == TRPI_GOSSIP_NONE) {
             return marked;
-        }
-        if (most == 1) {
-            for (uint32_t i = 0; i < g->members_count; i++) {
-                if (i != worst && marks[i] == MARK_CLEAR && g->members[i].status < TRP_MEMBER_EXITING &&
-                    (trpi_gossip_observes(g, g->members[i].ident->key, g->members[worst].ident->key) ||
-                     trpi_gossip_observes(g, g->members[worst].ident->key, g->members[i].ident->key))) {
-                    marks[i] = MARK_BROKEN;
-                    marked++;
-                }
-            }
         }
         marks[worst] = MARK_BROKEN;
         marked++;
@@ -208,6 +219,13 @@ collect_marked(const trpi_gossip *g, trpi_downing_decision *decision)
     decision->indexes_count = count;
 }
 
+static bool
+is_majority(const struct tally *t, uint32_t votes)
+{
+    uint32_t all = t->ours + t->theirs;
+    return votes * 2 > all || (votes * 2 == all && t->lowest_is_ours); /* D3 */
+}
+
 static void
 decide_majority(const trpi_downing_options *options, const trpi_downing_input *input,
                 trpi_downing_decision *decision)
@@ -216,37 +234,39 @@ decide_majority(const trpi_downing_options *options, const trpi_downing_input *i
     if (input->stable_ms < options->stable_after_ms) {
         return; /* D1 */
     }
-    struct tally t = tally_of(input, options->role, false, decision);
-    if (decision->members == 0) { /* nobody is Up yet */
-        decision->members = 0;
-        t = tally_of(input, options->role, true, decision);
+    decision->unreachable = mark_sides(input, decision->indexes);
+    decision->indirectly_connected = mark_broken(g, decision->indexes);
+    struct tally t = tally_of(g, decision->indexes, options->role, false);
+    if (t.ours + t.theirs == 0) { /* nobody is Up yet */
+        t = tally_of(g, decision->indexes, options->role, true);
     }
-    /* Reachable, but the version has not come round: give it half as long again (D2 afterwards). */
+    /* Give the version half as long again to come round (D2 afterwards). */
     if (t.unsure > 0 && input->stable_ms < options->stable_after_ms + options->stable_after_ms / 2) {
         return;
     }
-    bool tie = t.ours == t.theirs;
-    bool majority = t.ours > t.theirs || (tie && t.lowest_is_ours); /* D3 */
-    uint32_t broken = mark_broken(g, decision->indexes);
-    decision->indirectly_connected = broken;
-    if (majority && t.away + broken == 0) {
-        return; /* the only rows are of observers which are away themselves */
-    }
-    const char *how = tie ? (majority ? "tie, lowest address on this side"
-                                      : "tie, lowest address on the other side")
-                          : (majority ? "majority" : "minority");
+    decision->members = t.ours + t.theirs;
+    decision->reachable = t.ours;
+    bool majority = is_majority(&t, t.ours);
     snprintf(decision->reason, sizeof(decision->reason),
-             "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", how, t.ours,
-             decision->members, decision->unreachable, broken);
+             "%s: %u of %u members on this side, %u unreachable, %u indirectly connected",
+             t.ours == t.theirs ? (majority ? "tie, lowest address on this side"
+                                            : "tie, lowest address on the other side")
+                                : (majority ? "majority" : "minority"),
+             t.ours, decision->members, decision->unreachable, decision->indirectly_connected);
     uint32_t self = trpi_gossip_find(g, input->self);
     trpi_assert(self != TRPI_GOSSIP_NONE);
-    if (!majority || decision->indexes[self] == MARK_BROKEN) {
+    if (!majority) {
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
         return;
     }
-    if (who_acts(g, decision->indexes) == self) {
+    if (!is_majority(&t, t.clear)) {
+        return; /* D7 */
+    }
+    if (decision->indexes[self] == MARK_BROKEN) {
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+    } else if (who_acts(g, decision->indexes) == self) {
         collect_marked(g, decision);
-        decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
+        decision->verdict = decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
     }
 }
 
