@@ -381,11 +381,15 @@ on_preamble(void *arg, const trpi_preamble *preamble)
     if (conn->dialled && preamble->lane != conn->lane) {
         return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane, conn->lane);
     }
-    conn->lane = preamble->lane;
+    if (!conn->dialled) {
+        conn->lane = preamble->lane; /* nobody else looks at it before there is a peer */
+    }
     if (conn->lane != TRPI_LANE_CONTROL) {
         return ordinary_preamble(conn, preamble);
     }
+    pthread_mutex_lock(lock_of(conn));
     conn->uid = preamble->uid;
+    pthread_mutex_unlock(lock_of(conn));
     return TRP_OK;
 }
 

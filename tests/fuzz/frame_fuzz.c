@@ -1,0 +1,116 @@
+/* frame_fuzz.c - a stranger's stream through the frame decoder and every body decoder behind it.
+ *
+ * The first byte of the input says how the rest is cut into reads. Corpus: tests/fuzz/corpus/frame.
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "remote/codec.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static uint32_t interned;
+static const trpi_node_id *
+get(void *arg, uint32_t node)
+{
+    (void)arg;
+    (void)node;
+    return NULL;
+}
+static trp_err
+intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+{
+    (void)arg;
+    (void)id;
+    *ret_node = 3 + interned++ % 100;
+    return TRP_OK;
+}
+
+static const trp_field fields[] = {
+    { "b", TRP_FIELD_bool, 0 },   { "n", TRP_FIELD_i64, 8 },      { "r", TRP_FIELD_ref, 16 },
+    { "t", TRP_FIELD_text32, 32 }, { "u", TRP_FIELD_text128, 64 }, { "f", TRP_FIELD_f64, 192 },
+};
+static const trp_type type = { "fuzz.type", 200, 1, 0, fields, 6, 0 };
+
+static trp_err
+on_preamble(void *arg, const trpi_preamble *preamble)
+{
+    (void)arg;
+    (void)preamble;
+    return TRP_OK;
+}
+
+static void
+message(const trpi_frame *frame)
+{
+    trpi_message m;
+    trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
+    trpi_buffer out = { 0 };
+    if (trpi_message_decode(frame, &map, &m) == TRP_OK) {
+        const trpi_serializer *serializer = frame->extra == TRPI_SERIALIZER_JSON ? &trpi_serializer_json
+                                                                                 : &trpi_serializer_raw;
+        if (serializer->decode(&type, m.payload, m.payload_bytes, &map, &out) == TRP_OK) {
+            trpi_buffer again = { 0 };
+            map.third_count = 0;
+            (void)trpi_serializer_raw.encode(&type, out.data, out.count, &map, &again);
+            trpi_buffer_fini(&again);
+        }
+    }
+    trpi_buffer_fini(&out);
+}
+
+static trp_err
+on_frame(void *arg, const trpi_frame *frame)
+{
+    (void)arg;
+    trpi_handshake handshake;
+    trpi_manifest manifest;
+    trpi_system_message system;
+    switch (frame->kind) {
+    case TRPI_FRAME_HANDSHAKE_REQUEST:
+    case TRPI_FRAME_HANDSHAKE_RESPONSE:
+    case TRPI_FRAME_HANDSHAKE_REFUSAL:
+        (void)trpi_handshake_decode(frame, &handshake);
+        break;
+    case TRPI_FRAME_USER:
+    case TRPI_FRAME_SELECT:
+        message(frame);
+        break;
+    case TRPI_FRAME_MANIFEST:
+        (void)trpi_manifest_decode(frame, &manifest);
+        break;
+    case TRPI_FRAME_SYSTEM:
+        (void)trpi_system_frame_decode(frame, &system);
+        break;
+    default:
+        break;
+    }
+    return TRP_OK;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) {
+        return 0;
+    }
+    size_t part = data[0] != 0 ? data[0] : size;
+    trpi_frame_decoder decoder;
+    trpi_frame_decoder_init(&decoder, 16384, on_preamble, on_frame, NULL);
+    for (size_t at = 1; at < size;) {
+        size_t count = part < size - at ? part : size - at;
+        uint8_t *exact = trpi_alloc(count); /* so that a step beyond is seen */
+        if (exact == NULL) {
+            break;
+        }
+        memcpy(exact, data + at, count);
+        trp_err err = trpi_frame_decoder_feed(&decoder, exact, count);
+        trpi_free(exact);
+        if (err != TRP_OK) {
+            break;
+        }
+        at += count;
+    }
+    trpi_frame_decoder_fini(&decoder);
+    return 0;
+}

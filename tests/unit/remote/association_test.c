@@ -1,0 +1,232 @@
+/* association_test.c - the state machine alone. */
+#include "remote/association.h"
+#include "tests/unit/unit.h"
+
+static const trpi_assoc_config config = { 15000, 50, 10000 };
+
+static trpi_assoc_effects
+step(trpi_assoc *a, uint64_t now, enum trpi_assoc_event_kind kind, uint64_t uid)
+{
+    trpi_assoc_event event = { .kind = kind, .uid = uid, .random = 12345, .want = kind == TRPI_ASSOC_TICK };
+    return trpi_assoc_step(a, &config, now, &event);
+}
+
+static void
+dial_and_answer(trpi_assoc *a, uint64_t now, uint64_t uid)
+{
+    UNIT_TRUE((step(a, now, TRPI_ASSOC_WANT, 0).bits & TRPI_ASSOC_DO_DIAL) != 0);
+    UNIT_EQUAL(a->state, TRPI_ASSOC_HANDSHAKING);
+    UNIT_EQUAL(step(a, now, TRPI_ASSOC_DIALLED, 0).bits, TRPI_ASSOC_DO_REQUEST);
+    UNIT_TRUE((step(a, now, TRPI_ASSOC_RESPONSE, uid).bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
+    UNIT_EQUAL(a->state, TRPI_ASSOC_ACTIVE);
+    UNIT_EQUAL(a->uid, uid);
+}
+
+/* REMOTE-28 REMOTE-29 */
+static void
+wanting_dials_and_the_answer_makes_it_active(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 0, 7);
+    UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_WANT, 0).bits, 0);
+}
+
+static void
+a_request_makes_it_active_from_idle_too(void)
+{
+    trpi_assoc a = { 0 };
+    uint32_t bits = step(&a, 0, TRPI_ASSOC_REQUEST, 7).bits;
+    UNIT_EQUAL(bits, TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_RESPOND | TRPI_ASSOC_DO_LOG);
+    UNIT_EQUAL(step(&a, 0, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_RESPOND); /* one more connection */
+}
+
+/* REMOTE-32: crossing dials need no tie-break */
+static void
+two_dials_that_cross_end_active_with_one_activation(void)
+{
+    trpi_assoc a = { 0 };
+    (void)step(&a, 0, TRPI_ASSOC_WANT, 0);
+    UNIT_TRUE((step(&a, 1, TRPI_ASSOC_REQUEST, 7).bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
+    UNIT_EQUAL(step(&a, 2, TRPI_ASSOC_DIALLED, 0).bits, TRPI_ASSOC_DO_REQUEST);
+    UNIT_EQUAL(step(&a, 3, TRPI_ASSOC_RESPONSE, 7).bits, 0);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
+}
+
+/* A3 */
+static void
+backoff_doubles_from_min_to_max_and_is_jittered(void)
+{
+    uint32_t base[] = { 50, 100, 200, 400, 800, 1600, 3200, 6400, 10000, 10000 };
+    for (uint32_t i = 0; i < 10; i++) {
+        for (uint64_t random = 0; random < 1000; random++) {
+            uint32_t ms = trpi_assoc_backoff_ms(&config, i + 1, random * 7919);
+            UNIT_TRUE(ms >= base[i] / 2 && ms <= base[i]);
+        }
+    }
+    UNIT_TRUE(trpi_assoc_backoff_ms(&config, UINT32_MAX, 1) <= 10000);
+}
+
+/* REMOTE-33 */
+static void
+a_lost_association_is_gated_until_its_time_and_dials_when_wanted(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 1000, 7);
+    (void)step(&a, 1000, TRPI_ASSOC_LOST, 0);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_GATED);
+    UNIT_TRUE(a.next_ms >= 1025 && a.next_ms <= 1050);
+    UNIT_EQUAL(step(&a, a.next_ms - 1, TRPI_ASSOC_WANT, 0).bits, 0);
+    UNIT_TRUE((step(&a, a.next_ms, TRPI_ASSOC_TICK, 0).bits & TRPI_ASSOC_DO_DIAL) != 0);
+    (void)step(&a, 1100, TRPI_ASSOC_LOST, 0);
+    UNIT_EQUAL(a.attempts, 2);
+    UNIT_TRUE((step(&a, 1200, TRPI_ASSOC_REQUEST, 7).bits & TRPI_ASSOC_DO_ACTIVATE) != 0); /* the peer comes first */
+    UNIT_EQUAL(a.attempts, 0);
+}
+
+static void
+a_gate_that_nobody_waits_at_ends_in_idle(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 0, 7);
+    (void)step(&a, 0, TRPI_ASSOC_LOST, 0);
+    trpi_assoc_event tick = { .kind = TRPI_ASSOC_TICK };
+    UNIT_EQUAL(trpi_assoc_step(&a, &config, 10000, &tick).bits, 0);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_IDLE);
+}
+
+/* A4: at the deadline and one before it */
+static void
+a_handshake_has_its_deadline(void)
+{
+    trpi_assoc a = { 0 };
+    (void)step(&a, 100, TRPI_ASSOC_WANT, 0);
+    UNIT_EQUAL(step(&a, 100 + 14999, TRPI_ASSOC_TICK, 0).bits, 0);
+    UNIT_EQUAL(step(&a, 100 + 15000, TRPI_ASSOC_TICK, 0).bits, TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_LOG);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_GATED);
+}
+
+/* REMOTE-36 A2 */
+static void
+another_uid_replaces_the_first_whatever_the_state(void)
+{
+    for (int active = 0; active < 2; active++) {
+        trpi_assoc a = { 0 };
+        dial_and_answer(&a, 0, 7);
+        if (!active) {
+            (void)step(&a, 0, TRPI_ASSOC_LOST, 0);
+        }
+        trpi_assoc_effects effects = step(&a, 5, TRPI_ASSOC_REQUEST, 8);
+        UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_END) != 0);
+        UNIT_EQUAL(effects.over_uid, 7);
+        UNIT_FALSE(effects.over_quarantined);
+        UNIT_TRUE((effects.bits & (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE)) ==
+                  (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE));
+        UNIT_EQUAL(a.uid, 8);
+        UNIT_EQUAL(step(&a, 6, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE); /* A1 */
+        UNIT_EQUAL(a.uid, 8);
+    }
+}
+
+/* REMOTE-36 A1 */
+static void
+a_quarantined_uid_is_refused_and_another_one_welcome(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 0, 7);
+    trpi_assoc_effects effects = step(&a, 0, TRPI_ASSOC_QUARANTINE, 0);
+    UNIT_EQUAL(effects.over_uid, 7);
+    UNIT_TRUE(effects.over_quarantined);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_QUARANTINED);
+    UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_QUARANTINE, 7).bits, 0); /* once */
+    UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE);
+    (void)step(&a, 20000, TRPI_ASSOC_WANT, 0); /* whoever lives there now? */
+    (void)step(&a, 20000, TRPI_ASSOC_DIALLED, 0);
+    UNIT_TRUE((step(&a, 20001, TRPI_ASSOC_RESPONSE, 7).bits & TRPI_ASSOC_DO_CLOSE_THIS) != 0);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_QUARANTINED);
+    UNIT_TRUE((step(&a, 20002, TRPI_ASSOC_REQUEST, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
+}
+
+static void
+quarantining_an_earlier_uid_does_not_touch_the_present_one(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 0, 7);
+    trpi_assoc_effects effects = step(&a, 0, TRPI_ASSOC_QUARANTINE, 99);
+    UNIT_EQUAL(effects.bits, TRPI_ASSOC_DO_END);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
+    UNIT_TRUE(trpi_assoc_is_barred(&a, 99));
+}
+
+/* the limit of barred uids, and one past it */
+static void
+so_many_barred_uids_are_remembered_and_the_oldest_goes_first(void)
+{
+    trpi_assoc a = { 0 };
+    for (uint64_t uid = 1; uid <= TRPI_ASSOC_BARRED_MAX + 1; uid++) {
+        (void)step(&a, 0, TRPI_ASSOC_REQUEST, uid);
+    }
+    UNIT_TRUE(trpi_assoc_is_barred(&a, 1)); /* 16 are over, 17 is active */
+    (void)step(&a, 0, TRPI_ASSOC_REQUEST, 100);
+    UNIT_FALSE(trpi_assoc_is_barred(&a, 1));
+    UNIT_TRUE(trpi_assoc_is_barred(&a, 2));
+}
+
+/* REMOTE-46 */
+static void
+a_goodbye_ends_the_incarnation(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 0, 7);
+    trpi_assoc_effects effects = step(&a, 0, TRPI_ASSOC_GOODBYE, 0);
+    UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_END) != 0);
+    UNIT_EQUAL(effects.over_uid, 7);
+    UNIT_TRUE(a.state != TRPI_ASSOC_ACTIVE);
+    UNIT_EQUAL(step(&a, 0, TRPI_ASSOC_GOODBYE, 0).bits, 0);
+}
+
+static void
+any_order_of_events_keeps_the_rules(void)
+{
+    for (uint64_t run = 1; run <= 500; run++) {
+        uint64_t seed = run * 0x9e3779b97f4a7c15u;
+        trpi_assoc a = { 0 };
+        uint64_t now = 0, quarantined = 0;
+        for (int i = 0; i < 300; i++) {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            now += seed % 2000;
+            trpi_assoc_event event = { .kind = (enum trpi_assoc_event_kind)(1 + (seed >> 8) % 9),
+                                       .want = (seed >> 16 & 1) != 0,
+                                       .uid = 1 + (seed >> 20) % 6,
+                                       .random = seed };
+            trpi_assoc_effects effects = trpi_assoc_step(&a, &config, now, &event);
+            bool ok = a.state != TRPI_ASSOC_ACTIVE || (a.uid != 0 && !trpi_assoc_is_barred(&a, a.uid));
+            ok = ok && ((effects.bits & TRPI_ASSOC_DO_END) == 0 || trpi_assoc_is_barred(&a, effects.over_uid));
+            ok = ok && (event.kind != TRPI_ASSOC_TICK || a.state != TRPI_ASSOC_HANDSHAKING || now < a.deadline_ms);
+            quarantined |= (effects.bits & TRPI_ASSOC_DO_END) != 0 ? 1ull << effects.over_uid : 0;
+            ok = ok && ((quarantined >> a.uid & 1) == 0 || a.state != TRPI_ASSOC_ACTIVE); /* A1: six uids fit */
+            if (!UNIT_TRUE(ok)) {
+                printf("  seed %llu step %d\n", (unsigned long long)run, i);
+                return;
+            }
+        }
+    }
+}
+
+UNIT_BEGIN("association")
+UNIT(wanting_dials_and_the_answer_makes_it_active)
+UNIT(a_request_makes_it_active_from_idle_too)
+UNIT(two_dials_that_cross_end_active_with_one_activation)
+UNIT(backoff_doubles_from_min_to_max_and_is_jittered)
+UNIT(a_lost_association_is_gated_until_its_time_and_dials_when_wanted)
+UNIT(a_gate_that_nobody_waits_at_ends_in_idle)
+UNIT(a_handshake_has_its_deadline)
+UNIT(another_uid_replaces_the_first_whatever_the_state)
+UNIT(a_quarantined_uid_is_refused_and_another_one_welcome)
+UNIT(quarantining_an_earlier_uid_does_not_touch_the_present_one)
+UNIT(so_many_barred_uids_are_remembered_and_the_oldest_goes_first)
+UNIT(a_goodbye_ends_the_incarnation)
+UNIT(any_order_of_events_keeps_the_rules)
+UNIT_END

@@ -1,0 +1,286 @@
+/* garbage_test.c - peers that are no peers: garbage, huge lengths, other versions, silence; and limits. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "remote/codec.h"
+#include "tests/unit/remote/pair.h"
+
+static pair p;
+
+static int
+dial(uint16_t port)
+{
+    struct sockaddr_in address = { 0 };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    UNIT_REQUIRE(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    return fd;
+}
+
+static bool
+closed_by_peer(int fd)
+{
+    char byte[256];
+    struct timeval limit = { 20, 0 };
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    ssize_t n;
+    while ((n = recv(fd, byte, sizeof byte, 0)) > 0) {
+    }
+    return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+static trpi_remote_stats
+stats(int i)
+{
+    trpi_remote_stats s;
+    trpi_remote_stats_get(p.remote[i], &s);
+    return s;
+}
+
+static void
+throw_at_right(const void *bytes, size_t count)
+{
+    int fd = dial(trpi_remote_address(p.remote[1])->port);
+    UNIT_TRUE(send(fd, bytes, count, MSG_NOSIGNAL) == (ssize_t)count);
+    UNIT_TRUE(closed_by_peer(fd));
+    (void)close(fd);
+}
+
+static void
+still_works(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_msg *reply = NULL;
+    UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path), &trp_string_type, "x",
+                                   1, 10000, &reply),
+               TRP_OK);
+    trp_msg_free(reply);
+}
+
+static void
+start(const trpi_remote_options *options, bool mem)
+{
+    pair_start(&p, mem, options);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+}
+
+static size_t
+preamble(uint8_t *out, uint8_t version, uint8_t lane)
+{
+    trpi_preamble pre = { version, lane, 0, 4711 };
+    trpi_preamble_encode(out, &pre);
+    return TRPI_PREAMBLE_BYTES;
+}
+
+/* issue 2, Remoting: garbage costs a line and a counter */
+static void
+garbage_is_counted_and_the_connection_dropped(void)
+{
+    start(NULL, false);
+    throw_at_right("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
+    UNIT_WAIT(stats(1).garbage == 1, 5000);
+    UNIT_WAIT(pair_logged("not this protocol"), 5000);
+    for (int i = 0; i < 20; i++) {
+        throw_at_right("0123456789abcdef", 16);
+    }
+    UNIT_WAIT(stats(1).garbage == 21, 5000);
+    const char *first = strstr(pair_lines.text, "not this protocol"); /* one line in ten seconds */
+    UNIT_TRUE(first != NULL && strstr(first + 1, "not this protocol") == NULL);
+    still_works();
+    pair_end(&p);
+}
+
+static void
+a_huge_length_is_refused_before_it_is_allocated(void)
+{
+    uint8_t bytes[TRPI_PREAMBLE_BYTES + 8];
+    start(NULL, false);
+    (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+    trpi_frame_header_encode(bytes + TRPI_PREAMBLE_BYTES, 0xffffffffu, TRPI_FRAME_HANDSHAKE_REQUEST, 0, 0);
+    throw_at_right(bytes, sizeof bytes);
+    UNIT_WAIT(stats(1).oversize == 1, 5000);
+    still_works();
+    pair_end(&p);
+}
+
+static void
+another_version_is_named_in_the_log(void)
+{
+    uint8_t bytes[TRPI_PREAMBLE_BYTES];
+    start(NULL, false);
+    throw_at_right(bytes, preamble(bytes, 9, TRPI_LANE_CONTROL));
+    UNIT_WAIT(stats(1).wrong_version == 1, 5000);
+    UNIT_WAIT(pair_logged("wire version 9"), 5000);
+    still_works();
+    pair_end(&p);
+}
+
+static void
+a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout(void)
+{
+    trpi_remote_options options = { .handshake_timeout_ms = 300 };
+    start(&options, false);
+    int fd = dial(trpi_remote_address(p.remote[1])->port);
+    uint64_t before = unit_now_ms();
+    UNIT_TRUE(closed_by_peer(fd));
+    UNIT_TRUE(unit_now_ms() - before >= 250);
+    (void)close(fd);
+    UNIT_WAIT(stats(1).handshake_timeouts == 1, 5000);
+    UNIT_WAIT(pair_logged("no handshake within 300 ms"), 5000);
+    still_works();
+    pair_end(&p);
+}
+
+static void
+frames_before_the_handshake_and_lanes_of_strangers_are_refused(void)
+{
+    uint8_t bytes[TRPI_PREAMBLE_BYTES + 8];
+    start(NULL, false);
+    (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+    trpi_frame_header_encode(bytes + TRPI_PREAMBLE_BYTES, 0, TRPI_FRAME_USER, 0, 0);
+    throw_at_right(bytes, sizeof bytes);
+    UNIT_WAIT(stats(1).garbage == 1, 5000);
+    throw_at_right(bytes, preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_ORDINARY));
+    UNIT_WAIT(stats(1).handshakes_failed == 1, 5000);
+    still_works();
+    pair_end(&p);
+}
+
+/* REMOTE-02: called by another name than its own, a node refuses and says both */
+static void
+a_node_that_is_called_by_another_address_says_so(void)
+{
+    start(NULL, false);
+    char path[TRP_PATH_BYTES_MAX];
+    trp_msg *reply = NULL;
+    (void)snprintf(path, sizeof path, "troupe.tcp://right@localhost:%u/user/echo", trpi_remote_address(p.remote[1])->port);
+    UNIT_TRUE(trp_system_ask_path(p.system[0], path, &trp_string_type, "x", 1, 300, &reply) != TRP_OK);
+    trp_msg_free(reply);
+    UNIT_WAIT(pair_logged("you called troupe.tcp://right@localhost"), 5000);
+    still_works();
+    pair_end(&p);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------------------ */
+
+static uint64_t
+dead(int i, trp_dead_reason reason)
+{
+    trp_system_stats s = { .size = sizeof s };
+    trp_system_stats_get(p.system[i], &s);
+    return s.dead_letters[reason];
+}
+
+static trp_ref
+echo_ref(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_ref ref = TRP_REF_NONE;
+    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path), 10000, &ref), TRP_OK);
+    return ref;
+}
+
+/* REMOTE-43: at the limit and one past it; the association lives */
+static void
+a_message_larger_than_a_frame_is_dropped_alone(void)
+{
+    static uint8_t payload[4096];
+    trpi_remote_options options = { .frame_bytes_max = 4096 };
+    start(&options, false);
+    trp_ref echo = echo_ref();
+    trp_msg *reply = NULL;
+    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 24, 10000, &reply), TRP_OK);
+    trp_msg_free(reply);
+    reply = NULL;
+    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 23, 5000, &reply), TRP_EMSGSIZE);
+    trp_msg_free(reply);
+    UNIT_EQUAL(dead(0, TRP_DEAD_TOO_LARGE), 1);
+    UNIT_TRUE(pair_logged("larger than maximum-frame-size"));
+    still_works();
+    pair_end(&p);
+}
+
+static trpi_mem_verdict
+refuse_all(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    (void)event;
+    return TRPI_MEM_CUT;
+}
+
+/* A lane that is full drops to dead letters; what waited too long too. */
+static void
+a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
+{
+    trpi_remote_options options = { .frame_bytes_max = 4096, .lane_bytes_max = 8192, .handshake_timeout_ms = 1500 };
+    start(&options, true);
+    trp_ref echo = echo_ref();
+    static uint8_t payload[2000];
+    trpi_mem_network_fault_set(p.network, refuse_all, NULL);
+    trpi_mem_network_cut(p.network, NULL, NULL);
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "gated") == 0, 10000);
+    uint64_t before = dead(0, TRP_DEAD_LANE_FULL);
+    for (int i = 0; i < 4; i++) { /* 4 x (8 + 24 + 2000) and a manifest of some 30 bytes fit, a fifth does not */
+        trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
+    }
+    trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
+    UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) == before + 1, 10000);
+    UNIT_WAIT(dead(0, TRP_DEAD_NOT_CONNECTED) == 4, 20000);
+    UNIT_EQUAL(dead(0, TRP_DEAD_LANE_FULL), before + 1);
+    trpi_mem_network_fault_set(p.network, NULL, NULL);
+    still_works();
+    pair_end(&p);
+}
+
+static trp_err
+watch_many_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_ref ref;
+    (void)state;
+    if (trp_msg_is(msg, &trp_bytes_type)) {
+        memcpy(&ref, trp_msg_payload(msg), sizeof ref);
+        for (int i = 0; i < 10; i++) {
+            trp_err err = trp_watch(ctx, ref);
+            UNIT_EQUAL(err, TRP_OK);
+            trp_unwatch(ctx, ref);
+        }
+    }
+    return TRP_OK;
+}
+static const trp_behaviour watch_many = TRP_BEHAVIOUR_INIT("watch-many", char, watch_many_receive);
+
+/* REMOTE-37: more unacknowledged system messages than allowed: the incarnation is quarantined */
+static void
+too_many_unacknowledged_system_messages_quarantine(void)
+{
+    trpi_remote_options options = { .system_messages_max = 8 };
+    start(&options, true);
+    trp_ref echo = echo_ref();
+    trpi_mem_network_fault_set(p.network, refuse_all, NULL);
+    trpi_mem_network_cut(p.network, NULL, NULL);
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "gated") == 0, 10000);
+    trp_ref who = pair_spawn(p.system[0], &watch_many, NULL, NULL, NULL, 0);
+    trp_system_tell(p.system[0], who, &trp_bytes_type, &echo, sizeof echo);
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 10000);
+    UNIT_EQUAL(stats(0).quarantined, 1);
+    UNIT_WAIT(pair_logged("too many unacknowledged system messages"), 5000);
+    trpi_mem_network_fault_set(p.network, NULL, NULL);
+    pair_end(&p);
+}
+
+UNIT_BEGIN("garbage")
+UNIT(garbage_is_counted_and_the_connection_dropped)
+UNIT(a_huge_length_is_refused_before_it_is_allocated)
+UNIT(another_version_is_named_in_the_log)
+UNIT(a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout)
+UNIT(frames_before_the_handshake_and_lanes_of_strangers_are_refused)
+UNIT(a_node_that_is_called_by_another_address_says_so)
+UNIT(a_message_larger_than_a_frame_is_dropped_alone)
+UNIT(a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take)
+UNIT(too_many_unacknowledged_system_messages_quarantine)
+UNIT_END

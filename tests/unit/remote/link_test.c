@@ -1,0 +1,246 @@
+/* link_test.c - the tcp driver alone: bytes arrive in order, short sends go on, every end is told once. */
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "base/world.h"
+#include "remote/link_nng.h"
+#include "remote/resolver.h"
+#include "tests/unit/unit.h"
+
+static const trpi_transport_ops *const ops = &trpi_link_nng_ops;
+
+typedef struct end {
+    _Atomic(trpi_link *) link;
+    _Atomic uint32_t connected, written, closed;
+    _Atomic uint64_t bytes;
+    _Atomic uint64_t wrong;
+    atomic_bool in_bytes;
+} end;
+static end dialled, accepted;
+static atomic_bool refuse;
+static atomic_bool keep; /* the test releases dialled links itself */
+static _Atomic uint32_t accepts;
+
+static bool
+on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
+{
+    (void)arg;
+    UNIT_TRUE(strncmp(peer, "127.0.0.1:", 10) == 0);
+    atomic_fetch_add(&accepts, 1);
+    atomic_store(&accepted.link, link);
+    *ret_user = &accepted;
+    return !atomic_load(&refuse);
+}
+static void
+on_connected(void *user, trpi_link *link)
+{
+    end *e = user;
+    atomic_store(&e->link, link);
+    atomic_fetch_add(&e->connected, 1);
+}
+static void
+on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+{
+    end *e = user;
+    (void)link;
+    UNIT_FALSE(atomic_exchange(&e->in_bytes, true)); /* T2 */
+    uint64_t at = atomic_load(&e->bytes);
+    for (size_t i = 0; i < count; i++) {
+        atomic_fetch_add(&e->wrong, bytes[i] != (uint8_t)((at + i) % 251));
+    }
+    atomic_fetch_add(&e->bytes, count);
+    atomic_store(&e->in_bytes, false);
+}
+static void
+on_written(void *user, trpi_link *link)
+{
+    end *e = user;
+    (void)link;
+    atomic_fetch_add(&e->written, 1);
+}
+static void
+on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+{
+    end *e = user;
+    UNIT_TRUE(err != TRP_OK && reason != NULL);
+    if (e != &dialled || !atomic_load(&keep)) {
+        ops->release(link);
+    }
+    atomic_fetch_add(&e->closed, 1);
+}
+static const trpi_transport_events events = { on_accepted, on_connected, on_bytes, on_written, on_closed };
+
+static trpi_world *world;
+static trpi_transport *transport;
+static uint16_t port;
+
+static void
+start(void)
+{
+    memset(&dialled, 0, sizeof dialled);
+    memset(&accepted, 0, sizeof accepted);
+    atomic_store(&refuse, false);
+    atomic_store(&accepts, 0);
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &transport) == TRP_OK);
+    UNIT_REQUIRE(ops->listen(transport, "127.0.0.1", 0, &port) == TRP_OK);
+    UNIT_TRUE(port != 0);
+}
+static void
+finish(void)
+{
+    ops->stop(transport);
+    ops->free(transport);
+    trpi_world_free(world);
+}
+
+static void
+connect_to(const char *host, uint16_t to)
+{
+    trpi_link *link = NULL;
+    UNIT_REQUIRE(ops->connect(transport, host, to, 5000, &dialled, &link) == TRP_OK);
+}
+
+static void
+bytes_arrive_in_order_and_short_sends_go_on(void)
+{
+    enum { BYTES = 24u << 20 };
+    start();
+    connect_to("127.0.0.1", port);
+    UNIT_WAIT(atomic_load(&dialled.connected) == 1 && atomic_load(&accepts) == 1, 10000);
+    uint8_t *data = trpi_alloc(BYTES);
+    UNIT_REQUIRE(data != NULL);
+    for (size_t i = 0; i < BYTES; i++) {
+        data[i] = (uint8_t)(i % 251);
+    }
+    trpi_iov iov[TRPI_TRANSPORT_IOV_MAX];
+    size_t at = 0;
+    for (int i = 0; i < TRPI_TRANSPORT_IOV_MAX; i++) { /* eight parts of odd sizes */
+        iov[i].data = data + at;
+        iov[i].bytes = i < TRPI_TRANSPORT_IOV_MAX - 1 ? 1000001u * (unsigned)(i + 1) / 2 : BYTES - at;
+        at += iov[i].bytes;
+    }
+    UNIT_EQUAL(ops->write(atomic_load(&dialled.link), iov, TRPI_TRANSPORT_IOV_MAX), TRP_OK);
+    UNIT_WAIT(atomic_load(&accepted.bytes) == BYTES, 20000);
+    UNIT_WAIT(atomic_load(&dialled.written) == 1, 5000);
+    UNIT_EQUAL(atomic_load(&accepted.wrong), 0);
+    finish();
+    UNIT_EQUAL(atomic_load(&dialled.closed), 1);
+    UNIT_EQUAL(atomic_load(&accepted.closed), 1);
+    trpi_free(data);
+}
+
+/* T3: connect to nobody, to a name that does not exist */
+static void
+a_dial_that_reaches_nobody_is_closed_once(void)
+{
+    start();
+    uint16_t gone = port;
+    finish();
+    start();
+    if (gone != port) {
+        connect_to("127.0.0.1", gone);
+        UNIT_WAIT(atomic_load(&dialled.closed) == 1, 10000);
+        UNIT_EQUAL(atomic_load(&dialled.connected), 0);
+    }
+    finish();
+    start();
+    connect_to("no-such-host.invalid", 1);
+    UNIT_WAIT(atomic_load(&dialled.closed) == 1, 30000);
+    finish();
+}
+
+/* REMOTE-02: names are resolved by us, all addresses tried */
+static void
+a_name_is_resolved_and_found_in_the_cache_the_second_time(void)
+{
+    trpi_resolved resolved;
+    trpi_resolve_blocking("localhost", &resolved);
+    start();
+    if (resolved.count > 0) { /* a machine without /etc/hosts has nothing to show here */
+        connect_to("localhost", port);
+        UNIT_WAIT(atomic_load(&dialled.connected) == 1, 10000);
+        connect_to("localhost", port);
+        UNIT_WAIT(atomic_load(&dialled.connected) == 2, 10000);
+    }
+    finish();
+    UNIT_EQUAL(atomic_load(&dialled.closed), resolved.count > 0 ? 2 : 0);
+}
+
+static void
+a_refused_connection_ends_without_a_closed_on_this_side(void)
+{
+    start();
+    atomic_store(&refuse, true);
+    connect_to("127.0.0.1", port);
+    UNIT_WAIT(atomic_load(&dialled.closed) == 1, 10000);
+    finish();
+    UNIT_EQUAL(atomic_load(&accepted.closed), 0);
+}
+
+/* H1: a write after close is refused, it does not hang */
+static void
+a_write_after_close_is_refused(void)
+{
+    start();
+    connect_to("127.0.0.1", port);
+    UNIT_WAIT(atomic_load(&dialled.connected) == 1, 10000);
+    trpi_link *link = atomic_load(&dialled.link);
+    trpi_iov iov = { "x", 1 };
+    atomic_store(&keep, true);
+    ops->close(link);
+    UNIT_EQUAL(ops->write(link, &iov, 1), TRP_ECLOSED);
+    ops->close(link);
+    UNIT_WAIT(atomic_load(&accepted.closed) == 1 && atomic_load(&dialled.closed) == 1, 10000);
+    atomic_store(&keep, false);
+    ops->release(link);
+    finish();
+}
+
+static void
+many_links_that_come_and_go_are_all_told(void)
+{
+    enum { LINKS = 200 };
+    static trpi_link *links[LINKS];
+    start();
+    atomic_store(&keep, true);
+    for (uint32_t i = 0; i < LINKS; i++) {
+        UNIT_REQUIRE(ops->connect(transport, "127.0.0.1", port, 5000, &dialled, &links[i]) == TRP_OK);
+        if (i % 3 == 0) {
+            ops->close(links[i]); /* while dialling */
+        }
+    }
+    ops->stop(transport);
+    for (uint32_t i = 0; i < LINKS; i++) {
+        ops->release(links[i]); /* T4 */
+    }
+    atomic_store(&keep, false);
+    ops->free(transport);
+    trpi_world_free(world);
+    UNIT_EQUAL(atomic_load(&dialled.closed), LINKS);
+    UNIT_EQUAL(atomic_load(&accepted.closed), atomic_load(&accepts));
+}
+
+static void
+a_port_that_is_taken_is_named_as_such(void)
+{
+    start();
+    trpi_transport *second = NULL;
+    uint16_t got = 0;
+    UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &second) == TRP_OK);
+    UNIT_EQUAL(ops->listen(second, "127.0.0.1", port, &got), TRP_EADDRINUSE);
+    UNIT_EQUAL(ops->listen(second, "no-such-host.invalid", 0, &got), TRP_EINVAL);
+    ops->stop(second);
+    ops->free(second);
+    finish();
+}
+
+UNIT_BEGIN("link")
+UNIT(bytes_arrive_in_order_and_short_sends_go_on)
+UNIT(a_dial_that_reaches_nobody_is_closed_once)
+UNIT(a_name_is_resolved_and_found_in_the_cache_the_second_time)
+UNIT(a_refused_connection_ends_without_a_closed_on_this_side)
+UNIT(a_write_after_close_is_refused)
+UNIT(many_links_that_come_and_go_are_all_told)
+UNIT(a_port_that_is_taken_is_named_as_such)
+UNIT_END
