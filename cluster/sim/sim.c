@@ -1,6 +1,8 @@
 /* sim.c - one run, and the command line of `troupe sim`. Tests: tests/sim/sim_test.c */
 #include "cluster/sim/sim.h"
 
+#include <troupe/sim.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -184,7 +186,6 @@ trpi_sim_main(int argc, char **argv)
 }
 
 /* What the program `troupe` looks up in the library. */
-TRP_API int trp_sim_main(int argc, char **argv);
 int
 trp_sim_main(int argc, char **argv)
 {

@@ -8,6 +8,7 @@
 #include <troupe/message.h>
 #include <troupe/node.h>
 #include <troupe/plugin.h>
+#include <troupe/sim.h>
 #include <troupe/system.h>
 
 #endif
