@@ -1,17 +1,21 @@
 /* cell.c - the cell table: growth, free slots, taking a slot and giving it back.
  *
- * Why.     A stale reference must always lead to a cell that can say "not me": memory of cells is never returned
- *          while the system lives, and a slot is used again only with another generation.
+ * Why.     A stale reference must always lead to a cell that can say "not me": memory of cells is
+ *          never returned while the system lives, and a slot is used again only with another
+ *          generation.
  * States.  free (generation even, life FREE, token free or held by a drainer)
  *            --acquire--> STARTING, token ours --publish--> alive (generation odd)
  *            --ended--> draining (even again) --release by the parent's runner--> free
  * Must hold.
- *   C1  A slot is in at most one free list; it is put there once per use: by release, or by abandon.
- *   C2  Only the holder of the token changes line B; a free slot whose token a late message's runner holds is
- *       passed over, not waited for.
+ *   C1  A slot is in at most one free list; it is put there once per use: by release, or by
+ *       abandon.
+ *   C2  Only the holder of the token changes line B; a free slot whose token a late message's
+ *       runner holds is passed over, not waited for.
  *   C3  A generation is used once. Where it comes round, the slot is used no more.
- * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED slots for itself
- *          (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the limit is exact then).
+ * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED
+ * slots for itself
+ *          (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the limit is exact
+ *          then).
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/cells.h"
@@ -140,7 +144,7 @@ slab_make(trpi_cells *cells, uint32_t slab)
     return TRP_OK;
 }
 
-/* ---- free slots ------------------------------------------------------------------------------------ */
+/* ---- free slots ------------------------------------------------------------------------------ */
 
 /* Under the lock. */
 static void
@@ -158,7 +162,8 @@ free_list_push(trpi_cells *cells, uint32_t slot)
     cells->free_count++;
 }
 
-/* Under the lock. Up to `max` slots: from the free list, else fresh ones (fresh = true: only these). */
+/* Under the lock. Up to `max` slots: from the free list, else fresh ones (fresh = true: only
+ * these). */
 static trp_err
 slots_get(trpi_cells *cells, bool fresh, uint32_t max, uint32_t *slots, uint32_t *ret_count)
 {
@@ -244,7 +249,7 @@ slot_push(trp_ctx *ctx, uint32_t slot)
     (void)pthread_mutex_unlock(&ctx->cells->lock);
 }
 
-/* ---- taking a slot --------------------------------------------------------------------------------- */
+/* ---- taking a slot --------------------------------------------------------------------------- */
 
 /* C2: the token of a free cell, if no late message is being drained there. */
 static bool
@@ -253,8 +258,8 @@ claim_free(trpi_cell *cell)
     uintptr_t idle = (uintptr_t)trpi_cell_stub(cell) | TRPI_TOKEN;
 
     /* acquire: pairs with the last runner's going idle */
-    return atomic_compare_exchange_strong_explicit(&cell->head, &idle, (uintptr_t)trpi_cell_stub(cell),
-                                                   memory_order_acq_rel, RELAXED);
+    return atomic_compare_exchange_strong_explicit(
+        &cell->head, &idle, (uintptr_t)trpi_cell_stub(cell), memory_order_acq_rel, RELAXED);
 }
 
 static void
@@ -321,7 +326,8 @@ trpi_slot_ref(const trpi_cell *cell)
 void
 trpi_slot_publish(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind)
 {
-    atomic_store_explicit(&cell->kind, (uint8_t)kind, RELAXED); /* ordered by generation's release */
+    atomic_store_explicit(&cell->kind, (uint8_t)kind,
+                          RELAXED); /* ordered by generation's release */
     atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
     trpi_count(ctx, &ctx->stats->spawned, 1);
     trpi_schedule(ctx, cell);

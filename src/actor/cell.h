@@ -1,7 +1,9 @@
-/* cell.h - the cell: what an actor is in memory, byte by byte, and the table of all cells of a system.
+/* cell.h - the cell: what an actor is in memory, byte by byte, and the table of all cells of a
+ * system.
  *
- * Why.     128 bytes are all that an idle actor costs. Memory is type-stable: slabs are not returned
- *          while the system lives, so a stale reference always leads to a cell, never to the void.
+ * Why.     128 bytes are all that an idle actor costs. Memory is type-stable: slabs are not
+ *          returned while the system lives, so a stale reference always leads to a cell, never to
+ *          the void.
  * Shape.   Line A is what senders touch, line B is the runner's. Links to other actors are slots.
  *
  *   A   0 head          8  last message pushed | token (bit 0); exchange by senders
@@ -30,11 +32,13 @@
  *     116 flags         4  LIFE's
  *     120 processed     8  messages handled
  *
- * The token. Bit 0 of head set means: nobody runs the cell and it is in no queue. Whoever clears the bit owns
- * line B and task, until he sets it again (DESIGN 3, Token; the protocol is in mailbox.h).
+ * The token. Bit 0 of head set means: nobody runs the cell and it is in no queue. Whoever clears
+ * the bit owns line B and task, until he sets it again (DESIGN 3, Token; the protocol is in
+ * mailbox.h).
  *
- * Who writes what: line B, task, ops, parent, name: the holder of the token. generation, kind: the holder
- * of the token, release. next/prev_sibling: the parent's runner (also before the first publication).
+ * Who writes what: line B, task, ops, parent, name: the holder of the token. generation, kind: the
+ * holder of the token, release. next/prev_sibling: the parent's runner (also before the first
+ * publication).
  */
 #ifndef TRPI_ACTOR_CELL_H
 #define TRPI_ACTOR_CELL_H
@@ -60,10 +64,12 @@ enum trpi_kind {
     TRPI_KIND_SERVICE = 4      /* dead letters and the like: LIFE's ops */
 };
 
-/* Kinds other than actor get their messages here; they have no behaviour, children or supervisor. */
+/* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.
+ * */
 typedef struct trpi_kind_ops {
     const char *name;
-    /* One message; the loop frees it afterwards. Not filtered by generation for kind association. */
+    /* One message; the loop frees it afterwards. Not filtered by generation for kind association.
+     * */
     void (*deliver)(trp_ctx *ctx, struct trpi_cell *cell, trp_msg *msg);
     /* One system message whose generation matches. May be NULL (dropped). */
     void (*system)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
@@ -71,9 +77,9 @@ typedef struct trpi_kind_ops {
     bool (*turn_end)(trp_ctx *ctx, struct trpi_cell *cell);
 } trpi_kind_ops;
 
-/* FREE: the user queue is drained to dead letters. STARTING: the next turn calls trpi_life_start first.
- * RUNNING with suspended == 0 is the only state in which user messages are delivered. All others park
- * the user queue (rule 5 of the token) and see system messages only. */
+/* FREE: the user queue is drained to dead letters. STARTING: the next turn calls trpi_life_start
+ * first. RUNNING with suspended == 0 is the only state in which user messages are delivered. All
+ * others park the user queue (rule 5 of the token) and see system messages only. */
 enum trpi_life {
     TRPI_LIFE_FREE = 0,
     TRPI_LIFE_STARTING = 1,
@@ -84,10 +90,11 @@ enum trpi_life {
 };
 
 enum {
-    TRPI_MARK_FRONT = 1,   /* trpi_life_front() has messages that come before the mailbox (unstash) */
+    TRPI_MARK_FRONT = 1, /* trpi_life_front() has messages that come before the mailbox (unstash) */
     TRPI_MARK_BECOME = 2,  /* receive is trpi_life_receive(), not behaviour->receive */
     TRPI_MARK_TIMEOUT = 4, /* call trpi_life_touched() after each user message (receive timeout) */
-    TRPI_MARK_ORPHAN = 8,  /* no parent frees the slot: the run loop does, when the cell goes idle free */
+    TRPI_MARK_ORPHAN =
+        8, /* no parent frees the slot: the run loop does, when the cell goes idle free */
     TRPI_MARK_EXTRA_LIFE = 0xf0 /* LIFE's own bits */
 };
 
@@ -142,8 +149,8 @@ trpi_cell_of_task(trpi_task *task)
 }
 
 /* ---- the table ---------------------------------------------------------------------------------
- * Two levels: directory -> slab. The first slab is small (a system with a few actors costs a page), the
- * others hold TRPI_SLAB_CELLS. Slot 0 is nobody. */
+ * Two levels: directory -> slab. The first slab is small (a system with a few actors costs a page),
+ * the others hold TRPI_SLAB_CELLS. Slot 0 is nobody. */
 #define TRPI_SLAB_SHIFT 12u
 #define TRPI_SLAB_CELLS (1u << TRPI_SLAB_SHIFT)
 #define TRPI_SLAB_FIRST_CELLS 64u
@@ -155,25 +162,28 @@ typedef struct trpi_cells trpi_cells;
 /* generation_first: even, random per system. Errors: TRP_ENOMEM. */
 trp_err trpi_cells_new(uint32_t cells_max, uint32_t generation_first, trpi_cells **ret_cells);
 void trpi_cells_free(trpi_cells *cells); /* NULL is fine; every thread has ended */
-/* The cell of a slot that was used at least once; NULL: there never was one. Lock-free; any thread. */
+/* The cell of a slot that was used at least once; NULL: there never was one. Lock-free; any thread.
+ * */
 trpi_cell *trpi_cells_find(trpi_cells *cells, uint32_t slot);
 
 /* ---- slots: taking and giving back -------------------------------------------------------------
- * Take a free slot. The caller holds the token of the cell, whose line B is reset: life = STARTING, kind
- * still NONE, generation still even; generation_run is what it will be. Then fill in behaviour, extra,
- * parent, name, ops, task.dispatch/home, and either publish or abandon.
+ * Take a free slot. The caller holds the token of the cell, whose line B is reset: life = STARTING,
+ * kind still NONE, generation still even; generation_run is what it will be. Then fill in
+ * behaviour, extra, parent, name, ops, task.dispatch/home, and either publish or abandon.
  * Errors: TRP_ELIMIT (actors-max), TRP_ENOMEM. ctx: a worker's, or from trpi_enter(). */
 trp_err trpi_slot_acquire(trp_ctx *ctx, trpi_cell **ret_cell);
 /* The ref that the acquired cell will have. */
 trp_ref trpi_slot_ref(const trpi_cell *cell);
-/* Make the generation valid and schedule the first turn. The token is given up: do not touch the cell. */
+/* Make the generation valid and schedule the first turn. The token is given up: do not touch the
+ * cell. */
 void trpi_slot_publish(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);
-/* As publish, but idle: the token is set free without a turn (promises, proxies: life = RUNNING). */
+/* As publish, but idle: the token is set free without a turn (promises, proxies: life = RUNNING).
+ * */
 void trpi_slot_publish_idle(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);
 /* Give an acquired, unpublished cell back (name was taken, no memory...). */
 void trpi_slot_abandon(trp_ctx *ctx, trpi_cell *cell);
-/* Put the slot of an ended cell (life FREE) on the free list: by the parent's runner, after unlinking. The
- * cell may still be draining. */
+/* Put the slot of an ended cell (life FREE) on the free list: by the parent's runner, after
+ * unlinking. The cell may still be draining. */
 void trpi_slot_release(trp_ctx *ctx, uint32_t slot);
 
 #endif

@@ -7,8 +7,8 @@
 #include "actor/cell.h"
 #include "actor/msg.h"
 
-/* Slot s stands at place s + TRPI_PLACE_FIRST of the directory's space, so that the first slab is the short end
- * of a slab of full size, and a lookup has no special case. */
+/* Slot s stands at place s + TRPI_PLACE_FIRST of the directory's space, so that the first slab is
+ * the short end of a slab of full size, and a lookup has no special case. */
 #define TRPI_PLACE_FIRST (TRPI_SLAB_CELLS - TRPI_SLAB_FIRST_CELLS)
 
 #define TRPI_CELLS_CACHING_MIN 1000000u
@@ -17,9 +17,11 @@ struct trpi_cells {
     uint32_t slabs_max;
     uint32_t cells_max;
     uint32_t generation_first;
-    bool caching; /* workers keep free slots for themselves: not where the limit is so near that others miss them */
+    bool caching; /* workers keep free slots for themselves: not where the limit is so near that
+                     others miss them */
     _Atomic uint32_t used; /* slots 1 .. used were made; written under the lock */
-    /* directory: the address of place 0 of the slab, 0: none yet. Release; pairs with acquire of lookups. */
+    /* directory: the address of place 0 of the slab, 0: none yet. Release; pairs with acquire of
+     * lookups. */
     _Atomic uintptr_t *slabs;
     _Alignas(64) pthread_mutex_t lock; /* the free list, growth */
     uint32_t free_first, free_last;    /* FIFO through next_sibling */

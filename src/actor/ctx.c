@@ -1,10 +1,10 @@
 /* ctx.c - the running view of workers and of foreign threads.
  *
- * Why.     Telling needs a message cache, a chain table and a place in the scheduler. A worker has them; any other
- *          thread gets a ctx of its own at its first call and keeps it.
+ * Why.     Telling needs a message cache, a chain table and a place in the scheduler. A worker has
+ *          them; any other thread gets a ctx of its own at its first call and keeps it.
  * Must hold.
- *   X1  A foreign ctx belongs to one thread, and to one system from the outermost enter to its leave; a thread that
- *       enters a second system meanwhile uses another ctx of its own.
+ *   X1  A foreign ctx belongs to one thread, and to one system from the outermost enter to its
+ *       leave; a thread that enters a second system meanwhile uses another ctx of its own.
  *   X2  What a foreign ctx has chained is pushed at its outermost leave.
  * Tests.   tests/unit/actor/tell_test.c
  */
@@ -30,7 +30,8 @@ foreign_free(void *list)
     while (ctx != NULL) {
         trp_ctx *next = ctx->foreign_next;
 
-        ctx->cache = trpi_msg_cache_get(); /* the thread's cache may have been given back before us */
+        ctx->cache =
+            trpi_msg_cache_get(); /* the thread's cache may have been given back before us */
         if (ctx->cache != NULL) {
             trpi_reserve_free(ctx);
         }
@@ -42,7 +43,8 @@ foreign_free(void *list)
 static void
 foreign_make_key(void)
 {
-    (void)pthread_key_create(&foreign_key, foreign_free); /* no key left: contexts live until exit */
+    (void)pthread_key_create(&foreign_key,
+                             foreign_free); /* no key left: contexts live until exit */
 }
 
 /* A ctx of this thread that is used for no other system. */

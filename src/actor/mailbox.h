@@ -1,21 +1,26 @@
 /* mailbox.h - the queue in front of every cell and the token that says who may run it.
  *
- * Why.     Any thread may tell an actor; one thread at a time may run it. One word, `head`, settles both.
+ * Why.     Any thread may tell an actor; one thread at a time may run it. One word, `head`, settles
+ *          both.
  * Shape.   tail (runner)                              head (tellers: one exchange)
  *            |                                          |
  *          [last taken] --next--> [m1] --next--> ...  [mn] --next--> NULL
- *          The message taken last stays in the queue as its dummy until the next one is taken. An idle cell's
- *          dummy is the stub, which is part of the cell, so that it keeps no message.
- * Token.   Bit 0 of head set: nobody runs the cell and it is in no run queue. Who clears the bit owns line B.
+ *          The message taken last stays in the queue as its dummy until the next one is taken. An
+ *          idle cell's dummy is the stub, which is part of the cell, so that it keeps no message.
+ * Token.   Bit 0 of head set: nobody runs the cell and it is in no run queue. Who clears the bit
+ *          owns line B.
  * Must hold.
- *   M1  A teller moves head first and links second. Until it has linked, the runner meets next == NULL while head
- *       is elsewhere: "not yet", not "empty".                                                 (push, take)
- *   M2  The consumer writes stub_next only while the stub is out of the queue (it is in the queue when tail or
- *       head is the stub). Writing it at another time loses messages.                         (go_idle)
- *   M3  After giving the token up, the runner looks at sys_head once more. It and the sender of a system message
- *       are a Dekker pair: (head |= 1, read sys_head) against (write sys_head, read head), all seq_cst.
- *   M4  head is only exchanged by tellers and compare-exchanged by owners and system senders, so a bit 0 that was
- *       set is found by exactly one of them.
+ *   M1  A teller moves head first and links second. Until it has linked, the runner meets next ==
+ *       NULL while head is elsewhere: "not yet", not "empty".
+ *       (push, take)
+ *   M2  The consumer writes stub_next only while the stub is out of the queue (it is in the queue
+ *       when tail or head is the stub). Writing it at another time loses messages.
+ *       (go_idle)
+ *   M3  After giving the token up, the runner looks at sys_head once more. It and the sender of a
+ *       system message are a Dekker pair: (head |= 1, read sys_head) against (write sys_head, read
+ *       head), all seq_cst.
+ *   M4  head is only exchanged by tellers and compare-exchanged by owners and system senders, so a
+ *       bit 0 that was set is found by exactly one of them.
  * Cost.    push: one exchange, one store. take: one load, one store. go_idle: one compare-exchange.
  * Tests.   tests/unit/actor/mailbox_test.c, tests/stress/churn_test.c
  * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; DESIGN 3, Token.
@@ -30,7 +35,8 @@
 
 #define TRPI_TOKEN ((uintptr_t)1)
 
-/* stub_next seen as the first member of a message, which is its next pointer. No other member is touched. */
+/* stub_next seen as the first member of a message, which is its next pointer. No other member is
+ * touched. */
 static inline trp_msg *
 trpi_cell_stub(trpi_cell *cell)
 {
@@ -51,12 +57,14 @@ trpi_msg_next(trp_msg *msg)
     return __atomic_load_n(&msg->priv_next, __ATOMIC_ACQUIRE);
 }
 
-/* Push first..last, linked by next, last->next == NULL. true: the caller got the token and must schedule. */
+/* Push first..last, linked by next, last->next == NULL. true: the caller got the token and must
+ * schedule. */
 static inline bool
 trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
 {
-    /* acq_rel: acquire pairs with the runner's going idle (its writes to line B are seen by the run that we
-     * schedule); release orders the chain's inner links before the next teller's link to `last` */
+    /* acq_rel: acquire pairs with the runner's going idle (its writes to line B are seen by the run
+     * that we schedule); release orders the chain's inner links before the next teller's link to
+     * `last` */
     uintptr_t before = atomic_exchange_explicit(&cell->head, (uintptr_t)last, memory_order_acq_rel);
     trp_msg *previous = (trp_msg *)(before & ~TRPI_TOKEN);
 
@@ -64,7 +72,7 @@ trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
     return (before & TRPI_TOKEN) != 0;
 }
 
-/* ---- with the token ---------------------------------------------------------------------------------- */
+/* ---- with the token -------------------------------------------------------------------------- */
 
 typedef enum trpi_take {
     TRPI_TAKE_EMPTY,
@@ -72,8 +80,8 @@ typedef enum trpi_take {
     TRPI_TAKE_NOT_YET /* a teller is between its two steps */
 } trpi_take;
 
-/* Take the next message: it is the dummy from now on; the former dummy is given in *ret_done (NULL: the stub) to
- * be freed. */
+/* Take the next message: it is the dummy from now on; the former dummy is given in *ret_done (NULL:
+ * the stub) to be freed. */
 static inline trpi_take
 trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 {
@@ -87,7 +95,8 @@ trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
         return TRPI_TAKE_MSG;
     }
     /* relaxed: only compared; if head is still tail there is nothing to see */
-    return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) == (uintptr_t)tail
+    return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) ==
+                   (uintptr_t)tail
                ? TRPI_TAKE_EMPTY
                : TRPI_TAKE_NOT_YET;
 }
@@ -95,11 +104,12 @@ trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 static inline bool
 trpi_mailbox_has_more(trpi_cell *cell)
 {
-    return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) != (uintptr_t)cell->tail;
+    return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) !=
+           (uintptr_t)cell->tail;
 }
 
-/* Give the token up with an empty queue. false: a message came, the token is still ours. *ret_done: the last
- * message, to be freed. After true, line B is not ours any more. */
+/* Give the token up with an empty queue. false: a message came, the token is still ours. *ret_done:
+ * the last message, to be freed. After true, line B is not ours any more. */
 static inline bool
 trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
 {
@@ -109,12 +119,14 @@ trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
 
     *ret_done = NULL;
     if (last != stub) {
-        atomic_store_explicit(&cell->stub_next, NULL, memory_order_relaxed); /* M2: the stub is out */
+        atomic_store_explicit(&cell->stub_next, NULL,
+                              memory_order_relaxed); /* M2: the stub is out */
         cell->tail = stub;
     }
     /* seq_cst: M3; its release part hands line B to the next owner */
-    if (!atomic_compare_exchange_strong_explicit(&cell->head, &expected, (uintptr_t)stub | TRPI_TOKEN,
-                                                 memory_order_seq_cst, memory_order_relaxed)) {
+    if (!atomic_compare_exchange_strong_explicit(&cell->head, &expected,
+                                                 (uintptr_t)stub | TRPI_TOKEN, memory_order_seq_cst,
+                                                 memory_order_relaxed)) {
         cell->tail = last;
         return false;
     }
@@ -136,8 +148,8 @@ trpi_mailbox_claim(trpi_cell *cell)
     uintptr_t head = atomic_load_explicit(&cell->head, memory_order_seq_cst); /* M3 */
 
     while ((head & TRPI_TOKEN) != 0) {
-        if (atomic_compare_exchange_weak_explicit(&cell->head, &head, head & ~TRPI_TOKEN, memory_order_seq_cst,
-                                                  memory_order_seq_cst)) {
+        if (atomic_compare_exchange_weak_explicit(&cell->head, &head, head & ~TRPI_TOKEN,
+                                                  memory_order_seq_cst, memory_order_seq_cst)) {
             return true;
         }
     }
@@ -149,10 +161,11 @@ trpi_mailbox_init(trpi_cell *cell)
 {
     cell->tail = trpi_cell_stub(cell);
     atomic_store_explicit(&cell->stub_next, NULL, memory_order_relaxed);
-    atomic_store_explicit(&cell->head, (uintptr_t)trpi_cell_stub(cell) | TRPI_TOKEN, memory_order_relaxed);
+    atomic_store_explicit(&cell->head, (uintptr_t)trpi_cell_stub(cell) | TRPI_TOKEN,
+                          memory_order_relaxed);
 }
 
-/* ---- system messages --------------------------------------------------------------------------------- */
+/* ---- system messages ------------------------------------------------------------------------- */
 
 /* true: the caller got the token and must schedule. */
 static inline bool
@@ -163,8 +176,8 @@ trpi_mailbox_push_system(trpi_cell *cell, trpi_sysmsg *sysmsg)
     do {
         sysmsg->next = top;
         /* seq_cst: M3; release part pairs with the acquire of take_system */
-    } while (!atomic_compare_exchange_weak_explicit(&cell->sys_head, &top, sysmsg, memory_order_seq_cst,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&cell->sys_head, &top, sysmsg,
+                                                    memory_order_seq_cst, memory_order_relaxed));
     /* seq_cst: before the look at head; the runner reads it relaxed before each message */
     atomic_store_explicit(&cell->attention, 1, memory_order_seq_cst);
     return trpi_mailbox_claim(cell);

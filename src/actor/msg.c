@@ -1,16 +1,17 @@
 /* msg.c - blocks for messages: thread caches, magazines, chunks; and messages made of them.
  *
- * Why.     malloc and free cost 5.5 ns and fight over one heap when one thread allocates what another frees. Here
- *          a thread pops from its own array of pointers (0.25-1 ns); what it frees it keeps; full arrays change
- *          hands by one lock for 128 messages.
- * Shape.   thread: two magazines a class, `current` and `spare`. Both empty: take a full one from the depot;
- *          both full: give one to the depot. The depot empty: carve a chunk of 128 KiB into blocks.
- *          Blocks of 4 KiB and more are allocated singly.
+ * Why.     malloc and free cost 5.5 ns and fight over one heap when one thread allocates what
+ *          another frees. Here a thread pops from its own array of pointers (0.25-1 ns); what it
+ *          frees it keeps; full arrays change hands by one lock for 128 messages.
+ * Shape.   thread: two magazines a class, `current` and `spare`. Both empty: take a full one from
+ *          the depot; both full: give one to the depot. The depot empty: carve a chunk of 128 KiB
+ *          into blocks. Blocks of 4 KiB and more are allocated singly.
  * Must hold.
  *   B1  A block is in one place: with a user, or in one magazine.
- *   B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under the lock).
- * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when a worker goes to
- *          sleep, and again when it has doubled.
+ *   B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under the
+ *       lock).
+ * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when a
+ *          worker goes to sleep, and again when it has doubled.
  * Cost.    64-byte message: one pointer popped; 33rd byte of payload: a block of 128.
  * Tests.   tests/unit/actor/msg_test.c
  */
@@ -79,7 +80,7 @@ magazine_capacity(uint32_t class_index)
     return fit >= TRPI_MAGAZINE_BLOCKS ? TRPI_MAGAZINE_BLOCKS : (uint32_t)fit;
 }
 
-/* ---- chunks ---------------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 static chunk *
 chunk_of(void *block)
@@ -110,7 +111,8 @@ carve(uint32_t class_index, trpi_magazine *target)
         return false;
     }
     head = (chunk *)(void *)memory;
-    /* Its full number before the first of them is in the depot, where a search may count them (B2). */
+    /* Its full number before the first of them is in the depot, where a search may count them (B2).
+     * */
     head->blocks = (uint32_t)(CHUNK_BYTES / bytes) - 1u; /* the first place is the head's */
     for (size_t at = bytes; at + bytes <= CHUNK_BYTES; at += bytes) {
         if (target->count == capacity) {
@@ -158,7 +160,8 @@ search_chunks(depot *place, uint32_t class_index)
             }
         }
         place->bytes -= (m->count - kept) * class_bytes(class_index);
-        m->count = kept; /* a magazine may be partly full, or empty, in the list of full ones: allowed */
+        m->count =
+            kept; /* a magazine may be partly full, or empty, in the list of full ones: allowed */
     }
     for (trpi_magazine *m = place->full; m != NULL; m = m->next) {
         for (uint32_t i = 0; i < m->count; i++) {
@@ -169,7 +172,8 @@ search_chunks(depot *place, uint32_t class_index)
         chunk *next = free_first->free_next;
 
         UNPOISON(free_first, CHUNK_BYTES);
-        /* The heap may keep it for long: its pages go back now. They are whole: the chunk is aligned to its size. */
+        /* The heap may keep it for long: its pages go back now. They are whole: the chunk is
+         * aligned to its size. */
         (void)madvise(free_first, CHUNK_BYTES, MADV_DONTNEED);
         trpi_free(free_first);
         free_first = next;
@@ -214,7 +218,7 @@ sweep_magazines(depot *place)
     }
 }
 
-/* ---- caches ---------------------------------------------------------------------------------------- */
+/* ---- caches ---------------------------------------------------------------------------------- */
 
 static void
 give_full(uint32_t class_index, trpi_magazine *m)
@@ -258,7 +262,8 @@ depots_make(void)
         (void)pthread_mutex_init(&depots[i].lock, NULL);
         depots[i].bytes_search = DEPOT_BYTES_KEPT;
     }
-    (void)pthread_key_create(&cache_key, cache_free); /* PTHREAD_KEYS_MAX used up: caches live until exit */
+    (void)pthread_key_create(&cache_key,
+                             cache_free); /* PTHREAD_KEYS_MAX used up: caches live until exit */
 }
 
 static bool
@@ -283,7 +288,8 @@ trpi_msg_cache_get(void)
     }
     (void)pthread_once(&depots_once, depots_make);
     cache = trpi_alloc(sizeof *cache);
-    if (cache == NULL || !class_make(&cache->classes[0])) { /* the class of small messages exists always */
+    if (cache == NULL ||
+        !class_make(&cache->classes[0])) { /* the class of small messages exists always */
         cache_free(cache);
         return NULL;
     }
@@ -319,7 +325,8 @@ refill(trpi_class_cache *cache, uint32_t class_index)
         cache->current = full;
     }
     (void)pthread_mutex_unlock(&place->lock);
-    return full != NULL ? full->count > 0 || refill(cache, class_index) : carve(class_index, cache->current);
+    return full != NULL ? full->count > 0 || refill(cache, class_index)
+                        : carve(class_index, cache->current);
 }
 
 /* current is full: change it for an empty one. false: no memory for a magazine. */
@@ -407,13 +414,14 @@ trpi_msg_cache_trim(trpi_msg_cache *cache)
                 free_singles(place, i);
             }
             sweep_magazines(place);
-            place->bytes_search = place->bytes > DEPOT_BYTES_KEPT / 2 ? 2 * place->bytes : DEPOT_BYTES_KEPT;
+            place->bytes_search =
+                place->bytes > DEPOT_BYTES_KEPT / 2 ? 2 * place->bytes : DEPOT_BYTES_KEPT;
         }
         (void)pthread_mutex_unlock(&place->lock);
     }
 }
 
-/* ---- messages -------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static void
 payload_release(void *data, void *arg)
@@ -426,7 +434,9 @@ static trp_msg *
 msg_make_moved(trpi_msg_cache *cache, size_t bytes, void **ret_payload)
 {
     void *data = trpi_alloc_aligned(16, bytes);
-    trp_msg *msg = data != NULL ? trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + sizeof(trp_msg_priv_moved)) : NULL;
+    trp_msg *msg = data != NULL
+                       ? trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + sizeof(trp_msg_priv_moved))
+                       : NULL;
 
     if (msg == NULL) {
         trpi_free(data);
@@ -462,8 +472,8 @@ trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, v
 }
 
 trp_msg *
-trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-              size_t bytes)
+trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type *type,
+              const void *payload, size_t bytes)
 {
     void *place;
     trp_msg *msg = trpi_msg_make_empty(cache, type, bytes, &place);

@@ -1,7 +1,8 @@
 /* msg.h - memory of messages: caches per thread, magazines between threads.
  *
- * A block is 64, 128, ... TRPI_BLOCK_BYTES_MAX bytes and line-aligned; a block is freed into the cache of
- * the thread that frees it. Full magazines go to a global stack, from which empty threads take them.
+ * A block is 64, 128, ... TRPI_BLOCK_BYTES_MAX bytes and line-aligned; a block is freed into the
+ * cache of the thread that frees it. Full magazines go to a global stack, from which empty threads
+ * take them.
  */
 #ifndef TRPI_ACTOR_MSG_H
 #define TRPI_ACTOR_MSG_H
@@ -33,9 +34,11 @@ typedef struct trpi_msg_cache {
     trpi_class_cache classes[TRPI_BLOCK_CLASSES];
 } trpi_msg_cache;
 
-/* The calling thread's cache; made at first use, given back when the thread ends. NULL: out of memory. */
+/* The calling thread's cache; made at first use, given back when the thread ends. NULL: out of
+ * memory. */
 trpi_msg_cache *trpi_msg_cache_get(void);
-/* Uninitialised block of at least `bytes` (<= TRPI_BLOCK_BYTES_MAX), freed with the same number. NULL: no memory. */
+/* Uninitialised block of at least `bytes` (<= TRPI_BLOCK_BYTES_MAX), freed with the same number.
+ * NULL: no memory. */
 void *trpi_block_new(trpi_msg_cache *cache, size_t bytes);
 void trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes);
 /* The same for blocks of one line (bytes <= 64), without a call in the usual case. */
@@ -64,15 +67,17 @@ trpi_line_free(trpi_msg_cache *cache, void *block)
 #endif
     trpi_block_free(cache, block, 64);
 }
-/* Give what is cached beyond a little back to the global stacks, and wholly free chunks to the machine. */
+/* Give what is cached beyond a little back to the global stacks, and wholly free chunks to the
+ * machine. */
 void trpi_msg_cache_trim(trpi_msg_cache *cache);
 
-/* A message of `bytes` payload with target, sender, type filled in and the payload copied. NULL: no memory.
- * sender TRP_REF_NONE: none. */
+/* A message of `bytes` payload with target, sender, type filled in and the payload copied. NULL: no
+ * memory. sender TRP_REF_NONE: none. */
 trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type *type,
                        const void *payload, size_t bytes);
 /* Same, payload not filled: *ret_payload. */
-trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, void **ret_payload);
+trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
+                             void **ret_payload);
 void trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg);
 static inline void
 trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
@@ -84,8 +89,8 @@ trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
         trpi_msg_free_any(cache, msg);
     }
 }
-/* Take an out-of-line payload out of msg (which then has none): true, and *ret_moved is the caller's to
- * release. false: the payload is in line. */
+/* Take an out-of-line payload out of msg (which then has none): true, and *ret_moved is the
+ * caller's to release. false: the payload is in line. */
 int trpi_msg_payload_take(trp_msg *msg, trp_msg_priv_moved *ret_moved);
 
 static inline trp_ref
@@ -100,7 +105,8 @@ trpi_msg_sender_set(trp_msg *msg, trp_ref sender)
 {
     msg->priv_from_slot = sender.slot;
     msg->priv_from_generation = sender.generation;
-    msg->priv_from_node_flags = (msg->priv_from_node_flags & 0xff000000u) | (sender.node & 0xffffffu);
+    msg->priv_from_node_flags =
+        (msg->priv_from_node_flags & 0xff000000u) | (sender.node & 0xffffffu);
 }
 
 #endif

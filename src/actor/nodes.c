@@ -1,12 +1,14 @@
 /* nodes.c - node numbers and proxies.
  *
- * Why.     A reference names its node by a small number, so that it fits 16 bytes and is compared as a value; what
- *          the number means is looked up here, without a lock, when a message leaves the node.
- * Shape.   directory -> chunk of 256 -> entry {address, uid, proxy cell}. A hash index, under the lock, finds the
- *          number of an identity.
+ * Why.     A reference names its node by a small number, so that it fits 16 bytes and is compared
+ *          as a value; what the number means is looked up here, without a lock, when a message
+ *          leaves the node.
+ * Shape.   directory -> chunk of 256 -> entry {address, uid, proxy cell}. A hash index, under the
+ *          lock, finds the number of an identity.
  * Must hold.
- *   N1  A number means one (address, uid) for the life of the system; entries are neither changed nor freed before
- *       its end. Only entry 1, the system itself, is replaced, once, by trpi_system_advertise().
+ *   N1  A number means one (address, uid) for the life of the system; entries are neither changed
+ *       nor freed before its end. Only entry 1, the system itself, is replaced, once, by
+ *       trpi_system_advertise().
  *   N2  A node has at most one proxy; it lives as long as the system.
  * Limits.  TRPI_NODES_LIMIT numbers in one system.
  * Tests.   tests/unit/actor/system_test.c
@@ -86,7 +88,7 @@ node_new(trp_system *system, const trpi_node_id *id)
     return entry;
 }
 
-/* ---- index ----------------------------------------------------------------------------------------- */
+/* ---- index ----------------------------------------------------------------------------------- */
 
 static uint32_t *
 index_place(struct trpi_nodes *nodes, const trpi_node_id *id)
@@ -95,7 +97,8 @@ index_place(struct trpi_nodes *nodes, const trpi_node_id *id)
     uint32_t mask = nodes->index_places - 1;
     uint32_t place = (uint32_t)hash & mask;
 
-    while (nodes->index[place] != 0 && !trpi_node_id_equal(&node_get(nodes, nodes->index[place])->id, id)) {
+    while (nodes->index[place] != 0 &&
+           !trpi_node_id_equal(&node_get(nodes, nodes->index[place])->id, id)) {
         place = (place + 1) & mask;
     }
     return &nodes->index[place];
@@ -123,7 +126,7 @@ index_grow(struct trpi_nodes *nodes)
     return TRP_OK;
 }
 
-/* ---- birth, end ------------------------------------------------------------------------------------ */
+/* ---- birth, end ------------------------------------------------------------------------------ */
 
 trp_err
 trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
@@ -137,7 +140,8 @@ trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
     }
     memset(&id, 0, sizeof id);
     memcpy(id.address.protocol, "troupe", sizeof "troupe");
-    _Static_assert(sizeof system->name == sizeof id.address.system, "a system's name fits an address");
+    _Static_assert(sizeof system->name == sizeof id.address.system,
+                   "a system's name fits an address");
     memcpy(id.address.system, system->name, sizeof system->name);
     do {
         id.uid = trpi_world_random(system->world);
@@ -145,7 +149,8 @@ trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
     (void)pthread_mutex_init(&nodes->lock, NULL);
     nodes->count = TRPI_NODE_SELF + 1;
     self = node_new(system, &id);
-    if (self == NULL || node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK || index_grow(nodes) != TRP_OK) {
+    if (self == NULL || node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK ||
+        index_grow(nodes) != TRP_OK) {
         if (node_get(nodes, TRPI_NODE_SELF) == NULL) {
             trpi_free(self);
         }
@@ -183,7 +188,7 @@ trpi_nodes_free(struct trpi_nodes *nodes)
     trpi_free(nodes);
 }
 
-/* ---- identities -------------------------------------------------------------------------------------- */
+/* ---- identities ------------------------------------------------------------------------------ */
 
 const trpi_node_id *
 trpi_system_self(trp_system *system)
@@ -215,7 +220,8 @@ trpi_system_advertise(trp_system *system, const trpi_address *address)
         entry->replaced = before;
         (void)node_put(nodes, TRPI_NODE_SELF, entry); /* its chunk exists: cannot fail */
     } else {
-        before->id.address = *address; /* no memory: in place; others hardly look before we are advertised */
+        before->id.address =
+            *address; /* no memory: in place; others hardly look before we are advertised */
     }
     (void)pthread_mutex_unlock(&nodes->lock);
 }
@@ -225,7 +231,8 @@ is_self(trp_system *system, const trpi_node_id *id)
 {
     const trpi_node_id *self = trpi_system_self(system);
 
-    return trpi_address_equal(&self->address, &id->address) && (id->uid == 0 || id->uid == self->uid);
+    return trpi_address_equal(&self->address, &id->address) &&
+           (id->uid == 0 || id->uid == self->uid);
 }
 
 /* Under the lock. */
@@ -272,7 +279,7 @@ trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
     return err;
 }
 
-/* ---- proxies ------------------------------------------------------------------------------------------- */
+/* ---- proxies --------------------------------------------------------------------------------- */
 
 static void
 proxy_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
@@ -304,7 +311,8 @@ trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops
     trpi_assert(ops != NULL && ops->deliver != NULL);
     ctx = trpi_enter(system);
     (void)pthread_mutex_lock(&system->nodes->lock);
-    err = atomic_load_explicit(&entry->proxy, ACQUIRE) != NULL ? TRP_EEXIST : trpi_slot_acquire(ctx, &cell);
+    err = atomic_load_explicit(&entry->proxy, ACQUIRE) != NULL ? TRP_EEXIST
+                                                               : trpi_slot_acquire(ctx, &cell);
     if (err == TRP_OK) {
         entry->ops = ops;
         entry->arg = arg;
@@ -325,8 +333,8 @@ trpi_proxy_ready(trp_system *system, uint32_t number)
     trpi_cell *cell = entry != NULL ? atomic_load_explicit(&entry->proxy, ACQUIRE) : NULL;
 
     if (cell != NULL) {
-        /* relaxed: a hint to senders. A turn that ends at this moment may set it once more; deferred senders are
-         * back after 1 ms, and their message makes a turn that looks again. */
+        /* relaxed: a hint to senders. A turn that ends at this moment may set it once more;
+         * deferred senders are back after 1 ms, and their message makes a turn that looks again. */
         atomic_store_explicit(&cell->overloaded, 0, memory_order_relaxed);
     }
 }
@@ -355,8 +363,10 @@ trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reaso
     *ret_reason = TRP_DEAD_NOT_CONNECTED;
     ops = atomic_load_explicit(&system->remote_ops, ACQUIRE);
     if (ops == NULL || ops->connect == NULL ||
-        ops->connect(atomic_load_explicit(&system->remote_arg, ACQUIRE), system, number) != TRP_OK) {
-        proxy = atomic_load_explicit(&entry->proxy, ACQUIRE); /* another thread may have been first */
+        ops->connect(atomic_load_explicit(&system->remote_arg, ACQUIRE), system, number) !=
+            TRP_OK) {
+        proxy =
+            atomic_load_explicit(&entry->proxy, ACQUIRE); /* another thread may have been first */
         return proxy;
     }
     return atomic_load_explicit(&entry->proxy, ACQUIRE);

@@ -12,7 +12,8 @@ struct trpi_nodes;
 /* Entry TRPI_NODE_SELF is made with a random uid. Errors: TRP_ENOMEM. */
 trp_err trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes);
 void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine */
-/* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says why. */
+/* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says
+ * why. */
 trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason);
 /* From now on tells to node are dead letters with this reason. The proxy hands out what it has. */
 void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);

@@ -1,18 +1,21 @@
 /* run.c - one turn of a cell.
  *
- * Why.     This loop is what the library does all day: take a message, compare a generation, call a function. All
- *          that is rare (start, system messages, failure, stop) is behind one test of a byte on the runner's own
- *          line, or at the ends of the turn.
+ * Why.     This loop is what the library does all day: take a message, compare a generation, call a
+ *          function. All that is rare (start, system messages, failure, stop) is behind one test of
+ *          a byte on the runner's own line, or at the ends of the turn.
  * Shape.   turn_begin -> messages -> turn_end: idle | parked | again | deferred
  *            open:    RUNNING and not suspended (deliver), or FREE (all that is left is stale)
- *            closed:  starting, stopping, restarting, recovering, suspended: only system messages are served
+ *            closed:  starting, stopping, restarting, recovering, suspended: only system messages
+ *            are served
  * Must hold.
- *   R1  Chains are pushed before the token is given up (H2) and before the turn ends in any other way.
+ *   R1  Chains are pushed before the token is given up (H2) and before the turn ends in any other
+ *       way.
  *   R2  A message is delivered only if its generation is the cell's: the sender's look may be old.
  *   R3  After a hook, life, suspended and generation_run are read again.
- *   R4  A failure jump leaves no system message behind: those that were taken wait in ctx->sys_rest.
- * Limits.  `throughput` messages a turn, ten times as many for an overloaded cell; a turn also ends when a teller
- *          does not finish its push (it was preempted).
+ *   R4  A failure jump leaves no system message behind: those that were taken wait in
+ *       ctx->sys_rest.
+ * Limits.  `throughput` messages a turn, ten times as many for an overloaded cell; a turn also ends
+ *          when a teller does not finish its push (it was preempted).
  * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
  */
 #include <stdio.h>
@@ -34,10 +37,11 @@
 static inline bool
 is_open(const trpi_cell *cell)
 {
-    return (cell->life == TRPI_LIFE_RUNNING && cell->suspended == 0) || cell->life == TRPI_LIFE_FREE;
+    return (cell->life == TRPI_LIFE_RUNNING && cell->suspended == 0) ||
+           cell->life == TRPI_LIFE_FREE;
 }
 
-/* ---- failure --------------------------------------------------------------------------------------- */
+/* ---- failure --------------------------------------------------------------------------------- */
 
 /* An error that was returned, in the words of trp_strerror. */
 static void
@@ -71,7 +75,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
     return err;
 }
 
-/* ---- messages -------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* Call receive. A failure jump leaves from here. */
 static inline trp_err
@@ -80,7 +84,8 @@ receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     const trp_behaviour *behaviour = cell->behaviour;
     trp_receive_fn fn = behaviour->receive;
 
-    if (UNLIKELY(behaviour->accepts != NULL) && !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
+    if (UNLIKELY(behaviour->accepts != NULL) &&
+        !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
         trpi_life_unhandled(ctx, cell, msg);
         return TRP_OK;
     }
@@ -195,7 +200,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* ---- the turn -------------------------------------------------------------------------------------- */
+/* ---- the turn -------------------------------------------------------------------------------- */
 
 static inline void
 turn_finish(trp_ctx *ctx, uint64_t processed)
@@ -219,7 +224,8 @@ turn_park(trp_ctx *ctx, trpi_cell *cell)
     ctx->turn_processed = cell->processed;
     trpi_mailbox_park(cell);
     /* seq_cst: M3 of mailbox.h */
-    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL && trpi_mailbox_claim(cell)) {
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
+        trpi_mailbox_claim(cell)) {
         return TRPI_RUN_AGAIN;
     }
     return TRPI_RUN_IDLE;
@@ -227,8 +233,9 @@ turn_park(trp_ctx *ctx, trpi_cell *cell)
 
 enum idle { IDLE_GIVEN, IDLE_KEPT, IDLE_TAKEN_BACK };
 
-/* Give the token up. KEPT: a message came meanwhile, the turn goes on. TAKEN_BACK: a system message came after it was
- * given; in between others may have run the cell, even as another incarnation, so this turn is over. */
+/* Give the token up. KEPT: a message came meanwhile, the turn goes on. TAKEN_BACK: a system message
+ * came after it was given; in between others may have run the cell, even as another incarnation, so
+ * this turn is over. */
 static enum idle
 turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -237,7 +244,8 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     trp_msg *done;
 
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) && cell->ops == NULL) {
-        atomic_store_explicit(&cell->overloaded, 0, RELAXED); /* other kinds say so themselves: turn_end */
+        atomic_store_explicit(&cell->overloaded, 0,
+                              RELAXED); /* other kinds say so themselves: turn_end */
     }
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
@@ -276,7 +284,8 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
         overloaded = true;
     }
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE)) {
-        /* A proxy whose network is behind: what it would take now it could only drop. Its tellers wait too. */
+        /* A proxy whose network is behind: what it would take now it could only drop. Its tellers
+         * wait too. */
         trpi_worker_defer_to(ctx->worker, TRPI_DEFER_HOLD);
         return TRPI_RUN_DEFER;
     }
@@ -326,7 +335,8 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
         enum idle idle;
 
         /* relaxed: set by the sender of a system message; a late look is M3's */
-        if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 || ctx->sys_rest != NULL)) {
+        if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
+                     ctx->sys_rest != NULL)) {
             handle_attention(ctx, cell);
             open = is_open(cell); /* R3 */
             of_kind = cell->ops != NULL;
@@ -404,7 +414,8 @@ trpi_run(void *data, trpi_task *task)
     trpi_run_result result;
 
     if (UNLIKELY(atomic_load_explicit(&task->home, RELAXED) != ctx->index)) {
-        atomic_store_explicit(&task->home, ctx->index, RELAXED); /* private tasks run at home only */
+        atomic_store_explicit(&task->home, ctx->index,
+                              RELAXED); /* private tasks run at home only */
     }
     ctx->cell = cell;
     ctx->self = (trp_ref){ TRPI_NODE_SELF, task->id, cell->generation_run, 0 };
@@ -461,12 +472,13 @@ trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
     if (done != NULL) {
         trpi_msg_free(ctx->cache, done);
     }
-    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL && trpi_mailbox_claim(cell)) {
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
+        trpi_mailbox_claim(cell)) {
         trpi_schedule(ctx, cell);
     }
 }
 
-/* ---- the thread ------------------------------------------------------------------------------------ */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 /* trp_fail jumped out of the running cell's receive: settle it, and go on with its turn. */
 static void
@@ -493,7 +505,8 @@ trpi_run_thread(void *arg, trpi_worker *worker)
     while (!trpi_ctx_init_worker(ctx, system, worker)) {
         struct timespec pause = { 0, 1000000 };
 
-        (void)nanosleep(&pause, NULL); /* it may be the only one: without it nothing would ever run or stop */
+        (void)nanosleep(
+            &pause, NULL); /* it may be the only one: without it nothing would ever run or stop */
     }
     ctx->jump = &ctx->loop_jump;
     if (_setjmp(ctx->loop_jump) != 0) {

@@ -1,16 +1,18 @@
-/* run.h - the running actor's view (trp_ctx), telling, system messages, and the hooks by which the hot half
- * of the room (CORE: run.c, tell.c, ...) calls the semantic half (LIFE).
+/* run.h - the running actor's view (trp_ctx), telling, system messages, and the hooks by which the
+ * hot half of the room (CORE: run.c, tell.c, ...) calls the semantic half (LIFE).
  *
  * A turn of a cell (run.c), with its token held:
  *   1. life STARTING: trpi_life_start().
- *   2. before each message, if `attention`: trpi_life_system() for each system message in order (generation
- *      verified; a stale one goes to trpi_life_system_stale()), then, if RUNNING and not suspended and
- *      TRPI_MARK_FRONT, one message of trpi_life_front().
+ *   2. before each message, if `attention`: trpi_life_system() for each system message in order
+ *   (generation
+ *      verified; a stale one goes to trpi_life_system_stale()), then, if RUNNING and not suspended
+ *      and TRPI_MARK_FRONT, one message of trpi_life_front().
  *   3. user messages, while life == RUNNING and suspended == 0: number below TRPI_TYPE_AUTO_END to
  *      trpi_life_auto(), all others to trpi_run_receive().
  *   4. life == FREE: what is left is stale: trpi_life_dead().
- * After each hook the loop reads life, suspended and generation_run again. Hooks run on the cell's thread and
- * own line B. A hook that calls user code does it through trpi_run_guarded(), or sets its own jump.
+ * After each hook the loop reads life, suspended and generation_run again. Hooks run on the cell's
+ * thread and own line B. A hook that calls user code does it through trpi_run_guarded(), or sets
+ * its own jump.
  */
 #ifndef TRPI_ACTOR_RUN_H
 #define TRPI_ACTOR_RUN_H
@@ -31,12 +33,15 @@
 #define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
 #define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
 #define TRPI_SLOTS_CACHED 128u  /* free slots that a worker keeps for itself */
-#define TRPI_OVERLOADED_OUTSIDE 2u /* cell->overloaded: what it waits for is no worker, but its network */
-#define TRPI_OVERLOAD_TURNS 10u /* an overloaded cell handles so many times `throughput` in a turn */
+#define TRPI_OVERLOADED_OUTSIDE                                                                    \
+    2u /* cell->overloaded: what it waits for is no worker, but its network */
+#define TRPI_OVERLOAD_TURNS                                                                        \
+    10u /* an overloaded cell handles so many times `throughput` in a turn */
 
-/* ---- system messages ---------------------------------------------------------------------------- */
-/* One line (64 bytes) of a message pool. kinds are LIFE's (actor/life.h). What number and pointer mean, and
- * who frees what they lead to, is the kind's. */
+/* ---- system messages ----------------------------------------------------------------------------
+ * */
+/* One line (64 bytes) of a message pool. kinds are LIFE's (actor/life.h). What number and pointer
+ * mean, and who frees what they lead to, is the kind's. */
 typedef struct trpi_sysmsg {
     struct trpi_sysmsg *next;
     uint32_t to_generation;
@@ -47,9 +52,9 @@ typedef struct trpi_sysmsg {
     void *pointer;
 } trpi_sysmsg;
 
-/* ---- the running view ------------------------------------------------------------------------------- */
-/* A chain gathers messages to one cell during a run. first NULL: the cell was told once in this run (that
- * message was pushed at once) and the next one opens the chain. */
+/* ---- the running view ------------------------------------------------------------------------ */
+/* A chain gathers messages to one cell during a run. first NULL: the cell was told once in this run
+ * (that message was pushed at once) and the next one opens the chain. */
 typedef struct trpi_chain {
     trpi_cell *cell;
     trp_msg *first;
@@ -69,7 +74,7 @@ struct trp_ctx {
     jmp_buf *jump;        /* where trp_fail() goes */
     uint32_t run;         /* number of the turn, never 0 */
     uint16_t index;       /* of the worker */
-    bool chaining;        /* chains are on (pool workers; foreign threads between inbound begin and end) */
+    bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
     bool cut;             /* this turn told an overloaded cell */
     uint16_t cut_home;    /* whose home this is */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
@@ -104,24 +109,27 @@ trpi_count(const trp_ctx *ctx, _Atomic uint64_t *counter, uint64_t n)
     }
 }
 
-/* The calling thread's ctx for this system: the worker's own one inside a run, else the thread's foreign ctx,
- * bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory it waits for some. */
+/* The calling thread's ctx for this system: the worker's own one inside a run, else the thread's
+ * foreign ctx, bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory
+ * it waits for some. */
 trp_ctx *trpi_enter(trp_system *system);
 void trpi_leave(trp_ctx *ctx);
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_in_behaviour(const trp_system *system);
 
-/* ---- telling ---------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 /* Tell with any sender; to may be remote, stale or none. */
-void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes);
+void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+               size_t bytes);
 /* Tell a message whose sender and type are set. Takes msg. */
 void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 /* Push what the ctx has chained: before anything that may block. */
 void trpi_chains_flush(trp_ctx *ctx);
-/* Send a system message to a cell of this system. Never fails. Kept in order with other system messages of
- * the same sender. A slot that never existed: trpi_life_system_stale() is called at once. */
-void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag, trp_ref from,
-                   uint64_t number, void *pointer);
+/* Send a system message to a cell of this system. Never fails. Kept in order with other system
+ * messages of the same sender. A slot that never existed: trpi_life_system_stale() is called at
+ * once. */
+void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag,
+                   trp_ref from, uint64_t number, void *pointer);
 /* Count msg as lost and tell LIFE; borrows msg. to: as in trpi_life_dead. */
 void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 /* The live cell of a local ref, or NULL; a hint unless the caller holds its token. */
@@ -138,17 +146,18 @@ void trpi_reserve_fill(trp_ctx *ctx);
 void trpi_reserve_free(trp_ctx *ctx);
 /* Hand a cell whose token the caller holds to the scheduler. */
 void trpi_schedule(trp_ctx *ctx, trpi_cell *cell);
-/* Give up a token that was taken outside a turn (a slot that was acquired): idle, or scheduled when something
- * came meanwhile. */
+/* Give up a token that was taken outside a turn (a slot that was acquired): idle, or scheduled when
+ * something came meanwhile. */
 void trpi_run_release(trp_ctx *ctx, trpi_cell *cell);
 
-/* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------------------ */
+/* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------ */
 /* Hand msg to the behaviour now (receive, counted; failure -> trpi_life_failed). */
 void trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
-/* Call fn(arg): TRP_OK, the error it returned, or what trp_fail() left in ctx->failure (err set, != OK). */
+/* Call fn(arg): TRP_OK, the error it returned, or what trp_fail() left in ctx->failure (err set, !=
+ * OK). */
 trp_err trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg);
-/* The cell has ended: life = FREE, generation even, extra and state must be gone already. From here tells are
- * dead letters; the loop drains. Then notify watchers and parent. */
+/* The cell has ended: life = FREE, generation even, extra and state must be gone already. From here
+ * tells are dead letters; the loop drains. Then notify watchers and parent. */
 void trpi_run_ended(trp_ctx *ctx, trpi_cell *cell);
 /* Ask the loop to look at system messages / front messages again before the next user message. */
 static inline void
@@ -157,34 +166,42 @@ trpi_run_attention(trpi_cell *cell)
     atomic_store_explicit(&cell->attention, 1, memory_order_relaxed); /* own line, own thread */
 }
 
-/* ---- hooks: implemented by LIFE ----------------------------------------------------------------------- */
+/* ---- hooks: implemented by LIFE -------------------------------------------------------------- */
 /* First turn of an actor. Sets life to RUNNING, or fails. */
 void trpi_life_start(trp_ctx *ctx, trpi_cell *cell);
 /* One system message for this incarnation. Borrows sysmsg. */
 void trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
-/* A system message for an incarnation that is gone: answer a watch with terminated, drop a stop... cell NULL:
- * the slot never existed. slot is the target's. Frees what the kind owns. */
+/* A system message for an incarnation that is gone: answer a watch with terminated, drop a stop...
+ * cell NULL: the slot never existed. slot is the target's. Frees what the kind owns. */
 void trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg);
+/* A system message that nobody will ever handle (the system is being freed): free what the kind
+ * owns. */
+void trpi_life_system_drop(trpi_sysmsg *sysmsg);
 /* A message below TRPI_TYPE_AUTO_END. Borrows msg. */
 void trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
-/* receive returned an error, or trp_fail jumped (failure is ctx's; its fields are filled). msg may be NULL. */
+/* receive returned an error, or trp_fail jumped (failure is ctx's; its fields are filled). msg may
+ * be NULL. */
 void trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_msg *msg);
-/* The next front message, taken out (the loop delivers and frees it); NULL and TRPI_MARK_FRONT cleared: none. */
+/* The next front message, taken out (the loop delivers and frees it); NULL and TRPI_MARK_FRONT
+ * cleared: none. */
 trp_msg *trpi_life_front(trp_ctx *ctx, trpi_cell *cell);
 /* receive of a cell with TRPI_MARK_BECOME. */
 trp_receive_fn trpi_life_receive(trp_ctx *ctx, trpi_cell *cell);
 /* After each user message of a cell with TRPI_MARK_TIMEOUT. */
 void trpi_life_touched(trp_ctx *ctx, trpi_cell *cell);
-/* A message that reached nobody; counted by the caller already (stats.dead). Publishes; answers Identify.
- * Borrows msg; the target is to (msg's header for local cells). */
+/* A message that reached nobody; counted by the caller already (stats.dead). Publishes; answers
+ * Identify. Borrows msg; the target is to (msg's header for local cells). */
 void trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 /* A type that the behaviour does not accept. Borrows msg. */
 void trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
 
-/* trp_spawn, after the slot was acquired and behaviour, dispatcher were set: check and reserve the name, keep
- * args, link cell into parent's children (caller is parent's runner). On error nothing is left behind. */
-trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_spawn_options *options);
-/* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task accordingly. CORE's. */
+/* trp_spawn, after the slot was acquired and behaviour, dispatcher were set: check and reserve the
+ * name, keep args, link cell into parent's children (caller is parent's runner). On error nothing
+ * is left behind. */
+trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                          const trp_spawn_options *options);
+/* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task accordingly.
+ * CORE's. */
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
 trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
                               const char *default_dispatcher);

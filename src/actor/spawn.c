@@ -1,7 +1,7 @@
 /* spawn.c - starting actors: the checks, the dispatcher, and trp_spawn.
  *
- * Why.     A spawn is local and cheap: take a slot, fill in line B, publish the generation, hand the task in. There
- *          is no create message; the first turn starts the actor.
+ * Why.     A spawn is local and cheap: take a slot, fill in line B, publish the generation, hand
+ *          the task in. There is no create message; the first turn starts the actor.
  * Tests.   tests/unit/actor/spawn_test.c
  */
 #include <string.h>
@@ -11,7 +11,8 @@
 
 #define STATE_BYTES_MAX (1u << 30)
 
-/* A struct of a newer caller: what we do not know must be zero. One of an older caller is no version of ours. */
+/* A struct of a newer caller: what we do not know must be zero. One of an older caller is no
+ * version of ours. */
 static bool
 size_is_valid(const void *options, size_t size, size_t known)
 {
@@ -37,7 +38,8 @@ options_are_valid(const trp_spawn_options *options)
     if (options->args_type == NULL) {
         return options->args == NULL && options->args_bytes == 0;
     }
-    if ((options->args_type->flags & TRP_TYPE_VARIABLE) == 0 && options->args_bytes != options->args_type->bytes) {
+    if ((options->args_type->flags & TRP_TYPE_VARIABLE) == 0 &&
+        options->args_bytes != options->args_type->bytes) {
         return false;
     }
     return options->args != NULL || options->args_bytes == 0;
@@ -61,7 +63,8 @@ trp_err
 trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options)
 {
     if (behaviour == NULL || !size_is_valid(behaviour, behaviour->size, sizeof *behaviour) ||
-        behaviour->receive == NULL || behaviour->name == NULL || behaviour->state_bytes > STATE_BYTES_MAX) {
+        behaviour->receive == NULL || behaviour->name == NULL ||
+        behaviour->state_bytes > STATE_BYTES_MAX) {
         return TRP_EINVAL;
     }
     if (behaviour->strategy != NULL && behaviour->strategy->size < sizeof *behaviour->strategy) {
@@ -85,7 +88,8 @@ trp_err
 trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
                       const char *default_dispatcher)
 {
-    const char *name = options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
+    const char *name =
+        options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
     uint16_t home;
     trp_err err;
 
@@ -95,8 +99,9 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
     if (strcmp(name, "system") == 0) {
         home = ctx->system->system_worker;
     } else if (strcmp(name, "pinned") == 0) {
-        err = trpi_sched_private_new(ctx->system->sched, cell->behaviour != NULL ? cell->behaviour->name : NULL,
-                                     false, &home);
+        err = trpi_sched_private_new(ctx->system->sched,
+                                     cell->behaviour != NULL ? cell->behaviour->name : NULL, false,
+                                     &home);
         if (err != TRP_OK) {
             return err;
         }
@@ -121,7 +126,8 @@ dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 }
 
 trp_err
-trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options, trp_ref *ret_ref)
+trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+          trp_ref *ret_ref)
 {
     trpi_cell *cell;
     trp_err err;

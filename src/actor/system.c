@@ -1,9 +1,11 @@
 /* system.c - a system's birth and end, and what threads that are no actors tell it.
  *
  * Shape.   new: world -> cells -> nodes -> scheduler -> threads -> guardians (LIFE).
- *          free: tree stopped -> threads ended -> guardians' memory -> mailboxes, cells, nodes, world.
+ *          free: tree stopped -> threads ended -> guardians' memory -> mailboxes, cells, nodes,
+ *          world.
  * Must hold.
- *   Z1  Nothing is freed while a thread of the system may run: after a stop that timed out the system is leaked.
+ *   Z1  Nothing is freed while a thread of the system may run: after a stop that timed out the
+ *       system is leaked.
  * Tests.   tests/unit/actor/system_test.c
  */
 #include "actor/system.h"
@@ -26,7 +28,8 @@ name_is_valid(const char *name)
     size_t length = name != NULL ? strlen(name) : 0;
 
     return length > 0 && length <= TRP_SYSTEM_NAME_BYTES_MAX &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+               length;
 }
 
 static bool
@@ -38,11 +41,12 @@ options_are_valid(const trp_system_options *options)
         return true;
     }
     if (options->size < sizeof *options || options->workers > TRP_WORKERS_MAX ||
-        options->throughput > (uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS || options->actors_max > TRPI_CELLS_MAX ||
-        options->log_level > TRP_LOG_DEBUG) {
+        options->throughput > (uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS ||
+        options->actors_max > TRPI_CELLS_MAX || options->log_level > TRP_LOG_DEBUG) {
         return false;
     }
-    for (size_t i = sizeof *options; i < options->size; i++) { /* a newer caller's: zero, or we cannot obey */
+    for (size_t i = sizeof *options; i < options->size;
+         i++) { /* a newer caller's: zero, or we cannot obey */
         if (bytes[i] != 0) {
             return false;
         }
@@ -86,8 +90,8 @@ tables_make(trp_system *system)
     sched_options.name = system->name;
     sched_options.ops = &ops;
     sched_options.arg = system;
-    err = trpi_cells_new(system->options.actors_max, (uint32_t)trpi_world_random(system->world) & ~1u,
-                         &system->cells);
+    err = trpi_cells_new(system->options.actors_max,
+                         (uint32_t)trpi_world_random(system->world) & ~1u, &system->cells);
     if (err == TRP_OK) {
         err = trpi_nodes_new(system, &system->nodes);
     }
@@ -187,9 +191,10 @@ trp_system_free(trp_system *system)
     }
     trpi_life_system_stop(system);
     if (!trpi_sched_stop(system->sched, FREE_THREADS_MS)) { /* Z1 */
-        trpi_log(system, TRP_LOG_ERROR, "actor",
-                 "a thread did not end: the system is leaked, its memory is not given back system=%s",
-                 system->name);
+        trpi_log(
+            system, TRP_LOG_ERROR, "actor",
+            "a thread did not end: the system is leaked, its memory is not given back system=%s",
+            system->name);
         return;
     }
     trpi_life_system_free(system);
@@ -217,15 +222,16 @@ trpi_system_cluster_set(trp_system *system, void *cluster)
 void *
 trpi_system_cluster_get(trp_system *system)
 {
-    return trpi_system_is_valid(system) ? atomic_load_explicit(&system->cluster, memory_order_acquire)
-                                        : NULL; /* pair: cluster_set */
+    return trpi_system_is_valid(system)
+               ? atomic_load_explicit(&system->cluster, memory_order_acquire)
+               : NULL; /* pair: cluster_set */
 }
 
-/* ---- telling from outside --------------------------------------------------------------------------- */
+/* ---- telling from outside -------------------------------------------------------------------- */
 
 void
-trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-                   size_t bytes)
+trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender, const trp_type *type,
+                   const void *payload, size_t bytes)
 {
     trp_ctx *ctx;
 
@@ -238,14 +244,15 @@ trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender, const trp_typ
 }
 
 void
-trp_system_tell(trp_system *system, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+trp_system_tell(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+                size_t bytes)
 {
     trp_ref nobody = TRP_REF_NONE;
 
     trp_system_tell_as(system, to, nobody, type, payload, bytes);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------------------ */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void
 stats_add(trpi_stats *sum, const trpi_stats *part)
@@ -284,7 +291,8 @@ trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats)
     trpi_stats sum;
     size_t size;
 
-    if (!trpi_system_is_valid(system) || ret_stats == NULL || ret_stats->size < sizeof ret_stats->size) {
+    if (!trpi_system_is_valid(system) || ret_stats == NULL ||
+        ret_stats->size < sizeof ret_stats->size) {
         return;
     }
     size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;

@@ -1,4 +1,5 @@
-/* system.h - the fields of a system. The hot half (CORE) and the semantic half (LIFE) of the room share it. */
+/* system.h - the fields of a system. The hot half (CORE) and the semantic half (LIFE) of the room
+ * share it. */
 #ifndef TRPI_ACTOR_SYSTEM_H
 #define TRPI_ACTOR_SYSTEM_H
 
@@ -15,7 +16,8 @@
 #define TRPI_SYSTEM_MAGIC 0x7472705f73797374ull
 
 struct trpi_nodes; /* nodes.c */
-struct trpi_life_system; /* LIFE: actor/life.h - registry, event stream, guardians, obituaries, shutdown */
+struct trpi_life_system; /* LIFE: actor/life.h - registry, event stream, guardians, obituaries,
+                            shutdown */
 
 /* Sums over all threads: trpi_system_stats_sum(). Relaxed throughout. */
 typedef struct trpi_stats {
@@ -34,24 +36,28 @@ struct trp_system {
     trpi_cells *cells;
     struct trpi_nodes *nodes;
     struct trpi_life_system *life;
-    /* What remoting registered; NULL: none. Written by the owner, read by any thread (release/acquire). */
+    /* What remoting registered; NULL: none. Written by the owner, read by any thread
+     * (release/acquire). */
     _Atomic(const trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
     void *_Atomic cluster; /* the cluster room's own; release/acquire, as remote_ops */
-    trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h, trpi_count) */
+    trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
+                                 trpi_count) */
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
 
-/* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real world. */
+/* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real
+ * world. */
 trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
                            trp_system **ret_system);
 
-/* ---- LIFE's part of birth and death (CORE calls) ------------------------------------------------ */
+/* ---- LIFE's part of birth and death (CORE calls) ------------------------------------------------
+ * */
 /* After tables and scheduler are made and started: make guardians and whatever life needs.
  * On failure everything that it made is gone again, but for cells. */
 trp_err trpi_life_system_new(trp_system *system);
-/* Before threads stop: nothing runs user code after it returned. Called by trp_system_free; the tree has been
- * stopped by trp_system_stop (LIFE), or was never used. */
+/* Before threads stop: nothing runs user code after it returned. Called by trp_system_free; the
+ * tree has been stopped by trp_system_stop (LIFE), or was never used. */
 void trpi_life_system_stop(trp_system *system);
 /* Threads have ended: free. */
 void trpi_life_system_free(trp_system *system);

@@ -1,16 +1,20 @@
-/* tell.c - telling: local push with chains, system messages, dead letters; the public verbs that tell.
+/* tell.c - telling: local push with chains, system messages, dead letters; the public verbs that
+ * tell.
  *
- * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver again and again,
- *          even that is too much: later messages gather in a chain and are pushed with one exchange.
- * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a run is pushed at
- *          once (it may be the only one, and the receiver can start); the second opens the chain.
+ * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver
+ *          again and again, even that is too much: later messages gather in a chain and are pushed
+ *          with one exchange.
+ * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a
+ *          run is pushed at once (it may be the only one, and the receiver can start); the second
+ *          opens the chain.
  * Must hold.
- *   H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the length of a run, or
- *       is flushed when it is evicted.
- *   H2  Chains are pushed before the sender's token is given up and before anything that may block. (run.c; leave)
+ *   H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the
+ *       length of a run, or is flushed when it is evicted.
+ *   H2  Chains are pushed before the sender's token is given up and before anything that may block.
+ *       (run.c; leave)
  *   H3  A message is counted once: processed, or dead.
- *   H4  Sending a system message never fails: it comes from the cache, else from the reserve; with both empty the
- *       sender waits for memory.
+ *   H4  Sending a system message never fails: it comes from the cache, else from the reserve; with
+ *       both empty the sender waits for memory.
  * Tests.   tests/unit/actor/tell_test.c, tests/stress/churn_test.c
  */
 #include <stdarg.h>
@@ -38,7 +42,7 @@ trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* ---- chains ---------------------------------------------------------------------------------------- */
+/* ---- chains ---------------------------------------------------------------------------------- */
 
 static void
 chain_push(trp_ctx *ctx, uint32_t index)
@@ -108,7 +112,7 @@ deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
 }
 
-/* ---- dead letters ------------------------------------------------------------------------------------ */
+/* ---- dead letters ---------------------------------------------------------------------------- */
 
 void
 trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
@@ -154,7 +158,7 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     deliver(ctx, proxy, msg);
 }
 
-/* ---- telling --------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 /* Fewer than 33 bytes without a call. */
 static inline void
@@ -177,7 +181,8 @@ copy_small(char *to, const char *from, size_t bytes)
 
 /* A message of one line, or any other. */
 static inline __attribute__((always_inline)) trp_msg *
-make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+     size_t bytes)
 {
     trp_msg *msg;
 
@@ -201,7 +206,8 @@ make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void 
 }
 
 static inline __attribute__((always_inline)) void
-tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+     size_t bytes)
 {
     trp_msg *msg;
     trpi_cell *cell;
@@ -236,7 +242,8 @@ tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void 
 }
 
 void
-trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+          size_t bytes)
 {
     tell(ctx, to, sender, type, payload, bytes);
 }
@@ -248,7 +255,8 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 }
 
 void
-trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload, size_t bytes)
+trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+            size_t bytes)
 {
     trpi_tell(ctx, to, sender, type, payload, bytes);
 }
@@ -342,11 +350,12 @@ trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason)
 
     memset(&failure, 0, sizeof failure);
     failure.err = (int32_t)err;
-    (void)snprintf(failure.reason, sizeof failure.reason, "%s", reason != NULL ? reason : trp_strerror(err));
+    (void)snprintf(failure.reason, sizeof failure.reason, "%s",
+                   reason != NULL ? reason : trp_strerror(err));
     trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
 }
 
-/* ---- system messages ----------------------------------------------------------------------------------- */
+/* ---- system messages ------------------------------------------------------------------------- */
 
 /* H4 */
 static trpi_sysmsg *
@@ -364,7 +373,8 @@ sysmsg_new(trp_ctx *ctx)
             ctx->reserve_count--;
             break;
         }
-        (void)nanosleep(&pause, NULL); /* memory and reserve are gone: others must free some first */
+        (void)nanosleep(&pause,
+                        NULL); /* memory and reserve are gone: others must free some first */
     }
     return sysmsg;
 }
@@ -397,8 +407,8 @@ trpi_reserve_free(trp_ctx *ctx)
 }
 
 void
-trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag, trp_ref from,
-              uint64_t number, void *pointer)
+trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag,
+              trp_ref from, uint64_t number, void *pointer)
 {
     trpi_cell *cell = trpi_cells_find(ctx->cells, slot);
     trpi_sysmsg *sysmsg = sysmsg_new(ctx);

@@ -1,9 +1,11 @@
 /* type.c - message types: process-wide numbers and wire ids.
  *
- * Why.     A descriptor is static code and the same in every system of a process, so its number is the process's
- *          too. The number indexes a table that is read on each message, without a lock.
+ * Why.     A descriptor is static code and the same in every system of a process, so its number is
+ *          the process's too. The number indexes a table that is read on each message, without a
+ *          lock.
  * Must hold.
- *   Y1  An entry of `types` is written once, under the lock, before any descriptor holds its number.
+ *   Y1  An entry of `types` is written once, under the lock, before any descriptor holds its
+ *       number.
  *   Y2  Two names never share a wire id: the second registration is refused.
  * Limits.  TRP_TYPES_MAX numbers; a name of TRP_TYPE_NAME_BYTES_MAX.
  * Cost.    512 KiB of address space, of which the pages with registered types are touched.
@@ -33,27 +35,33 @@ static const trp_field identity_fields[] = {
 static const trp_field identify_fields[] = { { "id", TRP_FIELD_u64, offsetof(trp_identify, id) } };
 static const trp_field i64_fields[] = { { "value", TRP_FIELD_i64, 0 } };
 
-BUILT_IN(trp_string_type, "troupe.string", 0, trp_string_tag, TRP_TYPE_VARIABLE | TRP_TYPE_TEXT, TRPI_TYPE_STRING);
-BUILT_IN(trp_json_type, "troupe.json", 0, trp_json_tag, TRP_TYPE_VARIABLE | TRP_TYPE_JSON, TRPI_TYPE_JSON);
+BUILT_IN(trp_string_type, "troupe.string", 0, trp_string_tag, TRP_TYPE_VARIABLE | TRP_TYPE_TEXT,
+         TRPI_TYPE_STRING);
+BUILT_IN(trp_json_type, "troupe.json", 0, trp_json_tag, TRP_TYPE_VARIABLE | TRP_TYPE_JSON,
+         TRPI_TYPE_JSON);
 BUILT_IN(trp_bytes_type, "troupe.bytes", 0, trp_bytes_tag, TRP_TYPE_VARIABLE, TRPI_TYPE_BYTES);
 trp_type trp_i64_type = { "troupe.i64", 8, trp_i64_tag, 0, i64_fields, 1, TRPI_TYPE_I64 };
-BUILT_IN(trp_terminated_type, "troupe.terminated", sizeof(trp_terminated), trp_terminated_tag, TRP_TYPE_LOCAL,
-         TRPI_TYPE_TERMINATED);
-BUILT_IN(trp_receive_timeout_type, "troupe.receive-timeout", 0, trp_receive_timeout_tag, TRP_TYPE_LOCAL,
-         TRPI_TYPE_RECEIVE_TIMEOUT);
-BUILT_IN(trp_poison_pill_type, "troupe.poison-pill", 0, trp_poison_pill_tag, TRP_TYPE_POSSIBLY_HARMFUL,
-         TRPI_TYPE_POISON_PILL);
+BUILT_IN(trp_terminated_type, "troupe.terminated", sizeof(trp_terminated), trp_terminated_tag,
+         TRP_TYPE_LOCAL, TRPI_TYPE_TERMINATED);
+BUILT_IN(trp_receive_timeout_type, "troupe.receive-timeout", 0, trp_receive_timeout_tag,
+         TRP_TYPE_LOCAL, TRPI_TYPE_RECEIVE_TIMEOUT);
+BUILT_IN(trp_poison_pill_type, "troupe.poison-pill", 0, trp_poison_pill_tag,
+         TRP_TYPE_POSSIBLY_HARMFUL, TRPI_TYPE_POISON_PILL);
 BUILT_IN(trp_kill_type, "troupe.kill", 0, trp_kill_tag, TRP_TYPE_POSSIBLY_HARMFUL, TRPI_TYPE_KILL);
-trp_type trp_identify_type = { "troupe.identify", sizeof(trp_identify), trp_identify_tag, 0, identify_fields, 1,
+trp_type trp_identify_type = { "troupe.identify", sizeof(trp_identify),
+                               trp_identify_tag,  0,
+                               identify_fields,   1,
                                TRPI_TYPE_IDENTIFY };
-trp_type trp_actor_identity_type = { "troupe.actor-identity", sizeof(trp_actor_identity), trp_actor_identity_tag, 0,
-                                     identity_fields, 2, TRPI_TYPE_ACTOR_IDENTITY };
-BUILT_IN(trp_status_failure_type, "troupe.status-failure", sizeof(trp_status_failure), trp_status_failure_tag, 0,
-         TRPI_TYPE_STATUS_FAILURE);
-BUILT_IN(trp_dead_letter_type, "troupe.dead-letter", sizeof(trp_dead_letter), trp_dead_letter_tag, TRP_TYPE_LOCAL,
-         TRPI_TYPE_DEAD_LETTER);
-BUILT_IN(trp_unhandled_type, "troupe.unhandled", sizeof(trp_unhandled), trp_unhandled_tag, TRP_TYPE_LOCAL,
-         TRPI_TYPE_UNHANDLED);
+trp_type trp_actor_identity_type = { "troupe.actor-identity", sizeof(trp_actor_identity),
+                                     trp_actor_identity_tag,  0,
+                                     identity_fields,         2,
+                                     TRPI_TYPE_ACTOR_IDENTITY };
+BUILT_IN(trp_status_failure_type, "troupe.status-failure", sizeof(trp_status_failure),
+         trp_status_failure_tag, 0, TRPI_TYPE_STATUS_FAILURE);
+BUILT_IN(trp_dead_letter_type, "troupe.dead-letter", sizeof(trp_dead_letter), trp_dead_letter_tag,
+         TRP_TYPE_LOCAL, TRPI_TYPE_DEAD_LETTER);
+BUILT_IN(trp_unhandled_type, "troupe.unhandled", sizeof(trp_unhandled), trp_unhandled_tag,
+         TRP_TYPE_LOCAL, TRPI_TYPE_UNHANDLED);
 INTERNAL(trpi_timer_type, "troupe.priv-timer", TRPI_TYPE_TIMER);
 INTERNAL(trpi_continue_type, "troupe.priv-continue", TRPI_TYPE_CONTINUE);
 INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
@@ -106,7 +114,8 @@ trpi_type_test_hash(uint64_t (*hash)(const char *name))
 const trp_type *
 trpi_type_get(uint32_t number)
 {
-    return number > TRP_TYPES_MAX ? NULL : atomic_load_explicit(&types[number].type, memory_order_acquire);
+    return number > TRP_TYPES_MAX ? NULL
+                                  : atomic_load_explicit(&types[number].type, memory_order_acquire);
 }
 
 const trp_type *
@@ -134,7 +143,7 @@ trpi_type_wire_id(uint32_t number)
     return types[number].wire_id != 0 ? types[number].wire_id : trpi_hash_text(type->name);
 }
 
-/* ---- under the lock -------------------------------------------------------------------------------- */
+/* ---- under the lock -------------------------------------------------------------------------- */
 
 /* The place of wire_id, or the free place where it belongs. */
 static uint32_t
@@ -143,7 +152,8 @@ index_place(uint64_t wire_id)
     uint32_t place = (uint32_t)(wire_id % INDEX_PLACES);
 
     while (by_wire_id[place] != 0 &&
-           wire_hash(atomic_load_explicit(&types[by_wire_id[place]].type, memory_order_relaxed)->name) !=
+           wire_hash(
+               atomic_load_explicit(&types[by_wire_id[place]].type, memory_order_relaxed)->name) !=
                wire_id) {
         place = (place + 1) % INDEX_PLACES;
     }
@@ -180,7 +190,8 @@ name_is_valid(const char *name)
 static bool
 same_shape(const trp_type *a, const trp_type *b)
 {
-    if (a->bytes != b->bytes || a->flags != b->flags || a->tag != b->tag || a->fields_count != b->fields_count) {
+    if (a->bytes != b->bytes || a->flags != b->flags || a->tag != b->tag ||
+        a->fields_count != b->fields_count) {
         return false;
     }
     for (uint32_t i = 0; i < a->fields_count; i++) {
@@ -199,7 +210,8 @@ type_register(const trp_protocol *protocol, trp_type *type)
     uint32_t place;
     uint32_t number;
 
-    if (type == NULL || !name_is_valid(type->name) || (type->fields_count != 0 && type->fields == NULL)) {
+    if (type == NULL || !name_is_valid(type->name) ||
+        (type->fields_count != 0 && type->fields == NULL)) {
         return TRP_EINVAL;
     }
     wire_id = wire_hash(type->name);
@@ -208,15 +220,18 @@ type_register(const trp_protocol *protocol, trp_type *type)
     if (number != 0) {
         const trp_type *known = atomic_load_explicit(&types[number].type, memory_order_relaxed);
 
-        if (strcmp(known->name, type->name) != 0) { /* Y2; there is no system, hence no log, to tell it to */
-            (void)fprintf(stderr, "troupe: message types %s and %s have one wire id, %016llx: rename one\n",
+        if (strcmp(known->name, type->name) !=
+            0) { /* Y2; there is no system, hence no log, to tell it to */
+            (void)fprintf(stderr,
+                          "troupe: message types %s and %s have one wire id, %016llx: rename one\n",
                           known->name, type->name, (unsigned long long)wire_id);
             return TRP_ECOLLISION;
         }
         if (!same_shape(known, type)) {
             return TRP_EEXIST;
         }
-        __atomic_store_n(&type->number, number, __ATOMIC_RELAXED); /* another copy of the same declaration */
+        __atomic_store_n(&type->number, number,
+                         __ATOMIC_RELAXED); /* another copy of the same declaration */
         return TRP_OK;
     }
     if (number_next > TRP_TYPES_MAX) {
@@ -231,14 +246,15 @@ type_register(const trp_protocol *protocol, trp_type *type)
     return TRP_OK;
 }
 
-/* ---- public ---------------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 trp_err
 trp_protocol_register(const trp_protocol *protocol)
 {
     trp_err err = TRP_OK;
 
-    if (protocol == NULL || protocol->name == NULL || (protocol->types_count != 0 && protocol->types == NULL)) {
+    if (protocol == NULL || protocol->name == NULL ||
+        (protocol->types_count != 0 && protocol->types == NULL)) {
         return TRP_EINVAL;
     }
     (void)pthread_mutex_lock(&lock);
@@ -284,9 +300,11 @@ trpi_types_accept(const trp_protocol *const *accepts)
 bool
 trpi_type_accepted(const trp_protocol *const *accepts, uint32_t number)
 {
-    const trp_protocol *protocol = types[number].protocol; /* Y1: written before the number was known */
+    const trp_protocol *protocol =
+        types[number].protocol; /* Y1: written before the number was known */
 
-    if (number < TRPI_TYPE_STRING || (number >= TRPI_TYPE_ACTOR_IDENTITY && number < TRPI_TYPE_USER_FIRST)) {
+    if (number < TRPI_TYPE_STRING ||
+        (number >= TRPI_TYPE_ACTOR_IDENTITY && number < TRPI_TYPE_USER_FIRST)) {
         return true;
     }
     for (; protocol != NULL && *accepts != NULL; accepts++) {

@@ -1,8 +1,8 @@
 /* type.h - numbers of message types: process-wide, given once, found without a lock.
  *
- * Built-in types have fixed numbers. Those below TRPI_TYPE_AUTO_END are never handed to a behaviour without
- * a look by trpi_life_auto(): they need a record to be checked (terminated, timers, continuations) or are
- * orders (poison pill, kill, identify).
+ * Built-in types have fixed numbers. Those below TRPI_TYPE_AUTO_END are never handed to a behaviour
+ * without a look by trpi_life_auto(): they need a record to be checked (terminated, timers,
+ * continuations) or are orders (poison pill, kill, identify).
  */
 #ifndef TRPI_ACTOR_TYPE_H
 #define TRPI_ACTOR_TYPE_H
@@ -51,7 +51,8 @@ const trp_type *trpi_type_get(uint32_t number);
 uint64_t trpi_type_wire_id(uint32_t number);
 /* NULL: not registered here. Takes a lock; any thread. */
 const trp_type *trpi_type_find_wire(uint64_t wire_id);
-/* Does one of the protocols hold the type? Types of the library (tags from 0xff10 on) always pass. */
+/* Does one of the protocols hold the type? Types of the library (tags from 0xff10 on) always pass.
+ * */
 bool trpi_type_accepted(const trp_protocol *const *accepts, uint32_t number);
 /* Register every protocol of a NULL-terminated list. Errors: as trp_protocol_register. */
 trp_err trpi_types_accept(const trp_protocol *const *accepts);

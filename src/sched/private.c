@@ -1,11 +1,14 @@
-/* private.c - workers with a thread and a FIFO of their own: pinned actors, the "system" dispatcher.
+/* private.c - workers with a thread and a FIFO of their own: pinned actors, the "system"
+ * dispatcher.
  *
- * Why.     A pinned actor may block; the system dispatcher must not wait behind user load. Neither steals nor is
- *          stolen from.
+ * Why.     A pinned actor may block; the system dispatcher must not wait behind user load. Neither
+ *          steals nor is stolen from.
  * Must hold.
- *   P1  task.home of a private task is the index of its worker as long as the task can be handed in; a released
- *       worker's thread ends only with an empty queue, and its index is used again only after that.
- * Threads. queue_lock guards queue and released; private_lock the table of indices. Neither within the other.
+ *   P1  task.home of a private task is the index of its worker as long as the task can be handed
+ *       in; a released worker's thread ends only with an empty queue, and its index is used again
+ *       only after that.
+ * Threads. queue_lock guards queue and released; private_lock the table of indices. Neither within
+ * the other.
  * Limits.  TRPI_PRIVATE_MAX at one time.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -41,7 +44,8 @@ private_next(trpi_worker *worker)
         if (task != NULL || worker->released) {
             break;
         }
-        atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* quiescent (retire.c) */
+        atomic_store_explicit(&worker->asleep, true,
+                              memory_order_seq_cst); /* quiescent (retire.c) */
         (void)pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
         atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
     }
@@ -49,13 +53,15 @@ private_next(trpi_worker *worker)
     return task;
 }
 
-/* The task told an overloaded receiver and there is nothing else to do here: give it time to drain. */
+/* The task told an overloaded receiver and there is nothing else to do here: give it time to drain.
+ * */
 static void
 private_nap(trpi_worker *worker)
 {
     struct timespec until;
 
-    (void)clock_gettime(CLOCK_REALTIME, &until); /* what pthread_cond_timedwait counts in; only a pause */
+    (void)clock_gettime(CLOCK_REALTIME,
+                        &until); /* what pthread_cond_timedwait counts in; only a pause */
     until.tv_nsec += NAP_NS;
     if (until.tv_nsec >= 1000000000) {
         until.tv_sec++;
@@ -89,7 +95,8 @@ trpi_private_loop(trpi_worker *worker)
     atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* for good */
 }
 
-/* Take an index whose thread has ended, or a new one. The old thread is joined: it has left its loop. */
+/* Take an index whose thread has ended, or a new one. The old thread is joined: it has left its
+ * loop. */
 static trp_err
 private_index(trpi_sched *sched, uint16_t *ret_index)
 {

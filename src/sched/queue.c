@@ -1,19 +1,23 @@
 /* queue.c - where ready tasks wait: the LIFO slot, the ring, the injection queue, the deferred.
  *
  * Shape.   slot: one task, the one that the present run woke last: hot in this core's cache.
- *          ring: 256 tasks, FIFO; the owner pushes by plain store, everybody pops by CAS on ring_head.
- *          injection queue: unbounded, one for all, behind a lock: overflow and foreign wake-ups.
- *          deferred: tasks that told an overloaded receiver, at the worker that ran the receiver last.
+ *          ring: 256 tasks, FIFO; the owner pushes by plain store, everybody pops by CAS on
+ *          ring_head. injection queue: unbounded, one for all, behind a lock: overflow and foreign
+ *          wake-ups. deferred: tasks that told an overloaded receiver, at the worker that ran the
+ *          receiver last.
  * Must hold.
- *   Q1  The slot belongs to its owner between busy = 1 and busy = 0; a thief owns it between steal_req = 1,
- *       a membarrier that finds busy == 0, and steal_req = 0. The owner's side has plain stores and a compiler
- *       fence only: membarrier makes the owner's core pass a full barrier, so that either the owner sees
- *       steal_req, or the thief sees busy (Dekker with the fence on the thief's side).
- *   Q2  Entries ring_head .. ring_tail - 1 are not written until ring_head has passed them, so a thief may
- *       copy them before its CAS proves that they were its.
- *   Q3  The order of a push is: task into the queue, seq_cst fence, look for sleepers; of a sleeper: be
- *       counted as sleeper, seq_cst fence, look at the queues. One of the two sees the other.   (sleep.c)
- * Cost.    slot: no atomic RMW. ring: push a store, pop a CAS (a store when the pool has one worker).
+ *   Q1  The slot belongs to its owner between busy = 1 and busy = 0; a thief owns it between
+ *       steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The owner's side has
+ *       plain stores and a compiler fence only: membarrier makes the owner's core pass a full
+ *       barrier, so that either the owner sees steal_req, or the thief sees busy (Dekker with the
+ *       fence on the thief's side).
+ *   Q2  Entries ring_head .. ring_tail - 1 are not written until ring_head has passed them, so a
+ *       thief may copy them before its CAS proves that they were its.
+ *   Q3  The order of a push is: task into the queue, seq_cst fence, look for sleepers; of a
+ *       sleeper: be counted as sleeper, seq_cst fence, look at the queues. One of the two sees the
+ *       other.   (sleep.c)
+ * Cost.    slot: no atomic RMW. ring: push a store, pop a CAS (a store when the pool has one
+ *          worker).
  * Tests.   tests/unit/sched/sched_test.c; tests/stress/churn_test.c
  */
 #include <sys/syscall.h>
@@ -28,8 +32,8 @@
 #define ACQUIRE memory_order_acquire
 #define RELEASE memory_order_release
 
-/* How long a thief waits for the owner to leave the slot: the owner is there for a few instructions; if it was
- * preempted there, the thief gives up. */
+/* How long a thief waits for the owner to leave the slot: the owner is there for a few
+ * instructions; if it was preempted there, the thief gives up. */
 #define STEAL_SPINS 1000
 
 trpi_task *
@@ -46,7 +50,8 @@ trpi_slot_steal(trpi_worker *victim)
                                                  RELAXED)) {
         return NULL;
     }
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); /* registered at start: cannot fail */
+    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
+                  0); /* registered at start: cannot fail */
     for (int i = 0; i < STEAL_SPINS; i++) {
         if (atomic_load_explicit(&victim->busy, ACQUIRE) == 0) { /* Q1: the slot is ours */
             task = atomic_load_explicit(&victim->slot, RELAXED);
@@ -61,7 +66,7 @@ trpi_slot_steal(trpi_worker *victim)
     return task;
 }
 
-/* ---- ring ------------------------------------------------------------------------------------------ */
+/* ---- ring ------------------------------------------------------------------------------------ */
 
 void
 trpi_ring_push(trpi_worker *worker, trpi_task *task)
@@ -105,7 +110,8 @@ trpi_ring_pop(trpi_worker *worker)
     }
 }
 
-/* Take half of victim's ring, if it has at_least tasks: the first is returned, the others go to the thief's. */
+/* Take half of victim's ring, if it has at_least tasks: the first is returned, the others go to the
+ * thief's. */
 trpi_task *
 trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
 {
@@ -116,7 +122,8 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
     uint32_t length = tail - head;
     uint32_t count = (length + 1) / 2;
 
-    if (length < at_least || length == 0 || length > TRPI_RING_TASKS) { /* > : head moved between the loads */
+    if (length < at_least || length == 0 ||
+        length > TRPI_RING_TASKS) { /* > : head moved between the loads */
         return NULL;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -132,7 +139,7 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
     return taken[0];
 }
 
-/* ---- injection queue --------------------------------------------------------------------------------- */
+/* ---- injection queue ------------------------------------------------------------------------- */
 
 void
 trpi_sched_inject(trpi_sched *sched, trpi_task *task)
@@ -176,7 +183,7 @@ trpi_sched_ready(trpi_worker *worker, trpi_task *task)
     trpi_slot_put(worker, task);
 }
 
-/* ---- deferred ------------------------------------------------------------------------------------------ */
+/* ---- deferred -------------------------------------------------------------------------------- */
 
 void
 trpi_defer_push(trpi_worker *at, trpi_task *task)
@@ -228,9 +235,9 @@ list_append(trpi_task_list *list, trpi_task_list *more)
     *more = (trpi_task_list){ NULL, NULL };
 }
 
-/* Half a bound per age: a task that becomes young just after the turn of an age waits two of them. What is due
- * goes to the end of the ring, one at a time: the receiver that it waited for has a turn for each turn of a due
- * sender, so that a hundred due senders do not bury it. */
+/* Half a bound per age: a task that becomes young just after the turn of an age waits two of them.
+ * What is due goes to the end of the ring, one at a time: the receiver that it waited for has a
+ * turn for each turn of a due sender, so that a hundred due senders do not bury it. */
 void
 trpi_defer_age(trpi_worker *worker)
 {

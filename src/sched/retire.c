@@ -1,21 +1,24 @@
 /* retire.c - freeing what others may still be reading: quiescent states.
  *
- * Why.     Routee tables, the name registry, the node table are read on hot paths: a reader pays nothing (worker) or
- *          one locked add (foreign thread), the writer waits.
- * Shape.   retire() puts an object on a list. A grace period, stepped by a timer every millisecond while there is
- *          something to free:
- *            1. make every core pass a full barrier, note each worker's progress; the foreign readers of the other
+ * Why.     Routee tables, the name registry, the node table are read on hot paths: a reader pays
+ *          nothing (worker) or one locked add (foreign thread), the writer waits.
+ * Shape.   retire() puts an object on a list. A grace period, stepped by a timer every millisecond
+ *          while there is something to free:
+ *            1. make every core pass a full barrier, note each worker's progress; the foreign
+ *            readers of the other
  *               phase are waited for
- *            2. flip the phase; the readers of the old one are waited for, and each worker: it has moved on, or
+ *            2. flip the phase; the readers of the old one are waited for, and each worker: it has
+ *            moved on, or
  *               sleeps
  *            3. free; start again with what was retired meanwhile
  * Must hold.
- *   R1  An object is unreachable before it is retired. After the barrier of step 1 every new read, on any core, finds
- *       the new pointer; so only runs that were under way at the barrier matter, and they end with an increment of
- *       progress (release; our load is acquire).
- *   R2  A foreign reader counts itself in the phase that it saw. It may have seen it long ago: so both counters are
- *       seen at zero, one before and one after the flip.
- * Limits.  Out of memory for the note: the object is leaked. It is small, and the process is about to fail anyway.
+ *   R1  An object is unreachable before it is retired. After the barrier of step 1 every new read,
+ *       on any core, finds the new pointer; so only runs that were under way at the barrier matter,
+ *       and they end with an increment of progress (release; our load is acquire).
+ *   R2  A foreign reader counts itself in the phase that it saw. It may have seen it long ago: so
+ *       both counters are seen at zero, one before and one after the flip.
+ * Limits.  Out of memory for the note: the object is leaked. It is small, and the process is about
+ *          to fail anyway.
  * Tests.   tests/unit/sched/timer_test.c
  */
 #include <sys/syscall.h>
@@ -97,7 +100,8 @@ progress_note(trpi_sched *sched)
 
         sched->grace_progress[i] = PROGRESS_NONE;
         if (worker != NULL) {
-            sched->grace_progress[i] = atomic_load_explicit(&worker->progress, memory_order_acquire);
+            sched->grace_progress[i] =
+                atomic_load_explicit(&worker->progress, memory_order_acquire);
         }
     }
 }
@@ -114,7 +118,8 @@ workers_passed(trpi_sched *sched)
             continue;
         }
         /* acquire: pairs with the release at the end of a run (R1); asleep is set between runs */
-        if (atomic_load_explicit(&worker->progress, memory_order_acquire) != sched->grace_progress[i] ||
+        if (atomic_load_explicit(&worker->progress, memory_order_acquire) !=
+                sched->grace_progress[i] ||
             atomic_load_explicit(&worker->asleep, memory_order_seq_cst)) {
             sched->grace_progress[i] = PROGRESS_NONE;
         } else {

@@ -2,7 +2,8 @@
  *
  * Must hold.
  *   E1  A worker's memory lives as long as the scheduler: others may look at it at any time.
- *   E2  free() comes after a stop that saw all threads end; a stop that did not leaves everything in place.
+ *   E2  free() comes after a stop that saw all threads end; a stop that did not leaves everything
+ *       in place.
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include "sched/sched.h"
@@ -37,7 +38,8 @@ sched_init(trpi_sched *sched, const trpi_sched_options *options)
     sched->options = *options;
     sched->pool_count = options->workers != 0 ? options->workers : cores_count();
     sched->worker_bytes = (sizeof(trpi_worker) + options->worker_bytes + 127u) & ~(size_t)127u;
-    (void)snprintf(sched->name, sizeof sched->name, "%.8s", options->name != NULL ? options->name : "trp");
+    (void)snprintf(sched->name, sizeof sched->name, "%.8s",
+                   options->name != NULL ? options->name : "trp");
     sched->membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
     (void)pthread_mutex_init(&sched->inject_lock, NULL);
@@ -57,7 +59,8 @@ trpi_sched_new(const trpi_sched_options *options, trpi_sched **ret_sched)
     trpi_sched *sched;
 
     if (options == NULL || options->ops == NULL || options->ops->run == NULL ||
-        options->ops->thread == NULL || options->world == NULL || options->workers > TRPI_POOL_MAX) {
+        options->ops->thread == NULL || options->world == NULL ||
+        options->workers > TRPI_POOL_MAX) {
         return TRP_EINVAL;
     }
     sched = trpi_alloc_aligned(128, sizeof *sched);
@@ -105,7 +108,8 @@ threads_wait(trpi_sched *sched, uint32_t deadline_ms)
     struct timespec until;
     bool ended;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* the condition's clock; real threads end in real time */
+    (void)clock_gettime(CLOCK_MONOTONIC,
+                        &until); /* the condition's clock; real threads end in real time */
     until.tv_sec += deadline_ms / 1000;
     until.tv_nsec += (long)(deadline_ms % 1000) * 1000000;
     if (until.tv_nsec >= 1000000000) {

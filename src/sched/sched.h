@@ -1,16 +1,17 @@
 /* sched.h - the door of the scheduler: runs tasks on threads, and has never heard of actors.
  *
  * Why.     One thread per core runs whatever is ready; what a run wakes runs next on the same core.
- * Shape.   A task is a node of a list. Whoever hands a task to the scheduler owns it (the actor room
- *          calls that the token); the scheduler gives it to exactly one call of ops->run.
- *            pool worker: LIFO slot (what this run woke last) -> ring of 256 -> injection queue -> theft
- *            private worker (pinned actor, "system" dispatcher): one FIFO, one thread
+ * Shape.   A task is a node of a list. Whoever hands a task to the scheduler owns it (the actor
+ *          room calls that the token); the scheduler gives it to exactly one call of ops->run.
+ *            pool worker: LIFO slot (what this run woke last) -> ring of 256 -> injection queue ->
+ *            theft private worker (pinned actor, "system" dispatcher): one FIFO, one thread
  * Must hold.
  *   S1  A task that was handed in is run exactly once; a task is never in two places.
- *   S2  While a task waits and a pool worker can run, it is run: after 20 us without progress of the
- *       worker it waits behind, by a thief; asleep workers are woken by a push that needs them.
+ *   S2  While a task waits and a pool worker can run, it is run: after 20 us without progress of
+ *       the worker it waits behind, by a thief; asleep workers are woken by a push that needs them.
  *   S3  When nothing is ready and no timer is due, no thread wakes up.
- * Threads. Each function says who may call it. Lock order: none of the locks is held while another one
+ * Threads. Each function says who may call it. Lock order: none of the locks is held while another
+ * one
  *          is taken, except sleep_lock inside none.
  */
 #ifndef TRPI_SCHED_SCHED_H
@@ -28,10 +29,12 @@
 #define TRPI_RING_TASKS 256u        /* of a pool worker */
 #define TRPI_SLOT_WINS_MAX 64u      /* runs from the LIFO slot before the ring has its turn */
 #define TRPI_INJECT_RUNS 61u        /* the injection queue is looked at every so many runs */
-#define TRPI_STUCK_NS 20000u        /* no progress for so long: the slot and the last task may be taken */
+#define TRPI_STUCK_NS 20000u /* no progress for so long: the slot and the last task may be taken   \
+                              */
 #define TRPI_SPIN_NS 50000u         /* before a worker sleeps */
 #define TRPI_SENTINEL_NS 1000000u   /* the sentinel's tick, while any worker is awake */
-#define TRPI_DEFER_HOLD UINT16_MAX    /* defer_to: wait the time out; an idle worker would not help the receiver */
+#define TRPI_DEFER_HOLD                                                                            \
+    UINT16_MAX /* defer_to: wait the time out; an idle worker would not help the receiver */
 #define TRPI_DEFER_NS_MAX 1000000u  /* a deferred task runs again after this at the latest */
 #define TRPI_PRIVATE_MAX 1024u      /* private workers (pinned actors) of one scheduler */
 #define TRPI_POOL_MAX 64u           /* pool workers of one scheduler (TRP_WORKERS_MAX) */
@@ -44,8 +47,8 @@ enum { TRPI_DISPATCH_POOL = 0, TRPI_DISPATCH_PRIVATE = 1 };
 /* What can be run. 16 bytes, part of the owner's object. Only the owner of the task writes it. */
 typedef struct trpi_task {
     struct trpi_task *run_next; /* the queue's, while the task is in one */
-    _Atomic uint16_t home;      /* worker that ran it last (pool), or that must run it (private). Relaxed:
-                                   others read it as a hint where to wait */
+    _Atomic uint16_t home;      /* worker that ran it last (pool), or that must run it (private).
+                                   Relaxed:      others read it as a hint where to wait */
     uint8_t dispatch;           /* TRPI_DISPATCH_* */
     uint8_t spare;
     uint32_t id; /* the owner's (a cell's slot) */
@@ -60,10 +63,10 @@ typedef enum trpi_run_result {
 typedef struct trpi_sched_ops {
     /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. */
     trpi_run_result (*run)(void *data, trpi_task *task);
-    /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which returns
-     * when the scheduler stops (or the private worker is released), and tears down. The failure jump
-     * (one _setjmp per thread) lives in its frame: after a jump it gives the interrupted task back with
-     * trpi_worker_settle() and calls trpi_worker_loop() again. */
+    /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which
+     * returns when the scheduler stops (or the private worker is released), and tears down. The
+     * failure jump (one _setjmp per thread) lives in its frame: after a jump it gives the
+     * interrupted task back with trpi_worker_settle() and calls trpi_worker_loop() again. */
     void (*thread)(void *arg, trpi_worker *worker);
     /* Before a worker sleeps: give back what is cached. May be NULL. */
     void (*sleep)(void *arg, trpi_worker *worker);
@@ -82,13 +85,14 @@ typedef struct trpi_sched_options {
 trp_err trpi_sched_new(const trpi_sched_options *options, trpi_sched **ret_sched);
 /* Start pool workers and the timer thread. Errors: TRP_EIO; then free it. Thread: owner. */
 trp_err trpi_sched_start(trpi_sched *sched);
-/* Let all threads end after their present run, wait until `deadline_ms` have passed. What is still queued
- * stays queued. true: all threads have ended. Idempotent. Not from a worker. */
+/* Let all threads end after their present run, wait until `deadline_ms` have passed. What is still
+ * queued stays queued. true: all threads have ended. Idempotent. Not from a worker. */
 bool trpi_sched_stop(trpi_sched *sched, uint32_t deadline_ms);
 /* After a stop that returned true, or without a start. Runs what was retired. NULL is fine. */
 void trpi_sched_free(trpi_sched *sched);
 
-/* ---- workers ---------------------------------------------------------------------------------- */
+/* ---- workers ----------------------------------------------------------------------------------
+ * */
 /* The user's per-worker data: 64-aligned, zeroed, worker_bytes long. */
 void *trpi_worker_data(trpi_worker *worker);
 trpi_sched *trpi_worker_sched(trpi_worker *worker);
@@ -96,7 +100,8 @@ uint32_t trpi_worker_index(const trpi_worker *worker); /* what trpi_task.home ho
 bool trpi_worker_is_private(const trpi_worker *worker);
 uint32_t trpi_sched_pool_count(const trpi_sched *sched);
 /* Visit every worker that was ever made (statistics); private ones may have ended. Thread: any. */
-void trpi_sched_workers_each(trpi_sched *sched, void (*fn)(void *arg, trpi_worker *worker), void *arg);
+void trpi_sched_workers_each(trpi_sched *sched, void (*fn)(void *arg, trpi_worker *worker),
+                             void *arg);
 /* The worker whose thread this is, NULL on foreign threads. */
 trpi_worker *trpi_worker_current(void);
 /* Run tasks until the scheduler stops. From ops->thread only. */
@@ -106,35 +111,40 @@ void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result re
 /* Where the next TRPI_RUN_DEFER of this worker shall wait (a task's home). */
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
 
-/* ---- handing tasks in ------------------------------------------------------------------------- */
+/* ---- handing tasks in -------------------------------------------------------------------------
+ * */
 /* From worker's own thread: the LIFO slot, or the private worker of the task. */
 void trpi_sched_ready(trpi_worker *worker, trpi_task *task);
 /* From any other thread. Also good on a worker: to the end of the injection queue. */
 void trpi_sched_inject(trpi_sched *sched, trpi_task *task);
 
-/* A thread of its own: for a pinned actor, or the "system" dispatcher. Set task.dispatch = PRIVATE and
- * task.home = *ret_index, then hand the task in. high_priority: raise it where the process may.
+/* A thread of its own: for a pinned actor, or the "system" dispatcher. Set task.dispatch = PRIVATE
+ * and task.home = *ret_index, then hand the task in. high_priority: raise it where the process may.
  * Errors: TRP_ELIMIT (TRPI_PRIVATE_MAX), TRP_ENOMEM, TRP_EIO, TRP_ECLOSED. Thread: any. */
-trp_err trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, uint16_t *ret_index);
-/* Let the private thread end when its queue is empty. Its tasks must have been moved to the pool or be
- * idle for good. Thread: any, also its own. */
+trp_err trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority,
+                               uint16_t *ret_index);
+/* Let the private thread end when its queue is empty. Its tasks must have been moved to the pool or
+ * be idle for good. Thread: any, also its own. */
 void trpi_sched_private_release(trpi_sched *sched, uint16_t index);
 
-/* ---- timers ----------------------------------------------------------------------------------- */
+/* ---- timers -----------------------------------------------------------------------------------
+ * */
 /* Called on the timer's thread: short, must not block. */
 typedef void (*trpi_timer_fn)(void *arg, uint64_t a, uint64_t b);
 /* Run fn(arg, a, b) once, delay_ms from now or up to 1 ms later. O(1). *ret_id is never 0.
  * Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
-trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg, uint64_t a,
-                       uint64_t b, uint64_t *ret_id);
+trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg,
+                       uint64_t a, uint64_t b, uint64_t *ret_id);
 /* true: fn did not run and will not. false: it ran, runs, or was cancelled. O(1). Thread: any. */
 bool trpi_timer_cancel(trpi_sched *sched, uint64_t id);
 
-/* ---- reclamation: quiescent states ------------------------------------------------------------ */
-/* Free `object` with fn when no reader can hold it any more: each worker has ended the run it was in, each
- * foreign thread that was between enter and leave has left. The object must be unreachable for new
- * readers. Without memory for the note it waits for the grace period itself (foreign thread) or leaks the
- * object (worker). fn runs on some thread of the scheduler, or in trpi_sched_free(). Thread: any. */
+/* ---- reclamation: quiescent states ------------------------------------------------------------
+ * */
+/* Free `object` with fn when no reader can hold it any more: each worker has ended the run it was
+ * in, each foreign thread that was between enter and leave has left. The object must be unreachable
+ * for new readers. Without memory for the note it waits for the grace period itself (foreign
+ * thread) or leaks the object (worker). fn runs on some thread of the scheduler, or in
+ * trpi_sched_free(). Thread: any. */
 void trpi_retire(trpi_sched *sched, void (*fn)(void *object), void *object);
 /* Bracket reads of shared tables on threads that are no workers. Pass the result to leave. */
 uint32_t trpi_sched_enter(trpi_sched *sched);

@@ -1,20 +1,22 @@
 /* sleep.c - looking for work, theft, sleep and waking.
  *
- * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300 ns: so a
- *          worker without work spins for 50 us and then sleeps, a push pays for looking at sleepers only when
- *          it may need one, and a pair of actors that talk is not pulled apart.
+ * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300
+ *          ns: so a worker without work spins for 50 us and then sleeps, a push pays for looking at
+ *          sleepers only when it may need one, and a pair of actors that talk is not pulled apart.
  * States.  running -> searching (spins) -> asleep -> searching ...
- *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and looks for
- *          workers that are stuck in a long run with tasks behind them. When all sleep nobody ticks.
+ *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and
+ *          looks for workers that are stuck in a long run with tasks behind them. When all sleep
+ *          nobody ticks.
  * Must hold.
- *   L1  A push (queue, fence, look at sleepers and searching) and a sleeper (count itself, leave searching,
- *       fence, look at the queues) see one another: no task waits while all sleep.
- *   L2  A push that relies on a searcher is safe: a searcher that finds work and was the last one wakes another
- *       when more work is to be seen; one that finds none looks at all queues after it stopped searching.
- *   L3  While a worker runs and another sleeps there is a sentinel: the last searcher that finds work appoints
- *       one.
- *   L4  A ring with one task, the slot and the deferred of a worker are taken by a thief only when its run
- *       counter has not moved for 20 us.
+ *   L1  A push (queue, fence, look at sleepers and searching) and a sleeper (count itself, leave
+ *       searching, fence, look at the queues) see one another: no task waits while all sleep.
+ *   L2  A push that relies on a searcher is safe: a searcher that finds work and was the last one
+ *       wakes another when more work is to be seen; one that finds none looks at all queues after
+ *       it stopped searching.
+ *   L3  While a worker runs and another sleeps there is a sentinel: the last searcher that finds
+ *       work appoints one.
+ *   L4  A ring with one task, the slot and the deferred of a worker are taken by a thief only when
+ *       its run counter has not moved for 20 us.
  * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -43,14 +45,15 @@ futex_wake(_Atomic uint32_t *word)
 static bool
 futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
-    struct timespec timeout = { (time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u) };
-    long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout_ns != 0 ? &timeout : NULL,
-                          NULL, 0);
+    struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
+                                (long)(timeout_ns % 1000000000u) };
+    long result = syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value,
+                          timeout_ns != 0 ? &timeout : NULL, NULL, 0);
 
     return !(result == -1 && errno == ETIMEDOUT);
 }
 
-/* ---- waking ---------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 /* Under sleep_lock: worker is no sleeper any more. */
 static void
@@ -135,7 +138,7 @@ trpi_wake_all(trpi_sched *sched)
     (void)pthread_mutex_unlock(&sched->sleep_lock);
 }
 
-/* ---- theft ----------------------------------------------------------------------------------------- */
+/* ---- theft ----------------------------------------------------------------------------------- */
 
 /* What may be taken from anybody at once: the injection queue, half of a ring of two or more. */
 static trpi_task *
@@ -173,7 +176,8 @@ wait_ns(trpi_sched *sched, uint64_t ns)
     uint64_t end = trpi_sched_now(sched) + ns;
 
     while (trpi_sched_now(sched) < end &&
-           atomic_load_explicit(&sched->inject_count, RELAXED) == 0 && !trpi_sched_is_stopping(sched)) {
+           atomic_load_explicit(&sched->inject_count, RELAXED) == 0 &&
+           !trpi_sched_is_stopping(sched)) {
         for (int i = 0; i < 8; i++) {
             trpi_pause();
         }
@@ -223,7 +227,7 @@ look_at_stuck(trpi_worker *worker)
     return task;
 }
 
-/* ---- sleep ----------------------------------------------------------------------------------------- */
+/* ---- sleep ----------------------------------------------------------------------------------- */
 
 static void
 searching_leave(trpi_worker *worker)
@@ -278,7 +282,8 @@ sleepers_leave(trpi_sched *sched, trpi_worker *worker)
     (void)pthread_mutex_unlock(&sched->sleep_lock);
 }
 
-/* One sleep; searching before and after. Returns why it ended; *ret_task: found on the way to bed. */
+/* One sleep; searching before and after. Returns why it ended; *ret_task: found on the way to bed.
+ * */
 static uint32_t
 sleep_once(trpi_worker *worker, trpi_task **ret_task)
 {
@@ -309,7 +314,8 @@ trpi_search(trpi_worker *worker)
     while (task == NULL && !trpi_sched_is_stopping(sched)) {
         /* release: a quiescent state as after a run (retire.c) */
         atomic_store_explicit(&worker->progress,
-                              atomic_load_explicit(&worker->progress, RELAXED) + 1, memory_order_release);
+                              atomic_load_explicit(&worker->progress, RELAXED) + 1,
+                              memory_order_release);
         task = look(worker);
         if (task == NULL) {
             task = look_at_stuck(worker);

@@ -1,11 +1,13 @@
-/* timer.c - timers of a scheduler: the wheel, a lock, and one thread that sleeps until the next one is due.
+/* timer.c - timers of a scheduler: the wheel, a lock, and one thread that sleeps until the next one
+ * is due.
  *
- * Why a thread and not a worker: workers may be busy for long, and a receive timeout or a heartbeat must not wait
- * for them. It sleeps without limit when no timer is set, so idle costs nothing (S3).
+ * Why a thread and not a worker: workers may be busy for long, and a receive timeout or a heartbeat
+ * must not wait for them. It sleeps without limit when no timer is set, so idle costs nothing (S3).
  * Must hold.
- *   T1  An id is index and generation of an entry; an entry that fired or was cancelled has another generation,
- *       so a late cancel finds nothing.
- *   T2  fn is called without the lock; cancel returns true only for an entry whose fn was not taken to be called.
+ *   T1  An id is index and generation of an entry; an entry that fired or was cancelled has another
+ *       generation, so a late cancel finds nothing.
+ *   T2  fn is called without the lock; cancel returns true only for an entry whose fn was not taken
+ *       to be called.
  * Limits.  TRPI_TIMERS_MAX at one time.
  * Tests.   tests/unit/sched/timer_test.c, timer_wheel_test.c
  */
@@ -100,8 +102,8 @@ entry_free(trpi_timers *timers, timer_entry *entry)
 }
 
 trp_err
-trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg, uint64_t a, uint64_t b,
-               uint64_t *ret_id)
+trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg, uint64_t a,
+               uint64_t b, uint64_t *ret_id)
 {
     trpi_timers *timers = sched->timers;
     trp_err err = TRP_OK;
@@ -109,7 +111,8 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
     uint64_t due;
 
     trpi_assert(fn != NULL);
-    /* Up to the next full tick, so that it is never early; +1 for the part of this tick that is over. */
+    /* Up to the next full tick, so that it is never early; +1 for the part of this tick that is
+     * over. */
     due = now_tick(sched) + (delay_ms < UINT64_MAX / 4 ? delay_ms : UINT64_MAX / 4) + 1;
     (void)pthread_mutex_lock(&timers->lock);
     entry = timers->stopping ? NULL : entry_new(timers);
@@ -197,7 +200,8 @@ wait_until(trpi_sched *sched, uint64_t tick)
     if (wait_ns > 3600u * 1000000000ull) {
         wait_ns = 3600u * 1000000000ull;
     }
-    (void)clock_gettime(CLOCK_MONOTONIC, &until); /* the world's clock need not be the condition's */
+    (void)clock_gettime(CLOCK_MONOTONIC,
+                        &until); /* the world's clock need not be the condition's */
     wait_ns += (uint64_t)until.tv_nsec;
     until.tv_sec += (time_t)(wait_ns / 1000000000u);
     until.tv_nsec = (long)(wait_ns % 1000000000u);

@@ -2,14 +2,17 @@
  *
  * Why.     Receive timeouts are set and cancelled by the million and hardly ever fire: adding and
  *          removing must be O(1), and knowing the next tick with work must not mean ticking.
- * Shape.   Level L has 64 slots of 64^L ticks. A node stands at the level of the highest 6-bit digit in which
- *          its due tick differs from `now`, in the slot of that digit. When `now` reaches the start of a slot
- *          of a higher level, its nodes move down (each at most once a level).
+ * Shape.   Level L has 64 slots of 64^L ticks. A node stands at the level of the highest 6-bit
+ *          digit in which its due tick differs from `now`, in the slot of that digit. When `now`
+ *          reaches the start of a slot of a higher level, its nodes move down (each at most once a
+ *          level).
  * Must hold.
- *   W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a level is its first
- *       occupied slot from now's digit on.                                          (place, advance)
+ *   W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a level is
+ *       its first occupied slot from now's digit on.
+ *       (place, advance)
  *   W2  `occupied` has the bit of a slot exactly when its list has a node.           (link, unlink)
- * Limits.  Nodes farther than 2^36 ticks wait in the last slot of the top level and are placed again.
+ * Limits.  Nodes farther than 2^36 ticks wait in the last slot of the top level and are placed
+ *          again.
  * Tests.   tests/unit/sched/timer_wheel_test.c
  * Sources. G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987).
  */
@@ -114,7 +117,8 @@ slot_start(const trpi_timer_wheel *wheel, unsigned level, unsigned *ret_slot)
 }
 
 static bool
-next_slot(const trpi_timer_wheel *wheel, unsigned *ret_level, unsigned *ret_slot, uint64_t *ret_tick)
+next_slot(const trpi_timer_wheel *wheel, unsigned *ret_level, unsigned *ret_slot,
+          uint64_t *ret_tick)
 {
     for (unsigned level = 0; level < TRPI_WHEEL_LEVELS; level++) {
         if (wheel->occupied[level] != 0) {

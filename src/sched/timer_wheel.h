@@ -1,4 +1,5 @@
-/* timer_wheel.h - which timers are due: a hierarchical wheel, pure (no clock, no thread, no memory of its own).
+/* timer_wheel.h - which timers are due: a hierarchical wheel, pure (no clock, no thread, no memory
+ * of its own).
  */
 #ifndef TRPI_SCHED_TIMER_WHEEL_H
 #define TRPI_SCHED_TIMER_WHEEL_H
@@ -8,9 +9,11 @@
 
 #define TRPI_WHEEL_BITS 6u
 #define TRPI_WHEEL_SLOTS (1u << TRPI_WHEEL_BITS)
-#define TRPI_WHEEL_LEVELS 6u /* 2^36 ticks: at 1 ms, 2 years; farther ones are looked at again then */
+#define TRPI_WHEEL_LEVELS                                                                          \
+    6u /* 2^36 ticks: at 1 ms, 2 years; farther ones are looked at again then */
 
-/* Part of the caller's object. Zeroed: in no wheel. prev NULL: in no wheel (next may link those handed out). */
+/* Part of the caller's object. Zeroed: in no wheel. prev NULL: in no wheel (next may link those
+ * handed out). */
 typedef struct trpi_wheel_node {
     struct trpi_wheel_node *next, *prev;
     uint64_t due;   /* tick */
@@ -28,11 +31,12 @@ void trpi_wheel_init(trpi_timer_wheel *wheel, uint64_t now);
 void trpi_wheel_add(trpi_timer_wheel *wheel, trpi_wheel_node *node, uint64_t due);
 /* Take a node out; false: it is in no wheel. O(1). */
 bool trpi_wheel_remove(trpi_timer_wheel *wheel, trpi_wheel_node *node);
-/* The tick at which advance() has work to do; false: the wheel is empty. Never later than the first due node,
- * perhaps earlier (nodes move to a finer level then). */
+/* The tick at which advance() has work to do; false: the wheel is empty. Never later than the first
+ * due node, perhaps earlier (nodes move to a finer level then). */
 bool trpi_wheel_next(const trpi_timer_wheel *wheel, uint64_t *ret_tick);
-/* Move to `now` (not backwards) and take out all nodes that are due: a list through next, NULL-terminated, in
- * order of their due ticks, those of one tick in the order of their adding or cascading. */
+/* Move to `now` (not backwards) and take out all nodes that are due: a list through next,
+ * NULL-terminated, in order of their due ticks, those of one tick in the order of their adding or
+ * cascading. */
 trpi_wheel_node *trpi_wheel_advance(trpi_timer_wheel *wheel, uint64_t now);
 
 #endif

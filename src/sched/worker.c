@@ -1,7 +1,8 @@
 /* worker.c - a worker's memory, thread and loop.
  *
- * Shape.   next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue -> deferred -> search.
- *          The injection queue comes first every 61 runs, so that foreign wake-ups are not starved.
+ * Shape.   next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue -> deferred
+ *          -> search. The injection queue comes first every 61 runs, so that foreign wake-ups are
+ *          not starved.
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include <signal.h>
@@ -58,7 +59,7 @@ trpi_worker_defer_to(trpi_worker *worker, uint16_t home)
     worker->defer_to = home;
 }
 
-/* ---- loop ------------------------------------------------------------------------------------------ */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 /* The due, the foreign, the ring: in this order, when the slot has had its turns. */
 static trpi_task *
@@ -111,7 +112,8 @@ held_is_over(void *arg, uint64_t task, uint64_t zero)
     trpi_sched_inject(arg, (trpi_task *)(uintptr_t)task);
 }
 
-/* The receiver waits for something else than a worker (a network): run the task again after 1 to 2 ms. */
+/* The receiver waits for something else than a worker (a network): run the task again after 1 to 2
+ * ms. */
 static bool
 hold(trpi_worker *worker, trpi_task *task)
 {
@@ -169,11 +171,12 @@ trpi_worker_loop(trpi_worker *worker)
         trpi_worker_settle(worker, task, ops->run(worker->data, task));
         /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
         atomic_store_explicit(&worker->progress,
-                              atomic_load_explicit(&worker->progress, RELAXED) + 1, memory_order_release);
+                              atomic_load_explicit(&worker->progress, RELAXED) + 1,
+                              memory_order_release);
     }
 }
 
-/* ---- threads --------------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 void
 trpi_thread_began(trpi_sched *sched)
@@ -193,7 +196,8 @@ trpi_thread_ended(trpi_sched *sched)
     (void)pthread_mutex_unlock(&sched->threads_lock);
 }
 
-/* The program's signals are the program's: our threads take none but those that their own instructions raise. */
+/* The program's signals are the program's: our threads take none but those that their own
+ * instructions raise. */
 trp_err
 trpi_thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
 {
@@ -260,8 +264,8 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->alone = !is_private && sched->pool_count == 1;
     worker->inject_countdown = TRPI_INJECT_RUNS;
     worker->victim = index;
-    (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name, is_private ? 'p' : 'w',
-                   (unsigned)index % 10000u);
+    (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,
+                   is_private ? 'p' : 'w', (unsigned)index % 10000u);
     (void)pthread_mutex_init(&worker->deferred.lock, NULL);
     (void)pthread_mutex_init(&worker->queue_lock, NULL);
     (void)pthread_cond_init(&worker->queue_cond, NULL);

@@ -26,8 +26,8 @@ typedef struct trpi_task_list {
     trpi_task *first, *last;
 } trpi_task_list;
 
-/* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the next age begins
- * is due. The lock is held for a few instructions. */
+/* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the
+ * next age begins is due. The lock is held for a few instructions. */
 typedef struct trpi_waiting {
     pthread_mutex_t lock;
     _Atomic uint32_t count; /* relaxed hint for the test "empty"; exact under the lock */
@@ -55,7 +55,7 @@ struct trpi_worker {
     _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
     _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
     _Atomic(trpi_task *) slot;               /* the LIFO slot: see trpi_slot_enter() */
-    _Atomic uint64_t progress;               /* +1 after each run, release: quiescent state, and sign of life */
+    _Atomic uint64_t progress; /* +1 after each run, release: quiescent state, and sign of life */
     _Atomic uint32_t busy;                   /* the owner is at the slot */
     _Atomic uint32_t steal_req;              /* a thief wants the slot */
     _Alignas(64) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
@@ -91,7 +91,8 @@ struct trpi_sched {
     bool started;        /* owner */
 
     _Alignas(64) _Atomic bool stopping;
-    _Atomic(trpi_worker *) workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
+    _Atomic(trpi_worker *)
+        workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
 
     _Alignas(64) pthread_mutex_t inject_lock;
     trpi_task_list inject;
@@ -125,7 +126,8 @@ struct trpi_sched {
     _Alignas(64) _Atomic uint32_t foreign_count[2];
 };
 
-/* A sequentially consistent fence. The thread sanitizer knows none: there it is a locked instruction. */
+/* A sequentially consistent fence. The thread sanitizer knows none: there it is a locked
+ * instruction. */
 static inline void
 trpi_fence(trpi_sched *sched)
 {
@@ -201,7 +203,8 @@ void trpi_private_loop(trpi_worker *worker);
 void trpi_private_wake_all(trpi_sched *sched);
 
 /* worker.c */
-trp_err trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker **ret_worker);
+trp_err trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private,
+                        trpi_worker **ret_worker);
 void trpi_worker_free(trpi_worker *worker);
 trp_err trpi_worker_start(trpi_worker *worker);
 /* pthread_create with all asynchronous signals blocked in the new thread. */
@@ -226,7 +229,8 @@ trpi_slot_enter(trpi_worker *worker)
     for (;;) {
         atomic_store_explicit(&worker->busy, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
-        /* acquire: pairs with the thief's release of steal_req, after which the slot is as it left it */
+        /* acquire: pairs with the thief's release of steal_req, after which the slot is as it left
+         * it */
         if (TRPI_LIKELY(atomic_load_explicit(&worker->steal_req, memory_order_acquire) == 0)) {
             return;
         }

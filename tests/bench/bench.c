@@ -1,7 +1,8 @@
-/* bench.c - figures: `bench WORKLOAD [--threads N] [--count N]` prints lines `troupe WORKLOAD PARAM VALUE UNIT`.
+/* bench.c - figures: `bench WORKLOAD [--threads N] [--count N]` prints lines `troupe WORKLOAD PARAM
+ * VALUE UNIT`.
  *
- * A rate is what receivers processed, from the first send to the last receipt. One process, one workload, so that
- * memory figures mean something. Only the public API is used.
+ * A rate is what receivers processed, from the first send to the last receipt. One process, one
+ * workload, so that memory figures mean something. Only the public API is used.
  */
 #include "tests/bench/bench.h"
 
@@ -78,7 +79,7 @@ bench_rss_idle_bytes(void)
     size_t before, now = bench_rss_bytes();
     int steady = 0;
 
-    for (int i = 0; i < 100 && steady < 5; i++) {
+    for (int i = 0; i < 250 && steady < 25; i++) {
         (void)nanosleep(&(struct timespec){ 0, 20000000 }, NULL);
         before = now;
         now = bench_rss_bytes();
@@ -106,8 +107,8 @@ bench_print(const char *workload, const char *param, double value, const char *u
 }
 
 int
-bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns, const char *unit,
-                 uint64_t lost)
+bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns,
+                 const char *unit, uint64_t lost)
 {
     bench_print(workload, "rate", (double)count * 1e9 / (double)(end_ns - start_ns), unit);
     bench_print(workload, "lost", (double)lost, "messages");

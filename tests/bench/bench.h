@@ -10,7 +10,7 @@
 typedef struct bench_options {
     uint32_t threads; /* --threads N; 0: one per core */
     uint64_t count;   /* --count N: how much to do; 0: the workload's own number */
-    int argc;         /* what stands behind the workload's name, for workloads with options of their own */
+    int argc; /* what stands behind the workload's name, for workloads with options of their own */
     char **argv;
 } bench_options;
 
@@ -23,16 +23,19 @@ typedef struct bench_workload {
 /* Workloads of other files; each ends with an entry whose name is NULL. */
 extern const bench_workload bench_local[];
 extern const bench_workload bench_create[];
-extern const bench_workload bench_remote[] __attribute__((weak)); /* absent where remoting is not built */
+extern const bench_workload bench_remote[]
+    __attribute__((weak)); /* absent where remoting is not built */
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);
-/* Print `rate` (count per second between the two times) and `lost`, which must be 0. Returns 0, or 1. */
-int bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns, const char *unit,
-                     uint64_t lost);
+/* Print `rate` (count per second between the two times) and `lost`, which must be 0. Returns 0, or
+ * 1. */
+int bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns,
+                     const char *unit, uint64_t lost);
 uint64_t bench_now_ns(void);
 size_t bench_rss_bytes(void);
-size_t bench_rss_idle_bytes(void); /* when it has not changed for 100 ms: workers that sleep give memory back */
+size_t bench_rss_idle_bytes(
+    void); /* when it has not changed for 500 ms: workers that sleep give memory back */
 size_t bench_peak_rss_bytes(void);
 /* Make a system with the options' threads; ends the program when it cannot. */
 trp_system *bench_system(const bench_options *options);

@@ -19,8 +19,9 @@ leaf_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour leaf = { sizeof(trp_behaviour), "leaf", 1, 0, leaf_receive, NULL, NULL, NULL, NULL,
-                                    NULL, NULL };
+static const trp_behaviour leaf = {
+    sizeof(trp_behaviour), "leaf", 1, 0, leaf_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static void
 make_some(trp_ctx *ctx, maker_state *self)

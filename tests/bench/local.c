@@ -52,7 +52,7 @@ finish(uint64_t count)
     bench_done();
 }
 
-/* ---- pingpong: the number counts down to 0 --------------------------------------------------------- */
+/* ---- pingpong: the number counts down to 0 --------------------------------------------------- */
 
 static trp_err
 ping_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -92,13 +92,15 @@ run_pingpong(const bench_options *options)
     trp_ref other = spawn(system, &ping);
 
     tell_ref(system, one, other);
-    tell_i64(system, one, (int64_t)(2 * trips)); /* its first tell carries 2 * trips - 1, the last one 0 */
+    tell_i64(system, one,
+             (int64_t)(2 * trips)); /* its first tell carries 2 * trips - 1, the last one 0 */
     bench_wait();
     bench_system_end(system);
-    return bench_print_rate("pingpong", 2 * trips, start_ns, end_ns, "messages/s", trips - received);
+    return bench_print_rate("pingpong", 2 * trips, start_ns, end_ns, "messages/s",
+                            trips - received);
 }
 
-/* ---- ring ------------------------------------------------------------------------------------------ */
+/* ---- ring ------------------------------------------------------------------------------------ */
 
 static trp_err
 ring_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -143,7 +145,7 @@ run_ring(const bench_options *options)
     return bench_print_rate("ring", hops, start_ns, end_ns, "hops/s", 0);
 }
 
-/* ---- count, fanin: producers tell one counter -------------------------------------------------------- */
+/* ---- count, fanin: producers tell one counter ------------------------------------------------ */
 
 static uint64_t goal;
 
@@ -226,10 +228,11 @@ run_count(const bench_options *options)
 static int
 run_fanin(const bench_options *options)
 {
-    return run_producers("fanin", options, SENDERS, (options->count != 0 ? options->count : 10000000) / SENDERS);
+    return run_producers("fanin", options, SENDERS,
+                         (options->count != 0 ? options->count : 10000000) / SENDERS);
 }
 
-/* ---- latency ------------------------------------------------------------------------------------------ */
+/* ---- latency --------------------------------------------------------------------------------- */
 
 static uint32_t *trips_ns;
 static uint64_t trips_goal;

@@ -1,9 +1,11 @@
-/* churn_test.c - spawn, tell through stale references, stop by system message and by poison pill, all at once.
+/* churn_test.c - spawn, tell through stale references, stop by system message and by poison pill,
+ * all at once.
  *
- * Why.     The token, the generations and the free list have rules that only fail when everything races: a late
- *          message for a slot that is being taken, a stop beside a poison pill, a push beside going idle.
- * Law.     Every tell is processed once or is a dead letter once: sent = processed + dead, and when the churn has
- *          ended every actor that was spawned has stopped.
+ * Why.     The token, the generations and the free list have rules that only fail when everything
+ *          races: a late message for a slot that is being taken, a stop beside a poison pill, a
+ *          push beside going idle.
+ * Law.     Every tell is processed once or is a dead letter once: sent = processed + dead, and when
+ *          the churn has ended every actor that was spawned has stopped.
  * Usage.   churn_test [--seconds N] [--threads N] [--seed N]; 5 s by default. Prints its seed.
  */
 #include <inttypes.h>
@@ -71,12 +73,14 @@ child_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour child = { sizeof(trp_behaviour), "child", 1, 8, child_receive, NULL, NULL, NULL, NULL,
-                                     NULL, NULL };
+static const trp_behaviour child = {
+    sizeof(trp_behaviour), "child", 1, 8, child_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 typedef struct root_state {
     uint64_t random;
-    uint64_t told, poisons, stops, received; /* added to the totals at the end: no shared line in the loop */
+    uint64_t told, poisons, stops,
+        received; /* added to the totals at the end: no shared line in the loop */
 } root_state;
 
 static void
@@ -178,7 +182,8 @@ dead_sum(const trp_system_stats *stats)
     return sum;
 }
 
-/* From this thread, beside the workers: the injection queue and a foreign thread's context take part. */
+/* From this thread, beside the workers: the injection queue and a foreign thread's context take
+ * part. */
 static void
 tell_from_outside(trp_system *system, uint64_t until_ms)
 {
@@ -200,7 +205,8 @@ tell_from_outside(trp_system *system, uint64_t until_ms)
                 told++;
             }
         }
-        (void)nanosleep(&(struct timespec){ 0, 100000 }, NULL); /* a load, not a wait: the workers do the most */
+        (void)nanosleep(&(struct timespec){ 0, 100000 },
+                        NULL); /* a load, not a wait: the workers do the most */
     }
     (void)atomic_fetch_add(&all.told, told);
 }
@@ -246,10 +252,11 @@ churn(trp_system *system, uint64_t seconds)
         (void)nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
         trp_system_stats_get(system, &stats);
     } while (all.told != stats.messages_processed + dead_sum(&stats) && now_ms() < deadline);
-    (void)printf("told %" PRIu64 " received %" PRIu64 " poisons %" PRIu64 " stops %" PRIu64 " dead %" PRIu64
-                 " processed %" PRIu64 " spawned %" PRIu64 " stopped %" PRIu64 "\n",
-                 all.told, all.received, all.poisons, all.stops, dead_sum(&stats), stats.messages_processed,
-                 stats.spawned, stats.stopped);
+    (void)printf("told %" PRIu64 " received %" PRIu64 " poisons %" PRIu64 " stops %" PRIu64
+                 " dead %" PRIu64 " processed %" PRIu64 " spawned %" PRIu64 " stopped %" PRIu64
+                 "\n",
+                 all.told, all.received, all.poisons, all.stops, dead_sum(&stats),
+                 stats.messages_processed, stats.spawned, stats.stopped);
     if (all.told != stats.messages_processed + dead_sum(&stats)) {
         (void)fprintf(stderr, "churn_test: lost %" PRId64 " messages\n",
                       (int64_t)(all.told - stats.messages_processed - dead_sum(&stats)));
@@ -282,7 +289,8 @@ main(int argc, char **argv)
             all.seed = strtoull(argv[i + 1], NULL, 10);
         }
     }
-    (void)printf("churn_test: replay with: churn_test --seed %" PRIu64 " --threads %u --seconds %" PRIu64 "\n",
+    (void)printf("churn_test: replay with: churn_test --seed %" PRIu64
+                 " --threads %u --seconds %" PRIu64 "\n",
                  all.seed, options.workers, seconds);
     if (trp_system_new("churn", &options, &system) != TRP_OK) {
         return fail("cannot make a system");

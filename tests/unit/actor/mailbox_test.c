@@ -132,7 +132,7 @@ system_messages_come_oldest_first_and_wake_the_cell_once(void)
     trpi_free(cell);
 }
 
-/* ---- many tellers; who gets the token runs the cell ------------------------------------------------ */
+/* ---- many tellers; who gets the token runs the cell ------------------------------------------ */
 
 enum { TELLERS = 3, EACH = 60000 };
 static trpi_cell *crowded;

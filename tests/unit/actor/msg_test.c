@@ -1,4 +1,5 @@
-/* msg_test.c - message memory: sizes, out-of-line payloads, blocks between threads, chunks given back. */
+/* msg_test.c - message memory: sizes, out-of-line payloads, blocks between threads, chunks given
+ * back. */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
@@ -12,8 +13,20 @@
 static void
 payloads_of_all_sizes_come_back_as_they_were(void)
 {
-    static const size_t sizes[] = { 0, 1, 8, 32, 33, 96, 97, 1000, 4064, 4065, 40000, TRP_INLINE_PAYLOAD_MAX,
-                                    TRP_INLINE_PAYLOAD_MAX + 1, 1000000 };
+    static const size_t sizes[] = { 0,
+                                    1,
+                                    8,
+                                    32,
+                                    33,
+                                    96,
+                                    97,
+                                    1000,
+                                    4064,
+                                    4065,
+                                    40000,
+                                    TRP_INLINE_PAYLOAD_MAX,
+                                    TRP_INLINE_PAYLOAD_MAX + 1,
+                                    1000000 };
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         trp_msg *msg, *copy;
@@ -24,7 +37,8 @@ payloads_of_all_sizes_come_back_as_they_were(void)
         UNIT_EQUAL((uintptr_t)payload % 16, 0);
         UNIT_EQUAL(trp_msg_bytes(msg), sizes[i]);
         UNIT_TRUE(trp_msg_is(msg, &trp_bytes_type));
-        UNIT_EQUAL((msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0, sizes[i] > TRP_INLINE_PAYLOAD_MAX);
+        UNIT_EQUAL((msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0,
+                   sizes[i] > TRP_INLINE_PAYLOAD_MAX);
         UNIT_EQUAL(trp_msg_dup(msg, &copy), TRP_OK);
         UNIT_EQUAL(trp_msg_bytes(copy), sizes[i]);
         UNIT_TRUE(memcmp(trp_msg_payload(copy), payload, sizes[i]) == 0);
@@ -84,7 +98,7 @@ a_payload_that_was_taken_is_not_released_with_its_message(void)
     moved.release(moved.data, moved.arg);
 }
 
-/* ---- blocks that one thread makes and another frees ------------------------------------------------ */
+/* ---- blocks that one thread makes and another frees ------------------------------------------ */
 
 enum { HANDED = 20000, ROUNDS = 20 };
 static trp_msg *_Atomic handed[HANDED];

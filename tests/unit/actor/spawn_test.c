@@ -38,13 +38,15 @@ note_thread(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)ctx;
     (void)state;
-    atomic_store(&thread_seen[*(const int64_t *)trp_msg_payload(msg) % 3], (uintptr_t)pthread_self());
+    atomic_store(&thread_seen[*(const int64_t *)trp_msg_payload(msg) % 3],
+                 (uintptr_t)pthread_self());
     atomic_fetch_add(&received, 1);
     return TRP_OK;
 }
 
-static const trp_behaviour noter = { sizeof(trp_behaviour), "noter", 1, 0, note_thread, NULL, NULL, NULL, NULL, NULL,
-                                     NULL };
+static const trp_behaviour noter = {
+    sizeof(trp_behaviour), "noter", 1, 0, note_thread, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static trp_err
 spawn_on(const char *dispatcher, trp_ref *ret_ref)
@@ -114,7 +116,8 @@ actors_end_at_their_limit(void)
     }
     UNIT_TRUE(made > 0 && made < MAX);
     UNIT_EQUAL(trp_system_spawn(system_, &noter, NULL, &ref), TRP_ELIMIT);
-    UNIT_EQUAL(trp_system_graceful_stop(system_, refs[0], 5000), TRP_ELIMIT); /* its promise is a cell too */
+    UNIT_EQUAL(trp_system_graceful_stop(system_, refs[0], 5000),
+               TRP_ELIMIT); /* its promise is a cell too */
     trp_system_stop_actor(system_, refs[0]);
     UNIT_WAIT(trp_system_spawn(system_, &noter, NULL, &ref) == TRP_OK, 5000);
     UNIT_FALSE(trp_ref_equal(ref, refs[0]));
@@ -165,7 +168,7 @@ actors_of_the_system_dispatcher_share_one_thread(void)
     end();
 }
 
-/* ---- accepted protocols ---------------------------------------------------------------------------------- */
+/* ---- accepted protocols ---------------------------------------------------------------------- */
 
 static const trp_protocol *const accepts[] = { &spawned_protocol, NULL };
 static _Atomic int calls, others;
@@ -183,8 +186,9 @@ only_calls(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour caller = { sizeof(trp_behaviour), "caller", 1, 0, only_calls, NULL, NULL, NULL, NULL,
-                                      NULL, accepts };
+static const trp_behaviour caller = {
+    sizeof(trp_behaviour), "caller", 1, 0, only_calls, NULL, NULL, NULL, NULL, NULL, accepts
+};
 
 static void
 a_behaviour_registers_and_sees_only_what_it_accepts(void)

@@ -29,7 +29,9 @@ echo(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour echoer = { sizeof(trp_behaviour), "echo", 1, 0, echo, NULL, NULL, NULL, NULL, NULL, NULL };
+static const trp_behaviour echoer = {
+    sizeof(trp_behaviour), "echo", 1, 0, echo, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 /* SYS-1 */
 static void
@@ -84,7 +86,8 @@ several_systems_live_side_by_side(void)
     for (int64_t i = 0; i < SYSTEMS; i++) {
         trp_msg *reply = NULL;
 
-        UNIT_EQUAL(trp_system_ask(systems[i], refs[i], &trp_i64_type, &i, sizeof i, 5000, &reply), TRP_OK);
+        UNIT_EQUAL(trp_system_ask(systems[i], refs[i], &trp_i64_type, &i, sizeof i, 5000, &reply),
+                   TRP_OK);
         if (reply != NULL) {
             UNIT_EQUAL(*(const int64_t *)trp_msg_payload(reply), i);
         }
@@ -126,8 +129,11 @@ numbers_add_up(void)
     for (int i = 0; i < 1000; i++) {
         trp_system_tell(system, ref, &trp_i64_type, &value, sizeof value);
     }
-    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.messages_processed == before + 1000), 5000);
-    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_NO_SENDER] == 1000), 5000);
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.messages_processed == before + 1000),
+              5000);
+    UNIT_WAIT(
+        (trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_NO_SENDER] == 1000),
+        5000);
     UNIT_EQUAL(stats.spawned, spawned + 1);
     UNIT_EQUAL(stats.actors, stats.spawned - stats.stopped);
     UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
@@ -163,7 +169,9 @@ a_birth_without_memory_fails_cleanly(void)
     UNIT_TRUE(refused > 0);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------------------- */
+/* ---- nodes
+ * -------------------------------------------------------------------------------------------------
+ * */
 
 static trpi_node_id
 identity(const char *host, uint16_t port, uint64_t uid)

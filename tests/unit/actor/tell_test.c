@@ -1,4 +1,5 @@
-/* tell_test.c - telling through the public API: order, senders, stale and impossible targets, overload. */
+/* tell_test.c - telling through the public API: order, senders, stale and impossible targets,
+ * overload. */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
@@ -48,7 +49,7 @@ dead(trp_dead_reason reason)
     return stats.dead_letters[reason];
 }
 
-/* ---- a listener that notes what it hears ------------------------------------------------------------ */
+/* ---- a listener that notes what it hears ----------------------------------------------------- */
 
 static _Atomic int64_t heard_sum, heard_count, heard_last;
 static _Atomic int heard_wrong_order, heard_sender_none, heard_bytes;
@@ -72,8 +73,9 @@ listen(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour listener = { sizeof(trp_behaviour), "listener", 1, 0, listen, NULL, NULL, NULL, NULL,
-                                        NULL, NULL };
+static const trp_behaviour listener = {
+    sizeof(trp_behaviour), "listener", 1, 0, listen, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static void
 forget(void)
@@ -138,7 +140,7 @@ messages_of_one_thread_keep_their_order(void)
     end();
 }
 
-/* ---- chains: an actor that tells more receivers than the table has entries ------------------------------ */
+/* ---- chains: an actor that tells more receivers than the table has entries ------------------- */
 
 enum { RECEIVERS = 200, EACH = 300 };
 static trp_ref receivers[RECEIVERS];
@@ -181,8 +183,9 @@ scatter(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour scatterer = { sizeof(trp_behaviour), "scatterer", 1, 0, scatter, NULL, NULL, NULL, NULL,
-                                         NULL, NULL };
+static const trp_behaviour scatterer = {
+    sizeof(trp_behaviour), "scatterer", 1, 0, scatter, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 /* H1, H2 of tell.c */
 static void
@@ -196,7 +199,8 @@ chained_messages_keep_their_order_through_evictions(void)
             for (int i = 0; i < RECEIVERS; i++) {
                 receivers[i] = spawn(&rising_behaviour, NULL);
             }
-            trp_system_tell(system_, spawn(&scatterer, pinned ? "pinned" : NULL), &trp_bytes_type, NULL, 0);
+            trp_system_tell(system_, spawn(&scatterer, pinned ? "pinned" : NULL), &trp_bytes_type,
+                            NULL, 0);
             UNIT_WAIT(atomic_load(&complete) == RECEIVERS, 5000);
             UNIT_EQUAL(atomic_load(&wrong), 0);
             end();
@@ -204,7 +208,7 @@ chained_messages_keep_their_order_through_evictions(void)
     }
 }
 
-/* ---- forwarding ------------------------------------------------------------------------------------------ */
+/* ---- forwarding ------------------------------------------------------------------------------ */
 
 static trp_ref target;
 
@@ -216,8 +220,9 @@ forward(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour forwarder = { sizeof(trp_behaviour), "forwarder", 1, 0, forward, NULL, NULL, NULL, NULL,
-                                         NULL, NULL };
+static const trp_behaviour forwarder = {
+    sizeof(trp_behaviour), "forwarder", 1, 0, forward, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 /* MSG-3 */
 static void
@@ -228,13 +233,14 @@ a_forwarded_message_keeps_its_sender(void)
     forget();
     start(2);
     target = spawn(&listener, NULL);
-    trp_system_tell_as(system_, spawn(&forwarder, NULL), target, &trp_i64_type, &value, sizeof value);
+    trp_system_tell_as(system_, spawn(&forwarder, NULL), target, &trp_i64_type, &value,
+                       sizeof value);
     UNIT_WAIT(atomic_load(&heard_count) == 1, 2000);
     UNIT_EQUAL(atomic_load(&heard_sender_none), 0);
     end();
 }
 
-/* ---- targets that are nobody ------------------------------------------------------------------------------ */
+/* ---- targets that are nobody ----------------------------------------------------------------- */
 
 static void
 what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
@@ -260,7 +266,7 @@ what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
     end();
 }
 
-/* ---- overload: producers are slowed to their receiver ------------------------------------------------------ */
+/* ---- overload: producers are slowed to their receiver ---------------------------------------- */
 
 enum { PRODUCERS = 20, PRODUCED = 100000, TURN = 1000 };
 static trp_ref sink_ref;
@@ -282,8 +288,9 @@ sink_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour sink = { sizeof(trp_behaviour), "sink", 1, 0, sink_receive, NULL, NULL, NULL, NULL,
-                                    NULL, NULL };
+static const trp_behaviour sink = {
+    sizeof(trp_behaviour), "sink", 1, 0, sink_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static trp_err
 produce(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -320,7 +327,8 @@ producers_are_slowed_down_to_their_receiver(void)
             trp_system_tell(system_, spawn(&producer, NULL), &trp_bytes_type, NULL, 0);
         }
         UNIT_WAIT(atomic_load(&consumed) == (uint64_t)PRODUCERS * PRODUCED, 20000);
-        /* one first turn of 100 messages for as many producers as run before the sink does, then a turn each */
+        /* one first turn of 100 messages for as many producers as run before the sink does, then a
+         * turn each */
         UNIT_TRUE(atomic_load(&ahead_max) < (uint64_t)PRODUCERS * PRODUCED / 2);
         end();
     }

@@ -63,7 +63,9 @@ the_wire_id_is_the_hash_of_the_name(void)
 static void
 a_second_copy_of_a_declaration_gets_the_same_number(void)
 {
-    static trp_type copy = { "bank.deposit", sizeof(bank_deposit), bank_deposit_tag, 0, NULL, 2, 0 };
+    static trp_type copy = {
+        "bank.deposit", sizeof(bank_deposit), bank_deposit_tag, 0, NULL, 2, 0
+    };
 
     UNIT_EQUAL(trp_protocol_register(&bank_protocol), TRP_OK);
     copy.fields = bank_deposit_type.fields;

@@ -1,4 +1,5 @@
-/* sched_test.c - tasks without actors: each is run, none waits behind a stuck worker, idle means idle. */
+/* sched_test.c - tasks without actors: each is run, none waits behind a stuck worker, idle means
+ * idle. */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
@@ -158,7 +159,8 @@ what_one_run_wakes_beyond_the_ring_is_not_lost(void)
     }
 }
 
-/* S2: the slot of a worker that is stuck in a run is taken by a thief, even by one that slept before. */
+/* S2: the slot of a worker that is stuck in a run is taken by a thief, even by one that slept
+ * before. */
 static void
 a_task_behind_a_stuck_worker_is_taken(void)
 {
@@ -235,7 +237,8 @@ private_workers_end_at_their_limit(void)
     uint32_t made = 0;
 
     start(1);
-    while (made < TRPI_PRIVATE_MAX && trpi_sched_private_new(sched, NULL, false, &homes[made]) == TRP_OK) {
+    while (made < TRPI_PRIVATE_MAX &&
+           trpi_sched_private_new(sched, NULL, false, &homes[made]) == TRP_OK) {
         made++;
     }
     UNIT_EQUAL(made, TRPI_PRIVATE_MAX);
@@ -273,7 +276,8 @@ cpu_us(void)
            (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/* S3: the law is that nothing wakes up; the measure is CPU time, of which a ticking thread takes some. */
+/* S3: the law is that nothing wakes up; the measure is CPU time, of which a ticking thread takes
+ * some. */
 static void
 an_idle_scheduler_takes_no_time(void)
 {
