@@ -31,6 +31,7 @@ enum trpi_nack_code { /* wire numbers */
     TRPI_NACK_NOT_READY = 1,    /* not a member (yet): ask again */
     TRPI_NACK_REFUSED = 2,      /* will not work as things are; reason says why */
     TRPI_NACK_REMOVED = 3,      /* this incarnation is Down or was removed: it must end */
+    TRPI_NACK_LEAVING = 5,      /* a member, but on its way out: ask another one */
     TRPI_NACK_LEFT = 4          /* this incarnation was asked to leave before it knew that it had joined */
 };
 

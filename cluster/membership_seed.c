@@ -225,6 +225,12 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         }
         return;
     }
+    if (frame->code == TRPI_NACK_LEAVING) { /* J1: there is a cluster; do not make another one yet */
+        if (seek->may_create) {
+            seek->give_up_ms = core->now.mono_ms + core->options.seed_node_timeout_ms;
+        }
+        return;
+    }
     bool all = true;
     for (uint32_t i = 0; i < seek->addresses_count; i++) {
         if (trpi_address_equal(&seek->addresses[i], &from->address)) {
@@ -314,9 +320,12 @@ may_ask(trpi_member_core *core, const trpi_node_id *from)
         return false;
     }
     uint32_t self = trpi_core_self_index(core);
-    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE ||
-        core->gossip->members[self].status > TRP_MEMBER_UP) {
-        send_nack(core, from, TRPI_NACK_NOT_READY, "not a member, or leaving");
+    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE) {
+        send_nack(core, from, TRPI_NACK_NOT_READY, "not a member");
+        return false;
+    }
+    if (core->gossip->members[self].status > TRP_MEMBER_UP) {
+        send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
         return false;
     }
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));

@@ -96,7 +96,7 @@ leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossi
         const trpi_gossip_member *m = &new->members[i];
         const struct sim_node *n = node_of(w, &m->ident->id);
         uint32_t was = trpi_gossip_find(old, m->ident->key);
-        bool was_up = n != NULL ? n->peak_status >= TRP_MEMBER_UP && m->up_number != 0
+        bool was_up = n != NULL ? n->ever_up && m->up_number != 0
                                 : was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0;
         if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
             continue; /* does not lead while anybody else may */
@@ -125,7 +125,11 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
         struct sim_node *subject = node_of(w, &m->ident->id);
-        if (subject == NULL || m->status <= subject->peak_status) {
+        if (subject == NULL) {
+            continue;
+        }
+        subject->ever_up = subject->ever_up || m->up_number != 0;
+        if (m->status <= subject->peak_status) {
             continue;
         }
         subject->peak_status = m->status;

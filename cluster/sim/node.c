@@ -33,21 +33,23 @@ reschedule(struct sim_world *w, uint32_t node)
 }
 
 static void
-quarantine(struct sim_node *n, const trpi_node_id *id)
+quarantine(const struct sim_world *w, struct sim_node *n, const trpi_node_id *id)
 {
     if (n->quarantined_count == SIM_QUARANTINED_MAX) {
-        memmove(n->quarantined, n->quarantined + 1,
-                (SIM_QUARANTINED_MAX - 1) * sizeof(n->quarantined[0]));
         n->quarantined_count--;
+        memmove(n->quarantined, n->quarantined + 1, n->quarantined_count * sizeof(n->quarantined[0]));
+        memmove(n->quarantined_from_us, n->quarantined_from_us + 1,
+                n->quarantined_count * sizeof(n->quarantined_from_us[0]));
     }
-    n->quarantined[n->quarantined_count++] = trpi_ident_key(id);
+    n->quarantined[n->quarantined_count] = trpi_ident_key(id);
+    n->quarantined_from_us[n->quarantined_count++] = w->now_us + SIM_QUARANTINE_AFTER_US;
 }
 
 static bool
-is_quarantined(const struct sim_node *n, uint64_t key)
+is_quarantined(const struct sim_world *w, const struct sim_node *n, uint64_t key)
 {
     for (uint32_t i = 0; i < n->quarantined_count; i++) {
-        if (n->quarantined[i] == key) {
+        if (n->quarantined[i] == key && w->now_us >= n->quarantined_from_us[i]) {
             return true;
         }
     }
@@ -77,7 +79,7 @@ carry_out(struct sim_world *w, uint32_t node)
             sim_note(w, "node %u: %s", node, a->text);
             break;
         case TRPI_ACTION_QUARANTINE:
-            quarantine(n, &a->to);
+            quarantine(w, n, &a->to);
             break;
         case TRPI_ACTION_STOPPED:
             n->stop = a->stop;
@@ -150,7 +152,7 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e)
     *heard = e->from_incarnation;
     trpi_node_id from = w->nodes[e->from].id;
     from.uid = (from.uid & ~(uint64_t)0xffff) | e->from_incarnation;
-    if (is_quarantined(n, trpi_ident_key(&from))) {
+    if (is_quarantined(w, n, trpi_ident_key(&from))) {
         return;
     }
     if (e->channel == SIM_HEARTBEAT) {
@@ -188,6 +190,7 @@ forget(struct sim_node *n)
     n->wake_us = UINT64_MAX;
     n->stop = TRPI_STOP_NONE;
     n->peak_status = 0;
+    n->ever_up = false;
     n->restart_us = 0;
 }
 

@@ -8,6 +8,7 @@
 
 #define SIM_SEEDS 4u /* seed nodes of every simulated cluster: the first ones */
 #define SIM_QUARANTINED_MAX 64u
+#define SIM_QUARANTINE_AFTER_US 5000000u /* as the shell does */
 
 enum sim_event_kind {
     SIM_DELIVER = 1, /* bytes reach a node */
@@ -46,6 +47,7 @@ struct sim_node {
     uint32_t incarnation;    /* 0: never started */
     bool running;            /* the process is there */
     bool wanted;             /* it should be a member when all is well */
+    bool ever_up;            /* somebody has seen this incarnation Up */
     uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (S6) */
     uint64_t started_us;
     uint64_t restart_us;     /* when the supervisor starts it again; 0: not planned */
@@ -57,6 +59,7 @@ struct sim_node {
     trpi_gossip *checked;    /* the view that was checked last */
     trpi_member_stop stop;
     uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
+    uint64_t quarantined_from_us[SIM_QUARANTINED_MAX];
     uint32_t quarantined_count;
     struct sim_mirror_member *mirror;
     uint32_t mirror_count, mirror_room;
