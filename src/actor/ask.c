@@ -1,13 +1,14 @@
 /* ask.c - one answer, or the news that none comes.
  *
- * Why.     An ask needs an address for exactly one reply. That address is a cell of kind promise: replies
- *          from near and far, timeouts, dead letters and late replies all meet in its mailbox, so nothing
- *          needs a lock or a special case.
- * Shape.   asker --tell, sender = promise--> asked --reply--> promise --CONTINUE--> asker's user queue
- *          A thread that asks waits on a condition variable instead of a CONTINUE.
+ * Why.     An ask needs an address for exactly one reply. That address is a cell of kind promise:
+ *          replies from near and far, timeouts, dead letters and late replies all meet in its
+ *          mailbox, so nothing needs a lock or a special case.
+ * Shape.   asker --tell, sender = promise--> asked --reply--> promise --CONTINUE--> asker's user
+ *          queue A thread that asks waits on a condition variable instead of a CONTINUE.
  * Must hold.
  *   P1  A promise completes once and its generation ends with that: a later reply is a dead letter.
- *   P2  Completing needs no memory but for the copy of the reply: the CONTINUE is made by the asker.
+ *   P2  Completing needs no memory but for the copy of the reply: the CONTINUE is made by the
+ *       asker.
  *   P3  A waiter is freed by the last of thread and promise.
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
@@ -26,11 +27,11 @@ static const trp_ref nobody = TRP_REF_NONE;
 
 enum purpose { FOR_REPLY, FOR_END, FOR_REF };
 
-typedef struct waiter { /* a thread that asks */
+typedef struct waiter {   /* a thread that asks */
     pthread_mutex_t lock; /* guards all below; a leaf */
     pthread_cond_t changed;
     bool done;
-    bool given_up; /* the thread has stopped waiting: a reply is a late one */
+    bool given_up;   /* the thread has stopped waiting: a reply is a late one */
     uint32_t owners; /* thread and promise */
     trp_err err;
     trp_msg *reply;
@@ -45,9 +46,9 @@ typedef struct continuation { /* payload of a CONTINUE, out of line */
 typedef struct promise { /* state of the promise's cell */
     enum purpose purpose;
     trp_ref asked;
-    trp_ref asker;     /* none: a thread */
-    uint64_t timer_id; /* 0: none */
-    trp_msg *done;     /* prepared CONTINUE; asker's */
+    trp_ref asker;      /* none: a thread */
+    uint64_t timer_id;  /* 0: none */
+    trp_msg *done;      /* prepared CONTINUE; asker's */
     continuation *data; /* in done */
     waiter *waiting;
 } promise;
@@ -57,7 +58,7 @@ typedef struct trpi_pending { /* in the asker's map */
     void *arg;
 } trpi_pending;
 
-/* ---- CONTINUE messages --------------------------------------------------------------------------------- */
+/* ---- CONTINUE messages ----------------------------------------------------------------------- */
 
 static void
 continuation_release(void *data, void *arg)
@@ -79,12 +80,14 @@ continue_new(trp_ctx *ctx, continuation **ret_data)
     if (data == NULL) {
         return NULL;
     }
-    msg = trpi_msg_make_empty(ctx->cache, &trpi_continue_type, sizeof(trp_msg_priv_moved), &payload);
+    msg =
+        trpi_msg_make_empty(ctx->cache, &trpi_continue_type, sizeof(trp_msg_priv_moved), &payload);
     if (msg == NULL) {
         trpi_free(data);
         return NULL;
     }
-    *(trp_msg_priv_moved *)payload = (trp_msg_priv_moved){ data, sizeof *data, continuation_release, NULL };
+    *(trp_msg_priv_moved *)payload =
+        (trp_msg_priv_moved){ data, sizeof *data, continuation_release, NULL };
     msg->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
     *ret_data = data;
     return msg;
@@ -103,7 +106,7 @@ continuation_of(const trp_msg *msg)
     return moved->data;
 }
 
-/* ---- waiters ---------------------------------------------------------------------------------------------- */
+/* ---- waiters --------------------------------------------------------------------------------- */
 
 static waiter *
 waiter_new(void)
@@ -161,11 +164,11 @@ waiter_wake(waiter *w, trp_err err, trp_msg *reply)
 static void
 reply_late(trp_ctx *ctx, trp_ref promise_ref, const trp_msg *reply)
 {
-    trpi_dead_letter(ctx->system, trpi_msg_sender(reply), promise_ref, TRP_DEAD_STALE, trp_msg_type(reply),
-                     trp_msg_bytes(reply));
+    trpi_dead_letter(ctx->system, trpi_msg_sender(reply), promise_ref, TRP_DEAD_STALE,
+                     trp_msg_type(reply), trp_msg_bytes(reply));
 }
 
-/* ---- promises: on a worker, with the cell's token --------------------------------------------------------- */
+/* ---- promises: on a worker, with the cell's token -------------------------------------------- */
 
 /* Takes reply. */
 static void
@@ -176,7 +179,8 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
     trpi_assert(p != NULL);
     cell->state = NULL;
     if (p->timer_id != 0) {
-        (void)trpi_timer_cancel(ctx->system->sched, p->timer_id); /* a late one meets a stale generation */
+        (void)trpi_timer_cancel(ctx->system->sched,
+                                p->timer_id); /* a late one meets a stale generation */
     }
     if (p->purpose == FOR_END && err != TRP_OK) {
         trpi_unwatch_send(ctx, trpi_cell_ref(cell), p->asked);
@@ -280,7 +284,8 @@ promise_timeout(void *arg, uint64_t slot, uint64_t generation)
 {
     trp_ctx *ctx = trpi_enter(arg);
 
-    trpi_sys_tell(ctx, (uint32_t)slot, (uint32_t)generation, TRPI_SYS_PROMISE_TIMEOUT, 0, nobody, 0, NULL);
+    trpi_sys_tell(ctx, (uint32_t)slot, (uint32_t)generation, TRPI_SYS_PROMISE_TIMEOUT, 0, nobody, 0,
+                  NULL);
     trpi_leave(ctx);
 }
 
@@ -342,13 +347,15 @@ trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
         return;
     }
     cell = trpi_cells_find(ctx->cells, ref.slot);
-    /* a hint that spares most dead letters the message; the generation is checked again on arrival */
-    if (cell != NULL && atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_PROMISE) {
+    /* a hint that spares most dead letters the message; the generation is checked again on arrival
+     * */
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_PROMISE) {
         trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, asked, (uint64_t)err, NULL);
     }
 }
 
-/* ---- asking from an actor ------------------------------------------------------------------------------------ */
+/* ---- asking from an actor -------------------------------------------------------------------- */
 
 static trp_err
 ask_begin(trp_ctx *ctx, enum purpose purpose, trp_ref asked, uint32_t timeout_ms, trp_reply_fn fn,
@@ -483,7 +490,8 @@ call_reply(trp_ctx *ctx, void *arg)
 {
     const reply_call *call = arg;
 
-    return call->pending.fn(ctx, call->state, call->pending.arg, call->data->err, call->data->reply);
+    return call->pending.fn(ctx, call->state, call->pending.arg, call->data->err,
+                            call->data->reply);
 }
 
 void
@@ -546,12 +554,13 @@ trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell)
     trpi_ref_map_fini(&asks);
 }
 
-/* ---- asking from a thread --------------------------------------------------------------------------------------- */
+/* ---- asking from a thread -------------------------------------------------------------------- */
 
 static trp_err
 waiter_wait(waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
 {
-    struct timespec until = { (time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u) };
+    struct timespec until = { (time_t)(deadline_ns / 1000000000u),
+                              (long)(deadline_ns % 1000000000u) };
     trp_err err = TRP_ETIMEDOUT;
     int rc = 0;
 
@@ -649,8 +658,8 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
 }
 
 trp_err
-trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
-               uint32_t timeout_ms, trp_msg **ret_reply)
+trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+               size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
 {
     question q = { FOR_REPLY, to, NULL, type, payload, bytes };
 
@@ -706,5 +715,6 @@ trp_system_ask_path(trp_system *system, const char *path, const trp_type *type, 
     if (spent_ms >= timeout_ms) {
         return TRP_ETIMEDOUT;
     }
-    return trp_system_ask(system, to, type, payload, bytes, timeout_ms - (uint32_t)spent_ms, ret_reply);
+    return trp_system_ask(system, to, type, payload, bytes, timeout_ms - (uint32_t)spent_ms,
+                          ret_reply);
 }

@@ -1,13 +1,14 @@
 /* children.c - the children of an actor: list, names, spawning from outside.
  *
- * Why.     A parent owns its children: their links, their names and their slots are its runner's alone.
- *          Threads that are no actors ask the guardian by a system message.
- * Shape.   parent.first_child -> child.next_sibling -> ... ; prev_sibling leads back. The top bit of
- *          prev_sibling says that the child was told to stop; parent.flags counts those.
+ * Why.     A parent owns its children: their links, their names and their slots are its runner's
+ *          alone. Threads that are no actors ask the guardian by a system message.
+ * Shape.   parent.first_child -> child.next_sibling -> ... ; prev_sibling leads back. The top bit
+ *          of prev_sibling says that the child was told to stop; parent.flags counts those.
  * Must hold.
  *   I1  flags of a parent = number of its children with TRPI_CHILD_DYING.        (stop, unlink)
- *   I2  A child is linked before it can send anything to its parent: in prepare(), or by a supervise
- *       message that stands in the guardian's queue before the child runs.        (spawn_outside)
+ *   I2  A child is linked before it can send anything to its parent: in prepare(), or by a
+ *       supervise message that stands in the guardian's queue before the child runs.
+ *       (spawn_outside)
  *   I3  A guardian does not end while a supervise message is on its way to it.    (pending)
  * Limits.  TRP_PATH_DEPTH_MAX levels.
  * Tests.   tests/unit/actor/children_test.c, tests/unit/actor/guardian_test.c
@@ -145,7 +146,7 @@ trpi_children_tell(trp_ctx *ctx, const trpi_cell *parent, enum trpi_sys kind, tr
     }
 }
 
-/* ---- birth ---------------------------------------------------------------------------------------- */
+/* ---- birth ----------------------------------------------------------------------------------- */
 
 static trp_err
 keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
@@ -224,7 +225,8 @@ prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_spawn_option
 }
 
 trp_err
-trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_spawn_options *options)
+trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                  const trp_spawn_options *options)
 {
     trp_err err;
 
@@ -233,7 +235,8 @@ trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_sp
     }
     err = prepare(ctx, parent, cell, options);
     if (err == TRP_OK) {
-        cell->suspended = parent->suspended; /* as if it had been there when its parent was suspended */
+        cell->suspended =
+            parent->suspended; /* as if it had been there when its parent was suspended */
         trpi_child_link(ctx, parent, cell);
     }
     return err;
@@ -276,7 +279,8 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
 
 trp_err
 trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *dispatcher,
-                   const trp_behaviour *behaviour, const trp_spawn_options *options, trp_ref *ret_ref)
+                   const trp_behaviour *behaviour, const trp_spawn_options *options,
+                   trp_ref *ret_ref)
 {
     trp_err err = trpi_spawn_check(behaviour, options);
     trp_ctx *ctx;
@@ -294,8 +298,8 @@ trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *disp
 }
 
 trp_err
-trp_system_spawn(trp_system *system, const trp_behaviour *behaviour, const trp_spawn_options *options,
-                 trp_ref *ret_ref)
+trp_system_spawn(trp_system *system, const trp_behaviour *behaviour,
+                 const trp_spawn_options *options, trp_ref *ret_ref)
 {
     if (!trpi_system_is_valid(system)) {
         return TRP_EINVAL;
@@ -311,7 +315,7 @@ trpi_system_spawn_internal(trp_system *system, const trp_behaviour *behaviour,
     return trpi_spawn_outside(system, &system->life->system, "system", behaviour, options, ret_ref);
 }
 
-/* ---- looking ---------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 trp_ref
 trp_child(trp_ctx *ctx, const char *name)
@@ -335,7 +339,8 @@ trp_child_next(trp_ctx *ctx, trp_ref after)
         child = trpi_child_first(ctx, ctx->cell);
     } else {
         child = after.node == TRPI_NODE_SELF ? trpi_cells_find(ctx->cells, after.slot) : NULL;
-        /* one that has ended since still has its links: its slot is ours until we have seen its end */
+        /* one that has ended since still has its links: its slot is ours until we have seen its
+         * end */
         if (child == NULL || trpi_cell_parent(child) != trpi_cell_slot(ctx->cell) ||
             trpi_cell_ref(child).generation - after.generation > 1) {
             return none;

@@ -1,7 +1,7 @@
 /* dead_letter.c - messages that reached nobody, and messages that nobody wanted.
  *
- * Why.     At most once means that some are lost. Each loss that a node can see is counted by its reason,
- *          published, and the first few are logged.
+ * Why.     At most once means that some are lost. Each loss that a node can see is counted by its
+ *          reason, published, and the first few are logged.
  * Must hold.
  *   D1  A lost event about a loss is counted only: no loss makes more than one event.
  *   D2  What ends by itself is silent: Terminated, timers, a second poison pill (LIFE-17).
@@ -23,9 +23,9 @@ static const char *
 reason_text(trp_dead_reason reason)
 {
     static const char *const texts[TRP_DEAD_REASON_COUNT] = {
-        "unknown",       "no such actor",      "actor has ended",    "left when the actor stopped",
-        "mailbox full",  "lane full",          "node quarantined",   "message too large",
-        "not encodable", "out of memory",      "node not connected", "told to nobody",
+        "unknown",          "no such actor", "actor has ended",    "left when the actor stopped",
+        "mailbox full",     "lane full",     "node quarantined",   "message too large",
+        "not encodable",    "out of memory", "node not connected", "told to nobody",
         "left in the stash"
     };
 
@@ -139,7 +139,8 @@ identify_nobody(trp_ctx *ctx, const trp_msg *msg)
     }
     answer.id = question.id;
     if (!trp_ref_is_none(trpi_msg_sender(msg))) {
-        trpi_tell(ctx, trpi_msg_sender(msg), answer.ref, &trp_actor_identity_type, &answer, sizeof answer);
+        trpi_tell(ctx, trpi_msg_sender(msg), answer.ref, &trp_actor_identity_type, &answer,
+                  sizeof answer);
     }
 }
 
@@ -172,7 +173,7 @@ trpi_dead_letter(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead
     trpi_leave(ctx);
 }
 
-/* ---- unhandled ------------------------------------------------------------------------------------------ */
+/* ---- unhandled ------------------------------------------------------------------------------- */
 
 void
 trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)

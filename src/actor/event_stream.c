@@ -1,7 +1,8 @@
-/* event_stream.c - publish to whoever subscribed: dead letters, unhandled messages, the user's own events.
+/* event_stream.c - publish to whoever subscribed: dead letters, unhandled messages, the user's own
+ * events.
  *
- * Shape.   One entry per subscribed type (number 0: all) with an immutable, counted array of subscribers.
- *          A change makes a new array; publishing holds the lock only to take a count.
+ * Shape.   One entry per subscribed type (number 0: all) with an immutable, counted array of
+ *          subscribers. A change makes a new array; publishing holds the lock only to take a count.
  * Must hold.
  *   E1  Telling happens without the lock: it may lead to a dead letter, which is published in turn.
  *   E2  A subscriber that has ended gets nothing more: removed at its end, or skipped and swept.
@@ -29,9 +30,10 @@ typedef struct subject {
 } subject;
 
 struct trpi_event_stream {
-    pthread_mutex_t lock;        /* guards subjects; a leaf */
+    pthread_mutex_t lock; /* guards subjects; a leaf */
     subject *subjects;
-    _Atomic uint32_t subscriptions; /* written under lock, read relaxed: a hint that nobody listens */
+    _Atomic uint32_t
+        subscriptions; /* written under lock, read relaxed: a hint that nobody listens */
 };
 
 trp_err
@@ -95,7 +97,8 @@ subject_find(struct trpi_event_stream *stream, uint32_t type)
     return link;
 }
 
-/* A new array: the living of the old one but `without`, and `with` if it is not none. NULL: no memory. */
+/* A new array: the living of the old one but `without`, and `with` if it is not none. NULL: no
+ * memory. */
 static audience *
 audience_change(trp_system *system, const audience *old, trp_ref without, trp_ref with)
 {
@@ -273,7 +276,8 @@ tell_audience(trp_ctx *ctx, const audience *who, const audience *told, const trp
         bool again = false;
 
         for (uint32_t k = 0; told != NULL && k < told->count && !again; k++) {
-            again = trp_ref_equal(told->items[k], who->items[i]); /* subscribed to all and to this */
+            again =
+                trp_ref_equal(told->items[k], who->items[i]); /* subscribed to all and to this */
         }
         if (!again && is_alive(ctx->system, who->items[i])) {
             trpi_tell(ctx, who->items[i], none, type, payload, bytes);

@@ -1,8 +1,9 @@
 /* extra.h - the side block of an actor that uses more than the basics; most actors have none.
  *
- * Owned by the holder of the cell's token, like line B. Made on first need, gone when the actor ends.
- * Two lifetimes are in here: what belongs to the incarnation (arguments, watchers, restart counts of
- * children) stays over a restart; what belongs to the instance (all from `asks` on) is dropped.
+ * Owned by the holder of the cell's token, like line B. Made on first need, gone when the actor
+ * ends. Two lifetimes are in here: what belongs to the incarnation (arguments, watchers, restart
+ * counts of children) stays over a restart; what belongs to the instance (all from `asks` on) is
+ * dropped.
  */
 #ifndef TRPI_ACTOR_EXTRA_H
 #define TRPI_ACTOR_EXTRA_H
@@ -18,7 +19,8 @@
 
 /* A failure on its way up and back down. Shared; the last unref frees. */
 typedef struct trpi_failure {
-    _Atomic uint32_t refs; /* 0: static, never freed. relaxed ref, acq_rel unref: the last one frees */
+    _Atomic uint32_t
+        refs; /* 0: static, never freed. relaxed ref, acq_rel unref: the last one frees */
     trp_failure what;
 } trpi_failure;
 
@@ -40,11 +42,11 @@ typedef struct trpi_level { /* trp_become() */
 typedef struct trpi_named_timer {
     struct trpi_named_timer *next;
     uint64_t key;
-    uint64_t number;   /* what a tick must carry to be this timer's */
-    uint64_t id;       /* trpi_timer_add's */
-    uint64_t due_ms;   /* of the next tick, monotonic */
+    uint64_t number;      /* what a tick must carry to be this timer's */
+    uint64_t id;          /* trpi_timer_add's */
+    uint64_t due_ms;      /* of the next tick, monotonic */
     uint32_t interval_ms; /* 0: once */
-    trp_msg *msg;      /* what the behaviour is told */
+    trp_msg *msg;         /* what the behaviour is told */
 } trpi_named_timer;
 
 typedef struct trpi_msg_list {
@@ -62,25 +64,26 @@ typedef struct trpi_parked { /* a system message that waits for the end of a res
 
 typedef struct trpi_extra {
     /* the incarnation's */
-    trp_msg *args;          /* NULL: none */
-    trpi_ref_map watching;  /* watched -> NULL; outlives a restart, as in Akka */
-    trpi_ref_map watchers;  /* watcher -> its prepared Terminated message */
-    trpi_ref_map restarts;  /* child -> trpi_restarts */
-    trpi_failure *why;      /* RESTARTING: the cause; else NULL */
-    trp_msg *failed_msg;    /* copy of the message that the failure interrupted, for pre_restart */
-    trp_ref perpetrator;    /* child whose escalated failure made this actor fail */
+    trp_msg *args;         /* NULL: none */
+    trpi_ref_map watching; /* watched -> NULL; outlives a restart, as in Akka */
+    trpi_ref_map watchers; /* watcher -> its prepared Terminated message */
+    trpi_ref_map restarts; /* child -> trpi_restarts */
+    trpi_failure *why;     /* RESTARTING: the cause; else NULL */
+    trp_msg *failed_msg;   /* copy of the message that the failure interrupted, for pre_restart */
+    trp_ref perpetrator;   /* child whose escalated failure made this actor fail */
     trpi_parked *parked, **parked_end;
-    uint32_t stash_max;     /* 0: unbounded */
-    uint32_t restarted;     /* times, for trp_system_tree() */
+    uint32_t stash_max; /* 0: unbounded */
+    uint32_t restarted; /* times, for trp_system_tree() */
     /* the instance's */
-    trpi_ref_map asks;      /* promise -> trpi_pending */
-    trpi_level *levels;     /* top of the behaviour stack; NULL: the original */
+    trpi_ref_map asks;  /* promise -> trpi_pending */
+    trpi_level *levels; /* top of the behaviour stack; NULL: the original */
     trpi_msg_list stash, front;
-    uint64_t stashed_turn;  /* processed + 1 when a message was stashed last: that one is in the stash */
+    uint64_t
+        stashed_turn; /* processed + 1 when a message was stashed last: that one is in the stash */
     trpi_named_timer *timers;
-    uint64_t timers_number; /* last number given to a timer or receive timeout */
-    uint32_t receive_timeout_ms;   /* 0: off */
-    uint64_t receive_timeout_id;   /* 0: not armed */
+    uint64_t timers_number;          /* last number given to a timer or receive timeout */
+    uint32_t receive_timeout_ms;     /* 0: off */
+    uint64_t receive_timeout_id;     /* 0: not armed */
     uint64_t receive_timeout_number; /* of the present arming */
     uint64_t touched_ms;
     trpi_block *blocks;

@@ -1,7 +1,7 @@
 /* guardian.c - the top of the tree, and how a system ends.
  *
- * Why.     Every actor has a supervisor but one. The guardians are ordinary actors that discard what they
- *          are told, so that the top needs no rules of its own.
+ * Why.     Every actor has a supervisor but one. The guardians are ordinary actors that discard
+ *          what they are told, so that the top needs no rules of its own.
  * Shape.   / (stopping strategy)
  *            user          trp_system_spawn(); strategy by option
  *            system        rooms above; ends after user, so that logging and remoting outlive it
@@ -24,8 +24,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define STUCK_GRACE_MS 200u     /* how long actors have to prove that they are not stuck */
-#define FREE_TIMEOUT_MS 10000u  /* for the stop that trp_system_free() makes up for */
+#define STUCK_GRACE_MS 200u    /* how long actors have to prove that they are not stuck */
+#define FREE_TIMEOUT_MS 10000u /* for the stop that trp_system_free() makes up for */
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -47,13 +47,16 @@ dead_letters_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
 static const trp_strategy stopping = { sizeof(trp_strategy), 0, trp_stopping_decider, -1, 0, 0 };
 
-#define GUARDIAN(name_, receive_, strategy_)                                                           \
-    { sizeof(trp_behaviour), name_, 1, 0, receive_, NULL, NULL, NULL, NULL, strategy_, NULL }
+#define GUARDIAN(name_, receive_, strategy_)                                                       \
+    {                                                                                              \
+        sizeof(trp_behaviour), name_, 1, 0, receive_, NULL, NULL, NULL, NULL, strategy_, NULL      \
+    }
 static const trp_behaviour root_behaviour = GUARDIAN("root guardian", discard, &stopping);
 static const trp_behaviour user_behaviour = GUARDIAN("user guardian", discard, NULL);
 static const trp_behaviour user_stopping_behaviour = GUARDIAN("user guardian", discard, &stopping);
 static const trp_behaviour system_behaviour = GUARDIAN("system guardian", discard, NULL);
-static const trp_behaviour dead_letters_behaviour = GUARDIAN("dead letters", dead_letters_receive, NULL);
+static const trp_behaviour dead_letters_behaviour =
+    GUARDIAN("dead letters", dead_letters_receive, NULL);
 static const trp_behaviour temp_behaviour = GUARDIAN("temp guardian", discard, NULL);
 static const trp_behaviour remote_behaviour = GUARDIAN("remote guardian", discard, NULL);
 
@@ -74,7 +77,7 @@ trpi_guardian_of(trp_system *system, const trpi_cell *cell)
     return slot == system->life->system.ref.slot ? &system->life->system : NULL;
 }
 
-/* ---- birth ---------------------------------------------------------------------------------------------- */
+/* ---- birth ----------------------------------------------------------------------------------- */
 
 enum { ROOT, USER, SYSTEM, DEAD_LETTERS, TEMP, REMOTE, GUARDIANS };
 
@@ -130,8 +133,8 @@ trpi_guardians_new(trp_system *system)
     trp_err err = TRP_OK;
 
     for (int i = 0; i < GUARDIANS && err == TRP_OK; i++) {
-        err = acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour, rows[i].dispatcher, &cells[i],
-                      rows[i].ref); /* U1 */
+        err = acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour, rows[i].dispatcher,
+                      &cells[i], rows[i].ref); /* U1 */
     }
     for (int i = 0; i < GUARDIANS && cells[i] != NULL; i++) {
         if (err == TRP_OK) {
@@ -144,7 +147,7 @@ trpi_guardians_new(trp_system *system)
     return err;
 }
 
-/* ---- the system's fields ----------------------------------------------------------------------------------- */
+/* ---- the system's fields --------------------------------------------------------------------- */
 
 static void
 life_free(trp_system *system)
@@ -211,7 +214,8 @@ trpi_life_system_stop(trp_system *system)
         return;
     }
     if (trp_system_stop(system, FREE_TIMEOUT_MS) != TRP_OK) {
-        trpi_log(system, TRP_LOG_ERROR, "system", "freed while actors run: what they use is leaked");
+        trpi_log(system, TRP_LOG_ERROR, "system",
+                 "freed while actors run: what they use is leaked");
     }
 }
 
@@ -221,7 +225,7 @@ trpi_life_system_free(trp_system *system)
     life_free(system);
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* U2. runner of the root. */
 static void

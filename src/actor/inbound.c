@@ -1,7 +1,8 @@
 /* inbound.c - the door towards remoting: what comes in over the wire, and which remoting there is.
  *
  * Must hold.
- *   R1  Nothing that a peer sends reaches an assertion: slots and generations are looked up, text is parsed.
+ *   R1  Nothing that a peer sends reaches an assertion: slots and generations are looked up, text
+ *       is parsed.
  *   R2  remote_arg is written before remote_ops, so who sees the ops sees their argument.
  * Tests.   tests/unit/actor/inbound_test.c
  */
@@ -35,13 +36,14 @@ bool
 trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
                    uint32_t flag)
 {
-    const trpi_remote_ops *ops = atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
 
     if (ops == NULL || target.node == 0) {
         return false;
     }
-    ops->signal(atomic_load_explicit(&system->remote_arg, memory_order_relaxed), system, target.node, signal,
-                target, from, flag);
+    ops->signal(atomic_load_explicit(&system->remote_arg, memory_order_relaxed), system,
+                target.node, signal, target, from, flag);
     return true;
 }
 
@@ -68,8 +70,8 @@ trpi_inbound_end(trp_system *system)
     trpi_leave(ctx); /* of begin */
 }
 
-/* What a peer may tell: a registered type of the right size that leaves nodes. Terminated and the like come
- * as signals; the payloads of internal types are pointers. */
+/* What a peer may tell: a registered type of the right size that leaves nodes. Terminated and the
+ * like come as signals; the payloads of internal types are pointers. */
 static bool
 is_admissible(const trp_type *type, size_t bytes)
 {
@@ -115,7 +117,8 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
         trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
     } else {
         /* an address in the path would let a peer use us as a relay: local paths only */
-        trp_err err = path[0] != '/' ? TRP_EINVAL : trpi_select(ctx, system->life->root, path, sender, msg);
+        trp_err err =
+            path[0] != '/' ? TRP_EINVAL : trpi_select(ctx, system->life->root, path, sender, msg);
 
         if (err != TRP_OK) {
             trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_SUCH_ACTOR, type, bytes);
@@ -129,19 +132,22 @@ static void
 inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
 {
     trp_terminated what = { target, 1, 0 };
-    trp_msg *prepared = trpi_msg_make(ctx->cache, from, target, &trp_terminated_type, &what, sizeof what);
+    trp_msg *prepared =
+        trpi_msg_make(ctx->cache, from, target, &trp_terminated_type, &what, sizeof what);
 
     if (prepared == NULL) {
-        trpi_log(ctx->system, TRP_LOG_ERROR, "watch", "out of memory: a remote watcher is told of an early end");
-        (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, from, target, 0); /* all that is left */
+        trpi_log(ctx->system, TRP_LOG_ERROR, "watch",
+                 "out of memory: a remote watcher is told of an early end");
+        (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, from, target,
+                                 0); /* all that is left */
         return;
     }
     trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
 }
 
 void
-trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
-                    uint32_t flag)
+trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
+                    trp_ref from, uint32_t flag)
 {
     trp_ctx *ctx = trpi_enter(system);
 
@@ -172,7 +178,7 @@ trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason)
     trpi_node_watchers_notify(system, node);
 }
 
-/* ---- timers for upper rooms -------------------------------------------------------------------------- */
+/* ---- timers for upper rooms ------------------------------------------------------------------ */
 
 static void
 after_fired(void *arg, uint64_t a, uint64_t b)
@@ -187,7 +193,8 @@ trp_err
 trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
                   uint64_t *ret_id)
 {
-    return trpi_timer_add(system->sched, delay_ms, after_fired, arg, (uint64_t)(uintptr_t)fn, 0, ret_id);
+    return trpi_timer_add(system->sched, delay_ms, after_fired, arg, (uint64_t)(uintptr_t)fn, 0,
+                          ret_id);
 }
 
 bool

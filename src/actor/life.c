@@ -2,15 +2,16 @@
  *
  * Why.     The run loop knows tokens and queues. What a stop, a failure or an order means is here.
  * States.  STARTING --start--> RUNNING --stop--> STOPPING --last child ended--> FREE
- *          RUNNING + failed (suspended by itself) --restart--> RESTARTING --last dying child--> RUNNING
+ *          RUNNING + failed (suspended by itself) --restart--> RESTARTING --last dying child-->
+ *          RUNNING
  *                                                 --resume--> RUNNING     --stop--> STOPPING
  * Must hold.
  *   L1  post_stop runs at most once for each instance, after all children have ended.   (end)
  *   L2  The end is told in this order: generation, watchers, parent.                    (end)
  *   L3  suspended counts this actor's own failure once and each failed ancestor once; user messages
  *       are handled at zero only.                                           (fail, resume, restart)
- *   L4  Hooks and receive run only while their instance exists (TRPI_MARK_STARTED), but for pre_start
- *       and post_restart, which make it.
+ *   L4  Hooks and receive run only while their instance exists (TRPI_MARK_STARTED), but for
+ *       pre_start and post_restart, which make it.
  * Not here. What a supervisor decides (supervise.c), the steps of a restart (restart.c).
  * Tests.   tests/unit/actor/life_test.c
  * Sources. LIFE-1..18; Akka 2.2.5, "Lifecycle", "What happens to the actor".
@@ -26,11 +27,9 @@
 
 static const trp_ref nobody = TRP_REF_NONE;
 
-/* ---- failures as values ------------------------------------------------------------------------------ */
+/* ---- failures as values ---------------------------------------------------------------------- */
 
-static trpi_failure no_memory = {
-    0, { TRP_ENOMEM, 0, NULL, 0, "out of memory", TRP_REF_NONE }
-};
+static trpi_failure no_memory = { 0, { TRP_ENOMEM, 0, NULL, 0, "out of memory", TRP_REF_NONE } };
 
 trpi_failure *
 trpi_failure_new(const trp_failure *what)
@@ -85,7 +84,7 @@ trpi_extra_get(trpi_cell *cell)
     return cell->extra;
 }
 
-/* ---- hooks ----------------------------------------------------------------------------------------- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 typedef struct hook_call {
     trpi_cell *cell;
@@ -111,7 +110,8 @@ call_pre_restart(trp_ctx *ctx, const hook_call *call)
     if (behaviour->pre_restart != NULL) {
         return behaviour->pre_restart(ctx, call->cell->state, call->why, call->msg);
     }
-    for (trpi_cell *c = trpi_child_first(ctx, call->cell); c != NULL; c = trpi_child_after(ctx, c)) {
+    for (trpi_cell *c = trpi_child_first(ctx, call->cell); c != NULL;
+         c = trpi_child_after(ctx, c)) {
         if (trpi_child_lives(c)) {
             trp_unwatch(ctx, trpi_cell_ref(c)); /* WATCH-7 */
         }
@@ -195,7 +195,7 @@ trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell)
     cell->state = NULL;
 }
 
-/* ---- start ------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 void
 trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
@@ -219,7 +219,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
     trpi_life_fail(ctx, cell, &ctx->failure, NULL, nobody, false);
 }
 
-/* ---- failure ------------------------------------------------------------------------------------------- */
+/* ---- failure --------------------------------------------------------------------------------- */
 
 /* Keep what pre_restart may want to see. Best effort: without memory it sees no message. */
 static void
@@ -227,7 +227,8 @@ keep_failed_msg(trpi_cell *cell, const trp_msg *msg)
 {
     trpi_extra *extra;
 
-    if (msg == NULL || cell->behaviour->pre_restart == NULL || (extra = trpi_extra_get(cell)) == NULL) {
+    if (msg == NULL || cell->behaviour->pre_restart == NULL ||
+        (extra = trpi_extra_get(cell)) == NULL) {
         return;
     }
     trp_msg_free(extra->failed_msg);
@@ -266,12 +267,13 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
     }
     parent = trpi_cells_find(ctx->cells, cell->parent);
     if (cell->parent == 0 || parent == NULL) {
-        trpi_log(ctx->system, TRP_LOG_ERROR, "life", "the root guardian failed: %s; the system stops",
-                 mine.reason);
+        trpi_log(ctx->system, TRP_LOG_ERROR, "life",
+                 "the root guardian failed: %s; the system stops", mine.reason);
         trpi_root_stop(ctx, cell);
         return;
     }
-    trpi_sys_to(ctx, trpi_cell_ref(parent), TRPI_SYS_FAILED, 0, mine.actor, 0, trpi_failure_new(&mine));
+    trpi_sys_to(ctx, trpi_cell_ref(parent), TRPI_SYS_FAILED, 0, mine.actor, 0,
+                trpi_failure_new(&mine));
 }
 
 void
@@ -280,7 +282,7 @@ trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_
     trpi_life_fail(ctx, cell, failure, msg, nobody, false);
 }
 
-/* ---- stop ------------------------------------------------------------------------------------------------ */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 /* What a system message that waited for the end of a restart leaves behind. */
 static void
@@ -353,8 +355,8 @@ end(trp_ctx *ctx, trpi_cell *cell)
     }
     if (parent != NULL) {
         parent_ref = trpi_cell_ref(parent);
-        /* A parent that watches is told by the notice itself, so that the name is free when it sees the
-         * end (SYS-18). What the child told it before is pushed first. */
+        /* A parent that watches is told by the notice itself, so that the name is free when it
+         * sees the end (SYS-18). What the child told it before is pushed first. */
         (void)trpi_ref_map_remove(&watchers, parent_ref, &terminated);
         trpi_chains_flush(ctx);
     }
@@ -408,7 +410,7 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* ---- system messages ----------------------------------------------------------------------------------- */
+/* ---- system messages ------------------------------------------------------------------------- */
 
 /* Takes terminated. */
 static void
@@ -457,8 +459,8 @@ suspend(trp_ctx *ctx, trpi_cell *cell)
     trpi_children_tell(ctx, cell, TRPI_SYS_SUSPEND, nobody);
 }
 
-/* Must this wait until the restart is through, or the own failure is dealt with? (Akka: StashWhenFailed,
- * StashWhenWaitingForChildren.) */
+/* Must this wait until the restart is through, or the own failure is dealt with? (Akka:
+ * StashWhenFailed, StashWhenWaitingForChildren.) */
 static bool
 must_park(const trpi_cell *cell, uint16_t kind)
 {
@@ -507,8 +509,9 @@ trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell)
     cell->extra->parked = NULL;
     cell->extra->parked_end = &cell->extra->parked;
     for (; parked != NULL; parked = next) {
-        trpi_sysmsg again = { NULL, 0, parked->kind, parked->flag, parked->from, parked->number,
-                              parked->pointer };
+        trpi_sysmsg again = {
+            NULL, 0, parked->kind, parked->flag, parked->from, parked->number, parked->pointer
+        };
 
         next = parked->next;
         trpi_free(parked);
@@ -608,7 +611,30 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
     }
 }
 
-/* ---- messages that are looked at first ---------------------------------------------------------------------- */
+void
+trpi_life_system_drop(trpi_sysmsg *sysmsg)
+{
+    switch (sysmsg->kind) {
+    case TRPI_SYS_RESTART:
+    case TRPI_SYS_FAILED:
+        trpi_failure_unref(sysmsg->pointer);
+        break;
+    case TRPI_SYS_WATCH:
+    case TRPI_SYS_CHILD_ENDED:
+        trp_msg_free(sysmsg->pointer);
+        break;
+    case TRPI_SYS_SELECT:
+        trpi_select_drop(sysmsg->pointer);
+        break;
+    case TRPI_SYS_INSPECT:
+        trpi_inspect_gone(NULL, sysmsg->pointer, sysmsg->number);
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- messages that are looked at first ------------------------------------------------------- */
 
 static void
 identify(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
@@ -620,7 +646,8 @@ identify(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
         memcpy(&question, trp_msg_payload(msg), sizeof question);
     }
     answer.id = question.id;
-    trpi_tell(ctx, trpi_msg_sender(msg), answer.ref, &trp_actor_identity_type, &answer, sizeof answer);
+    trpi_tell(ctx, trpi_msg_sender(msg), answer.ref, &trp_actor_identity_type, &answer,
+              sizeof answer);
 }
 
 void
@@ -658,7 +685,7 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
 }
 
-/* ---- verbs -------------------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 void
 trpi_stop_send(trp_ctx *ctx, trp_ref ref)
@@ -740,7 +767,8 @@ trp_self(const trp_ctx *ctx)
 trp_ref
 trp_parent(const trp_ctx *ctx)
 {
-    trpi_cell *parent = ctx->cell->parent == 0 ? NULL : trpi_cells_find(ctx->cells, ctx->cell->parent);
+    trpi_cell *parent =
+        ctx->cell->parent == 0 ? NULL : trpi_cells_find(ctx->cells, ctx->cell->parent);
 
     return parent == NULL ? nobody : trpi_cell_ref(parent);
 }

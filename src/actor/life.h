@@ -1,8 +1,8 @@
-/* life.h - the semantic half of the room: system messages, the fields of a system that belong to it, and
- * the functions that its files share.
+/* life.h - the semantic half of the room: system messages, the fields of a system that belong to
+ * it, and the functions that its files share.
  *
- * Threads. "runner" means: on the cell's thread, with its token held. Lock order: spawn lock of a guardian
- * -> registry shard; all other locks are leaves.
+ * Threads. "runner" means: on the cell's thread, with its token held. Lock order: spawn lock of a
+ * guardian -> registry shard; all other locks are leaves.
  */
 #ifndef TRPI_ACTOR_LIFE_H
 #define TRPI_ACTOR_LIFE_H
@@ -53,7 +53,8 @@ enum {
 };
 
 /* Marks in the links of a child; its parent's runner owns them. Slots are below TRPI_CELLS_MAX. */
-#define TRPI_CHILD_DYING 0x80000000u    /* in prev_sibling: told to stop; counted in the parent's flags */
+#define TRPI_CHILD_DYING                                                                           \
+    0x80000000u /* in prev_sibling: told to stop; counted in the parent's flags */
 #define TRPI_CHILD_SURVIVOR 0x80000000u /* in next_sibling: lived before post_restart */
 #define TRPI_CHILD_SLOT 0x7fffffffu
 _Static_assert(TRPI_CELLS_MAX <= TRPI_CHILD_SLOT, "a slot leaves the top bit free");
@@ -75,13 +76,13 @@ typedef struct trpi_life_system {
     struct trpi_paths *paths;
     struct trpi_remote_watches *watches;
     trp_ref root, dead_letters, temp, remote;
-    trpi_guardian user, system; /* .ref: set once, before the system is given out */
+    trpi_guardian user, system;    /* .ref: set once, before the system is given out */
     bool user_ended, system_ended; /* root's runner only */
-    pthread_mutex_t lock;       /* guards terminated */
-    pthread_cond_t changed;     /* terminated */
-    _Atomic bool terminated;    /* written under lock; relaxed look without */
-    _Atomic bool shutdown;      /* ordered; first exchange wins */
-    _Atomic uint32_t dead_logged; /* dead letters logged so far, relaxed */
+    pthread_mutex_t lock;          /* guards terminated */
+    pthread_cond_t changed;        /* terminated */
+    _Atomic bool terminated;       /* written under lock; relaxed look without */
+    _Atomic bool shutdown;         /* ordered; first exchange wins */
+    _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
 } trpi_life;
 
 static inline trp_ref
@@ -98,13 +99,14 @@ trpi_cell_ref(const trpi_cell *cell)
                           atomic_load_explicit(&cell->generation, memory_order_acquire));
 }
 static inline void
-trpi_sys_to(trp_ctx *ctx, trp_ref to, enum trpi_sys kind, uint16_t flag, trp_ref from, uint64_t number,
-            void *pointer)
+trpi_sys_to(trp_ctx *ctx, trp_ref to, enum trpi_sys kind, uint16_t flag, trp_ref from,
+            uint64_t number, void *pointer)
 {
     trpi_sys_tell(ctx, to.slot, to.generation, (uint16_t)kind, flag, from, number, pointer);
 }
-/* Parent and name are read by any thread (paths). Who reads proves by the generation, before and after,
- * that they were the ones meant; acquire: the second look at the generation stays behind this load. */
+/* Parent and name are read by any thread (paths). Who reads proves by the generation, before and
+ * after, that they were the ones meant; acquire: the second look at the generation stays behind
+ * this load. */
 static inline uint32_t
 trpi_cell_parent(const trpi_cell *cell)
 {
@@ -116,7 +118,7 @@ trpi_cell_name_index(const trpi_cell *cell)
     return __atomic_load_n(&cell->name, __ATOMIC_ACQUIRE);
 }
 
-/* ---- children.c: runner of the parent ------------------------------------------------------------ */
+/* ---- children.c: runner of the parent -------------------------------------------------------- */
 void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 /* Unlink, forget, release name and slot of a child that has ended. */
 void trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
@@ -145,13 +147,14 @@ trp_err trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const ch
                            const trp_behaviour *behaviour, const trp_spawn_options *options,
                            trp_ref *ret_ref);
 
-/* ---- life.c, restart.c: runner --------------------------------------------------------------------- */
+/* ---- life.c, restart.c: runner --------------------------------------------------------------- */
 void trpi_life_stop(trp_ctx *ctx, trpi_cell *cell);
 /* Tell any actor, here or elsewhere, to stop; not the parent's bookkeeping. Thread: any. */
 void trpi_stop_send(trp_ctx *ctx, trp_ref ref);
 /* A child has ended or a pending one arrived: is what was waited for complete? */
 void trpi_life_check(trp_ctx *ctx, trpi_cell *cell);
-/* Drop what belongs to the instance: deferred calls, memory, state, timers, asks, watches, behaviours. */
+/* Drop what belongs to the instance: deferred calls, memory, state, timers, asks, watches,
+ * behaviours. */
 void trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell);
 /* Fail with a cause that came from `perpetrator` (none: from here). */
 void trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp_msg *msg,
@@ -161,23 +164,31 @@ void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
 void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
 /* Handle what waited for the end of a restart or of the own failure. */
 void trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell);
-/* Run a hook of the behaviour; its failure is in ctx->failure (reason and err filled). msg: for trp_sender. */
-enum trpi_hook { TRPI_HOOK_PRE_START, TRPI_HOOK_POST_STOP, TRPI_HOOK_PRE_RESTART, TRPI_HOOK_POST_RESTART };
+/* Run a hook of the behaviour; its failure is in ctx->failure (reason and err filled). msg: for
+ * trp_sender. */
+enum trpi_hook {
+    TRPI_HOOK_PRE_START,
+    TRPI_HOOK_POST_STOP,
+    TRPI_HOOK_PRE_RESTART,
+    TRPI_HOOK_POST_RESTART
+};
 trp_err trpi_life_hook(trp_ctx *ctx, trpi_cell *cell, enum trpi_hook hook, const trp_failure *why,
                        const trp_msg *msg);
 /* State memory for a fresh instance. Errors: TRP_ENOMEM. */
 trp_err trpi_life_state_new(trpi_cell *cell);
 /* trp_fail with an error of our own. */
-TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...) TRP_PRINTF(3, 4);
+TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...)
+    TRP_PRINTF(3, 4);
 /* Fill a failure without jumping. */
 void trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason);
 
-/* ---- supervise.c: runner of the supervisor ---------------------------------------------------------- */
-void trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trpi_failure *why); /* takes why */
+/* ---- supervise.c: runner of the supervisor --------------------------------------------------- */
+void trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child,
+                           trpi_failure *why); /* takes why */
 void trpi_supervise_forget(trpi_cell *cell, trp_ref child);
 void trpi_supervise_clear(trpi_extra *extra);
 
-/* ---- watch.c ------------------------------------------------------------------------------------------ */
+/* ---- watch.c --------------------------------------------------------------------------------- */
 /* Let `watcher` (an actor here, or a promise) be told when ref ends. Errors: TRP_ENOMEM. */
 trp_err trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
 void trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
@@ -197,34 +208,36 @@ void trpi_remote_watches_free(struct trpi_remote_watches *watches);
 /* Its watchers here learn that the node is gone. */
 void trpi_node_watchers_notify(trp_system *system, uint32_t node);
 /* Terminated that came over the wire. */
-void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref, bool existence_confirmed);
+void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
+                                  bool existence_confirmed);
 
-/* ---- ask.c ---------------------------------------------------------------------------------------------- */
-void trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg); /* runner; a TRPI_TYPE_CONTINUE */
-void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell);                  /* runner */
+/* ---- ask.c ----------------------------------------------------------------------------------- */
+void trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell,
+                       trp_msg *msg);               /* runner; a TRPI_TYPE_CONTINUE */
+void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell); /* runner */
 /* A CONTINUE that reaches nobody: its reply is a late one. */
 void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
 /* A message with this sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
 void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
 
-/* ---- timers.c: runner ------------------------------------------------------------------------------------ */
+/* ---- timers.c: runner ------------------------------------------------------------------------ */
 void trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
 void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
 void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
 void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 
-/* ---- stash.c, memory.c: runner ----------------------------------------------------------------------------- */
+/* ---- stash.c, memory.c: runner --------------------------------------------------------------- */
 void trpi_stash_to_front(trpi_cell *cell);
 void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
 void trpi_levels_drop(trpi_cell *cell);
 void trpi_memory_drop(trpi_cell *cell);
 
-/* ---- inbound.c ---------------------------------------------------------------------------------------------- */
+/* ---- inbound.c ------------------------------------------------------------------------------- */
 /* Hand a signal to remoting; false: there is none. Thread: any. */
-bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
-                        uint32_t flag);
+bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
+                        trp_ref from, uint32_t flag);
 
-/* ---- path.c ------------------------------------------------------------------------------------------------ */
+/* ---- path.c ---------------------------------------------------------------------------------- */
 trp_err trpi_paths_new(trpi_life *life);
 void trpi_paths_free(trpi_life *life);
 /* Remember a dying actor; before its generation ends. runner. */
@@ -236,26 +249,30 @@ size_t trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, s
 /* Child of a cell by name, any thread; TRP_REF_NONE. */
 trp_ref trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes);
 
-/* ---- select.c ------------------------------------------------------------------------------------------------ */
+/* ---- select.c -------------------------------------------------------------------------------- */
 /* Deliver to what text selects, from an anchor for relative ones. Errors: as trp_select_tell. */
-trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, const trp_msg *msg);
-void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting, uint64_t element); /* runner */
+trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender,
+                    const trp_msg *msg);
+void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting,
+                      uint64_t element); /* runner */
 void trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element);
+void trpi_select_drop(void *selecting); /* the system is being freed */
 
-/* ---- tree.c ---------------------------------------------------------------------------------------------------- */
-void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t place); /* runner */
+/* ---- tree.c ---------------------------------------------------------------------------------- */
+void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection,
+                         uint64_t place); /* runner */
 void trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place);
 /* Log the paths of actors that do not answer within grace_ms. */
 void trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms);
 
-/* ---- event_stream.c ---------------------------------------------------------------------------------------------- */
+/* ---- event_stream.c -------------------------------------------------------------------------- */
 trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);
 void trpi_event_stream_free(struct trpi_event_stream *stream);
 void trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
 void trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber);
 bool trpi_event_is_wanted(trp_system *system, const trp_type *type);
 
-/* ---- guardian.c, shutdown.c -------------------------------------------------------------------------------------------- */
+/* ---- guardian.c, shutdown.c ------------------------------------------------------------------ */
 trp_err trpi_guardians_new(trp_system *system);
 bool trpi_guardian_is_root(const trpi_cell *cell);
 /* The guardian of a cell that takes children from outside; NULL for all others. */
@@ -265,12 +282,13 @@ void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
 void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
 void trpi_root_ended(trp_system *system);
 
-/* ---- dead_letter.c ------------------------------------------------------------------------------------------------------ */
-/* Log and publish a loss that is counted already. path: the recipient's, where there is no ref; or NULL. */
+/* ---- dead_letter.c --------------------------------------------------------------------------- */
+/* Log and publish a loss that is counted already. path: the recipient's, where there is no ref; or
+ * NULL. */
 void trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
                         const trp_type *type, size_t bytes, const char *path);
 
-/* ---- log.c ----------------------------------------------------------------------------------------------------------------- */
+/* ---- log.c ----------------------------------------------------------------------------------- */
 bool trpi_log_wanted(const trp_system *system, trp_log_level level);
 
 #endif

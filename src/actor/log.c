@@ -25,7 +25,8 @@ trpi_log_wanted(const trp_system *system, trp_log_level level)
 void
 trpi_log_level_set(trp_system *system, trp_log_level level)
 {
-    __atomic_store_n(&system->options.log_level, (uint32_t)level, __ATOMIC_RELAXED); /* pair: trpi_log_wanted */
+    __atomic_store_n(&system->options.log_level, (uint32_t)level,
+                     __ATOMIC_RELAXED); /* pair: trpi_log_wanted */
 }
 
 static void
@@ -40,11 +41,13 @@ log_stderr(const trp_log_line *line)
     strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &utc);
     /* one call: lines of several threads do not mix */
     fprintf(stderr, "%s.%03dZ %-7s %s: %s\n", stamp, (int)(line->wall_ms % 1000),
-            names[(unsigned)line->level <= TRP_LOG_DEBUG ? line->level : 0], line->source, line->text);
+            names[(unsigned)line->level <= TRP_LOG_DEBUG ? line->level : 0], line->source,
+            line->text);
 }
 
 static void
-log_va(trp_system *system, trp_log_level level, const char *source, const char *format, va_list arguments)
+log_va(trp_system *system, trp_log_level level, const char *source, const char *format,
+       va_list arguments)
 {
     char text[TRPI_LOG_TEXT_BYTES];
     trp_log_line line = { level, source == NULL ? "" : source, text, 0 };

@@ -1,7 +1,8 @@
 /* memory.c - memory and clean-up that belong to one instance of an actor.
  *
- * Why.     A behaviour may be left by a jump at any call. What it holds must then be known to us, or it
- *          leaks: memory from trp_alloc() and calls from trp_defer() are let go at restart and stop.
+ * Why.     A behaviour may be left by a jump at any call. What it holds must then be known to us,
+ *          or it leaks: memory from trp_alloc() and calls from trp_defer() are let go at restart
+ *          and stop.
  * Must hold.
  *   M1  Deferred calls run before the memory goes, last registered first; the state is still there.
  *   M2  A block is in the list of its actor from its birth to its end.

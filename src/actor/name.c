@@ -1,6 +1,7 @@
 /* name.c - names, automatic names, wildcards, selections as text.
  *
- * Limits.  TRP_NAME_BYTES_MAX for an element, TRP_PATH_DEPTH_MAX elements, TRP_PATH_BYTES_MAX in all.
+ * Limits.  TRP_NAME_BYTES_MAX for an element, TRP_PATH_DEPTH_MAX elements, TRP_PATH_BYTES_MAX in
+ *          all.
  * Tests.   tests/unit/actor/name_test.c
  * Sources. SYS-22, SYS-24; RFC 3986 pchar without '*' and '$' (the first is a wildcard here).
  */
@@ -115,7 +116,8 @@ trpi_name_matches(const char *pattern, size_t pattern_bytes, const char *name, s
             p++;
             n++;
         } else if (star != SIZE_MAX) {
-            p = star + 1; /* only the last star needs to be reconsidered: earlier ones matched least */
+            p = star +
+                1; /* only the last star needs to be reconsidered: earlier ones matched least */
             n = ++star_n;
         } else {
             return false;

@@ -1,10 +1,10 @@
 /* path.c - from a reference to its path.
  *
  * Why.     A ref holds no text. People and logs want a path, also for an actor that has just died.
- * Shape.   alive: walk the parents; dead: a ring of obituaries {ref, parent, name}; remote: what came with
- *          the ref, in a direct-mapped cache; else "#uid" behind the address.
+ * Shape.   alive: walk the parents; dead: a ring of obituaries {ref, parent, name}; remote: what
+ *          came with the ref, in a direct-mapped cache; else "#uid" behind the address.
  * Must hold.
- *   H1  What was read of a cell counts only if its generation is the same before and after.    (look)
+ *   H1  What was read of a cell counts only if its generation is the same before and after.  (look)
  *   H2  The obituary of an actor is written before its generation ends, so there is no gap.
  * Limits.  TRPI_OBITUARIES, TRPI_REMOTE_PATHS; the newest displaces the oldest.
  * Cost.    An unnamed actor's obituary allocates nothing.
@@ -84,14 +84,15 @@ trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t b
     return trpi_name_auto_format(trpi_cell_slot(cell), buffer);
 }
 
-/* ---- obituaries --------------------------------------------------------------------------------------- */
+/* ---- obituaries ------------------------------------------------------------------------------ */
 
 void
 trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell)
 {
     struct trpi_paths *paths = ctx->system->life->paths;
     const trpi_cell *parent = cell->parent == 0 ? NULL : trpi_cells_find(ctx->cells, cell->parent);
-    obituary entry = { trpi_cell_slot(cell), trpi_cell_ref(cell).generation, cell->parent, 0, NULL };
+    obituary entry = { trpi_cell_slot(cell), trpi_cell_ref(cell).generation, cell->parent, 0,
+                       NULL };
     char *displaced = NULL;
 
     entry.parent_generation = parent == NULL ? 0 : trpi_cell_ref(parent).generation;
@@ -210,7 +211,7 @@ trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     return written < 0 ? 0 : (size_t)written < bytes ? (size_t)written : bytes - 1;
 }
 
-/* ---- remote refs ---------------------------------------------------------------------------------------- */
+/* ---- remote refs ----------------------------------------------------------------------------- */
 
 static uint32_t
 remote_place(trp_ref ref)
@@ -224,7 +225,8 @@ void
 trpi_path_remember(trp_system *system, trp_ref ref, const char *path)
 {
     struct trpi_paths *paths = system->life->paths;
-    char *copy = strnlen(path, TRP_PATH_BYTES_MAX + 1) > TRP_PATH_BYTES_MAX ? NULL : trpi_strdup(path);
+    char *copy =
+        strnlen(path, TRP_PATH_BYTES_MAX + 1) > TRP_PATH_BYTES_MAX ? NULL : trpi_strdup(path);
     remembered *place;
 
     if (copy == NULL) {
@@ -286,7 +288,7 @@ trp_path(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     return buffer;
 }
 
-/* ---- from a name to a reference ------------------------------------------------------------------------- */
+/* ---- from a name to a reference -------------------------------------------------------------- */
 
 trp_ref
 trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes)
@@ -306,8 +308,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
         /* H1, as in look_alive() */
         if ((ref.generation & 1u) == 0 ||
             atomic_load_explicit(&cell->kind, memory_order_acquire) != TRPI_KIND_ACTOR ||
-            trpi_cell_parent(cell) != parent_slot ||
-            trpi_cell_name_index(cell) != 0 ||
+            trpi_cell_parent(cell) != parent_slot || trpi_cell_name_index(cell) != 0 ||
             trpi_cell_ref(cell).generation != ref.generation) {
             return none;
         }
@@ -318,6 +319,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
     }
     cell = trpi_cells_find(system->cells, slot);
     /* it keeps its name until its parent has seen its end, but it is nobody any more */
-    return cell != NULL && trpi_cell_ref(cell).generation == generation ? trpi_ref_local(slot, generation)
-                                                                         : none;
+    return cell != NULL && trpi_cell_ref(cell).generation == generation
+               ? trpi_ref_local(slot, generation)
+               : none;
 }

@@ -38,7 +38,8 @@ place_of(const trpi_ref_map *map, trp_ref ref)
 static trp_err
 grow(trpi_ref_map *map)
 {
-    trpi_ref_map bigger = { NULL, map->capacity == 0 ? CAPACITY_FIRST : map->capacity * 2, map->count };
+    trpi_ref_map bigger = { NULL, map->capacity == 0 ? CAPACITY_FIRST : map->capacity * 2,
+                            map->count };
 
     bigger.pairs = trpi_alloc(bigger.capacity * sizeof *bigger.pairs);
     if (bigger.pairs == NULL) {
@@ -100,7 +101,8 @@ remove_place(trpi_ref_map *map, uint32_t hole)
         if (trp_ref_is_none(map->pairs[place].ref)) {
             break;
         }
-        /* May the pair at place move into the hole? Only if its home is not behind the hole (I2). */
+        /* May the pair at place move into the hole? Only if its home is not behind the hole (I2).
+         * */
         if (((place - home_of(map, map->pairs[place].ref)) & mask) >= ((place - hole) & mask)) {
             map->pairs[hole] = map->pairs[place];
             hole = place;

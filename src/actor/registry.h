@@ -18,17 +18,19 @@ typedef struct trpi_registry trpi_registry;
 trp_err trpi_registry_new(uint64_t seed, trpi_registry **ret_registry);
 void trpi_registry_free(trpi_registry *registry); /* NULL is fine */
 
-/* Take `name` below the parent; *ret_index (never 0) is what a cell keeps of it. Errors: TRP_EEXIST,
- * TRP_ENOMEM. Thread: any. */
+/* Take `name` below the parent; *ret_index (never 0) is what a cell keeps of it. Errors:
+ * TRP_EEXIST, TRP_ENOMEM. Thread: any. */
 trp_err trpi_registry_reserve(trpi_registry *registry, uint32_t parent_slot, const char *name,
                               size_t name_bytes, uint32_t *ret_index);
 /* Say who has it; until then lookups miss. Thread: any. */
-void trpi_registry_bind(trpi_registry *registry, uint32_t index, uint32_t slot, uint32_t generation);
+void trpi_registry_bind(trpi_registry *registry, uint32_t index, uint32_t slot,
+                        uint32_t generation);
 /* Thread: any. */
 bool trpi_registry_find(trpi_registry *registry, uint32_t parent_slot, const char *name,
                         size_t name_bytes, uint32_t *ret_slot, uint32_t *ret_generation);
-/* Copy the name, cut at bytes - 1; its length, or 0 when index is free. The caller proves afterwards
- * that the index still meant what it thought (the cell's generation has not moved). Thread: any. */
+/* Copy the name, cut at bytes - 1; its length, or 0 when index is free. The caller proves
+ * afterwards that the index still meant what it thought (the cell's generation has not moved).
+ * Thread: any. */
 size_t trpi_registry_name(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes);
 /* Free the name for reuse. Thread: the parent's runner. */
 void trpi_registry_release(trpi_registry *registry, uint32_t index);

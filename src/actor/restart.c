@@ -1,12 +1,12 @@
 /* restart.c - a fresh instance under the same reference; resume.
  *
- * Why.     A restart must be invisible from outside: same ref, same mailbox, same watchers. Only the
- *          state is new, and children that pre_restart did not stop are restarted in turn.
- * Steps.   LIFE-4, in its numbers: (1) trpi_life_fail or the supervisor's SUSPEND; (2) pre_restart on
- *          the old instance; (3) life RESTARTING until the children told to stop have ended, other
- *          orders are parked; (4) fresh state; (5) post_restart; (6) RESTART to the survivors;
- *          (7) resume: before (4) already, as far as the count goes, so that a failure in (5) is one
- *          like any other.
+ * Why.     A restart must be invisible from outside: same ref, same mailbox, same watchers. Only
+ *          the state is new, and children that pre_restart did not stop are restarted in turn.
+ * Steps.   LIFE-4, in its numbers: (1) trpi_life_fail or the supervisor's SUSPEND; (2) pre_restart
+ *          on the old instance; (3) life RESTARTING until the children told to stop have ended,
+ *          other orders are parked; (4) fresh state; (5) post_restart; (6) RESTART to the
+ *          survivors; (7) resume: before (4) already, as far as the count goes, so that a failure
+ *          in (5) is one like any other.
  * Must hold.
  *   R1  Each RESTART or RESUME takes back exactly one suspension, in whatever state it arrives.
  *   R2  post_restart runs when no child of step 3 is left.
@@ -46,8 +46,8 @@ run_pre_restart(trp_ctx *ctx, trpi_cell *cell, const trp_failure *why)
         char path[TRP_PATH_BYTES_MAX + 1];
 
         trpi_path_local(ctx->system, trpi_cell_ref(cell), path, sizeof path);
-        trp_system_log(ctx->system, TRP_LOG_ERROR, path, "pre_restart failed: %s; the restart goes on",
-                       ctx->failure.reason);
+        trp_system_log(ctx->system, TRP_LOG_ERROR, path,
+                       "pre_restart failed: %s; the restart goes on", ctx->failure.reason);
     }
 }
 
@@ -148,8 +148,11 @@ trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure)
 {
     trp_ref perpetrator = cell->extra == NULL ? nobody : cell->extra->perpetrator;
 
-    if (answers_failure && (cell->marks & TRPI_MARK_STARTED) == 0 && cell->life == TRPI_LIFE_RUNNING) {
-        trp_failure what; /* there is no instance to go on with: make one (Akka: "changing Resume into Create") */
+    if (answers_failure && (cell->marks & TRPI_MARK_STARTED) == 0 &&
+        cell->life == TRPI_LIFE_RUNNING) {
+        trp_failure
+            /* there is no instance to go on with: make one (Akka: "changing Resume into Create") */
+            what;
 
         trpi_failure_fill(&what, trpi_cell_ref(cell), TRP_EINIT, "resumed before it had started");
         trpi_life_restart(ctx, cell, trpi_failure_new(&what));

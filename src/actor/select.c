@@ -1,13 +1,13 @@
 /* select.c - from a path with or without wildcards to actors, at the moment of delivery.
  *
- * Why.     Names can be followed by any thread, through the registry. Wildcards need child lists, which
- *          only their owners may read: there the selection travels on as a system message.
+ * Why.     Names can be followed by any thread, through the registry. Wildcards need child lists,
+ *          which only their owners may read: there the selection travels on as a system message.
  * Shape.   text -> elements; walk names and ".." at once; at a wildcard go to that actor, match its
  *          children, go on from each.
  * Must hold.
  *   S1  A selection that waits somewhere holds one count of its record; the last one frees it.
- *   S2  A name that nobody has is answered at once if the message is Identify and no wildcard stands in
- *       the selection (SYS-25); else a miss is a dead letter.
+ *   S2  A name that nobody has is answered at once if the message is Identify and no wildcard
+ *       stands in the selection (SYS-25); else a miss is a dead letter.
  * Limits.  Those of a path. A wildcard visits children; its cost is theirs.
  * Tests.   tests/unit/actor/select_test.c
  * Sources. SYS-24..27.
@@ -64,7 +64,8 @@ miss(trp_ctx *ctx, const trpi_selecting *s)
 static void
 deliver(trp_ctx *ctx, const trpi_selecting *s, trp_ref to)
 {
-    trpi_tell(ctx, to, s->sender, trp_msg_type(s->msg), trp_msg_payload(s->msg), trp_msg_bytes(s->msg));
+    trpi_tell(ctx, to, s->sender, trp_msg_type(s->msg), trp_msg_payload(s->msg),
+              trp_msg_bytes(s->msg));
 }
 
 /* The supervisor of ref; the root is its own. */
@@ -86,15 +87,16 @@ up(trp_ctx *ctx, trp_ref ref)
 
 static void walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here);
 
-/* Match the children of the running cell. Recursion is bounded: walk() comes back here for the running
- * cell only, and a child is another one. */
+/* Match the children of the running cell. Recursion is bounded: walk() comes back here for the
+ * running cell only, and a child is another one. */
 static void
 match_children(trp_ctx *ctx, trpi_selecting *s, uint32_t at, const trpi_cell *cell)
 {
     const trpi_element *e = &s->path.elements[at];
     bool any = false;
 
-    for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
+    for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL;
+         c = trpi_child_after(ctx, c)) {
         char name[TRP_NAME_BYTES_MAX + 1];
         size_t bytes = trpi_cell_name(ctx->system, c, name, sizeof name);
 
@@ -154,7 +156,13 @@ trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element)
     selecting_unref(selecting);
 }
 
-/* ---- addresses ----------------------------------------------------------------------------------------- */
+void
+trpi_select_drop(void *selecting)
+{
+    selecting_unref(selecting);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* Is it this system? Its own address, or the local form with its name. */
 static bool
@@ -172,7 +180,8 @@ select_remote(trp_ctx *ctx, const trpi_address *address, const char *path, trp_r
 {
     trpi_selection_path parsed;
     /* acquire: pairs with trpi_system_remote_set() */
-    const trpi_remote_ops *ops = atomic_load_explicit(&ctx->system->remote_ops, memory_order_acquire);
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&ctx->system->remote_ops, memory_order_acquire);
 
     if (trpi_selection_parse(path, &parsed, NULL) != TRP_OK || !parsed.absolute) {
         return TRP_EINVAL;
@@ -180,8 +189,8 @@ select_remote(trp_ctx *ctx, const trpi_address *address, const char *path, trp_r
     if (ops == NULL) {
         return TRP_ESTATE;
     }
-    ops->select(atomic_load_explicit(&ctx->system->remote_arg, memory_order_acquire), ctx->system, address,
-                path, sender, msg);
+    ops->select(atomic_load_explicit(&ctx->system->remote_arg, memory_order_acquire), ctx->system,
+                address, path, sender, msg);
     return TRP_OK;
 }
 
@@ -202,8 +211,8 @@ select_local(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, con
         memcpy(s->text, text, strlen(text) + 1);
         err = trp_msg_dup(msg, &s->msg);
     } else {
-        trpi_log(ctx->system, TRP_LOG_WARNING, "select", "\"%.200s\" is no selection: wrong at byte %zu", text,
-                 at);
+        trpi_log(ctx->system, TRP_LOG_WARNING, "select",
+                 "\"%.200s\" is no selection: wrong at byte %zu", text, at);
     }
     if (err == TRP_OK) {
         walk(ctx, s, 0, s->path.absolute ? ctx->system->life->root : anchor);
@@ -235,11 +244,11 @@ trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, cons
     return select_remote(ctx, &address, rest[0] == 0 ? "/" : rest, sender, msg);
 }
 
-/* ---- verbs ---------------------------------------------------------------------------------------------------- */
+/* ---- verbs ----------------------------------------------------------------------------------- */
 
 static trp_err
-select_tell(trp_ctx *ctx, trp_ref anchor, const char *selection, trp_ref sender, const trp_type *type,
-            const void *payload, size_t bytes)
+select_tell(trp_ctx *ctx, trp_ref anchor, const char *selection, trp_ref sender,
+            const trp_type *type, const void *payload, size_t bytes)
 {
     trp_ref nobody = TRP_REF_NONE;
     trp_msg *msg;

@@ -1,7 +1,7 @@
 /* stash.c - behaviours on a stack, messages put aside.
  *
- * Shape.   stash -> (unstash_all) -> front -> receive. The front queue is served before the mailbox; the
- *          run loop asks for it while TRPI_MARK_FRONT is set.
+ * Shape.   stash -> (unstash_all) -> front -> receive. The front queue is served before the
+ *          mailbox; the run loop asks for it while TRPI_MARK_FRONT is set.
  * Must hold.
  *   B1  A message is in the stash at most once.                                        (stash)
  *   B2  unstash_all puts the stash before what is in front already, in order (BEH-7).
@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* ---- behaviours ------------------------------------------------------------------------------------------- */
+/* ---- behaviours ------------------------------------------------------------------------------ */
 
 trp_err
 trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep)
@@ -79,7 +79,7 @@ trpi_levels_drop(trpi_cell *cell)
     cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
 }
 
-/* ---- the stash ------------------------------------------------------------------------------------------------ */
+/* ---- the stash ------------------------------------------------------------------------------- */
 
 trp_err
 trp_stash(trp_ctx *ctx, const trp_msg *msg)

@@ -1,14 +1,17 @@
 /* supervise.c - what a supervisor does about a failed child.
  *
- * Why.     Let it crash: the child reports, its parent decides, in its own time and with its own state.
- * Shape.   FAILED (system message) -> decider -> resume | restart, if the budget allows | stop | escalate.
- *          The budget is kept with the parent, one record for each child that was ever restarted.
+ * Why.     Let it crash: the child reports, its parent decides, in its own time and with its own
+ *          state.
+ * Shape.   FAILED (system message) -> decider -> resume | restart, if the budget allows | stop |
+ *          escalate. The budget is kept with the parent, one record for each child that was ever
+ *          restarted.
  * Must hold.
  *   S1  Only a failure of a living child of this incarnation is acted upon.
  *   S2  A decider that fails or answers nonsense escalates (SUP-8).
  * Limits.  retries_max within window_ms: exceeding it stops (SUP-7).
  * Tests.   tests/unit/actor/supervise_test.c
- * Sources. SUP-2..12; the window is Akka's "simple window algorithm": it opens with the first restart and
+ * Sources. SUP-2..12; the window is Akka's "simple window algorithm": it opens with the first
+ * restart and
  *          a new one opens with the first restart after its end.
  */
 #include "actor/life.h"
@@ -66,7 +69,8 @@ call_decider(trp_ctx *ctx, void *arg)
 }
 
 static void
-log_failure(trp_ctx *ctx, const trp_strategy *strategy, const trp_failure *what, trp_directive directive)
+log_failure(trp_ctx *ctx, const trp_strategy *strategy, const trp_failure *what,
+            trp_directive directive)
 {
     static const char *const next[] = { "", "resuming", "restarting", "stopping", "escalating" };
     char path[TRP_PATH_BYTES_MAX + 1];
@@ -77,15 +81,16 @@ log_failure(trp_ctx *ctx, const trp_strategy *strategy, const trp_failure *what,
     }
     trpi_path_local(ctx->system, what->actor, path, sizeof path);
     if (what->file != NULL) {
-        trp_system_log(ctx->system, level, path, "failed: %s (%s, code %d, %s:%d); %s", what->reason,
-                       trp_err_name(what->err), (int)what->code, what->file, what->line, next[directive]);
+        trp_system_log(ctx->system, level, path, "failed: %s (%s, code %d, %s:%d); %s",
+                       what->reason, trp_err_name(what->err), (int)what->code, what->file,
+                       what->line, next[directive]);
     } else {
         trp_system_log(ctx->system, level, path, "failed: %s (%s); %s", what->reason,
                        trp_err_name(what->err), next[directive]);
     }
 }
 
-/* ---- the budget --------------------------------------------------------------------------------------- */
+/* ---- the budget ------------------------------------------------------------------------------ */
 
 /* May this child be restarted once more? Counts it. */
 static bool
@@ -143,7 +148,7 @@ trpi_supervise_clear(trpi_extra *extra)
     trpi_ref_map_fini(&extra->restarts);
 }
 
-/* ---- directives ------------------------------------------------------------------------------------------ */
+/* ---- directives ------------------------------------------------------------------------------ */
 
 static void
 restart_one(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
@@ -226,7 +231,8 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
     const trp_strategy *strategy = cell->behaviour->strategy;
     trpi_cell *child = trpi_child_find(ctx, cell, child_ref);
     trp_failure what = why->what; /* the shared one may be the static one without a name */
-    decision d = { strategy == NULL ? &strategy_default : strategy, &what, cell->state, TRP_ESCALATE };
+    decision d = { strategy == NULL ? &strategy_default : strategy, &what, cell->state,
+                   TRP_ESCALATE };
     trp_err err;
 
     what.actor = child_ref;

@@ -1,11 +1,13 @@
 /* timers.c - named timers and the receive timeout of an actor.
  *
- * Why.     A timer that was cancelled must not be seen, not even when its message is queued already.
- * Shape.   The wheel's thread tells the actor a tick {key, number}; the message to be shown waits with the
- *          timer. A tick is shown only if a timer of the actor has that number. A repeating timer is
- *          armed again when its tick is handled, against the planned time, so it neither drifts nor
- *          floods: a slow actor has one tick in its queue, and misses those that it is too late for.
- *          The receive timeout keeps one wheel timer armed and compares the clock when it fires.
+ * Why.     A timer that was cancelled must not be seen, not even when its message is queued
+ *          already.
+ * Shape.   The wheel's thread tells the actor a tick {key, number}; the message to be shown waits
+ *          with the timer. A tick is shown only if a timer of the actor has that number. A
+ *          repeating timer is armed again when its tick is handled, against the planned time, so
+ *          it neither drifts nor floods: a slow actor has one tick in its queue, and misses those
+ *          that it is too late for. The receive timeout keeps one wheel timer armed and compares
+ *          the clock when it fires.
  * Must hold.
  *   T1  Numbers are never reused within an incarnation.
  *   T2  The wheel holds no pointer into an actor: only slot, generation and number.
@@ -38,7 +40,7 @@ trp_now_ms(const trp_ctx *ctx)
     return trp_now_ns(ctx) / 1000000u;
 }
 
-/* ---- named timers --------------------------------------------------------------------------------------- */
+/* ---- named timers ---------------------------------------------------------------------------- */
 
 /* On the wheel's thread. a: slot and generation, b: number. */
 static void
@@ -58,23 +60,24 @@ timer_arm(trp_ctx *ctx, trpi_named_timer *timer, uint64_t delay_ms)
 {
     uint64_t name = (uint64_t)ctx->self.generation << 32 | ctx->self.slot;
 
-    return trpi_timer_add(ctx->system->sched, delay_ms, timer_fired, ctx->system, name, timer->number,
-                          &timer->id);
+    return trpi_timer_add(ctx->system->sched, delay_ms, timer_fired, ctx->system, name,
+                          timer->number, &timer->id);
 }
 
 static void
 timer_free(trp_ctx *ctx, trpi_named_timer *timer)
 {
     if (timer->id != 0) {
-        (void)trpi_timer_cancel(ctx->system->sched, timer->id); /* a late tick finds no timer (T1) */
+        (void)trpi_timer_cancel(ctx->system->sched,
+                                timer->id); /* a late tick finds no timer (T1) */
     }
     trp_msg_free(timer->msg);
     trpi_free(timer);
 }
 
 static trp_err
-timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms, const trp_type *type,
-            const void *payload, size_t bytes)
+timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
+            const trp_type *type, const void *payload, size_t bytes)
 {
     trpi_extra *extra = trpi_extra_get(ctx->cell);
     trpi_named_timer *timer = extra == NULL ? NULL : trpi_alloc(sizeof *timer);
@@ -100,8 +103,8 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
 }
 
 trp_err
-trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, const trp_type *type, const void *payload,
-               size_t bytes)
+trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, const trp_type *type,
+               const void *payload, size_t bytes)
 {
     return type == NULL ? TRP_EINVAL : timer_start(ctx, key, delay_ms, 0, type, payload, bytes);
 }
@@ -184,7 +187,8 @@ trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
         if (err == TRP_OK) {
             err = timer_arm(ctx, timer, timer_plan(timer, trp_now_ms(ctx)));
         }
-        if (err != TRP_OK && err != TRP_ECLOSED) { /* closed: the system ends, and its timers with it */
+        if (err != TRP_OK &&
+            err != TRP_ECLOSED) { /* closed: the system ends, and its timers with it */
             trp_failure what_failed;
 
             trp_msg_free(show);
@@ -216,7 +220,7 @@ trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell)
     cell->marks &= (uint8_t)~TRPI_MARK_TIMEOUT;
 }
 
-/* ---- receive timeout -------------------------------------------------------------------------------------- */
+/* ---- receive timeout ------------------------------------------------------------------------- */
 
 static void
 idle_fired(void *arg, uint64_t a, uint64_t b)
@@ -285,7 +289,8 @@ trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number)
     trpi_extra *extra = cell->extra;
     uint64_t idle_ms;
 
-    if (extra == NULL || extra->receive_timeout_id == 0 || extra->receive_timeout_number != number) {
+    if (extra == NULL || extra->receive_timeout_id == 0 ||
+        extra->receive_timeout_number != number) {
         return; /* set anew or switched off since */
     }
     extra->receive_timeout_id = 0;

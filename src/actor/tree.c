@@ -1,10 +1,12 @@
 /* tree.c - look at the tree: list it, and find out who does not answer.
  *
- * Why.     A child list is its parent's alone, so the tree is asked, actor by actor, by system messages.
- * Shape.   An inspection is a growing list of entries. Each actor fills in its own entry, adds one for each
- *          child and passes the question on. The asker waits until no question is open.
+ * Why.     A child list is its parent's alone, so the tree is asked, actor by actor, by system
+ *          messages.
+ * Shape.   An inspection is a growing list of entries. Each actor fills in its own entry, adds one
+ *          for each child and passes the question on. The asker waits until no question is open.
  * Must hold.
- *   N1  open = number of INSPECT messages that are not answered; each holds one count of the inspection.
+ *   N1  open = number of INSPECT messages that are not answered; each holds one count of the
+ *       inspection.
  *   N2  The children of an entry stand together, behind it.
  * Limits.  Depth as asked; entries as memory allows (TRP_ENOMEM).
  * Tests.   tests/unit/actor/tree_test.c, tests/unit/actor/shutdown_test.c
@@ -122,7 +124,8 @@ ask_children(trp_ctx *ctx, trpi_inspection *in, const trpi_cell *cell, uint32_t 
     uint32_t depth = in->entries[place].depth + 1;
     uint32_t first = in->count;
 
-    for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
+    for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL;
+         c = trpi_child_after(ctx, c)) {
         if (trpi_child_lives(c) && entry_add(in, trpi_cell_ref(c), depth)) {
             /* a leaf lock is held: sending a system message takes none */
             trpi_sys_to(ctx, trpi_cell_ref(c), TRPI_SYS_INSPECT, 0, nobody, in->count - 1, in);
@@ -140,7 +143,8 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
     uint32_t children = 0;
 
     trpi_path_local(ctx->system, trpi_cell_ref(cell), path, sizeof path);
-    for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
+    for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL;
+         c = trpi_child_after(ctx, c)) {
         children++;
     }
     pthread_mutex_lock(&in->lock);
@@ -177,7 +181,8 @@ inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_m
 {
     trpi_inspection *in = inspection_new(depth_max);
     uint64_t deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
-    struct timespec until = { (time_t)(deadline_ns / 1000000000u), (long)(deadline_ns % 1000000000u) };
+    struct timespec until = { (time_t)(deadline_ns / 1000000000u),
+                              (long)(deadline_ns % 1000000000u) };
     trp_ctx *ctx;
     trp_err err;
     int rc = 0;
@@ -305,7 +310,8 @@ trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms)
     char path[TRP_PATH_BYTES_MAX + 1];
 
     if (err == TRP_ENOMEM) {
-        trpi_log(system, TRP_LOG_ERROR, "system", "the system does not stop; out of memory to say why");
+        trpi_log(system, TRP_LOG_ERROR, "system",
+                 "the system does not stop; out of memory to say why");
         return;
     }
     pthread_mutex_lock(&in->lock);

@@ -1,13 +1,15 @@
 /* watch.c - death watch: be told once when an actor has ended.
  *
  * Why.     The only thing that can be relied upon about another actor is its end.
- * Shape.   The watcher makes its own Terminated message beforehand and sends it along with the watch;
- *          the watched keeps it and posts it at its end. So an end never fails for want of memory.
- *          The message stands at the end of the watcher's user queue: what the dead actor told before is
- *          seen first. It is shown only while the watcher's record stands; unwatch removes the record.
- *          Watches of actors on other nodes are kept here, by node, because their node may be lost.
+ * Shape.   The watcher makes its own Terminated message beforehand and sends it along with the
+ *          watch; the watched keeps it and posts it at its end. So an end never fails for want of
+ *          memory. The message stands at the end of the watcher's user queue: what the dead actor
+ *          told before is seen first. It is shown only while the watcher's record stands; unwatch
+ *          removes the record. Watches of actors on other nodes are kept here, by node, because
+ *          their node may be lost.
  * Must hold.
- *   W1  One record, at most one Terminated shown; the record ends with it.      (watch, unwatch, admit)
+ *   W1  One record, at most one Terminated shown; the record ends with it.      (watch, unwatch,
+ *       admit)
  *   W2  A prepared message has one owner: the sysmsg, then the watched's map or the table of remote
  *       watches, then the mailbox of the watcher.
  * Cost.    A watch is one 64-byte block and two map entries.
@@ -36,7 +38,7 @@ struct trpi_remote_watches {
     node_watches *nodes;  /* a node without watches is taken out */
 };
 
-/* ---- messages ---------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static trp_msg *
 prepare(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
@@ -68,7 +70,7 @@ trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existen
     }
 }
 
-/* ---- remote watches ------------------------------------------------------------------------------------- */
+/* ---- remote watches -------------------------------------------------------------------------- */
 
 trp_err
 trpi_remote_watches_new(struct trpi_remote_watches **ret_watches)
@@ -277,7 +279,7 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
     trpi_leave(ctx);
 }
 
-/* ---- the watcher's side ------------------------------------------------------------------------------------ */
+/* ---- the watcher's side ---------------------------------------------------------------------- */
 
 trp_err
 trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
@@ -308,7 +310,8 @@ trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
         remote_watch *record = remote_remove(ctx->system->life->watches, watcher, ref);
 
         if (record != NULL) {
-            (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_UNWATCH, ref, watcher, 0); /* best effort */
+            (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_UNWATCH, ref, watcher,
+                                     0); /* best effort */
             trp_msg_free(record->prepared);
             trpi_free(record);
         }
@@ -346,7 +349,8 @@ trp_unwatch(trp_ctx *ctx, trp_ref ref)
 {
     trpi_extra *extra = ctx->cell->extra;
 
-    if (extra != NULL && trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* W1: also when queued */
+    if (extra != NULL &&
+        trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* W1: also when queued */
         trpi_unwatch_send(ctx, ctx->self, ref);
     }
 }
@@ -375,7 +379,7 @@ trpi_watch_end_all(trp_ctx *ctx, trpi_cell *cell)
     trpi_ref_map_fini(&cell->extra->watching);
 }
 
-/* ---- the watched's side --------------------------------------------------------------------------------------- */
+/* ---- the watched's side ---------------------------------------------------------------------- */
 
 void
 trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared)
@@ -387,8 +391,10 @@ trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared
         trp_msg_free(pair->value);
         pair->value = prepared;
     } else if (extra == NULL || trpi_ref_map_put(&extra->watchers, watcher, prepared) != TRP_OK) {
-        /* No memory to remember the watcher. To tell it nothing would be worse than to tell it early. */
-        trpi_log(ctx->system, TRP_LOG_ERROR, "watch", "out of memory: a watcher is told of an early end");
+        /* No memory to remember the watcher. To tell it nothing would be worse than to tell it
+         * early. */
+        trpi_log(ctx->system, TRP_LOG_ERROR, "watch",
+                 "out of memory: a watcher is told of an early end");
         trpi_watch_answer(ctx, watcher, prepared, false);
     }
 }

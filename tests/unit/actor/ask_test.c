@@ -1,4 +1,5 @@
-/* ask_test.c - one reply, from threads and from actors; timeouts, late replies, dead refs, graceful stop. */
+/* ask_test.c - one reply, from threads and from actors; timeouts, late replies, dead refs,
+ * graceful stop. */
 #include "tests/unit/actor/stage.h"
 
 static trp_ref server_ref;
@@ -36,8 +37,17 @@ server_post_stop(trp_ctx *ctx, void *state)
     (void)state;
     stage_note("server-");
 }
-static const trp_behaviour server = { sizeof(trp_behaviour), "server", 1, sizeof(trp_ref), server_receive, NULL,
-                                      server_post_stop, NULL, NULL, NULL, NULL };
+static const trp_behaviour server = { sizeof(trp_behaviour),
+                                      "server",
+                                      1,
+                                      sizeof(trp_ref),
+                                      server_receive,
+                                      NULL,
+                                      server_post_stop,
+                                      NULL,
+                                      NULL,
+                                      NULL,
+                                      NULL };
 
 static trp_err
 client_done(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
@@ -48,7 +58,8 @@ client_done(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *re
                    (const char *)trp_msg_payload(reply));
         UNIT_TRUE(trp_ref_equal(trp_sender(ctx), server_ref));
     } else {
-        stage_note("%s=%s(%s)", (const char *)arg, trp_err_name(err), reply == NULL ? "null" : "msg");
+        stage_note("%s=%s(%s)", (const char *)arg, trp_err_name(err),
+                   reply == NULL ? "null" : "msg");
     }
     return strcmp(arg, "fatal") == 0 ? TRP_EIO : TRP_OK;
 }
@@ -69,12 +80,14 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (stage_said(msg, "impatient")) {
         UNIT_EQUAL(trp_graceful_stop(ctx, server_ref, 20, client_done, "impatient"), TRP_OK);
     } else if (stage_said(msg, "nobody")) {
-        UNIT_EQUAL(trp_ask(ctx, (trp_ref)TRP_REF_NONE, text, "x", 1, 100, client_done, "nobody"), TRP_OK);
+        UNIT_EQUAL(trp_ask(ctx, (trp_ref)TRP_REF_NONE, text, "x", 1, 100, client_done, "nobody"),
+                   TRP_OK);
     } else if (stage_said(msg, "bad")) {
         UNIT_EQUAL(trp_ask(ctx, server_ref, text, "x", 1, 0, client_done, "bad"), TRP_EINVAL);
         UNIT_EQUAL(trp_ask(ctx, server_ref, text, "x", 1, 100, NULL, "bad"), TRP_EINVAL);
         UNIT_EQUAL(trp_resolve(ctx, "/user/a*", 100, client_done, "bad"), TRP_EINVAL);
-        UNIT_EQUAL(trp_resolve(ctx, "troupe.tcp://far@127.0.0.1:1/user", 100, client_done, "bad"), TRP_ESTATE);
+        UNIT_EQUAL(trp_resolve(ctx, "troupe.tcp://far@127.0.0.1:1/user", 100, client_done, "bad"),
+                   TRP_ESTATE);
         stage_note("bad");
     } else if (stage_said(msg, "resolve")) {
         UNIT_EQUAL(trp_resolve(ctx, "/user/server", 5000, client_done, "found"), TRP_OK);
@@ -96,15 +109,16 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         if (stage_said(msg, verbs[i])) {
             const char *what = i == 4 ? "ping" : verbs[i];
 
-            UNIT_EQUAL(trp_ask(ctx, server_ref, text, what, strlen(what), i == 2 ? 30 : 5000, client_done,
-                               (void *)(uintptr_t)verbs[i]),
+            UNIT_EQUAL(trp_ask(ctx, server_ref, text, what, strlen(what), i == 2 ? 30 : 5000,
+                               client_done, (void *)(uintptr_t)verbs[i]),
                        TRP_OK);
         }
     }
     return TRP_OK;
 }
-static const trp_behaviour client = { sizeof(trp_behaviour), "client", 1, 0, client_receive, NULL, NULL, NULL,
-                                      NULL, NULL, NULL };
+static const trp_behaviour client = {
+    sizeof(trp_behaviour), "client", 1, 0, client_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static char answer[64];
 static trp_ref client_ref;
@@ -174,7 +188,8 @@ an_ask_that_nobody_answers_times_out(void)
     trp_msg *reply;
     uint64_t start = unit_now_ms();
 
-    UNIT_EQUAL(trp_system_ask(system, server_ref, &trp_string_type, "keep", 4, 40, &reply), TRP_ETIMEDOUT);
+    UNIT_EQUAL(trp_system_ask(system, server_ref, &trp_string_type, "keep", 4, 40, &reply),
+               TRP_ETIMEDOUT);
     UNIT_TRUE(unit_now_ms() - start >= 39);
     UNIT_EQUAL(stage_ask(system, server_ref, "late", answer, sizeof answer), TRP_OK);
     UNIT_WAIT(stale_letters(system) == 1, 5000);
@@ -285,12 +300,14 @@ bad_arguments_are_refused(void)
 
     stage_tell(system, client_ref, "bad");
     STAGE_EXPECT("bad");
-    UNIT_EQUAL(trp_system_ask(system, (trp_ref)TRP_REF_NONE, &trp_string_type, "", 0, 10, &reply), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_ask(system, (trp_ref)TRP_REF_NONE, &trp_string_type, "", 0, 10, &reply),
+               TRP_ENOENT);
     UNIT_EQUAL(trp_system_ask(system, server_ref, NULL, "", 0, 10, &reply), TRP_EINVAL);
     UNIT_EQUAL(trp_system_resolve(system, "user", 10, &ref), TRP_OK); /* relative to the root */
     UNIT_EQUAL(trp_system_resolve(system, "/user/*", 10, &ref), TRP_EINVAL);
     UNIT_EQUAL(trp_system_resolve(system, "//", 10, &ref), TRP_EINVAL);
-    UNIT_EQUAL(trp_system_ask_path(system, "/user/none", &trp_string_type, "", 0, 1000, &reply), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_ask_path(system, "/user/none", &trp_string_type, "", 0, 1000, &reply),
+               TRP_ENOENT);
     stage_close(system);
 }
 
@@ -307,7 +324,9 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     UNIT_EQUAL(trp_system_resolve(system, "troupe://stage/user/server", 1000, &ref), TRP_OK);
     UNIT_TRUE(trp_ref_equal(ref, server_ref));
     UNIT_EQUAL(trp_system_resolve(system, "/user/none", 1000, &ref), TRP_ENOENT);
-    UNIT_EQUAL(trp_system_ask_path(system, "/user/server", &trp_string_type, "ping", 4, 1000, &reply), TRP_OK);
+    UNIT_EQUAL(
+        trp_system_ask_path(system, "/user/server", &trp_string_type, "ping", 4, 1000, &reply),
+        TRP_OK);
     trp_msg_free(reply);
     stage_tell(system, client_ref, "resolve");
     UNIT_WAIT(stage_has("found=TRP_OK(msg)") && stage_has("relative=TRP_OK(msg)") &&

@@ -1,4 +1,5 @@
-/* guardian_test.c - the top of the tree; the order of the end; stuck actors; several systems; fork and exec. */
+/* guardian_test.c - the top of the tree; the order of the end; stuck actors; several systems; fork
+ * and exec. */
 #include "tests/unit/actor/stage.h"
 
 #include <sys/wait.h>
@@ -34,8 +35,10 @@ actor_post_stop(trp_ctx *ctx, void *state)
     (void)state;
     stage_note("%s-", trp_path(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
 }
-static const trp_behaviour actor = { sizeof(trp_behaviour), "actor", 1, 0, actor_receive, NULL, actor_post_stop,
-                                     NULL, NULL, NULL, NULL };
+static const trp_behaviour actor = {
+    sizeof(trp_behaviour), "actor", 1,    0,    actor_receive, NULL,
+    actor_post_stop,       NULL,    NULL, NULL, NULL
+};
 static char answer[64];
 
 static trp_ref
@@ -97,7 +100,8 @@ a_stuck_actor_is_named_when_the_deadline_has_passed(void)
     stage_tell(system, a, "stick");
     UNIT_WAIT(stage_has("stuck"), 5000);
     UNIT_EQUAL(trp_system_stop(system, 50), TRP_ETIMEDOUT);
-    UNIT_TRUE(stage_book_has(&stage_lines, "[1 system: actor /user/a is stuck in its present message"));
+    UNIT_TRUE(
+        stage_book_has(&stage_lines, "[1 system: actor /user/a is stuck in its present message"));
     UNIT_FALSE(stage_book_has(&stage_lines, "actor /user/b"));
     atomic_store(&let_go, true);
     UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);

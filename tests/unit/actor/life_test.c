@@ -12,10 +12,12 @@ player_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     player *p = state;
     char path[128];
 
-    snprintf(p->name, sizeof p->name, "%.31s", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+    snprintf(p->name, sizeof p->name, "%.31s",
+             stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
     p->started = true;
     if (args != NULL) {
-        stage_note("%s(%.*s)", p->name, (int)trp_msg_bytes(args), (const char *)trp_msg_payload(args));
+        stage_note("%s(%.*s)", p->name, (int)trp_msg_bytes(args),
+                   (const char *)trp_msg_payload(args));
     } else {
         stage_note("%s+", p->name);
     }
@@ -56,9 +58,17 @@ player_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour player_behaviour = { sizeof(trp_behaviour), "player", 1, sizeof(player),
-                                                player_receive, player_pre_start, player_post_stop,
-                                                NULL, NULL, NULL, NULL };
+static const trp_behaviour player_behaviour = { sizeof(trp_behaviour),
+                                                "player",
+                                                1,
+                                                sizeof(player),
+                                                player_receive,
+                                                player_pre_start,
+                                                player_post_stop,
+                                                NULL,
+                                                NULL,
+                                                NULL,
+                                                NULL };
 
 /* SYS-23, LIFE-2 */
 static void
@@ -173,9 +183,10 @@ a_failure_restarts_and_is_logged_with_its_place(void)
     stage_close(system);
 }
 
-/* ---- failure in hooks ------------------------------------------------------------------------------- */
+/* ---- failure in hooks ------------------------------------------------------------------------ */
 
-static _Atomic int failing_hook; /* 0 none, 1 pre_start, 2 post_stop, 3 pre_restart, 4 post_restart */
+static _Atomic int
+    failing_hook; /* 0 none, 1 pre_start, 2 post_stop, 3 pre_restart, 4 post_restart */
 
 static void
 maybe_fail(trp_ctx *ctx, int hook)
@@ -220,9 +231,17 @@ fragile_post_restart(trp_ctx *ctx, void *state, const trp_failure *why, const tr
     maybe_fail(ctx, 4);
     return TRP_OK;
 }
-static const trp_behaviour fragile = { sizeof(trp_behaviour), "fragile", 1, sizeof(player), player_receive,
-                                       fragile_pre_start, fragile_post_stop, fragile_pre_restart,
-                                       fragile_post_restart, NULL, NULL };
+static const trp_behaviour fragile = { sizeof(trp_behaviour),
+                                       "fragile",
+                                       1,
+                                       sizeof(player),
+                                       player_receive,
+                                       fragile_pre_start,
+                                       fragile_post_stop,
+                                       fragile_pre_restart,
+                                       fragile_post_restart,
+                                       NULL,
+                                       NULL };
 
 /* SUP-15: post_stop is not called for an instance that never was */
 static void
@@ -305,7 +324,8 @@ a_name_is_free_again_only_after_the_end(void)
 static void
 a_bad_name_is_refused(void)
 {
-    static const char *const bad[] = { "", "$a", "a/b", "a b", ".", "..", "a*", "%2", "%zz", "\xc3\xa4" };
+    static const char *const bad[] = { "",   "$a", "a/b", "a b", ".",
+                                       "..", "a*", "%2",  "%zz", "\xc3\xa4" };
     trp_system *system = stage_open();
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     char longest[TRP_NAME_BYTES_MAX + 2];

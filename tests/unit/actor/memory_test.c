@@ -20,8 +20,7 @@ nothing(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
     return TRP_OK;
 }
 
-static trp_err
-same_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+static trp_err same_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 
 static const trp_behaviour owner;
 
@@ -114,8 +113,9 @@ same_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour owner = { sizeof(trp_behaviour), "owner", 1, 16, same_receive, NULL, NULL, NULL, NULL,
-                                     NULL, NULL };
+static const trp_behaviour owner = {
+    sizeof(trp_behaviour), "owner", 1, 16, same_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 static char answer[32];
 
 /* DESIGN, Failure in C */
@@ -151,7 +151,8 @@ out_of_memory_is_the_failure_of_the_actor(void)
     stage_close(system);
 }
 
-/* Each allocation of a behaviour fails once: an error or a failure, and the system lives and ends. */
+/* Each allocation of a behaviour fails once: an error or a failure, and the system lives and ends.
+ * */
 static void
 every_allocation_of_a_behaviour_may_fail(void)
 {
@@ -178,7 +179,8 @@ every_allocation_of_a_behaviour_may_fail(void)
     UNIT_TRUE(complete);
 }
 
-/* Each allocation of a birth fails once: an error and nothing left behind (leaks are the sanitizer's to find). */
+/* Each allocation of a birth fails once: an error and nothing left behind (leaks are the
+ * sanitizer's to find). */
 static void
 every_allocation_of_a_system_may_fail(void)
 {

@@ -8,7 +8,8 @@ static void
 names_are_what_a_path_can_have(void)
 {
     static const char *const good[] = { "a", "A-1_.~!'()+,;:@&=", "%20", "a%2Fb", "...", "1" };
-    static const char *const bad[] = { "", "$a", "a/b", " ", ".", "..", "*", "?", "%", "%2", "%2g", "a\n", "\x80" };
+    static const char *const bad[] = { "",  "$a", "a/b", " ",   ".",   "..",  "*",
+                                       "?", "%",  "%2",  "%2g", "a\n", "\x80" };
     char longest[TRP_NAME_BYTES_MAX + 1];
 
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -41,8 +42,8 @@ automatic_names_say_the_slot_and_nothing_else_does(void)
     UNIT_TEXT(name, "$b");
     UNIT_FALSE(trpi_name_auto_parse("$", 1, &slot));
     UNIT_FALSE(trpi_name_auto_parse("b", 1, &slot));
-    UNIT_FALSE(trpi_name_auto_parse("$a", 2, &slot));  /* slot 0 is nobody */
-    UNIT_FALSE(trpi_name_auto_parse("$ab", 3, &slot)); /* a second text for 1 */
+    UNIT_FALSE(trpi_name_auto_parse("$a", 2, &slot));      /* slot 0 is nobody */
+    UNIT_FALSE(trpi_name_auto_parse("$ab", 3, &slot));     /* a second text for 1 */
     UNIT_FALSE(trpi_name_auto_parse("$999999", 7, &slot)); /* beyond 32 bits */
     UNIT_FALSE(trpi_name_auto_parse("$b-", 3, &slot));
 }

@@ -14,7 +14,8 @@ folder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (!trp_msg_is(msg, &trp_string_type)) {
         return TRP_OK;
     }
-    snprintf(text, sizeof text, "%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+    snprintf(text, sizeof text, "%.*s", (int)trp_msg_bytes(msg),
+             (const char *)trp_msg_payload(msg));
     if (strncmp(text, "make ", 5) == 0) {
         stage_child(ctx, &folder, text + 5);
         trp_reply_text(ctx, "ok");
@@ -41,8 +42,9 @@ folder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour folder = { sizeof(trp_behaviour), "folder", 1, 0, folder_receive, NULL, NULL, NULL,
-                                      NULL, NULL, NULL };
+static const trp_behaviour folder = {
+    sizeof(trp_behaviour), "folder", 1, 0, folder_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static char answer[512];
 
@@ -103,7 +105,8 @@ a_ref_has_a_path_while_it_lives(void)
     UNIT_EQUAL(strncmp(answer, "/user/a/$", 9), 0);
     kid = at(system, answer);
     UNIT_TEXT(trp_path(system, kid, path, sizeof path), answer);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/b/$b", 1000, &kid), TRP_ENOENT); /* another's, or nobody's */
+    UNIT_EQUAL(trp_system_resolve(system, "/user/b/$b", 1000, &kid),
+               TRP_ENOENT); /* another's, or nobody's */
     UNIT_TEXT(trp_path(system, (trp_ref)TRP_REF_NONE, path, sizeof path), "");
     UNIT_TEXT(trp_path(system, at(system, "/user/a/w2/x"), path, 7), "/user/"); /* cut */
     stage_close(system);
@@ -123,7 +126,8 @@ a_ref_has_a_path_for_a_while_after_its_end(void)
     stage_close(system);
 }
 
-/* The ring holds TRPI_OBITUARIES: the first is known when that many died, and not after one more. */
+/* The ring holds TRPI_OBITUARIES: the first is known when that many died, and not after one more.
+ * */
 static void
 obituaries_are_bounded(void)
 {
@@ -155,7 +159,8 @@ a_remote_ref_has_the_path_that_came_with_it(void)
     char path[256];
 
     memset(&id, 0, sizeof id);
-    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@10.0.0.1:2552", &id.address, NULL, NULL), TRP_OK);
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@10.0.0.1:2552", &id.address, NULL, NULL),
+               TRP_OK);
     id.uid = 7;
     UNIT_EQUAL(trpi_node_intern(system, &id, &node), TRP_OK);
     UNIT_TEXT(trp_path(system, (trp_ref){ node, 3, 1, 0 }, path, sizeof path),
@@ -166,8 +171,9 @@ a_remote_ref_has_the_path_that_came_with_it(void)
     for (uint32_t i = 0; i < 3 * TRPI_REMOTE_PATHS; i++) { /* bounded: new ones displace old ones */
         trpi_path_remember(system, (trp_ref){ node, i + 10, 1, 0 }, "/user/y");
     }
-    UNIT_TEXT(trp_path(system, (trp_ref){ node, 3 * TRPI_REMOTE_PATHS + 9, 1, 0 }, path, sizeof path),
-              "troupe.tcp://far@10.0.0.1:2552/user/y");
+    UNIT_TEXT(
+        trp_path(system, (trp_ref){ node, 3 * TRPI_REMOTE_PATHS + 9, 1, 0 }, path, sizeof path),
+        "troupe.tcp://far@10.0.0.1:2552/user/y");
     stage_close(system);
 }
 
@@ -218,17 +224,22 @@ a_selection_that_names_nobody_is_a_dead_letter(void)
     trp_system_stats stats = { .size = sizeof stats };
 
     select_from(system, "/user/b", "/user/none");
-    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR] == 1), 5000);
+    UNIT_WAIT(
+        (trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR] == 1),
+        5000);
     UNIT_WAIT(stage_book_has(&stage_lines, "to /user/none: no such actor"), 5000);
     select_from(system, "/user/b", "/user/a/z*");
-    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR] == 2), 5000);
+    UNIT_WAIT(
+        (trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR] == 2),
+        5000);
     stage_close(system);
 }
 
 static void
 a_selection_that_does_not_parse_is_refused(void)
 {
-    static const char *const bad[] = { "/user//a", "a b", "/user/%", "/a/*/..", "akka.tcp://x@y:1/user" };
+    static const char *const bad[] = { "/user//a", "a b", "/user/%", "/a/*/..",
+                                       "akka.tcp://x@y:1/user" };
     trp_system *system = open_tree();
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -241,7 +252,7 @@ a_selection_that_does_not_parse_is_refused(void)
     stage_close(system);
 }
 
-/* ---- Identify ------------------------------------------------------------------------------------------- */
+/* ---- Identify -------------------------------------------------------------------------------- */
 
 static trp_err
 finder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -254,21 +265,28 @@ finder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         const trp_actor_identity *identity = trp_msg_payload(msg);
 
         stage_note("%llu:%s", (unsigned long long)identity->id,
-                   trp_ref_is_none(identity->ref) ? "none" : trp_path(trp_ctx_system(ctx), identity->ref, text, sizeof text));
+                   trp_ref_is_none(identity->ref)
+                       ? "none"
+                       : trp_path(trp_ctx_system(ctx), identity->ref, text, sizeof text));
     } else if (trp_msg_is(msg, &trp_string_type)) {
-        snprintf(text, sizeof text, "%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
-        UNIT_EQUAL(trp_select_tell(ctx, text, &trp_identify_type, &question, sizeof question), TRP_OK);
+        snprintf(text, sizeof text, "%.*s", (int)trp_msg_bytes(msg),
+                 (const char *)trp_msg_payload(msg));
+        UNIT_EQUAL(trp_select_tell(ctx, text, &trp_identify_type, &question, sizeof question),
+                   TRP_OK);
     }
     return TRP_OK;
 }
-static const trp_behaviour finder = { sizeof(trp_behaviour), "finder", 1, 0, finder_receive, NULL, NULL, NULL, NULL,
-                                      NULL, NULL };
+static const trp_behaviour finder = {
+    sizeof(trp_behaviour), "finder", 1, 0, finder_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
-/* SYS-25, SYS-9: all actors answer, the guardians too; a concrete path without an actor is answered with none */
+/* SYS-25, SYS-9: all actors answer, the guardians too; a concrete path without an actor is
+ * answered with none */
 static void
 every_actor_answers_identify(void)
 {
-    static const char *const guardians[] = { "/", "/user", "/system", "/deadLetters", "/temp", "/remote" };
+    static const char *const guardians[] = { "/",     "/user",  "/system", "/deadLetters",
+                                             "/temp", "/remote" };
     trp_system *system = open_tree();
     trp_ref f = stage_spawn(system, &finder, "f");
     char script[64];
@@ -302,7 +320,9 @@ identify_of_a_dead_ref_is_answered_with_none(void)
     trp_msg *reply = NULL;
 
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
-    UNIT_EQUAL(trp_system_ask(system, a, &trp_identify_type, &question, sizeof question, 5000, &reply), TRP_OK);
+    UNIT_EQUAL(
+        trp_system_ask(system, a, &trp_identify_type, &question, sizeof question, 5000, &reply),
+        TRP_OK);
     UNIT_TRUE(trp_ref_is_none(((const trp_actor_identity *)trp_msg_payload(reply))->ref));
     trp_msg_free(reply);
     stage_close(system);

@@ -13,7 +13,8 @@ name_of(trp_ctx *ctx, node_state *s)
 {
     char path[128];
 
-    snprintf(s->name, sizeof s->name, "%.31s", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+    snprintf(s->name, sizeof s->name, "%.31s",
+             stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
 }
 
 static trp_err
@@ -39,7 +40,8 @@ node_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_ms
     char text[64] = "none";
 
     if (msg != NULL) {
-        snprintf(text, sizeof text, "%.*s,%s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg),
+        snprintf(text, sizeof text, "%.*s,%s", (int)trp_msg_bytes(msg),
+                 (const char *)trp_msg_payload(msg),
                  trp_ref_is_none(trp_sender(ctx)) ? "nobody" : "sender");
     }
     stage_note("%s!pre(%s:%s)", s->name, why->reason, text);
@@ -109,12 +111,28 @@ node_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour node_behaviour = { sizeof(trp_behaviour), "node", 1, sizeof(node_state),
-                                              node_receive, node_pre_start, node_post_stop,
-                                              node_pre_restart, node_post_restart, NULL, NULL };
-static const trp_behaviour plain_behaviour = { sizeof(trp_behaviour), "plain", 1, sizeof(node_state),
-                                               node_receive, node_pre_start, node_post_stop, NULL, NULL,
-                                               NULL, NULL };
+static const trp_behaviour node_behaviour = { sizeof(trp_behaviour),
+                                              "node",
+                                              1,
+                                              sizeof(node_state),
+                                              node_receive,
+                                              node_pre_start,
+                                              node_post_stop,
+                                              node_pre_restart,
+                                              node_post_restart,
+                                              NULL,
+                                              NULL };
+static const trp_behaviour plain_behaviour = { sizeof(trp_behaviour),
+                                               "plain",
+                                               1,
+                                               sizeof(node_state),
+                                               node_receive,
+                                               node_pre_start,
+                                               node_post_stop,
+                                               NULL,
+                                               NULL,
+                                               NULL,
+                                               NULL };
 
 static char answer[64];
 
@@ -131,7 +149,8 @@ hooks_run_in_order_on_the_old_and_the_new_instance(void)
     stage_close(system);
 }
 
-/* LIFE-3: ref, mailbox and what was told stay; the failing message is not handled again; state is new */
+/* LIFE-3: ref, mailbox and what was told stay; the failing message is not handled again; state is
+ * new */
 static void
 a_restart_keeps_the_ref_and_the_mailbox_but_not_the_state(void)
 {
@@ -168,8 +187,8 @@ the_default_hooks_stop_the_children_and_start_again(void)
     stage_close(system);
 }
 
-/* LIFE-4 (3): the new instance does not start before the children that were stopped have ended; their names are
- * free for it */
+/* LIFE-4 (3): the new instance does not start before the children that were stopped have ended;
+ * their names are free for it */
 static void
 the_new_instance_waits_for_the_children_that_were_stopped(void)
 {
@@ -192,7 +211,8 @@ the_new_instance_waits_for_the_children_that_were_stopped(void)
     stage_close(system);
 }
 
-/* LIFE-4 (6), LIFE-5 (no message), LIFE-7: surviving children keep their refs and are restarted, after their parent */
+/* LIFE-4 (6), LIFE-5 (no message), LIFE-7: surviving children keep their refs and are restarted,
+ * after their parent */
 static void
 surviving_children_are_restarted_and_keep_their_refs(void)
 {
@@ -232,7 +252,7 @@ a_restart_resets_the_behaviour(void)
     stage_close(system);
 }
 
-/* ---- suspension ------------------------------------------------------------------------------------------ */
+/* ---- suspension ------------------------------------------------------------------------------ */
 
 static _Atomic bool decider_waits;
 static trp_directive
@@ -248,10 +268,13 @@ slow_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     return TRP_RESUME;
 }
 static const trp_strategy slow_strategy = { sizeof(trp_strategy), 0, slow_decider, -1, 0, 0 };
-static const trp_behaviour top_behaviour = { sizeof(trp_behaviour), "top", 1, sizeof(node_state), node_receive,
-                                             node_pre_start, node_post_stop, NULL, NULL, &slow_strategy, NULL };
+static const trp_behaviour top_behaviour = { sizeof(trp_behaviour), "top",        1,
+                                             sizeof(node_state),    node_receive, node_pre_start,
+                                             node_post_stop,        NULL,         NULL,
+                                             &slow_strategy,        NULL };
 
-/* SUP-2, SUP-3 (resume): the failed one and all below it wait for the decision, and go on with their state */
+/* SUP-2, SUP-3 (resume): the failed one and all below it wait for the decision, and go on with
+ * their state */
 static void
 a_failure_suspends_the_whole_subtree_until_the_supervisor_has_decided(void)
 {
@@ -269,7 +292,8 @@ a_failure_suspends_the_whole_subtree_until_the_supervisor_has_decided(void)
     stage_tell(system, kid, "fail");
     UNIT_WAIT(stage_has("deciding"), 5000);
     stage_tell(system, kid, "noted");
-    /* the grandchild's suspension is on its way: it is a system message, so it is seen before what follows */
+    /* the grandchild's suspension is on its way: it is a system message, so it is seen before what
+     * follows */
     stage_tell(system, grandkid, "noted");
     for (int i = 0; i < 20; i++) {
         unit_pause();
@@ -279,7 +303,8 @@ a_failure_suspends_the_whole_subtree_until_the_supervisor_has_decided(void)
     UNIT_WAIT(stage_has("kid:noted") && stage_has("kid2:noted"), 5000);
     UNIT_EQUAL(stage_ask(system, kid, "count", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "2");
-    UNIT_TRUE(stage_book_has(&stage_lines, "[2 /user/top/kid: failed: oops")); /* SUP-11: resume is a warning */
+    UNIT_TRUE(stage_book_has(&stage_lines,
+                             "[2 /user/top/kid: failed: oops")); /* SUP-11: resume is a warning */
     stage_close(system);
 }
 

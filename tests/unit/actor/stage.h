@@ -1,5 +1,5 @@
-/* stage.h - a small theatre for scenario tests: a system whose log lines are kept, and actors that write
- * down what happens to them, so that a test reads like a script.
+/* stage.h - a small theatre for scenario tests: a system whose log lines are kept, and actors that
+ * write down what happens to them, so that a test reads like a script.
  */
 #ifndef TESTS_UNIT_ACTOR_STAGE_H
 #define TESTS_UNIT_ACTOR_STAGE_H
@@ -29,8 +29,8 @@ typedef struct stage_book {
 static stage_book stage_events = { PTHREAD_MUTEX_INITIALIZER, 0, "" };
 static stage_book stage_lines __attribute__((unused)) = { PTHREAD_MUTEX_INITIALIZER, 0, "" };
 
-static inline void
-stage_write(stage_book *book, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void stage_write(stage_book *book, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static inline void
 stage_write(stage_book *book, const char *format, ...)
 {
@@ -202,7 +202,8 @@ stage_ask(trp_system *system, trp_ref to, const char *text, char *answer, size_t
     trp_err err = trp_system_ask(system, to, &trp_string_type, text, strlen(text), 10000, &reply);
 
     if (err == TRP_OK) {
-        snprintf(answer, bytes, "%.*s", (int)trp_msg_bytes(reply), (const char *)trp_msg_payload(reply));
+        snprintf(answer, bytes, "%.*s", (int)trp_msg_bytes(reply),
+                 (const char *)trp_msg_payload(reply));
         trp_msg_free(reply);
     }
     return err;

@@ -70,8 +70,9 @@ angry_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour door = { sizeof(trp_behaviour), "door", 1, 8, open_receive, NULL, NULL, NULL, NULL,
-                                    NULL, NULL };
+static const trp_behaviour door = {
+    sizeof(trp_behaviour), "door", 1, 8, open_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static trp_ref
 tell_all(trp_system *system, trp_ref to, const char *const *texts)
@@ -180,7 +181,8 @@ what_is_stashed_at_the_end_is_dead_letters(void)
     trp_system_stats stats = { .size = sizeof stats };
 
     TELL(d, "close", "1", "2", "stop");
-    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STASH] == 2), 5000);
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STASH] == 2),
+              5000);
     stage_close(system);
 }
 

@@ -10,7 +10,8 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
     int *count = state;
 
     ++*count; /* SUP-4: the supervisor's own state */
-    stage_note("decide(%s,%d,%d)", stage_name(trp_ctx_system(ctx), failure->actor, path, sizeof path),
+    stage_note("decide(%s,%d,%d)",
+               stage_name(trp_ctx_system(ctx), failure->actor, path, sizeof path),
                (int)failure->code, *count);
     if (atomic_load(&directive) == -1) {
         trp_fail(ctx, 0, "undecided");
@@ -49,8 +50,10 @@ kid_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour kid_behaviour = { sizeof(trp_behaviour), "kid", 1, 0, kid_receive, kid_pre_start,
-                                             kid_post_stop, NULL, NULL, NULL, NULL };
+static const trp_behaviour kid_behaviour = {
+    sizeof(trp_behaviour), "kid", 1,    0,    kid_receive, kid_pre_start,
+    kid_post_stop,         NULL,  NULL, NULL, NULL
+};
 
 static trp_err
 boss_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
@@ -69,9 +72,11 @@ boss_post_stop(trp_ctx *ctx, void *state)
     (void)state;
     stage_note("boss-");
 }
-#define BOSS(name_, strategy_)                                                                           \
-    static const trp_behaviour name_ = { sizeof(trp_behaviour), "boss", 1, sizeof(int), kid_receive,       \
-                                         boss_pre_start, boss_post_stop, NULL, NULL, strategy_, NULL };
+#define BOSS(name_, strategy_)                                                                     \
+    static const trp_behaviour name_ = {                                                           \
+        sizeof(trp_behaviour), "boss", 1,    sizeof(int), kid_receive, boss_pre_start,             \
+        boss_post_stop,        NULL,   NULL, strategy_,   NULL                                     \
+    };
 
 static const trp_strategy one = { sizeof(trp_strategy), 0, decide, -1, 0, 0 };
 static const trp_strategy all = { sizeof(trp_strategy), 1, decide, -1, 0, 0 };
@@ -243,7 +248,8 @@ escalation_makes_the_supervisor_fail_itself(void)
     UNIT_EQUAL(stage_count("k1-"), 1);
     UNIT_EQUAL(stage_count("k2-"), 1);
     UNIT_EQUAL(stage_count("k3-"), 1);
-    UNIT_FALSE(stage_book_has(&stage_lines, "/user/boss/k1: failed")); /* SUP-11: logged where it is decided */
+    UNIT_FALSE(stage_book_has(&stage_lines,
+                              "/user/boss/k1: failed")); /* SUP-11: logged where it is decided */
     UNIT_TRUE(stage_book_has(&stage_lines, "/user/boss: failed: oops"));
     stage_close(system);
 }

@@ -79,8 +79,17 @@ clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour clock_behaviour = { sizeof(trp_behaviour), "clock", 1, sizeof(clock_state),
-                                               clock_receive, NULL, NULL, NULL, NULL, NULL, NULL };
+static const trp_behaviour clock_behaviour = { sizeof(trp_behaviour),
+                                               "clock",
+                                               1,
+                                               sizeof(clock_state),
+                                               clock_receive,
+                                               NULL,
+                                               NULL,
+                                               NULL,
+                                               NULL,
+                                               NULL,
+                                               NULL };
 static char answer[64];
 
 static void

@@ -24,8 +24,9 @@ twig_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour twig = { sizeof(trp_behaviour), "twig", 1, 0, twig_receive, NULL, NULL, NULL, NULL, NULL,
-                                    NULL };
+static const trp_behaviour twig = {
+    sizeof(trp_behaviour), "twig", 1, 0, twig_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 static char answer[32];
 
 static int

@@ -1,4 +1,5 @@
-/* watch_test.c - Terminated: once, in order, suppressed, for the dead too; death pact; other nodes. */
+/* watch_test.c - Terminated: once, in order, suppressed, for the dead too; death pact; other
+ * nodes. */
 #include "tests/unit/actor/stage.h"
 
 #define TARGETS 4
@@ -22,8 +23,9 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour target = { sizeof(trp_behaviour), "target", 1, 0, target_receive, NULL, NULL, NULL,
-                                      NULL, NULL, NULL };
+static const trp_behaviour target = {
+    sizeof(trp_behaviour), "target", 1, 0, target_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
 
 static int
 index_of(const trp_msg *msg, const char *verb)
@@ -63,7 +65,8 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_unwatch(ctx, targets[i]);
     } else if ((i = index_of(msg, "end")) >= 0) {
         trp_tell_text(ctx, targets[i], "stop");
-    } else if ((i = index_of(msg, "wait")) >= 0) { /* until the target is dead and Terminated is queued */
+    } else if ((i = index_of(msg, "wait")) >=
+               0) { /* until the target is dead and Terminated is queued */
         char path[64];
 
         while (strchr(trp_path(trp_ctx_system(ctx), targets[i], path, sizeof path), '#') == NULL &&
@@ -77,8 +80,17 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour watcher = { sizeof(trp_behaviour), "watcher", 1, sizeof(watcher_state),
-                                       watcher_receive, NULL, NULL, NULL, NULL, NULL, NULL };
+static const trp_behaviour watcher = { sizeof(trp_behaviour),
+                                       "watcher",
+                                       1,
+                                       sizeof(watcher_state),
+                                       watcher_receive,
+                                       NULL,
+                                       NULL,
+                                       NULL,
+                                       NULL,
+                                       NULL,
+                                       NULL };
 
 static char answer[64];
 
@@ -171,7 +183,8 @@ unwatch_suppresses_a_terminated_that_is_queued(void)
     UNIT_EQUAL(stage_ask(system, w, "watch1", answer, sizeof answer), TRP_OK);
     stage_tell(system, w, "wait2"); /* busy until "go" */
     stage_tell(system, w, "unwatch0");
-    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK); /* its Terminated is behind unwatch0 */
+    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000),
+               TRP_OK); /* its Terminated is behind unwatch0 */
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[1], 5000), TRP_OK);
     stage_note("go");
     UNIT_WAIT(stage_has("T1"), 5000);
@@ -226,13 +239,15 @@ an_unhandled_terminated_is_a_death_pact(void)
     UNIT_EQUAL(stage_ask(system, w, "watch0", answer, sizeof answer), TRP_OK);
     stage_note("pact");
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK);
-    UNIT_WAIT(stage_book_has(&stage_lines, "/user/w: failed: death pact: /user/t0 has ended (TRP_EDEATHPACT)"),
+    UNIT_WAIT(stage_book_has(&stage_lines,
+                             "/user/w: failed: death pact: /user/t0 has ended (TRP_EDEATHPACT)"),
               5000);
     UNIT_WAIT(stage_ask(system, w, "ping", answer, sizeof answer) == TRP_ENOENT, 5000);
     stage_close(system);
 }
 
-/* WATCH-7 is in restart_test (default hooks unwatch); here: a watcher that ends leaves nothing behind */
+/* WATCH-7 is in restart_test (default hooks unwatch); here: a watcher that ends leaves nothing
+ * behind */
 static void
 a_watcher_that_ends_is_forgotten(void)
 {
@@ -253,7 +268,7 @@ a_watcher_that_ends_is_forgotten(void)
     stage_close(system);
 }
 
-/* ---- parent and child ------------------------------------------------------------------------------------- */
+/* ---- parent and child ------------------------------------------------------------------------ */
 
 static trp_err
 parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -279,8 +294,17 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour parent = { sizeof(trp_behaviour), "parent", 1, sizeof(trp_ref), parent_receive, NULL,
-                                      NULL, NULL, NULL, NULL, NULL };
+static const trp_behaviour parent = { sizeof(trp_behaviour),
+                                      "parent",
+                                      1,
+                                      sizeof(trp_ref),
+                                      parent_receive,
+                                      NULL,
+                                      NULL,
+                                      NULL,
+                                      NULL,
+                                      NULL,
+                                      NULL };
 
 /* SYS-18 */
 static void
@@ -306,7 +330,8 @@ on_terminated_of_a_child_its_name_is_free(void)
     stage_close(system);
 }
 
-/* WATCH-7: the default pre_restart unwatches the children, so the new instance does not see their end */
+/* WATCH-7: the default pre_restart unwatches the children, so the new instance does not see their
+ * end */
 static void
 children_that_a_restart_stops_are_not_seen_to_end(void)
 {
@@ -320,11 +345,11 @@ children_that_a_restart_stops_are_not_seen_to_end(void)
     stage_close(system);
 }
 
-/* ---- other nodes --------------------------------------------------------------------------------------------- */
+/* ---- other nodes ----------------------------------------------------------------------------- */
 
 static void
-fake_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal, trp_ref to,
-            trp_ref from, uint32_t flag)
+fake_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+            trp_ref to, trp_ref from, uint32_t flag)
 {
     static const char *const names[] = { "?", "WATCH", "UNWATCH", "TERMINATED", "STOP" };
 
@@ -350,7 +375,8 @@ fake_node(trp_system *system)
     uint32_t node = 0;
 
     memset(&id, 0, sizeof id);
-    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@127.0.0.1:2552", &id.address, NULL, NULL), TRP_OK);
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@127.0.0.1:2552", &id.address, NULL, NULL),
+               TRP_OK);
     id.uid = 77;
     UNIT_EQUAL(trpi_node_intern(system, &id, &node), TRP_OK);
     return node;
@@ -375,11 +401,13 @@ a_remote_watch_is_signalled_answered_and_ended(void)
     trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, w, targets[0], 1);
     snprintf(script, sizeof script, "WATCH>%u/5(0) T0(1,0)", node);
     STAGE_EXPECT(script);
-    trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, w, targets[0], 1); /* a second one is not shown */
+    trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, w, targets[0],
+                        1); /* a second one is not shown */
     UNIT_EQUAL(stage_ask(system, w, "watch1", answer, sizeof answer), TRP_OK);
     stage_tell(system, w, "unwatch1");
     UNIT_EQUAL(stage_ask(system, w, "ping", answer, sizeof answer), TRP_OK);
-    snprintf(script, sizeof script, "WATCH>%u/5(0) T0(1,0) WATCH>%u/6(0) UNWATCH>%u/6(0)", node, node, node);
+    snprintf(script, sizeof script, "WATCH>%u/5(0) T0(1,0) WATCH>%u/6(0) UNWATCH>%u/6(0)", node,
+             node, node);
     STAGE_EXPECT(script);
     UNIT_FALSE(trpi_node_is_watched(system, node));
     stage_close(system);
