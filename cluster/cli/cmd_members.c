@@ -137,7 +137,7 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     char roles[256], age[24], rtt[24], phi[24], up[24], last[128], reach[32];
     const char *address = trpi_cli_get(member, "node");
     bool reachable = trpi_cli_get_true(member, "reachable");
-    double rtt_ms = trpi_cli_get_number(member, "rttMs", -1);
+    double rtt_ms = reachable ? trpi_cli_get_number(member, "rttMs", -1) : -1; /* the last one is no news */
     double phi_now = trpi_cli_get_number(member, "phi", -1);
     double up_number = trpi_cli_get_number(member, "upNumber", -1);
     list_join(cJSON_GetObjectItemCaseSensitive(member, "roles"), roles, sizeof(roles));

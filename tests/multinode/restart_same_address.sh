@@ -18,7 +18,7 @@ new_is_up() { # the new uid is known and Up on 1 and 3
 }
 kill_node 2
 start_node 2 --load "$build/examples/.libs/echo.so"
-if timed 40 new_is_up; then pass new_incarnation_takes_the_place && measure restart_same_address_ms "$took" ms; else fail new_incarnation_takes_the_place; logs; fi
+if timed 40 new_is_up; then pass new_incarnation_takes_the_place && measure restart_same_address "$took" ms; else fail new_incarnation_takes_the_place; logs; fi
 check three_members_again wait_until 20 all_up 3 1 2 3
 check nobody_is_unreachable wait_until 20 none_unreachable 1 2 3
 expect old_uid_is_nobody 68 ctl 1 member-status "$old"
@@ -35,6 +35,6 @@ seed_is_back() {
     uid=$(uid_of 3 "$first")
     [ -n "$uid" ] && [ "$uid" != "$old" ] && all_up 3 1 2 3
 }
-if timed 60 seed_is_back; then pass first_seed_joins_the_others && measure restart_seed_ms "$took" ms; else fail first_seed_joins_the_others; logs; fi
+if timed 60 seed_is_back; then pass first_seed_joins_the_others && measure restart_seed "$took" ms; else fail first_seed_joins_the_others; logs; fi
 is one_cluster "$(for index in 1 2 3; do ctl "$index" leader; done | sort -u | wc -l)" 1
 test_end

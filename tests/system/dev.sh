@@ -11,7 +11,7 @@ background "$troupe" --system "$system" dev 3 --load "$build/examples/.libs/echo
 dev=$started
 expect dev_forms_a_cluster 0 mine wait --members 3 --converged --timeout 40s
 is dev_runs_three_nodes "$(nodes | wc -l)" 3
-is dev_prints_the_addresses "$(grep -c "troupe.tcp://$system@127.0.0.1:" "$work/dev")" 3
+is dev_prints_the_addresses "$(grep -c "^  troupe.tcp://$system@127.0.0.1:[0-9]*   pid" "$work/dev")" 3
 expect lowest_port_answers 0 mine leader
 is leader_is_a_node_of_it "$(grep -c "$system@127.0.0.1:" "$work/out")" 1
 expect actor_of_the_plugin_answers 0 mine ask /user/echo hello
