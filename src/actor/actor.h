@@ -1,5 +1,6 @@
-/* actor.h - the door of the actor room: what remote/, cluster/ and pattern/ may use beyond the public
- * API. Everything here is a value, a function or an ops struct that the upper room registers.
+/* actor.h - the door of the actor room: what remote/, cluster/ and pattern/ may use beyond the
+ * public API. Everything here is a value, a function or an ops struct that the upper room
+ * registers.
  */
 #ifndef TRPI_ACTOR_ACTOR_H
 #define TRPI_ACTOR_ACTOR_H
@@ -14,32 +15,34 @@
 #include "base/world.h"
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
-/* Node numbers are what trp_ref.node holds: an index into the system's node table, one entry for one
- * (address, uid), never reused. Number 0 is nobody; TRPI_NODE_SELF is the system itself. An entry with
- * uid 0 names whoever lives at the address. */
+/* Node numbers are what trp_ref.node holds: an index into the system's node table, one entry for
+ * one (address, uid), never reused. Number 0 is nobody; TRPI_NODE_SELF is the system itself. An
+ * entry with uid 0 names whoever lives at the address. */
 #define TRPI_NODE_SELF 1u
 #define TRPI_NODES_MAX 0xffffffu /* 24 bits in a message */
 
 /* Find or add. Errors: TRP_ELIMIT (nodes-max), TRP_ENOMEM. Thread: any. */
 trp_err trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node);
-/* Borrow the identity of a node, valid while the system lives; NULL: no such number. Thread: any. */
+/* Borrow the identity of a node, valid while the system lives; NULL: no such number. Thread: any.
+ * */
 const trpi_node_id *trpi_node_id_get(trp_system *system, uint32_t node);
-/* Own identity. The uid is random from birth; the address becomes remote by trpi_system_advertise(),
- * to be called once, before the first remote message. Thread: owner. */
+/* Own identity. The uid is random from birth; the address becomes remote by
+ * trpi_system_advertise(), to be called once, before the first remote message. Thread: owner. */
 const trpi_node_id *trpi_system_self(trp_system *system);
 void trpi_system_advertise(trp_system *system, const trpi_address *address);
 trpi_world *trpi_system_world(trp_system *system);
 
-/* ---- proxies: cells that carry messages to another node ------------------------------------------ */
-/* A proxy is a cell of kind "association": tells to refs of its node land in its mailbox, with chains,
- * deferral and order as for any actor, and are handed out one by one on a worker of the default
- * dispatcher. */
+/* ---- proxies: cells that carry messages to another node -------------------------------------- */
+/* A proxy is a cell of kind "association": tells to refs of its node land in its mailbox, with
+ * chains, deferral and order as for any actor, and are handed out one by one on a worker of the
+ * default dispatcher. */
 typedef struct trpi_proxy_ops {
     /* Encode one message. Borrows msg until return (out-of-line payloads may be kept with
      * trpi_msg_payload_take()). to_slot/to_generation are in msg's header. Must not block. */
     void (*deliver)(void *arg, trp_system *system, trp_msg *msg);
-    /* The run ends: flush what deliver gathered. true: the lane is above its high-water mark, treat the
-     * proxy as overloaded (senders are deferred) until trpi_proxy_ready() or the next run says otherwise. */
+    /* The run ends: flush what deliver gathered. true: the lane is above its high-water mark, treat
+     * the proxy as overloaded (senders are deferred) until trpi_proxy_ready() or the next run says
+     * otherwise. */
     bool (*flush)(void *arg, trp_system *system);
     /* The system is being freed; no op is called after this one. May be NULL. */
     void (*release)(void *arg);
@@ -49,43 +52,48 @@ trp_err trpi_proxy_attach(trp_system *system, uint32_t node, const trpi_proxy_op
 /* The lane drained below its low-water mark. Thread: any. */
 void trpi_proxy_ready(trp_system *system, uint32_t node);
 
-/* ---- what remoting registers ------------------------------------------------------------------- */
+/* ---- what remoting registers -------------------------------------------------------------------
+ * */
 enum trpi_remote_signal { /* reliable system messages between nodes; numbers are wire numbers */
-    TRPI_SIGNAL_WATCH = 1,     /* from watches target */
-    TRPI_SIGNAL_UNWATCH = 2,
-    TRPI_SIGNAL_TERMINATED = 3, /* target (a watcher here) is told that from has ended; flag: existence_confirmed */
-    TRPI_SIGNAL_STOP = 4
+                          TRPI_SIGNAL_WATCH = 1, /* from watches target */
+                          TRPI_SIGNAL_UNWATCH = 2,
+                          TRPI_SIGNAL_TERMINATED = 3, /* target (a watcher here) is told that from
+                                                         has ended; flag: existence_confirmed */
+                          TRPI_SIGNAL_STOP = 4
 };
 typedef struct trpi_remote_ops {
-    /* A tell met a node that has no proxy yet: make one (trpi_proxy_attach) or return an error, which
-     * makes the message a dead letter (not-connected). Any thread; must not block. */
+    /* A tell met a node that has no proxy yet: make one (trpi_proxy_attach) or return an error,
+     * which makes the message a dead letter (not-connected). Any thread; must not block. */
     trp_err (*connect)(void *arg, trp_system *system, uint32_t node);
     /* Carry one system message, exactly once and in order per node. Any thread; must not block. */
     void (*signal)(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
                    trp_ref target, trp_ref from, uint32_t flag);
-    /* Carry a message to whatever `path` ("/user/a", wildcards allowed) selects at `address`. Borrows
-     * all. Any thread; must not block. */
+    /* Carry a message to whatever `path` ("/user/a", wildcards allowed) selects at `address`.
+     * Borrows all. Any thread; must not block. */
     void (*select)(void *arg, trp_system *system, const trpi_address *address, const char *path,
                    trp_ref sender, const trp_msg *msg);
 } trpi_remote_ops;
 /* Errors: TRP_EEXIST. ops NULL unregisters (at shutdown). Thread: owner. */
 trp_err trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg);
 
-/* Types by number and by wire id (64-bit xxhash of the name). NULL, 0: not registered. Thread: any. */
+/* Types by number and by wire id (64-bit xxhash of the name). NULL, 0: not registered. Thread: any.
+ * */
 const trp_type *trpi_type_get(uint32_t number);
 uint64_t trpi_type_wire_id(uint32_t number);
 const trp_type *trpi_type_find_wire(uint64_t wire_id);
 
-/* Run fn(object) when no thread can be inside a registered op or a run that began before this call; at the latest
- * when the system is freed. For what an op's arg points to, after it was unregistered. Thread: any. */
+/* Run fn(object) when no thread can be inside a registered op or a run that began before this call;
+ * at the latest when the system is freed. For what an op's arg points to, after it was
+ * unregistered. Thread: any. */
 void trpi_system_retire(trp_system *system, void (*fn)(void *object), void *object);
 
-/* ---- what remoting calls (any thread that is not a worker; bracketed inside) ----------------------- */
-/* Deliver one message that came over the wire. Copies payload. A stale target is a dead letter. sender:
- * node may be any interned node. type NULL: dead letter not-encodable. Never blocks. */
+/* ---- what remoting calls (any thread that is not a worker; bracketed inside) ----------------- */
+/* Deliver one message that came over the wire. Copies payload. A stale target is a dead letter.
+ * sender: node may be any interned node. type NULL: dead letter not-encodable. Never blocks. */
 void trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_ref sender,
                        const trp_type *type, const void *payload, size_t bytes);
-/* The same for many messages: tells between begin and end are chained per receiver and pushed at end. */
+/* The same for many messages: tells between begin and end are chained per receiver and pushed at
+ * end. */
 void trpi_inbound_begin(trp_system *system);
 void trpi_inbound_end(trp_system *system);
 /* Deliver to what path selects. For Identify a concrete path that names nobody is answered with
@@ -106,17 +114,18 @@ void trpi_path_remember(trp_system *system, trp_ref ref, const char *path);
 /* Does this system watch an actor of `node`, now? For remote watch heartbeats. */
 bool trpi_node_is_watched(trp_system *system, uint32_t node);
 
-/* ---- what cluster and node use ------------------------------------------------------------------ */
+/* ---- what cluster and node use ------------------------------------------------------------------
+ * */
 /* Spawn below /system, on the "system" dispatcher unless options say otherwise. Thread: any. */
 trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *behaviour,
                                    const trp_spawn_options *options, trp_ref *ret_ref);
-/* Run fn(arg) once at or after `delay_ms`, on the timer's thread: short, must not block. *ret_id may be
- * cancelled; a cancel that returns true guarantees that fn does not and will not run. */
+/* Run fn(arg) once at or after `delay_ms`, on the timer's thread: short, must not block. *ret_id
+ * may be cancelled; a cancel that returns true guarantees that fn does not and will not run. */
 trp_err trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
                           uint64_t *ret_id);
 bool trpi_system_after_cancel(trp_system *system, uint64_t id);
-/* One pointer per system for the cluster room, so that the public API finds the cluster of a system without a
- * global table. Set by the owner; NULL: none. Thread: any. */
+/* One pointer per system for the cluster room, so that the public API finds the cluster of a system
+ * without a global table. Set by the owner; NULL: none. Thread: any. */
 void trpi_system_cluster_set(trp_system *system, void *cluster);
 void *trpi_system_cluster_get(trp_system *system);
 /* Log line of a room: level, room, event text with key=value pairs. */

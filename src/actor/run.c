@@ -321,6 +321,29 @@ wait_for_link(trpi_cell *cell)
     return false;
 }
 
+/* One message of this incarnation. true: a hook ran (R3). */
+static inline bool
+turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
+{
+    bool hooked = false;
+
+    ctx->msg = msg;
+    cell->processed++;
+    if (UNLIKELY(of_kind || msg->priv_type < TRPI_TYPE_AUTO_END)) {
+        handle_special(ctx, cell, msg);
+        hooked = true;
+    } else {
+        trp_err err = receive(ctx, cell, msg);
+
+        if (UNLIKELY(err != TRP_OK || (cell->marks & TRPI_MARK_TIMEOUT) != 0)) {
+            receive_after(ctx, cell, msg, err);
+            hooked = true;
+        }
+    }
+    ctx->msg = NULL;
+    return hooked;
+}
+
 static trpi_run_result
 turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -372,22 +395,9 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
         }
         if (UNLIKELY(msg->priv_to_generation != cell->generation_run && !any_generation)) { /* R2 */
             handle_stale(ctx, cell, msg);
-        } else {
-            ctx->msg = msg;
-            cell->processed++;
-            if (UNLIKELY(of_kind || msg->priv_type < TRPI_TYPE_AUTO_END)) {
-                handle_special(ctx, cell, msg);
-                open = is_open(cell); /* R3 */
-                of_kind = cell->ops != NULL;
-            } else {
-                trp_err err = receive(ctx, cell, msg);
-
-                if (UNLIKELY(err != TRP_OK || (cell->marks & TRPI_MARK_TIMEOUT) != 0)) {
-                    receive_after(ctx, cell, msg, err);
-                    open = is_open(cell); /* R3 */
-                }
-            }
-            ctx->msg = NULL;
+        } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind))) {
+            open = is_open(cell); /* R3 */
+            of_kind = cell->ops != NULL;
         }
         if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut)) {
             if (of_kind) {
