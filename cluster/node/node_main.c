@@ -130,13 +130,6 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     (void)fprintf(stderr, "  %-10s %s, stable after %s\n", "downing",
                   trpi_config_text(node->config, "cluster.downing.active-strategy"),
                   trpi_config_text(node->config, "cluster.downing.stable-after"));
-    if (!is_loopback(bind_host)) {
-        trp_system_log(node->system, TRP_LOG_WARNING, "node",
-                       "listening on %s: the link is neither encrypted nor authenticated; whoever "
-                       "reaches the port "
-                       "can tell actors anything",
-                       bind_host);
-    }
     if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {
         (void)fprintf(stderr,
                       "not joined: no seed nodes. To join a cluster:  troupe join ADDRESS\n"
@@ -145,14 +138,35 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     }
 }
 
-/* One structured line instead, where logs are for machines. */
+/* Structured lines instead, where nobody watches the screen. */
 static void
 banner_log(const trp_node *node)
 {
+    const char *control = trp_node_control_path(node);
     trp_system_log(node->system, TRP_LOG_INFO, "node",
-                   "started version=%s address=%s uid=%llu control=%s", trp_version(),
+                   "started version=%s address=%s uid=%llu control=%s pid=%d", trp_version(),
                    node->address, (unsigned long long)trpi_system_self(node->system)->uid,
-                   trp_node_control_path(node) ? trp_node_control_path(node) : "none");
+                   control ? control : "none", (int)getpid());
+    if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {
+        trp_system_log(
+            node->system, TRP_LOG_INFO, "node",
+            "not joined: no seed nodes; to join a cluster: troupe join ADDRESS; to start "
+            "a new one: troupe join %s",
+            node->address);
+    }
+}
+
+static void
+exposure_warn(const trp_node *node)
+{
+    const char *host = trpi_config_text(node->config, "remote.bind-hostname");
+    host = *host ? host : trpi_config_text(node->config, "remote.hostname");
+    if (!is_loopback(host)) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                       "listening on %s: the link is neither encrypted nor authenticated; whoever "
+                       "reaches the port can tell actors anything",
+                       host);
+    }
 }
 
 /* ---- signals
@@ -282,11 +296,12 @@ trp_node_main(int argc, char **argv)
         trpi_config_free(config);
         return open_exit(err);
     }
-    if (node->log.json) {
-        banner_log(node);
-    } else {
+    if (!node->log.json && isatty(STDERR_FILENO)) {
         banner_print(node, &options);
+    } else {
+        banner_log(node);
     }
+    exposure_warn(node);
     rc = run(node, &options, signal_fd);
     trp_node_close(node);
     (void)close(signal_fd);
