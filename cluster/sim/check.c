@@ -87,20 +87,22 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
-/* Does self come first among those who were Up somewhere before this step? One step may hold several edits:
- * a successor joins, its predecessor goes Down, the next in order leads and moves it to Up. */
+/* Does self come first among those who had been Up: as it knew before this step, or as anybody knew? One step
+ * may hold several edits: a successor joins, its predecessor goes Down, the next in order leads. */
 static bool
-leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new, uint64_t self)
+leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new, uint64_t self,
+                   bool as_it_knew)
 {
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        const struct sim_node *n = node_of(w, &m->ident->id);
-        uint32_t was = trpi_gossip_find(old, m->ident->key);
-        bool was_up = n != NULL ? n->ever_up && m->up_number != 0
-                                : was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0;
         if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
             continue; /* does not lead while anybody else may */
         }
+        const struct sim_node *n = node_of(w, &m->ident->id);
+        uint32_t was = trpi_gossip_find(old, m->ident->key);
+        bool was_up = as_it_knew || n == NULL
+                          ? was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0
+                          : n->ever_up && m->up_number != 0;
         if (was_up && m->status != TRP_MEMBER_DOWN && (m->unreachable == 0 || m->ident->key == self)) {
             return m->ident->key == self;
         }
@@ -117,7 +119,8 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     uint32_t after = trpi_gossip_leader(new, self, NULL);
     bool led = (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
                (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
-               leads_the_old_ones(w, old, new, self);
+               leads_the_old_ones(w, old, new, self, false) ||
+               leads_the_old_ones(w, old, new, self, true);
     uint32_t alive = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         alive += new->members[i].status <= TRP_MEMBER_EXITING ? 1 : 0;

@@ -6,7 +6,7 @@
 #include "cluster/membership.h"
 #include "cluster/sim/sim.h"
 
-#define SIM_SEEDS 4u /* seed nodes of every simulated cluster: the first ones */
+#define SIM_SEEDS 32u /* seed nodes of every simulated cluster: the first ones */
 #define SIM_QUARANTINED_MAX 64u
 #define SIM_QUARANTINE_AFTER_US 5000000u /* as the shell does */
 
