@@ -17,6 +17,9 @@
 #include "actor/cell.h"
 #include "actor/ref_map.h"
 
+/* Flag of a message that comes out of the stash: it was admitted before it went in (Terminated). */
+#define TRPI_MSG_ADMITTED 0x80000000u
+
 /* A failure on its way up and back down. Shared; the last unref frees. */
 typedef struct trpi_failure {
     _Atomic uint32_t

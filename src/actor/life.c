@@ -655,6 +655,11 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     trp_failure killed;
 
+    if ((msg->priv_from_node_flags & TRPI_MSG_ADMITTED) != 0) {
+        msg->priv_from_node_flags &= ~TRPI_MSG_ADMITTED; /* a forward is not admitted elsewhere */
+        trpi_run_receive(ctx, cell, msg);
+        return;
+    }
     switch (msg->priv_type) {
     case TRPI_TYPE_TERMINATED:
         if (trpi_watch_admit(cell, msg)) {

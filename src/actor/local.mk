@@ -13,6 +13,7 @@ check_PROGRAMS += \
 	tests/unit/actor/ask_test \
 	tests/unit/actor/dead_letter_test \
 	tests/unit/actor/guardian_test \
+	tests/unit/actor/inbound_test \
 	tests/unit/actor/life_test \
 	tests/unit/actor/memory_test \
 	tests/unit/actor/name_test \
@@ -23,6 +24,7 @@ check_PROGRAMS += \
 	tests/unit/actor/supervise_test \
 	tests/unit/actor/timers_test \
 	tests/unit/actor/tree_test \
+	tests/unit/actor/turmoil_test \
 	tests/unit/actor/watch_test
 tests_unit_actor_ask_test_SOURCES = tests/unit/actor/ask_test.c
 tests_unit_actor_ask_test_LDADD = $(TEST_LDADD)
@@ -30,6 +32,8 @@ tests_unit_actor_dead_letter_test_SOURCES = tests/unit/actor/dead_letter_test.c
 tests_unit_actor_dead_letter_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_guardian_test_SOURCES = tests/unit/actor/guardian_test.c
 tests_unit_actor_guardian_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_inbound_test_SOURCES = tests/unit/actor/inbound_test.c
+tests_unit_actor_inbound_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_life_test_SOURCES = tests/unit/actor/life_test.c
 tests_unit_actor_life_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_memory_test_SOURCES = tests/unit/actor/memory_test.c
@@ -50,6 +54,8 @@ tests_unit_actor_timers_test_SOURCES = tests/unit/actor/timers_test.c
 tests_unit_actor_timers_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_tree_test_SOURCES = tests/unit/actor/tree_test.c
 tests_unit_actor_tree_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_turmoil_test_SOURCES = tests/unit/actor/turmoil_test.c
+tests_unit_actor_turmoil_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_watch_test_SOURCES = tests/unit/actor/watch_test.c
 tests_unit_actor_watch_test_LDADD = $(TEST_LDADD)
 

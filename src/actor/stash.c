@@ -103,6 +103,9 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
     }
     err = trp_msg_dup(msg, &copy);
     if (err == TRP_OK) {
+        if (copy->priv_type < TRPI_TYPE_AUTO_END) {
+            copy->priv_from_node_flags |= TRPI_MSG_ADMITTED;
+        }
         trpi_msg_list_append(&extra->stash, copy);
         extra->stashed_turn = ctx->cell->processed + 1;
     }

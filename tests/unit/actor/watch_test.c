@@ -51,6 +51,11 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
         for (i = 0; i < TARGETS && !trp_ref_equal(what->ref, targets[i]); i++) {
         }
+        if (stage_has("aside") && !stage_has("stashed")) {
+            UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
+            stage_note("stashed");
+            return TRP_OK;
+        }
         stage_note("T%d(%d,%d)", i, what->existence_confirmed, what->address_terminated);
         s->seen++;
         if (stage_has("pact")) {
@@ -73,6 +78,8 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
                !stage_has("go")) {
             unit_pause();
         }
+    } else if (stage_said(msg, "unstash")) {
+        trp_unstash_all(ctx);
     } else if (stage_said(msg, "last words")) {
         stage_note("words");
     } else if (stage_said(msg, "ping")) {
@@ -209,6 +216,22 @@ a_watch_that_is_renewed_is_answered_once(void)
     UNIT_EQUAL(stage_ask(system, w, "ping", answer, sizeof answer), TRP_OK);
     UNIT_EQUAL(stage_ask(system, w, "ping", answer, sizeof answer), TRP_OK);
     UNIT_EQUAL(stage_count("T0"), 1);
+    stage_close(system);
+}
+
+/* WATCH-2, BEH-6: what is put aside is still seen, once */
+static void
+a_terminated_can_be_stashed(void)
+{
+    trp_ref w;
+    trp_system *system = open_watch(&w);
+
+    UNIT_EQUAL(stage_ask(system, w, "watch0", answer, sizeof answer), TRP_OK);
+    stage_note("aside");
+    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK);
+    STAGE_EXPECT("aside stashed");
+    stage_tell(system, w, "unstash");
+    STAGE_EXPECT("aside stashed T0(1,0)");
     stage_close(system);
 }
 
@@ -480,6 +503,7 @@ UNIT(a_dead_ref_answers_at_once_that_nobody_was_there)
 UNIT(unwatch_ends_the_watch)
 UNIT(unwatch_suppresses_a_terminated_that_is_queued)
 UNIT(a_watch_that_is_renewed_is_answered_once)
+UNIT(a_terminated_can_be_stashed)
 UNIT(a_restart_of_the_watched_is_not_seen)
 UNIT(an_unhandled_terminated_is_a_death_pact)
 UNIT(a_watcher_that_ends_is_forgotten)

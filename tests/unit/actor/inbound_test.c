@@ -1,0 +1,171 @@
+/* inbound_test.c - the door towards remoting: what comes in, what is refused, timers for upper
+ * rooms. */
+#include "tests/unit/actor/stage.h"
+
+#include "actor/life.h"
+
+static trp_err
+target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_string_type)) {
+        stage_note("%.*s<%u", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg),
+                   trp_sender(ctx).node);
+    } else if (trp_msg_is(msg, &trp_i64_type)) {
+        int64_t *next = state, got;
+
+        memcpy(&got, trp_msg_payload(msg), sizeof got);
+        UNIT_EQUAL(got, *next);
+        (*next)++;
+    } else {
+        stage_note("?");
+    }
+    return TRP_OK;
+}
+static const trp_behaviour target = {
+    sizeof(trp_behaviour), "target", 1, 8, target_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
+
+static trp_ref
+far_ref(trp_system *system)
+{
+    trpi_node_id id;
+    trp_ref ref = { 0, 4, 5, 0 };
+
+    memset(&id, 0, sizeof id);
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@127.0.0.1:2552", &id.address, NULL, NULL),
+               TRP_OK);
+    id.uid = 1;
+    UNIT_EQUAL(trpi_node_intern(system, &id, &ref.node), TRP_OK);
+    return ref;
+}
+
+static uint64_t
+dead(trp_system *system, trp_dead_reason reason)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+
+    trp_system_stats_get(system, &stats);
+    return stats.dead_letters[reason];
+}
+
+/* REMOTE: a message reaches the incarnation it was sent to, and no other */
+static void
+a_message_from_the_wire_reaches_its_incarnation_or_nobody(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &target, "a"), far = far_ref(system);
+    char script[32];
+
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_string_type, "hello", 5);
+    snprintf(script, sizeof script, "hello<%u", far.node);
+    STAGE_EXPECT(script);
+    trpi_inbound_tell(system, a.slot, a.generation + 2, far, &trp_string_type, "hello", 5);
+    UNIT_EQUAL(dead(system, TRP_DEAD_STALE), 1);
+    trpi_inbound_tell(system, 90000000, 1, far, &trp_string_type, "hello", 5);
+    UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR), 1);
+    trpi_inbound_tell(system, 0, 0, far, &trp_string_type, "hello", 5);
+    trpi_inbound_tell(system, UINT32_MAX, UINT32_MAX, far, &trp_string_type, "hello", 5);
+    UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR) + dead(system, TRP_DEAD_STALE), 4);
+    STAGE_EXPECT(script);
+    stage_close(system);
+}
+
+/* A peer cannot send what is not registered, of the wrong size, or internal. */
+static void
+types_that_do_not_travel_are_refused(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &target, "a"), far = far_ref(system);
+    trp_terminated lie = { { TRPI_NODE_SELF, a.slot, a.generation, 0 }, 1, 0 };
+    char bytes[64] = { 0 };
+
+    trpi_inbound_tell(system, a.slot, a.generation, far, NULL, bytes, 3);
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_i64_type, bytes, 7);
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_i64_type, bytes, 9);
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trpi_continue_type, bytes, 64);
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trpi_timer_type, bytes, 16);
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_terminated_type, &lie, sizeof lie);
+    trpi_inbound_select(system, "/user/a", far, &trpi_continue_type, bytes, 64);
+    UNIT_EQUAL(dead(system, TRP_DEAD_NOT_ENCODABLE), 7);
+    trpi_inbound_signal(system, (enum trpi_remote_signal)99, a, far, 0);
+    trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, a, far, 1); /* nobody watches */
+    STAGE_EXPECT("");
+    stage_close(system);
+}
+
+static void
+chained_messages_keep_their_order(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &target, "a"), b = stage_spawn(system, &target, "b");
+    trp_ref far = far_ref(system);
+
+    for (int64_t i = 0; i < 1000;) {
+        trpi_inbound_begin(system);
+        for (int k = 0; k < 10; k++, i++) {
+            trpi_inbound_tell(system, a.slot, a.generation, far, &trp_i64_type, &i, sizeof i);
+            trpi_inbound_tell(system, b.slot, b.generation, far, &trp_i64_type, &i, sizeof i);
+        }
+        trpi_inbound_end(system);
+    }
+    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_string_type, "a", 1);
+    UNIT_WAIT(stage_has("a<"), 5000);
+    trpi_inbound_tell(system, b.slot, b.generation, far, &trp_string_type, "b", 1);
+    UNIT_WAIT(stage_has("b<"), 5000);
+    stage_close(system);
+}
+
+/* REMOTE-08, SYS-24: a peer selects; only local paths */
+static void
+a_selection_from_the_wire_is_delivered_or_a_dead_letter(void)
+{
+    trp_system *system = stage_open();
+    trp_ref far = far_ref(system);
+
+    stage_spawn(system, &target, "a");
+    trpi_inbound_select(system, "/user/a", far, &trp_string_type, "one", 3);
+    UNIT_WAIT(stage_has("one<"), 5000);
+    trpi_inbound_select(system, "/user/*", far, &trp_string_type, "two", 3);
+    UNIT_WAIT(stage_has("two<"), 5000);
+    trpi_inbound_select(system, "/user/none", far, &trp_string_type, "x", 1);
+    trpi_inbound_select(system, "user/a", far, &trp_string_type, "x", 1);
+    trpi_inbound_select(system, "troupe.tcp://other@127.0.0.1:1/user/a", far, &trp_string_type, "x",
+                        1);
+    trpi_inbound_select(system, "/user//a", far, &trp_string_type, "x", 1);
+    trpi_inbound_select(system, "", far, &trp_string_type, "x", 1);
+    UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR), 5);
+    stage_close(system);
+}
+
+static _Atomic int fired;
+static void
+fire(void *arg)
+{
+    atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+static void
+a_timer_of_an_upper_room_fires_or_is_cancelled(void)
+{
+    trp_system *system = stage_open();
+    uint64_t id;
+
+    atomic_store(&fired, 0);
+    UNIT_EQUAL(trpi_system_after(system, 5, fire, &fired, &id), TRP_OK);
+    UNIT_WAIT(atomic_load(&fired) == 1, 5000);
+    UNIT_FALSE(trpi_system_after_cancel(system, id));
+    UNIT_EQUAL(trpi_system_after(system, 60000, fire, &fired, &id), TRP_OK);
+    UNIT_TRUE(trpi_system_after_cancel(system, id));
+    UNIT_FALSE(trpi_system_after_cancel(system, id));
+    UNIT_EQUAL(atomic_load(&fired), 1);
+    stage_close(system);
+}
+
+UNIT_BEGIN("inbound")
+UNIT(a_message_from_the_wire_reaches_its_incarnation_or_nobody)
+UNIT(types_that_do_not_travel_are_refused)
+UNIT(chained_messages_keep_their_order)
+UNIT(a_selection_from_the_wire_is_delivered_or_a_dead_letter)
+UNIT(a_timer_of_an_upper_room_fires_or_is_cancelled)
+UNIT_END
