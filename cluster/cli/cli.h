@@ -1,7 +1,9 @@
-/* cli.h - what the files of the `troupe` program share: the parsed command line, output, the request.
+/* cli.h - what the files of the `troupe` program share: the parsed command line, output, the
+ * request.
  *
- * The program is a thin client: it links libc, cJSON and a few files of base. `node`, `sim` and `config`
- * load libtroupe at run time (library.c), so that all other commands start in a millisecond.
+ * The program is a thin client: it links libc, cJSON and a few files of base. `node`, `sim` and
+ * `config` load libtroupe at run time (library.c), so that all other commands start in a
+ * millisecond.
  */
 #ifndef TRPI_CLI_CLI_H
 #define TRPI_CLI_CLI_H
@@ -56,11 +58,11 @@ typedef enum trpi_cli_flag {
 } trpi_cli_flag;
 #define TRPI_CLI_BIT(flag) (UINT32_C(1) << TRPI_CLI_##flag)
 _Static_assert(TRPI_CLI_FLAG_COUNT <= 32, "flags of a command are a mask of 32 bits");
-/* Accepted by every command; WATCH, DRY_RUN and NO_WAIT only where they mean something: a flag that says
- * "change nothing" must never be ignored. */
+/* Accepted by every command; WATCH, DRY_RUN and NO_WAIT only where they mean something: a flag that
+ * says "change nothing" must never be ignored. */
 #define TRPI_CLI_EVERYWHERE                                                                        \
-    (TRPI_CLI_BIT(SYSTEM) | TRPI_CLI_BIT(SOCKET) | TRPI_CLI_BIT(TIMEOUT) | TRPI_CLI_BIT(YES) |       \
-     TRPI_CLI_BIT(QUIET) | TRPI_CLI_BIT(VERBOSE) | TRPI_CLI_BIT(COLOR) | TRPI_CLI_BIT(HELP) |        \
+    (TRPI_CLI_BIT(SYSTEM) | TRPI_CLI_BIT(SOCKET) | TRPI_CLI_BIT(TIMEOUT) | TRPI_CLI_BIT(YES) |     \
+     TRPI_CLI_BIT(QUIET) | TRPI_CLI_BIT(VERBOSE) | TRPI_CLI_BIT(COLOR) | TRPI_CLI_BIT(HELP) |      \
      TRPI_CLI_BIT(VERSION))
 
 typedef struct trpi_cli_flag_info {
@@ -83,20 +85,25 @@ typedef enum trpi_cli_output {
 
 typedef struct trpi_cli trpi_cli;
 
-typedef enum trpi_cli_group { TRPI_CLI_RUN, TRPI_CLI_CLUSTER, TRPI_CLI_ACTORS, TRPI_CLI_OPERATE } trpi_cli_group;
+typedef enum trpi_cli_group {
+    TRPI_CLI_RUN,
+    TRPI_CLI_CLUSTER,
+    TRPI_CLI_ACTORS,
+    TRPI_CLI_OPERATE
+} trpi_cli_group;
 
 typedef struct trpi_cli_command {
     const char *name;
     trpi_cli_group group;
-    const char *usage;    /* what stands behind the name */
-    const char *summary;  /* one line for the list */
-    const char *text;     /* the rest of --help, or NULL */
-    uint32_t flags;       /* mask, without TRPI_CLI_EVERYWHERE */
-    unsigned outputs;     /* mask of TRPI_CLI_OUT; 0: -o is refused */
+    const char *usage;   /* what stands behind the name */
+    const char *summary; /* one line for the list */
+    const char *text;    /* the rest of --help, or NULL */
+    uint32_t flags;      /* mask, without TRPI_CLI_EVERYWHERE */
+    unsigned outputs;    /* mask of TRPI_CLI_OUT; 0: -o is refused */
     unsigned args_min, args_max;
-    uint32_t timeout_ms;  /* default */
-    char completes;       /* 'm' members, 'p' paths or members, 'c' commands, 0 nothing */
-    bool passes_through;  /* everything behind the name goes to run as it stands */
+    uint32_t timeout_ms; /* default */
+    char completes;      /* 'm' members, 'p' paths or members, 'c' commands, 0 nothing */
+    bool passes_through; /* everything behind the name goes to run as it stands */
     int (*run)(trpi_cli *cli);
 } trpi_cli_command;
 extern const trpi_cli_command trpi_cli_commands[];
@@ -125,7 +132,8 @@ struct trpi_cli {
     trpi_buffer in;
 };
 
-/* options.c. Fill cli from argv and the environment. 0, or the exit code with the reason printed. */
+/* options.c. Fill cli from argv and the environment. 0, or the exit code with the reason printed.
+ * */
 int trpi_cli_parse(trpi_cli *cli, int argc, char **argv);
 static inline bool
 trpi_cli_has(const trpi_cli *cli, trpi_cli_flag flag)
@@ -152,21 +160,23 @@ int trpi_cli_connect(trpi_cli *cli);
 cJSON *trpi_cli_request_new(const trpi_cli *cli, const char *cmd);
 /* Called for each object before the final one; false ends the stream (exit 0, no final object). */
 typedef bool (*trpi_cli_stream_fn)(trpi_cli *cli, const cJSON *object, void *arg);
-/* Send request (taken; NULL is out of memory) and wait for the final object; connects when needed. Gives
- * *ret_final (cJSON_Delete), NULL when the stream function ended it. stream NULL: progress goes to stderr
- * on a terminal. Returns 0, or the exit code with error and hint printed. */
-int trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final);
+/* Send request (taken; NULL is out of memory) and wait for the final object; connects when needed.
+ * Gives *ret_final (cJSON_Delete), NULL when the stream function ended it. stream NULL: progress
+ * goes to stderr on a terminal. Returns 0, or the exit code with error and hint printed. */
+int trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
+                  cJSON **ret_final);
 /* As trpi_cli_call, but an error of the node comes back in *ret_final instead of being printed. */
 int trpi_cli_call_quiet(trpi_cli *cli, cJSON *request, cJSON **ret_final);
 
 /* print.c */
 /* "troupe: text\n" on stderr; returns code. */
 int trpi_cli_fail(int code, const char *format, ...) TRP_PRINTF(2, 3);
-void trpi_cli_note(const trpi_cli *cli, const char *format, ...) TRP_PRINTF(2, 3); /* stderr, not with -q */
+void trpi_cli_note(const trpi_cli *cli, const char *format, ...)
+    TRP_PRINTF(2, 3); /* stderr, not with -q */
 /* Pretty JSON, or one line for jsonl and --watch; "ok" is left out. Flushes. */
 void trpi_cli_print_json(const trpi_cli *cli, const cJSON *json);
 void trpi_cli_flush(void); /* a write error ends the program: 0 for a closed pipe, else 70 */
-char *trpi_cli_age(double ms, char buffer[24]);      /* "3m12s", "4s", "120ms" */
+char *trpi_cli_age(double ms, char buffer[24]);         /* "3m12s", "4s", "120ms" */
 char *trpi_cli_grouped(double number, char buffer[32]); /* "1,204" */
 /* Text of a string member, or "-" . */
 const char *trpi_cli_get(const cJSON *object, const char *key);

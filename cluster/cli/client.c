@@ -1,7 +1,8 @@
 /* client.c - one request to the node: connect, send, read until the final object or the deadline.
  *
  * Why.     Everything that a command says about the cluster comes through here, so that "no node",
- *          "not permitted", "too slow" and the node's own errors look and count the same everywhere.
+ *          "not permitted", "too slow" and the node's own errors look and count the same
+ *          everywhere.
  * Must hold.
  *   C1  Nothing waits without a deadline: the node is given timeoutMs, the client GRACE_MS more.
  *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
@@ -22,7 +23,8 @@
 #define READ_BYTES 65536u
 
 static int
-fail_no_node(const char *what, char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, uint32_t stale_count)
+fail_no_node(const char *what, char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count,
+             uint32_t stale_count)
 {
     (void)trpi_cli_fail(0, "cannot reach a node: %s", what); /* the exit code is below */
     (void)fputs("  tried      ", stderr);
@@ -32,11 +34,14 @@ fail_no_node(const char *what, char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_cou
     if (stale_count > 0) {
         (void)fprintf(stderr, "   (%u left behind by a node that is gone)", stale_count);
     }
-    (void)fputs("\n  try        troupe dev 3      or      troupe node --config /etc/troupe/troupe.conf"
-                "      or      --socket PATH\n",
-                stderr);
+    (void)fputs(
+        "\n  try        troupe dev 3      or      troupe node --config /etc/troupe/troupe.conf"
+        "      or      --socket PATH\n",
+        stderr);
     if (access("/run/systemd/system", F_OK) == 0) {
-        (void)fputs("  systemd    systemctl status 'troupe@*'      journalctl -u 'troupe@*' -n 20\n", stderr);
+        (void)fputs(
+            "  systemd    systemctl status 'troupe@*'      journalctl -u 'troupe@*' -n 20\n",
+            stderr);
     }
     return TRPI_CTL_EXIT_UNREACHABLE;
 }
@@ -46,22 +51,26 @@ fail_connect(trp_err err, const char *path)
 {
     switch (err) {
     case TRP_EPERM:
-        return trpi_cli_fail(TRPI_CTL_EXIT_PERMISSION,
-                             "not permitted to open %s\n  try        sudo, or become a member of the socket's group",
-                             path);
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_PERMISSION,
+            "not permitted to open %s\n  try        sudo, or become a member of the socket's group",
+            path);
     case TRP_ELIMIT:
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "socket path is longer than %u bytes: %s", TRPI_CTL_PATH_BYTES - 1,
-                             path);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "socket path is longer than %u bytes: %s",
+                             TRPI_CTL_PATH_BYTES - 1, path);
     case TRP_ENOENT:
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
-                             "cannot reach a node: %s: no such file\n  try        start it with this --socket, or "
-                             "leave --socket out to look for running nodes",
-                             path);
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_UNREACHABLE,
+            "cannot reach a node: %s: no such file\n  try        start it with this --socket, or "
+            "leave --socket out to look for running nodes",
+            path);
     case TRP_ECONN:
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
-                             "cannot reach a node: %s: nobody listens (the node that made it is gone)", path);
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_UNREACHABLE,
+            "cannot reach a node: %s: nobody listens (the node that made it is gone)", path);
     default:
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot reach a node: %s: %s", path, strerror(errno));
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot reach a node: %s: %s", path,
+                             strerror(errno));
     }
 }
 
@@ -79,14 +88,15 @@ connect_found(trpi_cli *cli)
         memcpy(cli->path, found.path, sizeof(cli->path));
         return 0;
     case TRP_ELIMIT:
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "nodes of several systems run here: %s\n  try        --system NAME (or TROUPE_SYSTEM)",
-                             found.systems);
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_USAGE,
+            "nodes of several systems run here: %s\n  try        --system NAME (or TROUPE_SYSTEM)",
+            found.systems);
     case TRP_EPERM:
         return fail_connect(err, found.path);
     default:
-        (void)snprintf(what, sizeof(what), "no node%s%.63s runs on this machine", system != NULL ? " of system " : "",
-                       system != NULL ? system : "");
+        (void)snprintf(what, sizeof(what), "no node%s%.63s runs on this machine",
+                       system != NULL ? " of system " : "", system != NULL ? system : "");
         return fail_no_node(what, dirs, dirs_count, found.stale_count);
     }
 }
@@ -113,7 +123,8 @@ cJSON *
 trpi_cli_request_new(const trpi_cli *cli, const char *cmd)
 {
     cJSON *request = cJSON_CreateObject();
-    bool done = trpi_json_add_i64(request, "v", TRPI_CTL_VERSION) && trpi_json_add_text(request, "cmd", cmd) &&
+    bool done = trpi_json_add_i64(request, "v", TRPI_CTL_VERSION) &&
+                trpi_json_add_text(request, "cmd", cmd) &&
                 trpi_json_add_i64(request, "timeoutMs", cli->timeout_ms);
     if (!done) {
         cJSON_Delete(request);
@@ -134,8 +145,10 @@ disconnect(trpi_cli *cli, int code)
 static int
 fail_lost(trpi_cli *cli)
 {
-    return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
-                                         "the node at %s closed the connection: it has ended or crashed", cli->path));
+    return disconnect(cli,
+                      trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                                    "the node at %s closed the connection: it has ended or crashed",
+                                    cli->path));
 }
 
 /* Wait until fd is ready for `events`. 0, or the exit code. deadline_ms 0: no limit. */
@@ -145,13 +158,16 @@ wait_ready(trpi_cli *cli, short events, uint64_t deadline_ms)
     for (;;) {
         uint64_t now = trpi_cli_now_ms();
         if (deadline_ms != 0 && now >= deadline_ms) {
-            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT, "no answer from the node at %s within %.1f s",
+            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
+                                                 "no answer from the node at %s within %.1f s",
                                                  cli->path, (double)cli->timeout_ms / 1000));
         }
-        struct pollfd polls[2] = { { .fd = cli->fd, .events = events }, { .fd = STDOUT_FILENO, .events = 0 } };
+        struct pollfd polls[2] = { { .fd = cli->fd, .events = events },
+                                   { .fd = STDOUT_FILENO, .events = 0 } };
         int ready = poll(polls, 2, deadline_ms == 0 ? -1 : (int)(deadline_ms - now));
         if (ready < 0 && errno != EINTR) {
-            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "poll: %s", strerror(errno)));
+            return disconnect(cli,
+                              trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "poll: %s", strerror(errno)));
         }
         if (ready > 0 && polls[0].revents != 0) {
             return 0;
@@ -197,8 +213,10 @@ send_request(trpi_cli *cli, cJSON *request, uint64_t deadline_ms)
     size_t bytes = strlen(text);
     int code = 0;
     if (bytes > TRPI_CTL_REQUEST_BYTES_MAX) {
-        code = trpi_cli_fail(TRPI_CTL_EXIT_DATA, "the request takes %zu bytes; at most %u go through the control socket",
-                             bytes, TRPI_CTL_REQUEST_BYTES_MAX);
+        code =
+            trpi_cli_fail(TRPI_CTL_EXIT_DATA,
+                          "the request takes %zu bytes; at most %u go through the control socket",
+                          bytes, TRPI_CTL_REQUEST_BYTES_MAX);
     } else {
         uint8_t header[TRPI_CTL_HEADER_BYTES];
         trpi_ctl_header_encode(header, (uint32_t)bytes);
@@ -216,7 +234,8 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
     for (;;) {
         const uint8_t *body = NULL;
         size_t bytes = 0;
-        trp_err err = trpi_ctl_frame_decode(cli->in.data, cli->in.count, TRPI_CTL_RESPONSE_BYTES_MAX, &body, &bytes);
+        trp_err err = trpi_ctl_frame_decode(cli->in.data, cli->in.count,
+                                            TRPI_CTL_RESPONSE_BYTES_MAX, &body, &bytes);
         if (err == TRP_OK) {
             err = trpi_json_parse((const char *)body, bytes, ret_object, NULL);
             trpi_buffer_drop(&cli->in, TRPI_CTL_HEADER_BYTES + bytes);
@@ -229,14 +248,17 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
             err = TRP_EDATA;
         }
         if (err != TRP_EAGAIN) {
-            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "what answers at %s is not a troupe node of "
-                                                 "this version: bad frame (%zu bytes)", cli->path, bytes));
+            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
+                                                 "what answers at %s is not a troupe node of "
+                                                 "this version: bad frame (%zu bytes)",
+                                                 cli->path, bytes));
         }
         int code = wait_ready(cli, POLLIN, deadline_ms);
         if (code != 0) {
             return code;
         }
-        if (trpi_buffer_reserve(&cli->in, READ_BYTES, TRPI_CTL_RESPONSE_BYTES_MAX + 2 * READ_BYTES) != TRP_OK) {
+        if (trpi_buffer_reserve(&cli->in, READ_BYTES,
+                                TRPI_CTL_RESPONSE_BYTES_MAX + 2 * READ_BYTES) != TRP_OK) {
             return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory"));
         }
         ssize_t got = recv(cli->fd, cli->in.data + cli->in.count, READ_BYTES, MSG_DONTWAIT);
@@ -269,7 +291,8 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
         cJSON_Delete(request);
         return code;
     }
-    uint64_t deadline_ms = cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + GRACE_MS;
+    uint64_t deadline_ms =
+        cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + GRACE_MS;
     code = send_request(cli, request, deadline_ms);
     while (code == 0) {
         cJSON *object = NULL;
@@ -298,7 +321,8 @@ final_exit(const cJSON *final)
 }
 
 int
-trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
+trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
+              cJSON **ret_final)
 {
     int code = call(cli, request, stream, arg, ret_final);
     if (code != 0 || *ret_final == NULL || trpi_cli_get_true(*ret_final, "ok")) {

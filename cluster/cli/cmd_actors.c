@@ -28,17 +28,21 @@ static int
 path_resolve(trpi_cli *cli, const char *word, char **ret_path)
 {
     const char *member = trpi_cli_text(cli, TRPI_CLI_ON);
-    if (word[0] != '/' && strstr(word, "://") == NULL && (member != NULL || cli->command->completes != 'p' ||
-                                                          cli->command->run != trpi_cli_run_ping)) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' is no path; it looks like /user/a or "
-                             "troupe.tcp://demo@10.0.0.2:2552/user/a", word);
+    if (word[0] != '/' && strstr(word, "://") == NULL &&
+        (member != NULL || cli->command->completes != 'p' ||
+         cli->command->run != trpi_cli_run_ping)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "'%s' is no path; it looks like /user/a or "
+                             "troupe.tcp://demo@10.0.0.2:2552/user/a",
+                             word);
     }
     if (member == NULL) {
         *ret_path = trpi_strdup(word);
         return *ret_path != NULL ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
     if (word[0] != '/') {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "with --on the path begins with /, not with an address");
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "with --on the path begins with /, not with an address");
     }
     cJSON *reply, *request = trpi_cli_request_new(cli, "member-status");
     if (!trpi_json_add_text(request, "member", member)) {
@@ -50,8 +54,8 @@ path_resolve(trpi_cli *cli, const char *word, char **ret_path)
         return code;
     }
     trpi_buffer path = { 0 };
-    if (trpi_buffer_printf(&path, TRPI_BUFFER_NO_LIMIT, "%s%s", trpi_cli_get(reply, "node"), word) !=
-            TRP_OK ||
+    if (trpi_buffer_printf(&path, TRPI_BUFFER_NO_LIMIT, "%s%s", trpi_cli_get(reply, "node"),
+                           word) != TRP_OK ||
         (*ret_path = trpi_buffer_take_text(&path)) == NULL) {
         code = trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
@@ -66,7 +70,8 @@ payload_read(char **ret_text)
 {
     trpi_buffer buffer = { 0 };
     for (;;) {
-        if (trpi_buffer_reserve(&buffer, 65536, TRPI_BUFFER_NO_LIMIT) != TRP_OK) { /* bounded below */
+        if (trpi_buffer_reserve(&buffer, 65536, TRPI_BUFFER_NO_LIMIT) !=
+            TRP_OK) { /* bounded below */
             trpi_buffer_fini(&buffer);
             return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
         }
@@ -97,7 +102,11 @@ static bool
 is_utf8(const char *text)
 {
     for (const unsigned char *c = (const unsigned char *)text; *c != 0;) {
-        unsigned more = *c < 0x80 ? 0 : (*c & 0xe0) == 0xc0 ? 1 : (*c & 0xf0) == 0xe0 ? 2 : (*c & 0xf8) == 0xf0 ? 3 : 4;
+        unsigned more = *c < 0x80             ? 0
+                        : (*c & 0xe0) == 0xc0 ? 1
+                        : (*c & 0xf0) == 0xe0 ? 2
+                        : (*c & 0xf8) == 0xf0 ? 3
+                                              : 4;
         if (more == 4 || *c == 0xc0 || *c == 0xc1) {
             return false;
         }
@@ -136,7 +145,8 @@ payload_get(trpi_cli *cli, char **ret_text)
         code = *ret_text != NULL ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
     if (code == 0 && strlen(*ret_text) > TRPI_CTL_PAYLOAD_BYTES_MAX) {
-        code = trpi_cli_fail(TRPI_CTL_EXIT_DATA, "the message is larger than %u bytes", TRPI_CTL_PAYLOAD_BYTES_MAX);
+        code = trpi_cli_fail(TRPI_CTL_EXIT_DATA, "the message is larger than %u bytes",
+                             TRPI_CTL_PAYLOAD_BYTES_MAX);
     } else if (code == 0 && !is_utf8(*ret_text)) {
         code = trpi_cli_fail(TRPI_CTL_EXIT_DATA, "the message is not UTF-8 text");
     }
@@ -151,7 +161,8 @@ message_request(trpi_cli *cli, const char *path, const char *text, cJSON **ret_r
     cJSON *json = NULL;
     size_t offset = 0;
     if (!is_plain && trpi_json_parse(text, strlen(text), &json, &offset) != TRP_OK) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_DATA, "--type %s takes JSON; this is wrong at byte %zu", type, offset);
+        return trpi_cli_fail(TRPI_CTL_EXIT_DATA, "--type %s takes JSON; this is wrong at byte %zu",
+                             type, offset);
     }
     cJSON_Delete(json);
     cJSON *request = trpi_cli_request_new(cli, cli->command->name);
@@ -185,7 +196,8 @@ reply_print(const trpi_cli *cli, const cJSON *final)
     }
     trpi_cli_flush();
     if (cli->verbose) {
-        trpi_cli_note(cli, "from %s, %.2f ms", trpi_cli_get(final, "from"), trpi_cli_get_number(final, "elapsedMs", 0));
+        trpi_cli_note(cli, "from %s, %.2f ms", trpi_cli_get(final, "from"),
+                      trpi_cli_get_number(final, "elapsedMs", 0));
     }
 }
 
@@ -263,8 +275,8 @@ ping_once(trpi_cli *cli, ping_result *result)
         if (cli->output == TRPI_CLI_JSONL) {
             trpi_cli_print_json(cli, final);
         } else if (!is_json(cli)) {
-            (void)printf("reply from %s: seq=%u time=%.2f ms\n", trpi_cli_short(trpi_cli_get(final, "from")),
-                         result->sent, ms);
+            (void)printf("reply from %s: seq=%u time=%.2f ms\n",
+                         trpi_cli_short(trpi_cli_get(final, "from")), result->sent, ms);
             trpi_cli_flush();
         }
     } else if (final != NULL) {
@@ -286,13 +298,15 @@ ping_summary(const trpi_cli *cli, ping_result *result)
     double low = n > 0 ? result->times[0] : 0, average = n > 0 ? sum / n : 0;
     double p99 = n > 0 ? result->times[(size_t)(n - 1) * 99 / 100] : 0;
     if (cli->output != TRPI_CLI_JSON) {
-        trpi_cli_note(cli, "%u sent, %u received, %u lost, min/avg/p99 %.2f/%.2f/%.2f ms", result->sent, n,
-                      result->sent - n, low, average, p99);
+        trpi_cli_note(cli, "%u sent, %u received, %u lost, min/avg/p99 %.2f/%.2f/%.2f ms",
+                      result->sent, n, result->sent - n, low, average, p99);
         return 0;
     }
     cJSON *json = cJSON_CreateObject();
-    bool done = trpi_json_add_text(json, "target", result->target) && trpi_json_add_i64(json, "sent", result->sent) &&
-                trpi_json_add_i64(json, "received", n) && cJSON_AddNumberToObject(json, "minMs", low) != NULL &&
+    bool done = trpi_json_add_text(json, "target", result->target) &&
+                trpi_json_add_i64(json, "sent", result->sent) &&
+                trpi_json_add_i64(json, "received", n) &&
+                cJSON_AddNumberToObject(json, "minMs", low) != NULL &&
                 cJSON_AddNumberToObject(json, "avgMs", average) != NULL &&
                 cJSON_AddNumberToObject(json, "p99Ms", p99) != NULL;
     if (done) {
@@ -313,7 +327,8 @@ trpi_cli_run_ping(trpi_cli *cli)
         return TRPI_CTL_EXIT_USAGE;
     }
     if (interval != NULL && !trpi_cli_duration_parse(interval, &interval_ms)) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--interval takes a duration as 200ms or 1s, not '%s'", interval);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "--interval takes a duration as 200ms or 1s, not '%s'", interval);
     }
     int code = path_resolve(cli, cli->args[0], &target);
     if (code != 0) {
@@ -329,7 +344,8 @@ trpi_cli_run_ping(trpi_cli *cli)
         if (code != 0) {
             worst = code;
         }
-        if (code != 0 && code != TRPI_CTL_EXIT_TIMEOUT) { /* it will not come back by asking again */
+        if (code != 0 &&
+            code != TRPI_CTL_EXIT_TIMEOUT) { /* it will not come back by asking again */
             break;
         }
     }
@@ -347,8 +363,8 @@ last_name(const char *path)
     return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-/* Is entry the last child of its parent? In preorder: no later entry of its depth comes before one that
- * is less deep. */
+/* Is entry the last child of its parent? In preorder: no later entry of its depth comes before one
+ * that is less deep. */
 static bool
 is_last_child(const cJSON *entry)
 {
@@ -374,13 +390,16 @@ tree_row(const cJSON *entry, bool *open, trpi_cli_table *table)
         open[depth] = !is_last_child(entry);
     }
     for (unsigned level = 1; level <= depth; level++) {
-        const char *piece = level < depth ? (open[level] ? "│  " : "   ") : (open[level] ? "├─ " : "└─ ");
+        const char *piece =
+            level < depth ? (open[level] ? "│  " : "   ") : (open[level] ? "├─ " : "└─ ");
         used += (size_t)snprintf(drawing + used, sizeof(drawing) - used, "%s", piece);
     }
     const char *path = trpi_cli_get(entry, "path");
-    (void)snprintf(drawing + used, sizeof(drawing) - used, "%s", depth == 0 ? path : last_name(path));
+    (void)snprintf(drawing + used, sizeof(drawing) - used, "%s",
+                   depth == 0 ? path : last_name(path));
     if (trpi_cli_get_number(entry, "restarts", 0) > 0) {
-        (void)snprintf(restarts, sizeof(restarts), "restarts %.0f", trpi_cli_get_number(entry, "restarts", 0));
+        (void)snprintf(restarts, sizeof(restarts), "restarts %.0f",
+                       trpi_cli_get_number(entry, "restarts", 0));
     }
     char handled[48];
     (void)snprintf(handled, sizeof(handled), "%s msg",

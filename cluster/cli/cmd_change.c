@@ -1,7 +1,7 @@
 /* cmd_change.c - the commands that change the cluster: join, leave, down.
  *
- * Why.     Each waits for the effect, for "ordered" is not "done", and says what it waits for. What cannot
- *          be undone asks first, or wants --yes where nobody can be asked.
+ * Why.     Each waits for the effect, for "ordered" is not "done", and says what it waits for. What
+ *          cannot be undone asks first, or wants --yes where nobody can be asked.
  * Tests.   tests/system/cli.sh, tests/multinode/three_nodes.sh
  */
 #include <signal.h>
@@ -39,7 +39,8 @@ print_result(const trpi_cli *cli, const cJSON *reply)
     if (cli->quiet) {
         return;
     }
-    (void)printf("%s  %s", trpi_cli_short(trpi_cli_get(reply, "node")), trpi_cli_get(reply, "status"));
+    (void)printf("%s  %s", trpi_cli_short(trpi_cli_get(reply, "node")),
+                 trpi_cli_get(reply, "status"));
     if (trpi_cli_has(cli, TRPI_CLI_NO_WAIT)) {
         (void)puts(" (ordered)");
         return;
@@ -68,7 +69,8 @@ dry_run(trpi_cli *cli, const char *member, const char *would)
         (void)trpi_json_add_bool(reply, "dryRun", true); /* best effort: the rest says enough */
         trpi_cli_print_json(cli, reply);
     } else {
-        (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"), trpi_cli_get(reply, "status"));
+        (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"),
+                     trpi_cli_get(reply, "status"));
     }
     cJSON_Delete(reply);
     return 0;
@@ -79,13 +81,15 @@ static int
 address_check(const char *text)
 {
     if (strncmp(text, "akka.", 5) == 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' is no address of troupe; did you mean 'troupe.%s'?", text,
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "'%s' is no address of troupe; did you mean 'troupe.%s'?", text,
                              text + 5);
     }
     const char *behind = strstr(text, "://");
     const char *at = behind != NULL ? strchr(behind, '@') : NULL;
     if (at == NULL || strchr(at, ':') == NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' is no address; it looks like troupe.tcp://demo@10.0.0.1:2552",
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "'%s' is no address; it looks like troupe.tcp://demo@10.0.0.1:2552",
                              text);
     }
     return 0;
@@ -104,7 +108,8 @@ trpi_cli_run_join(trpi_cli *cli)
         return dry_run(cli, NULL, "ask to join with");
     }
     cJSON *request = change_request(cli, "join");
-    cJSON *addresses = cJSON_CreateStringArray((const char *const *)cli->args, (int)cli->args_count);
+    cJSON *addresses =
+        cJSON_CreateStringArray((const char *const *)cli->args, (int)cli->args_count);
     if (request == NULL || !cJSON_AddItemToObject(request, "addresses", addresses)) {
         cJSON_Delete(request);
         cJSON_Delete(addresses);
@@ -123,7 +128,8 @@ trpi_cli_run_join(trpi_cli *cli)
 static void
 on_interrupt(int signal_number)
 {
-    static const char text[] = "\ntroupe: interrupted; the node keeps leaving (troupe members shows it)\n";
+    static const char text[] =
+        "\ntroupe: interrupted; the node keeps leaving (troupe members shows it)\n";
     ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
     _exit(written >= 0 ? 128 + signal_number : 128 + signal_number);
 }
@@ -181,17 +187,20 @@ print_down(const cJSON *reply, bool would, FILE *stream)
             (void)snprintf(reach, sizeof(reach), "unreachable %s",
                            trpi_cli_age(trpi_cli_get_number(node, "unreachableForMs", 0), since));
         }
-        (void)fprintf(stream, "%s %s (uid %s, %s, %s)%s\n", would ? "would mark" : "marked", trpi_cli_get(node, "node"),
-                      trpi_cli_get(node, "nodeUid"), trpi_cli_get(node, "status"), reach, would ? " Down" : " Down: gone");
+        (void)fprintf(stream, "%s %s (uid %s, %s, %s)%s\n", would ? "would mark" : "marked",
+                      trpi_cli_get(node, "node"), trpi_cli_get(node, "nodeUid"),
+                      trpi_cli_get(node, "status"), reach, would ? " Down" : " Down: gone");
     }
     if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes")) == 0) {
         (void)fputs("no member is unreachable; nothing to do\n", stream);
         return;
     }
-    (void)fprintf(stream, "%.0f of %.0f members remain (%s)\n", trpi_cli_get_number(reply, "remaining", 0),
-                  trpi_cli_get_number(reply, "members", 0),
-                  trpi_cli_get_true(reply, "majorityKept") ? "majority kept" : "NO majority: make sure that the others "
-                                                                               "are really stopped");
+    (void)fprintf(
+        stream, "%.0f of %.0f members remain (%s)\n", trpi_cli_get_number(reply, "remaining", 0),
+        trpi_cli_get_number(reply, "members", 0),
+        trpi_cli_get_true(reply, "majorityKept") ? "majority kept"
+                                                 : "NO majority: make sure that the others "
+                                                   "are really stopped");
 }
 
 /* Show the plan and ask. 0: go on. */
@@ -228,8 +237,9 @@ trpi_cli_run_down(trpi_cli *cli)
     }
     if (!dry && !trpi_cli_has(cli, TRPI_CLI_YES)) {
         if (!isatty(STDIN_FILENO)) {
-            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'down' cannot be undone and stdin is no terminal: add --yes, or "
-                                                      "look first with --dry-run");
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                                 "'down' cannot be undone and stdin is no terminal: add --yes, or "
+                                 "look first with --dry-run");
         }
         int code = confirm(cli);
         if (code != 0) {

@@ -1,7 +1,8 @@
 /* cmd_events.c - `events` streams what happens, `wait` returns when it has happened.
  *
- * Why.     `wait` looks at the members reply on one connection every POLL_MS: the reply costs microseconds,
- *          needs no state in the node, and each look is complete, so no event can be missed.
+ * Why.     `wait` looks at the members reply on one connection every POLL_MS: the reply costs
+ *          microseconds, needs no state in the node, and each look is complete, so no event can be
+ *          missed.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
 #include <signal.h>
@@ -15,11 +16,13 @@
 #define POLL_MS 50u
 
 const char *const trpi_cli_event_types[] = {
-    "MemberJoined",      "MemberWeaklyUp",  "MemberUp",      "MemberLeft",        "MemberExited",
-    "MemberDowned",      "MemberRemoved",   "UnreachableMember", "ReachableMember", "LeaderChanged",
-    "RoleLeaderChanged", "SeenChanged",     "DowningDecision",   "ClusterShuttingDown"
+    "MemberJoined",    "MemberWeaklyUp",     "MemberUp",          "MemberLeft",
+    "MemberExited",    "MemberDowned",       "MemberRemoved",     "UnreachableMember",
+    "ReachableMember", "LeaderChanged",      "RoleLeaderChanged", "SeenChanged",
+    "DowningDecision", "ClusterShuttingDown"
 };
-const size_t trpi_cli_event_types_count = sizeof(trpi_cli_event_types) / sizeof(trpi_cli_event_types[0]);
+const size_t trpi_cli_event_types_count =
+    sizeof(trpi_cli_event_types) / sizeof(trpi_cli_event_types[0]);
 
 typedef struct event_stream {
     uint32_t left; /* events until the end; 0: no limit */
@@ -43,7 +46,8 @@ print_event(const cJSON *event)
     const char *clock = strchr(time, 'T');
     const cJSON *member = cJSON_GetObjectItemCaseSensitive(event, "member");
     const cJSON *item;
-    (void)snprintf(line, sizeof(line), "%.12s  %-17s", clock != NULL ? clock + 1 : time, trpi_cli_get(event, "type"));
+    (void)snprintf(line, sizeof(line), "%.12s  %-17s", clock != NULL ? clock + 1 : time,
+                   trpi_cli_get(event, "type"));
     if (cJSON_IsObject(member)) {
         append(line, sizeof(line), "", trpi_cli_short(trpi_cli_get(member, "node")));
         append(line, sizeof(line), "", trpi_cli_get(member, "status"));
@@ -56,7 +60,8 @@ print_event(const cJSON *event)
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(event, "observedBy"))
     {
         const char *observer = cJSON_GetStringValue(item);
-        append(line, sizeof(line), "observed by ", observer != NULL ? trpi_cli_short(observer) : NULL);
+        append(line, sizeof(line), "observed by ",
+               observer != NULL ? trpi_cli_short(observer) : NULL);
     }
     append(line, sizeof(line), "", trpi_json_get_text(event, "strategy"));
     append(line, sizeof(line), "", trpi_json_get_text(event, "decision"));
@@ -91,16 +96,19 @@ add_types(cJSON *list, const char *text)
     while (*text != '\0') {
         char name[64];
         size_t bytes = strcspn(text, ",");
-        (void)snprintf(name, sizeof(name), "%.*s", (int)(bytes < sizeof(name) ? bytes : sizeof(name) - 1), text);
+        (void)snprintf(name, sizeof(name), "%.*s",
+                       (int)(bytes < sizeof(name) ? bytes : sizeof(name) - 1), text);
         size_t index = 0;
-        while (index < trpi_cli_event_types_count && strcmp(trpi_cli_event_types[index], name) != 0) {
+        while (index < trpi_cli_event_types_count &&
+               strcmp(trpi_cli_event_types[index], name) != 0) {
             index++;
         }
         if (index == trpi_cli_event_types_count) {
-            const char *meant = trpi_cli_suggest(name, trpi_cli_event_types, trpi_cli_event_types_count);
+            const char *meant =
+                trpi_cli_suggest(name, trpi_cli_event_types, trpi_cli_event_types_count);
             return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no event type '%s'%s%s%s", name,
-                                 meant != NULL ? "; did you mean '" : "", meant != NULL ? meant : "",
-                                 meant != NULL ? "'?" : "");
+                                 meant != NULL ? "; did you mean '" : "",
+                                 meant != NULL ? meant : "", meant != NULL ? "'?" : "");
         }
         if (!cJSON_AddItemToArray(list, cJSON_CreateString(name))) {
             return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
@@ -122,7 +130,8 @@ static void
 end_after(uint32_t ms)
 {
     struct sigaction action = { .sa_handler = on_time_over };
-    struct itimerval once = { .it_value = { .tv_sec = ms / 1000, .tv_usec = (suseconds_t)(ms % 1000) * 1000 } };
+    struct itimerval once = { .it_value = { .tv_sec = ms / 1000,
+                                            .tv_usec = (suseconds_t)(ms % 1000) * 1000 } };
     (void)sigaction(SIGALRM, &action, NULL); /* EINVAL only for a wrong number */
     (void)setitimer(ITIMER_REAL, &once, NULL);
 }
@@ -137,7 +146,8 @@ trpi_cli_run_events(trpi_cli *cli)
         return TRPI_CTL_EXIT_USAGE;
     }
     if (cli->output == TRPI_CLI_JSON) {
-        cli->output = TRPI_CLI_JSONL; /* one object a line: a stream has no end to close a bracket at */
+        cli->output =
+            TRPI_CLI_JSONL; /* one object a line: a stream has no end to close a bracket at */
     }
     cJSON *request = trpi_cli_request_new(cli, "events");
     bool done = trpi_json_add_bool(request, "snapshot", trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
@@ -190,7 +200,8 @@ condition_parse(const trpi_cli *cli, condition *c)
         wanted_role *role = &c->roles[c->roles_count++];
         char behind;
         if (sscanf(text, "%63[^=]=%u%c", role->name, &role->count, &behind) != 2) {
-            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--role of wait takes ROLE=N, not '%s'", text);
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--role of wait takes ROLE=N, not '%s'",
+                                 text);
         }
     }
     bool any = c->members != 0 || c->gone != NULL || c->converged || c->roles_count > 0;
@@ -215,7 +226,8 @@ count_up(const cJSON *reply, const char *role)
         bool match = role == NULL;
         cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(member, "roles"))
         {
-            match = match || strcmp(cJSON_GetStringValue(item) != NULL ? item->valuestring : "", role) == 0;
+            match = match ||
+                    strcmp(cJSON_GetStringValue(item) != NULL ? item->valuestring : "", role) == 0;
         }
         count += match && is_up(member);
     }
@@ -228,7 +240,8 @@ is_same_member(const cJSON *member, const char *name)
     const char *address = trpi_cli_get(member, "node");
     const char *short_address = trpi_cli_short(address);
     const char *at = strchr(short_address, '@');
-    return strcmp(address, name) == 0 || strcmp(short_address, name) == 0 || (at != NULL && strcmp(at + 1, name) == 0) ||
+    return strcmp(address, name) == 0 || strcmp(short_address, name) == 0 ||
+           (at != NULL && strcmp(at + 1, name) == 0) ||
            strcmp(trpi_cli_get(member, "nodeUid"), name) == 0;
 }
 
@@ -245,8 +258,7 @@ is_present(const cJSON *reply, const char *name)
     return false;
 }
 
-static void
-pending_add(condition *c, bool holds, const char *format, ...) TRP_PRINTF(3, 4);
+static void pending_add(condition *c, bool holds, const char *format, ...) TRP_PRINTF(3, 4);
 static void
 pending_add(condition *c, bool holds, const char *format, ...)
 {
@@ -276,8 +288,8 @@ condition_look(condition *c, const cJSON *reply)
     pending_add(c, up >= c->members, "%u/%u Up", up, c->members);
     for (unsigned index = 0; index < c->roles_count; index++) {
         uint32_t with_role = count_up(reply, c->roles[index].name);
-        pending_add(c, with_role >= c->roles[index].count, "%u/%u Up with role %s", with_role, c->roles[index].count,
-                    c->roles[index].name);
+        pending_add(c, with_role >= c->roles[index].count, "%u/%u Up with role %s", with_role,
+                    c->roles[index].count, c->roles[index].name);
     }
     pending_add(c, c->gone == NULL || !is_present(reply, c->gone), "%s is still a member", c->gone);
     pending_add(c, !c->converged || trpi_cli_get_true(reply, "converged"), "not converged");
@@ -306,7 +318,8 @@ wait_look(trpi_cli *cli, condition *c, bool last)
             char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
             trpi_ctl_found found;
             size_t count = trpi_ctl_dirs(dirs);
-            if (trpi_ctl_find(dirs, count, trpi_cli_text(cli, TRPI_CLI_SYSTEM), &found, &cli->fd) == TRP_ENOENT) {
+            if (trpi_ctl_find(dirs, count, trpi_cli_text(cli, TRPI_CLI_SYSTEM), &found, &cli->fd) ==
+                TRP_ENOENT) {
                 return TRPI_CTL_EXIT_TIMEOUT;
             }
             memcpy(cli->path, found.path, sizeof(cli->path));
@@ -320,8 +333,9 @@ wait_look(trpi_cli *cli, condition *c, bool last)
     if (c->pending[0] == '\0') {
         code = 0;
     } else if (is_impossible(c, trpi_cli_get(reply, "selfStatus"))) {
-        code = trpi_cli_fail(TRPI_CTL_EXIT_NO, "this node is %s: it cannot become true any more (%s)",
-                             trpi_cli_get(reply, "selfStatus"), c->pending);
+        code =
+            trpi_cli_fail(TRPI_CTL_EXIT_NO, "this node is %s: it cannot become true any more (%s)",
+                          trpi_cli_get(reply, "selfStatus"), c->pending);
     } else {
         code = TRPI_CTL_EXIT_TIMEOUT;
     }
@@ -347,9 +361,11 @@ trpi_cli_run_wait(trpi_cli *cli)
             break;
         }
         if (last) {
-            return trpi_cli_fail(code, "still waiting after %.1f s: %s", (double)elapsed / 1000, c.pending);
+            return trpi_cli_fail(code, "still waiting after %.1f s: %s", (double)elapsed / 1000,
+                                 c.pending);
         }
-        if (strcmp(shown, c.pending) != 0 && !cli->quiet && (cli->verbose || isatty(STDERR_FILENO))) {
+        if (strcmp(shown, c.pending) != 0 && !cli->quiet &&
+            (cli->verbose || isatty(STDERR_FILENO))) {
             (void)fprintf(stderr, "%s ...\n", c.pending);
         }
         memcpy(shown, c.pending, sizeof(shown));

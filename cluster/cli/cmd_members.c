@@ -1,7 +1,8 @@
 /* cmd_members.c - questions about the cluster that the node answers from its own state.
  *
- * Why.     members, unreachable, leader, is-singleton and cluster-status are views of one reply, so they
- *          can never contradict each other. No request leaves the machine: a dead member costs nothing.
+ * Why.     members, unreachable, leader, is-singleton and cluster-status are views of one reply, so
+ *          they can never contradict each other. No request leaves the machine: a dead member costs
+ *          nothing.
  * Tests.   tests/system/cli_fake.sh, tests/system/cli.sh
  */
 #include <string.h>
@@ -22,7 +23,8 @@ static int
 fetch_member(trpi_cli *cli, cJSON **ret_reply)
 {
     cJSON *request = trpi_cli_request_new(cli, "member-status");
-    if (request != NULL && cli->args_count > 0 && !trpi_json_add_text(request, "member", cli->args[0])) {
+    if (request != NULL && cli->args_count > 0 &&
+        !trpi_json_add_text(request, "member", cli->args[0])) {
         cJSON_Delete(request);
         request = NULL;
     }
@@ -73,7 +75,8 @@ filter(const trpi_cli *cli, cJSON *reply)
     while (member != NULL) {
         cJSON *next = member->next;
         if (!is_wanted(cli, member)) {
-            cJSON_Delete(cJSON_DetachItemViaPointer(cJSON_GetObjectItemCaseSensitive(reply, "members"), member));
+            cJSON_Delete(cJSON_DetachItemViaPointer(
+                cJSON_GetObjectItemCaseSensitive(reply, "members"), member));
         }
         member = next;
     }
@@ -108,7 +111,8 @@ list_join(const cJSON *list, char *buffer, size_t bytes)
     cJSON_ArrayForEach(item, list)
     {
         const char *text = cJSON_GetStringValue(item);
-        int length = snprintf(buffer + used, bytes - used, "%s%s", used > 0 ? "," : "", text != NULL ? text : "?");
+        int length = snprintf(buffer + used, bytes - used, "%s%s", used > 0 ? "," : "",
+                              text != NULL ? text : "?");
         used += (size_t)length < bytes - used ? (size_t)length : bytes - used - 1;
     }
 }
@@ -123,7 +127,8 @@ remark(const cJSON *reply, const char *address, char *buffer, size_t bytes)
     char age[24];
     if (entry != NULL) {
         (void)snprintf(buffer, bytes, "seen by %u of %u, %s%s%s", list_count(entry, "observedBy"),
-                       list_count(reply, "members") - 1, trpi_cli_age(trpi_cli_get_number(entry, "sinceMs", 0), age),
+                       list_count(reply, "members") - 1,
+                       trpi_cli_age(trpi_cli_get_number(entry, "sinceMs", 0), age),
                        leader ? "  leader" : "", oldest ? "  oldest" : "");
     } else {
         (void)snprintf(buffer, bytes, "%s%s%s", leader ? "leader" : "", leader && oldest ? " " : "",
@@ -137,7 +142,8 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     char roles[256], age[24], rtt[24], phi[24], up[24], last[128], reach[32];
     const char *address = trpi_cli_get(member, "node");
     bool reachable = trpi_cli_get_true(member, "reachable");
-    double rtt_ms = reachable ? trpi_cli_get_number(member, "rttMs", -1) : -1; /* the last one is no news */
+    double rtt_ms =
+        reachable ? trpi_cli_get_number(member, "rttMs", -1) : -1; /* the last one is no news */
     double phi_now = trpi_cli_get_number(member, "phi", -1);
     double up_number = trpi_cli_get_number(member, "upNumber", -1);
     list_join(cJSON_GetObjectItemCaseSensitive(member, "roles"), roles, sizeof(roles));
@@ -149,10 +155,13 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
                    reachable ? "ok" : "unreachable", cli->color ? PLAIN : "");
     remark(reply, address, last, sizeof(last));
     const char *star = text_equal(trpi_json_get_text(reply, "selfNode"), address) ? "*" : "";
-    const char *cells[] = { star,  address, trpi_cli_get(member, "status"), reach, roles, age, rtt,
-                            trpi_cli_get(member, "appVersion"), last, trpi_cli_get(member, "nodeUid"), up, phi };
+    const char *cells[] = {
+        star, address, trpi_cli_get(member, "status"),     reach, roles,
+        age,  rtt,     trpi_cli_get(member, "appVersion"), last,  trpi_cli_get(member, "nodeUid"),
+        up,   phi
+    };
     if (cli->output == TRPI_CLI_WIDE) {
-        const char *wide[] = { cells[0], cells[1], cells[2], cells[3], cells[4],  cells[5],
+        const char *wide[] = { cells[0], cells[1], cells[2], cells[3],  cells[4],  cells[5],
                                cells[6], cells[7], cells[9], cells[10], cells[11], cells[8] };
         return trpi_cli_table_row(table, 12, wide);
     }
@@ -162,7 +171,8 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
 static int
 members_table(const trpi_cli *cli, const cJSON *reply)
 {
-    static const char *const narrow[] = { "", "ADDRESS", "STATUS", "REACH", "ROLES", "AGE", "RTT", "VERSION", "" };
+    static const char *const narrow[] = { "",    "ADDRESS", "STATUS",  "REACH", "ROLES",
+                                          "AGE", "RTT",     "VERSION", "" };
     static const char *const wide[] = { "",    "ADDRESS", "STATUS", "REACH", "ROLES", "AGE",
                                         "RTT", "VERSION", "UID",    "UP",    "PHI",   "" };
     trpi_cli_table table = { 0 };
@@ -183,10 +193,11 @@ members_table(const trpi_cli *cli, const cJSON *reply)
             trpi_cli_table_print(&table, "");
         }
         trpi_cli_flush();
-        trpi_cli_note(cli, "%u member%s, %u unreachable%s", shown, shown == 1 ? "" : "s", unreachable,
-                      list_count(reply, "members") == 0
-                          ? "; this node has not joined: troupe join ADDRESS (its own address starts a cluster)"
-                          : "");
+        trpi_cli_note(
+            cli, "%u member%s, %u unreachable%s", shown, shown == 1 ? "" : "s", unreachable,
+            list_count(reply, "members") == 0 ? "; this node has not joined: troupe join ADDRESS "
+                                                "(its own address starts a cluster)"
+                                              : "");
     }
     trpi_cli_table_fini(&table);
     return done ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
@@ -228,7 +239,8 @@ members_once(trpi_cli *cli)
 int
 trpi_cli_run_members(trpi_cli *cli)
 {
-    static const char *const statuses[] = { "Joining", "WeaklyUp", "Up", "Leaving", "Exiting", "Down", "Removed" };
+    static const char *const statuses[] = { "Joining", "WeaklyUp", "Up",     "Leaving",
+                                            "Exiting", "Down",     "Removed" };
     const size_t count = sizeof(statuses) / sizeof(statuses[0]);
     const char *status = trpi_cli_text(cli, TRPI_CLI_STATUS);
     bool known = status == NULL;
@@ -237,8 +249,9 @@ trpi_cli_run_members(trpi_cli *cli)
     }
     if (!known) {
         const char *meant = trpi_cli_suggest(status, statuses, count);
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no status '%s'%s%s%s", status, meant != NULL ? "; did you mean '" : "",
-                             meant != NULL ? meant : "", meant != NULL ? "'?" : "");
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no status '%s'%s%s%s", status,
+                             meant != NULL ? "; did you mean '" : "", meant != NULL ? meant : "",
+                             meant != NULL ? "'?" : "");
     }
     return trpi_cli_repeat(cli, members_once);
 }
@@ -253,9 +266,11 @@ unreachable_table(const trpi_cli *cli, const cJSON *list)
     cJSON_ArrayForEach(entry, list)
     {
         char since[24], observers[1024];
-        list_join(cJSON_GetObjectItemCaseSensitive(entry, "observedBy"), observers, sizeof(observers));
+        list_join(cJSON_GetObjectItemCaseSensitive(entry, "observedBy"), observers,
+                  sizeof(observers));
         const char *cells[] = { trpi_cli_get(entry, "node"),
-                                trpi_cli_age(trpi_cli_get_number(entry, "sinceMs", -1), since), observers };
+                                trpi_cli_age(trpi_cli_get_number(entry, "sinceMs", -1), since),
+                                observers };
         done = done && trpi_cli_table_row(&table, 3, cells);
     }
     if (done) {
@@ -300,7 +315,8 @@ trpi_cli_run_unreachable(trpi_cli *cli)
     return trpi_cli_repeat(cli, unreachable_once);
 }
 
-/* Print one value as a word, or as {"key": value} for JSON. value NULL: null, and nothing as a word. */
+/* Print one value as a word, or as {"key": value} for JSON. value NULL: null, and nothing as a
+ * word. */
 static int
 answer_text(const trpi_cli *cli, const char *key, const char *value)
 {
@@ -343,11 +359,13 @@ leader_once(trpi_cli *cli)
         return code;
     }
     const char *role = trpi_cli_text(cli, TRPI_CLI_ROLE);
-    const cJSON *where = role != NULL ? cJSON_GetObjectItemCaseSensitive(reply, "leaderPerRole") : reply;
+    const cJSON *where =
+        role != NULL ? cJSON_GetObjectItemCaseSensitive(reply, "leaderPerRole") : reply;
     const char *leader = trpi_json_get_text(where, role != NULL ? role : "leader");
     code = answer_text(cli, "leader", leader);
     if (code == 0 && leader == NULL) {
-        trpi_cli_note(cli, "no leader%s%s", role != NULL ? " among members with role " : "", role != NULL ? role : "");
+        trpi_cli_note(cli, "no leader%s%s", role != NULL ? " among members with role " : "",
+                      role != NULL ? role : "");
         code = TRPI_CTL_EXIT_NO;
     }
     cJSON_Delete(reply);
@@ -407,8 +425,9 @@ trpi_cli_run_is_singleton(trpi_cli *cli)
         return code;
     }
     const cJSON *members = cJSON_GetObjectItemCaseSensitive(reply, "members");
-    bool alone = cJSON_GetArraySize(members) == 1 &&
-                 text_equal(trpi_json_get_text(members->child, "node"), trpi_json_get_text(reply, "selfNode"));
+    bool alone =
+        cJSON_GetArraySize(members) == 1 && text_equal(trpi_json_get_text(members->child, "node"),
+                                                       trpi_json_get_text(reply, "selfNode"));
     code = answer_bool(cli, "singleton", alone);
     cJSON_Delete(reply);
     return code;
@@ -427,7 +446,8 @@ cluster_status_text(trpi_cli *cli)
     (void)puts("Members:");
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(reply, "members"))
     {
-        (void)printf("\tMember(address = %s, status = %s)\n", trpi_cli_get(item, "node"), trpi_cli_get(item, "status"));
+        (void)printf("\tMember(address = %s, status = %s)\n", trpi_cli_get(item, "node"),
+                     trpi_cli_get(item, "status"));
     }
     const cJSON *unreachable = cJSON_GetObjectItemCaseSensitive(reply, "unreachable");
     if (cJSON_GetArraySize(unreachable) > 0) {

@@ -1,6 +1,7 @@
 /* cmd_run.c - node, sim and config: commands whose work is in the library.
  *
- * Why.     Everything behind the name is theirs; only global flags that stand before it are handed on.
+ * Why.     Everything behind the name is theirs; only global flags that stand before it are handed
+ *          on.
  * Tests.   tests/system/cli.sh
  */
 #include <string.h>
@@ -27,9 +28,11 @@ library_run(trpi_cli *cli, const char *function)
     for (size_t index = 0; index < sizeof(handed_on) / sizeof(handed_on[0]); index++) {
         const char *value = trpi_cli_text(cli, handed_on[index]);
         if (value != NULL) {
-            (void)snprintf(flags[index], sizeof(flags[index]), "--%s", trpi_cli_flags[handed_on[index]].name);
+            (void)snprintf(flags[index], sizeof(flags[index]), "--%s",
+                           trpi_cli_flags[handed_on[index]].name);
             words[count++] = flags[index];
-            words[count++] = (char *)(uintptr_t)value; /* argv is char ** by tradition; nobody writes to it */
+            words[count++] =
+                (char *)(uintptr_t)value; /* argv is char ** by tradition; nobody writes to it */
         }
     }
     for (int index = 0; index < cli->rest_count; index++) {

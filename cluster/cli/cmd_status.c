@@ -14,11 +14,13 @@ print_heading(const trpi_cli *cli, const cJSON *reply)
     bool healthy = trpi_cli_get_true(reply, "healthy");
     char age[24];
     double converged_ms = trpi_cli_get_number(reply, "convergedForMs", -1);
-    (void)printf("Cluster %s: %s%s%s (%.0f member%s, %.0f Up, %.0f unreachable, ", trpi_cli_get(reply, "system"),
-                 cli->color ? (healthy ? "\033[32m" : "\033[31m") : "", healthy ? "healthy" : "NOT healthy",
-                 cli->color ? "\033[0m" : "", trpi_cli_get_number(reply, "members", 0),
-                 trpi_cli_get_number(reply, "members", 0) == 1 ? "" : "s", trpi_cli_get_number(reply, "up", 0),
-                 trpi_cli_get_number(reply, "unreachable", 0));
+    (void)printf("Cluster %s: %s%s%s (%.0f member%s, %.0f Up, %.0f unreachable, ",
+                 trpi_cli_get(reply, "system"),
+                 cli->color ? (healthy ? "\033[32m" : "\033[31m") : "",
+                 healthy ? "healthy" : "NOT healthy", cli->color ? "\033[0m" : "",
+                 trpi_cli_get_number(reply, "members", 0),
+                 trpi_cli_get_number(reply, "members", 0) == 1 ? "" : "s",
+                 trpi_cli_get_number(reply, "up", 0), trpi_cli_get_number(reply, "unreachable", 0));
     if (!trpi_cli_get_true(reply, "converged")) {
         (void)puts("not converged)");
     } else if (converged_ms < 0) {
@@ -35,11 +37,13 @@ print_nodes(const cJSON *reply)
     const char *uid = trpi_json_get_text(reply, "selfUid");
     const char *leader = trpi_json_get_text(reply, "leader");
     const char *oldest = trpi_json_get_text(reply, "oldest");
-    (void)printf("  this node   %s   %s   uid %016" PRIx64 "   up %s   pid %.0f\n", trpi_cli_get(reply, "selfNode"),
-                 trpi_cli_get(reply, "selfStatus"), (uint64_t)strtoull(uid != NULL ? uid : "0", NULL, 10),
+    (void)printf("  this node   %s   %s   uid %016" PRIx64 "   up %s   pid %.0f\n",
+                 trpi_cli_get(reply, "selfNode"), trpi_cli_get(reply, "selfStatus"),
+                 (uint64_t)strtoull(uid != NULL ? uid : "0", NULL, 10),
                  trpi_cli_age(trpi_cli_get_number(reply, "uptimeMs", -1), age),
                  trpi_cli_get_number(reply, "pid", 0));
-    (void)printf("  leader      %s   oldest   %s\n", leader != NULL ? leader : "none", oldest != NULL ? oldest : "none");
+    (void)printf("  leader      %s   oldest   %s\n", leader != NULL ? leader : "none",
+                 oldest != NULL ? oldest : "none");
 }
 
 static void
@@ -54,13 +58,16 @@ print_numbers(const cJSON *reply)
     } else {
         (void)trpi_cli_grouped(per_second, rate);
     }
-    (void)printf("  actors      %s local   %s msg/s", trpi_cli_grouped(trpi_cli_get_number(reply, "actors", 0), actors),
-                 rate);
+    (void)printf("  actors      %s local   %s msg/s",
+                 trpi_cli_grouped(trpi_cli_get_number(reply, "actors", 0), actors), rate);
     if (cJSON_IsObject(mailbox)) {
-        (void)printf("   mailbox max %.0f (%s)", trpi_cli_get_number(mailbox, "depth", 0), trpi_cli_get(mailbox, "path"));
+        (void)printf("   mailbox max %.0f (%s)", trpi_cli_get_number(mailbox, "depth", 0),
+                     trpi_cli_get(mailbox, "path"));
     }
-    (void)printf("   dead letters %s\n", trpi_cli_grouped(trpi_cli_get_number(reply, "deadLetters", 0), dead));
-    (void)printf("  downing     %s (stable-after %s)   encryption %s\n", trpi_cli_get(downing, "strategy"),
+    (void)printf("   dead letters %s\n",
+                 trpi_cli_grouped(trpi_cli_get_number(reply, "deadLetters", 0), dead));
+    (void)printf("  downing     %s (stable-after %s)   encryption %s\n",
+                 trpi_cli_get(downing, "strategy"),
                  trpi_cli_age(trpi_cli_get_number(downing, "stableAfterMs", 0), stable),
                  trpi_cli_get(reply, "encryption"));
 }

@@ -1,7 +1,8 @@
 /* completion.c - `completion bash` and the hidden `__complete` that it calls.
  *
- * Why.     The script is a stub; what can follow is computed here from the command table and, for members,
- *          asked from the node with 200 ms to answer. So a new flag is completed without touching the script.
+ * Why.     The script is a stub; what can follow is computed here from the command table and, for
+ *          members, asked from the node with 200 ms to answer. So a new flag is completed without
+ *          touching the script.
  * Tests.   tests/system/completion.sh
  */
 #include <fcntl.h>
@@ -31,7 +32,8 @@ int
 trpi_cli_run_completion(trpi_cli *cli)
 {
     if (strcmp(cli->args[0], "bash") != 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no completion for '%s'; there is: bash", cli->args[0]);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no completion for '%s'; there is: bash",
+                             cli->args[0]);
     }
     (void)fputs(script, stdout);
     return 0;
@@ -52,7 +54,8 @@ complete_flags(const trpi_cli_command *command)
 {
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
         uint32_t accepted = TRPI_CLI_EVERYWHERE | (command != NULL ? command->flags : 0);
-        if ((accepted >> flag & 1) != 0 || (flag == TRPI_CLI_OUTPUT && (command == NULL || command->outputs != 0))) {
+        if ((accepted >> flag & 1) != 0 ||
+            (flag == TRPI_CLI_OUTPUT && (command == NULL || command->outputs != 0))) {
             (void)printf("--%s\n", trpi_cli_flags[flag].name);
         }
     }
@@ -102,7 +105,8 @@ complete_value(trpi_cli *cli, const char *flag)
     return true;
 }
 
-/* rest is the line behind `troupe`, the last word being the one that is being written ("" for a new one). */
+/* rest is the line behind `troupe`, the last word being the one that is being written ("" for a new
+ * one). */
 int
 trpi_cli_run_complete(trpi_cli *cli)
 {

@@ -3,10 +3,10 @@
  * Why.     The shortest way to a running cluster. The nodes are ordinary `troupe node` processes on
  *          127.0.0.1; the first one starts the cluster, the others join it.
  * Must hold.
- *   D1  No node outlives this process: SIGTERM to all at the end, SIGKILL after STOP_MS, and the kernel
- *       sends SIGTERM should this process be killed itself.
- *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once, through us,
- *       for a second signal means "at once" to a node.
+ *   D1  No node outlives this process: SIGTERM to all at the end, SIGKILL after STOP_MS, and the
+ *       kernel sends SIGTERM should this process be killed itself.
+ *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
+ *       through us, for a second signal means "at once" to a node.
  * Limits.  DEV_NODES_MAX nodes.
  * Tests.   tests/system/cli.sh
  */
@@ -52,7 +52,8 @@ on_stop(int signal_number)
 static bool
 port_is_free(unsigned port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
@@ -74,15 +75,15 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     if (words == NULL) {
         _exit(TRPI_CTL_EXIT_INTERNAL);
     }
-    (void)setpgid(0, 0); /* D2 */
+    (void)setpgid(0, 0);                    /* D2 */
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* D1 */
     if (getppid() != parent) {
         _exit(0);
     }
     (void)snprintf(port, sizeof(port), "%u", d->ports[index]);
     (void)snprintf(seed, sizeof(seed), "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
-    const char *fixed[] = { "troupe", "node", "--system", d->system, "--host", "127.0.0.1", "--port", port,
-                            "--seed", seed };
+    const char *fixed[] = { "troupe",    "node",   "--system", d->system, "--host",
+                            "127.0.0.1", "--port", port,       "--seed",  seed };
     for (size_t word = 0; word < sizeof(fixed) / sizeof(fixed[0]); word++) {
         words[count++] = (char *)(uintptr_t)fixed[word]; /* argv is char ** by tradition */
     }
@@ -154,7 +155,8 @@ banner(const dev *d)
 {
     (void)printf("%u nodes of system %s:\n", d->nodes_count, d->system);
     for (unsigned index = 0; index < d->nodes_count; index++) {
-        (void)printf("  troupe.tcp://%s@127.0.0.1:%u   pid %d\n", d->system, d->ports[index], (int)d->pids[index]);
+        (void)printf("  troupe.tcp://%s@127.0.0.1:%u   pid %d\n", d->system, d->ports[index],
+                     (int)d->pids[index]);
     }
     (void)puts("In another terminal: troupe members      Ctrl-C makes all of them leave.");
     trpi_cli_flush();
@@ -170,7 +172,8 @@ nodes_run(dev *d)
     while (code == 0 && stop_signals == 0 && d->alive > 0) {
         trpi_cli_sleep_ms(100);
         int ended = nodes_reap(d, false);
-        if (ended != 0 && d->alive == 0) { /* a killed one is what people try out; all gone is an error */
+        if (ended != 0 &&
+            d->alive == 0) { /* a killed one is what people try out; all gone is an error */
             code = ended;
         }
     }
@@ -198,7 +201,8 @@ trpi_cli_run_dev(trpi_cli *cli)
     d.nodes_count = DEV_NODES_DEFAULT;
     d.extra = cli->rest;
     d.extra_count = cli->rest_count;
-    if (cli->rest_count > 0 && (strcmp(cli->rest[0], "--help") == 0 || strcmp(cli->rest[0], "-h") == 0)) {
+    if (cli->rest_count > 0 &&
+        (strcmp(cli->rest[0], "--help") == 0 || strcmp(cli->rest[0], "-h") == 0)) {
         trpi_cli_help_command(cli->command, stdout);
         return 0;
     }
@@ -206,8 +210,9 @@ trpi_cli_run_dev(trpi_cli *cli)
         char behind;
         if (sscanf(cli->rest[0], "%u%c", &d.nodes_count, &behind) != 1 || d.nodes_count < 1 ||
             d.nodes_count > DEV_NODES_MAX) {
-            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "dev takes a number of nodes from 1 to %u, not '%s'", DEV_NODES_MAX,
-                                 cli->rest[0]);
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                                 "dev takes a number of nodes from 1 to %u, not '%s'",
+                                 DEV_NODES_MAX, cli->rest[0]);
         }
         d.extra++;
         d.extra_count--;

@@ -16,7 +16,8 @@ flag_print(unsigned flag, FILE *stream)
         (void)snprintf(letter, sizeof(letter), "-%c, ", info->letter);
     }
     bool optional = info->value != NULL && info->value[0] == '[';
-    (void)snprintf(left, sizeof(left), "%s--%s%s%s", letter, info->name, info->value != NULL && !optional ? " " : "",
+    (void)snprintf(left, sizeof(left), "%s--%s%s%s", letter, info->name,
+                   info->value != NULL && !optional ? " " : "",
                    info->value != NULL ? info->value : "");
     (void)fprintf(stream, "  %-26s %s\n", left, info->text);
 }
@@ -25,7 +26,8 @@ void
 trpi_cli_help_all(FILE *stream)
 {
     static const char *const titles[] = { "RUN", "CLUSTER", "ACTORS", "OPERATE" };
-    (void)fputs("troupe " TRP_VERSION " - run a node of an actor cluster, look after it, talk to its actors\n\n"
+    (void)fputs("troupe " TRP_VERSION
+                " - run a node of an actor cluster, look after it, talk to its actors\n\n"
                 "Usage: troupe [FLAG]... COMMAND [ARGUMENT]...\n",
                 stream);
     for (unsigned group = 0; group < sizeof(titles) / sizeof(titles[0]); group++) {
@@ -37,13 +39,17 @@ trpi_cli_help_all(FILE *stream)
             }
         }
     }
-    (void)fputs("\nFLAGS (each has a twin in the environment: TROUPE_SYSTEM, TROUPE_NO_WAIT=1, ...)\n", stream);
+    (void)fputs(
+        "\nFLAGS (each has a twin in the environment: TROUPE_SYSTEM, TROUPE_NO_WAIT=1, ...)\n",
+        stream);
     for (unsigned flag = 0; flag <= TRPI_CLI_VERSION; flag++) {
         flag_print(flag, stream);
     }
     (void)fputs("\nDurations: 500ms, 5s, 2m. Data goes to stdout, all else to stderr.\n"
-                "Exit codes: 0 done or yes, 1 no, 64 usage, 65 bad data, 68 no such member or actor, 69 no node,\n"
-                "            70 internal, 75 timed out, 76 this node was downed, 77 not permitted, 78 configuration\n"
+                "Exit codes: 0 done or yes, 1 no, 64 usage, 65 bad data, 68 no such member or "
+                "actor, 69 no node,\n"
+                "            70 internal, 75 timed out, 76 this node was downed, 77 not permitted, "
+                "78 configuration\n"
                 "More: troupe help COMMAND\n",
                 stream);
 }
@@ -51,8 +57,9 @@ trpi_cli_help_all(FILE *stream)
 void
 trpi_cli_help_command(const trpi_cli_command *command, FILE *stream)
 {
-    (void)fprintf(stream, "troupe %s - %s\n\nUsage: troupe %s%s%s\n", command->name, command->summary, command->name,
-                  command->usage[0] != '\0' ? " " : "", command->usage);
+    (void)fprintf(stream, "troupe %s - %s\n\nUsage: troupe %s%s%s\n", command->name,
+                  command->summary, command->name, command->usage[0] != '\0' ? " " : "",
+                  command->usage);
     if (command->text != NULL) {
         (void)fprintf(stream, "\n%s", command->text);
     }
@@ -95,7 +102,8 @@ trpi_cli_run_version(trpi_cli *cli)
         return 0;
     }
     cJSON *json = cJSON_CreateObject();
-    if (!trpi_json_add_text(json, "version", TRP_VERSION) || !trpi_json_add_i64(json, "protocol", TRPI_CTL_VERSION)) {
+    if (!trpi_json_add_text(json, "version", TRP_VERSION) ||
+        !trpi_json_add_i64(json, "protocol", TRPI_CTL_VERSION)) {
         cJSON_Delete(json);
         return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }

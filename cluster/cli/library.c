@@ -1,7 +1,8 @@
 /* library.c - load libtroupe for the few commands that are more than a client.
  *
  * Why.     Loading the library and what it needs costs milliseconds at each start; `troupe members`
- *          needs none of it. So it is opened at run time, by the commands that run a node or a simulation.
+ *          needs none of it. So it is opened at run time, by the commands that run a node or a
+ *          simulation.
  * Shape.   A library beside the program is taken before an installed one, so that a freshly built
  *          program never runs with yesterday's library:
  *            DIR/.libs, DIR, DIR/../lib, the configured libdir, then the loader's own search.
@@ -24,7 +25,8 @@ library_open_in(const char *dir, const char *below)
 {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof(path), "%s%s/" LIBRARY, dir, below);
-    if (dir[0] == '\0' || length <= 0 || (size_t)length >= sizeof(path) || access(path, R_OK) != 0) {
+    if (dir[0] == '\0' || length <= 0 || (size_t)length >= sizeof(path) ||
+        access(path, R_OK) != 0) {
         return NULL;
     }
     return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
@@ -57,14 +59,16 @@ trpi_cli_library_call(const char *name, int argc, char **argv)
     void *library = library_open();
     if (library == NULL) {
         const char *why = dlerror();
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot load " LIBRARY ": %s", why != NULL ? why : "unknown");
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot load " LIBRARY ": %s",
+                             why != NULL ? why : "unknown");
     }
     const char *(*version)(void);
     int (*function)(int, char **);
     *(void **)&version = dlsym(library, "trp_version");
     *(void **)&function = dlsym(library, name);
     if (version == NULL || strcmp(version(), TRP_VERSION) != 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, LIBRARY " is version %s, this program is " TRP_VERSION,
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                             LIBRARY " is version %s, this program is " TRP_VERSION,
                              version != NULL ? version() : "unknown");
     }
     if (function == NULL) {

@@ -1,7 +1,7 @@
 /* main.c - the program `troupe`; called as `trouped` it is `troupe node`.
  *
- * Why.     One program, one way to install it, one table of commands. It loads the library only for the
- *          commands that need it (library.c).
+ * Why.     One program, one way to install it, one table of commands. It loads the library only for
+ *          the commands that need it (library.c).
  * Tests.   tests/system/cli.sh
  */
 #include <signal.h>

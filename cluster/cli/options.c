@@ -1,7 +1,7 @@
 /* options.c - the command line: flags anywhere, one command word, its arguments.
  *
- * Why.     Flags of all commands stand in one table (cli.h), so that parsing, help, completion and the
- *          "did you mean" cannot disagree, and a flag may stand before or after the command.
+ * Why.     Flags of all commands stand in one table (cli.h), so that parsing, help, completion and
+ *          the "did you mean" cannot disagree, and a flag may stand before or after the command.
  * Must hold.
  *   O1  A flag that the command does not know is refused, never ignored; abbreviations too.
  *   O2  The command line wins over TROUPE_*, which wins over the default.
@@ -22,12 +22,14 @@ const trpi_cli_flag_info trpi_cli_flags[TRPI_CLI_FLAG_COUNT] = {
 #undef FLAG_INFO
 };
 
-static const char *const output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json", "jsonl", "name" };
+static const char *const output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json", "jsonl",
+                                                                 "name" };
 
 /* The flags that have a twin in the environment: TROUPE_NO_WAIT=1 and so on. */
-static const trpi_cli_flag env_flags[] = { TRPI_CLI_SYSTEM,  TRPI_CLI_SOCKET,  TRPI_CLI_OUTPUT, TRPI_CLI_WATCH,
-                                           TRPI_CLI_TIMEOUT, TRPI_CLI_DRY_RUN, TRPI_CLI_YES,    TRPI_CLI_NO_WAIT,
-                                           TRPI_CLI_QUIET,   TRPI_CLI_VERBOSE, TRPI_CLI_COLOR };
+static const trpi_cli_flag env_flags[] = { TRPI_CLI_SYSTEM,  TRPI_CLI_SOCKET,  TRPI_CLI_OUTPUT,
+                                           TRPI_CLI_WATCH,   TRPI_CLI_TIMEOUT, TRPI_CLI_DRY_RUN,
+                                           TRPI_CLI_YES,     TRPI_CLI_NO_WAIT, TRPI_CLI_QUIET,
+                                           TRPI_CLI_VERBOSE, TRPI_CLI_COLOR };
 
 bool
 trpi_cli_duration_parse(const char *text, uint32_t *ret_ms)
@@ -75,8 +77,8 @@ number_parse(const char *text, uint32_t low, uint32_t high, uint32_t *ret_number
 }
 
 bool
-trpi_cli_number(const trpi_cli *cli, trpi_cli_flag flag, uint32_t low, uint32_t high, uint32_t fallback,
-                uint32_t *ret_number)
+trpi_cli_number(const trpi_cli *cli, trpi_cli_flag flag, uint32_t low, uint32_t high,
+                uint32_t fallback, uint32_t *ret_number)
 {
     const char *text = trpi_cli_text(cli, flag);
     if (text == NULL) {
@@ -86,8 +88,8 @@ trpi_cli_number(const trpi_cli *cli, trpi_cli_flag flag, uint32_t low, uint32_t 
     if (number_parse(text, low, high, ret_number)) {
         return true;
     }
-    (void)trpi_cli_fail(0, "--%s takes a number from %u to %u, not '%s'", trpi_cli_flags[flag].name, low, high,
-                        text); /* the caller returns 64 */
+    (void)trpi_cli_fail(0, "--%s takes a number from %u to %u, not '%s'", trpi_cli_flags[flag].name,
+                        low, high, text); /* the caller returns 64 */
     return false;
 }
 
@@ -97,7 +99,8 @@ fail_unknown_flag(const trpi_cli *cli, const char *word)
     const char *names[TRPI_CLI_FLAG_COUNT];
     size_t names_count = 0;
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
-        if (cli->command == NULL || (cli->command->flags | TRPI_CLI_EVERYWHERE) & (UINT32_C(1) << flag) ||
+        if (cli->command == NULL ||
+            (cli->command->flags | TRPI_CLI_EVERYWHERE) & (UINT32_C(1) << flag) ||
             (flag == TRPI_CLI_OUTPUT && cli->command->outputs != 0)) {
             names[names_count++] = trpi_cli_flags[flag].name;
         }
@@ -113,20 +116,22 @@ fail_unknown_flag(const trpi_cli *cli, const char *word)
         (void)snprintf(where, sizeof(where), " of '%s'", of);
     }
     if (meant != NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no flag '%.*s%s'%s; did you mean '--%s'?", (int)dashes, word, name,
-                             where, meant);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no flag '%.*s%s'%s; did you mean '--%s'?",
+                             (int)dashes, word, name, where, meant);
     }
-    return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no flag '%.*s%s'%s; see troupe %s%s--help%s", (int)dashes, word, name,
-                         where, of != NULL ? of : "", of != NULL ? " " : "",
-                         isdigit((unsigned char)name[0]) ? " (text that begins with a dash: write -- before it)" : "");
+    return trpi_cli_fail(
+        TRPI_CTL_EXIT_USAGE, "no flag '%.*s%s'%s; see troupe %s%s--help%s", (int)dashes, word, name,
+        where, of != NULL ? of : "", of != NULL ? " " : "",
+        isdigit((unsigned char)name[0]) ? " (text that begins with a dash: write -- before it)"
+                                        : "");
 }
 
 static int
 flag_add(trpi_cli *cli, unsigned flag, const char *value)
 {
     if (cli->flags[flag].count == TRPI_CLI_REPEAT_MAX) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--%s is given more than %u times", trpi_cli_flags[flag].name,
-                             TRPI_CLI_REPEAT_MAX);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--%s is given more than %u times",
+                             trpi_cli_flags[flag].name, TRPI_CLI_REPEAT_MAX);
     }
     cli->flags[flag].values[cli->flags[flag].count++] = value;
     return 0;
@@ -150,7 +155,8 @@ parse_long(trpi_cli *cli, int argc, char **argv, int *index)
         }
         if (info->value != NULL && !optional && value == NULL) {
             if (*index + 1 >= argc) {
-                return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--%s needs a value: %s", info->name, info->value);
+                return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--%s needs a value: %s", info->name,
+                                     info->value);
             }
             value = argv[++*index];
         }
@@ -203,7 +209,8 @@ fail_unknown_command(const char *word)
     }
     const char *meant = trpi_cli_suggest(word, names, names_count);
     if (meant != NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no command '%s'; did you mean '%s'?", word, meant);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no command '%s'; did you mean '%s'?", word,
+                             meant);
     }
     return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no command '%s'; see troupe help", word);
 }
@@ -249,9 +256,11 @@ environment_apply(trpi_cli *cli)
             *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         }
         const char *value = getenv(name);
-        bool wanted = value != NULL && (info->value != NULL ? value[0] != '\0' : !env_says_no(value));
+        bool wanted =
+            value != NULL && (info->value != NULL ? value[0] != '\0' : !env_says_no(value));
         uint32_t accepted = cli->command->flags | TRPI_CLI_EVERYWHERE;
-        bool is_accepted = flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;
+        bool is_accepted =
+            flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;
         if (wanted && is_accepted && cli->flags[flag].count == 0) {
             (void)flag_add(cli, flag, value); /* the first one always fits */
         }
@@ -272,13 +281,14 @@ output_apply(trpi_cli *cli)
             return 0;
         }
         size_t used = strlen(allowed);
-        (void)snprintf(allowed + used, sizeof(allowed) - used, "%s%s", used > 0 ? ", " : "", output_names[format]);
+        (void)snprintf(allowed + used, sizeof(allowed) - used, "%s%s", used > 0 ? ", " : "",
+                       output_names[format]);
     }
     if (text == NULL) {
         return 0;
     }
-    return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' cannot be printed as '%s'; one of: %s", cli->command->name,
-                         text, allowed);
+    return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' cannot be printed as '%s'; one of: %s",
+                         cli->command->name, text, allowed);
 }
 
 static int
@@ -291,7 +301,8 @@ watch_apply(trpi_cli *cli)
     char *end;
     double seconds = text[0] == '\0' ? 1 : strtod(text, &end);
     if (text[0] != '\0' && (*end != '\0' || !(seconds >= 0.1 && seconds <= 86400))) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--watch takes seconds from 0.1 to 86400, not '%s'", text);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "--watch takes seconds from 0.1 to 86400, not '%s'", text);
     }
     cli->watch_ms = (uint32_t)(seconds * 1000);
     return 0;
@@ -304,13 +315,14 @@ color_apply(trpi_cli *cli)
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
     if (text == NULL || strcmp(text, "auto") == 0) {
-        cli->color = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') && term != NULL &&
-                     strcmp(term, "dumb") != 0;
+        cli->color = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
+                     term != NULL && strcmp(term, "dumb") != 0;
         return 0;
     }
     cli->color = strcmp(text, "always") == 0;
     if (!cli->color && strcmp(text, "never") != 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--color takes auto, always or never, not '%s'", text);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--color takes auto, always or never, not '%s'",
+                             text);
     }
     return 0;
 }
@@ -321,7 +333,8 @@ flags_check(const trpi_cli *cli)
 {
     uint32_t accepted = cli->command->flags | TRPI_CLI_EVERYWHERE;
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
-        bool is_accepted = flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;
+        bool is_accepted =
+            flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;
         if (cli->flags[flag].count > 0 && !is_accepted) {
             return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' has no flag --%s; see troupe %s --help",
                                  cli->command->name, trpi_cli_flags[flag].name, cli->command->name);
@@ -335,12 +348,13 @@ arguments_check(const trpi_cli *cli)
 {
     const trpi_cli_command *command = cli->command;
     if (cli->args_count < command->args_min) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' needs more: troupe %s %s", command->name, command->name,
-                             command->usage);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' needs more: troupe %s %s", command->name,
+                             command->name, command->usage);
     }
     if (cli->args_count > command->args_max) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' does not take '%s': troupe %s %s", command->name,
-                             cli->args[command->args_max], command->name, command->usage);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' does not take '%s': troupe %s %s",
+                             command->name, cli->args[command->args_max], command->name,
+                             command->usage);
     }
     return 0;
 }
@@ -351,7 +365,8 @@ values_apply(trpi_cli *cli)
     const char *timeout = trpi_cli_text(cli, TRPI_CLI_TIMEOUT);
     cli->timeout_ms = cli->command->timeout_ms;
     if (timeout != NULL && !trpi_cli_duration_parse(timeout, &cli->timeout_ms)) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--timeout takes a duration as 500ms, 5s or 2m, not '%s'", timeout);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "--timeout takes a duration as 500ms, 5s or 2m, not '%s'", timeout);
     }
     cli->quiet = trpi_cli_has(cli, TRPI_CLI_QUIET);
     cli->verbose = trpi_cli_has(cli, TRPI_CLI_VERBOSE) && !cli->quiet;

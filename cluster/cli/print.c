@@ -118,7 +118,8 @@ print_pretty(const cJSON *json, unsigned indent, unsigned level)
 void
 trpi_cli_print_json(const trpi_cli *cli, const cJSON *json)
 {
-    cJSON copy = *json; /* a head of its own, so that "ok" can be passed over without changing json */
+    cJSON copy =
+        *json; /* a head of its own, so that "ok" can be passed over without changing json */
     if (copy.child != NULL && copy.child->string != NULL && strcmp(copy.child->string, "ok") == 0) {
         copy.child = copy.child->next;
     }
@@ -146,9 +147,11 @@ trpi_cli_age(double ms, char buffer[24])
     } else if (seconds < 3600) {
         (void)snprintf(buffer, 24, "%um%02us", (unsigned)(seconds / 60), (unsigned)(seconds % 60));
     } else if (seconds < 86400) {
-        (void)snprintf(buffer, 24, "%uh%02um", (unsigned)(seconds / 3600), (unsigned)(seconds / 60 % 60));
+        (void)snprintf(buffer, 24, "%uh%02um", (unsigned)(seconds / 3600),
+                       (unsigned)(seconds / 60 % 60));
     } else {
-        (void)snprintf(buffer, 24, "%ud%02uh", (unsigned)(seconds / 86400), (unsigned)(seconds / 3600 % 24));
+        (void)snprintf(buffer, 24, "%ud%02uh", (unsigned)(seconds / 86400),
+                       (unsigned)(seconds / 3600 % 24));
     }
     return buffer;
 }

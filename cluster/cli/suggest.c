@@ -1,7 +1,7 @@
 /* suggest.c - "did you mean": the nearest known word.
  *
- * Why.     A wrong word is refused, never guessed: scripts must not change their meaning when a command
- *          is added. But the error names what was probably meant.
+ * Why.     A wrong word is refused, never guessed: scripts must not change their meaning when a
+ *          command is added. But the error names what was probably meant.
  * Limits.  Words above WORD_BYTES_MAX get no suggestion.
  * Tests.   tests/unit/cli/options_test.c
  */
@@ -17,7 +17,8 @@ smaller(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two words of at most WORD_BYTES_MAX. */
+/* Edits (insert, delete, replace, swap of neighbours) between two words of at most WORD_BYTES_MAX.
+ * */
 static unsigned
 distance(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
 {

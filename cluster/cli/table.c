@@ -1,7 +1,8 @@
 /* table.c - rows of text in aligned columns.
  *
- * Why.     Columns are as wide as their widest cell, in characters, so that a long host name does not
- *          break the lines of the others. The last cell of a row is not padded: no trailing spaces.
+ * Why.     Columns are as wide as their widest cell, in characters, so that a long host name does
+ *          not break the lines of the others. The last cell of a row is not padded: no trailing
+ *          spaces.
  * Limits.  TRPI_CLI_COLUMNS_MAX columns.
  * Tests.   tests/unit/cli/options_test.c
  */
@@ -75,7 +76,8 @@ trpi_cli_table_print(const trpi_cli_table *table, const char *indent)
         }
         (void)fputs(indent, stdout);
         for (unsigned column = 0; column <= last; column++) {
-            int padding = column == last ? 0 : (int)(widths[column] - text_columns(cells[column])) + 2;
+            int padding =
+                column == last ? 0 : (int)(widths[column] - text_columns(cells[column])) + 2;
             (void)printf("%s%*s", cells[column], padding, "");
         }
         (void)putchar('\n');

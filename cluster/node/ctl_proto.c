@@ -1,7 +1,7 @@
 /* ctl_proto.c - framing and socket rules of the control protocol.
  *
- * Why.     Node and client must agree on the same bytes and find the same socket; the client compiles
- *          this file in and links nothing else of the library.
+ * Why.     Node and client must agree on the same bytes and find the same socket; the client
+ *          compiles this file in and links nothing else of the library.
  * Must hold.
  *   P1  A length is checked before anybody allocates or reads for it.                (frame_decode)
  *   P2  What answers is chosen by liveness, never by the name of a file alone: a connect that
@@ -75,7 +75,8 @@ trpi_ctl_frame_decode(const uint8_t *data, size_t bytes, size_t limit, const uin
     if (bytes < TRPI_CTL_HEADER_BYTES) {
         return TRP_EAGAIN;
     }
-    size_t length = (size_t)data[0] | (size_t)data[1] << 8 | (size_t)data[2] << 16 | (size_t)data[3] << 24;
+    size_t length =
+        (size_t)data[0] | (size_t)data[1] << 8 | (size_t)data[2] << 16 | (size_t)data[3] << 24;
     *ret_body_bytes = length;
     if (length == 0) {
         return TRP_EDATA;
@@ -123,7 +124,8 @@ trpi_ctl_dir_prepare(char dir[TRPI_CTL_PATH_BYTES])
     size_t count = trpi_ctl_dirs(dirs);
     for (size_t index = 0; index < count; index++) {
         bool shared = index == 0; /* /run/troupe belongs to the machine, the others to one user */
-        (void)mkdir(dirs[index], shared ? 0755 : 0700); /* it exists already, or the test below says no */
+        (void)mkdir(dirs[index],
+                    shared ? 0755 : 0700); /* it exists already, or the test below says no */
         if (dir_is_usable(dirs[index], !shared)) {
             memcpy(dir, dirs[index], TRPI_CTL_PATH_BYTES);
             return TRP_OK;
@@ -225,7 +227,8 @@ search_entry(search *s, const char *dir, unsigned dir_index, const char *name)
 {
     candidate c = { .dir = dir_index, .fd = -1 };
     char path[TRPI_CTL_PATH_BYTES];
-    if (s->count == TRPI_CTL_SOCKETS_MAX || trpi_ctl_socket_name_parse(name, c.system, &c.port) != TRP_OK ||
+    if (s->count == TRPI_CTL_SOCKETS_MAX ||
+        trpi_ctl_socket_name_parse(name, c.system, &c.port) != TRP_OK ||
         trpi_ctl_socket_path(dir, c.system, c.port, path) != TRP_OK) {
         return;
     }
@@ -282,8 +285,8 @@ systems_list(const search *s)
             continue;
         }
         size_t room = sizeof(s->found->systems) - used;
-        int length = snprintf(s->found->systems + used, room, "%s%s@%u", systems > 0 ? ", " : "", c->system,
-                              c->port);
+        int length = snprintf(s->found->systems + used, room, "%s%s@%u", systems > 0 ? ", " : "",
+                              c->system, c->port);
         if ((size_t)length < room) {
             used += (size_t)length;
         } else {

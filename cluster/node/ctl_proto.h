@@ -3,8 +3,8 @@
  * Why.     The client must start in a millisecond, so it links none of the library. What both sides
  *          must agree on is therefore here and in CONTROL.md (the commands, field by field), and
  *          needs libc only.
- * Shape.   AF_UNIX stream. Each way: u32 little-endian body length, then one JSON object. A client sends
- *          a request, reads objects until the final one (it has "ok"), and may send the next.
+ * Shape.   AF_UNIX stream. Each way: u32 little-endian body length, then one JSON object. A client
+ *          sends a request, reads objects until the final one (it has "ok"), and may send the next.
  * Limits.  TRPI_CTL_*_MAX below; a body of 0 bytes or above the limit is refused before it is read.
  * Tests.   tests/unit/node/ctl_proto_test.c, tests/system/cli.sh
  */
@@ -23,12 +23,14 @@
 #define TRPI_CTL_HEADER_BYTES 4u
 #define TRPI_CTL_REQUEST_BYTES_MAX (1024u * 1024u)
 #define TRPI_CTL_RESPONSE_BYTES_MAX (16u * 1024u * 1024u)
-/* Text or decoded bytes of one message in `send` and `ask`: base64 of it and the rest of the request
- * stay below TRPI_CTL_REQUEST_BYTES_MAX (and so does text in which every byte is escaped by one). */
+/* Text or decoded bytes of one message in `send` and `ask`: base64 of it and the rest of the
+ * request stay below TRPI_CTL_REQUEST_BYTES_MAX (and so does text in which every byte is escaped by
+ * one). */
 #define TRPI_CTL_PAYLOAD_BYTES_MAX (384u * 1024u)
-#define TRPI_CTL_CONNECTIONS_MAX 64u /* server: the next one gets exit 75, "too many control clients" */
+#define TRPI_CTL_CONNECTIONS_MAX                                                                   \
+    64u /* server: the next one gets exit 75, "too many control clients" */
 #define TRPI_CTL_SOCKET_MODE 0660
-#define TRPI_CTL_PATH_BYTES 108u    /* sizeof(sockaddr_un.sun_path), with the NUL */
+#define TRPI_CTL_PATH_BYTES 108u /* sizeof(sockaddr_un.sun_path), with the NUL */
 #define TRPI_CTL_SYSTEM_BYTES_MAX 63u
 #define TRPI_CTL_DIRS_MAX 3u
 #define TRPI_CTL_SOCKETS_MAX 128u /* sockets looked at in all directories together */
@@ -38,14 +40,14 @@
 /* Exit codes of the program, and "exit" of a refused request (operations.md 4.3). */
 enum trpi_ctl_exit {
     TRPI_CTL_EXIT_OK = 0,
-    TRPI_CTL_EXIT_NO = 1,           /* the answer is no; unhealthy; the condition became impossible */
-    TRPI_CTL_EXIT_USAGE = 64,       /* unknown command or flag, bad address syntax */
-    TRPI_CTL_EXIT_DATA = 65,        /* undecodable payload, invalid JSON */
-    TRPI_CTL_EXIT_NOT_FOUND = 68,   /* no such member, actor path */
+    TRPI_CTL_EXIT_NO = 1,         /* the answer is no; unhealthy; the condition became impossible */
+    TRPI_CTL_EXIT_USAGE = 64,     /* unknown command or flag, bad address syntax */
+    TRPI_CTL_EXIT_DATA = 65,      /* undecodable payload, invalid JSON */
+    TRPI_CTL_EXIT_NOT_FOUND = 68, /* no such member, actor path */
     TRPI_CTL_EXIT_UNREACHABLE = 69, /* no node; cannot bind; already running */
     TRPI_CTL_EXIT_INTERNAL = 70,
-    TRPI_CTL_EXIT_TIMEOUT = 75,     /* may be retried; the text says what was pending */
-    TRPI_CTL_EXIT_DOWNED = 76,      /* node: downed or removed by the others */
+    TRPI_CTL_EXIT_TIMEOUT = 75, /* may be retried; the text says what was pending */
+    TRPI_CTL_EXIT_DOWNED = 76,  /* node: downed or removed by the others */
     TRPI_CTL_EXIT_PERMISSION = 77,
     TRPI_CTL_EXIT_CONFIG = 78
 };
@@ -56,10 +58,10 @@ int trpi_ctl_exit_of(trp_err err);
 /* Write the header of a body of body_bytes (1 .. UINT32_MAX) into header. */
 void trpi_ctl_header_encode(uint8_t header[TRPI_CTL_HEADER_BYTES], uint32_t body_bytes);
 
-/* Look at the first bytes of a stream. TRP_OK: a whole frame is there, *ret_body borrows from data and
- * the frame takes TRPI_CTL_HEADER_BYTES + *ret_body_bytes. Errors: TRP_EAGAIN more bytes are needed (from
- * 4 bytes on *ret_body_bytes is set); TRP_EMSGSIZE length above limit (*ret_body_bytes says it);
- * TRP_EDATA length 0. */
+/* Look at the first bytes of a stream. TRP_OK: a whole frame is there, *ret_body borrows from data
+ * and the frame takes TRPI_CTL_HEADER_BYTES + *ret_body_bytes. Errors: TRP_EAGAIN more bytes are
+ * needed (from 4 bytes on *ret_body_bytes is set); TRP_EMSGSIZE length above limit (*ret_body_bytes
+ * says it); TRP_EDATA length 0. */
 trp_err trpi_ctl_frame_decode(const uint8_t *data, size_t bytes, size_t limit,
                               const uint8_t **ret_body, size_t *ret_body_bytes);
 
@@ -68,8 +70,9 @@ trp_err trpi_ctl_frame_decode(const uint8_t *data, size_t bytes, size_t limit,
  * Returns how many. */
 size_t trpi_ctl_dirs(char dirs[][TRPI_CTL_PATH_BYTES]);
 
-/* Server: choose the first of them that this process can write to; makes /run/troupe (0755, when we may)
- * and the private ones (0700). Errors: TRP_EPERM none can be used, TRP_ELIMIT path too long. */
+/* Server: choose the first of them that this process can write to; makes /run/troupe (0755, when we
+ * may) and the private ones (0700). Errors: TRP_EPERM none can be used, TRP_ELIMIT path too long.
+ * */
 trp_err trpi_ctl_dir_prepare(char dir[TRPI_CTL_PATH_BYTES]);
 
 /* Write "DIR/SYSTEM@PORT.sock". Errors: TRP_ELIMIT it does not fit TRPI_CTL_PATH_BYTES. */
@@ -80,25 +83,27 @@ trp_err trpi_ctl_socket_path(const char *dir, const char *system, unsigned port,
 trp_err trpi_ctl_socket_name_parse(const char *name, char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1],
                                    unsigned *ret_port);
 
-/* Connect to the socket at path, blocking, close-on-exec. Errors: TRP_ENOENT no such file, TRP_ECONN
- * nobody listens (stale), TRP_EPERM not permitted, TRP_ELIMIT path too long, TRP_EIO other (errno). */
+/* Connect to the socket at path, blocking, close-on-exec. Errors: TRP_ENOENT no such file,
+ * TRP_ECONN nobody listens (stale), TRP_EPERM not permitted, TRP_ELIMIT path too long, TRP_EIO
+ * other (errno). */
 trp_err trpi_ctl_connect(const char *path, int *ret_fd);
 
 /* Who is at the other end of a connected socket (SO_PEERCRED); 0 when the kernel does not say. */
 pid_t trpi_ctl_peer_pid(int fd);
 
 typedef struct trpi_ctl_found {
-    char path[TRPI_CTL_PATH_BYTES]; /* TRP_OK: the socket; TRP_EPERM: the first one that refused us */
+    char path
+        [TRPI_CTL_PATH_BYTES]; /* TRP_OK: the socket; TRP_EPERM: the first one that refused us */
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port;
-    uint32_t stale_count;  /* sockets without a listener that were passed over */
-    char systems[1024];    /* TRP_ELIMIT: "demo@2552, other@2552", sorted; ends in ", ..." when cut */
+    uint32_t stale_count; /* sockets without a listener that were passed over */
+    char systems[1024]; /* TRP_ELIMIT: "demo@2552, other@2552", sorted; ends in ", ..." when cut */
 } trpi_ctl_found;
 
 /* Find the node to talk to among the sockets of dirs: of one system the lowest live port.
  * system NULL or "": any. *ret_fd is connected. Errors: TRP_ENOENT no live socket; TRP_ELIMIT live
- * sockets of several systems (ret_found->systems lists them); TRP_EPERM only sockets that we may not open.
- * ret_found is filled in each case. */
+ * sockets of several systems (ret_found->systems lists them); TRP_EPERM only sockets that we may
+ * not open. ret_found is filled in each case. */
 trp_err trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *system,
                       trpi_ctl_found *ret_found, int *ret_fd);
 

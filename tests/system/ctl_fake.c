@@ -1,6 +1,7 @@
 /* ctl_fake.c - a node's control socket with canned replies, for tests of the client alone.
  *
- *   ctl_fake SOCKET REPLIES     serve; REPLIES has lines "CMD OBJECT": a request CMD is answered by the
+ *   ctl_fake SOCKET REPLIES     serve; REPLIES has lines "CMD OBJECT": a request CMD is answered by
+ *   the
  *                               objects of its lines, in order, up to the first one with "ok".
  *                               Instead of an object: !close, !hang, !garbage, !huge, !empty.
  *                               Each request is printed on stdout, one line.
@@ -49,7 +50,8 @@ send_frame(int fd, const char *body)
 {
     uint8_t header[TRPI_CTL_HEADER_BYTES];
     trpi_ctl_header_encode(header, (uint32_t)strlen(body));
-    (void)!send(fd, header, sizeof(header), MSG_NOSIGNAL); /* the client may be gone: a test of its own */
+    (void)!send(fd, header, sizeof(header),
+                MSG_NOSIGNAL); /* the client may be gone: a test of its own */
     (void)!send(fd, body, strlen(body), MSG_NOSIGNAL);
 }
 
@@ -100,7 +102,8 @@ serve(int fd)
     for (;;) {
         const uint8_t *body;
         size_t bytes = 0;
-        if (trpi_ctl_frame_decode(data, count, TRPI_CTL_REQUEST_BYTES_MAX, &body, &bytes) == TRP_OK) {
+        if (trpi_ctl_frame_decode(data, count, TRPI_CTL_REQUEST_BYTES_MAX, &body, &bytes) ==
+            TRP_OK) {
             cJSON *request = NULL;
             printf("%.*s\n", (int)bytes, (const char *)body);
             fflush(stdout);
@@ -137,7 +140,8 @@ check_json(void)
     }
     char *save = NULL;
     bool good = bytes > 0;
-    for (char *line = good ? strtok_r(text, "\n", &save) : NULL; line != NULL && good; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = good ? strtok_r(text, "\n", &save) : NULL; line != NULL && good;
+         line = strtok_r(NULL, "\n", &save)) {
         good = trpi_json_parse(line, strlen(line), &json, NULL) == TRP_OK;
         if (good) {
             cJSON_Delete(json);
@@ -162,7 +166,8 @@ main(int argc, char **argv)
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", argv[1]);
     replies_read(argv[2]);
     unlink(argv[1]);
-    if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 || listen(listener, 16) != 0) {
+    if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+        listen(listener, 16) != 0) {
         die(argv[1]);
     }
     for (;;) {

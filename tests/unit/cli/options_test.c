@@ -1,4 +1,5 @@
-/* options_test.c - the command line: flags anywhere, limits of their values, suggestions, tables. */
+/* options_test.c - the command line: flags anywhere, limits of their values, suggestions, tables.
+ * */
 #include <stdlib.h>
 
 #include "cluster/cli/cli.h"
@@ -162,7 +163,8 @@ watch_takes_seconds_or_nothing(void)
 static void
 nearest_word_is_suggested_and_nonsense_is_not(void)
 {
-    static const char *const names[] = { "members", "member-status", "leave", "leader", "status", "send" };
+    static const char *const names[] = { "members", "member-status", "leave",
+                                         "leader",  "status",        "send" };
     UNIT_TEXT(trpi_cli_suggest("membres", names, 6), "members");
     UNIT_TEXT(trpi_cli_suggest("sned", names, 6), "send");
     UNIT_TEXT(trpi_cli_suggest("stat", names, 6), "status");

@@ -43,7 +43,8 @@ empty_frame_and_the_largest_length_are_refused(void)
     const uint8_t *body = NULL;
     size_t bytes = 0;
     UNIT_EQUAL(trpi_ctl_frame_decode(empty, 4, 64, &body, &bytes), TRP_EDATA);
-    UNIT_EQUAL(trpi_ctl_frame_decode(huge, 4, TRPI_CTL_RESPONSE_BYTES_MAX, &body, &bytes), TRP_EMSGSIZE);
+    UNIT_EQUAL(trpi_ctl_frame_decode(huge, 4, TRPI_CTL_RESPONSE_BYTES_MAX, &body, &bytes),
+               TRP_EMSGSIZE);
     UNIT_EQUAL(bytes, UINT32_MAX);
 }
 
@@ -60,8 +61,9 @@ header_is_little_endian(void)
 static void
 socket_names_are_taken_apart_or_refused(void)
 {
-    static const char *const wrong[] = { "demo.sock",      "@1.sock",      "demo@.sock", "demo@65536.sock", "demo@1",
-                                         "demo@-1.sock",   "demo@1.socks", "",           "demo@999999.sock",
+    static const char *const wrong[] = { "demo.sock",       "@1.sock", "demo@.sock",
+                                         "demo@65536.sock", "demo@1",  "demo@-1.sock",
+                                         "demo@1.socks",    "",        "demo@999999.sock",
                                          "demo@1x.sock" };
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port = 0;
