@@ -13,8 +13,8 @@
  *   A2  A uid that is replaced is barred in the same step and its end is told exactly once.
  *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
  *   A4  HANDSHAKING lasts at most handshake_timeout.
- * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation that
- *         old would have to come back after 16 restarts of its address.
+ * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation
+ *         that old would have to come back after 16 restarts of its address.
  * Tests.  tests/unit/remote/association_test.c
  */
 #include "remote/association.h"
@@ -66,7 +66,8 @@ bar(trpi_assoc *assoc, uint64_t uid)
 }
 
 static void
-dial(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, trpi_assoc_effects *effects)
+dial(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+     trpi_assoc_effects *effects)
 {
     assoc->state = TRPI_ASSOC_HANDSHAKING;
     assoc->deadline_ms = now_ms + config->handshake_timeout_ms;
@@ -76,14 +77,15 @@ dial(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, trpi_a
 
 /* No connection, and none before next_ms. */
 static void
-gate(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, const trpi_assoc_event *event,
-     trpi_assoc_effects *effects)
+gate(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+     const trpi_assoc_event *event, trpi_assoc_effects *effects)
 {
     assoc->attempts++;
     assoc->backoff_ms = trpi_assoc_backoff_ms(config, assoc->attempts, event->random);
     assoc->next_ms = now_ms + assoc->backoff_ms;
-    assoc->state = assoc->uid != 0 && trpi_assoc_is_barred(assoc, assoc->uid) ? TRPI_ASSOC_QUARANTINED
-                                                                             : TRPI_ASSOC_GATED;
+    assoc->state = assoc->uid != 0 && trpi_assoc_is_barred(assoc, assoc->uid)
+                       ? TRPI_ASSOC_QUARANTINED
+                       : TRPI_ASSOC_GATED;
     effects->bits |= TRPI_ASSOC_DO_LOG;
 }
 
@@ -139,7 +141,8 @@ on_tick(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 }
 
 static void
-on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms, trpi_assoc_effects *effects)
+on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+        trpi_assoc_effects *effects)
 {
     bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
     if (assoc->state == TRPI_ASSOC_IDLE || (waits && now_ms >= assoc->next_ms)) {
@@ -182,7 +185,8 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
                             : TRPI_ASSOC_DO_CLOSE_THIS;
         break;
     case TRPI_ASSOC_REQUEST:
-        effects.bits |= prove(assoc, event->uid, &effects) ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
+        effects.bits |=
+            prove(assoc, event->uid, &effects) ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
         break;
     case TRPI_ASSOC_RESPONSE:
         if (!prove(assoc, event->uid, &effects)) {

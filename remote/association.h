@@ -1,7 +1,7 @@
 /* association.h - the life of the link to one address, as a pure state machine.
  *
- * step(state, now, event) -> effects. The shell (remote/peer.c) owns connections, queues and clocks; it
- * tells what happened and does what the effects say, in the order of the bits.
+ * step(state, now, event) -> effects. The shell (remote/peer.c) owns connections, queues and
+ * clocks; it tells what happened and does what the effects say, in the order of the bits.
  */
 #ifndef TRPI_REMOTE_ASSOCIATION_H
 #define TRPI_REMOTE_ASSOCIATION_H
@@ -17,7 +17,8 @@ enum trpi_assoc_state {
     TRPI_ASSOC_IDLE = 0,        /* nothing to say to it, no connection */
     TRPI_ASSOC_HANDSHAKING = 1, /* dialling, or waiting for the answer */
     TRPI_ASSOC_ACTIVE = 2,      /* its uid is proved and the control lane stands */
-    TRPI_ASSOC_GATED = 3,       /* lost; the next attempt is at next_ms, and only if somebody wants it */
+    /* lost; the next attempt is at next_ms, and only if somebody wants it */
+    TRPI_ASSOC_GATED = 3,
     TRPI_ASSOC_QUARANTINED = 4  /* the last known incarnation is barred; another one is welcome */
 };
 const char *trpi_assoc_state_name(enum trpi_assoc_state state);
@@ -43,10 +44,13 @@ typedef struct trpi_assoc_event {
 
 enum { /* effects, done in this order */
     TRPI_ASSOC_DO_REFUSE = 1,        /* refuse the request on its connection and close that */
-    TRPI_ASSOC_DO_CLOSE = 2,         /* close all connections of the peer (but the one of this event) */
+    /* close all connections of the peer (but the one of this event) */
+    TRPI_ASSOC_DO_CLOSE = 2,
     TRPI_ASSOC_DO_CLOSE_THIS = 4,    /* close the connection of this event */
-    TRPI_ASSOC_DO_END = 8,           /* incarnation over_uid is over: tell its watchers, drop what is for it */
-    TRPI_ASSOC_DO_ACTIVATE = 16,     /* uid is the peer now: lanes may open, system messages are sent again */
+    /* incarnation over_uid is over: tell its watchers, drop what is for it */
+    TRPI_ASSOC_DO_END = 8,
+    /* uid is the peer now: lanes may open, system messages are sent again */
+    TRPI_ASSOC_DO_ACTIVATE = 16,
     TRPI_ASSOC_DO_RESPOND = 32,      /* answer the request on its connection */
     TRPI_ASSOC_DO_REQUEST = 64,      /* send a handshake request on the connection of this event */
     TRPI_ASSOC_DO_DIAL = 128,        /* dial a control connection */
@@ -76,10 +80,11 @@ typedef struct trpi_assoc {
 } trpi_assoc;
 
 /* All-zero is the initial state. */
-trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
-                                   const trpi_assoc_event *event);
+trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config,
+                                   uint64_t now_ms, const trpi_assoc_event *event);
 bool trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid);
-/* Delay before attempt number `attempts` (from 1): doubling from min to max, then 50 % .. 100 % of it. */
+/* Delay before attempt number `attempts` (from 1): doubling from min to max, then 50 % .. 100 % of
+ * it. */
 uint32_t trpi_assoc_backoff_ms(const trpi_assoc_config *config, uint32_t attempts, uint64_t random);
 
 #endif

@@ -1,9 +1,9 @@
 /* codec.c - see the header. The handshake is in handshake.c.
  *
- * Shape.  USER    to slot 4, to generation 4, from slot 4, from generation 4, wire id 8, payload, [nodes]
- *         SELECT  from slot 4, from generation 4, wire id 8, path length 2, path, payload, [nodes]
+ * Shape.  USER    to slot 4, generation 4, from slot 4, generation 4, wire id 8, payload, [nodes]
+ *         SELECT  from slot 4, generation 4, wire id 8, path length 2, path, payload, [nodes]
  *         nodes   { uid 8, length 2, address text } x count, count 2, bytes of the entries 2
- *         The section stands at the end because it is known only when the payload has been encoded.
+ *         The node section stands at the end: it is known when the payload has been encoded.
  * Must hold.
  *   C1  Decoding reads nothing beyond body + bytes, whatever the bytes are.
  *   C2  A failed encode leaves the buffer as it was: the frame is dropped alone.
@@ -55,7 +55,8 @@ static trp_err
 fixed_append(trpi_buffer *out, const trpi_message *message)
 {
     uint8_t fixed[TRPI_FRAME_HEADER_BYTES + USER_FIXED_BYTES] = { 0 };
-    uint8_t *at = fixed + TRPI_FRAME_HEADER_BYTES; /* the header is filled in when the length is known */
+    /* the header is filled in when the length is known */
+    uint8_t *at = fixed + TRPI_FRAME_HEADER_BYTES;
     if (message->path == NULL) {
         trpi_put_u32(at, message->to_slot);
         trpi_put_u32(at + 4, message->to_generation);
@@ -85,7 +86,8 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
     if (message->path_bytes > TRP_PATH_BYTES_MAX || message->payload_bytes > frame_bytes_max) {
         return TRP_EMSGSIZE;
     }
-    trp_err err = trpi_node_map_encode(map, message->sender.node, &sender_code); /* first: code 3 at most */
+    /* first: code 3 at most */
+    trp_err err = trpi_node_map_encode(map, message->sender.node, &sender_code);
     trpi_assert(err == TRP_OK && sender_code <= TRPI_MESSAGE_SENDER_MASK);
     err = fixed_append(out, message);
     if (err == TRP_OK) {
@@ -105,8 +107,8 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
     unsigned flags = sender_code | (map->third_count > 0 ? TRPI_MESSAGE_HAS_NODES : 0u) |
                      (message->anyone ? TRPI_MESSAGE_ANYONE : 0u);
     trpi_frame_header_encode(out->data + begin, (uint32_t)body,
-                             message->path == NULL ? TRPI_FRAME_USER : TRPI_FRAME_SELECT, (uint8_t)flags,
-                             serializer->id);
+                             message->path == NULL ? TRPI_FRAME_USER : TRPI_FRAME_SELECT,
+                             (uint8_t)flags, serializer->id);
     return TRP_OK;
 }
 
@@ -128,7 +130,8 @@ section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left)
     for (uint32_t i = 0; i < count; i++) {
         size_t left = (size_t)(tail - at);
         size_t length = left >= SECTION_ENTRY_LEAST ? trpi_get_u16(at + 8) : SIZE_MAX;
-        if (left < SECTION_ENTRY_LEAST || length > left - SECTION_ENTRY_LEAST || length >= TRPI_ADDRESS_TEXT_BYTES) {
+        if (left < SECTION_ENTRY_LEAST || length > left - SECTION_ENTRY_LEAST ||
+            length >= TRPI_ADDRESS_TEXT_BYTES) {
             return TRP_EDATA;
         }
         char text[TRPI_ADDRESS_TEXT_BYTES] = { 0 };
@@ -198,9 +201,11 @@ trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *r
         ret_message->sender = (trp_ref)TRP_REF_NONE;
     }
     if (frame->kind == TRPI_FRAME_SELECT) {
-        size_t length = ret_message->payload_bytes >= 2 ? trpi_get_u16(ret_message->payload) : SIZE_MAX;
-        if (ret_message->payload_bytes < 2 || length > ret_message->payload_bytes - 2 || length == 0 ||
-            length > TRP_PATH_BYTES_MAX || memchr(ret_message->payload + 2, 0, length) != NULL) {
+        size_t length =
+            ret_message->payload_bytes >= 2 ? trpi_get_u16(ret_message->payload) : SIZE_MAX;
+        if (ret_message->payload_bytes < 2 || length > ret_message->payload_bytes - 2 ||
+            length == 0 || length > TRP_PATH_BYTES_MAX ||
+            memchr(ret_message->payload + 2, 0, length) != NULL) {
             return TRP_EDATA;
         }
         ret_message->path = (const char *)ret_message->payload + 2;

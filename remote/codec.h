@@ -1,7 +1,7 @@
 /* codec.h - bodies of frames: messages, selections, system messages, manifests, handshakes. Pure.
  *
- * A frame says all that is needed to understand it (no table of an association is consulted), so frames
- * that waited for a connection mean the same on the next one. docs/wire.md has the bytes.
+ * A frame says all that is needed to understand it (no table of an association is consulted), so
+ * frames that waited for a connection mean the same on the next one. docs/wire.md has the bytes.
  */
 #ifndef TRPI_REMOTE_CODEC_H
 #define TRPI_REMOTE_CODEC_H
@@ -13,10 +13,11 @@
 
 #define TRPI_HANDSHAKE_BYTES_MAX 4096 /* body of a handshake frame */
 
-/* ---- messages and selections ----------------------------------------------------------------------- */
+/* ---- messages and selections ----------------------------------------------------------------- */
 
 enum { /* flags of USER and SELECT frames */
-    TRPI_MESSAGE_SENDER_MASK = 3,  /* trpi_code of the sender's node; 3: the first entry of the section */
+    /* trpi_code of the sender's node; 3: the first entry of the section */
+    TRPI_MESSAGE_SENDER_MASK = 3,
     TRPI_MESSAGE_HAS_NODES = 4,    /* a node section ends the body */
     TRPI_MESSAGE_ANYONE = 8        /* not meant for one incarnation: it may wait for the next one */
 };
@@ -35,16 +36,18 @@ typedef struct trpi_message {
 } trpi_message;
 
 /* Append a USER frame, or a SELECT frame when path is not NULL. frame_bytes_max bounds the body.
- * Errors: TRP_EMSGSIZE, TRP_ENOTYPE (not encodable), TRP_ELIMIT (too many nodes), TRP_ENOMEM. The buffer is
+ * Errors: TRP_EMSGSIZE, TRP_ENOTYPE (not encodable), TRP_ELIMIT (too many nodes), TRP_ENOMEM. The
+ *         buffer is
  * as it was before on every error. */
 trp_err trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_node_map *map,
                             uint32_t frame_bytes_max, const trpi_message *message);
-/* Split a USER or SELECT body; fills map->third by interning. Errors: TRP_EDATA, TRP_ELIMIT, TRP_ENOMEM. */
+/* Split a USER or SELECT body; fills map->third by interning. Errors: TRP_EDATA, TRP_ELIMIT,
+ * TRP_ENOMEM. */
 trp_err trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message);
 /* What is known of a frame that is not going to be sent: recipient and type, without the rest. */
 bool trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message);
 
-/* ---- small bodies ------------------------------------------------------------------------------------- */
+/* ---- small bodies ---------------------------------------------------------------------------- */
 
 typedef struct trpi_system_message {
     uint64_t seq;
@@ -55,7 +58,8 @@ typedef struct trpi_system_message {
 } trpi_system_message;
 #define TRPI_SYSTEM_FRAME_BYTES (8 + TRPI_SYSTEM_BODY_BYTES)
 
-void trpi_system_body_encode(uint8_t body[TRPI_SYSTEM_BODY_BYTES], const trpi_system_message *message);
+void trpi_system_body_encode(uint8_t body[TRPI_SYSTEM_BODY_BYTES],
+                             const trpi_system_message *message);
 /* Errors: TRP_EDATA (size, unknown signal). */
 trp_err trpi_system_frame_decode(const trpi_frame *frame, trpi_system_message *ret_message);
 
@@ -66,7 +70,7 @@ typedef struct trpi_manifest {
 trp_err trpi_manifest_append(trpi_buffer *out, uint64_t wire_id, const char *name);
 trp_err trpi_manifest_decode(const trpi_frame *frame, trpi_manifest *ret_manifest);
 
-/* ---- handshake: a msgpack map; unknown keys are skipped ------------------------------------------------- */
+/* ---- handshake: a msgpack map; unknown keys are skipped -------------------------------------- */
 
 typedef struct trpi_handshake {
     trpi_node_id from;
@@ -76,7 +80,8 @@ typedef struct trpi_handshake {
     uint32_t frame_bytes_max;   /* what the sender takes */
 } trpi_handshake;
 
-trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_handshake *handshake);
+trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind,
+                              const trpi_handshake *handshake);
 /* Errors: TRP_EDATA, TRP_EMSGSIZE, TRP_ENOMEM. */
 trp_err trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake);
 

@@ -6,8 +6,9 @@
  *                    (ordinary lane: preamble with a proved uid -> own preamble: ready)
  *          ready -> closed. A connection that is not ready at its deadline is closed.
  * Must hold.
- *   N1  Nothing of a lane travels on a connection that is not ready: on an ordinary lane the peer's preamble
- *       proves that it will be read, so that the first messages are not lost to a race of two handshakes.
+ *   N1  Nothing of a lane travels on a connection that is not ready: on an ordinary lane the peer's
+ *       preamble proves that it will be read, so that the first messages are not lost to a race of
+ *       two handshakes.
  *   N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
  *   N3  What was handed to the transport is never sent again (at most once).
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
@@ -63,7 +64,8 @@ conn_new(trpi_remote *remote, bool dialled)
     conn->dialled = dialled;
     atomic_init(&conn->references, 1);
     conn->deadline_ms = trpi_remote_now_ms(remote) + remote->options.handshake_timeout_ms;
-    trpi_frame_decoder_init(&conn->decoder, remote->options.frame_bytes_max, on_preamble, on_frame, conn);
+    trpi_frame_decoder_init(&conn->decoder, remote->options.frame_bytes_max, on_preamble, on_frame,
+                            conn);
     return conn;
 }
 
@@ -106,7 +108,8 @@ trpi_conn_close(trpi_conn *conn)
     }
 }
 
-/* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which closes. */
+/* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which
+ * closes. */
 static trp_err TRP_PRINTF(3, 4)
 fail(trpi_conn *conn, trp_err err, const char *format, ...)
 {
@@ -117,7 +120,7 @@ fail(trpi_conn *conn, trp_err err, const char *format, ...)
     return err;
 }
 
-/* ---- writing ------------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 trp_err
 trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, const void *body, size_t bytes)
@@ -202,7 +205,8 @@ write_over(trpi_conn *conn)
     bool finished = conn->close_when_sent && conn->head.count == 0;
     if (peer != NULL) {
         trpi_lane_state *lane = &peer->lanes[conn->lane];
-        size_t before = atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
+        size_t before =
+            atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
         trpi_count(&peer->bytes_out, conn->writing.count);
         uint32_t max = conn->lane == TRPI_LANE_CONTROL ? conn->remote->options.control_bytes_max
                                                        : conn->remote->options.lane_bytes_max;
@@ -246,7 +250,7 @@ on_written(void *user, trpi_link *link)
     write_over(conn);
 }
 
-/* ---- dialling ------------------------------------------------------------------------------------------ */
+/* ---- dialling -------------------------------------------------------------------------------- */
 
 void
 trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
@@ -321,8 +325,9 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
     uint32_t suppressed = 0;
     if (conn == NULL && trpi_log_gate_open(remote, TRPI_GATE_LIMIT, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "connection refused peer=%s reason=\"%u connections wait for their handshake\" suppressed=%u", peer,
-                 TRPI_CONNS_WAITING_MAX, suppressed);
+                 "connection refused peer=%s reason=\"%u connections wait for their handshake\" "
+                 "suppressed=%u",
+                 peer, TRPI_CONNS_WAITING_MAX, suppressed);
     }
     *ret_user = conn;
     return conn != NULL;
@@ -341,7 +346,7 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
     peer->conns = conn;
 }
 
-/* ---- handshake ----------------------------------------------------------------------------------------- */
+/* ---- handshake ------------------------------------------------------------------------------- */
 
 static trp_err
 ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
@@ -376,10 +381,12 @@ on_preamble(void *arg, const trpi_preamble *preamble)
 {
     trpi_conn *conn = arg;
     if (preamble->version != TRPI_WIRE_VERSION) {
-        return fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u", preamble->version, TRPI_WIRE_VERSION);
+        return fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u", preamble->version,
+                    TRPI_WIRE_VERSION);
     }
     if (conn->dialled && preamble->lane != conn->lane) {
-        return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane, conn->lane);
+        return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane,
+                    conn->lane);
     }
     if (!conn->dialled) {
         conn->lane = preamble->lane; /* nobody else looks at it before there is a peer */
@@ -404,8 +411,9 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     refusal.from.uid = conn->remote->uid;
     (void)snprintf(refusal.reason, sizeof refusal.reason, "%s", reason);
     pthread_mutex_lock(&conn->remote->lock);
-    bool taken = trpi_conn_preamble(conn) == TRP_OK &&
-                 trpi_handshake_append(&conn->head, TRPI_FRAME_HANDSHAKE_REFUSAL, &refusal) == TRP_OK;
+    bool taken =
+        trpi_conn_preamble(conn) == TRP_OK &&
+        trpi_handshake_append(&conn->head, TRPI_FRAME_HANDSHAKE_REFUSAL, &refusal) == TRP_OK;
     conn->close_when_sent = true;
     taken = taken && trpi_conn_take(conn);
     pthread_mutex_unlock(&conn->remote->lock);
@@ -416,7 +424,8 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     uint32_t suppressed = 0;
     if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
         trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
-                 "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason, suppressed);
+                 "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason,
+                 suppressed);
     }
     return taken ? TRP_OK : TRP_ECLOSED;
 }
@@ -425,8 +434,10 @@ static void
 frame_max_agree(trpi_peer *peer, const trpi_handshake *handshake)
 {
     uint32_t own = peer->remote->options.frame_bytes_max;
-    uint32_t theirs = handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
-    atomic_store_explicit(&peer->frame_bytes_max, own < theirs ? own : theirs, memory_order_relaxed);
+    uint32_t theirs =
+        handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
+    atomic_store_explicit(&peer->frame_bytes_max, own < theirs ? own : theirs,
+                          memory_order_relaxed);
 }
 
 static trp_err
@@ -473,7 +484,8 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     if (!conn->dialled || conn->ready || conn->lane != TRPI_LANE_CONTROL) {
         return fail(conn, TRP_EPROTO, "handshake answer out of place");
     }
-    if (response && (answer->from.uid != conn->uid || !trpi_address_equal(&answer->from.address, &peer->address))) {
+    if (response && (answer->from.uid != conn->uid ||
+                     !trpi_address_equal(&answer->from.address, &peer->address))) {
         return fail(conn, TRP_EPROTO, "answered by somebody else");
     }
     trpi_todo todo = { 0 };
@@ -494,7 +506,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     return TRP_OK;
 }
 
-/* ---- reading ------------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static trp_err
 on_frame(void *arg, const trpi_frame *frame)
@@ -502,7 +514,8 @@ on_frame(void *arg, const trpi_frame *frame)
     trpi_conn *conn = arg;
     if (frame->kind > TRPI_FRAME_HANDSHAKE_REFUSAL) {
         /* ready is written by this very callback's thread of events, or never after. */
-        return conn->ready ? trpi_inbound_frame(conn, frame) : fail(conn, TRP_EPROTO, "frame before the handshake");
+        return conn->ready ? trpi_inbound_frame(conn, frame)
+                           : fail(conn, TRP_EPROTO, "frame before the handshake");
     }
     if (conn->close_when_sent) {
         return TRP_OK; /* refused already */
@@ -541,7 +554,8 @@ report_failure(trpi_conn *conn, trp_err err)
     uint32_t suppressed = 0;
     if (trpi_log_gate_open(remote, gate, &suppressed)) {
         trpi_log(remote->system, err == TRP_ECONN ? TRP_LOG_DEBUG : TRP_LOG_WARNING, "remote",
-                 "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what, suppressed);
+                 "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what,
+                 suppressed);
     }
 }
 
@@ -566,7 +580,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     }
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void
 remove_from_peer(trpi_peer *peer, trpi_conn *conn)
@@ -613,7 +627,8 @@ peer_lost(trpi_conn *conn, const char *reason)
                                                    trpi_world_random(peer->remote->world));
     }
     if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
-        trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST, .random = trpi_world_random(peer->remote->world) };
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST,
+                                   .random = trpi_world_random(peer->remote->world) };
         (void)trpi_peer_step(peer, conn, &event, reason, &todo);
     }
     trpi_peer_pump(peer, &todo);
@@ -662,8 +677,9 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
     trpi_count(&remote->handshake_timeouts, expired);
     if (trpi_log_gate_open(remote, TRPI_GATE_TIMEOUT, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "connection dropped peer=%s reason=\"no handshake within %u ms\" others=%u suppressed=%u", peer_text,
-                 remote->options.handshake_timeout_ms, expired - 1, suppressed);
+                 "connection dropped peer=%s reason=\"no handshake within %u ms\" others=%u "
+                 "suppressed=%u",
+                 peer_text, remote->options.handshake_timeout_ms, expired - 1, suppressed);
     }
 }
 

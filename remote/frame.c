@@ -1,9 +1,10 @@
 /* frame.c - preamble, frame header and the incremental decoder.
  *
- * Why.   A read gives any number of bytes. Most reads hold many whole frames: those are handed out in
- *        place, without a copy. Only a frame that is cut by the end of a read is carried over.
- * Shape. feed(bytes) -> [carry is waiting? fill it up to its goal] -> whole frames in place -> the rest
- *        into the carry. carry_goal is first the preamble, then the header, then header + body.
+ * Why.   A read gives any number of bytes. Most reads hold many whole frames: those are handed out
+ *        in place, without a copy. Only a frame that is cut by the end of a read is carried over.
+ * Shape. feed(bytes) -> [carry is waiting? fill it up to its goal] -> whole frames in place -> the
+ *        rest into the carry. carry_goal is first the preamble, then the header, then header +
+ *        body.
  * Must hold.
  *   F1  The length is compared with frame_bytes_max before anything is allocated for it.
  *   F2  After an error every feed gives the same error: a stream that broke cannot be found again.
@@ -21,7 +22,8 @@
 
 enum { CARRY_BYTES_KEPT = 65536 };
 
-_Static_assert(TRPI_PREAMBLE_BYTES == 4 + 1 + 1 + 2 + 8, "preamble: magic, version, lane, flags, uid");
+_Static_assert(TRPI_PREAMBLE_BYTES == 4 + 1 + 1 + 2 + 8,
+               "preamble: magic, version, lane, flags, uid");
 
 void
 trpi_preamble_encode(uint8_t out[TRPI_PREAMBLE_BYTES], const trpi_preamble *preamble)
@@ -199,7 +201,8 @@ trpi_frame_append(trpi_buffer *buffer, enum trpi_frame_kind kind, uint8_t flags,
 {
     trpi_assert(body_bytes <= UINT32_MAX);
     /* No limit here: who queues frames bounds the queue. */
-    trp_err err = trpi_buffer_reserve(buffer, TRPI_FRAME_HEADER_BYTES + body_bytes, TRPI_BUFFER_NO_LIMIT);
+    trp_err err =
+        trpi_buffer_reserve(buffer, TRPI_FRAME_HEADER_BYTES + body_bytes, TRPI_BUFFER_NO_LIMIT);
     if (err != TRP_OK) {
         return err;
     }

@@ -61,7 +61,8 @@ void trpi_preamble_encode(uint8_t out[TRPI_PREAMBLE_BYTES], const trpi_preamble 
 trp_err trpi_preamble_decode(const uint8_t in[TRPI_PREAMBLE_BYTES], trpi_preamble *ret_preamble);
 
 static inline void
-trpi_frame_header_encode(uint8_t *out, uint32_t body_bytes, uint8_t kind, uint8_t flags, uint16_t extra)
+trpi_frame_header_encode(uint8_t *out, uint32_t body_bytes, uint8_t kind, uint8_t flags,
+                         uint16_t extra)
 {
     out[0] = (uint8_t)body_bytes;
     out[1] = (uint8_t)(body_bytes >> 8);
@@ -75,7 +76,8 @@ trpi_frame_header_encode(uint8_t *out, uint32_t body_bytes, uint8_t kind, uint8_
 /* Reads the header at in (TRPI_FRAME_HEADER_BYTES) and lets body point behind it. */
 void trpi_frame_header_decode(const uint8_t *in, trpi_frame *ret_frame);
 
-/* Told each frame of a stream; the body is borrowed until return. Any result but TRP_OK ends the feed. */
+/* Told each frame of a stream; the body is borrowed until return. Any result but TRP_OK ends the
+ * feed. */
 typedef trp_err (*trpi_frame_fn)(void *arg, const trpi_frame *frame);
 /* Told the preamble, once, before the first frame. */
 typedef trp_err (*trpi_preamble_fn)(void *arg, const trpi_preamble *preamble);
@@ -96,12 +98,13 @@ void trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_m
                              trpi_preamble_fn on_preamble, trpi_frame_fn on_frame, void *arg);
 void trpi_frame_decoder_fini(trpi_frame_decoder *decoder);
 /* Take the next bytes of the stream, cut anywhere.
- * Errors, all of them final: TRP_EPROTO (not our protocol, unknown kind), TRP_EVERSION, TRP_EMSGSIZE
- * (length above frame_bytes_max; nothing was allocated for it), TRP_ENOMEM, and what a callback says. */
+ * Errors, all of them final: TRP_EPROTO (not our protocol, unknown kind), TRP_EVERSION,
+ * TRP_EMSGSIZE (length above frame_bytes_max; nothing was allocated for it), TRP_ENOMEM, and what a
+ * callback says. */
 trp_err trpi_frame_decoder_feed(trpi_frame_decoder *decoder, const uint8_t *bytes, size_t count);
 
 /* Append a whole frame to a buffer. Errors: TRP_ENOMEM; nothing changed. */
-trp_err trpi_frame_append(trpi_buffer *buffer, enum trpi_frame_kind kind, uint8_t flags, uint16_t extra,
-                          const void *body, size_t body_bytes);
+trp_err trpi_frame_append(trpi_buffer *buffer, enum trpi_frame_kind kind, uint8_t flags,
+                          uint16_t extra, const void *body, size_t body_bytes);
 
 #endif

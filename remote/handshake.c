@@ -1,8 +1,8 @@
 /* handshake.c - the body of handshake frames: a msgpack map, so that versions can be mixed.
  *
- * Keys: "from" address text, "uid" text of decimal digits, "to" address text, "to-uid", "frame-max" number,
- * "reason" text. Unknown keys are skipped, missing ones are zero; "from" and "uid" are required but in a
- * refusal.
+ * Keys: "from" address text, "uid" text of decimal digits, "to" address text, "to-uid", "frame-max"
+ * number, "reason" text. Unknown keys are skipped, missing ones are zero; "from" and "uid" are
+ * required but in a refusal.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,7 +54,8 @@ static bool
 get_uid(const trpi_pack_value *map, const char *key, uint64_t *ret_uid)
 {
     char text[24];
-    if (!trpi_pack_get_text(trpi_pack_find(map, key), text, sizeof text) || text[0] < '0' || text[0] > '9') {
+    if (!trpi_pack_get_text(trpi_pack_find(map, key), text, sizeof text) || text[0] < '0' ||
+        text[0] > '9') {
         return false;
     }
     char *end = NULL;
@@ -90,7 +91,8 @@ trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake)
     (void)get_uid(map, "to-uid", &ret_handshake->to_uid);
     (void)trpi_pack_get_u64(trpi_pack_find(map, "frame-max"), UINT32_MAX, &frame_bytes_max);
     ret_handshake->frame_bytes_max = (uint32_t)frame_bytes_max;
-    if (!trpi_pack_get_text(trpi_pack_find(map, "reason"), ret_handshake->reason, sizeof ret_handshake->reason)) {
+    if (!trpi_pack_get_text(trpi_pack_find(map, "reason"), ret_handshake->reason,
+                            sizeof ret_handshake->reason)) {
         ret_handshake->reason[0] = '\0';
     }
     trpi_pack_doc_free(doc);

@@ -1,11 +1,12 @@
 /* inbound.c - what frames of a connection that is ready do here.
  *
  * Must hold.
- *   B1  A lane delivers in the order of its sender, also across a change of connection: frames of an older
- *       LANE_OPEN are dropped once a newer one was seen, and deliveries of a lane hold its recv lock.
+ *   B1  A lane delivers in the order of its sender, also across a change of connection: frames of
+ *       an older LANE_OPEN are dropped once a newer one was seen, and deliveries of a lane hold its
+ *       recv lock.
  *   B2  Only frames of the incarnation that is proved now are delivered.
- *   B3  A body that makes no sense is counted and dropped alone; the association lives. Only frames that
- *       break the protocol's order end the connection.
+ *   B3  A body that makes no sense is counted and dropped alone; the association lives. Only frames
+ *       that break the protocol's order end the connection.
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
  */
 #include <inttypes.h>
@@ -29,8 +30,10 @@ batch_begin(trpi_conn *conn)
         conn->in_batch = true;
     }
     return conn->recv_epoch != 0 &&
-           conn->recv_epoch == atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) && /* B1 */
-           conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);    /* B2 */
+           conn->recv_epoch ==
+               atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) && /* B1 */
+           /* B2 */
+           conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);
 }
 
 static void
@@ -43,7 +46,8 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
     trpi_put_u64(body, number);
     pthread_mutex_lock(&peer->lock);
     if (trpi_frame_append(&frames, kind, 0, 0, body, sizeof body) == TRP_OK) {
-        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames); /* full: it is asked for again */
+        /* full: it is asked for again */
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames);
     }
     trpi_peer_pump(peer, &todo);
     trpi_peer_unlock(peer, &todo);
@@ -75,12 +79,12 @@ decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
     trpi_count(&remote->decode_errors, 1);
     if (trpi_log_gate_open(remote, TRPI_GATE_DECODE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u", conn->peer_text, what,
-                 wire_id, suppressed);
+                 "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u",
+                 conn->peer_text, what, wire_id, suppressed);
     }
 }
 
-/* ---- messages ------------------------------------------------------------------------------------------ */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static const trp_type *
 type_of(trpi_conn *conn, uint64_t wire_id)
@@ -141,21 +145,25 @@ node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 
 /* The payload as the type wants it: in place when its wire form is its form in memory. */
 static trp_err
-payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message, const trpi_node_map *map)
+payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
+               const trpi_node_map *map)
 {
-    const trpi_serializer *serializer = trpi_serializers_get(&conn->remote->serializers, message->serializer);
+    const trpi_serializer *serializer =
+        trpi_serializers_get(&conn->remote->serializers, message->serializer);
     uint32_t fields_count = 0;
     if (serializer == NULL) {
         return TRP_EDATA;
     }
     bool raw = serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
-    bool text = serializer == &trpi_serializer_text && (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0;
+    bool text =
+        serializer == &trpi_serializer_text && (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0;
     if (raw || text) {
         bool fits = (type->flags & TRP_TYPE_VARIABLE) != 0 || message->payload_bytes == type->bytes;
         return fits ? TRP_OK : TRP_EDATA;
     }
     trpi_buffer_clear(&conn->scratch);
-    trp_err err = serializer->decode(type, message->payload, message->payload_bytes, map, &conn->scratch);
+    trp_err err =
+        serializer->decode(type, message->payload, message->payload_bytes, map, &conn->scratch);
     message->payload = conn->scratch.data;
     message->payload_bytes = conn->scratch.count;
     return err;
@@ -186,18 +194,19 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     }
     trpi_count(&conn->peer->messages_in, 1);
     if (frame->kind == TRPI_FRAME_USER) {
-        trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type, message.payload,
-                          message.payload_bytes);
+        trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type,
+                          message.payload, message.payload_bytes);
         return;
     }
     char path[TRP_PATH_BYTES_MAX + 1];
     memcpy(path, message.path, message.path_bytes);
     path[message.path_bytes] = '\0';
     if (type == NULL) {
-        trpi_dead_letter(system, message.sender, (trp_ref)TRP_REF_NONE, TRP_DEAD_NOT_ENCODABLE, NULL,
-                         message.payload_bytes);
+        trpi_dead_letter(system, message.sender, (trp_ref)TRP_REF_NONE, TRP_DEAD_NOT_ENCODABLE,
+                         NULL, message.payload_bytes);
     } else {
-        trpi_inbound_select(system, path, message.sender, type, message.payload, message.payload_bytes);
+        trpi_inbound_select(system, path, message.sender, type, message.payload,
+                            message.payload_bytes);
     }
 }
 
@@ -217,8 +226,8 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
     const trp_type *type = trpi_type_find_wire(manifest.wire_id);
     if (type != NULL && strcmp(type->name, manifest.name) != 0) {
         char reason[sizeof conn->peer->reason];
-        (void)snprintf(reason, sizeof reason, "types %.60s (there) and %.60s (here) have one id", manifest.name,
-                       type->name);
+        (void)snprintf(reason, sizeof reason, "types %.60s (there) and %.60s (here) have one id",
+                       manifest.name, type->name);
         trpi_inbound_batch_end(conn);
         trpi_peer_quarantine(conn->peer, conn->uid, reason);
         return;
@@ -226,12 +235,13 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
     uint32_t suppressed = 0;
     if (type == NULL && trpi_log_gate_open(remote, TRPI_GATE_TYPE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "type not registered here type=%s peer=%s next=\"its messages become dead letters\" suppressed=%u",
+                 "type not registered here type=%s peer=%s next=\"its messages become dead "
+                 "letters\" suppressed=%u",
                  manifest.name, conn->peer_text, suppressed);
     }
 }
 
-/* ---- system messages ----------------------------------------------------------------------------------- */
+/* ---- system messages ------------------------------------------------------------------------- */
 
 static void
 on_system(trpi_conn *conn, const trpi_frame *frame)
@@ -255,7 +265,8 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         trp_ref target = { TRPI_NODE_SELF, message.to_slot, message.to_generation, 0 };
         trp_ref from = { atomic_load_explicit(&peer->node, memory_order_acquire), message.from_slot,
                          message.from_generation, 0 };
-        trpi_inbound_signal(conn->remote->system, (enum trpi_remote_signal)message.signal, target, from, message.flag);
+        trpi_inbound_signal(conn->remote->system, (enum trpi_remote_signal)message.signal, target,
+                            from, message.flag);
     }
 }
 
@@ -274,14 +285,15 @@ on_ack(trpi_conn *conn, const trpi_frame *frame)
         pthread_mutex_unlock(&peer->lock); /* of an incarnation that is over */
         return TRP_OK;
     }
-    bool sane = frame->kind == TRPI_FRAME_ACK ? trpi_redelivery_ack(&peer->redelivery, now_ms, seq)
-                                              : trpi_redelivery_nack(&peer->redelivery, now_ms, seq);
+    bool sane = frame->kind == TRPI_FRAME_ACK
+                    ? trpi_redelivery_ack(&peer->redelivery, now_ms, seq)
+                    : trpi_redelivery_nack(&peer->redelivery, now_ms, seq);
     trpi_peer_pump(peer, &todo);
     trpi_peer_unlock(peer, &todo);
     return sane ? TRP_OK : TRP_EPROTO;
 }
 
-/* ---- control ------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static void
 on_control(trpi_conn *conn, const trpi_frame *frame)
@@ -335,9 +347,11 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
     if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
         peer->lanes[conn->lane].goodbye_acked = true;
     } else {
-        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, NULL, 0); /* lost: the peer waits a little in vain */
+        /* lost: the peer waits a little in vain */
+        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, NULL, 0);
         if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
-            trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE, .random = trpi_world_random(conn->remote->world) };
+            trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
+                                       .random = trpi_world_random(conn->remote->world) };
             peer->goodbye_said = true;
             (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &todo);
         }

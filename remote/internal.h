@@ -3,12 +3,13 @@
  * Shape.
  *     remote --- peers (one an address, never freed while remoting runs)
  *                  |- association, redelivery     pure state machines
- *                  |- lanes[control, ordinary]    what waits to be sent, and the connection that sends it
- *                  `- conns                       connections, dialled and accepted, of either lane
+ *                  |- lanes[control, ordinary]    what waits, and the connection that sends it
+ *                  `- conns                       dialled and accepted, of either lane
  *     system's proxy cell -> route (one a node number) -> peer
- * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback into the
- * system, to an upper room or to a log is made with peer->lock or remote->lock held; effects are gathered in
- * a trpi_todo and done afterwards. transport calls are made with or without locks (T1: they call nobody).
+ * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback
+ * into the system, to an upper room or to a log is made with peer->lock or remote->lock held;
+ * effects are gathered in a trpi_todo and done afterwards. transport calls are made with or without
+ * locks (T1: they call nobody).
  */
 #ifndef TRPI_REMOTE_INTERNAL_H
 #define TRPI_REMOTE_INTERNAL_H
@@ -27,8 +28,10 @@
 #define TRPI_CONNS_WAITING_MAX 1024   /* accepted and not yet shaken hands with */
 #define TRPI_PEER_NODES_MAX 4096      /* third nodes that one incarnation of a peer may introduce */
 #define TRPI_WRITE_BYTES_MAX 1048576  /* one write of a lane */
-#define TRPI_BUFFER_KEPT_BYTES 1048576 /* a lane's buffer that grew beyond is given back when empty */
-#define TRPI_GATHER_BYTES_MAX 262144  /* a run's messages to one node; more are handed over before its end */
+#define TRPI_BUFFER_KEPT_BYTES                                                                     \
+    1048576 /* a lane's buffer that grew beyond is given back when empty */
+#define TRPI_GATHER_BYTES_MAX                                                                      \
+    262144 /* a run's messages to one node; more are handed over before its end */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 #define TRPI_TICK_MS 250
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
@@ -50,7 +53,8 @@ typedef struct trpi_conn {
     bool closing;          /* by lock_of(conn) */
     bool close_when_sent;  /* by lock_of(conn) */
     bool preamble_sent;    /* by lock_of(conn) */
-    bool busy;             /* a write is in progress, its owner has the three below; by lock_of(conn) */
+    /* a write is in progress, its owner has the three below; by lock_of(conn) */
+    bool busy;
     trpi_buffer head;      /* frames of this very connection, before the lane's; by lock_of(conn) */
     trpi_buffer writing_head, writing; /* by whoever made busy true */
     size_t writing_at;
@@ -72,16 +76,19 @@ typedef struct trpi_conn {
 
 typedef struct trpi_lane_state {
     trpi_buffer pending;       /* whole frames; by peer->lock */
-    uint64_t pending_uid;      /* incarnation that the frames without ANYONE are for; 0: none are there */
+    /* incarnation that the frames without ANYONE are for; 0: none are there */
+    uint64_t pending_uid;
     uint64_t pending_since_ms;
     trpi_conn *out;            /* what it sends on; by peer->lock */
     trpi_conn *dialling;       /* by peer->lock */
     uint64_t dial_next_ms;     /* ordinary: not before; by peer->lock */
     uint32_t dial_attempts;
     _Atomic uint32_t epoch;    /* of our sending; written by peer->lock, read relaxed by routes */
-    atomic_size_t queued;      /* pending and in flight; relaxed: a hint for the limit and the marks */
+    /* pending and in flight; relaxed: a hint for the limit and the marks */
+    atomic_size_t queued;
     bool above;                /* the high-water mark was passed; by peer->lock */
-    pthread_mutex_t recv_lock; /* deliveries of this lane, so that a stale connection cannot reorder */
+    /* deliveries of this lane, so that a stale connection cannot reorder */
+    pthread_mutex_t recv_lock;
     _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
     bool goodbye_acked;        /* by peer->lock */
 } trpi_lane_state;
@@ -93,7 +100,8 @@ typedef struct trpi_route {
     uint64_t uid;       /* 0: whoever lives there */
     trpi_buffer gather; /* by the runner of the proxy, as the next three */
     uint32_t gathered;  /* messages in it */
-    uint8_t *announced; /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
+    /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
+    uint8_t *announced;
     uint32_t announced_epoch;
     struct trpi_route *next; /* in peer->routes, by peer->lock */
 } trpi_route;
@@ -108,7 +116,8 @@ struct trpi_peer {
     uint64_t redelivery_uid;     /* incarnation that it counts for */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
-    _Atomic uint32_t node;       /* our number of the proved incarnation; written before its conns read */
+    /* our number of the proved incarnation; written before its conns read */
+    _Atomic uint32_t node;
     _Atomic uint32_t frame_bytes_max; /* that both ends take */
     trpi_lane_state lanes[TRPI_LANE_COUNT];
     trpi_conn *conns;
@@ -137,13 +146,24 @@ typedef struct trpi_channel {
     void *arg;
 } trpi_channel;
 
-/* Rate limit for one kind of log line: a burst, then one each ten seconds with the number suppressed. */
+/* Rate limit for one kind of log line: a burst, then one each ten seconds with the number
+ * suppressed. */
 typedef struct trpi_log_gate {
     _Atomic uint64_t until_ms;
     _Atomic uint32_t suppressed;
 } trpi_log_gate;
-enum { TRPI_GATE_GARBAGE, TRPI_GATE_VERSION, TRPI_GATE_OVERSIZE, TRPI_GATE_TIMEOUT, TRPI_GATE_REFUSED,
-       TRPI_GATE_DECODE, TRPI_GATE_TYPE, TRPI_GATE_TOO_LARGE, TRPI_GATE_LIMIT, TRPI_GATE_COUNT };
+enum {
+    TRPI_GATE_GARBAGE,
+    TRPI_GATE_VERSION,
+    TRPI_GATE_OVERSIZE,
+    TRPI_GATE_TIMEOUT,
+    TRPI_GATE_REFUSED,
+    TRPI_GATE_DECODE,
+    TRPI_GATE_TYPE,
+    TRPI_GATE_TOO_LARGE,
+    TRPI_GATE_LIMIT,
+    TRPI_GATE_COUNT
+};
 
 enum { TRPI_PEER_BUCKETS = 1024 };
 
@@ -169,8 +189,9 @@ struct trpi_remote {
     uint64_t ticked_ms;
     trpi_channel channels[TRPI_CHANNEL_COUNT];
     trpi_log_gate gates[TRPI_GATE_COUNT];
-    _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
-        frames_in, frames_out, decode_errors, quarantined; /* relaxed counters */
+    _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
+        handshake_timeouts, frames_in, frames_out, decode_errors,
+        quarantined; /* relaxed counters */
 };
 
 /* What is to be done when peer->lock has been given back. */
@@ -202,26 +223,30 @@ trpi_count(_Atomic uint64_t *counter, uint64_t n)
 
 /* ---- peer.c ---- */
 /* Find or make. Errors: TRP_ELIMIT, TRP_ENOMEM. */
-trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer);
+trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make,
+                      trpi_peer **ret_peer);
 /* The peer whose proved incarnation is uid; NULL: none. */
 trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid);
 void trpi_peer_free(trpi_peer *peer);
 /* One event for the association. The caller holds peer->lock; conn: of the event, or NULL. */
-uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
-                        trpi_todo *todo);
+uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event,
+                        const char *reason, trpi_todo *todo);
 /* Choose connections, send what waits, dial what is missing. The caller holds peer->lock. */
 void trpi_peer_pump(trpi_peer *peer, trpi_todo *todo);
 /* Give peer->lock back and do what is to be done. */
 void trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo);
-/* Append frames to a lane. uid 0: for whoever answers. Takes the content of frames on success (the buffer is
- * then empty, perhaps with other memory). The caller holds peer->lock and pumps afterwards.
- * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full), TRP_ENOMEM. */
+/* Append frames to a lane. uid 0: for whoever answers. Takes the content of frames on success (the
+ * buffer is then empty, perhaps with other memory). The caller holds peer->lock and pumps
+ * afterwards.
+ * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full),
+ *         TRP_ENOMEM. */
 trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames);
 void trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy);
 void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 
 /* ---- lane.c ---- */
-void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buffer *ret_dropped);
+void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
+                    trpi_buffer *ret_dropped);
 void trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason);
 void trpi_system_messages_send(trpi_peer *peer);
 
@@ -230,7 +255,8 @@ extern const trpi_transport_events trpi_conn_events;
 void trpi_conn_ref(trpi_conn *conn);
 void trpi_conn_unref(trpi_conn *conn);
 void trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane);
-/* Take what is to be sent; true: the caller owns the write and calls trpi_conn_write() without locks. */
+/* Take what is to be sent; true: the caller owns the write and calls trpi_conn_write() without
+ * locks. */
 bool trpi_conn_take(trpi_conn *conn);
 void trpi_conn_write(trpi_conn *conn);
 void trpi_conn_close(trpi_conn *conn); /* the caller holds lock_of(conn), or is its only user */

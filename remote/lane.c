@@ -1,8 +1,8 @@
 /* lane.c - what waits on a lane: bounded queues of whole frames, and what becomes of them.
  *
- * Why.    Frames wait as bytes, in one growing buffer a lane that is swapped with the connection's when a
- *         write ends: what gathers during a write leaves as one write, a lone frame leaves at once, and in
- *         the busy case no byte is copied between encoding and the kernel.
+ * Why.    Frames wait as bytes, in one growing buffer a lane that is swapped with the connection's
+ *         when a write ends: what gathers during a write leaves as one write, a lone frame leaves
+ *         at once, and in the busy case no byte is copied between encoding and the kernel.
  * Must hold.
  *   Q1  pending holds whole frames, in the order of appending.
  *   Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
@@ -22,7 +22,8 @@ is_message(const trpi_frame *frame)
     return frame->kind == TRPI_FRAME_USER || frame->kind == TRPI_FRAME_SELECT;
 }
 
-/* Keep the frames for anyone and those for keep_uid; the messages among the others go to *ret_dropped. */
+/* Keep the frames for anyone and those for keep_uid; the messages among the others go to
+ * *ret_dropped. */
 void
 trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buffer *ret_dropped)
 {
@@ -72,8 +73,8 @@ trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reas
         }
         trp_ref recipient = { node, message.to_slot, message.to_generation, 0 };
         trpi_count(&peer->dropped, 1);
-        trpi_dead_letter(peer->remote->system, sender, recipient, reason, trpi_type_find_wire(message.wire_id),
-                         message.payload_bytes);
+        trpi_dead_letter(peer->remote->system, sender, recipient, reason,
+                         trpi_type_find_wire(message.wire_id), message.payload_bytes);
     }
 }
 
@@ -104,7 +105,8 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
         atomic_fetch_add_explicit(&state->queued, state->pending.count, memory_order_relaxed);
         state->pending_since_ms = trpi_remote_now_ms(peer->remote);
     } else {
-        trp_err err = trpi_buffer_append(&state->pending, frames->data, frames->count, TRPI_BUFFER_NO_LIMIT);
+        trp_err err =
+            trpi_buffer_append(&state->pending, frames->data, frames->count, TRPI_BUFFER_NO_LIMIT);
         if (err != TRP_OK) {
             return err;
         }
@@ -127,7 +129,8 @@ trpi_system_messages_send(trpi_peer *peer)
 {
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_CONTROL];
     uint64_t now_ms = trpi_remote_now_ms(peer->remote);
-    size_t room_kept = peer->remote->options.control_bytes_max / 2; /* the other half is for other frames */
+    /* the other half is for other frames */
+    size_t room_kept = peer->remote->options.control_bytes_max / 2;
     uint64_t seq = 0;
     while (atomic_load_explicit(&lane->queued, memory_order_relaxed) < room_kept) {
         const uint8_t *body = trpi_redelivery_next(&peer->redelivery, now_ms, &seq);
@@ -138,10 +141,12 @@ trpi_system_messages_send(trpi_peer *peer)
         trpi_put_u64(bytes, seq);
         memcpy(bytes + 8, body, TRPI_SYSTEM_BODY_BYTES);
         size_t before = lane->pending.count;
-        if (trpi_frame_append(&lane->pending, TRPI_FRAME_SYSTEM, 0, 0, bytes, sizeof bytes) != TRP_OK) {
+        if (trpi_frame_append(&lane->pending, TRPI_FRAME_SYSTEM, 0, 0, bytes, sizeof bytes) !=
+            TRP_OK) {
             return; /* it is resent when no ack comes */
         }
         lane->pending_uid = peer->assoc.uid;
-        atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before, memory_order_relaxed);
+        atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before,
+                                  memory_order_relaxed);
     }
 }

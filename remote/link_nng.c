@@ -1,26 +1,26 @@
-/* link_nng.c - the tcp transport on nng byte streams; the only file that includes nng's stream headers.
+/* link_nng.c - the tcp transport on nng byte streams; no other file includes nng's stream headers.
  *
- * Why.   Debian's nng 1.5.2 moves bytes well and has edges. Each edge is dealt with here and nowhere else:
- *        H1  An aio that is posted after nng_stream_close never completes: `closing` is tested under the
- *            link's lock before each post, and close happens under the same lock.
+ * Why.   nng 1.5.2 moves bytes well and has edges. Each is dealt with here and nowhere else:
+ *        H1  An aio that is posted after nng_stream_close never completes: `closing` is tested
+ *            under the link's lock before each post, and close happens under the same lock.
  *        H2  Cancelling a single aio can be lost: we never cancel, a link ends as a whole.
  *        H3  nng_aio_stop and _free deadlock in a callback: only the reaper thread calls them.
  *        H4  aio timeouts are a linear list: none but on dial.
  *        H5  nng's resolver: not used, we dial numeric addresses one after the other (resolver.c).
- *        H6  nng_stream_close cuts what is unread: whoever wants a graceful end says goodbye above us.
+ *        H6  nng_stream_close cuts what is unread: a graceful end says goodbye above us.
  *        H7  Callbacks share few threads: ours only move bytes and call non-blocking functions.
- *        H8  accept fails at once with EMFILE, again and again: the next accept is posted 50 ms later.
+ *        H8  accept fails at once with EMFILE, over and over: the next is posted 50 ms later.
  *        H9  Any error of a stream means the same: closed.
  *        H11 v4-mapped IPv6 peers are shown as IPv4.
- *        A send takes at most 8 buffers and may be short: on_sent goes on with the rest.
- *        After fork without exec nng panics: nothing here forks, and no nng call is made before open().
+ *        H12 A send takes 8 buffers at most and may be short: on_sent goes on with the rest.
+ *        H13 nng panics after fork without exec: nothing forks here, nothing runs before open().
  * Shape. connect -> [resolver] -> dial -> OPEN;  accept -> OPEN
- *        OPEN: rx posts into one of two buffers while the other is being told (bytes); tx one write at a time
- *        any failure or close(): shut() -> reaper: stop aios, closed(), free
+ *        OPEN: a read fills one of two buffers while the other is told; one write at a time
+ *        any failure, or close(): shut() -> reaper: stop aios, closed(), free
  * Must hold.
- *   L1  After `closing` is set nothing is posted on the link.           (shut, post_read, post_write)
- *   L2  A link goes to the reaper exactly once: whoever sets `closing`. (shut)
- *   L3  bytes() calls of one link do not overlap and keep the order: `telling`.  (on_read)
+ *   L1  After `closing` is set nothing is posted on the link.      (shut, post_read, post_write)
+ *   L2  A link goes to the reaper exactly once: whoever sets `closing`.                   (shut)
+ *   L3  bytes() calls of one link do not overlap and keep the order: `telling`.        (on_read)
  * Locks. link->lock, then transport->lock; no callback is called with either held.
  * Tests. tests/unit/remote/link_test.c
  */
@@ -41,7 +41,8 @@
 #include "remote/resolver.h"
 
 enum {
-    READ_BYTES = 65536,       /* two of these a link, the second only when the first was filled well */
+    /* two of these a link, the second only when the first was filled well */
+    READ_BYTES = 65536,
     READ_EARLY_BYTES = 16384, /* a read that gave more lets the next one begin before it is told */
     ACCEPT_RETRY_MS = 50,
     DIAL_LEAST_MS = 200       /* what one of several addresses gets at least */
@@ -54,8 +55,9 @@ struct trpi_link {
     nng_stream *stream; /* NULL while dialling */
     nng_stream_dialer *dialers[TRPI_RESOLVER_ADDRESSES_MAX];
     nng_aio *dial, *rx, *tx;
-    atomic_int references; /* transport until closed(), user until release(), resolver while it looks;
-                            * dropped with acq_rel: the last one sees all writes of the others */
+    atomic_int
+        references; /* transport until closed(), user until release(), resolver while it looks;
+                     * dropped with acq_rel: the last one sees all writes of the others */
     bool closing;          /* by lock; L1, L2 */
     bool telling;          /* by lock; a thread is in the loop of on_read */
     bool accepting;        /* by lock; accepted() runs: the reaper must wait for it */
@@ -70,7 +72,7 @@ struct trpi_link {
     char reason[128];
     /* dialling; by the one dial in progress */
     uint16_t port;
-    uint32_t dial_index, timeout_ms;
+    uint32_t dial_index;
     uint64_t deadline_ns;
     trpi_resolved addresses;
     char host[TRPI_HOST_BYTES_MAX + 1];
@@ -94,30 +96,24 @@ struct trpi_transport {
     nng_aio *accept;
 };
 
-static void on_dialled(void *arg);
 static void on_read(void *arg);
 static void on_sent(void *arg);
-static void on_accepted(void *arg);
 
 static trp_err
 err_of_nng(int code)
 {
-    switch (code) {
-    case 0:
-        return TRP_OK;
-    case NNG_ENOMEM:
-        return TRP_ENOMEM;
-    case NNG_EADDRINUSE:
-        return TRP_EADDRINUSE;
-    case NNG_EADDRINVAL:
-        return TRP_EINVAL;
-    case NNG_ETIMEDOUT:
-        return TRP_ETIMEDOUT;
-    case NNG_ECLOSED:
-        return TRP_ECLOSED;
-    default:
-        return TRP_ECONN; /* H9 */
+    static const struct {
+        int code;
+        trp_err err;
+    } table[] = { { 0, TRP_OK },          { NNG_EADDRINUSE, TRP_EADDRINUSE },
+                  { NNG_ENOMEM, TRP_ENOMEM },    { NNG_EADDRINVAL, TRP_EINVAL },
+                  { NNG_ECLOSED, TRP_ECLOSED },  { NNG_ETIMEDOUT, TRP_ETIMEDOUT } };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        if (table[i].code == code) {
+            return table[i].err;
+        }
     }
+    return TRP_ECONN; /* H9 */
 }
 
 static void
@@ -133,7 +129,7 @@ link_unref(trpi_link *link)
     trpi_free(link);
 }
 
-/* ---- end of a link --------------------------------------------------------------------------------- */
+/* ---- end of a link --------------------------------------------------------------------------- */
 
 static void
 reap_later(trpi_link *link)
@@ -263,7 +259,7 @@ reaper_thread(void *arg)
     return NULL;
 }
 
-/* ---- birth of a link ------------------------------------------------------------------------------- */
+/* ---- birth of a link ------------------------------------------------------------------------- */
 
 /* With two references: the transport's and the user's. */
 static trpi_link *
@@ -318,7 +314,8 @@ post_read(trpi_link *link)
 static void
 open_stream(trpi_link *link)
 {
-    (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_NODELAY, true);   /* the default; said for safety */
+    /* the default; said for safety */
+    (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_NODELAY, true);
     (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_KEEPALIVE, true); /* best effort */
 }
 
@@ -332,7 +329,7 @@ begin_reading(trpi_link *link)
     pthread_mutex_unlock(&link->lock);
 }
 
-/* ---- reading and writing ----------------------------------------------------------------------------- */
+/* ---- reading and writing --------------------------------------------------------------------- */
 
 static void
 on_read(void *arg)
@@ -441,7 +438,8 @@ tcp_write(trpi_link *link, const trpi_iov *iov, size_t count)
     pthread_mutex_lock(&link->lock);
     if (!link->closing && link->stream != NULL) {
         for (size_t i = 0; i < count; i++) {
-            link->iov[i].iov_buf = (void *)(uintptr_t)iov[i].data; /* nng does not write through it */
+            /* nng does not write through it */
+            link->iov[i].iov_buf = (void *)(uintptr_t)iov[i].data;
             link->iov[i].iov_len = iov[i].bytes;
         }
         link->iov_count = (unsigned)count;
@@ -466,7 +464,7 @@ tcp_release(trpi_link *link)
     link_unref(link);
 }
 
-/* ---- dialling ---------------------------------------------------------------------------------------- */
+/* ---- dialling -------------------------------------------------------------------------------- */
 
 static void
 url_of(char *url, size_t bytes, const char *host, uint16_t port)
@@ -475,13 +473,14 @@ url_of(char *url, size_t bytes, const char *host, uint16_t port)
     (void)snprintf(url, bytes, v6 ? "tcp://[%s]:%u" : "tcp://%s:%u", host, port);
 }
 
-/* Dial the next address, each with its share of the time that is left. The caller holds link->lock and has
- * tested `closing`. */
+/* Dial the next address, each with its share of the time that is left. The caller holds link->lock
+ * and has tested `closing`. */
 static void
 dial_next(trpi_link *link, int last_code)
 {
     uint64_t now = trpi_world_mono_ns(link->transport->world);
-    for (; link->dial_index < link->addresses.count && now < link->deadline_ns; link->dial_index++) {
+    for (; link->dial_index < link->addresses.count && now < link->deadline_ns;
+         link->dial_index++) {
         char url[TRPI_NUMERIC_BYTES + 32];
         uint32_t i = link->dial_index;
         url_of(url, sizeof url, link->addresses.hosts[i], link->port);
@@ -545,8 +544,8 @@ on_resolved(void *arg, const trpi_resolved *resolved)
 }
 
 static trp_err
-tcp_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms, void *user,
-            trpi_link **ret_link)
+tcp_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms,
+            void *user, trpi_link **ret_link)
 {
     trpi_link *link = link_new(transport);
     if (link == NULL) {
@@ -575,7 +574,8 @@ tcp_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t
     } else {
         atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
         if (trpi_resolver_start(transport->resolver, host, on_resolved, link) != TRP_OK) {
-            atomic_fetch_sub_explicit(&link->references, 1, memory_order_relaxed); /* never the last */
+            /* never the last */
+            atomic_fetch_sub_explicit(&link->references, 1, memory_order_relaxed);
             shut(link, TRP_ENOMEM, "no resolver");
         }
     }
@@ -583,28 +583,20 @@ tcp_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t
     return TRP_OK;
 }
 
-/* ---- accepting --------------------------------------------------------------------------------------- */
+/* ---- accepting ------------------------------------------------------------------------------- */
 
 static void
 peer_text(nng_stream *stream, char *text, size_t bytes)
 {
-    nng_sockaddr address;
-    char host[INET6_ADDRSTRLEN] = "?";
-    uint16_t port = 0;
-    memset(&address, 0, sizeof address);
-    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &address) == 0) {
-        if (address.s_family == NNG_AF_INET) {
-            (void)inet_ntop(AF_INET, &address.s_in.sa_addr, host, sizeof host);
-            port = ntohs(address.s_in.sa_port);
-        } else if (address.s_family == NNG_AF_INET6) {
-            static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
-            const uint8_t *raw = (const uint8_t *)address.s_in6.sa_addr;
-            bool v4 = memcmp(raw, mapped, sizeof mapped) == 0; /* H11 */
-            (void)inet_ntop(v4 ? AF_INET : AF_INET6, v4 ? raw + sizeof mapped : raw, host, sizeof host);
-            port = ntohs(address.s_in6.sa_port);
-        }
+    nng_sockaddr peer;
+    memset(&peer, 0, sizeof peer);
+    if (nng_stream_get_addr(stream, NNG_OPT_REMADDR, &peer) == 0 && peer.s_family == NNG_AF_INET) {
+        trpi_numeric_text(&peer.s_in.sa_addr, 4, ntohs(peer.s_in.sa_port), text, bytes);
+    } else if (peer.s_family == NNG_AF_INET6) {
+        trpi_numeric_text(peer.s_in6.sa_addr, 16, ntohs(peer.s_in6.sa_port), text, bytes);
+    } else {
+        (void)snprintf(text, bytes, "?");
     }
-    (void)snprintf(text, bytes, strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host, port);
 }
 
 static void
@@ -683,7 +675,9 @@ tcp_listen(trpi_transport *transport, const char *host, uint16_t port, uint16_t 
     code = code == 0 ? nng_aio_alloc(&transport->accept, on_accepted, transport) : code;
     code = code == 0 ? nng_stream_listener_listen(transport->listener) : code;
     int bound = port;
-    code = code == 0 ? nng_stream_listener_get_int(transport->listener, NNG_OPT_TCP_BOUND_PORT, &bound) : code;
+    code = code == 0
+               ? nng_stream_listener_get_int(transport->listener, NNG_OPT_TCP_BOUND_PORT, &bound)
+               : code;
     if (code != 0) {
         if (transport->listener != NULL) {
             nng_stream_listener_free(transport->listener);
@@ -698,7 +692,7 @@ tcp_listen(trpi_transport *transport, const char *host, uint16_t port, uint16_t 
     return TRP_OK;
 }
 
-/* ---- the transport ------------------------------------------------------------------------------------ */
+/* ---- the transport --------------------------------------------------------------------------- */
 
 static void
 tcp_transport_free(trpi_transport *transport)
@@ -749,11 +743,9 @@ tcp_open(void *transport_arg, trpi_world *world, const trpi_transport_events *ev
 }
 
 static trpi_link *
-link_unstopped(const trpi_transport *transport)
+link_unstopped(trpi_link *link)
 {
-    trpi_link *link = transport->links;
-    while (link != NULL && link->stop_asked) {
-        link = link->next;
+    for (; link != NULL && link->stop_asked; link = link->next) {
     }
     return link;
 }
@@ -772,7 +764,8 @@ tcp_stop(trpi_transport *transport)
         transport->listener = NULL;
     }
     pthread_mutex_lock(&transport->lock);
-    for (trpi_link *link = link_unstopped(transport); link != NULL; link = link_unstopped(transport)) {
+    for (trpi_link *link = link_unstopped(transport->links); link != NULL;
+         link = link_unstopped(transport->links)) {
         link->stop_asked = true;
         atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
         pthread_mutex_unlock(&transport->lock); /* order of locks: link, transport */

@@ -1,13 +1,13 @@
 /* peer.c - one address: the shell of its association. Events in, effects done.
  *
- * Shape.   something happens -> lock -> trpi_peer_step (pure machine; effects that touch our state are done
- *          at once, the others are noted in a trpi_todo) -> trpi_peer_pump (choose, send, dial)
- *          -> trpi_peer_unlock (write, tell the system, log)
+ * Shape.   something happens -> lock -> trpi_peer_step (pure machine; effects that touch our state
+ *          are done at once, the others are noted in a trpi_todo) -> trpi_peer_pump (choose, send,
+ *          dial) -> trpi_peer_unlock (write, tell the system, log)
  * Must hold.
- *   P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with it until that
- *       breaks; a LANE_OPEN with a higher epoch begins each one.
- *   P2  The end of an incarnation is told to the system exactly once by a step; what was queued for it becomes
- *       dead letters, what is for anyone stays.
+ *   P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with it
+ *       until that breaks; a LANE_OPEN with a higher epoch begins each one.
+ *   P2  The end of an incarnation is told to the system exactly once by a step; what was queued for
+ *       it becomes dead letters, what is for anyone stays.
  * Limits.  TRPI_PEERS_MAX addresses.
  * Tests.   tests/unit/remote/remote_test.c; the machine itself: association_test.c
  */
@@ -38,7 +38,9 @@ trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_
     }
     if (err != TRP_OK && make) {
         trpi_peer *peer = remote->peers_count < TRPI_PEERS_MAX ? trpi_alloc(sizeof *peer) : NULL;
-        err = peer != NULL ? TRP_OK : remote->peers_count < TRPI_PEERS_MAX ? TRP_ENOMEM : TRP_ELIMIT;
+        err = peer != NULL                           ? TRP_OK
+              : remote->peers_count < TRPI_PEERS_MAX ? TRP_ENOMEM
+                                                     : TRP_ELIMIT;
         if (peer != NULL) {
             peer->remote = remote;
             peer->address = *address;
@@ -65,7 +67,8 @@ trpi_peer_of_uid(trpi_remote *remote, uint64_t uid)
     pthread_mutex_lock(&remote->lock);
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS && found == NULL; i++) {
         for (trpi_peer *peer = remote->peers[i]; peer != NULL && found == NULL; peer = peer->next) {
-            found = atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == uid ? peer : NULL;
+            found =
+                atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == uid ? peer : NULL;
         }
     }
     pthread_mutex_unlock(&remote->lock);
@@ -95,7 +98,7 @@ trpi_peer_free(trpi_peer *peer)
     trpi_free(peer);
 }
 
-/* ---- effects ------------------------------------------------------------------------------------------- */
+/* ---- effects --------------------------------------------------------------------------------- */
 
 static void
 send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
@@ -108,11 +111,12 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.to_uid = conn->uid;
     handshake.frame_bytes_max = peer->remote->options.frame_bytes_max;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
-        (void)snprintf(handshake.reason, sizeof handshake.reason, "your incarnation %" PRIu64 " is quarantined here",
-                       conn->uid);
+        (void)snprintf(handshake.reason, sizeof handshake.reason,
+                       "your incarnation %" PRIu64 " is quarantined here", conn->uid);
         conn->close_when_sent = true;
     }
-    if (trpi_conn_preamble(conn) != TRP_OK || trpi_handshake_append(&conn->head, kind, &handshake) != TRP_OK) {
+    if (trpi_conn_preamble(conn) != TRP_OK ||
+        trpi_handshake_append(&conn->head, kind, &handshake) != TRP_OK) {
         trpi_conn_close(conn);
     }
 }
@@ -174,7 +178,8 @@ activate(trpi_peer *peer, trpi_todo *todo)
         trpi_redelivery_reconnected(&peer->redelivery);
     } else {
         if (peer->redelivery_uid != 0) {
-            peer->end_again_uid = peer->redelivery_uid; /* never met, and somebody else lives there now */
+            /* never met, and somebody else lives there now */
+            peer->end_again_uid = peer->redelivery_uid;
         }
         (void)trpi_redelivery_reset(&peer->redelivery);
         peer->redelivery_uid = uid;
@@ -187,10 +192,12 @@ activate(trpi_peer *peer, trpi_todo *todo)
     }
     drop_others(peer, uid, TRP_DEAD_STALE, todo);
     if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
-        atomic_store_explicit(&peer->node, node, memory_order_release); /* pairs with readers' acquire */
+        /* pairs with readers' acquire */
+        atomic_store_explicit(&peer->node, node, memory_order_release);
     }
     atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
-    atomic_store_explicit(&peer->proved_uid, uid, memory_order_release); /* after node: who sees it sees both */
+    /* after node: who sees it sees both */
+    atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
     peer->heard_ms = peer->pinged_ms = trpi_remote_now_ms(peer->remote);
     peer->goodbye_said = false;
     peer->lanes[0].goodbye_acked = peer->lanes[1].goodbye_acked = false;
@@ -206,13 +213,15 @@ log_change(trpi_peer *peer, trpi_todo *todo)
     const trpi_assoc *assoc = &peer->assoc;
     bool failed = assoc->state == TRPI_ASSOC_GATED;
     (void)trpi_address_format(&peer->address, address, sizeof address);
-    todo->log_level = failed || assoc->state == TRPI_ASSOC_QUARANTINED ? TRP_LOG_WARNING : TRP_LOG_INFO;
+    todo->log_level =
+        failed || assoc->state == TRPI_ASSOC_QUARANTINED ? TRP_LOG_WARNING : TRP_LOG_INFO;
     if (failed && peer->failed_once) {
         todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt */
     }
     peer->failed_once = failed;
     if (assoc->state == TRPI_ASSOC_ACTIVE) {
-        (void)snprintf(todo->log, sizeof todo->log, "association active peer=%s uid=%" PRIu64 " reason=\"%s\"", address,
+        (void)snprintf(todo->log, sizeof todo->log,
+                       "association active peer=%s uid=%" PRIu64 " reason=\"%s\"", address,
                        assoc->uid, peer->reason);
     } else if (assoc->state == TRPI_ASSOC_QUARANTINED) {
         (void)snprintf(todo->log, sizeof todo->log,
@@ -221,17 +230,19 @@ log_change(trpi_peer *peer, trpi_todo *todo)
                        address, assoc->uid, peer->reason);
     } else {
         (void)snprintf(todo->log, sizeof todo->log,
-                       "association gated peer=%s uid=%" PRIu64 " reason=\"%s\" next=\"may dial again in %u ms\"",
+                       "association gated peer=%s uid=%" PRIu64
+                       " reason=\"%s\" next=\"may dial again in %u ms\"",
                        address, assoc->uid, peer->reason, assoc->backoff_ms);
     }
 }
 
 uint32_t
-trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason, trpi_todo *todo)
+trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
+               trpi_todo *todo)
 {
     enum trpi_assoc_state before = peer->assoc.state;
-    trpi_assoc_effects effects =
-        trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config, trpi_remote_now_ms(peer->remote), event);
+    trpi_assoc_effects effects = trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config,
+                                                 trpi_remote_now_ms(peer->remote), event);
     uint32_t bits = effects.bits;
     if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0) {
         (void)snprintf(peer->reason, sizeof peer->reason, "%s", reason);
@@ -277,7 +288,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     return bits;
 }
 
-/* ---- pump ---------------------------------------------------------------------------------------------- */
+/* ---- pump ------------------------------------------------------------------------------------ */
 
 static void
 choose(trpi_peer *peer, enum trpi_lane lane)
@@ -293,7 +304,8 @@ choose(trpi_peer *peer, enum trpi_lane lane)
         return;
     }
     uint8_t body[4];
-    trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1); /* P1 */
+    /* P1 */
+    trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
     if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, body, sizeof body) == TRP_OK) {
         state->out = first;
     }
@@ -309,8 +321,8 @@ wants(const trpi_peer *peer)
 void
 trpi_peer_pump(trpi_peer *peer, trpi_todo *todo)
 {
-    if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING && wants(peer) &&
-        !atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
+        wants(peer) && !atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
         (void)trpi_peer_step(peer, NULL, &event, "", todo);
     }
@@ -322,7 +334,8 @@ trpi_peer_pump(trpi_peer *peer, trpi_todo *todo)
                 choose(peer, (enum trpi_lane)lane);
             }
             if (lane != TRPI_LANE_CONTROL && state->out == NULL && state->dialling == NULL &&
-                state->pending.count > 0 && trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
+                state->pending.count > 0 &&
+                trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
                 trpi_conn_dial(peer, (enum trpi_lane)lane);
             }
         }
@@ -349,7 +362,8 @@ void
 trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo)
 {
     trpi_remote *remote = peer->remote;
-    const trpi_route *routes = todo->ready ? peer->routes : NULL; /* routes are only added, at the head */
+    /* routes are only added, at the head */
+    const trpi_route *routes = todo->ready ? peer->routes : NULL;
     pthread_mutex_unlock(&peer->lock);
     for (uint32_t i = 0; i < todo->writes_count; i++) {
         trpi_conn_write(todo->writes[i]);
@@ -362,7 +376,8 @@ trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo)
         trpi_buffer_fini(&todo->dropped[lane]);
     }
     if (todo->over_uid != 0) {
-        tell_end(peer, todo->over_uid, todo->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
+        tell_end(peer, todo->over_uid,
+                 todo->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
     }
     for (; routes != NULL; routes = routes->next) {
         trpi_proxy_ready(remote->system, routes->node);
@@ -382,7 +397,7 @@ trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
     trpi_peer_unlock(peer, &todo);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void
 tick_active(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
@@ -393,14 +408,17 @@ tick_active(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
         uint8_t body[8];
         trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
         if (trpi_frame_append(&ping, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
-            (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &ping); /* full: the next one */
+            /* full: the next one */
+            (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &ping);
         }
         trpi_buffer_fini(&ping);
         peer->pinged_ms = now_ms;
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
-    const char *lost = given_up != TRP_OK ? "a system message was not acknowledged for 6 hours" : NULL;
-    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE, .random = trpi_world_random(peer->remote->world) };
+    const char *lost =
+        given_up != TRP_OK ? "a system message was not acknowledged for 6 hours" : NULL;
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                               .random = trpi_world_random(peer->remote->world) };
     char reason[80];
     if (lost == NULL && !trpi_phi_is_available(&peer->link_phi, now_ms)) {
         event.kind = TRPI_ASSOC_LOST;
@@ -427,7 +445,8 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_todo *todo)
                                  options->watch_pause_ms };
         trpi_phi_fini(&peer->watch_phi);
         peer->watching = trpi_phi_init(&peer->watch_phi, &phi) == TRP_OK;
-        trpi_phi_assume(&peer->watch_phi, now_ms); /* FD-16: also a node that never answers is judged */
+        /* FD-16: also a node that never answers is judged */
+        trpi_phi_assume(&peer->watch_phi, now_ms);
     } else if (!trpi_phi_is_available(&peer->watch_phi, now_ms)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = peer->redelivery_uid,
@@ -483,7 +502,9 @@ trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
         tick_active(peer, now_ms, &todo);
     }
     if (peer->overflowed && todo.over_uid == 0) {
-        trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE, .uid = peer->redelivery_uid, .random = event.random };
+        trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
+                                  .uid = peer->redelivery_uid,
+                                  .random = event.random };
         (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &todo);
     }
     peer->overflowed = false;
@@ -494,7 +515,8 @@ trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
     uint64_t end_again = peer->end_again_uid;
     peer->end_again_uid = 0;
     trpi_peer_pump(peer, &todo);
-    bool idle_or_active = peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool idle_or_active =
+        peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
     bool redial = peer->lanes[1].pending.count > 0 && peer->lanes[1].out == NULL;
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
     trpi_peer_unlock(peer, &todo);

@@ -5,10 +5,10 @@
  *             |--- in flight --|--- to send ---|
  *         A nack, a reconnect or silence moves `sent` back to `acked`; the lane then sends on.
  * Must hold.
- *   R1  pushed - acked <= max.                                              (push)
+ *   R1  pushed - acked <= max. (push)
  *   R2  What the receiver delivers is 1, 2, 3, ... without a hole, each once. (receive)
- *   R3  An ack beyond `pushed` is the peer's mistake and changes nothing.
- *       An ack between `sent` and `pushed` is not: `sent` may have moved back.
+ *   R3  An ack beyond `pushed` is the peer's mistake and changes nothing. An ack between `sent` and
+ *       `pushed` is not: `sent` may have moved back.
  * Tests.  tests/unit/remote/redelivery_test.c (loss, duplication, reordering, reconnects by seed)
  */
 #include "remote/redelivery.h"
@@ -61,7 +61,8 @@ ring_grow(trpi_redelivery *r)
 }
 
 trp_err
-trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms, const uint8_t body[TRPI_SYSTEM_BODY_BYTES])
+trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
+                     const uint8_t body[TRPI_SYSTEM_BODY_BYTES])
 {
     uint32_t unacked = trpi_redelivery_unacked(r);
     if (unacked >= r->max) { /* R1 */

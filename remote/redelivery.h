@@ -1,7 +1,8 @@
-/* redelivery.h - system messages exactly once and in order, per association. Pure: no clock, no socket.
+/* redelivery.h - system messages exactly once and in order, per association. Pure: no clock, no
+ * socket.
  *
- * The sender keeps what is not acknowledged; the receiver takes what it expects next and nothing else
- * (go back n: a lane is one TCP stream, gaps come only from reconnects and are rare).
+ * The sender keeps what is not acknowledged; the receiver takes what it expects next and nothing
+ * else (go back n: a lane is one TCP stream, gaps come only from reconnects and are rare).
  */
 #ifndef TRPI_REMOTE_REDELIVERY_H
 #define TRPI_REMOTE_REDELIVERY_H
@@ -22,9 +23,11 @@ typedef struct trpi_redelivery_entry {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
 } trpi_redelivery_entry;
 
-/* Zero is a valid, empty state but for `max` (trpi_redelivery_init). Sequence numbers begin at 1. */
+/* Zero is a valid, empty state but for `max` (trpi_redelivery_init). Sequence numbers begin at
+ * 1. */
 typedef struct trpi_redelivery {
-    trpi_redelivery_entry *ring; /* capacity is a power of two; entry of seq s is ring[s & (capacity - 1)] */
+    /* capacity is a power of two; entry of seq s is ring[s & (capacity - 1)] */
+    trpi_redelivery_entry *ring;
     uint32_t capacity, max;
     uint64_t acked;     /* all up to here are done with */
     uint64_t sent;      /* all up to here were sent on the present connection */
@@ -36,11 +39,13 @@ typedef struct trpi_redelivery {
 
 void trpi_redelivery_init(trpi_redelivery *r, uint32_t max);
 void trpi_redelivery_fini(trpi_redelivery *r);
-/* A new incarnation: forget everything in both directions; `max` stays. Returns how many were unacked. */
+/* A new incarnation: forget everything in both directions; `max` stays. Returns how many were
+ * unacked. */
 uint32_t trpi_redelivery_reset(trpi_redelivery *r);
 
 /* Errors: TRP_ELIMIT (max unacknowledged: the association is lost), TRP_ENOMEM (the same). */
-trp_err trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms, const uint8_t body[TRPI_SYSTEM_BODY_BYTES]);
+trp_err trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
+                             const uint8_t body[TRPI_SYSTEM_BODY_BYTES]);
 /* The next one to put on the wire, NULL when all are; marks it sent. */
 const uint8_t *trpi_redelivery_next(trpi_redelivery *r, uint64_t now_ms, uint64_t *ret_seq);
 /* All up to seq arrived. false: seq was never sent, the peer is broken. */

@@ -1,7 +1,8 @@
 /* remote.c - remoting of one system: start, stop, time, the door of remote.h.
  *
- * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max, system_messages_max,
- *         TRPI_PEERS_MAX, TRPI_CONNS_WAITING_MAX. Each has its error or its counter.
+ * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
+ *         system_messages_max, TRPI_PEERS_MAX, TRPI_CONNS_WAITING_MAX. Each has its error or its
+ *         counter.
  * Tests.  tests/unit/remote/remote_test.c
  */
 #include "remote/remote.h"
@@ -31,8 +32,9 @@ trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)
     uint64_t now_ms = trpi_remote_now_ms(remote) + 1;
     uint64_t until = atomic_load_explicit(&g->until_ms, memory_order_relaxed);
     /* Relaxed: of two threads in the same moment one gets through; nothing else hangs on it. */
-    if (now_ms < until || !atomic_compare_exchange_strong_explicit(&g->until_ms, &until, now_ms + LOG_GATE_MS,
-                                                                   memory_order_relaxed, memory_order_relaxed)) {
+    if (now_ms < until ||
+        !atomic_compare_exchange_strong_explicit(&g->until_ms, &until, now_ms + LOG_GATE_MS,
+                                                 memory_order_relaxed, memory_order_relaxed)) {
         atomic_fetch_add_explicit(&g->suppressed, 1, memory_order_relaxed);
         return false;
     }
@@ -67,9 +69,10 @@ trpi_remote_unref(trpi_remote *remote)
     trpi_free(remote);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
-/* Visit all peers without holding remote->lock: they are only added, at the head of their bucket. */
+/* Visit all peers without holding remote->lock: they are only added, at the head of their
+ * bucket. */
 static trpi_peer *
 peer_first(trpi_remote *remote, uint32_t bucket)
 {
@@ -111,19 +114,22 @@ tick(void *arg)
     trpi_conns_expire(remote, now_ms);
     uint64_t id = 0;
     bool again = !atomic_load_explicit(&remote->stopped, memory_order_acquire) &&
-                 trpi_system_after(remote->system, busy ? TRPI_TICK_BUSY_MS : TRPI_TICK_MS, tick, remote, &id) == TRP_OK;
+                 trpi_system_after(remote->system, busy ? TRPI_TICK_BUSY_MS : TRPI_TICK_MS, tick,
+                                   remote, &id) == TRP_OK;
     pthread_mutex_lock(&remote->lock);
     remote->ticking = again;
     pthread_cond_broadcast(&remote->tick_over);
     pthread_mutex_unlock(&remote->lock);
 }
 
-/* ---- start --------------------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static bool
 is_wildcard(const char *host)
 {
-    static const char *const wild[] = { "0.0.0.0", "::", "[::]", "*", "0", "::0", "0:0:0:0:0:0:0:0" };
+    static const char *const wild[] = {
+        "0.0.0.0", "::", "[::]", "*", "0", "::0", "0:0:0:0:0:0:0:0"
+    };
     for (size_t i = 0; i < sizeof wild / sizeof wild[0]; i++) {
         if (strcmp(host, wild[i]) == 0) {
             return true;
@@ -135,7 +141,8 @@ is_wildcard(const char *host)
 static bool
 is_loopback(const char *host)
 {
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 || strcmp(host, "localhost") == 0;
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "localhost") == 0;
 }
 
 static void
@@ -166,14 +173,17 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_default(&o->watch_heartbeat_ms, 1000);
     or_default(&o->watch_pause_ms, 4000);
     o->watch_threshold = o->watch_threshold > 0 ? o->watch_threshold : 10.0;
-    if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST || o->backoff_max_ms < o->backoff_min_ms ||
-        o->bind_port > UINT16_MAX || o->lane_bytes_max < o->frame_bytes_max ||
-        o->control_bytes_max < TRPI_FRAME_BYTES_LEAST) {
+    if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
+        o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
+        o->lane_bytes_max < o->frame_bytes_max || o->control_bytes_max < TRPI_FRAME_BYTES_LEAST) {
         return TRP_EINVAL;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
-    int length = snprintf(text, sizeof text, strchr(o->host, ':') != NULL ? "troupe.%s://%s@[%s]:%u" : "troupe.%s://%s@%s:%u",
-                          o->transport->scheme, trp_system_name(remote->system), o->host, o->port != 0 ? o->port : 1u);
+    int length =
+        snprintf(text, sizeof text,
+                 strchr(o->host, ':') != NULL ? "troupe.%s://%s@[%s]:%u" : "troupe.%s://%s@%s:%u",
+                 o->transport->scheme, trp_system_name(remote->system), o->host,
+                 o->port != 0 ? o->port : 1u);
     if (length < 0 || (size_t)length >= sizeof text) {
         return TRP_EINVAL;
     }
@@ -185,7 +195,8 @@ warn_if_open(trpi_remote *remote)
 {
     if (strcmp(remote->ops->scheme, "tcp") == 0 && !is_loopback(remote->options.bind_host)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "listening beyond loopback bind-host=%s next=\"the link is neither encrypted nor authenticated: "
+                 "listening beyond loopback bind-host=%s next=\"the link is neither encrypted nor "
+                 "authenticated: "
                  "only let trusted networks reach it\"",
                  remote->options.bind_host);
     }
@@ -196,12 +207,15 @@ listen_and_advertise(trpi_remote *remote)
 {
     const trpi_remote_options *o = &remote->options;
     uint16_t bound = 0;
-    trp_err err = remote->ops->open(o->transport_arg, remote->world, &trpi_conn_events, remote, &remote->transport);
+    trp_err err = remote->ops->open(o->transport_arg, remote->world, &trpi_conn_events, remote,
+                                    &remote->transport);
     if (err != TRP_OK) {
         return err;
     }
-    const char *bind_host = is_wildcard(o->bind_host) && strchr(o->bind_host, ':') == NULL ? "*" : o->bind_host;
-    err = remote->ops->listen(remote->transport, strcmp(o->bind_host, "0.0.0.0") == 0 ? o->bind_host : bind_host,
+    const char *bind_host =
+        is_wildcard(o->bind_host) && strchr(o->bind_host, ':') == NULL ? "*" : o->bind_host;
+    err = remote->ops->listen(remote->transport,
+                              strcmp(o->bind_host, "0.0.0.0") == 0 ? o->bind_host : bind_host,
                               o->bind_port >= 0 ? (uint16_t)o->bind_port : o->port, &bound);
     if (err != TRP_OK) {
         return err;
@@ -230,8 +244,9 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     trpi_serializers_init(&remote->serializers);
     trp_err err = options_check(remote, options);
     remote->ops = remote->options.transport;
-    remote->assoc_config = (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
-                                                remote->options.backoff_max_ms };
+    remote->assoc_config =
+        (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
+                             remote->options.backoff_max_ms };
     err = err != TRP_OK ? err : listen_and_advertise(remote);
     uint64_t id = 0;
     remote->ticked_ms = trpi_remote_now_ms(remote);
@@ -249,7 +264,8 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     }
     char address[TRPI_ADDRESS_TEXT_BYTES];
     trpi_log(system, TRP_LOG_INFO, "remote", "remoting listens address=%s bind-host=%s",
-             trpi_address_format(&remote->address, address, sizeof address), remote->options.bind_host);
+             trpi_address_format(&remote->address, address, sizeof address),
+             remote->options.bind_host);
     warn_if_open(remote);
     /* The caller's texts need not live longer than this call. */
     remote->options.host = remote->options.bind_host = NULL;
@@ -263,9 +279,10 @@ trpi_remote_address(const trpi_remote *remote)
     return &remote->address;
 }
 
-/* ---- stop ---------------------------------------------------------------------------------------------- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
-/* One look at a peer while stopping; step 0: flush, 1: goodbye on ordinary lanes, 2: on control lanes. */
+/* One look at a peer while stopping; step 0: flush, 1: goodbye on ordinary lanes, 2: on control
+ * lanes. */
 static bool
 peer_settled(trpi_peer *peer, int step)
 {
@@ -277,7 +294,8 @@ peer_settled(trpi_peer *peer, int step)
                       atomic_load_explicit(&peer->lanes[1].queued, memory_order_relaxed) == 0 &&
                       trpi_redelivery_unacked(&peer->redelivery) == 0;
         } else {
-            const trpi_lane_state *lane = &peer->lanes[step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL];
+            const trpi_lane_state *lane =
+                &peer->lanes[step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL];
             settled = lane->out == NULL || lane->goodbye_acked;
         }
     }
@@ -290,8 +308,10 @@ say_goodbye(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_todo todo = { 0 };
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said && peer->lanes[lane].out != NULL) {
-        (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0); /* without it: a plain close */
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
+        peer->lanes[lane].out != NULL) {
+        /* without it: a plain close */
+        (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0);
         trpi_peer_pump(peer, &todo);
     }
     trpi_peer_unlock(peer, &todo);
@@ -328,7 +348,8 @@ trpi_remote_stop(trpi_remote *remote)
         return;
     }
     uint64_t deadline_ms = trpi_remote_now_ms(remote) + remote->options.flush_on_shutdown_ms;
-    atomic_store_explicit(&remote->stopping, true, memory_order_release); /* no new peers, no new dials */
+    /* no new peers, no new dials */
+    atomic_store_explicit(&remote->stopping, true, memory_order_release);
     for (int step = 0; step <= 2; step++) {
         settle(remote, step, deadline_ms);
     }
@@ -346,10 +367,11 @@ trpi_remote_stop(trpi_remote *remote)
     trpi_system_retire(remote->system, unref, remote); /* a worker may be in one of our ops */
 }
 
-/* ---- control frames ------------------------------------------------------------------------------------ */
+/* ---- control frames -------------------------------------------------------------------------- */
 
 void
-trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel, trpi_control_fn fn, void *arg)
+trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel, trpi_control_fn fn,
+                         void *arg)
 {
     trpi_assert(channel < TRPI_CHANNEL_COUNT);
     pthread_rwlock_wrlock(&remote->channels[channel].lock);
@@ -359,8 +381,8 @@ trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel,
 }
 
 trp_err
-trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to, enum trpi_control_channel channel,
-                         const void *bytes, size_t count)
+trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
+                         enum trpi_control_channel channel, const void *bytes, size_t count)
 {
     trpi_peer *peer = NULL;
     trpi_buffer frames = { 0 };
@@ -376,19 +398,21 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to, enum trpi_
     }
     trp_err err = trpi_peer_get(remote, &to->address, true, &peer);
     if (err == TRP_OK) {
-        err = trpi_frame_append(&frames, TRPI_FRAME_CONTROL, to->uid == 0 ? TRPI_MESSAGE_ANYONE : 0, (uint16_t)channel,
-                                bytes, count);
+        err = trpi_frame_append(&frames, TRPI_FRAME_CONTROL, to->uid == 0 ? TRPI_MESSAGE_ANYONE : 0,
+                                (uint16_t)channel, bytes, count);
     }
     if (err != TRP_OK) {
         return err;
     }
     pthread_mutex_lock(&peer->lock);
-    bool gated = (peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED) &&
-                 trpi_remote_now_ms(remote) < peer->assoc.next_ms;
+    bool gated =
+        (peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED) &&
+        trpi_remote_now_ms(remote) < peer->assoc.next_ms;
     if (count > atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed)) {
         err = TRP_EMSGSIZE;
     } else if (gated) {
-        err = to->uid != 0 && trpi_assoc_is_barred(&peer->assoc, to->uid) ? TRP_EQUARANTINED : TRP_EAGAIN;
+        err = to->uid != 0 && trpi_assoc_is_barred(&peer->assoc, to->uid) ? TRP_EQUARANTINED
+                                                                          : TRP_EAGAIN;
     } else {
         err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames);
     }
@@ -433,7 +457,7 @@ trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char
     return trpi_serializers_bind(&remote->serializers, pattern, name);
 }
 
-/* ---- looking ------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 static void
 peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
@@ -444,7 +468,8 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     info->id.uid = peer->assoc.uid;
     info->state = trpi_assoc_state_name(peer->assoc.state);
     memcpy(info->reason, peer->reason, sizeof info->reason);
-    bool waits = peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
+    bool waits =
+        peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
     info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
     info->round_trip_us = peer->round_trip_us;
     pthread_mutex_unlock(&peer->lock);
@@ -458,7 +483,8 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
 static int
 info_compare(const void *a, const void *b)
 {
-    return trpi_address_compare(&((const trpi_peer_info *)a)->id.address, &((const trpi_peer_info *)b)->id.address);
+    return trpi_address_compare(&((const trpi_peer_info *)a)->id.address,
+                                &((const trpi_peer_info *)b)->id.address);
 }
 
 void

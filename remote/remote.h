@@ -1,5 +1,6 @@
-/* remote.h - the door of the remote room: start remoting on a system, send and receive control frames,
- * ask about peers. Everything else of remoting happens behind trpi_remote_ops (actor/actor.h).
+/* remote.h - the door of the remote room: start remoting on a system, send and receive control
+ * frames, ask about peers. Everything else of remoting happens behind trpi_remote_ops
+ * (actor/actor.h).
  */
 #ifndef TRPI_REMOTE_REMOTE_H
 #define TRPI_REMOTE_REMOTE_H
@@ -30,44 +31,52 @@ typedef struct trpi_remote_options {
 
 /* Listen, advertise the address in the system and register as its remoting.
  * Errors: TRP_EINVAL (wildcard advertised, bad host), TRP_EADDRINUSE, TRP_EIO, TRP_ENOMEM. */
-trp_err trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_remote **ret_remote);
-/* Flush, say GOODBYE to peers, close. Before trp_system_free, after or before trp_system_stop. NULL ok. */
+trp_err trpi_remote_start(trp_system *system, const trpi_remote_options *options,
+                          trpi_remote **ret_remote);
+/* Flush, say GOODBYE to peers, close. Before trp_system_free, after or before trp_system_stop. NULL
+ * ok. */
 void trpi_remote_stop(trpi_remote *remote);
 const trpi_address *trpi_remote_address(const trpi_remote *remote); /* advertised, port filled in */
 
-/* ---- control frames for upper rooms (gossip, heartbeats, node queries) --------------------------- */
+/* ---- control frames for upper rooms (gossip, heartbeats, node queries) ----------------------- */
 enum trpi_control_channel { /* wire numbers */
     TRPI_CHANNEL_GOSSIP = 1,
     TRPI_CHANNEL_HEARTBEAT = 2,
     TRPI_CHANNEL_NODE = 3, /* carried commands of the command line */
     TRPI_CHANNEL_COUNT = 4
 };
-/* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its handshake. */
-typedef void (*trpi_control_fn)(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count);
+/* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its
+ * handshake. */
+typedef void (*trpi_control_fn)(void *arg, const trpi_node_id *from, const uint8_t *bytes,
+                                size_t count);
 /* fn NULL unbinds, and returns when no call is in progress. */
-void trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel, trpi_control_fn fn,
-                              void *arg);
+void trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel,
+                              trpi_control_fn fn, void *arg);
 /* Send on the control lane, at most once. to->uid 0: whoever lives at the address; else only that
  * incarnation. Opens an association when there is none (frames wait, bounded, while it is opened).
- * Errors: TRP_EQUARANTINED, TRP_EAGAIN (gated or control lane full), TRP_EMSGSIZE, TRP_ENOMEM, TRP_ECLOSED.
+ * Errors: TRP_EQUARANTINED, TRP_EAGAIN (gated or control lane full), TRP_EMSGSIZE, TRP_ENOMEM,
+ *         TRP_ECLOSED.
  * Thread: any; never blocks. */
 trp_err trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
-                                 enum trpi_control_channel channel, const void *bytes, size_t count);
+                                 enum trpi_control_channel channel, const void *bytes,
+                                 size_t count);
 
 /* No more communication with that incarnation; its watchers are told. Thread: any. */
 void trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const char *reason);
 
-/* Who judges the life of watched actors' node: remoting by its own heartbeats, or (delegated) the cluster, which
- * then calls trpi_remote_quarantine() or trpi_node_terminated() when the member is removed (FD-19, -20). */
+/* Who judges the life of watched actors' node: remoting by its own heartbeats, or (delegated) the
+ * cluster, which then calls trpi_remote_quarantine() or trpi_node_terminated() when the member is
+ * removed (FD-19, -20). */
 void trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, bool delegated);
 
-/* Serializers of the user, and types bound to serializers by name ("bank.deposit" or "bank.*" to "json", "raw",
- * "text", "none"); before the first message. Errors: as trpi_serializers_add and _bind. */
+/* Serializers of the user, and types bound to serializers by name ("bank.deposit" or "bank.*" to
+ * "json", "raw", "text", "none"); before the first message. Errors: as trpi_serializers_add and
+ * _bind. */
 struct trpi_serializer;
 trp_err trpi_remote_serializer_add(trpi_remote *remote, const struct trpi_serializer *serializer);
 trp_err trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char *name);
 
-/* ---- looking -------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_peer_info {
     trpi_node_id id;
     const char *state;        /* "idle", "handshaking", "active", "gated", "quarantined" */
@@ -80,8 +89,8 @@ typedef struct trpi_peer_info {
 void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t *ret_count);
 
 typedef struct trpi_remote_stats {
-    uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts, frames_in,
-        frames_out, decode_errors, redelivered, quarantined;
+    uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
+        frames_in, frames_out, decode_errors, redelivered, quarantined;
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

@@ -1,6 +1,7 @@
 /* resolver.c - see the header.
  *
- * Limits. TRPI_RESOLVER_CACHE_MAX names (the oldest goes), TRPI_RESOLVER_ADDRESSES_MAX addresses a name.
+ * Limits. TRPI_RESOLVER_CACHE_MAX names (the oldest goes), TRPI_RESOLVER_ADDRESSES_MAX addresses a
+ *         name.
  * Threads. One lock, held for list work only, never around getaddrinfo or a callback.
  * Tests.  tests/unit/remote/link_test.c
  */
@@ -66,14 +67,16 @@ trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved)
     hints.ai_socktype = SOCK_STREAM;
     int failed = getaddrinfo(host, NULL, &hints, &found);
     if (failed != 0) {
-        (void)snprintf(ret_resolved->reason, sizeof ret_resolved->reason, "%s", gai_strerror(failed));
+        (void)snprintf(ret_resolved->reason, sizeof ret_resolved->reason, "%s",
+                       gai_strerror(failed));
         return;
     }
     for (struct addrinfo *a = found; a != NULL && ret_resolved->count < TRPI_RESOLVER_ADDRESSES_MAX;
          a = a->ai_next) {
         if (getnameinfo(a->ai_addr, a->ai_addrlen, ret_resolved->hosts[ret_resolved->count],
                         TRPI_NUMERIC_BYTES, NULL, 0, NI_NUMERICHOST) == 0 &&
-            strchr(ret_resolved->hosts[ret_resolved->count], '%') == NULL) { /* no scope ids in nng */
+            /* no scope ids in nng */
+            strchr(ret_resolved->hosts[ret_resolved->count], '%') == NULL) {
             ret_resolved->count++;
         }
     }
@@ -218,7 +221,8 @@ trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_resolved_fn 
     (void)snprintf(added->host, sizeof added->host, "%s", host);
     pthread_mutex_lock(&resolver->lock);
     trp_err err = resolver->stopping ? TRP_ECLOSED : TRP_OK;
-    /* Threads are made when the first name that is not numeric comes: most systems never need them. */
+    /* Threads are made when the first name that is not numeric comes: most systems never need
+     * them. */
     while (err == TRP_OK && resolver->threads_count < TRPI_RESOLVER_THREADS) {
         if (pthread_create(&resolver->threads[resolver->threads_count], NULL, resolver_thread,
                            resolver) != 0) {
@@ -248,4 +252,19 @@ trpi_resolver_forget(trpi_resolver *resolver, const char *host)
         entry->until_ns = 0;
     }
     pthread_mutex_unlock(&resolver->lock);
+}
+
+void
+trpi_numeric_text(const void *address, size_t address_bytes, uint16_t port, char *text, size_t bytes)
+{
+    static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
+    char host[INET6_ADDRSTRLEN] = "?";
+    const uint8_t *raw = address;
+    bool v4 = address_bytes == 4;
+    if (!v4 && memcmp(raw, mapped, sizeof mapped) == 0) { /* H11 of link_nng.c */
+        v4 = true;
+        raw += sizeof mapped;
+    }
+    (void)inet_ntop(v4 ? AF_INET : AF_INET6, raw, host, sizeof host);
+    (void)snprintf(text, bytes, v4 ? "%s:%u" : "[%s]:%u", host, port);
 }

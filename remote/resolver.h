@@ -1,12 +1,14 @@
 /* resolver.h - names to numeric addresses, off everybody's thread, with a small cache.
  *
- * getaddrinfo blocks for seconds when a name server is away; nng's own resolver takes the first address
- * only and can panic when it is cancelled. So names are resolved here, on threads of our own.
+ * getaddrinfo blocks for seconds when a name server is away; nng's own resolver takes the first
+ * address only and can panic when it is cancelled. So names are resolved here, on threads of our
+ * own.
  */
 #ifndef TRPI_REMOTE_RESOLVER_H
 #define TRPI_REMOTE_RESOLVER_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <troupe/base.h>
@@ -36,10 +38,15 @@ void trpi_resolver_free(trpi_resolver *resolver);
 /* true: host is numeric or cached, *ret_resolved is filled. Thread: any; lock for a moment. */
 bool trpi_resolver_now(trpi_resolver *resolver, const char *host, trpi_resolved *ret_resolved);
 /* Errors: TRP_ENOMEM, TRP_ECLOSED; then fn is not called. */
-trp_err trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_resolved_fn fn, void *arg);
+trp_err trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_resolved_fn fn,
+                            void *arg);
 /* None of the addresses answered: ask anew next time. */
 void trpi_resolver_forget(trpi_resolver *resolver, const char *host);
 /* Resolve in the calling thread, for listen. */
 void trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved);
+/* Write "10.0.0.1:80" or "[fe80::1]:80" from 4 or 16 address bytes in network order; v4-mapped IPv6 as
+ * IPv4. */
+void trpi_numeric_text(const void *address, size_t address_bytes, uint16_t port, char *text,
+                       size_t bytes);
 
 #endif

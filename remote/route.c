@@ -1,13 +1,14 @@
 /* route.c - from the actor room to a lane: proxies' messages, selections, signals.
  *
- * Why.    A proxy's run hands out up to some hundred messages one by one. They are encoded into the route's
- *         own buffer, without a lock, and handed to the lane at the end of the run under one lock; when
- *         the lane is empty the buffer itself changes hands.
+ * Why.    A proxy's run hands out up to some hundred messages one by one. They are encoded into the
+ *         route's own buffer, without a lock, and handed to the lane at the end of the run under
+ *         one lock; when the lane is empty the buffer itself changes hands.
  * Must hold.
  *   O1  gather, gathered and announced belong to the runner of the proxy: one thread at a time.
  *   O2  What cannot be sent is a dead letter with its reason, alone.
- * Limits. frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
- * Tests.  tests/unit/remote/remote_test.c, limits_test.c
+ * Limits. frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a
+ *         hand-over.
+ * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +51,8 @@ reason_of(trp_err err)
 static trp_ref
 sender_of(const trp_msg *msg)
 {
-    trp_ref sender = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot, msg->priv_from_generation, 0 };
+    trp_ref sender = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot,
+                       msg->priv_from_generation, 0 };
     return sender;
 }
 
@@ -60,8 +62,9 @@ report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_e
     uint32_t suppressed = 0;
     if ((err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT) &&
         trpi_log_gate_open(remote, TRPI_GATE_TOO_LARGE, &suppressed)) {
-        trpi_log(remote->system, TRP_LOG_WARNING, "remote", "message not sent type=%s bytes=%zu reason=\"%s\" suppressed=%u",
-                 type->name, bytes,
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "message not sent type=%s bytes=%zu reason=\"%s\" suppressed=%u", type->name,
+                 bytes,
                  err == TRP_EMSGSIZE ? "larger than maximum-frame-size"
                  : err == TRP_ELIMIT ? "names too many other nodes"
                                      : "the type does not travel",
@@ -69,11 +72,13 @@ report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_e
     }
 }
 
-/* The name goes before the first message of a type on each connection, so that the peer can compare. */
+/* The name goes before the first message of a type on each connection, so that the peer can
+ * compare. */
 static void
 announce(trpi_route *route, const trp_type *type, uint64_t wire_id)
 {
-    uint32_t epoch = atomic_load_explicit(&route->peer->lanes[TRPI_LANE_ORDINARY].epoch, memory_order_relaxed);
+    uint32_t epoch =
+        atomic_load_explicit(&route->peer->lanes[TRPI_LANE_ORDINARY].epoch, memory_order_relaxed);
     if (route->announced == NULL) {
         route->announced = trpi_alloc(ANNOUNCED_BYTES);
         if (route->announced == NULL) {
@@ -101,7 +106,8 @@ hand_over(trpi_route *route)
     trp_err err = TRP_OK;
     if (route->gather.count > 0) {
         bool stopped = atomic_load_explicit(&peer->remote->stopped, memory_order_relaxed);
-        err = stopped ? TRP_ECONN : trpi_peer_append(peer, TRPI_LANE_ORDINARY, route->uid, &route->gather);
+        err = stopped ? TRP_ECONN
+                      : trpi_peer_append(peer, TRPI_LANE_ORDINARY, route->uid, &route->gather);
     }
     bool above = peer->lanes[TRPI_LANE_ORDINARY].above;
     if (err == TRP_OK) {
@@ -132,7 +138,8 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     size_t bytes = trp_msg_bytes(msg);
-    size_t waiting = atomic_load_explicit(&lane->queued, memory_order_relaxed) + route->gather.count;
+    size_t waiting =
+        atomic_load_explicit(&lane->queued, memory_order_relaxed) + route->gather.count;
     trp_err err = serializer == NULL ? TRP_ENOTYPE : TRP_OK;
     if (atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
         err = TRP_ECONN;
@@ -154,9 +161,11 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         message.anyone = route->uid == 0;
         announce(route, type, message.wire_id);
         size_t before = route->gather.count;
-        err = trpi_message_encode(&route->gather, serializer, &map,
-                                  atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
-        if (err == TRP_OK && waiting + route->gather.count - before > remote->options.lane_bytes_max) {
+        err = trpi_message_encode(
+            &route->gather, serializer, &map,
+            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+        if (err == TRP_OK &&
+            waiting + route->gather.count - before > remote->options.lane_bytes_max) {
             route->gather.count = before;
             err = TRP_EAGAIN;
         }
@@ -165,8 +174,8 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
         trpi_count(&peer->dropped, 1);
         report_unsendable(remote, type, bytes, err);
-        trpi_dead_letter(system, sender_of(msg), recipient, err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err),
-                         type, bytes);
+        trpi_dead_letter(system, sender_of(msg), recipient,
+                         err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err), type, bytes);
         return;
     }
     route->gathered++;
@@ -191,15 +200,17 @@ release(void *arg)
 
 static const trpi_proxy_ops proxy_ops = { deliver, flush, release };
 
-/* ---- what the actor room asks for ------------------------------------------------------------------------ */
+/* ---- what the actor room asks for ------------------------------------------------------------ */
 
 static trp_err
 address_check(const trpi_remote *remote, const trpi_address *address)
 {
-    if (address->port == 0 || address->host[0] == '\0' || strcmp(address->protocol, remote->address.protocol) != 0) {
+    if (address->port == 0 || address->host[0] == '\0' ||
+        strcmp(address->protocol, remote->address.protocol) != 0) {
         return TRP_EINVAL; /* a local-only address, or a transport that we do not have */
     }
-    return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK; /* an earlier self */
+    /* an earlier self */
+    return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK;
 }
 
 static trp_err
@@ -239,8 +250,8 @@ op_connect(void *arg, trp_system *system, uint32_t node)
 }
 
 static void
-op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
-          uint32_t flag)
+op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+          trp_ref target, trp_ref from, uint32_t flag)
 {
     trpi_remote *remote = arg;
     trpi_peer *peer = NULL;
@@ -249,16 +260,19 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
         trpi_peer_get(remote, &id->address, true, &peer) != TRP_OK) {
         return; /* no memory for one more peer: nothing can be said to it */
     }
-    trpi_system_message message = { 0,         (uint8_t)signal, (uint8_t)flag, target.slot, target.generation,
-                                    from.slot, from.generation };
+    trpi_system_message message = {
+        0,         (uint8_t)signal, (uint8_t)flag, target.slot, target.generation,
+        from.slot, from.generation
+    };
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
     trpi_todo todo = { 0 };
     trpi_system_body_encode(body, &message);
     pthread_mutex_lock(&peer->lock);
     bool barred = id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
                   trpi_address_equal(&id->address, &remote->address);
-    bool other = peer->redelivery_uid != 0 && peer->redelivery_uid != id->uid &&
-                 (peer->assoc.state == TRPI_ASSOC_ACTIVE || trpi_redelivery_unacked(&peer->redelivery) > 0);
+    bool other =
+        peer->redelivery_uid != 0 && peer->redelivery_uid != id->uid &&
+        (peer->assoc.state == TRPI_ASSOC_ACTIVE || trpi_redelivery_unacked(&peer->redelivery) > 0);
     if (barred || other) {
         if (signal == TRPI_SIGNAL_WATCH) {
             peer->end_again_uid = id->uid; /* the tick tells the watcher, not this worker */
@@ -269,8 +283,8 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
             peer->redelivery_uid = id->uid;
         }
         uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
-        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node, memory_order_release,
-                                                      memory_order_relaxed);
+        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node,
+                                                      memory_order_release, memory_order_relaxed);
         if (trpi_redelivery_push(&peer->redelivery, trpi_remote_now_ms(remote), body) != TRP_OK) {
             peer->overflowed = true; /* the tick quarantines */
         }
@@ -282,8 +296,8 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
 }
 
 static void
-op_select(void *arg, trp_system *system, const trpi_address *address, const char *path, trp_ref sender,
-          const trp_msg *msg)
+op_select(void *arg, trp_system *system, const trpi_address *address, const char *path,
+          trp_ref sender, const trp_msg *msg)
 {
     trpi_remote *remote = arg;
     trpi_peer *peer = NULL;
@@ -308,8 +322,9 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         message.payload = trp_msg_payload(msg);
         message.payload_bytes = trp_msg_bytes(msg);
         message.anyone = true;
-        err = trpi_message_encode(&frames, serializer, &map,
-                                  atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+        err = trpi_message_encode(
+            &frames, serializer, &map,
+            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
     }
     if (err == TRP_OK) {
         trpi_todo todo = { 0 };
@@ -323,7 +338,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
         report_unsendable(remote, type, trp_msg_bytes(msg), err);
-        trpi_dead_letter(system, sender, (trp_ref)TRP_REF_NONE, reason_of(err), type, trp_msg_bytes(msg));
+        trpi_dead_letter(system, sender, (trp_ref)TRP_REF_NONE, reason_of(err), type,
+                         trp_msg_bytes(msg));
     } else {
         trpi_count(&peer->messages_out, 1);
         trpi_count(&remote->frames_out, 1);

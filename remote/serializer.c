@@ -1,11 +1,11 @@
 /* serializer.c - registry, bindings, raw and text. JSON is in serializer_json.c.
  *
  * Must hold.
- *   S1  What raw decodes from any bytes is a payload of exactly type->bytes, its texts end within their
- *       fields, and every ref names a node that this system knows.
+ *   S1  What raw decodes from any bytes is a payload of exactly type->bytes, its texts end within
+ *       their fields, and every ref names a node that this system knows.
  *   S2  No padding byte of a sender's struct reaches the wire when the type has a field table.
  * Limits. TRPI_SERIALIZERS_MAX, TRPI_SERIALIZER_BINDINGS_MAX, TRPI_MAP_NODES_MAX.
- * Tests.  tests/unit/remote/serializer_test.c
+ * Tests.  tests/unit/remote/codec_test.c
  */
 #include "remote/serializer.h"
 
@@ -15,7 +15,7 @@
 #include "base/assert.h"
 #include "base/wire.h"
 
-/* ---- nodes --------------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 trp_err
 trpi_node_map_encode(trpi_node_map *map, uint32_t node, uint8_t *ret_code)
@@ -59,7 +59,7 @@ trpi_node_map_decode(const trpi_node_map *map, uint8_t code, uint32_t *ret_node)
     return TRP_OK;
 }
 
-/* ---- fields -------------------------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static const trp_field identify_fields[] = { { "id", TRP_FIELD_u64, offsetof(trp_identify, id) } };
 static const trp_field identity_fields[] = {
@@ -147,7 +147,8 @@ encode_field(const trp_field *field, const uint8_t *at, trpi_node_map *map, trpi
 
 /* Returns the bytes taken from the wire, 0: they make no sense. */
 static size_t
-decode_field(const trp_field *field, const uint8_t *wire, size_t left, const trpi_node_map *map, uint8_t *at)
+decode_field(const trp_field *field, const uint8_t *wire, size_t left, const trpi_node_map *map,
+             uint8_t *at)
 {
     size_t bytes = field_bytes(field->kind);
     if (field->kind == TRP_FIELD_ref) {
@@ -185,10 +186,11 @@ decode_field(const trp_field *field, const uint8_t *wire, size_t left, const trp
     return bytes;
 }
 
-/* ---- raw ----------------------------------------------------------------------------------------------- */
+/* ---- raw ------------------------------------------------------------------------------------- */
 
 static trp_err
-raw_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map, trpi_buffer *out)
+raw_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
+           trpi_buffer *out)
 {
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
@@ -197,7 +199,8 @@ raw_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_ma
     }
     trpi_assert(bytes >= type->bytes);
     for (uint32_t i = 0; i < count; i++) {
-        trp_err err = encode_field(&fields[i], (const uint8_t *)payload + fields[i].offset, map, out);
+        trp_err err =
+            encode_field(&fields[i], (const uint8_t *)payload + fields[i].offset, map, out);
         if (err != TRP_OK) {
             return err;
         }
@@ -206,7 +209,8 @@ raw_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_ma
 }
 
 static trp_err
-raw_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map, trpi_buffer *out)
+raw_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
+           trpi_buffer *out)
 {
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
@@ -224,7 +228,8 @@ raw_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_n
     memset(payload, 0, type->bytes);
     size_t used = 0;
     for (uint32_t i = 0; i < count; i++) {
-        size_t took = decode_field(&fields[i], wire + used, bytes - used, map, payload + fields[i].offset);
+        size_t took =
+            decode_field(&fields[i], wire + used, bytes - used, map, payload + fields[i].offset);
         if (took == 0) {
             return TRP_EDATA;
         }
@@ -239,10 +244,11 @@ raw_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_n
 
 const trpi_serializer trpi_serializer_raw = { TRPI_SERIALIZER_RAW, "raw", raw_encode, raw_decode };
 
-/* ---- text ---------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static trp_err
-text_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map, trpi_buffer *out)
+text_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
+            trpi_buffer *out)
 {
     (void)map;
     return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) == 0
@@ -251,7 +257,8 @@ text_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_m
 }
 
 static trp_err
-text_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map, trpi_buffer *out)
+text_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
+            trpi_buffer *out)
 {
     (void)map;
     return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) == 0
@@ -259,9 +266,10 @@ text_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_
                : trpi_buffer_append(out, wire, bytes, TRPI_BUFFER_NO_LIMIT);
 }
 
-const trpi_serializer trpi_serializer_text = { TRPI_SERIALIZER_TEXT, "text", text_encode, text_decode };
+const trpi_serializer trpi_serializer_text = { TRPI_SERIALIZER_TEXT, "text", text_encode,
+                                               text_decode };
 
-/* ---- registry ------------------------------------------------------------------------------------------ */
+/* ---- registry -------------------------------------------------------------------------------- */
 
 void
 trpi_serializers_init(trpi_serializers *serializers)
@@ -297,7 +305,8 @@ trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const 
 {
     size_t length = strlen(pattern);
     const char *star = strchr(pattern, '*');
-    bool whole_protocol = star != NULL && length > 2 && star == pattern + length - 1 && star[-1] == '.';
+    bool whole_protocol =
+        star != NULL && length > 2 && star == pattern + length - 1 && star[-1] == '.';
     if (length == 0 || length > TRP_TYPE_NAME_BYTES_MAX || (star != NULL && !whole_protocol)) {
         return TRP_EINVAL;
     }
@@ -312,14 +321,16 @@ trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const 
         return TRP_ENOENT;
     }
     uint32_t at = 0;
-    while (at < serializers->bindings_count && strcmp(serializers->bindings[at].pattern, pattern) != 0) {
+    while (at < serializers->bindings_count &&
+           strcmp(serializers->bindings[at].pattern, pattern) != 0) {
         at++;
     }
     if (at == TRPI_SERIALIZER_BINDINGS_MAX) {
         return TRP_ELIMIT;
     }
     serializers->bindings_count += at == serializers->bindings_count;
-    (void)snprintf(serializers->bindings[at].pattern, sizeof serializers->bindings[at].pattern, "%s", pattern);
+    (void)snprintf(serializers->bindings[at].pattern, sizeof serializers->bindings[at].pattern,
+                   "%s", pattern);
     serializers->bindings[at].id = id;
     return TRP_OK;
 }
@@ -335,7 +346,8 @@ trpi_serializers_for(const trpi_serializers *serializers, const trp_type *type)
         const char *pattern = serializers->bindings[i].pattern;
         size_t length = strlen(pattern);
         if (strcmp(pattern, type->name) == 0) {
-            return trpi_serializers_get(serializers, serializers->bindings[i].id); /* by_id[0] is NULL */
+            /* by_id[0] is NULL */
+            return trpi_serializers_get(serializers, serializers->bindings[i].id);
         }
         if (pattern[length - 1] == '*' && strncmp(pattern, type->name, length - 1) == 0) {
             by_protocol = (int)i;
@@ -344,5 +356,6 @@ trpi_serializers_for(const trpi_serializers *serializers, const trp_type *type)
     if (by_protocol >= 0) {
         return trpi_serializers_get(serializers, serializers->bindings[by_protocol].id);
     }
-    return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0 ? &trpi_serializer_text : &trpi_serializer_raw;
+    return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0 ? &trpi_serializer_text
+                                                                : &trpi_serializer_raw;
 }

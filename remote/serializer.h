@@ -1,8 +1,9 @@
-/* serializer.h - how payloads become bytes: the registry, the bindings, and the three built-in serializers.
+/* serializer.h - how payloads become bytes: the registry, the bindings, and the three built-in
+ * serializers.
  *
- * Raw: a type with a field table goes field by field, without padding and in little endian; a type without
- * one goes as it lies in memory. Text: as it is. JSON: an object from the field table, or the text of a
- * JSON type. Refs inside payloads are translated node by node (trpi_node_map).
+ * Raw: a type with a field table goes field by field, without padding and in little endian; a type
+ * without one goes as it lies in memory. Text: as it is. JSON: an object from the field table, or
+ * the text of a JSON type. Refs inside payloads are translated node by node (trpi_node_map).
  */
 #ifndef TRPI_REMOTE_SERIALIZER_H
 #define TRPI_REMOTE_SERIALIZER_H
@@ -46,12 +47,14 @@ trp_err trpi_node_map_decode(const trpi_node_map *map, uint8_t code, uint32_t *r
 typedef struct trpi_serializer {
     uint16_t id;
     const char *name; /* "raw" */
-    /* Append the wire form. Errors: TRP_ENOTYPE (cannot express this type), TRP_ENOMEM, TRP_ELIMIT. */
+    /* Append the wire form. Errors: TRP_ENOTYPE (cannot express this type), TRP_ENOMEM,
+     * TRP_ELIMIT. */
     trp_err (*encode)(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
                       trpi_buffer *out);
-    /* Append the payload as the type wants it. Input is a stranger's. Errors: TRP_EDATA, TRP_ENOMEM. */
-    trp_err (*decode)(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
-                      trpi_buffer *out);
+    /* Append the payload as the type wants it. Input is a stranger's. Errors: TRP_EDATA,
+     * TRP_ENOMEM. */
+    trp_err (*decode)(const trp_type *type, const uint8_t *wire, size_t bytes,
+                      const trpi_node_map *map, trpi_buffer *out);
 } trpi_serializer;
 
 typedef struct trpi_serializers {
@@ -65,15 +68,17 @@ typedef struct trpi_serializers {
 
 /* With the built-in ones. Change only before remoting starts. */
 void trpi_serializers_init(trpi_serializers *serializers);
-/* Borrows serializer. Errors: TRP_EINVAL (id below TRPI_SERIALIZER_OWN_FIRST), TRP_ELIMIT (id too high),
- * TRP_EEXIST (id or name is taken). */
+/* Borrows serializer. Errors: TRP_EINVAL (id below TRPI_SERIALIZER_OWN_FIRST), TRP_ELIMIT (id too
+ * high), TRP_EEXIST (id or name is taken). */
 trp_err trpi_serializers_add(trpi_serializers *serializers, const trpi_serializer *serializer);
-/* Bind a type name, or all of a protocol ("bank.*"), to a serializer by name; "none" keeps it at home. The
- * most specific binding wins; without one the type's own form decides: text, JSON, else raw.
+/* Bind a type name, or all of a protocol ("bank.*"), to a serializer by name; "none" keeps it at
+ * home. The most specific binding wins; without one the type's own form decides: text, JSON, else
+ * raw.
  * Errors: TRP_ENOENT (no such serializer), TRP_EINVAL (pattern), TRP_ELIMIT. */
 trp_err trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const char *name);
 /* NULL: this type does not travel. */
-const trpi_serializer *trpi_serializers_for(const trpi_serializers *serializers, const trp_type *type);
+const trpi_serializer *trpi_serializers_for(const trpi_serializers *serializers,
+                                            const trp_type *type);
 static inline const trpi_serializer *
 trpi_serializers_get(const trpi_serializers *serializers, uint16_t id)
 {

@@ -1,7 +1,8 @@
 /* serializer_json.c - payloads as JSON, from field tables, through base/json.h.
  *
- * 64-bit integers are strings of decimal digits; a ref is {"node":"troupe.tcp://...","uid":"...","slot":n,
- * "generation":n}, null for nobody: a reader that is no Troupe can keep and give it back.
+ * 64-bit integers are strings of decimal digits; a ref is
+ * {"node":"troupe.tcp://...","uid":"...","slot":n, "generation":n}, null for nobody: a reader that
+ * is no Troupe can keep and give it back.
  */
 #include <math.h>
 #include <stdio.h>
@@ -21,8 +22,10 @@ add_ref(cJSON *object, const char *name, const trp_ref *ref, const trpi_node_map
     char address[TRPI_ADDRESS_TEXT_BYTES];
     cJSON *member = cJSON_AddObjectToObject(object, name);
     return member != NULL &&
-           trpi_json_add_text(member, "node", trpi_address_format(&id->address, address, sizeof address)) &&
-           trpi_json_add_u64_string(member, "uid", id->uid) && trpi_json_add_i64(member, "slot", ref->slot) &&
+           trpi_json_add_text(member, "node",
+                              trpi_address_format(&id->address, address, sizeof address)) &&
+           trpi_json_add_u64_string(member, "uid", id->uid) &&
+           trpi_json_add_i64(member, "slot", ref->slot) &&
            trpi_json_add_i64(member, "generation", ref->generation);
 }
 
@@ -59,7 +62,9 @@ add_field(cJSON *object, const trp_field *field, const uint8_t *at, const trpi_n
         memcpy(&ref, at, sizeof ref);
         return add_ref(object, field->name, &ref, map);
     default: {
-        size_t bytes = field->kind == TRP_FIELD_text32 ? 32 : field->kind == TRP_FIELD_text128 ? 128 : 512;
+        size_t bytes = field->kind == TRP_FIELD_text32    ? 32
+                       : field->kind == TRP_FIELD_text128 ? 128
+                                                          : 512;
         (void)snprintf(text, bytes, "%s", (const char *)at);
         return trpi_json_add_text(object, field->name, text);
     }
@@ -67,7 +72,8 @@ add_field(cJSON *object, const trp_field *field, const uint8_t *at, const trpi_n
 }
 
 static trp_err
-json_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map, trpi_buffer *out)
+json_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
+            trpi_buffer *out)
 {
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
@@ -84,7 +90,8 @@ json_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_m
     }
     char *text = ok ? trpi_json_print(object) : NULL;
     cJSON_Delete(object);
-    trp_err err = text != NULL ? trpi_buffer_append(out, text, strlen(text), TRPI_BUFFER_NO_LIMIT) : TRP_ENOMEM;
+    trp_err err = text != NULL ? trpi_buffer_append(out, text, strlen(text), TRPI_BUFFER_NO_LIMIT)
+                               : TRP_ENOMEM;
     cJSON_free(text);
     return err;
 }
@@ -103,7 +110,8 @@ get_ref(const cJSON *item, const trpi_node_map *map, trp_ref *ret_ref)
     const char *address = trpi_json_get_text(item, "node");
     if (address == NULL || trpi_address_parse(address, &id.address, NULL, NULL) != TRP_OK ||
         !trpi_json_get_u64(item, "uid", &id.uid) || !trpi_json_get_u64(item, "slot", &slot) ||
-        !trpi_json_get_u64(item, "generation", &generation) || slot > UINT32_MAX || generation > UINT32_MAX) {
+        !trpi_json_get_u64(item, "generation", &generation) || slot > UINT32_MAX ||
+        generation > UINT32_MAX) {
         return false;
     }
     ret_ref->slot = (uint32_t)slot;
@@ -186,7 +194,8 @@ get_field(const cJSON *object, const trp_field *field, const trpi_node_map *map,
 }
 
 static trp_err
-json_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map, trpi_buffer *out)
+json_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
+            trpi_buffer *out)
 {
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
@@ -197,12 +206,15 @@ json_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_
     if (fields == NULL || trpi_json_parse((const char *)wire, bytes, &object, NULL) != TRP_OK) {
         return TRP_EDATA;
     }
-    trp_err err = cJSON_IsObject(object) ? trpi_buffer_reserve(out, type->bytes, TRPI_BUFFER_NO_LIMIT) : TRP_EDATA;
+    trp_err err = cJSON_IsObject(object)
+                      ? trpi_buffer_reserve(out, type->bytes, TRPI_BUFFER_NO_LIMIT)
+                      : TRP_EDATA;
     if (err == TRP_OK) {
         uint8_t *payload = out->data + out->count;
         memset(payload, 0, type->bytes);
         for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-            err = get_field(object, &fields[i], map, payload + fields[i].offset) ? TRP_OK : TRP_EDATA;
+            err =
+                get_field(object, &fields[i], map, payload + fields[i].offset) ? TRP_OK : TRP_EDATA;
         }
         out->count += err == TRP_OK ? type->bytes : 0;
     }
@@ -210,4 +222,5 @@ json_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_
     return err;
 }
 
-const trpi_serializer trpi_serializer_json = { TRPI_SERIALIZER_JSON, "json", json_encode, json_decode };
+const trpi_serializer trpi_serializer_json = { TRPI_SERIALIZER_JSON, "json", json_encode,
+                                               json_decode };

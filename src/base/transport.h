@@ -2,15 +2,17 @@
  *
  * Why.   Remoting frames, batches and associates; a driver only moves bytes. Drivers: tcp on nng
  *        streams (remote/link_nng.c) and the in-memory network (src/sim/mem_transport.c). No type
- * of a third party appears here. Shape. open -> [listen] -> links: connect() or accepted() makes
- * one; connected() once for a dialled one; then bytes() and written() until closed(), exactly once,
- * the last callback. Must hold. T1  No callback is made from inside a call of this interface. T2
- * bytes() of one link never overlap; written() may run beside bytes(). T3  closed() comes exactly
- * once for each link, after every other callback of it has returned. It comes after close(), after
- * a failure, and when connect() cannot reach anybody. T4  A link stays valid memory until
- * release(); after closed() write() answers TRP_ECLOSED. T5  A callback may call write() and
- * close() of any link, connect(), and release() of its own link in closed(). It must not block and
- * must not call stop().
+ *        of a third party appears here.
+ * Shape. open -> [listen] -> links: connect() or accepted() makes one; connected() once for a
+ *        dialled one; then bytes() and written() until closed(), exactly once, the last callback.
+ * Must hold.
+ *   T1  No callback is made from inside a call of this interface.
+ *   T2  bytes() of one link never overlap; written() may run beside bytes().
+ *   T3  closed() comes exactly once for each link, after every other callback of it has returned.
+ *       It comes after close(), after a failure, and when connect() cannot reach anybody.
+ *   T4  A link stays valid memory until release(); after closed() write() answers TRP_ECLOSED.
+ *   T5  A callback may call write() and close() of any link, connect(), and release() of its own
+ *       link in closed(). It must not block and must not call stop().
  */
 #ifndef TRPI_BASE_TRANSPORT_H
 #define TRPI_BASE_TRANSPORT_H

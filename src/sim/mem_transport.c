@@ -1,9 +1,9 @@
 /* mem_transport.c - see the header.
  *
- * Shape.  Two ends make a stream. An event sits in one list sorted by (due, number): deterministic for a
- *         given order of calls.
+ * Shape.  Two ends make a stream. An event sits in one list sorted by (due, number): deterministic
+ *         for a given order of calls.
  *           connect: event CONNECT -> listener's accepted(), then dialler's connected()
- *           write:   bytes are copied; event BYTES -> peer's bytes(), then event WRITTEN -> written()
+ *           write:   bytes are copied; BYTES -> peer's bytes(), then WRITTEN -> written()
  *           close:   event CLOSED for both ends -> closed()
  * Must hold.
  *   M1  The due times of one direction never decrease: a delay does not reorder a stream.
@@ -73,7 +73,7 @@ struct trpi_transport {
     trpi_transport *next;
 };
 
-/* ---- lists; all under network->lock ------------------------------------------------------------------ */
+/* ---- lists; all under network->lock ---------------------------------------------------------- */
 
 static void
 link_unref(trpi_mem_network *network, trpi_link *link)
@@ -163,7 +163,7 @@ judge(trpi_mem_network *network, trpi_mem_event *asked)
     return network->fault == NULL ? TRPI_MEM_PASS : network->fault(network->fault_arg, asked);
 }
 
-/* ---- the driver -------------------------------------------------------------------------------------- */
+/* ---- the driver ------------------------------------------------------------------------------ */
 
 static trp_err
 mem_open(void *transport_arg, trpi_world *world, const trpi_transport_events *events, void *arg,
@@ -205,7 +205,8 @@ mem_listen(trpi_transport *transport, const char *host, uint16_t port, uint16_t 
     pthread_mutex_lock(&network->lock);
     if (port == 0) {
         do {
-            port = network->port_next = network->port_next >= 1024 ? (uint16_t)(network->port_next + 1) : 1024;
+            port = network->port_next =
+                network->port_next >= 1024 ? (uint16_t)(network->port_next + 1) : 1024;
         } while (listener_find(network, host, port) != NULL || port == 0);
     } else if (listener_find(network, host, port) != NULL) {
         err = TRP_EADDRINUSE;
@@ -220,8 +221,8 @@ mem_listen(trpi_transport *transport, const char *host, uint16_t port, uint16_t 
 }
 
 static trp_err
-mem_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms, void *user,
-            trpi_link **ret_link)
+mem_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms,
+            void *user, trpi_link **ret_link)
 {
     trpi_mem_network *network = transport->network;
     trp_err err = TRP_OK;
@@ -253,7 +254,12 @@ static trp_err
 send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, size_t count)
 {
     trpi_mem_event asked = { link->dialled ? link->from_host : link->to_host,
-                             link->dialled ? link->to_host : link->from_host, link->to_port, false, count, 0, 0 };
+                             link->dialled ? link->to_host : link->from_host,
+                             link->to_port,
+                             false,
+                             count,
+                             0,
+                             0 };
     trpi_mem_verdict verdict = link->dead_direction ? TRPI_MEM_DROP : judge(network, &asked);
     if (verdict == TRPI_MEM_CUT) {
         shut(network, link->peer, TRP_ECONN, "connection cut", network->now_ns);
@@ -269,7 +275,8 @@ send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, s
     size_t first = asked.bytes_first > 0 && asked.bytes_first < count ? asked.bytes_first : count;
     trp_err err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes, first, NULL);
     if (err == TRP_OK && first < count) {
-        err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes + first, count - first, NULL);
+        err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes + first,
+                        count - first, NULL);
     }
     return err;
 }
@@ -391,7 +398,7 @@ const trpi_transport_ops trpi_mem_transport_ops = {
     .free = mem_free,
 };
 
-/* ---- the network --------------------------------------------------------------------------------------- */
+/* ---- the network ----------------------------------------------------------------------------- */
 
 trp_err
 trpi_mem_network_new(trpi_mem_network **ret_network)
@@ -484,7 +491,8 @@ trpi_mem_network_step(trpi_mem_network *network)
     bool open = !link->closing;
     if (first->kind == EVENT_CONNECT) {
         deliver_connect(network, link);
-    } else if (first->kind == EVENT_CLOSED || open) { /* M2: an end that closes hears nothing more */
+    /* M2: an end that closes hears nothing more */
+    } else if (first->kind == EVENT_CLOSED || open) {
         pthread_mutex_unlock(&network->lock);
         if (first->kind == EVENT_BYTES) {
             events->bytes(link->user, link, first->bytes, first->count);

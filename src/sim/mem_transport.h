@@ -1,8 +1,9 @@
 /* mem_transport.h - a network in memory: byte streams between transports of one process.
  *
- * For unit tests and the simulator. A network is stepped: each step delivers one event (a connect, some
- * bytes, a close) in order of its due time. Who wants it to run by itself starts a thread for it. Faults
- * are decided by one hook, so that a test writes its own: loss, delay, partition, other cuts of the stream.
+ * For unit tests and the simulator. A network is stepped: each step delivers one event (a connect,
+ * some bytes, a close) in order of its due time. Who wants it to run by itself starts a thread for
+ * it. Faults are decided by one hook, so that a test writes its own: loss, delay, partition, other
+ * cuts of the stream.
  */
 #ifndef TRPI_SIM_MEM_TRANSPORT_H
 #define TRPI_SIM_MEM_TRANSPORT_H
@@ -15,8 +16,9 @@ typedef struct trpi_mem_network trpi_mem_network;
 
 typedef enum trpi_mem_verdict {
     TRPI_MEM_PASS = 0,
-    TRPI_MEM_CUT = 1,  /* both ends are closed; a connect is refused */
-    TRPI_MEM_DROP = 2  /* swallowed: the direction is dead from here on, nobody is told; a connect hangs */
+    TRPI_MEM_CUT = 1, /* both ends are closed; a connect is refused */
+    TRPI_MEM_DROP =
+        2 /* swallowed: the direction is dead from here on, nobody is told; a connect hangs */
 } trpi_mem_verdict;
 typedef struct trpi_mem_event {
     const char *from_host, *to_host; /* as given to connect and listen */
@@ -29,13 +31,15 @@ typedef struct trpi_mem_event {
 typedef trpi_mem_verdict (*trpi_mem_fault_fn)(void *arg, trpi_mem_event *event);
 
 trp_err trpi_mem_network_new(trpi_mem_network **ret_network);
-void trpi_mem_network_free(trpi_mem_network *network); /* after the thread and all transports; NULL ok */
+/* after the thread and all transports; NULL ok */
+void trpi_mem_network_free(trpi_mem_network *network);
 /* fn NULL: no faults. Takes effect for what is sent from now on. */
 void trpi_mem_network_fault_set(trpi_mem_network *network, trpi_mem_fault_fn fn, void *arg);
-/* Deliver the next event; false: there is none. The network's clock (begins at 0) moves to its due time.
- * Callbacks come from here. Thread: one at a time. */
+/* Deliver the next event; false: there is none. The network's clock (begins at 0) moves to its due
+ * time. Callbacks come from here. Thread: one at a time. */
 bool trpi_mem_network_step(trpi_mem_network *network);
-uint64_t trpi_mem_network_due_ns(trpi_mem_network *network); /* of the next event; UINT64_MAX: none */
+/* of the next event; UINT64_MAX: none */
+uint64_t trpi_mem_network_due_ns(trpi_mem_network *network);
 /* Step in a thread of its own, without regard to delays' length; for tests with real systems. */
 trp_err trpi_mem_network_thread_start(trpi_mem_network *network);
 void trpi_mem_network_thread_stop(trpi_mem_network *network);

@@ -1,8 +1,9 @@
 /* remote.c - two processes on loopback: tell at 100 B, and round trips.
  *
  * Shape.  The parent starts itself once more (fork and exec, for nng does not like fork alone) as
- *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo until its
- *         standard input ends. The sink stamps its last receipt; both processes share the monotonic clock.
+ *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo
+ *         until its standard input ends. The sink stamps its last receipt; both processes share the
+ *         monotonic clock.
  */
 #include "tests/bench/bench.h"
 
@@ -33,7 +34,7 @@ remote_start(trp_system *system)
     return remote;
 }
 
-/* ---- child ------------------------------------------------------------------------------------------- */
+/* ---- child ----------------------------------------------------------------------------------- */
 
 typedef struct sink_state {
     uint64_t count;
@@ -91,7 +92,7 @@ run_child(const bench_options *options)
     return 0;
 }
 
-/* ---- parent ------------------------------------------------------------------------------------------ */
+/* ---- parent ---------------------------------------------------------------------------------- */
 
 typedef struct child {
     pid_t pid;
@@ -116,7 +117,8 @@ child_start(child *c, const bench_options *options)
         (void)close(to[1]);
         (void)close(from[0]);
         (void)close(from[1]);
-        (void)execl("/proc/self/exe", "bench", "remote", "--child", "--threads", threads, (char *)NULL);
+        (void)execl("/proc/self/exe", "bench", "remote", "--child", "--threads", threads,
+                    (char *)NULL);
         _exit(127);
     }
     (void)close(to[0]);
@@ -246,7 +248,8 @@ run_tell(trp_system *system)
             seen_ns = bench_now_ns();
         }
     } while (answer.count < tells_goal && bench_now_ns() - seen_ns < QUIET_NS);
-    bench_print("remote", "rate_100", (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns), "messages/s");
+    bench_print("remote", "rate_100",
+                (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns), "messages/s");
     bench_print("remote", "lost", (double)(tells_goal - answer.count), "messages");
     return answer.count == tells_goal ? 0 : 1;
 }
@@ -285,7 +288,8 @@ run_remote(const bench_options *options)
     if (options->argc > 0 && strcmp(options->argv[0], "--child") == 0) {
         return run_child(options);
     }
-    tells_goal = (options->count != 0 ? options->count : TELLS_DEFAULT) & ~(uint64_t)63; /* the sink's stamps */
+    /* the sink's stamps */
+    tells_goal = (options->count != 0 ? options->count : TELLS_DEFAULT) & ~(uint64_t)63;
     trips_goal = TRIPS_DEFAULT;
     child_start(&c, options); /* before any thread of ours exists */
     system = bench_system(options);

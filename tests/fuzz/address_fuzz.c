@@ -1,4 +1,5 @@
-/* address_fuzz.c - any text through the address parser: what it accepts, it writes back the same. */
+/* address_fuzz.c - any text through the address parser: what it accepts, it writes back the
+ * same. */
 #include <stdlib.h>
 #include <string.h>
 

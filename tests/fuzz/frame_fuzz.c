@@ -47,8 +47,8 @@ message(const trpi_frame *frame)
     trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
     trpi_buffer out = { 0 };
     if (trpi_message_decode(frame, &map, &m) == TRP_OK) {
-        const trpi_serializer *serializer = frame->extra == TRPI_SERIALIZER_JSON ? &trpi_serializer_json
-                                                                                 : &trpi_serializer_raw;
+        const trpi_serializer *serializer =
+            frame->extra == TRPI_SERIALIZER_JSON ? &trpi_serializer_json : &trpi_serializer_raw;
         if (serializer->decode(&type, m.payload, m.payload_bytes, &map, &out) == TRP_OK) {
             trpi_buffer again = { 0 };
             map.third_count = 0;

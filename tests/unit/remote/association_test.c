@@ -7,7 +7,9 @@ static const trpi_assoc_config config = { 15000, 50, 10000 };
 static trpi_assoc_effects
 step(trpi_assoc *a, uint64_t now, enum trpi_assoc_event_kind kind, uint64_t uid)
 {
-    trpi_assoc_event event = { .kind = kind, .uid = uid, .random = 12345, .want = kind == TRPI_ASSOC_TICK };
+    trpi_assoc_event event = {
+        .kind = kind, .uid = uid, .random = 12345, .want = kind == TRPI_ASSOC_TICK
+    };
     return trpi_assoc_step(a, &config, now, &event);
 }
 
@@ -37,7 +39,8 @@ a_request_makes_it_active_from_idle_too(void)
     trpi_assoc a = { 0 };
     uint32_t bits = step(&a, 0, TRPI_ASSOC_REQUEST, 7).bits;
     UNIT_EQUAL(bits, TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_RESPOND | TRPI_ASSOC_DO_LOG);
-    UNIT_EQUAL(step(&a, 0, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_RESPOND); /* one more connection */
+    /* one more connection */
+    UNIT_EQUAL(step(&a, 0, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_RESPOND);
 }
 
 /* REMOTE-32: crossing dials need no tie-break */
@@ -79,7 +82,8 @@ a_lost_association_is_gated_until_its_time_and_dials_when_wanted(void)
     UNIT_TRUE((step(&a, a.next_ms, TRPI_ASSOC_TICK, 0).bits & TRPI_ASSOC_DO_DIAL) != 0);
     (void)step(&a, 1100, TRPI_ASSOC_LOST, 0);
     UNIT_EQUAL(a.attempts, 2);
-    UNIT_TRUE((step(&a, 1200, TRPI_ASSOC_REQUEST, 7).bits & TRPI_ASSOC_DO_ACTIVATE) != 0); /* the peer comes first */
+    /* the peer comes first */
+    UNIT_TRUE((step(&a, 1200, TRPI_ASSOC_REQUEST, 7).bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
     UNIT_EQUAL(a.attempts, 0);
 }
 
@@ -101,7 +105,8 @@ a_handshake_has_its_deadline(void)
     trpi_assoc a = { 0 };
     (void)step(&a, 100, TRPI_ASSOC_WANT, 0);
     UNIT_EQUAL(step(&a, 100 + 14999, TRPI_ASSOC_TICK, 0).bits, 0);
-    UNIT_EQUAL(step(&a, 100 + 15000, TRPI_ASSOC_TICK, 0).bits, TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_LOG);
+    UNIT_EQUAL(step(&a, 100 + 15000, TRPI_ASSOC_TICK, 0).bits,
+               TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_LOG);
     UNIT_EQUAL(a.state, TRPI_ASSOC_GATED);
 }
 
@@ -202,11 +207,15 @@ any_order_of_events_keeps_the_rules(void)
                                        .uid = 1 + (seed >> 20) % 6,
                                        .random = seed };
             trpi_assoc_effects effects = trpi_assoc_step(&a, &config, now, &event);
-            bool ok = a.state != TRPI_ASSOC_ACTIVE || (a.uid != 0 && !trpi_assoc_is_barred(&a, a.uid));
-            ok = ok && ((effects.bits & TRPI_ASSOC_DO_END) == 0 || trpi_assoc_is_barred(&a, effects.over_uid));
-            ok = ok && (event.kind != TRPI_ASSOC_TICK || a.state != TRPI_ASSOC_HANDSHAKING || now < a.deadline_ms);
+            bool ok =
+                a.state != TRPI_ASSOC_ACTIVE || (a.uid != 0 && !trpi_assoc_is_barred(&a, a.uid));
+            ok = ok && ((effects.bits & TRPI_ASSOC_DO_END) == 0 ||
+                        trpi_assoc_is_barred(&a, effects.over_uid));
+            ok = ok && (event.kind != TRPI_ASSOC_TICK || a.state != TRPI_ASSOC_HANDSHAKING ||
+                        now < a.deadline_ms);
             quarantined |= (effects.bits & TRPI_ASSOC_DO_END) != 0 ? 1ull << effects.over_uid : 0;
-            ok = ok && ((quarantined >> a.uid & 1) == 0 || a.state != TRPI_ASSOC_ACTIVE); /* A1: six uids fit */
+            /* A1: six uids fit */
+            ok = ok && ((quarantined >> a.uid & 1) == 0 || a.state != TRPI_ASSOC_ACTIVE);
             if (!UNIT_TRUE(ok)) {
                 printf("  seed %llu step %d\n", (unsigned long long)run, i);
                 return;

@@ -10,7 +10,8 @@
 
 #define GOLDEN_NUMBERS(F, S)                                                                       \
     F(S, bool, yes) F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64)
-#define GOLDEN_NAMES(F, S) F(S, text32, name) F(S, ref, self) F(S, ref, there) F(S, ref, third) F(S, ref, nobody)
+#define GOLDEN_NAMES(F, S)                                                                         \
+    F(S, text32, name) F(S, ref, self) F(S, ref, there) F(S, ref, third) F(S, ref, nobody)
 #define GOLDEN_MESSAGES(M, P) M(P, numbers, GOLDEN_NUMBERS) M(P, names, GOLDEN_NAMES)
 TRP_PROTOCOL(golden, GOLDEN_MESSAGES)
 
@@ -58,7 +59,9 @@ nodes_make(void)
 static trpi_node_map
 map_of(uint32_t sending, uint32_t receiving)
 {
-    trpi_node_map map = { .sending = sending, .receiving = receiving, .get = get, .intern = intern };
+    trpi_node_map map = {
+        .sending = sending, .receiving = receiving, .get = get, .intern = intern
+    };
     return map;
 }
 
@@ -90,8 +93,8 @@ message_of(const trp_type *type, const void *payload, size_t bytes)
 
 /* Encode from node 1 to node 2, decode as node 2 sees it (its own number is 1, the sender's 2). */
 static void
-there_and_back(const trpi_serializer *serializer, const trp_type *type, const void *payload, size_t bytes,
-               trpi_buffer *ret_payload)
+there_and_back(const trpi_serializer *serializer, const trp_type *type, const void *payload,
+               size_t bytes, trpi_buffer *ret_payload)
 {
     trpi_buffer frames = { 0 };
     trpi_node_map out = map_of(1, 2);
@@ -109,7 +112,8 @@ there_and_back(const trpi_serializer *serializer, const trp_type *type, const vo
     UNIT_EQUAL(back.sender.node, 2);
     UNIT_EQUAL(back.sender.slot, 5);
     UNIT_EQUAL(back.serializer, serializer->id);
-    UNIT_EQUAL(serializer->decode(type, back.payload, back.payload_bytes, &in, ret_payload), TRP_OK);
+    UNIT_EQUAL(serializer->decode(type, back.payload, back.payload_bytes, &in, ret_payload),
+               TRP_OK);
     trpi_buffer_fini(&frames);
 }
 
@@ -152,8 +156,8 @@ static bool
 numbers_equal(const void *data)
 {
     const golden_numbers *n = data;
-    return n->yes == 1 && n->i32 == -5 && n->u32 == 4000000000u && n->i64 == INT64_MIN && n->u64 == UINT64_MAX &&
-           n->f64 == 0.1;
+    return n->yes == 1 && n->i32 == -5 && n->u32 == 4000000000u && n->i64 == INT64_MIN &&
+           n->u64 == UINT64_MAX && n->f64 == 0.1;
 }
 
 /* SERIAL-01 SERIAL-07 */
@@ -179,12 +183,15 @@ a_ref_in_json_carries_its_node_as_text(void)
     golden_names names = names_make();
     trpi_buffer wire = { 0 };
     trpi_node_map out = map_of(1, 2);
-    UNIT_EQUAL(trpi_serializer_json.encode(&golden_names_type, &names, sizeof names, &out, &wire), TRP_OK);
+    UNIT_EQUAL(trpi_serializer_json.encode(&golden_names_type, &names, sizeof names, &out, &wire),
+               TRP_OK);
     UNIT_EQUAL(trpi_buffer_append(&wire, "", 1, TRPI_BUFFER_NO_LIMIT), TRP_OK);
     UNIT_TRUE(strstr((const char *)wire.data, "troupe.tcp://sys@10.0.0.3:2552") != NULL);
     UNIT_TRUE(strstr((const char *)wire.data, "\"1003\"") != NULL);
     trpi_buffer payload = { 0 };
-    UNIT_EQUAL(trpi_serializer_json.decode(&golden_names_type, wire.data, wire.count - 1, &out, &payload), TRP_OK);
+    UNIT_EQUAL(
+        trpi_serializer_json.decode(&golden_names_type, wire.data, wire.count - 1, &out, &payload),
+        TRP_OK);
     const golden_names *back = (const golden_names *)(const void *)payload.data;
     UNIT_EQUAL(back->third.node, 3);
     trpi_buffer_fini(&wire);
@@ -215,7 +222,8 @@ a_message_too_large_is_refused_alone(void)
     UNIT_EQUAL(trpi_message_encode(&frames, &trpi_serializer_raw, &map, 1000, &message), TRP_OK);
     size_t before = frames.count;
     message.payload_bytes++;
-    UNIT_EQUAL(trpi_message_encode(&frames, &trpi_serializer_raw, &map, 1000, &message), TRP_EMSGSIZE);
+    UNIT_EQUAL(trpi_message_encode(&frames, &trpi_serializer_raw, &map, 1000, &message),
+               TRP_EMSGSIZE);
     UNIT_EQUAL(frames.count, before);
     trpi_buffer_fini(&frames);
 }
@@ -291,15 +299,16 @@ no_bytes_make_the_decoders_read_or_write_too_far(void)
     uint64_t seed = 42;
     trpi_buffer out = { 0 };
     for (int run = 0; run < 20000; run++) {
-        uint8_t *bytes = trpi_alloc(200); /* exact blocks, so that the sanitizer sees a step beyond */
+        /* exact blocks, so that the sanitizer sees a step beyond */
+        uint8_t *bytes = trpi_alloc(200);
         for (int i = 0; i < 200; i++) {
             seed ^= seed << 13;
             seed ^= seed >> 7;
             seed ^= seed << 17;
             bytes[i] = run % 3 == 0 ? (uint8_t)(seed % 4) : (uint8_t)seed;
         }
-        trpi_frame frame = { (uint32_t)(seed % 201), run & 1 ? TRPI_FRAME_USER : TRPI_FRAME_SELECT, (uint8_t)(seed >> 9),
-                             1, bytes };
+        trpi_frame frame = { (uint32_t)(seed % 201), run & 1 ? TRPI_FRAME_USER : TRPI_FRAME_SELECT,
+                             (uint8_t)(seed >> 9), 1, bytes };
         uint8_t *exact = trpi_alloc(frame.bytes + 1);
         memcpy(exact, bytes, frame.bytes);
         frame.body = exact;
@@ -307,10 +316,12 @@ no_bytes_make_the_decoders_read_or_write_too_far(void)
         trpi_node_map map = map_of(2, 1);
         if (trpi_message_decode(&frame, &map, &message) == TRP_OK) {
             trpi_buffer_clear(&out);
-            trp_err err = trpi_serializer_raw.decode(&golden_names_type, message.payload, message.payload_bytes, &map, &out);
+            trp_err err = trpi_serializer_raw.decode(&golden_names_type, message.payload,
+                                                     message.payload_bytes, &map, &out);
             UNIT_TRUE(err == TRP_EDATA || out.count == sizeof(golden_names));
             trpi_buffer_clear(&out);
-            (void)trpi_serializer_json.decode(&golden_names_type, message.payload, message.payload_bytes, &map, &out);
+            (void)trpi_serializer_json.decode(&golden_names_type, message.payload,
+                                              message.payload_bytes, &map, &out);
         }
         trpi_manifest manifest;
         trpi_handshake handshake;
@@ -354,7 +365,8 @@ a_handshake_comes_back_and_unknown_keys_are_skipped(void)
     UNIT_TEXT(back.reason, "because");
     UNIT_EQUAL(out.data[8], 0x86); /* a map of six; make it seven with a key of tomorrow */
     out.data[8] = 0x87;
-    UNIT_EQUAL(trpi_buffer_append(&out, "\xa3new\x93\x01\x02\x03", 8, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+    UNIT_EQUAL(trpi_buffer_append(&out, "\xa3new\x93\x01\x02\x03", 8, TRPI_BUFFER_NO_LIMIT),
+               TRP_OK);
     trpi_frame_header_decode(out.data, &frame);
     frame.bytes += 8;
     UNIT_EQUAL(trpi_handshake_decode(&frame, &back), TRP_OK);
@@ -364,7 +376,7 @@ a_handshake_comes_back_and_unknown_keys_are_skipped(void)
     trpi_buffer_fini(&out);
 }
 
-/* ---- golden files ------------------------------------------------------------------------------------------ */
+/* ---- golden files ---------------------------------------------------------------------------- */
 
 static void
 hex_line(FILE *file, const char *name, const trpi_buffer *bytes)
@@ -377,8 +389,8 @@ hex_line(FILE *file, const char *name, const trpi_buffer *bytes)
 }
 
 static void
-golden_message(FILE *file, const char *name, const trpi_serializer *serializer, const trp_type *type, const void *payload,
-               size_t bytes, const char *path)
+golden_message(FILE *file, const char *name, const trpi_serializer *serializer,
+               const trp_type *type, const void *payload, size_t bytes, const char *path)
 {
     trpi_buffer out = { 0 };
     trpi_node_map map = map_of(1, 2);
@@ -411,10 +423,14 @@ golden_write(FILE *file)
     hex_line(file, "handshake-request", &out);
     golden_message(file, "user-i64", &trpi_serializer_raw, &trp_i64_type, &i64, sizeof i64, NULL);
     golden_message(file, "user-text", &trpi_serializer_text, &trp_string_type, "hello", 5, NULL);
-    golden_message(file, "user-numbers", &trpi_serializer_raw, &golden_numbers_type, &numbers, sizeof numbers, NULL);
-    golden_message(file, "user-names", &trpi_serializer_raw, &golden_names_type, &names, sizeof names, NULL);
-    golden_message(file, "user-numbers-json", &trpi_serializer_json, &golden_numbers_type, &numbers, sizeof numbers, NULL);
-    golden_message(file, "select-text", &trpi_serializer_text, &trp_string_type, "hi", 2, "/user/*");
+    golden_message(file, "user-numbers", &trpi_serializer_raw, &golden_numbers_type, &numbers,
+                   sizeof numbers, NULL);
+    golden_message(file, "user-names", &trpi_serializer_raw, &golden_names_type, &names,
+                   sizeof names, NULL);
+    golden_message(file, "user-numbers-json", &trpi_serializer_json, &golden_numbers_type, &numbers,
+                   sizeof numbers, NULL);
+    golden_message(file, "select-text", &trpi_serializer_text, &trp_string_type, "hi", 2,
+                   "/user/*");
     trpi_buffer_clear(&out);
     (void)trpi_manifest_append(&out, trpi_hash_text("golden.names"), "golden.names");
     hex_line(file, "manifest", &out);
@@ -430,8 +446,8 @@ golden_write(FILE *file)
     trpi_buffer_fini(&out);
 }
 
-/* Wire version 1 does not change: what an older build wrote is what this one writes. To make the file of a
- * new version: TROUPE_GOLDEN_WRITE=1. */
+/* Wire version 1 does not change: what an older build wrote is what this one writes. To make the
+ * file of a new version: TROUPE_GOLDEN_WRITE=1. */
 static void
 the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 {

@@ -1,4 +1,5 @@
-/* garbage_test.c - peers that are no peers: garbage, huge lengths, other versions, silence; and limits. */
+/* garbage_test.c - peers that are no peers: garbage, huge lengths, other versions, silence; and
+ * limits. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -56,8 +57,8 @@ still_works(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
-    UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path), &trp_string_type, "x",
-                                   1, 10000, &reply),
+    UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
+                                   &trp_string_type, "x", 1, 10000, &reply),
                TRP_OK);
     trp_msg_free(reply);
 }
@@ -101,7 +102,8 @@ a_huge_length_is_refused_before_it_is_allocated(void)
     uint8_t bytes[TRPI_PREAMBLE_BYTES + 8];
     start(NULL, false);
     (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
-    trpi_frame_header_encode(bytes + TRPI_PREAMBLE_BYTES, 0xffffffffu, TRPI_FRAME_HANDSHAKE_REQUEST, 0, 0);
+    trpi_frame_header_encode(bytes + TRPI_PREAMBLE_BYTES, 0xffffffffu, TRPI_FRAME_HANDSHAKE_REQUEST,
+                             0, 0);
     throw_at_right(bytes, sizeof bytes);
     UNIT_WAIT(stats(1).oversize == 1, 5000);
     still_works();
@@ -158,15 +160,17 @@ a_node_that_is_called_by_another_address_says_so(void)
     start(NULL, false);
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
-    (void)snprintf(path, sizeof path, "troupe.tcp://right@localhost:%u/user/echo", trpi_remote_address(p.remote[1])->port);
-    UNIT_TRUE(trp_system_ask_path(p.system[0], path, &trp_string_type, "x", 1, 300, &reply) != TRP_OK);
+    (void)snprintf(path, sizeof path, "troupe.tcp://right@localhost:%u/user/echo",
+                   trpi_remote_address(p.remote[1])->port);
+    UNIT_TRUE(trp_system_ask_path(p.system[0], path, &trp_string_type, "x", 1, 300, &reply) !=
+              TRP_OK);
     trp_msg_free(reply);
     UNIT_WAIT(pair_logged("you called troupe.tcp://right@localhost"), 5000);
     still_works();
     pair_end(&p);
 }
 
-/* ---- limits ------------------------------------------------------------------------------------------------ */
+/* ---- limits ---------------------------------------------------------------------------------- */
 
 static uint64_t
 dead(int i, trp_dead_reason reason)
@@ -181,7 +185,9 @@ echo_ref(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_ref ref = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path), 10000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
+                                  10000, &ref),
+               TRP_OK);
     return ref;
 }
 
@@ -194,10 +200,13 @@ a_message_larger_than_a_frame_is_dropped_alone(void)
     start(&options, false);
     trp_ref echo = echo_ref();
     trp_msg *reply = NULL;
-    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 24, 10000, &reply), TRP_OK);
+    UNIT_EQUAL(
+        trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 24, 10000, &reply),
+        TRP_OK);
     trp_msg_free(reply);
     reply = NULL;
-    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 23, 5000, &reply), TRP_EMSGSIZE);
+    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 23, 5000, &reply),
+               TRP_EMSGSIZE);
     trp_msg_free(reply);
     UNIT_EQUAL(dead(0, TRP_DEAD_TOO_LARGE), 1);
     UNIT_TRUE(pair_logged("larger than maximum-frame-size"));
@@ -217,7 +226,9 @@ refuse_all(void *arg, trpi_mem_event *event)
 static void
 a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
 {
-    trpi_remote_options options = { .frame_bytes_max = 4096, .lane_bytes_max = 8192, .handshake_timeout_ms = 1500 };
+    trpi_remote_options options = { .frame_bytes_max = 4096,
+                                    .lane_bytes_max = 8192,
+                                    .handshake_timeout_ms = 1500 };
     start(&options, true);
     trp_ref echo = echo_ref();
     static uint8_t payload[2000];
@@ -225,7 +236,8 @@ a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
     trpi_mem_network_cut(p.network, NULL, NULL);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "gated") == 0, 10000);
     uint64_t before = dead(0, TRP_DEAD_LANE_FULL);
-    for (int i = 0; i < 4; i++) { /* 4 x (8 + 24 + 2000) and a manifest of some 30 bytes fit, a fifth does not */
+    /* 4 x (8 + 24 + 2000) and a manifest of some 30 bytes fit, a fifth does not */
+    for (int i = 0; i < 4; i++) {
         trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
     }
     trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);

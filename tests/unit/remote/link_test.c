@@ -1,4 +1,5 @@
-/* link_test.c - the tcp driver alone: bytes arrive in order, short sends go on, every end is told once. */
+/* link_test.c - the tcp driver alone: bytes arrive in order, short sends go on, every end is told
+ * once. */
 #include <stdatomic.h>
 
 #include "base/alloc.h"
@@ -68,7 +69,8 @@ on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
     }
     atomic_fetch_add(&e->closed, 1);
 }
-static const trpi_transport_events events = { on_accepted, on_connected, on_bytes, on_written, on_closed };
+static const trpi_transport_events events = { on_accepted, on_connected, on_bytes, on_written,
+                                              on_closed };
 
 static trpi_world *world;
 static trpi_transport *transport;
@@ -117,7 +119,8 @@ bytes_arrive_in_order_and_short_sends_go_on(void)
     size_t at = 0;
     for (int i = 0; i < TRPI_TRANSPORT_IOV_MAX; i++) { /* eight parts of odd sizes */
         iov[i].data = data + at;
-        iov[i].bytes = i < TRPI_TRANSPORT_IOV_MAX - 1 ? 1000001u * (unsigned)(i + 1) / 2 : BYTES - at;
+        iov[i].bytes =
+            i < TRPI_TRANSPORT_IOV_MAX - 1 ? 1000001u * (unsigned)(i + 1) / 2 : BYTES - at;
         at += iov[i].bytes;
     }
     UNIT_EQUAL(ops->write(atomic_load(&dialled.link), iov, TRPI_TRANSPORT_IOV_MAX), TRP_OK);
@@ -205,7 +208,8 @@ many_links_that_come_and_go_are_all_told(void)
     start();
     atomic_store(&keep, true);
     for (uint32_t i = 0; i < LINKS; i++) {
-        UNIT_REQUIRE(ops->connect(transport, "127.0.0.1", port, 5000, &dialled, &links[i]) == TRP_OK);
+        UNIT_REQUIRE(ops->connect(transport, "127.0.0.1", port, 5000, &dialled, &links[i]) ==
+                     TRP_OK);
         if (i % 3 == 0) {
             ops->close(links[i]); /* while dialling */
         }

@@ -33,8 +33,8 @@ pair_log_line(void *arg, const trp_log_line *line)
 {
     (void)arg;
     pthread_mutex_lock(&pair_lines.lock);
-    int n = snprintf(pair_lines.text + pair_lines.bytes, sizeof pair_lines.text - pair_lines.bytes, "%s: %s\n",
-                     line->source, line->text);
+    int n = snprintf(pair_lines.text + pair_lines.bytes, sizeof pair_lines.text - pair_lines.bytes,
+                     "%s: %s\n", line->source, line->text);
     if (n > 0 && pair_lines.bytes + (size_t)n < sizeof pair_lines.text) {
         pair_lines.bytes += (size_t)n;
     }
@@ -141,7 +141,7 @@ pair_path(const pair *p, int i, const char *path, char *buffer, size_t bytes)
     return buffer;
 }
 
-/* ---- actors ---------------------------------------------------------------------------------------------- */
+/* ---- actors ---------------------------------------------------------------------------------- */
 
 /* Replies what it gets, to whom it gets it from. */
 static inline trp_err
@@ -154,8 +154,8 @@ pair_echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour pair_echo = TRP_BEHAVIOUR_INIT("echo", char, pair_echo_receive);
 
 static inline trp_ref
-pair_spawn(trp_system *system, const trp_behaviour *behaviour, const char *name, const trp_type *args_type,
-           const void *args, size_t bytes)
+pair_spawn(trp_system *system, const trp_behaviour *behaviour, const char *name,
+           const trp_type *args_type, const void *args, size_t bytes)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;

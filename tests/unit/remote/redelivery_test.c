@@ -1,4 +1,5 @@
-/* redelivery_test.c - exactly once and in order, under loss, duplication, reordering and reconnects. */
+/* redelivery_test.c - exactly once and in order, under loss, duplication, reordering and
+ * reconnects. */
 #include <stdlib.h>
 
 #include "base/wire.h"
@@ -57,7 +58,9 @@ run_seed(uint64_t run)
     trpi_redelivery_init(&sender, 100);
     trpi_redelivery_init(&receiver, 100);
     wire.count = 0;
-    for (int step = 0; step < 20000 && (delivered < 500 || trpi_redelivery_unacked(&sender) > 0) && good; step++) {
+    for (int step = 0;
+         step < 20000 && (delivered < 500 || trpi_redelivery_unacked(&sender) > 0) && good;
+         step++) {
         uint64_t seq = 0;
         now += next_random(&seed) % 50;
         if (pushed < 500 && push(&sender, now, pushed + 1) == TRP_OK) {
@@ -72,7 +75,8 @@ run_seed(uint64_t run)
             trpi_redelivery_reconnected(&sender);
         }
         while (wire.count > 0 && next_random(&seed) % 4 != 0) {
-            uint32_t at = next_random(&seed) % 3 == 0 ? (uint32_t)(next_random(&seed) % wire.count) : 0; /* reordered */
+            uint32_t at = next_random(&seed) % 3 == 0 ? (uint32_t)(next_random(&seed) % wire.count)
+                                                      : 0; /* reordered */
             packet p = wire.packets[at];
             memmove(&wire.packets[at], &wire.packets[at + 1], (--wire.count - at) * sizeof p);
             if (p.kind == TO_RECEIVER) {
@@ -80,7 +84,8 @@ run_seed(uint64_t run)
                 if (verdict == TRPI_REDELIVERY_DELIVER) {
                     good = p.number == ++delivered; /* R2 */
                 }
-                packet answer = { verdict == TRPI_REDELIVERY_GAP ? TO_SENDER_NACK : TO_SENDER_ACK, receiver.expected, 0 };
+                packet answer = { verdict == TRPI_REDELIVERY_GAP ? TO_SENDER_NACK : TO_SENDER_ACK,
+                                  receiver.expected, 0 };
                 put(&wire, answer, &seed, loss);
             } else {
                 good = p.kind == TO_SENDER_ACK ? trpi_redelivery_ack(&sender, now, p.seq)
@@ -89,7 +94,8 @@ run_seed(uint64_t run)
         }
     }
     if (!UNIT_TRUE(good && delivered == 500 && trpi_redelivery_unacked(&sender) == 0)) {
-        printf("  seed %llu: delivered %llu\n", (unsigned long long)run, (unsigned long long)delivered);
+        printf("  seed %llu: delivered %llu\n", (unsigned long long)run,
+               (unsigned long long)delivered);
     }
     trpi_redelivery_fini(&sender);
     trpi_redelivery_fini(&receiver);

@@ -1,4 +1,5 @@
-/* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect, quarantine. */
+/* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect,
+ * quarantine. */
 #include "tests/unit/remote/pair.h"
 
 static pair p;
@@ -10,7 +11,8 @@ static void
 ask_echo(void)
 {
     trp_msg *reply = NULL;
-    trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "hello", 5, 10000, &reply);
+    trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "hello",
+                                      5, 10000, &reply);
     UNIT_EQUAL(err, TRP_OK);
     if (err == TRP_OK) {
         UNIT_EQUAL(trp_msg_bytes(reply), 5);
@@ -52,7 +54,7 @@ a_path_that_names_nobody_is_found_missing(void)
     pair_end(&p);
 }
 
-/* ---- counting --------------------------------------------------------------------------------------------- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static _Atomic uint64_t counted;
 static _Atomic uint64_t disorder;
@@ -131,12 +133,13 @@ a_selection_with_wildcards_reaches_all_that_match(void)
     pair_spawn(p.system[1], &counter, "c-1", NULL, NULL, 0);
     pair_spawn(p.system[1], &counter, "c-2", NULL, NULL, 0);
     pair_spawn(p.system[1], &counter, "other", NULL, NULL, 0);
-    UNIT_EQUAL(trp_system_select_tell(p.system[0], RIGHT("/user/c-*"), &trp_string_type, "x", 1), TRP_OK);
+    UNIT_EQUAL(trp_system_select_tell(p.system[0], RIGHT("/user/c-*"), &trp_string_type, "x", 1),
+               TRP_OK);
     UNIT_WAIT(atomic_load(&counted) == 2, 10000);
     pair_end(&p);
 }
 
-/* ---- watching --------------------------------------------------------------------------------------------- */
+/* ---- watching -------------------------------------------------------------------------------- */
 
 static _Atomic uint32_t ended;
 static _Atomic uint32_t ended_address;
@@ -246,7 +249,7 @@ a_watcher_is_told_when_the_other_node_falls_silent(void)
     pair_end(&p);
 }
 
-/* ---- loss and return -------------------------------------------------------------------------------------- */
+/* ---- loss and return ------------------------------------------------------------------------- */
 
 /* REMOTE-33 REMOTE-41 */
 static void
@@ -312,7 +315,8 @@ static trp_err
 ask_once(uint32_t timeout_ms)
 {
     trp_msg *reply = NULL;
-    trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "x", 1, timeout_ms, &reply);
+    trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "x", 1,
+                                      timeout_ms, &reply);
     trp_msg_free(reply);
     return err;
 }
@@ -333,21 +337,22 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
     UNIT_TRUE(ask_once(300) != TRP_OK);
     trp_msg *reply = NULL; /* the other direction is refused by name */
     char buffer[TRP_PATH_BYTES_MAX];
-    UNIT_TRUE(trp_system_ask_path(p.system[1], pair_path(&p, 0, "/user/x", buffer, sizeof buffer), &trp_string_type,
-                                  "x", 1, 300, &reply) != TRP_OK);
+    UNIT_TRUE(trp_system_ask_path(p.system[1], pair_path(&p, 0, "/user/x", buffer, sizeof buffer),
+                                  &trp_string_type, "x", 1, 300, &reply) != TRP_OK);
     trp_msg_free(reply);
     UNIT_WAIT(pair_logged("is quarantined here"), 5000);
     pair_end(&p);
 }
 
-/* ---- control channels ------------------------------------------------------------------------------------- */
+/* ---- control channels ------------------------------------------------------------------------ */
 
 static _Atomic uint32_t heard;
 static void
 on_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
 {
     const trp_system *expected = arg;
-    if (count == 4 && memcmp(bytes, "ping", 4) == 0 && from->uid == trpi_system_self((trp_system *)(uintptr_t)expected)->uid) {
+    if (count == 4 && memcmp(bytes, "ping", 4) == 0 &&
+        from->uid == trpi_system_self((trp_system *)(uintptr_t)expected)->uid) {
         atomic_fetch_add(&heard, 1);
     }
 }
@@ -365,7 +370,8 @@ control_frames_arrive_with_the_proved_identity(void)
     UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, "ping", 4), TRP_OK);
     UNIT_WAIT(atomic_load(&heard) == 2, 10000);
     to.uid++;
-    UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, "ping", 4), TRP_ECLOSED);
+    UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, "ping", 4),
+               TRP_ECLOSED);
     trpi_remote_control_bind(p.remote[1], TRPI_CHANNEL_GOSSIP, NULL, NULL);
     pair_end(&p);
     UNIT_EQUAL(atomic_load(&heard), 2);
@@ -382,9 +388,12 @@ two_systems_that_dial_each_other_at_once_both_work(void)
         pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
         atomic_store(&counted, 0);
         pair_path(&p, 0, "/user/echo", left, sizeof left);
-        UNIT_EQUAL(trp_system_select_tell(p.system[0], RIGHT("/user/counter"), &trp_string_type, "x", 1), TRP_OK);
+        UNIT_EQUAL(
+            trp_system_select_tell(p.system[0], RIGHT("/user/counter"), &trp_string_type, "x", 1),
+            TRP_OK);
         trp_msg *reply = NULL;
-        UNIT_EQUAL(trp_system_ask_path(p.system[1], left, &trp_string_type, "y", 1, 10000, &reply), TRP_OK);
+        UNIT_EQUAL(trp_system_ask_path(p.system[1], left, &trp_string_type, "y", 1, 10000, &reply),
+                   TRP_OK);
         trp_msg_free(reply);
         UNIT_WAIT(atomic_load(&counted) == 1, 10000);
         pair_end(&p);
@@ -408,7 +417,9 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
     UNIT_TRUE(pair_logged("neither encrypted nor authenticated"));
     trp_system *second = pair_system("two");
     trpi_remote *refused = NULL;
-    trpi_remote_options same = { .host = "127.0.0.1", .port = trpi_remote_address(remote)->port, .bind_port = -1 };
+    trpi_remote_options same = { .host = "127.0.0.1",
+                                 .port = trpi_remote_address(remote)->port,
+                                 .bind_port = -1 };
     UNIT_EQUAL(trpi_remote_start(second, &same, &refused), TRP_EADDRINUSE);
     UNIT_EQUAL(trp_system_stop(second, 10000), TRP_OK);
     trp_system_free(second);
