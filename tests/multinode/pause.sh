@@ -1,0 +1,25 @@
+#!/bin/bash
+# pause.sh - a process that is stopped (SIGSTOP) for some seconds is found unreachable, and reachable again when it
+# goes on; it does not accuse the others for its own pause. FD (own-pause awareness), EVENTS. PAUSE_SECONDS (10).
+. "$(dirname "$0")/lib.sh"
+hosts_begin 3
+for index in 1 2 3; do start_node "$index" --set cluster.downing.stable-after=60s; done
+wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; logs; test_end; }
+expect converged 0 ctl 1 wait --members 3 --converged --timeout 20s
+sleep 5 # some heartbeats
+paused=$(addr 3)
+uid=$(uid_of 1 "$paused")
+host_start 3 "$work/events" "$troupe" events -o jsonl --type UnreachableMember
+pids+=("$host_started")
+kill -STOP "${node_pid[3]}"
+if timed 20 sees_unreachable "$paused" 1 2; then within pause_unreachable "$took" 6000; else fail paused_node_is_found; logs; fi
+expect client_of_a_paused_node_times_out 75 ctl 3 members --timeout 500ms
+left=$((${PAUSE_SECONDS:-10} - took / 1000))
+[ "$left" -le 0 ] || sleep "$left"
+kill -CONT "${node_pid[3]}"
+if timed 20 none_unreachable 1 2 3; then pass paused_node_is_reachable_again; measure pause_heal "$took" ms; else fail paused_node_is_reachable_again; logs; fi
+check nobody_was_removed all_up 3 1 2 3
+is same_incarnation "$(uid_of 1 "$paused")" "$uid"
+accused=$(grep -c '"observedBy":\["'"$paused"'"\]' "$work/events")
+is paused_node_accuses_nobody "$accused" 0
+test_end

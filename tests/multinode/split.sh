@@ -1,0 +1,23 @@
+#!/bin/bash
+# split.sh - a cut that lasts: the majority takes the minority out, the minority ends by itself (exit 76), and
+# after the heal a fresh process on the same address is welcome. DOWN (keep-majority), MEMB.
+. "$(dirname "$0")/lib.sh"
+hosts_begin 3 namespaces
+for index in 1 2 3; do start_node "$index" --set cluster.downing.stable-after=4s; done
+wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; logs; test_end; }
+expect converged 0 ctl 1 wait --members 3 --converged --timeout 20s
+sleep 3 # some heartbeats
+cut=$(addr 3)
+host_start 1 "$work/events" "$troupe" events -o jsonl
+pids+=("$host_started")
+host_cut 3
+if timed 60 sees_gone "$cut" 1 2; then pass majority_takes_the_minority_out; measure split_removed "$took" ms; else fail majority_takes_the_minority_out; logs; fi
+if await_node 3 60; then is minority_ends_with_76 "$node_code" 76; else fail minority_ends_with_76 "still running"; fi
+has majority_says_why '"type":"DowningDecision"' "$work/events"
+check majority_goes_on all_up 2 1 2
+expect majority_is_healthy 0 ctl 1 wait --converged --members 2 --timeout 20s
+host_heal 3
+start_node 3
+if timed 60 all_up 3 1 2 3; then pass fresh_process_is_welcome; measure split_back_up "$took" ms; else fail fresh_process_is_welcome; logs; fi
+is one_leader "$(for index in 1 2 3; do ctl "$index" leader; done | sort -u | wc -l)" 1
+test_end
