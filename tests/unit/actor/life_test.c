@@ -346,6 +346,65 @@ a_bad_name_is_refused(void)
     stage_close(system);
 }
 
+static trp_err
+speaker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "log")) {
+        trp_log(ctx, TRP_LOG_INFO, "said %d", 7);
+        trp_log(ctx, TRP_LOG_DEBUG, "not at this level");
+    } else {
+        stage_note("received");
+    }
+    return TRP_OK;
+}
+static void
+speaker_post_stop(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    trp_tell_text(ctx, trp_self(ctx), "too late");
+    stage_note("told");
+}
+static const trp_behaviour speaker = { sizeof(trp_behaviour),
+                                       "speaker",
+                                       1,
+                                       0,
+                                       speaker_receive,
+                                       NULL,
+                                       speaker_post_stop,
+                                       NULL,
+                                       NULL,
+                                       NULL,
+                                       NULL };
+
+/* LIFE-10 */
+static void
+what_is_told_during_post_stop_is_a_dead_letter(void)
+{
+    trp_system *system = stage_open();
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_ref a = stage_spawn(system, &speaker, "a");
+
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STOPPED] == 1),
+              5000);
+    STAGE_EXPECT("told");
+    stage_close(system);
+}
+
+/* MSG-22 */
+static void
+an_actor_logs_with_its_path(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &speaker, "a");
+
+    stage_tell(system, a, "log");
+    UNIT_WAIT(stage_book_has(&stage_lines, "[3 /user/a: said 7]"), 5000);
+    UNIT_FALSE(stage_book_has(&stage_lines, "not at this level"));
+    stage_close(system);
+}
+
 UNIT_BEGIN("life")
 UNIT(an_actor_starts_by_itself_and_keeps_what_it_was_told_at_once)
 UNIT(pre_start_is_given_the_arguments)
@@ -358,6 +417,8 @@ UNIT(a_failure_in_pre_start_stops_the_actor)
 UNIT(a_failure_in_post_stop_is_logged_and_the_stop_goes_on)
 UNIT(a_failure_in_pre_restart_is_logged_and_the_restart_goes_on)
 UNIT(a_failure_in_post_restart_stops_the_actor)
+UNIT(what_is_told_during_post_stop_is_a_dead_letter)
+UNIT(an_actor_logs_with_its_path)
 UNIT(a_name_is_free_again_only_after_the_end)
 UNIT(a_bad_name_is_refused)
 UNIT_END

@@ -264,10 +264,17 @@ finder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &trp_actor_identity_type)) {
         const trp_actor_identity *identity = trp_msg_payload(msg);
 
+        if (!trp_ref_is_none(identity->ref) && stage_has("watch them")) {
+            UNIT_EQUAL(trp_watch(ctx, identity->ref), TRP_OK);
+        }
         stage_note("%llu:%s", (unsigned long long)identity->id,
                    trp_ref_is_none(identity->ref)
                        ? "none"
                        : trp_path(trp_ctx_system(ctx), identity->ref, text, sizeof text));
+    } else if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *what = trp_msg_payload(msg);
+
+        stage_note("T:%s", trp_path(trp_ctx_system(ctx), what->ref, text, sizeof text));
     } else if (trp_msg_is(msg, &trp_string_type)) {
         snprintf(text, sizeof text, "%.*s", (int)trp_msg_bytes(msg),
                  (const char *)trp_msg_payload(msg));
@@ -307,6 +314,22 @@ every_actor_answers_identify(void)
     stage_tell(system, f, "/user/b");
     UNIT_WAIT(stage_has("42:/user/b"), 5000);
     UNIT_FALSE(stage_has("none"));
+    stage_close(system);
+}
+
+/* SYS-27 */
+static void
+actors_found_by_a_wildcard_are_watched_by_their_refs(void)
+{
+    trp_system *system = open_tree();
+    trp_ref f = stage_spawn(system, &finder, "f");
+
+    stage_note("watch them");
+    stage_tell(system, f, "/user/a/w*");
+    UNIT_WAIT(stage_has("42:/user/a/w1") && stage_has("42:/user/a/w2"), 5000);
+    UNIT_EQUAL(trp_system_graceful_stop(system, at(system, "/user/a/w1"), 5000), TRP_OK);
+    UNIT_WAIT(stage_has("T:/user/a/w1"), 5000);
+    UNIT_FALSE(stage_has("T:/user/a/w2"));
     stage_close(system);
 }
 
@@ -378,6 +401,7 @@ UNIT(a_selection_matches_with_wildcards)
 UNIT(a_selection_that_names_nobody_is_a_dead_letter)
 UNIT(a_selection_that_does_not_parse_is_refused)
 UNIT(every_actor_answers_identify)
+UNIT(actors_found_by_a_wildcard_are_watched_by_their_refs)
 UNIT(identify_of_a_dead_ref_is_answered_with_none)
 UNIT(children_are_found_by_name)
 UNIT(paths_have_a_depth_limit)

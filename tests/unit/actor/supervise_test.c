@@ -272,6 +272,30 @@ a_decider_that_fails_or_answers_nonsense_escalates(void)
     stage_close(system);
 }
 
+/* SUP-9 */
+static trp_directive
+decide_some(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    return failure->code == 7 ? TRP_RESUME : trp_default_decider(ctx, state, failure);
+}
+static const trp_strategy some = { sizeof(trp_strategy), 0, decide_some, -1, 0, 0 };
+BOSS(boss_some, &some)
+
+/* SUP-9 */
+static void
+a_decider_can_leave_the_rest_to_the_default_one(void)
+{
+    trp_ref kids[3];
+    trp_system *system = open_with(&boss_some, kids);
+
+    stage_tell(system, kids[0], "fail"); /* its own: resumed */
+    UNIT_EQUAL(stage_ask(system, kids[0], "ping", answer, sizeof answer), TRP_OK);
+    STAGE_EXPECT("");
+    trp_system_tell(system, kids[0], &trp_kill_type, NULL, 0); /* the default's: stopped */
+    STAGE_EXPECT("k1-");
+    stage_close(system);
+}
+
 /* SUP-10 */
 static void
 the_stopping_strategy_stops(void)
@@ -324,6 +348,7 @@ UNIT(a_window_that_has_passed_forgives)
 UNIT(all_for_one_counts_for_each_child)
 UNIT(escalation_makes_the_supervisor_fail_itself)
 UNIT(a_decider_that_fails_or_answers_nonsense_escalates)
+UNIT(a_decider_can_leave_the_rest_to_the_default_one)
 UNIT(the_stopping_strategy_stops)
 UNIT(a_quiet_strategy_logs_nothing)
 UNIT(the_user_guardian_can_use_the_stopping_strategy)
