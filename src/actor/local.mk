@@ -11,6 +11,7 @@ troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c s
 
 check_PROGRAMS += \
 	tests/unit/actor/ask_test \
+	tests/unit/actor/children_test \
 	tests/unit/actor/dead_letter_test \
 	tests/unit/actor/guardian_test \
 	tests/unit/actor/inbound_test \
@@ -28,6 +29,8 @@ check_PROGRAMS += \
 	tests/unit/actor/watch_test
 tests_unit_actor_ask_test_SOURCES = tests/unit/actor/ask_test.c
 tests_unit_actor_ask_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_children_test_SOURCES = tests/unit/actor/children_test.c
+tests_unit_actor_children_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_dead_letter_test_SOURCES = tests/unit/actor/dead_letter_test.c
 tests_unit_actor_dead_letter_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_guardian_test_SOURCES = tests/unit/actor/guardian_test.c
