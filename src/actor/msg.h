@@ -41,11 +41,17 @@ trpi_msg_cache *trpi_msg_cache_get(void);
  * NULL: no memory. */
 void *trpi_block_new(trpi_msg_cache *cache, size_t bytes);
 void trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes);
+/* The address sanitizer's build marks what may be touched, which only the slow path does. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TRPI_LINES_CHECKED 1
+#else
+#define TRPI_LINES_CHECKED 0
+#endif
 /* The same for blocks of one line (bytes <= 64), without a call in the usual case. */
 static inline void *
 trpi_line_new(trpi_msg_cache *cache)
 {
-#if !defined(__SANITIZE_ADDRESS__) /* there the slow path marks what may be touched */
+#if !TRPI_LINES_CHECKED
     trpi_magazine *magazine = cache->classes[0].current;
 
     if (__builtin_expect(magazine->count != 0, 1)) {
@@ -57,7 +63,7 @@ trpi_line_new(trpi_msg_cache *cache)
 static inline void
 trpi_line_free(trpi_msg_cache *cache, void *block)
 {
-#if !defined(__SANITIZE_ADDRESS__)
+#if !TRPI_LINES_CHECKED
     trpi_magazine *magazine = cache->classes[0].current;
 
     if (__builtin_expect(magazine->count != TRPI_MAGAZINE_BLOCKS, 1)) {

@@ -78,38 +78,68 @@ note_overload(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* Queue msg for cell; msg->priv_next is NULL. */
-static inline __attribute__((always_inline)) void
-deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+static void __attribute__((noinline))
+chain_full(trp_ctx *ctx, uint32_t index)
 {
-    if (LIKELY(ctx->chaining)) {
-        uint32_t index = cell->task.id % TRPI_CHAINS;
-        trpi_chain *chain = &ctx->chains[index];
+    trpi_cell *cell = ctx->chains[index].cell;
 
-        if (chain->cell == cell && chain->run == ctx->run) { /* told before in this run */
-            if (chain->first == NULL) {
-                chain->first = msg;
-                ctx->chains_open |= 1ull << index;
-            } else {
-                trpi_msg_next_set(chain->last, msg, __ATOMIC_RELAXED); /* ours until pushed */
-            }
-            chain->last = msg;
-            if (++chain->count == TRPI_CHAIN_MSGS_MAX) {
-                chain_push(ctx, index);
-                note_overload(ctx, cell);
-            }
-            return;
-        }
-        if (UNLIKELY((ctx->chains_open & 1ull << index) != 0)) {
-            chain_push(ctx, index); /* H1 */
-        }
-        chain->cell = cell;
-        chain->run = ctx->run;
-    }
+    chain_push(ctx, index);
+    note_overload(ctx, cell);
+}
+
+static inline __attribute__((always_inline)) void
+push_one(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
     note_overload(ctx, cell);
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
     }
+}
+
+/* The place in the table belongs to another cell, whose chain is open. */
+static void __attribute__((noinline))
+chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    uint32_t index = cell->task.id % TRPI_CHAINS;
+
+    chain_push(ctx, index); /* H1 */
+    ctx->chains[index].cell = cell;
+    ctx->chains[index].run = ctx->run;
+    push_one(ctx, cell, msg);
+}
+
+/* Queue msg for cell; msg->priv_next is NULL. Rare ways end in calls, so that the usual one needs
+ * no frame. */
+static inline __attribute__((always_inline)) void
+deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    uint32_t index = cell->task.id % TRPI_CHAINS;
+    trpi_chain *chain = &ctx->chains[index];
+
+    if (UNLIKELY(!ctx->chaining)) {
+        push_one(ctx, cell, msg);
+        return;
+    }
+    if (chain->cell == cell && chain->run == ctx->run) { /* told before in this run */
+        if (chain->first == NULL) {
+            chain->first = msg;
+            ctx->chains_open |= 1ull << index;
+        } else {
+            trpi_msg_next_set(chain->last, msg, __ATOMIC_RELAXED); /* ours until pushed */
+        }
+        chain->last = msg;
+        if (UNLIKELY(++chain->count == TRPI_CHAIN_MSGS_MAX)) {
+            chain_full(ctx, index);
+        }
+        return;
+    }
+    if (UNLIKELY((ctx->chains_open & 1ull << index) != 0)) {
+        chain_evict(ctx, cell, msg);
+        return;
+    }
+    chain->cell = cell;
+    chain->run = ctx->run;
+    push_one(ctx, cell, msg);
 }
 
 /* ---- dead letters ---------------------------------------------------------------------------- */
@@ -161,7 +191,7 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 /* ---- telling --------------------------------------------------------------------------------- */
 
 /* Fewer than 33 bytes without a call. */
-static inline void
+static inline __attribute__((always_inline)) void
 copy_small(char *to, const char *from, size_t bytes)
 {
     if (LIKELY(bytes == 8)) {
@@ -172,50 +202,28 @@ copy_small(char *to, const char *from, size_t bytes)
     } else if (bytes >= 8) {
         memcpy(to, from, 8);
         memcpy(to + bytes - 8, from + bytes - 8, 8);
-    } else {
-        for (size_t i = 0; i < bytes; i++) {
-            to[i] = from[i];
-        }
+    } else if (bytes >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + bytes - 4, from + bytes - 4, 4);
+    } else if (bytes > 0) {
+        to[0] = from[0];
+        to[bytes / 2] = from[bytes / 2];
+        to[bytes - 1] = from[bytes - 1];
     }
 }
 
-/* A message of one line, or any other. */
-static inline __attribute__((always_inline)) trp_msg *
-make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-     size_t bytes)
-{
-    trp_msg *msg;
-
-    if (UNLIKELY(bytes > 32)) {
-        return trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
-    }
-    msg = trpi_line_new(ctx->cache);
-    if (UNLIKELY(msg == NULL)) {
-        return NULL;
-    }
-    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-    msg->priv_to_slot = to.slot;
-    msg->priv_to_generation = to.generation;
-    msg->priv_from_slot = sender.slot;
-    msg->priv_from_generation = sender.generation;
-    msg->priv_from_node_flags = sender.node;
-    msg->priv_type = (uint16_t)type->number;
-    msg->priv_bytes = (uint16_t)bytes;
-    copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
-    return msg;
-}
-
-static inline __attribute__((always_inline)) void
-tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-     size_t bytes)
+/* The usual way of every kind of tell; also for what is rare. */
+void
+trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+          size_t bytes)
 {
     trp_msg *msg;
     trpi_cell *cell;
 
-    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
+    if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         bytes = type->bytes;
     }
-    msg = make(ctx, to, sender, type, payload, bytes);
+    msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
     if (UNLIKELY(msg == NULL)) {
         dead_no_memory(ctx, to, sender, type);
         return;
@@ -241,17 +249,57 @@ tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void 
     deliver(ctx, cell, msg);
 }
 
-void
-trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-          size_t bytes)
+static void __attribute__((noinline))
+tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    tell(ctx, to, sender, type, payload, bytes);
+    trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
+/* Two header fields by one store. (Written apart, they are put together in vector registers, which
+ * costs more than all the rest of the header.) */
+typedef uint64_t __attribute__((may_alias)) pair;
+static inline void
+pair_set(void *at, uint32_t low, uint32_t high)
+{
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    __atomic_store_n((pair *)at, (uint64_t)high << 32 | low, __ATOMIC_RELAXED);
+#else
+    __atomic_store_n((pair *)at, (uint64_t)low << 32 | high, __ATOMIC_RELAXED);
+#endif
+}
+
+/* All looks come before the first effect, and all that is rare goes to tell_any(): what is left
+ * needs no frame and no call but the last one. */
 void
 trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    tell(ctx, to, ctx->self, type, payload, bytes);
+    trpi_magazine *magazine = ctx->cache->classes[0].current;
+    trpi_cell *cell;
+    trp_msg *msg;
+
+    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
+        bytes = type->bytes;
+    }
+    if (UNLIKELY(bytes > 64 - TRPI_MSG_HEADER_BYTES || type->number == 0 ||
+                 to.node != TRPI_NODE_SELF || magazine->count == 0 || TRPI_LINES_CHECKED)) {
+        tell_any(ctx, to, type, payload, bytes);
+        return;
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL ||
+                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        tell_any(ctx, to, type, payload, bytes);
+        return;
+    }
+    msg = magazine->blocks[--magazine->count];
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    pair_set(&msg->priv_to_slot, to.slot, to.generation);
+    pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
+    msg->priv_from_node_flags = TRPI_NODE_SELF;
+    msg->priv_type = (uint16_t)type->number;
+    msg->priv_bytes = (uint16_t)bytes;
+    copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    deliver(ctx, cell, msg);
 }
 
 void
