@@ -464,6 +464,10 @@ settle(trpi_member_core *core)
     if (core->phase != TRPI_PHASE_MEMBER) {
         return;
     }
+    uint32_t self = trpi_core_self_index(core);
+    if (self != TRPI_GOSSIP_NONE && core->gossip->members[self].status != TRP_MEMBER_DOWN) {
+        trpi_seek_down_own_predecessors(core);
+    }
     trpi_core_track(core);
     trpi_leader_tick(core);
     if (core->phase != TRPI_PHASE_MEMBER) {
@@ -471,7 +475,7 @@ settle(trpi_member_core *core)
     }
     trpi_leader_act(core);
     trpi_core_track(core);
-    uint32_t self = trpi_core_self_index(core);
+    self = trpi_core_self_index(core);
     bool downed = self != TRPI_GOSSIP_NONE && core->gossip->members[self].status == TRP_MEMBER_DOWN;
     trpi_events_publish(core);
     if (self == TRPI_GOSSIP_NONE) { /* removed, by ourselves as the last one or by what we merged */

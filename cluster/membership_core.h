@@ -88,6 +88,7 @@ void trpi_seek_tick(trpi_member_core *core);
 void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 /* A member of our view does not know us: the contact died before it could tell. Introduce ourselves. */
 void trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to);
+void trpi_seek_down_own_predecessors(trpi_member_core *core);
 void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 
 /* membership_gossip.c */

@@ -63,13 +63,29 @@ has_confirmed(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
+/* Another incarnation of its address is neither Down nor removed: first one of the two must go. */
+static bool
+has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
+{
+    uint32_t at = (uint32_t)(m - g->members); /* incarnations of one address stand next to each other */
+    const trpi_gossip_member *beside[2] = { at > 0 ? m - 1 : NULL,
+                                            at + 1 < g->members_count ? m + 1 : NULL };
+    for (uint32_t i = 0; i < 2; i++) {
+        if (beside[i] != NULL && beside[i]->status != TRP_MEMBER_DOWN &&
+            trpi_address_equal(&beside[i]->ident->id.address, &m->ident->id.address)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the leader makes of this member now; its present status when nothing. */
 static uint32_t
 next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool large_enough)
 {
     switch (m->status) {
     case TRP_MEMBER_JOINING:
-        return large_enough ? TRP_MEMBER_UP : TRP_MEMBER_JOINING;
+        return large_enough && !has_rival(core->gossip, m) ? TRP_MEMBER_UP : TRP_MEMBER_JOINING;
     case TRP_MEMBER_LEAVING:
         return TRP_MEMBER_EXITING;
     case TRP_MEMBER_EXITING:

@@ -353,20 +353,41 @@ take_init_join(trpi_member_core *core, const trpi_node_id *from, const trpi_fram
     trpi_core_send(core, from, &ack, NULL);
 }
 
+static bool
+is_predecessor(const trpi_gossip_member *m, const trpi_node_id *id)
+{
+    return m->status != TRP_MEMBER_DOWN && m->ident->id.uid != id->uid &&
+           trpi_address_equal(&m->ident->id.address, &id->address);
+}
+
 /* J3: every other incarnation of the address is gone. */
 static uint32_t
 down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < edited->members_count; i++) {
-        const trpi_gossip_member *m = &edited->members[i];
-        if (m->status != TRP_MEMBER_DOWN && m->ident->id.uid != from->uid &&
-            trpi_address_equal(&m->ident->id.address, &from->address)) {
+        if (is_predecessor(&edited->members[i], from)) {
             trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
             count++;
         }
     }
     return count;
+}
+
+/* Two incarnations of one address may join through two contacts. The one that lives knows the truth. */
+void
+trpi_seek_down_own_predecessors(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool any = false;
+    for (uint32_t i = 0; i < g->members_count && !any; i++) {
+        any = is_predecessor(&g->members[i], &core->self->id);
+    }
+    trpi_gossip *edited = any ? trpi_gossip_copy(g) : NULL;
+    if (edited != NULL) {
+        (void)down_predecessors(edited, &core->self->id);
+        (void)trpi_core_commit(core, edited); /* no memory: at the next step */
+    }
 }
 
 static void

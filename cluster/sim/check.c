@@ -155,9 +155,10 @@ check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     for (uint32_t i = 1; i < new->members_count; i++) {
         const trpi_gossip_member *a = &new->members[i - 1];
         const trpi_gossip_member *b = &new->members[i];
-        if (a->status != TRP_MEMBER_DOWN && b->status != TRP_MEMBER_DOWN &&
-            trpi_address_equal(&a->ident->id.address, &b->ident->id.address)) {
-            sim_fail(w, "S4: node %u has two incarnations of %s in a converged view", node,
+        bool both_up = (a->status == TRP_MEMBER_UP || a->status == TRP_MEMBER_LEAVING) &&
+                       (b->status == TRP_MEMBER_UP || b->status == TRP_MEMBER_LEAVING);
+        if (both_up && trpi_address_equal(&a->ident->id.address, &b->ident->id.address)) {
+            sim_fail(w, "S4: node %u has two incarnations of %s Up in a converged view", node,
                      a->ident->id.address.host);
         }
     }

@@ -5,7 +5,9 @@
  *
  * The supervisor restarts what has stopped, as systemd would; but the first seed only when another seed is
  * there to be asked, or nobody is left: a first seed that can reach no other may make a cluster of its own,
- * which is documented, and would here be an island for ever.
+ * which is documented, and would here be an island for ever. And it waits while one node lives on that another
+ * has removed: whoever restarts then might join the dead lineage and vote in it, which no strategy without
+ * memory can tell from the living one.
  */
 #include "cluster/sim/world.h"
 
@@ -71,12 +73,34 @@ first_seed_may_start(const struct sim_world *w)
     return !seeds; /* then nobody lives, or node.c names one who does */
 }
 
+/* Does a node run as a member that another one has removed, or is about to? */
+static bool
+a_zombie_lives(const struct sim_world *w)
+{
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        const struct sim_node *n = &w->nodes[i];
+        if (!sim_is_member(n)) {
+            continue;
+        }
+        uint64_t key = trpi_member_self(n->core)->key;
+        for (uint32_t k = 0; k < w->nodes_count; k++) {
+            const trpi_gossip *g = sim_is_member(&w->nodes[k]) ? trpi_member_view(w->nodes[k].core) : NULL;
+            uint32_t at = g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(g, key);
+            if (g != NULL && (trpi_gossip_tombstone(g, key) != NULL ||
+                              (at != TRPI_GOSSIP_NONE && g->members[at].status == TRP_MEMBER_DOWN))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static void
 supervise(struct sim_world *w, uint32_t node, uint64_t arg)
 {
     (void)node;
     (void)arg;
-    bool calm = !w->any_cut && w->loss <= 0.2 && w->now_us >= w->restarts_from_us;
+    bool calm = !w->any_cut && w->loss <= 0.2 && w->now_us >= w->restarts_from_us && !a_zombie_lives(w);
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         struct sim_node *n = &w->nodes[i];
         if (n->running && !sim_is_member(n) && w->now_us > n->started_us + 40 * SECOND_US) {

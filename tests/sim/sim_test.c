@@ -1,0 +1,84 @@
+/* sim_test.c - hundreds of clusters under hundreds of seeds; prints one line a seed and, for a broken
+ * invariant, the command that replays it.
+ *
+ *     tests/sim/sim_test [SEEDS]      TROUPE_SIM_SEEDS=N does the same; default 200
+ *
+ * Every scenario is run with small clusters of many sizes; then some with 100 nodes; then one of ten seeds
+ * again, which must give the same trace hash.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cluster/sim/sim.h"
+
+#define LARGE_NODES 100u
+
+static uint32_t failures;
+static uint64_t nodes_run, frames_run;
+
+/* Of a run: the hash, or 0 after a failure. */
+static uint64_t
+run(const char *scenario, uint32_t nodes, uint64_t seed)
+{
+    trpi_sim_options options = { .nodes = nodes, .seed = seed, .scenario = scenario };
+    trpi_sim_result result;
+    trp_err err = trpi_sim_run(&options, &result);
+    if (err != TRP_OK || result.failed) {
+        failures++;
+        printf("FAIL seed %llu: %s\n     replay: troupe sim --nodes %u --seed %llu --scenario %s --trace\n",
+               (unsigned long long)seed, err == TRP_OK ? result.failure : trp_strerror(err), nodes,
+               (unsigned long long)seed, scenario);
+        return 0;
+    }
+    nodes_run += nodes;
+    frames_run += result.frames;
+    return result.hash;
+}
+
+static bool
+run_and_print(const char *scenario, uint32_t nodes, uint64_t seed, bool again)
+{
+    uint64_t hash = run(scenario, nodes, seed);
+    printf("%s %u nodes, seed %llu trace hash %016llx\n", scenario, nodes, (unsigned long long)seed,
+           (unsigned long long)hash);
+    if (again && hash != 0 && run(scenario, nodes, seed) != hash) {
+        failures++;
+        printf("FAIL seed %llu: two runs of it differ\n     replay: troupe sim --nodes %u --seed %llu "
+               "--scenario %s\n",
+               (unsigned long long)seed, nodes, (unsigned long long)seed, scenario);
+    }
+    fflush(stdout);
+    return hash != 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    static const char *const large[] = { "sunny", "crash", "restart", "leave" };
+    static const uint32_t sizes[] = { 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 10, 12 };
+    const char *from_environment = getenv("TROUPE_SIM_SEEDS");
+    const char *wanted = argc > 1 ? argv[1] : from_environment != NULL ? from_environment : "200";
+    uint64_t seeds = strtoull(wanted, NULL, 10);
+    const char *const *names = trpi_sim_scenario_names();
+    size_t scenarios = 0;
+    while (names[scenarios] != NULL) {
+        scenarios++;
+    }
+    clock_t began = clock();
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
+        /* every third seed is a swarm; the others take turns among the named scenarios */
+        const char *scenario = seed % 3 == 0 ? "swarm" : names[seed % scenarios];
+        run_and_print(scenario, sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))], seed, seed % 10 == 0);
+    }
+    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
+        run_and_print(large[i], LARGE_NODES, 1000 + i, false);
+    }
+    printf("%s sim_test: %llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
+           failures == 0 ? "PASS" : "FAIL", (unsigned long long)seeds + 4,
+           (unsigned long long)nodes_run, (unsigned long long)frames_run,
+           (double)(clock() - began) / CLOCKS_PER_SEC, failures);
+    return failures == 0 ? 0 : 1;
+}
