@@ -142,6 +142,7 @@ inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
                                  0); /* all that is left */
         return;
     }
+    trpi_remote_watch_inbound(ctx->system, from, target);
     trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
 }
 

@@ -570,6 +570,9 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_UNWATCH:
         trpi_watch_remove(ctx, cell, sysmsg->from);
         break;
+    case TRPI_SYS_UNWATCH_NODE:
+        trpi_watch_remove_node(ctx, cell, (uint32_t)sysmsg->number);
+        break;
     case TRPI_SYS_IDLE:
         trpi_receive_timeout_check(ctx, cell, sysmsg->number);
         break;

@@ -41,7 +41,8 @@ enum trpi_sys {
     TRPI_SYS_PROMISE_CANCEL = 12,
     TRPI_SYS_PROMISE_DEAD = 13, /* from: the ref that was asked and is dead */
     TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
-    TRPI_SYS_INSPECT = 15       /* pointer: trpi_inspection, counted; number: place of the entry */
+    TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
+    TRPI_SYS_UNWATCH_NODE = 16  /* number: a node that is gone */
 };
 
 /* LIFE's bits of cell->marks. */
@@ -195,6 +196,8 @@ void trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
 /* runner of the watched */
 void trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared);
 void trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher);
+/* All watchers of a node that is gone. */
+void trpi_watch_remove_node(trp_ctx *ctx, trpi_cell *cell, uint32_t node);
 /* Answer a watch whose target is gone. Takes prepared. */
 void trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existence_confirmed);
 /* Tell all watchers; empties the map. */
@@ -205,7 +208,9 @@ void trpi_watch_end_all(trp_ctx *ctx, trpi_cell *cell);
 bool trpi_watch_admit(trpi_cell *cell, const trp_msg *msg);
 trp_err trpi_remote_watches_new(struct trpi_remote_watches **ret_watches);
 void trpi_remote_watches_free(struct trpi_remote_watches *watches);
-/* Its watchers here learn that the node is gone. */
+/* A node watches target: to be forgotten with the one or the other. */
+void trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
+/* Its watchers here learn that the node is gone; what it watched here forgets it. */
 void trpi_node_watchers_notify(trp_system *system, uint32_t node);
 /* Terminated that came over the wire. */
 void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,

@@ -12,6 +12,8 @@
  *       admit)
  *   W2  A prepared message has one owner: the sysmsg, then the watched's map or the table of remote
  *       watches, then the mailbox of the watcher.
+ *   W3  What a node watched here is forgotten with the watched actor, or with the node: a peer that
+ *       comes and goes leaves nothing behind.
  * Cost.    A watch is one 64-byte block and two map entries.
  * Tests.   tests/unit/actor/watch_test.c
  * Sources. WATCH-1..7, DESIGN 3, Terminated.
@@ -30,7 +32,8 @@ typedef struct remote_watch { /* one watcher of one remote actor */
 typedef struct node_watches {
     struct node_watches *next;
     uint32_t node;
-    trpi_ref_map watched; /* remote ref -> list of remote_watch */
+    trpi_ref_map watched;  /* remote ref -> list of remote_watch */
+    trpi_ref_map watchers; /* local ref that the node has watched, and that lives -> NULL (W3) */
 } node_watches;
 
 struct trpi_remote_watches {
@@ -54,6 +57,8 @@ terminated_of(trp_msg *msg)
     return (trp_terminated *)(uintptr_t)trp_msg_payload(msg); /* ours until it is sent */
 }
 
+static void inbound_forget(struct trpi_remote_watches *watches, uint32_t node, trp_ref target);
+
 void
 trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existence_confirmed)
 {
@@ -65,6 +70,7 @@ trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existen
         trp_ref ref = terminated_of(prepared)->ref;
 
         trpi_msg_free(ctx->cache, prepared);
+        inbound_forget(ctx->system->life->watches, watcher.node, ref);
         (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, watcher, ref,
                                  existence_confirmed ? 1 : 0); /* no remoting: nobody to tell */
     }
@@ -114,6 +120,7 @@ trpi_remote_watches_free(struct trpi_remote_watches *watches)
             list_free(pair->value);
         }
         trpi_ref_map_fini(&n->watched);
+        trpi_ref_map_fini(&n->watchers);
         trpi_free(n);
     }
     pthread_mutex_destroy(&watches->lock);
@@ -131,28 +138,46 @@ node_find(struct trpi_remote_watches *watches, uint32_t node)
     return link;
 }
 
+/* The entry of a node, made if need be; NULL: out of memory. */
+static node_watches *
+node_get(struct trpi_remote_watches *watches, uint32_t node)
+{
+    node_watches **link = node_find(watches, node);
+
+    if (*link == NULL) {
+        *link = trpi_alloc(sizeof **link);
+        if (*link != NULL) {
+            (*link)->node = node;
+        }
+    }
+    return *link;
+}
+
+/* Take an entry out that says nothing any more. */
+static void
+node_put(struct trpi_remote_watches *watches, node_watches *node)
+{
+    if (node->watched.count == 0 && node->watchers.count == 0) {
+        *node_find(watches, node->node) = node->next;
+        trpi_free(node);
+    }
+}
+
 static trp_err
 remote_add_locked(struct trpi_remote_watches *watches, remote_watch *record, trp_ref ref)
 {
-    node_watches **link = node_find(watches, ref.node);
-    node_watches *node = *link;
+    node_watches *node = node_get(watches, ref.node);
     const trpi_ref_pair *pair;
     trp_err err;
 
     if (node == NULL) {
-        node = trpi_alloc(sizeof *node);
-        if (node == NULL) {
-            return TRP_ENOMEM;
-        }
-        node->node = ref.node;
-        *link = node;
+        return TRP_ENOMEM;
     }
     pair = trpi_ref_map_find(&node->watched, ref);
     record->next = pair == NULL ? NULL : pair->value;
     err = trpi_ref_map_put(&node->watched, ref, record);
-    if (err != TRP_OK && node->watched.count == 0) {
-        *link = node->next;
-        trpi_free(node);
+    if (err != TRP_OK) {
+        node_put(watches, node);
     }
     return err;
 }
@@ -161,13 +186,12 @@ remote_add_locked(struct trpi_remote_watches *watches, remote_watch *record, trp
 static remote_watch *
 remote_remove(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref ref)
 {
-    node_watches **link, *node;
+    node_watches *node;
     trpi_ref_pair *pair;
     remote_watch *found = NULL;
 
     pthread_mutex_lock(&watches->lock);
-    link = node_find(watches, ref.node);
-    node = *link;
+    node = *node_find(watches, ref.node);
     pair = node == NULL ? NULL : trpi_ref_map_find(&node->watched, ref);
     if (pair != NULL) {
         remote_watch *list = pair->value;
@@ -184,13 +208,38 @@ remote_remove(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref ref)
         if (list == NULL) {
             (void)trpi_ref_map_remove(&node->watched, ref, NULL);
         }
-        if (node->watched.count == 0) {
-            *link = node->next;
-            trpi_free(node);
-        }
+        node_put(watches, node);
     }
     pthread_mutex_unlock(&watches->lock);
     return found;
+}
+
+/* W3. Without memory it is not noted, and stays with the watched actor until that ends. */
+void
+trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
+{
+    struct trpi_remote_watches *watches = system->life->watches;
+    node_watches *node;
+
+    pthread_mutex_lock(&watches->lock);
+    node = node_get(watches, watcher.node);
+    if (node != NULL && trpi_ref_map_put(&node->watchers, target, NULL) != TRP_OK) {
+        node_put(watches, node);
+    }
+    pthread_mutex_unlock(&watches->lock);
+}
+
+static void
+inbound_forget(struct trpi_remote_watches *watches, uint32_t node_number, trp_ref target)
+{
+    node_watches *node;
+
+    pthread_mutex_lock(&watches->lock);
+    node = *node_find(watches, node_number);
+    if (node != NULL && trpi_ref_map_remove(&node->watchers, target, NULL)) {
+        node_put(watches, node);
+    }
+    pthread_mutex_unlock(&watches->lock);
 }
 
 static trp_err
@@ -238,10 +287,12 @@ bool
 trpi_node_is_watched(trp_system *system, uint32_t node)
 {
     struct trpi_remote_watches *watches = system->life->watches;
+    const node_watches *entry;
     bool watched;
 
     pthread_mutex_lock(&watches->lock);
-    watched = *node_find(watches, node) != NULL;
+    entry = *node_find(watches, node);
+    watched = entry != NULL && entry->watched.count > 0;
     pthread_mutex_unlock(&watches->lock);
     return watched;
 }
@@ -272,8 +323,13 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
             trpi_free(record);
         }
     }
+    position = 0;
+    while (gone != NULL && (pair = trpi_ref_map_next(&gone->watchers, &position)) != NULL) {
+        trpi_sys_to(ctx, pair->ref, TRPI_SYS_UNWATCH_NODE, 0, pair->ref, node, NULL); /* W3 */
+    }
     if (gone != NULL) {
         trpi_ref_map_fini(&gone->watched);
+        trpi_ref_map_fini(&gone->watchers);
         trpi_free(gone);
     }
     trpi_leave(ctx);
@@ -406,6 +462,21 @@ trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher)
 
     if (cell->extra != NULL && trpi_ref_map_remove(&cell->extra->watchers, watcher, &prepared)) {
         trpi_msg_free(ctx->cache, prepared);
+    }
+}
+
+void
+trpi_watch_remove_node(trp_ctx *ctx, trpi_cell *cell, uint32_t node)
+{
+    const trpi_ref_pair *pair;
+    uint32_t position = 0;
+
+    while (cell->extra != NULL &&
+           (pair = trpi_ref_map_next(&cell->extra->watchers, &position)) != NULL) {
+        if (pair->ref.node == node) {
+            position--; /* removing may move another pair to this place */
+            trpi_watch_remove(ctx, cell, pair->ref);
+        }
     }
 }
 

@@ -482,6 +482,28 @@ a_remote_watcher_is_told_by_a_signal(void)
     stage_close(system);
 }
 
+/* WATCH-8: what a lost node had watched forgets it; nothing is kept for it */
+static void
+a_lost_node_is_forgotten_as_a_watcher(void)
+{
+    trp_ref w, far;
+    trp_system *system = open_watch(&w);
+    uint32_t node = fake_node(system);
+
+    UNIT_EQUAL(trpi_system_remote_set(system, &fake_ops, NULL), TRP_OK);
+    for (uint32_t i = 0; i < 50; i++) {
+        far = (trp_ref){ node, 5 + i, 9, 0 };
+        trpi_inbound_signal(system, TRPI_SIGNAL_WATCH, targets[i % 2], far, 0);
+    }
+    UNIT_EQUAL(stage_ask(system, w, "watch0", answer, sizeof answer), TRP_OK);
+    UNIT_FALSE(trpi_node_is_watched(system, node)); /* it watches us */
+    trpi_node_terminated(system, node, TRP_DEAD_QUARANTINED);
+    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, targets[1], 5000), TRP_OK);
+    STAGE_EXPECT("T0(1,0)"); /* the watcher here is told, the far ones are not */
+    stage_close(system);
+}
+
 /* WATCH-9 is by type: trp_watch takes a ref. Here: nobody cannot be watched, and oneself is not. */
 static void
 nobody_cannot_be_watched(void)
@@ -512,5 +534,6 @@ UNIT(children_that_a_restart_stops_are_not_seen_to_end)
 UNIT(a_remote_watch_is_signalled_answered_and_ended)
 UNIT(a_lost_node_terminates_what_is_watched_there)
 UNIT(a_remote_watcher_is_told_by_a_signal)
+UNIT(a_lost_node_is_forgotten_as_a_watcher)
 UNIT(nobody_cannot_be_watched)
 UNIT_END
