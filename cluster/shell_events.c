@@ -104,6 +104,18 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
     pthread_mutex_unlock(&cluster->engine);
 }
 
+/* While a node is a member, the cluster decides when its watched actors are lost: remote watch alone would
+ * quarantine it after some seconds, and a cut link could not heal (FD-19, -20). */
+static void
+judge(trpi_cluster *cluster, uint32_t event, const trp_member *member)
+{
+    trpi_address address;
+    memset(&address, 0, sizeof(address));
+    if (member->self == 0 && trpi_address_parse(member->address, &address, NULL, NULL) == TRP_OK) {
+        trpi_remote_watch_delegate(cluster->remote, &address, event != TRP_CLUSTER_MEMBER_REMOVED);
+    }
+}
+
 /* ---- telling --------------------------------------------------------------------------------------- */
 
 static void
@@ -159,6 +171,7 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
     if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
         event.member = &action->published.member;
         remember(cluster, action->event, &event.member->member);
+        judge(cluster, action->event, &event.member->member);
     } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) != 0) {
         event.leader = &action->published.leader;
     } else if (action->event == TRP_CLUSTER_SEEN_CHANGED) {

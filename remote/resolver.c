@@ -255,7 +255,8 @@ trpi_resolver_forget(trpi_resolver *resolver, const char *host)
 }
 
 void
-trpi_numeric_text(const void *address, size_t address_bytes, uint16_t port, char *text, size_t bytes)
+trpi_numeric_text(const void *address, size_t address_bytes, uint16_t port, char *text,
+                  size_t bytes)
 {
     static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
     char host[INET6_ADDRSTRLEN] = "?";

@@ -44,8 +44,8 @@ trp_err trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_reso
 void trpi_resolver_forget(trpi_resolver *resolver, const char *host);
 /* Resolve in the calling thread, for listen. */
 void trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved);
-/* Write "10.0.0.1:80" or "[fe80::1]:80" from 4 or 16 address bytes in network order; v4-mapped IPv6 as
- * IPv4. */
+/* Write "10.0.0.1:80" or "[fe80::1]:80" from 4 or 16 address bytes in network order; v4-mapped
+ * IPv6 as IPv4. */
 void trpi_numeric_text(const void *address, size_t address_bytes, uint16_t port, char *text,
                        size_t bytes);
 
