@@ -212,6 +212,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
     }
     if (err == TRP_OK) {
         cell->marks |= TRPI_MARK_STARTED;
+        trpi_life_trace(ctx, cell, "started", nobody);
         return;
     }
     ctx->failure.err = TRP_EINIT; /* SUP-15 */
@@ -344,6 +345,7 @@ end(trp_ctx *ctx, trpi_cell *cell)
         trp_system_log(system, TRP_LOG_ERROR, path, "post_stop failed: %s; the stop goes on",
                        ctx->failure.reason);
     }
+    trpi_life_trace(ctx, cell, "stopped", nobody);
     trpi_life_instance_end(ctx, cell);
     trpi_watch_end_all(ctx, cell);
     watchers = extra_end(ctx, cell);

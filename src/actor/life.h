@@ -287,6 +287,9 @@ void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
 void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
 void trpi_root_ended(trp_system *system);
 
+/* At debug level, with the path of the running cell (LIFE-20). */
+void trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other);
+
 /* ---- dead_letter.c --------------------------------------------------------------------------- */
 /* Log and publish a loss that is counted already. path: the recipient's, where there is no ref; or
  * NULL. */

@@ -100,3 +100,16 @@ trp_log(trp_ctx *ctx, trp_log_level level, const char *format, ...)
         va_end(arguments);
     }
 }
+
+void
+trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other)
+{
+    char path[TRP_PATH_BYTES_MAX + 1], whom[TRP_PATH_BYTES_MAX + 1];
+
+    if (trpi_log_wanted(ctx->system, TRP_LOG_DEBUG)) { /* G1 */
+        trpi_path_local(ctx->system, trpi_cell_ref(cell), path, sizeof path);
+        trp_path(ctx->system, other, whom, sizeof whom);
+        trp_system_log(ctx->system, TRP_LOG_DEBUG, path, "%s%s%s", what, whom[0] == 0 ? "" : " ",
+                       whom);
+    }
+}

@@ -395,6 +395,8 @@ trp_watch(trp_ctx *ctx, trp_ref ref)
         err = trpi_watch_send(ctx, ctx->self, ref);
         if (err != TRP_OK) {
             (void)trpi_ref_map_remove(&extra->watching, ref, NULL);
+        } else {
+            trpi_life_trace(ctx, ctx->cell, "watches", ref);
         }
     }
     return err;
@@ -407,6 +409,7 @@ trp_unwatch(trp_ctx *ctx, trp_ref ref)
 
     if (extra != NULL &&
         trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* W1: also when queued */
+        trpi_life_trace(ctx, ctx->cell, "unwatches", ref);
         trpi_unwatch_send(ctx, ctx->self, ref);
     }
 }

@@ -405,6 +405,31 @@ fake_node(trp_system *system)
     return node;
 }
 
+/* LIFE-20 */
+static void
+the_life_cycle_can_be_logged(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref w;
+
+    options.log_level = TRP_LOG_DEBUG;
+    system = stage_open_with(options);
+    targets[0] = stage_spawn(system, &target, "t0");
+    w = stage_spawn(system, &watcher, "w");
+    stage_tell(system, targets[0], "fail");
+    stage_tell(system, w, "watch0");
+    stage_tell(system, w, "unwatch0");
+    UNIT_EQUAL(stage_ask(system, w, "ping", answer, sizeof answer), TRP_OK);
+    UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/t0: restarted]"), 5000);
+    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK);
+    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/t0: started]"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/w: watches /user/t0]"), 5000);
+    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/w: unwatches /user/t0]"));
+    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/t0: stopped]"));
+    stage_close(system);
+}
+
 /* WATCH-8: the parts that belong to this room */
 static void
 a_remote_watch_is_signalled_answered_and_ended(void)
@@ -531,6 +556,7 @@ UNIT(an_unhandled_terminated_is_a_death_pact)
 UNIT(a_watcher_that_ends_is_forgotten)
 UNIT(on_terminated_of_a_child_its_name_is_free)
 UNIT(children_that_a_restart_stops_are_not_seen_to_end)
+UNIT(the_life_cycle_can_be_logged)
 UNIT(a_remote_watch_is_signalled_answered_and_ended)
 UNIT(a_lost_node_terminates_what_is_watched_there)
 UNIT(a_remote_watcher_is_told_by_a_signal)
