@@ -181,13 +181,20 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
 
 /* A status failure says why in words. */
 static void
-refuse_failure(trpi_call *call, trp_err err, const char *path)
+refuse_failure(trpi_call *call, trp_err err, const char *path, const trp_msg *answer)
 {
-    if (err == TRP_ENOENT || err == TRP_ETIMEDOUT || err == TRP_ECLOSED) {
+    char reason[sizeof(((trp_status_failure *)0)->reason) + 1] = "";
+    if (answer && trp_msg_is(answer, &trp_status_failure_type) &&
+        trp_msg_bytes(answer) == sizeof(trp_status_failure)) {
+        const trp_status_failure *failure = trp_msg_payload(answer);
+        memcpy(reason, failure->reason, sizeof failure->reason);
+    }
+    if (!answer && (err == TRP_ENOENT || err == TRP_ETIMEDOUT || err == TRP_ECLOSED)) {
         refuse_err(call, err, path);
     } else {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s", path,
-                              trp_strerror(err));
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s%s%s", path,
+                              *reason ? reason : trp_strerror(err), *reason ? ": " : "",
+                              *reason ? trp_strerror(err) : "");
     }
 }
 
@@ -208,13 +215,13 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     }
     uint64_t before_ns = trpi_call_elapsed_ns(call);
     uint32_t left_ms = trpi_call_left_ms(call);
-    trp_err err =
-        left_ms ? trp_system_ask(node->system, ref, m.type, m.payload, m.bytes, left_ms, &answer)
-                : TRP_ETIMEDOUT;
+    trp_err err = left_ms ? trpi_system_ask_whole(node->system, ref, m.type, m.payload, m.bytes,
+                                                  left_ms, &answer)
+                          : TRP_ETIMEDOUT;
     double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
     (void)full_path(node, &to, ref, path, sizeof path);
     if (err != TRP_OK) {
-        refuse_failure(call, err, path);
+        refuse_failure(call, err, path, answer);
     } else {
         cJSON *reply = trpi_call_reply(), *value = trpi_payload_to_json(node->system, answer);
         (void)snprintf(from, sizeof from, "%s#%llu", path,
@@ -226,9 +233,9 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
             cJSON_Delete(reply);
             reply = NULL;
         }
-        trp_msg_free(answer);
         trpi_call_answer(call, reply);
     }
+    trp_msg_free(answer);
     trpi_free(m.owned);
 }
 

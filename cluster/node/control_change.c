@@ -56,30 +56,45 @@ member_by_uid(const trpi_view *view, uint64_t uid)
     return NULL;
 }
 
-/* Unreachable members that keep the others from agreeing; "" none. The first one into *ret_first.
- */
+/* What keeps the members from agreeing, as a sentence's end; "" nothing that is known. */
+typedef struct blockers {
+    char text[768];
+    char unreachable[TRP_ADDRESS_BYTES]; /* the first of those; "" none */
+} blockers;
+
+static size_t
+blocker_add(blockers *b, size_t count, const char *address)
+{
+    int more = snprintf(b->text + count, sizeof b->text - count, "%s%s", count ? ", " : "", address);
+    size_t room = sizeof b->text - count - 1;
+    return count + (more > 0 && (size_t)more < room ? (size_t)more : room);
+}
+
+/* Unreachable members, or, when all are reachable, those that have not seen the present view. */
 static void
-blockers_list(const trpi_view *view, char *buffer, size_t bytes, char *ret_first,
-              size_t first_bytes)
+blockers_find(const trpi_view *view, blockers *ret)
 {
     size_t count = 0;
-    buffer[0] = ret_first[0] = '\0';
-    for (size_t i = 0; i < view->count && count + 1 < bytes; i++) {
+    memset(ret, 0, sizeof *ret);
+    for (size_t i = 0; i < view->count; i++) {
         const trp_member *m = &view->members[i].m;
-        if (m->reachable || m->status == TRP_MEMBER_DOWN || m->status == TRP_MEMBER_EXITING) {
-            continue;
+        bool counts = m->status != TRP_MEMBER_DOWN && m->status != TRP_MEMBER_EXITING;
+        if (counts && !m->reachable) {
+            count = blocker_add(ret, count, m->address);
+            if (!*ret->unreachable) {
+                memcpy(ret->unreachable, m->address, sizeof ret->unreachable);
+            }
         }
-        if (!*ret_first) {
-            (void)snprintf(ret_first, first_bytes, "%s", m->address);
+    }
+    for (size_t i = 0; !*ret->unreachable && i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        if (!v->seen && (v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING)) {
+            count = blocker_add(ret, count, v->m.address);
         }
-        int more = snprintf(buffer + count, bytes - count, "%s%s", count ? ", " : "", m->address);
-        count += more > 0 && (size_t)more < bytes - count ? (size_t)more : bytes - count - 1;
     }
 }
 
-/* ---- join
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- join ------------------------------------------------------------------------------------ */
 
 static bool
 addresses_check(trp_node *node, trpi_call *call)
@@ -218,22 +233,23 @@ leavers_look(trp_node *node, trpi_call *call, leaver *leavers, size_t count, con
 }
 
 static void
-refuse_leavers(trpi_call *call, const leaver *first, const char *blockers, const char *blocker)
+refuse_leavers(trpi_call *call, const leaver *first, const blockers *b)
 {
     char hint[TRP_ADDRESS_BYTES + 32];
-    (void)snprintf(hint, sizeof hint, "troupe down %s", blocker);
-    trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, *blocker ? hint : NULL,
-                          "%s still %s after %.0f s%s%s%s", first->address,
+    bool unreachable = *b->unreachable != '\0';
+    (void)snprintf(hint, sizeof hint, "troupe down %s", b->unreachable);
+    trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, unreachable ? hint : NULL,
+                          "%s still %s after %.0f s: waiting for %s%s%s", first->address,
                           trp_member_status_name(first->status), elapsed_ms(call) / 1000,
-                          *blocker ? ": waiting for unreachable " : "; it goes on", blockers,
-                          *blocker ? " to be seen or downed" : "");
+                          unreachable ? "unreachable " : "", *b->text ? b->text : "the leader",
+                          unreachable ? " to be seen or downed" : *b->text ? " to see it" : "");
 }
 
 /* true: all are gone. false: answered. */
 static bool
 leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
 {
-    char blockers[512], blocker[TRP_ADDRESS_BYTES];
+    blockers b;
     uint64_t told_ms = 0;
     for (;;) {
         trpi_view view;
@@ -241,20 +257,21 @@ leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
             return false;
         }
         size_t left = leavers_look(node, call, leavers, count, &view);
-        blockers_list(&view, blockers, sizeof blockers, blocker, sizeof blocker);
+        blockers_find(&view, &b);
         trpi_view_fini(&view);
         if (left == 0) {
             return true;
         }
         if (trpi_call_left_ms(call) == 0) {
-            refuse_leavers(call, &leavers[0], blockers, blocker);
+            refuse_leavers(call, &leavers[0], &b);
             return false;
         }
         uint64_t now_ms = trpi_call_elapsed_ns(call) / 1000000;
         if (now_ms - told_ms >= PROGRESS_MS) {
             told_ms = now_ms;
-            trpi_call_progress(call, "waiting for %s%s", *blocker ? "unreachable " : "",
-                               *blocker ? blockers : "all members to see it");
+            trpi_call_progress(call, "waiting for %s%s%s", *b.unreachable ? "unreachable " : "",
+                               *b.text ? b.text : "the leader",
+                               *b.unreachable || !*b.text ? "" : " to see it");
         }
         if (!trpi_call_pause(call, LOOK_MS)) {
             trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
@@ -263,9 +280,7 @@ leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
     }
 }
 
-/* ---- leave
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- leave ----------------------------------------------------------------------------------- */
 
 static void
 leave_answer(trpi_call *call, const char *address, const char *status)
@@ -334,9 +349,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
     }
 }
 
-/* ---- down
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- down ------------------------------------------------------------------------------------ */
 
 static bool
 down_row_add(cJSON *list, const trpi_view_member *v)

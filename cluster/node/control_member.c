@@ -60,9 +60,7 @@ trpi_view_leader(const trpi_view *view, const char *role)
     return NULL;
 }
 
-/* ---- names
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 typedef enum name_kind { NAME_ADDRESS = 1, NAME_HOST_PORT, NAME_HOST, NAME_UID } name_kind;
 
@@ -250,9 +248,7 @@ trpi_member_find(trp_node *node, const char *text, trp_member *ret_member,
     return ok;
 }
 
-/* ---- JSON
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 bool
 trpi_member_add(cJSON *object, const trp_member *member)

@@ -13,8 +13,8 @@ typedef struct trpi_view_member {
     int64_t up_since_wall_ms; /* 0: unknown */
     uint64_t age_ms;          /* since this node saw it first */
     uint64_t unreachable_ms;  /* since when; 0: reachable */
-    const char *
-        *observers; /* who says that it is unreachable: addresses of members; NULL: nobody */
+    bool seen;                /* has seen the present version of the view */
+    const char **observers;   /* who says that it is unreachable (addresses); NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
 

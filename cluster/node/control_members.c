@@ -176,9 +176,7 @@ trpi_node_serve_member_status(trp_node *node, trpi_call *call)
     trpi_view_fini(&view);
 }
 
-/* ---- status
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static bool
 problem_add(cJSON *problems, const char *text)

@@ -17,6 +17,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->up_since_wall_ms = from->up_since_wall_ms;
     to->age_ms = from->age_ms;
     to->unreachable_ms = from->unreachable_ms;
+    to->seen = from->seen;
 }
 
 /* Give each member its part of `names`, which has room for one pointer an observation. */

@@ -570,7 +570,7 @@ waiter_wait(waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
     }
     if (w->done) {
         err = w->err;
-        if (err == TRP_OK && ret_reply != NULL) {
+        if (ret_reply != NULL) { /* with an error: what the asked one said of it, or NULL */
             *ret_reply = w->reply;
             w->reply = NULL;
         }
@@ -658,15 +658,35 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
 }
 
 trp_err
-trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
-               size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+                      size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
 {
     question q = { FOR_REPLY, to, NULL, type, payload, bytes };
 
     if (type == NULL || ret_reply == NULL) {
         return TRP_EINVAL;
     }
+    *ret_reply = NULL;
     return trp_ref_is_none(to) ? TRP_ENOENT : thread_ask(system, &q, timeout_ms, ret_reply);
+}
+
+trp_err
+trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+               size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    trp_msg *reply = NULL;
+    trp_err err;
+
+    if (ret_reply == NULL) {
+        return TRP_EINVAL;
+    }
+    err = trpi_system_ask_whole(system, to, type, payload, bytes, timeout_ms, &reply);
+    if (err == TRP_OK) {
+        *ret_reply = reply;
+    } else {
+        trp_msg_free(reply);
+    }
+    return err;
 }
 
 trp_err
@@ -690,8 +710,8 @@ trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, tr
     err = thread_ask(system, &q, timeout_ms, &reply);
     if (err == TRP_OK) {
         *ret_ref = ((const trp_actor_identity *)trp_msg_payload(reply))->ref;
-        trp_msg_free(reply);
     }
+    trp_msg_free(reply);
     return err;
 }
 
