@@ -65,7 +65,8 @@ trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plu
     memcpy(name, specification, name_bytes);
     name[name_bytes] = '\0';
     path_find(name, ret_plugin->path, sizeof ret_plugin->path);
-    void *handle = dlopen(ret_plugin->path, RTLD_NOW | RTLD_GLOBAL); /* I1 */
+    /* Local: every plugin exports the same name, and none must see another's symbols. I1. */
+    void *handle = dlopen(ret_plugin->path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         return open_fail(name, ret_error);
     }

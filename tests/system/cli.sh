@@ -51,6 +51,7 @@ expect no_such_plugin 78 "$troupe" node --port 0 --load "$work/none.so" --socket
 # ---- one node that has not joined
 node 1 "$port1" --role seed
 wait_until 10 one members || { fail node_starts "$(tail -n 3 "$work/node-1.log" | tr '\n' ' ')"; test_end; }
+kill -0 "${pids[0]}" 2>/dev/null || { fail node_stays_alive; logs; test_end; }
 is socket_mode "$(stat -c %a "$work/1.sock")" 660
 expect members_before_joining 0 one members
 has members_says_what_to_type "troupe join" "$work/err"
@@ -59,7 +60,7 @@ expect member_status_before_joining 0 one member-status
 is before_joining_is_removed "$(cat "$work/out")" Removed
 expect not_available_before_joining 1 one is-available
 expect no_leader_before_joining 1 one leader
-expect same_node_twice 69 "$troupe" node --system demo --host 127.0.0.1 --port "$port1" --socket "$work/1.sock"
+expect same_node_twice 69 timeout 20 "$troupe" node --system demo --host 127.0.0.1 --port "$port1" --socket "$work/1.sock"
 has already_running_names_the_pid "pid ${pids[0]}" "$work/err"
 expect join_needs_an_address 64 one join demo
 expect join_other_system 64 one join troupe.tcp://other@127.0.0.1:"$port1"
