@@ -438,7 +438,8 @@ void
 trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, bool delegated)
 {
     trpi_peer *peer = NULL;
-    if (trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
+    if (!trpi_address_equal(address, &remote->address) &&
+        trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
         pthread_mutex_lock(&peer->lock);
         peer->watch_delegated = delegated;
         pthread_mutex_unlock(&peer->lock);

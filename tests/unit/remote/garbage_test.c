@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/wire.h"
 #include "remote/codec.h"
 #include "tests/unit/remote/pair.h"
 
@@ -170,6 +171,135 @@ a_node_that_is_called_by_another_address_says_so(void)
     pair_end(&p);
 }
 
+/* ---- a peer made by hand ------------------------------------------------------------------- */
+
+static uint64_t dead(int i, trp_dead_reason reason);
+
+/* Shakes hands with the right system on a control connection, as uid; returns the socket. */
+static int
+hand_made_peer(uint64_t uid)
+{
+    trpi_buffer out = { 0 };
+    uint8_t pre[TRPI_PREAMBLE_BYTES];
+    trpi_preamble mine = { TRPI_WIRE_VERSION, TRPI_LANE_CONTROL, 0, uid };
+    trpi_handshake request;
+    memset(&request, 0, sizeof request);
+    request.from.uid = uid;
+    request.to = *trpi_remote_address(p.remote[1]);
+    UNIT_EQUAL(
+        trpi_address_parse("troupe.tcp://hand@127.0.0.1:9", &request.from.address, NULL, NULL),
+        TRP_OK);
+    trpi_preamble_encode(pre, &mine);
+    UNIT_EQUAL(trpi_buffer_append(&out, pre, sizeof pre, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+    UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &request), TRP_OK);
+    int fd = dial(trpi_remote_address(p.remote[1])->port);
+    UNIT_TRUE(send(fd, out.data, out.count, MSG_NOSIGNAL) == (ssize_t)out.count);
+    uint8_t answer[TRPI_PREAMBLE_BYTES + 8];
+    UNIT_TRUE(recv(fd, answer, sizeof answer, MSG_WAITALL) == (ssize_t)sizeof answer);
+    trpi_frame frame;
+    trpi_frame_header_decode(answer + TRPI_PREAMBLE_BYTES, &frame);
+    UNIT_EQUAL(frame.kind, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    uint8_t epoch[4] = { 1, 0, 0, 0 };
+    trpi_buffer_clear(&out);
+    UNIT_EQUAL(trpi_frame_append(&out, TRPI_FRAME_LANE_OPEN, 0, 0, epoch, sizeof epoch), TRP_OK);
+    UNIT_TRUE(send(fd, out.data, out.count, MSG_NOSIGNAL) == (ssize_t)out.count);
+    trpi_buffer_fini(&out);
+    return fd;
+}
+
+static void
+send_frame(int fd, enum trpi_frame_kind kind, uint16_t extra, const void *body, size_t bytes)
+{
+    trpi_buffer out = { 0 };
+    UNIT_EQUAL(trpi_frame_append(&out, kind, 0, extra, body, bytes), TRP_OK);
+    UNIT_TRUE(send(fd, out.data, out.count, MSG_NOSIGNAL) == (ssize_t)out.count);
+    trpi_buffer_fini(&out);
+}
+
+static size_t
+user_body(uint8_t *body, uint64_t wire_id, size_t payload_bytes)
+{
+    memset(body, 0, 24 + payload_bytes);
+    trpi_put_u32(body + 4, 1); /* some slot and generation: nobody */
+    trpi_put_u64(body + 16, wire_id);
+    return 24 + payload_bytes;
+}
+
+/* SERIAL-08 REMOTE-44: each is dropped alone, the association lives */
+static void
+messages_that_cannot_be_read_are_dropped_alone(void)
+{
+    uint8_t body[64];
+    start(NULL, false);
+    int fd = hand_made_peer(4711);
+    send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, 0x1234567, 8));
+    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 5000); /* a type that is not known here */
+    UNIT_EQUAL(stats(1).decode_errors, 0);
+    uint64_t i64 = trpi_type_wire_id(trp_i64_type.number);
+    send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, i64, 7));
+    UNIT_WAIT(stats(1).decode_errors == 1, 5000); /* a size that the type does not have */
+    send_frame(fd, TRPI_FRAME_USER, 55, body, user_body(body, i64, 8));
+    UNIT_WAIT(stats(1).decode_errors == 2, 5000); /* a serializer that nobody registered */
+    send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, 23);
+    UNIT_WAIT(stats(1).decode_errors == 3, 5000); /* too short */
+    send_frame(fd, TRPI_FRAME_SYSTEM, 0, body, 27);
+    UNIT_WAIT(stats(1).decode_errors == 4, 5000);
+    trpi_peer_info info;
+    size_t count = 0;
+    trpi_remote_peers(p.remote[1], &info, 1, &count);
+    UNIT_TRUE(count == 1 && strcmp(info.state, "active") == 0);
+    (void)close(fd);
+    still_works();
+    pair_end(&p);
+}
+
+/* issue 2: two names with one id are refused in the handshake; both are named */
+static void
+two_type_names_with_one_id_are_refused_and_both_are_named(void)
+{
+    uint8_t body[64];
+    start(NULL, false);
+    int fd = hand_made_peer(4712);
+    trpi_put_u64(body, trpi_type_wire_id(trp_i64_type.number));
+    memcpy(body + 8, "other.name", 10);
+    send_frame(fd, TRPI_FRAME_MANIFEST, 0, body, 18);
+    UNIT_TRUE(closed_by_peer(fd));
+    UNIT_WAIT(stats(1).quarantined == 1, 5000);
+    UNIT_WAIT(pair_logged("types other.name (there) and"), 5000);
+    UNIT_TRUE(pair_logged(trp_i64_type.name));
+    (void)close(fd);
+    still_works();
+    pair_end(&p);
+}
+
+static void
+a_type_that_is_not_known_here_is_named_in_the_log(void)
+{
+    uint8_t body[64];
+    start(NULL, false);
+    int fd = hand_made_peer(4713);
+    trpi_put_u64(body, 99);
+    memcpy(body + 8, "far.away", 8);
+    send_frame(fd, TRPI_FRAME_MANIFEST, 0, body, 16);
+    UNIT_WAIT(pair_logged("type=far.away"), 5000);
+    (void)close(fd);
+    pair_end(&p);
+}
+
+/* A lane's epoch only rises; who plays with it loses the connection. */
+static void
+a_lane_epoch_that_does_not_rise_ends_the_connection(void)
+{
+    uint8_t epoch[4] = { 1, 0, 0, 0 };
+    start(NULL, false);
+    int fd = hand_made_peer(4714);
+    send_frame(fd, TRPI_FRAME_LANE_OPEN, 0, epoch, sizeof epoch);
+    UNIT_TRUE(closed_by_peer(fd));
+    (void)close(fd);
+    still_works();
+    pair_end(&p);
+}
+
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 static uint64_t
@@ -292,6 +422,10 @@ UNIT(another_version_is_named_in_the_log)
 UNIT(a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout)
 UNIT(frames_before_the_handshake_and_lanes_of_strangers_are_refused)
 UNIT(a_node_that_is_called_by_another_address_says_so)
+UNIT(messages_that_cannot_be_read_are_dropped_alone)
+UNIT(two_type_names_with_one_id_are_refused_and_both_are_named)
+UNIT(a_type_that_is_not_known_here_is_named_in_the_log)
+UNIT(a_lane_epoch_that_does_not_rise_ends_the_connection)
 UNIT(a_message_larger_than_a_frame_is_dropped_alone)
 UNIT(a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take)
 UNIT(too_many_unacknowledged_system_messages_quarantine)

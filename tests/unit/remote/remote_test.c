@@ -400,6 +400,44 @@ two_systems_that_dial_each_other_at_once_both_work(void)
     }
 }
 
+/* ---- three systems ------------------------------------------------------------------------- */
+
+static trp_ref forward_to;
+static trp_err
+forward_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_forward(ctx, forward_to, msg);
+    return TRP_OK;
+}
+static const trp_behaviour forwarder = TRP_BEHAVIOUR_INIT("forwarder", char, forward_receive);
+
+/* MSG-3 SERIAL-12: left asks right, right forwards to the third, the third answers left itself */
+static void
+a_third_node_answers_the_sender_of_a_forwarded_message(void)
+{
+    pair_start(&p, false, NULL);
+    trp_system *third = pair_system("third");
+    trpi_remote *remote = NULL;
+    trpi_remote_options options = { .bind_port = -1 };
+    char path[TRP_PATH_BYTES_MAX], address[TRPI_ADDRESS_TEXT_BYTES];
+    UNIT_REQUIRE(trpi_remote_start(third, &options, &remote) == TRP_OK);
+    (void)snprintf(path, sizeof path, "%s/user/echo",
+                   trpi_address_format(trpi_remote_address(remote), address, sizeof address));
+    pair_spawn(third, &pair_echo, "echo", NULL, NULL, 0);
+    pair_spawn(p.system[1], &forwarder, "echo", NULL, NULL, 0);
+    UNIT_EQUAL(trp_system_resolve(p.system[1], path, 10000, &forward_to), TRP_OK);
+    ask_echo();
+    trpi_peer_info info[4];
+    size_t count = 0;
+    trpi_remote_peers(p.remote[0], info, 4, &count);
+    UNIT_EQUAL(count, 2); /* right, and the third, which it was never told of */
+    UNIT_EQUAL(trp_system_stop(third, 10000), TRP_OK);
+    trpi_remote_stop(remote);
+    trp_system_free(third);
+    pair_end(&p);
+}
+
 /* REMOTE-02 REMOTE-03 */
 static void
 a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
@@ -444,5 +482,6 @@ UNIT(a_restart_on_the_same_address_is_a_new_incarnation)
 UNIT(a_quarantined_incarnation_is_not_talked_to_any_more)
 UNIT(control_frames_arrive_with_the_proved_identity)
 UNIT(two_systems_that_dial_each_other_at_once_both_work)
+UNIT(a_third_node_answers_the_sender_of_a_forwarded_message)
 UNIT(a_wildcard_cannot_be_advertised_and_port_0_is_filled_in)
 UNIT_END
