@@ -189,7 +189,7 @@ refuse_failure(trpi_call *call, trp_err err, const char *path, const trp_msg *an
         const trp_status_failure *failure = trp_msg_payload(answer);
         memcpy(reason, failure->reason, sizeof failure->reason);
     }
-    if (!answer && (err == TRP_ENOENT || err == TRP_ETIMEDOUT || err == TRP_ECLOSED)) {
+    if (!answer) { /* not the actor: the way to it */
         refuse_err(call, err, path);
     } else {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s%s%s", path,
