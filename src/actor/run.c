@@ -515,8 +515,8 @@ trpi_run_thread(void *arg, trpi_worker *worker)
     while (!trpi_ctx_init_worker(ctx, system, worker)) {
         struct timespec pause = { 0, 1000000 };
 
-        (void)nanosleep(
-            &pause, NULL); /* it may be the only one: without it nothing would ever run or stop */
+        /* it may be the only one: without it nothing would ever run or stop */
+        (void)nanosleep(&pause, NULL);
     }
     ctx->jump = &ctx->loop_jump;
     if (_setjmp(ctx->loop_jump) != 0) {
