@@ -5,3 +5,26 @@ troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip
 	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_events.c \
 	cluster/heartbeat.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c
 pkginclude_HEADERS += include/troupe/cluster.h
+
+check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
+	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
+	tests/unit/cluster/shell_test
+tests_unit_cluster_shell_test_SOURCES = tests/unit/cluster/shell_test.c
+tests_unit_cluster_shell_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_phi_test_SOURCES = tests/unit/cluster/phi_test.c
+tests_unit_cluster_phi_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_gossip_test_SOURCES = tests/unit/cluster/gossip_test.c
+tests_unit_cluster_gossip_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_join_test_SOURCES = tests/unit/cluster/join_test.c
+tests_unit_cluster_join_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_leader_test_SOURCES = tests/unit/cluster/leader_test.c
+tests_unit_cluster_leader_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_downing_test_SOURCES = tests/unit/cluster/downing_test.c
+tests_unit_cluster_downing_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_heartbeat_test_SOURCES = tests/unit/cluster/heartbeat_test.c
+tests_unit_cluster_heartbeat_test_LDADD = $(TEST_LDADD)
+
+noinst_PROGRAMS += tests/fuzz/gossip_fuzz
+tests_fuzz_gossip_fuzz_SOURCES = tests/fuzz/gossip_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_gossip_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_gossip_fuzz_LDFLAGS = $(FUZZ_LINK)

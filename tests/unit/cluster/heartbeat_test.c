@@ -1,0 +1,198 @@
+/* The heartbeat ring and the detector in it (FD-12, -13, -16, own pauses). */
+#include "cluster/heartbeat.h"
+#include "tests/unit/cluster/mesh.h"
+
+#define SECOND 1000000u
+#define NODES 12
+
+static trpi_ident *idents[NODES];
+
+static trpi_gossip *
+view_of(uint32_t count)
+{
+    trpi_gossip *g = trpi_gossip_new();
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_node_id id = mesh_id(i, 100 + i);
+        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &idents[i]) == TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(g, idents[i], TRP_MEMBER_UP, i + 1), TRP_OK);
+        trpi_ident_unref(idents[i]); /* the view holds it */
+    }
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    return g;
+}
+
+static trpi_heartbeat *
+heartbeat_of(uint32_t self, const trpi_heartbeat_options *options, const trpi_gossip *view)
+{
+    trpi_heartbeat *hb = NULL;
+    UNIT_REQUIRE(trpi_heartbeat_new(idents[self], options, &hb) == TRP_OK);
+    UNIT_EQUAL(trpi_heartbeat_members(hb, SECOND, view), TRP_OK);
+    return hb;
+}
+
+/* Tick when due until `until_us`; everybody but `dead` (NODES: nobody, NODES + 1: all) answers at once. */
+static uint64_t
+beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
+{
+    while (now_us < until_us) {
+        uint64_t due_us = trpi_heartbeat_wake_us(hb);
+        now_us = due_us > now_us ? due_us : now_us;
+        if (now_us >= until_us) {
+            return until_us;
+        }
+        uint8_t request[TRPI_HEARTBEAT_BYTES];
+        uint8_t answer[TRPI_HEARTBEAT_BYTES];
+        const trpi_ident *const *targets;
+        trpi_heartbeat_tick(hb, now_us);
+        uint32_t count = trpi_heartbeat_targets(hb, &targets, request);
+        for (uint32_t i = 0; i < count; i++) {
+            if (dead != NODES + 1 && (dead == NODES || targets[i] != idents[dead])) {
+                UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
+                trpi_heartbeat_answer(hb, now_us + 300, &targets[i]->id, answer, sizeof(answer));
+            }
+        }
+        now_us += 1000;
+    }
+    return now_us;
+}
+
+static uint32_t
+silent(trpi_heartbeat *hb)
+{
+    const uint64_t *keys;
+    return trpi_heartbeat_unreachable(hb, &keys);
+}
+
+/* FD-12, FD-13: each asks as many as configured, and so many ask each */
+static void
+every_member_is_asked_by_monitored_by_nr_of_members(void)
+{
+    trpi_gossip *view = view_of(NODES);
+    trpi_heartbeat_options options = { .monitored_by_nr_of_members = 3 };
+    uint32_t asked[NODES] = { 0 };
+    for (uint32_t i = 0; i < NODES; i++) {
+        trpi_heartbeat *hb = heartbeat_of(i, &options, view);
+        UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 3);
+        for (uint32_t k = 0; k < NODES; k++) {
+            asked[k] += trpi_heartbeat_look(hb, idents[k]->key, SECOND).monitored ? 1 : 0;
+        }
+        trpi_heartbeat_free(hb);
+    }
+    for (uint32_t k = 0; k < NODES; k++) {
+        UNIT_EQUAL(asked[k], 3);
+    }
+    trpi_gossip_unref(view);
+}
+
+static void
+in_a_small_cluster_everybody_asks_everybody(void)
+{
+    trpi_gossip *view = view_of(4);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 3);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* issue 2, done 3: after steady beating, found within 6 s */
+static void
+a_silent_member_is_found_within_six_seconds_of_its_last_answer(void)
+{
+    trpi_gossip *view = view_of(3);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    UNIT_EQUAL(silent(hb), 0);
+    now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
+    UNIT_EQUAL(silent(hb), 0);
+    now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
+    UNIT_EQUAL(silent(hb), 1);
+    UNIT_TRUE(trpi_heartbeat_has_changed(hb));
+    UNIT_FALSE(trpi_heartbeat_has_changed(hb));
+    UNIT_FALSE(trpi_heartbeat_look(hb, idents[1]->key, now_us).available);
+    beat(hb, now_us, now_us + 2 * SECOND, NODES); /* it answers again: asked all the time */
+    UNIT_EQUAL(silent(hb), 0);
+    UNIT_TRUE(trpi_heartbeat_has_changed(hb));
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* FD-16 */
+static void
+a_member_that_never_answered_is_found_too(void)
+{
+    trpi_gossip *view = view_of(2);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = beat(hb, SECOND, 4 * SECOND, 1);
+    UNIT_EQUAL(silent(hb), 0);
+    beat(hb, now_us, now_us + 8 * SECOND, 1);
+    UNIT_EQUAL(silent(hb), 1);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* a node that was stopped itself does not accuse everybody */
+static void
+an_own_pause_accuses_nobody(void)
+{
+    trpi_gossip *view = view_of(4);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    now_us += 60 * SECOND; /* SIGSTOP */
+    trpi_heartbeat_tick(hb, now_us);
+    UNIT_EQUAL(silent(hb), 0);
+    now_us = beat(hb, now_us + 1000, now_us + 10 * SECOND, NODES);
+    UNIT_EQUAL(silent(hb), 0);
+    beat(hb, now_us, now_us + 8 * SECOND, 2); /* and is not blind afterwards */
+    UNIT_EQUAL(silent(hb), 1);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* akka#16624: more neighbours die together than one has */
+static void
+neighbours_that_are_unreachable_do_not_use_up_the_number(void)
+{
+    trpi_gossip *view = view_of(NODES);
+    trpi_heartbeat_options options = { .monitored_by_nr_of_members = 2 };
+    trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+    beat(hb, SECOND, 15 * SECOND, NODES + 1);
+    UNIT_EQUAL(silent(hb), 2);
+    const uint64_t *keys;
+    uint32_t count = trpi_heartbeat_unreachable(hb, &keys);
+    trpi_gossip *next = trpi_gossip_copy(view);
+    UNIT_EQUAL(trpi_gossip_observe(next, idents[0]->key, keys, count), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_freeze(next), TRP_OK);
+    UNIT_EQUAL(trpi_heartbeat_members(hb, 15 * SECOND, next), TRP_OK);
+    UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 4); /* two reachable ones, and the silent two */
+    UNIT_EQUAL(silent(hb), 2);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(next);
+    trpi_gossip_unref(view);
+}
+
+/* H4 */
+static void
+an_answer_of_another_incarnation_does_not_count(void)
+{
+    trpi_gossip *view = view_of(2);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint8_t answer[TRPI_HEARTBEAT_BYTES] = { 2 };
+    trpi_node_id other = mesh_id(1, 999);
+    trpi_heartbeat_tick(hb, SECOND);
+    trpi_heartbeat_answer(hb, SECOND + 100, &other, answer, sizeof(answer));
+    UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, SECOND).round_trip_us, 0);
+    UNIT_FALSE(trpi_heartbeat_reply(answer, sizeof(answer), answer)); /* an answer is no request */
+    UNIT_FALSE(trpi_heartbeat_reply(answer, 3, answer));
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+UNIT_BEGIN("heartbeat")
+UNIT(every_member_is_asked_by_monitored_by_nr_of_members)
+UNIT(in_a_small_cluster_everybody_asks_everybody)
+UNIT(a_silent_member_is_found_within_six_seconds_of_its_last_answer)
+UNIT(a_member_that_never_answered_is_found_too)
+UNIT(an_own_pause_accuses_nobody)
+UNIT(neighbours_that_are_unreachable_do_not_use_up_the_number)
+UNIT(an_answer_of_another_incarnation_does_not_count)
+UNIT_END

@@ -1,0 +1,236 @@
+/* How nodes get into a cluster: seeds, manual join, restart on the same address (SEED, MEMB). */
+#include "tests/unit/cluster/mesh.h"
+
+/* SEED-10, SEED-07 */
+static void
+a_node_that_joins_itself_is_up_at_once(void)
+{
+    struct mesh *m = mesh_new();
+    mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
+    UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_events(m, 0, TRP_CLUSTER_MEMBER_JOINED, 0), 1);
+    UNIT_EQUAL(mesh_events(m, 0, TRP_CLUSTER_MEMBER_UP, 0), 1);
+    mesh_free(m);
+}
+
+/* SEED-01: without seeds nothing happens */
+static void
+a_node_that_is_not_told_to_join_stays_alone(void)
+{
+    struct mesh *m = mesh_new();
+    mesh_add(m, NULL);
+    mesh_run(m, 20000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_IDLE);
+    UNIT_EQUAL(m->frames, 0);
+    mesh_free(m);
+}
+
+/* SEED-03, MEMB-09, MEMB-10: joined through a member, Up on all, each event once */
+static void
+a_joiner_becomes_up_on_every_node(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    for (uint32_t at = 0; at < 3; at++) {
+        for (uint32_t of = 0; of < 3; of++) {
+            UNIT_EQUAL(mesh_events(m, at, TRP_CLUSTER_MEMBER_JOINED, of), 1);
+            UNIT_EQUAL(mesh_events(m, at, TRP_CLUSTER_MEMBER_UP, of), 1);
+        }
+        UNIT_TRUE(trpi_member_is_converged(m->cores[at]));
+        UNIT_EQUAL(trpi_member_version(m->cores[at]), trpi_member_version(m->cores[0]));
+    }
+    mesh_free(m);
+}
+
+/* MEMB-05 */
+static void
+a_member_that_is_told_to_join_again_refuses(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    UNIT_EQUAL(mesh_join(m, 1, 0), TRP_ESTATE);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
+static trp_err
+join_seeds(struct mesh *m, uint32_t node, uint32_t seeds)
+{
+    trpi_address addresses[MESH_NODES_MAX];
+    for (uint32_t i = 0; i < seeds; i++) {
+        addresses[i] = m->ids[i].address;
+    }
+    trpi_member_event event = { .kind = TRPI_MEMBER_JOIN, .addresses = addresses, .addresses_count = seeds };
+    return mesh_step(m, node, &event);
+}
+
+/* SEED-06, SEED-07: any order; only the first makes a cluster */
+static void
+seeds_started_in_any_order_form_one_cluster(void)
+{
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_add(m, NULL);
+    }
+    UNIT_EQUAL(join_seeds(m, 2, 3), TRP_OK);
+    UNIT_EQUAL(join_seeds(m, 1, 3), TRP_OK);
+    mesh_run(m, 20000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[1]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(join_seeds(m, 0, 3), TRP_OK);
+    mesh_run(m, 3000);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_members(m, i), 3);
+        UNIT_EQUAL(mesh_status(m, i, i), TRP_MEMBER_UP);
+    }
+    mesh_free(m);
+}
+
+/* SEED-04: nobody answers the first seed for seed-node-timeout */
+static void
+a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout(void)
+{
+    struct mesh *m = mesh_new();
+    mesh_add(m, NULL);
+    mesh_add(m, NULL);
+    m->cut[1] = true;
+    UNIT_EQUAL(join_seeds(m, 0, 2), TRP_OK);
+    mesh_run(m, 4900);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    mesh_run(m, 200);
+    UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+/* SEED-08, MEMB-03, MEMB-04: a restarted first seed joins the others and takes its predecessor's place */
+static void
+a_first_seed_that_restarts_comes_back_to_the_others(void)
+{
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_add(m, NULL);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(join_seeds(m, i, 3), TRP_OK);
+    }
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 2), 3);
+    m->cut[0] = true;
+    uint32_t again = mesh_add_as(m, mesh_id(0, 5000), NULL, NULL);
+    UNIT_EQUAL(join_seeds(m, again, 3), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, again), 3);
+    UNIT_EQUAL(mesh_status(m, 1, again), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_status(m, 1, 0), 0);
+    UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_MEMBER_DOWNED, 0), 1);
+    UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_MEMBER_REMOVED, 0), 1);
+    mesh_free(m);
+}
+
+/* MEMB-03: the removed incarnation never comes back */
+static void
+a_removed_incarnation_is_refused_and_ends(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->cut[2] = true;
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    m->cut[2] = false; /* it still believes that it is a member, and gossips */
+    mesh_run(m, 5000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_DOWNED);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
+/* MEMB-29 */
+static void
+a_node_of_another_system_is_refused(void)
+{
+    struct mesh *m = mesh_cluster(1, NULL);
+    trpi_node_id id = mesh_id(1, 77);
+    snprintf(id.address.system, sizeof(id.address.system), "other");
+    uint32_t other = mesh_add_as(m, id, NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
+    mesh_run(m, 5000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(mesh_members(m, 0), 1);
+    mesh_free(m);
+}
+
+/* MEMB-19 */
+static void
+nobody_is_up_before_the_minimum_number_is_there(void)
+{
+    trpi_member_options options = { .seed = 1, .min_nr_of_members = 3 };
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 2; i++) {
+        mesh_add(m, &options);
+        UNIT_EQUAL(mesh_join(m, i, 0), TRP_OK);
+    }
+    mesh_run(m, 5000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_JOINING);
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 2, 1), TRP_OK);
+    mesh_run(m, 3000);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_status(m, i, i), TRP_MEMBER_UP);
+    }
+    mesh_free(m);
+}
+
+/* MEMB-20 */
+static void
+nobody_is_up_before_the_minimum_of_a_role_is_there(void)
+{
+    trpi_member_options options = { .seed = 1, .role_minima_count = 1 };
+    snprintf(options.role_minima[0].role, sizeof(options.role_minima[0].role), "backend");
+    options.role_minima[0].members = 1;
+    struct mesh *m = mesh_new();
+    mesh_add_as(m, mesh_id(0, 11), "frontend", &options);
+    UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_JOINING);
+    mesh_add_as(m, mesh_id(1, 12), "backend", &options);
+    UNIT_EQUAL(mesh_join(m, 1, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_status(m, 0, 1), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+/* ROLES-02, ROLES-04: roles travel with the join and stand in every event */
+static void
+roles_are_known_on_every_node(void)
+{
+    struct mesh *m = mesh_new();
+    mesh_add_as(m, mesh_id(0, 11), "frontend", NULL);
+    mesh_add_as(m, mesh_id(1, 12), "backend", NULL);
+    UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
+    UNIT_EQUAL(mesh_join(m, 1, 0), TRP_OK);
+    mesh_run(m, 2000);
+    bool found = false;
+    for (uint32_t i = 0; i < m->events_count; i++) {
+        const trp_member *member = &m->members[i].member;
+        if (m->event_node[i] == 0 && m->events[i] == TRP_CLUSTER_MEMBER_UP && member->uid == 12) {
+            found = trp_member_has_role(member, "backend") && !trp_member_has_role(member, "back");
+        }
+    }
+    UNIT_TRUE(found);
+    mesh_free(m);
+}
+
+UNIT_BEGIN("join")
+UNIT(a_node_that_joins_itself_is_up_at_once)
+UNIT(a_node_that_is_not_told_to_join_stays_alone)
+UNIT(a_joiner_becomes_up_on_every_node)
+UNIT(a_member_that_is_told_to_join_again_refuses)
+UNIT(seeds_started_in_any_order_form_one_cluster)
+UNIT(a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout)
+UNIT(a_first_seed_that_restarts_comes_back_to_the_others)
+UNIT(a_removed_incarnation_is_refused_and_ends)
+UNIT(a_node_of_another_system_is_refused)
+UNIT(nobody_is_up_before_the_minimum_number_is_there)
+UNIT(nobody_is_up_before_the_minimum_of_a_role_is_there)
+UNIT(roles_are_known_on_every_node)
+UNIT_END

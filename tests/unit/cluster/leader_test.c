@@ -1,0 +1,273 @@
+/* Leader, leaving, downing, unreachable and back: the life of a cluster (MEMB, DOWN, EVENTS). */
+#include "tests/unit/cluster/mesh.h"
+
+/* MEMB-14, MEMB-16: host bytes, port as a number, uid */
+static void
+the_leader_is_the_first_in_order_on_every_node(void)
+{
+    struct mesh *m = mesh_cluster(4, NULL);
+    for (uint32_t i = 0; i < 4; i++) {
+        const trpi_gossip *g = trpi_member_view(m->cores[i]);
+        UNIT_EQUAL(trpi_gossip_leader(g, trpi_ident_key(&m->ids[i]), NULL), 0);
+    }
+    mesh_free(m);
+}
+
+/* MEMB-11, MEMB-12, EVENTS-04, EVENTS-05: any member may order it; Left, Exited, Removed once each */
+static void
+a_member_that_leaves_is_gone_everywhere_within_four_seconds(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 2), TRP_OK);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_LEFT);
+    for (uint32_t i = 0; i < 2; i++) {
+        UNIT_EQUAL(mesh_members(m, i), 2);
+        UNIT_EQUAL(mesh_events(m, i, TRP_CLUSTER_MEMBER_LEFT, 2), 1);
+        UNIT_EQUAL(mesh_events(m, i, TRP_CLUSTER_MEMBER_EXITED, 2), 1);
+        UNIT_EQUAL(mesh_events(m, i, TRP_CLUSTER_MEMBER_REMOVED, 2), 1);
+        UNIT_EQUAL(mesh_events(m, i, TRP_CLUSTER_UNREACHABLE, 2), 0);
+    }
+    mesh_free(m);
+}
+
+/* MEMB-27 */
+static void
+a_leader_that_leaves_hands_over_to_the_next(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_LEFT);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    UNIT_EQUAL(mesh_members(m, 2), 2);
+    mesh_free(m);
+}
+
+static void
+leaving_twice_is_leaving_once(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 1), TRP_OK);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 1), TRP_OK);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_LEFT);
+    mesh_free(m);
+}
+
+/* a single node, and all at once */
+static void
+the_last_ones_leave_too(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 1), TRP_OK);
+    mesh_run(m, 8000);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_LEFT);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_LEFT);
+    mesh_free(m);
+}
+
+static void
+a_node_that_never_joined_leaves_at_once(void)
+{
+    struct mesh *m = mesh_new();
+    mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_LEFT);
+    mesh_free(m);
+}
+
+/* DOWN-04, DOWN-05, MEMB-28 */
+static void
+a_healthy_member_that_is_downed_stops_and_is_removed(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_DOWNED);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    uint32_t previous = 0;
+    for (uint32_t i = 0; i < m->events_count; i++) {
+        if (m->event_node[i] == 1 && m->events[i] == TRP_CLUSTER_MEMBER_REMOVED) {
+            previous = m->members[i].previous_status;
+        }
+    }
+    UNIT_EQUAL(previous, TRP_MEMBER_DOWN); /* EVENTS-05 */
+    mesh_free(m);
+}
+
+static void
+a_command_for_a_stranger_says_so(void)
+{
+    struct mesh *m = mesh_cluster(1, NULL);
+    mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 1), TRP_ENOENT);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 1), TRP_ENOENT);
+    mesh_free(m);
+}
+
+/* MEMB-17, GOSSIP-04: no joiner becomes Up while a member is unreachable; MEMB-07: it heals */
+static void
+an_unreachable_member_blocks_the_leader_until_it_is_reachable_again(void)
+{
+    trpi_member_options options = { .seed = 3, .downing_stable_after_ms = 60000 };
+    struct mesh *m = mesh_cluster(3, &options);
+    mesh_observe(m, 0, 1u << 2);
+    mesh_run(m, 500);
+    UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_UNREACHABLE, 2), 1);
+    UNIT_FALSE(trpi_member_is_converged(m->cores[1]));
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 3, 0), TRP_OK);
+    mesh_run(m, 5000);
+    UNIT_EQUAL(mesh_status(m, 0, 3), TRP_MEMBER_JOINING);
+    mesh_observe(m, 0, 0);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_REACHABLE, 2), 1);
+    UNIT_EQUAL(mesh_status(m, 2, 3), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+/* akka#21999: the rows of an observer that is gone pin nobody */
+static void
+rows_of_an_observer_that_was_downed_do_not_count(void)
+{
+    trpi_member_options options = { .seed = 3, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(3, &options);
+    mesh_observe(m, 2, 1u << 1);
+    mesh_run(m, 500);
+    UNIT_FALSE(trpi_member_is_converged(m->cores[0]));
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_TRUE(trpi_member_is_converged(m->cores[0]));
+    UNIT_EQUAL(mesh_events(m, 0, TRP_CLUSTER_REACHABLE, 1), 1);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    mesh_free(m);
+}
+
+/* the default strategy, from the observation to the removal */
+static void
+keep_majority_removes_a_dead_member_after_stable_after(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->cut[2] = true;
+    mesh_observe(m, 0, 1u << 2);
+    mesh_observe(m, 1, 1u << 2);
+    mesh_run(m, 19000);
+    UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_UP);
+    mesh_run(m, 5000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    UNIT_TEXT(m->decision.strategy, "keep-majority");
+    UNIT_TEXT(m->decision.decision, "down-unreachable");
+    UNIT_EQUAL(m->decision.members, 3);
+    UNIT_EQUAL(m->decision.unreachable, 1);
+    mesh_free(m);
+}
+
+static void
+keep_majority_stops_the_minority(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->cut[2] = true;
+    mesh_observe(m, 2, 3u);
+    mesh_run(m, 40000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_DOWNED);
+    mesh_free(m);
+}
+
+/* DOWN-01, DOWN-03 */
+static void
+auto_down_after_marks_an_unreachable_member_down(void)
+{
+    trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
+                                    .auto_down_after_ms = 2000 };
+    struct mesh *m = mesh_cluster(3, &options);
+    m->cut[2] = true;
+    mesh_observe(m, 1, 1u << 2);
+    mesh_run(m, 1500);
+    UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_UP);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    mesh_free(m);
+}
+
+/* DOWN-02 */
+static void
+manual_downing_waits_for_the_operator(void)
+{
+    trpi_member_options options = { .seed = 3, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(3, &options);
+    m->cut[2] = true;
+    mesh_observe(m, 1, 1u << 2);
+    mesh_run(m, 120000);
+    UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
+/* MEMB-24 */
+static void
+up_numbers_follow_the_order_of_becoming_up(void)
+{
+    struct mesh *m = mesh_cluster(4, NULL);
+    const trpi_gossip *g = trpi_member_view(m->cores[3]);
+    for (uint32_t i = 0; i < 4; i++) {
+        UNIT_EQUAL(g->members[trpi_gossip_find(g, trpi_ident_key(&m->ids[i]))].up_number, i + 1);
+    }
+    UNIT_EQUAL(trpi_gossip_oldest(g, NULL), 0);
+    mesh_free(m);
+}
+
+/* GOSSIP-15, Q8: a converged cluster sends digests only, about one a second and node */
+static void
+an_idle_cluster_is_nearly_silent(void)
+{
+    struct mesh *m = mesh_cluster(4, NULL);
+    mesh_run(m, 5000);
+    uint64_t before = m->frames;
+    mesh_run(m, 10000);
+    UNIT_TRUE(m->frames - before <= 4 * 11);
+    UNIT_TRUE(m->frames - before >= 4 * 8);
+    mesh_free(m);
+}
+
+static void
+options_out_of_range_are_refused(void)
+{
+    trpi_member_core *core = NULL;
+    trpi_node_id id = mesh_id(0, 1);
+    trpi_member_options options = { .downing_strategy = "keep-oldst" };
+    UNIT_EQUAL(trpi_member_new(&id, NULL, 0, "1", &options, &core), TRP_EINVAL);
+    options = (trpi_member_options){ .gossip_different_view_probability = 1.5 };
+    UNIT_EQUAL(trpi_member_new(&id, NULL, 0, "1", &options, &core), TRP_EINVAL);
+    options = (trpi_member_options){ .role_minima_count = TRPI_ROLE_MINIMA_MAX };
+    UNIT_EQUAL(trpi_member_new(&id, NULL, 0, "1", &options, &core), TRP_OK);
+    trpi_member_free(core);
+    options.role_minima_count++;
+    UNIT_EQUAL(trpi_member_new(&id, NULL, 0, "1", &options, &core), TRP_EINVAL);
+}
+
+UNIT_BEGIN("leader")
+UNIT(the_leader_is_the_first_in_order_on_every_node)
+UNIT(a_member_that_leaves_is_gone_everywhere_within_four_seconds)
+UNIT(a_leader_that_leaves_hands_over_to_the_next)
+UNIT(leaving_twice_is_leaving_once)
+UNIT(the_last_ones_leave_too)
+UNIT(a_node_that_never_joined_leaves_at_once)
+UNIT(a_healthy_member_that_is_downed_stops_and_is_removed)
+UNIT(a_command_for_a_stranger_says_so)
+UNIT(an_unreachable_member_blocks_the_leader_until_it_is_reachable_again)
+UNIT(rows_of_an_observer_that_was_downed_do_not_count)
+UNIT(keep_majority_removes_a_dead_member_after_stable_after)
+UNIT(keep_majority_stops_the_minority)
+UNIT(auto_down_after_marks_an_unreachable_member_down)
+UNIT(manual_downing_waits_for_the_operator)
+UNIT(up_numbers_follow_the_order_of_becoming_up)
+UNIT(an_idle_cluster_is_nearly_silent)
+UNIT(options_out_of_range_are_refused)
+UNIT_END

@@ -1,0 +1,144 @@
+/* The phi accrual detector (FD-01 .. FD-11). */
+#include "base/phi.h"
+#include "tests/unit/unit.h"
+
+static trpi_phi
+steady(uint64_t beats)
+{
+    trpi_phi phi;
+    UNIT_REQUIRE(trpi_phi_init(&phi, NULL) == TRP_OK);
+    for (uint64_t i = 0; i < beats; i++) {
+        trpi_phi_heartbeat(&phi, 1000 + i * 1000);
+    }
+    return phi;
+}
+
+/* FD-09 */
+static void
+without_a_heartbeat_nothing_is_suspicious(void)
+{
+    trpi_phi phi = steady(0);
+    UNIT_TRUE(trpi_phi_value(&phi, 1000000) == 0.0);
+    UNIT_TRUE(trpi_phi_is_available(&phi, 1000000));
+    trpi_phi_fini(&phi);
+}
+
+/* FD-09: one heartbeat is enough to become suspicious */
+static void
+one_heartbeat_is_enough_to_judge(void)
+{
+    trpi_phi phi = steady(1);
+    UNIT_TRUE(trpi_phi_is_available(&phi, 1000 + 4000));
+    UNIT_FALSE(trpi_phi_is_available(&phi, 1000 + 5700));
+    trpi_phi_fini(&phi);
+}
+
+/* FD-04, FD-05, FD-07: 1 s + 3 s pause + 5.2 x 100 ms */
+static void
+after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds(void)
+{
+    trpi_phi phi = steady(1200); /* the first estimate has left the window */
+    uint64_t last = 1000 + 1199 * 1000;
+    UNIT_TRUE(trpi_phi_value(&phi, last + 4400) < 8.0);
+    UNIT_TRUE(trpi_phi_value(&phi, last + 4600) >= 8.0);
+    trpi_phi_fini(&phi);
+}
+
+/* FD-02, FD-03, FD-11 */
+static void
+phi_never_falls_with_time_and_rises_with_a_steeper_curve(void)
+{
+    double before = 0.0;
+    for (double t = 0.0; t < 20000.0; t += 5.0) {
+        double phi = trpi_phi_compute(t, 4000.0, 100.0);
+        UNIT_TRUE(phi >= before);
+        UNIT_TRUE(phi <= TRPI_PHI_HIGHEST);
+        before = phi;
+    }
+    UNIT_TRUE(trpi_phi_compute(4500.0, 4000.0, 100.0) > trpi_phi_compute(4500.0, 4000.0, 200.0));
+    double middle = trpi_phi_compute(4000.0, 4000.0, 100.0);
+    UNIT_TRUE(middle > 0.301 && middle < 0.302); /* -log10(1/2) */
+}
+
+/* a defect of the anchor: one long pause made the detector blind */
+static void
+a_long_failure_does_not_make_the_detector_blind(void)
+{
+    trpi_phi phi = steady(100);
+    uint64_t last = 1000 + 99 * 1000;
+    UNIT_FALSE(trpi_phi_is_available(&phi, last + 300000));
+    trpi_phi_heartbeat(&phi, last + 300000);
+    UNIT_TRUE(trpi_phi_is_available(&phi, last + 300500));
+    UNIT_FALSE(trpi_phi_is_available(&phi, last + 300000 + 7000));
+    trpi_phi_fini(&phi);
+}
+
+static void
+a_clock_that_steps_back_changes_nothing(void)
+{
+    trpi_phi phi = steady(10);
+    trpi_phi_heartbeat(&phi, 5);
+    UNIT_TRUE(trpi_phi_value(&phi, 5) == 0.0);
+    UNIT_TRUE(trpi_phi_is_available(&phi, 11000));
+    trpi_phi_fini(&phi);
+}
+
+static void
+an_own_pause_is_not_the_silence_of_the_other(void)
+{
+    trpi_phi phi = steady(100);
+    uint64_t last = 1000 + 99 * 1000;
+    trpi_phi_own_pause(&phi, last + 60000, 60000);
+    UNIT_TRUE(trpi_phi_is_available(&phi, last + 60000));
+    UNIT_FALSE(trpi_phi_is_available(&phi, last + 60000 + 6000));
+    trpi_phi_fini(&phi);
+}
+
+/* FD-07: the window is a window */
+static void
+the_window_forgets_what_is_older_than_max_samples(void)
+{
+    trpi_phi_options options = { .max_samples = 20 };
+    trpi_phi phi;
+    UNIT_REQUIRE(trpi_phi_init(&phi, &options) == TRP_OK);
+    uint64_t now = 0;
+    for (uint32_t i = 0; i < 100; i++) {
+        trpi_phi_heartbeat(&phi, now += 1000);
+    }
+    for (uint32_t i = 0; i < 20; i++) {
+        trpi_phi_heartbeat(&phi, now += 500);
+    }
+    UNIT_EQUAL(phi.count, 20);
+    UNIT_EQUAL(phi.sum_ms, 20 * 500);
+    trpi_phi_fini(&phi);
+}
+
+/* FD-10 */
+static void
+options_are_validated_at_their_limits(void)
+{
+    trpi_phi phi;
+    trpi_phi_options options = { .threshold = -1.0 };
+    UNIT_EQUAL(trpi_phi_init(&phi, &options), TRP_EINVAL);
+    options = (trpi_phi_options){ .max_samples = 1 };
+    UNIT_EQUAL(trpi_phi_init(&phi, &options), TRP_EINVAL);
+    options.max_samples = TRPI_PHI_SAMPLES_LIMIT;
+    UNIT_EQUAL(trpi_phi_init(&phi, &options), TRP_OK);
+    options.max_samples++;
+    UNIT_EQUAL(trpi_phi_init(&phi, &options), TRP_EINVAL);
+    options = (trpi_phi_options){ .acceptable_pause_ms = TRPI_PHI_NO_PAUSE };
+    UNIT_EQUAL(trpi_phi_init(&phi, &options), TRP_OK);
+    UNIT_EQUAL(phi.options.acceptable_pause_ms, 0);
+}
+
+UNIT_BEGIN("phi")
+UNIT(without_a_heartbeat_nothing_is_suspicious)
+UNIT(one_heartbeat_is_enough_to_judge)
+UNIT(after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds)
+UNIT(phi_never_falls_with_time_and_rises_with_a_steeper_curve)
+UNIT(a_long_failure_does_not_make_the_detector_blind)
+UNIT(a_clock_that_steps_back_changes_nothing)
+UNIT(an_own_pause_is_not_the_silence_of_the_other)
+UNIT(the_window_forgets_what_is_older_than_max_samples)
+UNIT(options_are_validated_at_their_limits)
+UNIT_END
