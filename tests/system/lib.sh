@@ -46,6 +46,12 @@ test_cleanup() {
 }
 
 test_end() {
+    local finding # whatever a sanitizer had to say in the output of a node fails the test
+    finding=$(grep -lE 'Sanitizer: |runtime error: ' "$work"/* 2>/dev/null | head -n 1)
+    if [ -n "$finding" ]; then
+        fail no_sanitizer_finding "$finding"
+        grep -A 40 -m 1 -E 'Sanitizer: |runtime error: ' "$finding" >&2
+    fi
     [ "$failures" -eq 0 ] || { echo "$failures failed" >&2; exit 1; }
     exit 0
 }
