@@ -354,12 +354,12 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
     trpi_todo todo = { 0 };
     trpi_peer *peer = conn->dialled ? conn->peer : trpi_peer_of_uid(conn->remote, preamble->uid);
     if (peer == NULL) {
-        return fail(conn, TRP_ECONN, "no association with uid %" PRIu64 " (yet)", preamble->uid);
+        return fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", preamble->uid);
     }
     trp_err err = TRP_OK;
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
-        err = fail(conn, TRP_ECONN, "no association with uid %" PRIu64, preamble->uid);
+        err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
     } else {
         if (!conn->dialled) {
             bind_to_peer(conn, peer);

@@ -207,30 +207,33 @@ activate(trpi_peer *peer, trpi_todo *todo)
 }
 
 static void
-log_change(trpi_peer *peer, trpi_todo *todo)
+log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
 {
     char address[TRPI_ADDRESS_TEXT_BYTES];
     const trpi_assoc *assoc = &peer->assoc;
     bool failed = assoc->state == TRPI_ASSOC_GATED;
+    /* It went in good order: nothing is wrong, and nothing is to be done. */
+    bool ended = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
     (void)trpi_address_format(&peer->address, address, sizeof address);
-    todo->log_level =
-        failed || assoc->state == TRPI_ASSOC_QUARANTINED ? TRP_LOG_WARNING : TRP_LOG_INFO;
+    todo->log_level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended)
+                          ? TRP_LOG_WARNING
+                          : TRP_LOG_INFO;
     if (failed && peer->failed_once) {
         todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt */
     }
     peer->failed_once = failed;
     if (assoc->state == TRPI_ASSOC_ACTIVE) {
         (void)snprintf(todo->log, sizeof todo->log,
-                       "association active peer=%s uid=%" PRIu64 " reason=\"%s\"", address,
+                       "association active peer=%s uid=%016" PRIx64 " reason=\"%s\"", address,
                        assoc->uid, peer->reason);
     } else if (assoc->state == TRPI_ASSOC_QUARANTINED) {
         (void)snprintf(todo->log, sizeof todo->log,
-                       "association quarantined peer=%s uid=%" PRIu64
+                       "association %s peer=%s uid=%016" PRIx64
                        " reason=\"%s\" next=\"only another incarnation of it is talked to\"",
-                       address, assoc->uid, peer->reason);
+                       ended ? "ended" : "quarantined", address, assoc->uid, peer->reason);
     } else {
         (void)snprintf(todo->log, sizeof todo->log,
-                       "association gated peer=%s uid=%" PRIu64
+                       "association gated peer=%s uid=%016" PRIx64
                        " reason=\"%s\" next=\"may dial again in %u ms\"",
                        address, assoc->uid, peer->reason, assoc->backoff_ms);
     }
@@ -275,7 +278,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         trpi_conn_dial(peer, TRPI_LANE_CONTROL);
     }
     if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
-        log_change(peer, todo);
+        log_change(peer, &effects, todo);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* Nobody there: gossip and heartbeats that wait would only be old news. */
