@@ -218,8 +218,9 @@ log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
     todo->log_level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended)
                           ? TRP_LOG_WARNING
                           : TRP_LOG_INFO;
-    if (failed && peer->failed_once) {
-        todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt */
+    if (failed && (peer->failed_once || atomic_load_explicit(&peer->remote->stopping,
+                                                             memory_order_relaxed))) {
+        todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt; our own end is none */
     }
     peer->failed_once = failed;
     if (assoc->state == TRPI_ASSOC_ACTIVE) {

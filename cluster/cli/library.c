@@ -20,6 +20,8 @@
 #define TROUPE_LIBDIR ""
 #endif
 
+/* One that is there but does not load (a package is missing) is told: what the search finds later would
+ * hide the reason. */
 static void *
 library_open_in(const char *dir, const char *below)
 {
@@ -29,7 +31,12 @@ library_open_in(const char *dir, const char *below)
         access(path, R_OK) != 0) {
         return NULL;
     }
-    return dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (library == NULL) {
+        const char *why = dlerror();
+        (void)fprintf(stderr, "troupe: %s does not load: %s\n", path, why != NULL ? why : "unknown");
+    }
+    return library;
 }
 
 static void *
