@@ -24,6 +24,19 @@ AC_DEFUN([TROUPE_REQUIRE_FLAG], [
     CFLAGS=$troupe_saved_cflags
 ])
 
+# TROUPE_DEFINE_IF_NOT(VARIABLE, MACRO, FLAG): gcc defines MACRO when FLAG is given; a compiler that does not
+# (clang) is told to, so that the code has one question to ask.
+AC_DEFUN([TROUPE_DEFINE_IF_NOT], [
+    troupe_saved_cflags=$CFLAGS
+    CFLAGS="$CFLAGS $3"
+    AC_COMPILE_IFELSE([AC_LANG_PROGRAM([
+#ifndef $2
+#error not defined
+#endif
+])], [], [$1="$$1 -D$2=1"])
+    CFLAGS=$troupe_saved_cflags
+])
+
 # TROUPE_LIBRARY(VARIABLE, PKG-CONFIG NAME, HEADER, LIBRARY, FUNCTION, DEBIAN PACKAGE)
 # Sets VARIABLE_CFLAGS and VARIABLE_LIBS. Falls back to header and library, because Debian ships no
 # nng.pc and msgpack's name differs between releases. A missing one is collected, so that configure

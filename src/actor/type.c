@@ -230,8 +230,11 @@ type_register(const trp_protocol *protocol, trp_type *type)
         if (!same_shape(known, type)) {
             return TRP_EEXIST;
         }
-        __atomic_store_n(&type->number, number,
-                         __ATOMIC_RELAXED); /* another copy of the same declaration */
+        /* Another copy of the same declaration gets its number; one that has it may be read right
+         * now. */
+        if (__atomic_load_n(&type->number, __ATOMIC_RELAXED) != number) {
+            __atomic_store_n(&type->number, number, __ATOMIC_RELAXED);
+        }
         return TRP_OK;
     }
     if (number_next > TRP_TYPES_MAX) {
