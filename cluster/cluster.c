@@ -1,7 +1,8 @@
 /* cluster.c - the door of the room: start, stop, commands, snapshots. See cluster.h.
  *
- * Life.    start: engine, detector, actor, channels bound, seeds queued -> stop: channels unbound, queue
- *          closed (who waits hears TRP_ECLOSED), actor told to stop -> the system stops -> free
+ * Life.    start: engine, detector, actor, channels bound, seeds queued -> stop: channels unbound,
+ *          queue closed (who waits hears TRP_ECLOSED), actor told to stop -> the system stops ->
+ *          free
  */
 #include "cluster/cluster.h"
 
@@ -11,7 +12,7 @@
 #include "base/assert.h"
 #include "cluster/shell.h"
 
-/* ---- transport callbacks ------------------------------------------------------------------------- */
+/* ---- transport callbacks --------------------------------------------------------------------- */
 
 static void
 gossip_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
@@ -48,7 +49,7 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
     pthread_mutex_unlock(&cluster->engine);
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static trp_err
 make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
@@ -84,8 +85,8 @@ make_actor(trpi_cluster *cluster)
     spawn.args_bytes = sizeof(cluster);
     trp_err err = trp_protocol_register(&trp_cluster_protocol);
     return err != TRP_OK ? err
-                         : trpi_system_spawn_internal(cluster->system, &trpi_cluster_behaviour, &spawn,
-                                                      &cluster->actor);
+                         : trpi_system_spawn_internal(cluster->system, &trpi_cluster_behaviour,
+                                                      &spawn, &cluster->actor);
 }
 
 static trp_err
@@ -219,7 +220,7 @@ trpi_cluster_of(trp_system *system)
     return system == NULL ? NULL : trpi_system_cluster_get(system);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static trp_err
 put_command(trpi_cluster *cluster, struct shell_item *item, trpi_cluster_done_fn fn, void *arg)
@@ -284,8 +285,8 @@ order(trpi_cluster *cluster, trpi_member_event_kind command, const char *address
 }
 
 trp_err
-trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid, trpi_cluster_done_fn fn,
-                   void *arg)
+trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid,
+                   trpi_cluster_done_fn fn, void *arg)
 {
     return order(cluster, TRPI_MEMBER_LEAVE, address, uid, fn, arg);
 }

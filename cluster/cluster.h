@@ -1,7 +1,8 @@
-/* cluster.h - the door of the cluster room: make a system a cluster node, command it, look at its view.
+/* cluster.h - the door of the cluster room: make a system a cluster node, command it, look at its
+ * view.
  *
- * What actors and programs use stands in include/troupe/cluster.h; it finds the cluster of a system by
- * itself. This header is for the node program.
+ * What actors and programs use stands in include/troupe/cluster.h; it finds the cluster of a
+ * system by itself. This header is for the node program.
  */
 #ifndef TRPI_CLUSTER_CLUSTER_H
 #define TRPI_CLUSTER_CLUSTER_H
@@ -14,7 +15,8 @@
 
 typedef struct trpi_cluster trpi_cluster;
 
-typedef struct trpi_cluster_options { /* a zero field is its default; see membership.h, heartbeat.h */
+/* a zero field is its default; see membership.h, heartbeat.h */
+typedef struct trpi_cluster_options {
     trpi_member_options member;
     trpi_heartbeat_options heartbeat;
     const char *const *roles;
@@ -31,22 +33,24 @@ typedef struct trpi_cluster_options { /* a zero field is its default; see member
 } trpi_cluster_options;
 
 /* Gives *ret_cluster. Registers it with the system. Borrows options during the call. After an error
- * *ret_cluster is NULL, or a stopped one (a seed address did not parse) that is to be freed as usual.
- * Errors: TRP_EINVAL (an option; a seed address does not parse: logged), TRP_EEXIST (the system has one),
+ * *ret_cluster is NULL, or a stopped one (a seed address did not parse) that is to be freed as
+ * usual.
+ * Errors: TRP_EINVAL (an option; a seed address does not parse: logged), TRP_EEXIST (the system
+ *         has one),
  * TRP_ENOMEM, and those of trpi_system_spawn_internal. Thread: owner. */
-trp_err trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_options *options,
-                           trpi_cluster **ret_cluster);
-/* Stop hearing and talking; does not leave. Before trpi_remote_stop and trp_system_stop. NULL is fine.
- * The memory is freed by trpi_cluster_free, after trp_system_stop. */
+trp_err trpi_cluster_start(trp_system *system, trpi_remote *remote,
+                           const trpi_cluster_options *options, trpi_cluster **ret_cluster);
+/* Stop hearing and talking; does not leave. Before trpi_remote_stop and trp_system_stop. NULL is
+ * fine. The memory is freed by trpi_cluster_free, after trp_system_stop. */
 void trpi_cluster_stop(trpi_cluster *cluster);
 void trpi_cluster_free(trpi_cluster *cluster); /* NULL is fine */
 /* The cluster of a system; NULL: it has none. Thread: any, while the system lives. */
 trpi_cluster *trpi_cluster_of(trp_system *system);
 
-/* ---- commands -------------------------------------------------------------------------------------- */
+/* ---- commands -------------------------------------------------------------------------------- */
 /* Order something; fn (may be NULL) hears how the engine answered, on the cluster's thread: TRP_OK
- * (ordered), TRP_EINVAL, TRP_ENOENT, TRP_ESTATE, TRP_ENOMEM, TRP_ECLOSED. It is called exactly once, unless
- * the order itself returns an error. Thread: any; never blocks.
+ * (ordered), TRP_EINVAL, TRP_ENOENT, TRP_ESTATE, TRP_ENOMEM, TRP_ECLOSED. It is called exactly
+ * once, unless the order itself returns an error. Thread: any; never blocks.
  * Errors: TRP_EINVAL (does not parse, too many), TRP_ENOMEM, TRP_ECLOSED. */
 typedef void (*trpi_cluster_done_fn)(void *arg, trp_err err);
 trp_err trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t count,
@@ -57,7 +61,7 @@ trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t 
 trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid,
                           trpi_cluster_done_fn fn, void *arg);
 
-/* ---- looking ---------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_cluster_member {
     trp_member member;
     double phi;              /* own detector's; negative: not monitored from here */
@@ -68,7 +72,8 @@ typedef struct trpi_cluster_member {
     bool seen;               /* has seen the present version */
 } trpi_cluster_member;
 
-typedef struct trpi_cluster_observation { /* members[observer] says members[subject] is unreachable */
+/* members[observer] says members[subject] is unreachable */
+typedef struct trpi_cluster_observation {
     uint32_t observer, subject;
 } trpi_cluster_observation;
 
@@ -93,14 +98,15 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     trpi_member_stats stats;
 } trpi_cluster_snapshot;
 
-/* Gives *ret_snapshot (trpi_cluster_snapshot_free). Errors: TRP_ENOMEM. Thread: any; answers from memory. */
+/* Gives *ret_snapshot (trpi_cluster_snapshot_free). Errors: TRP_ENOMEM. Thread: any; answers from
+ * memory. */
 trp_err trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_snapshot);
 void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fine */
 /* First member that may lead, or the oldest, among those with role (NULL: all); index or none. */
 uint32_t trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role);
 uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role);
 
-/* ---- events for threads that are no actors --------------------------------------------------------------- */
+/* ---- events for threads that are no actors --------------------------------------------------- */
 /* fn is called on the cluster's thread, in order, without a lock held: short, must not block. */
 typedef struct trpi_cluster_event {
     uint32_t event;   /* one bit of trp_cluster_events */
@@ -112,8 +118,8 @@ typedef struct trpi_cluster_event {
 } trpi_cluster_event;
 typedef void (*trpi_cluster_event_fn)(void *arg, const trpi_cluster_event *event);
 /* Errors: TRP_ENOMEM, TRP_EINVAL. */
-trp_err trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_fn fn, void *arg,
-                            uint64_t *ret_id);
+trp_err trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_fn fn,
+                            void *arg, uint64_t *ret_id);
 /* No call is in progress afterwards, unless it is made from fn. */
 void trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id);
 

@@ -1,4 +1,5 @@
-/* cluster_look.c - snapshots for the node program, and the public API (include/troupe/cluster.h). */
+/* cluster_look.c - snapshots for the node program, and the public API (include/troupe/cluster.h).
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 #define COMMAND_TIMEOUT_MS 5000u
 
-/* ---- snapshots ----------------------------------------------------------------------------------- */
+/* ---- snapshots ------------------------------------------------------------------------------- */
 
 static const struct shell_known *
 known_of(const trpi_cluster *cluster, uint64_t uid)
@@ -54,8 +55,9 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
         fill_member(cluster, view, i, &s->members[i]);
     }
     for (uint32_t i = 0; i < view->rows_count; i++) {
-        s->observations[i] = (trpi_cluster_observation){ trpi_gossip_find(view, view->rows[i].observer),
-                                                         trpi_gossip_find(view, view->rows[i].subject) };
+        s->observations[i] =
+            (trpi_cluster_observation){ trpi_gossip_find(view, view->rows[i].observer),
+                                        trpi_gossip_find(view, view->rows[i].subject) };
     }
     s->members_count = view->members_count;
     s->observations_count = view->rows_count;
@@ -147,7 +149,7 @@ trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *
     return oldest;
 }
 
-/* ---- public: members ------------------------------------------------------------------------------- */
+/* ---- public: members ------------------------------------------------------------------------- */
 
 int
 trp_member_has_role(const trp_member *member, const char *role)
@@ -242,7 +244,7 @@ trp_cluster_leader(trp_system *system, const char *role, trp_member *ret_member)
     return index == TRPI_GOSSIP_NONE ? TRP_ENOENT : TRP_OK;
 }
 
-/* ---- public: events -------------------------------------------------------------------------------- */
+/* ---- public: events -------------------------------------------------------------------------- */
 
 static trp_err
 put_simple(trp_system *system, struct shell_item filled)
@@ -302,7 +304,7 @@ trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
     return put_simple(system, (struct shell_item){ .kind = SHELL_ON_UP, .on_up = fn, .arg = arg });
 }
 
-/* ---- public: commands ------------------------------------------------------------------------------ */
+/* ---- public: commands ------------------------------------------------------------------------ */
 
 struct waiter { /* counted: whoever comes last frees it, the caller may have given up */
     pthread_mutex_t lock;
@@ -357,7 +359,8 @@ static trp_err
 waiter_wait(struct waiter *w)
 {
     struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until); /* of the condition variable, not of the system's world */
+    /* of the condition variable, not of the system's world */
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += COMMAND_TIMEOUT_MS / 1000;
     pthread_mutex_lock(&w->lock);
     while (!w->done && pthread_cond_timedwait(&w->answered, &w->lock, &until) != ETIMEDOUT) {
@@ -382,10 +385,10 @@ order_and_wait(trp_system *system, trpi_member_event_kind kind, const char *cons
         return TRP_ENOMEM;
     }
     const char *first = count > 0 ? addresses[0] : NULL;
-    trp_err err = kind == TRPI_MEMBER_JOIN
-                      ? trpi_cluster_join(cluster, addresses, count, waiter_answer, w)
-                  : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, 0, waiter_answer, w)
-                                              : trpi_cluster_down(cluster, first, 0, waiter_answer, w);
+    trp_err err =
+        kind == TRPI_MEMBER_JOIN    ? trpi_cluster_join(cluster, addresses, count, waiter_answer, w)
+        : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, 0, waiter_answer, w)
+                                    : trpi_cluster_down(cluster, first, 0, waiter_answer, w);
     if (err != TRP_OK) {
         waiter_drop(w);
         waiter_drop(w);

@@ -1,22 +1,27 @@
 /* downing.c - manual, auto-down-after, keep-majority.
  *
- * Why.     A failure detector cannot tell a dead node from a cut cable. Somebody has to decide, and two
- *          halves that cannot talk must decide differently. keep-majority needs no talk: both halves count
- *          the same last common membership, and at most one can have more than half of it.
+ * Why.     A failure detector cannot tell a dead node from a cut cable. Somebody has to decide,
+ *          and two halves that cannot talk must decide differently. keep-majority needs no talk:
+ *          both halves count the same last common membership, and at most one can have more than
+ *          half of it.
  * Must hold.
- *   D1  While members or reachability change, nobody decides (stable_ms counts from the last change).
- *   D2  keep-majority counts *my side* as those who have seen the present version: they are connected to
- *       me by gossip, whatever the detectors say. Everybody else counts against us. So two sides which
- *       cannot gossip with each other never both have the majority, even if rows are stale.
+ *   D1  While members or reachability change, nobody decides (stable_ms counts from the last
+ *       change).
+ *   D2  keep-majority counts *my side* as those who have seen the present version: they are
+ *       connected to me by gossip, whatever the detectors say. Everybody else counts against us.
+ *       So two sides which cannot gossip with each other never both have the majority, even if
+ *       rows are stale.
  *   D3  A tie goes to the side of the lowest member in order.
  *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
- *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse all.
- *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also those which
- *       are Exiting or Down. What is Down here may be alive and Up over there; a restarted node votes in its
- *       predecessor's place. Joiners have no vote.
+ *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse
+ *       all.
+ *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also
+ *       those which are Exiting or Down. What is Down here may be alive and Up over there; a
+ *       restarted node votes in its predecessor's place. Joiners have no vote.
  *   D7  Who stays must be a majority by itself, without the indirectly connected that are given up.
- * Indirectly connected: two members of one side, one of which cannot reach the other. As few as possible are
- *          given up so that what stays is fully connected; of a single broken link the later in order.
+ * Indirectly connected: two members of one side, one of which cannot reach the other. As few as
+ *          possible are given up so that what stays is fully connected; of a single broken link the
+ *          later in order.
  * Tests.   tests/unit/cluster/downing_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver (keep-majority); membership_notes S12.
  */
@@ -65,12 +70,12 @@ decide_auto(const trpi_downing_options *options, const trpi_downing_input *input
     if (decision->indexes_count > 0) {
         decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
         snprintf(decision->reason, sizeof(decision->reason),
-                 "%u of %u members unreachable for auto-down-after (%u ms)", decision->indexes_count,
-                 decision->members, options->auto_down_after_ms);
+                 "%u of %u members unreachable for auto-down-after (%u ms)",
+                 decision->indexes_count, decision->members, options->auto_down_after_ms);
     }
 }
 
-/* ---- keep-majority ------------------------------------------------------------------------------- */
+/* ---- keep-majority --------------------------------------------------------------------------- */
 
 enum mark { /* per member, in scratch memory: decision->indexes before it holds the answer */
     MARK_CLEAR = 0,  /* on my side */
@@ -79,7 +84,8 @@ enum mark { /* per member, in scratch memory: decision->indexes before it holds 
     MARK_BROKEN = 3  /* on my side, but indirectly connected: down it, too */
 };
 
-/* What keep-majority counts: addresses, because a restarted node votes in its predecessor's place. */
+/* What keep-majority counts: addresses, because a restarted node votes in its predecessor's place.
+ */
 struct tally {
     uint32_t ours, theirs; /* on my side, and all others */
     uint32_t clear;        /* of ours: above suspicion */
@@ -162,8 +168,8 @@ broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
     return count;
 }
 
-/* Mark whom to give up so that the rest of my side is fully connected: those with the most broken links
- * first, the later in order of equals. */
+/* Mark whom to give up so that the rest of my side is fully connected: those with the most broken
+ * links first, the later in order of equals. */
 static uint32_t
 mark_broken(const trpi_gossip *g, uint32_t *marks)
 {
@@ -212,7 +218,8 @@ collect_marked(const trpi_gossip *g, trpi_downing_decision *decision)
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
         uint32_t mark = decision->indexes[i]; /* read before index count <= i is written */
-        if ((mark == MARK_AWAY || mark == MARK_BROKEN) && g->members[i].status < TRP_MEMBER_EXITING) {
+        if ((mark == MARK_AWAY || mark == MARK_BROKEN) &&
+            g->members[i].status < TRP_MEMBER_EXITING) {
             decision->indexes[count++] = i;
         }
     }
@@ -241,7 +248,8 @@ decide_majority(const trpi_downing_options *options, const trpi_downing_input *i
         t = tally_of(g, decision->indexes, options->role, true);
     }
     /* Give the version half as long again to come round (D2 afterwards). */
-    if (t.unsure > 0 && input->stable_ms < options->stable_after_ms + options->stable_after_ms / 2) {
+    if (t.unsure > 0 &&
+        input->stable_ms < options->stable_after_ms + options->stable_after_ms / 2) {
         return;
     }
     decision->members = t.ours + t.theirs;
@@ -266,7 +274,8 @@ decide_majority(const trpi_downing_options *options, const trpi_downing_input *i
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
     } else if (who_acts(g, decision->indexes) == self) {
         collect_marked(g, decision);
-        decision->verdict = decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+        decision->verdict =
+            decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
     }
 }
 

@@ -1,7 +1,7 @@
 /* downing.h - who is to be marked Down when members stay unreachable.
  *
- * A strategy is a pure function of one view. It runs on every member; what it returns says whether this
- * node acts (marks others Down, or stops itself) and why, in words that an operator reads.
+ * A strategy is a pure function of one view. It runs on every member; what it returns says whether
+ * this node acts (marks others Down, or stops itself) and why, in words that an operator reads.
  */
 #ifndef TRPI_CLUSTER_DOWNING_H
 #define TRPI_CLUSTER_DOWNING_H

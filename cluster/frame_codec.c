@@ -9,7 +9,7 @@
 #include "base/wire.h"
 #include "base/pack.h"
 
-/* ---- cache ------------------------------------------------------------------------------------- */
+/* ---- cache ----------------------------------------------------------------------------------- */
 
 struct trpi_gossip_cache {
     uint32_t slots_count;
@@ -39,8 +39,8 @@ trpi_gossip_cache_free(trpi_gossip_cache *cache)
 }
 
 static trp_err
-decode_cached(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count, const trpi_gossip *known,
-              trpi_gossip **ret_gossip)
+decode_cached(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count,
+              const trpi_gossip *known, trpi_gossip **ret_gossip)
 {
     if (cache == NULL) {
         return trpi_gossip_decode(bytes, count, known, ret_gossip);
@@ -66,7 +66,7 @@ decode_cached(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count, cons
     return TRP_OK;
 }
 
-/* ---- encode ------------------------------------------------------------------------------------ */
+/* ---- encode ---------------------------------------------------------------------------------- */
 
 static void
 pack_seen(trpi_pack_writer *w, const trpi_seen *seen)
@@ -169,7 +169,7 @@ trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *r
     return TRP_OK;
 }
 
-/* ---- decode ------------------------------------------------------------------------------------ */
+/* ---- decode ---------------------------------------------------------------------------------- */
 
 static trp_err
 read_seen(const trpi_pack_value *value, trpi_frame *f)

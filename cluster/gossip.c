@@ -1,7 +1,7 @@
 /* gossip.c - snapshots of the cluster: made, edited, frozen.
  *
- * Why.     A view is read by many (engine, heartbeats, downing, events, the simulator's other nodes) and
- *          changed by few. So it is immutable once frozen, and a change is a copy.
+ * Why.     A view is read by many (engine, heartbeats, downing, events, the simulator's other
+ *          nodes) and changed by few. So it is immutable once frozen, and a change is a copy.
  * Shape.   new/copy --edits--> freeze --> shared, counted, until the last unref
  * Must hold (checked by freeze; a hostile peer cannot break them, it only loses what breaks them).
  *   G1  Members are sorted and unique; none has a tombstone.
@@ -84,8 +84,8 @@ trpi_gossip_copy(const trpi_gossip *from)
     }
     if (!copy_array((void **)&to->rows, &to->rows_room, from->rows, from->rows_count,
                     sizeof(*from->rows)) ||
-        !copy_array((void **)&to->versions, &to->versions_room, from->versions, from->versions_count,
-                    sizeof(*from->versions)) ||
+        !copy_array((void **)&to->versions, &to->versions_room, from->versions,
+                    from->versions_count, sizeof(*from->versions)) ||
         !copy_array((void **)&to->tombstones, &to->tombstones_room, from->tombstones,
                     from->tombstones_count, sizeof(*from->tombstones)) ||
         !copy_array((void **)&to->clock, &to->clock_room, from->clock, from->clock_count,
@@ -129,7 +129,7 @@ trpi_gossip_unref(trpi_gossip *gossip)
     trpi_free(gossip);
 }
 
-/* ---- editing ----------------------------------------------------------------------------------- */
+/* ---- editing --------------------------------------------------------------------------------- */
 
 trp_err
 trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_t up_number)
@@ -271,7 +271,8 @@ trpi_gossip_add_version(trpi_gossip *gossip, uint64_t observer, uint64_t version
 trp_err
 trpi_gossip_add_tombstone(trpi_gossip *gossip, trpi_tombstone tombstone)
 {
-    trp_err err = ROOM_FOR(gossip, tombstones, 2 * TRPI_GOSSIP_TOMBSTONES_MAX); /* a merge has two */
+    /* a merge has two */
+    trp_err err = ROOM_FOR(gossip, tombstones, 2 * TRPI_GOSSIP_TOMBSTONES_MAX);
     if (err == TRP_OK) {
         gossip->tombstones[gossip->tombstones_count++] = tombstone;
     }
@@ -288,7 +289,7 @@ trpi_gossip_add_clock(trpi_gossip *gossip, uint64_t key, uint64_t counter)
     return err;
 }
 
-/* ---- freezing ---------------------------------------------------------------------------------- */
+/* ---- freezing -------------------------------------------------------------------------------- */
 
 static int
 order_u64(uint64_t a, uint64_t b)
@@ -421,7 +422,8 @@ freeze_rows_and_clock(trpi_gossip *g)
     for (uint32_t i = 0; i < g->rows_count; i++) {
         trpi_reach_row r = g->rows[i];
         bool twice = kept > 0 && order_rows(&g->rows[kept - 1], &r) == 0;
-        if (!twice && r.observer != r.subject && trpi_gossip_find(g, r.observer) != TRPI_GOSSIP_NONE &&
+        if (!twice && r.observer != r.subject &&
+            trpi_gossip_find(g, r.observer) != TRPI_GOSSIP_NONE &&
             trpi_gossip_find(g, r.subject) != TRPI_GOSSIP_NONE) {
             g->rows[kept++] = r;
         }
@@ -459,7 +461,8 @@ freeze_reachability(trpi_gossip *g)
     bool counts = false;
     for (uint32_t i = 0; i < g->rows_count; i++) {
         if (i == 0 || g->rows[i].observer != g->rows[i - 1].observer) {
-            counts = g->members[trpi_gossip_find(g, g->rows[i].observer)].status < TRP_MEMBER_EXITING;
+            counts =
+                g->members[trpi_gossip_find(g, g->rows[i].observer)].status < TRP_MEMBER_EXITING;
         }
         if (counts) {
             g->members[trpi_gossip_find(g, g->rows[i].subject)].unreachable = 1;
@@ -491,7 +494,8 @@ trpi_gossip_freeze(trpi_gossip *gossip)
         return err;
     }
     freeze_rows_and_clock(gossip);
-    if (gossip->members_count > TRPI_GOSSIP_MEMBERS_MAX || gossip->rows_count > TRPI_GOSSIP_ROWS_MAX) {
+    if (gossip->members_count > TRPI_GOSSIP_MEMBERS_MAX ||
+        gossip->rows_count > TRPI_GOSSIP_ROWS_MAX) {
         return TRP_ELIMIT;
     }
     freeze_reachability(gossip);

@@ -1,9 +1,10 @@
 /* gossip.h - one shared view of the cluster: an immutable, counted snapshot under a vector clock.
  *
- * A snapshot is made by copying one, editing the copy and freezing it; after that it never changes, so
- * that it can be shared and its encoding kept. Two snapshots are merged into the least one that knows
- * what both know: commutative, associative, idempotent, and no status ever goes back. Who has *seen* a
- * snapshot stands outside it, in a trpi_seen, because it changes without a new version.
+ * A snapshot is made by copying one, editing the copy and freezing it; after that it never
+ * changes, so that it can be shared and its encoding kept. Two snapshots are merged into the least
+ * one that knows what both know: commutative, associative, idempotent, and no status ever goes
+ * back. Who has *seen* a snapshot stands outside it, in a trpi_seen, because it changes without a
+ * new version.
  *
  * Nothing here reads a clock or a random source, takes a lock, or iterates in pointer order.
  */
@@ -70,7 +71,7 @@ typedef struct trpi_seen { /* bit i: members[i] has seen this version */
     uint32_t bits;
 } trpi_seen;
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 /* Gives an unfrozen, empty snapshot. NULL: no memory. */
 trpi_gossip *trpi_gossip_new(void);
 /* Gives an unfrozen copy. NULL: no memory. */
@@ -78,15 +79,17 @@ trpi_gossip *trpi_gossip_copy(const trpi_gossip *from);
 trpi_gossip *trpi_gossip_ref(trpi_gossip *gossip);
 void trpi_gossip_unref(trpi_gossip *gossip); /* NULL is fine */
 
-/* ---- editing an unfrozen snapshot; errors: TRP_ENOMEM, TRP_ELIMIT ------------------------------------ */
+/* ---- editing an unfrozen snapshot; errors: TRP_ENOMEM, TRP_ELIMIT ---------------------------- */
 /* Shares ident. Keeps the higher status when the member is there. */
-trp_err trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_t up_number);
+trp_err trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status,
+                        uint32_t up_number);
 /* Status change by index; asserts that it is legal (trpi_member_transition_is_legal). */
 void trpi_gossip_set_status(trpi_gossip *gossip, uint32_t index, uint32_t status);
 /* Replace the rows of one observer and count its version up. subjects: keys in any order. */
 trp_err trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64_t *subjects,
                             uint32_t subjects_count);
-/* Bury members[index]: gone from members, rows, clock; a tombstone stays. Indexes behind it move. */
+/* Bury members[index]: gone from members, rows, clock; a tombstone stays. Indexes behind it move.
+ */
 trp_err trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms);
 /* Forget tombstones that are older than age_ms. Returns how many. */
 uint32_t trpi_gossip_prune(trpi_gossip *gossip, int64_t wall_ms, int64_t age_ms);
@@ -96,16 +99,17 @@ trp_err trpi_gossip_add_row(trpi_gossip *gossip, uint64_t observer, uint64_t sub
 trp_err trpi_gossip_add_version(trpi_gossip *gossip, uint64_t observer, uint64_t version);
 trp_err trpi_gossip_add_tombstone(trpi_gossip *gossip, trpi_tombstone tombstone);
 trp_err trpi_gossip_add_clock(trpi_gossip *gossip, uint64_t key, uint64_t counter);
-/* Sort, drop what names no member, compute the digest. Errors: TRP_ENOMEM (the copy stays unfrozen). */
+/* Sort, drop what names no member, compute the digest. Errors: TRP_ENOMEM (the copy stays
+ * unfrozen). */
 trp_err trpi_gossip_freeze(trpi_gossip *gossip);
 
-/* ---- two frozen snapshots ----------------------------------------------------------------------------- */
+/* ---- two frozen snapshots -------------------------------------------------------------------- */
 trpi_vclock_order trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b);
 /* Gives *ret_merged, which is a or b itself (a new reference) when that knows everything already.
  * Errors: TRP_ENOMEM, TRP_ELIMIT. */
 trp_err trpi_gossip_merge(trpi_gossip *a, trpi_gossip *b, trpi_gossip **ret_merged);
 
-/* ---- looking; frozen snapshots only -------------------------------------------------------------------- */
+/* ---- looking; frozen snapshots only ---------------------------------------------------------- */
 #define TRPI_GOSSIP_NONE UINT32_MAX
 uint32_t trpi_gossip_find(const trpi_gossip *gossip, uint64_t key); /* index or TRPI_GOSSIP_NONE */
 /* The member of an address that is not Down; failing that, a Down one; any uid if id->uid is 0. */
@@ -120,8 +124,9 @@ typedef struct trpi_gossip_blockers {
     uint32_t unreachable; /* unreachable members that are neither Down nor Exiting */
 } trpi_gossip_blockers;
 trpi_gossip_blockers trpi_gossip_blocked_by(const trpi_gossip *gossip, const trpi_seen *seen);
-/* First reachable member in order that is Up or Leaving; else Joining; else Exiting. `self` counts as
- * reachable. role: among those that have it; NULL: all. TRPI_GOSSIP_NONE: nobody (MEMB-14, -16). */
+/* First reachable member in order that is Up or Leaving; else Joining; else Exiting. `self` counts
+ * as reachable. role: among those that have it; NULL: all. TRPI_GOSSIP_NONE: nobody (MEMB-14,
+ * -16). */
 uint32_t trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char *role);
 /* Lowest up-number of the Up and Leaving, ties by order (MEMB-24). role as above. */
 uint32_t trpi_gossip_oldest(const trpi_gossip *gossip, const char *role);
@@ -130,7 +135,7 @@ uint32_t trpi_gossip_up_number_max(const trpi_gossip *gossip);
 /* MEMB-23, plus Joining -> Leaving: a node may leave before it is Up. */
 bool trpi_member_transition_is_legal(uint32_t from, uint32_t to);
 
-/* ---- seen ------------------------------------------------------------------------------------------------ */
+/* ---- seen ------------------------------------------------------------------------------------ */
 trp_err trpi_seen_init(trpi_seen *seen, uint32_t bits); /* all clear; TRP_ENOMEM */
 void trpi_seen_fini(trpi_seen *seen);
 bool trpi_seen_get(const trpi_seen *seen, uint32_t index);

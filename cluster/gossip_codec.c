@@ -1,11 +1,14 @@
 /* gossip_codec.c - frames and views to bytes and back.
  *
- * Why.     The only place where bytes of a peer become membership. Everything is counted, ranged and
- *          cross-checked here, so that the engine may assert.
+ * Why.     The only place where bytes of a peer become membership. Everything is counted, ranged
+ *          and cross-checked here, so that the engine may assert.
  * Shape.   frame {k, to, ttl, ...}   k is trpi_frame_kind; keys that are not known are skipped
- *          view  {v:1, p:protocol, s:system, r:[role], m:[[host,port,uid,status,up,version,[role#]]],
- *                 o:[[member#, version, [member#]]], c:[[member#, counter]], t:[[key, wall, status]]}
- *          A view stands as a byte string inside a frame, so that its encoding is made once per version.
+ *          view  {v:1, p:protocol, s:system, r:[role],
+ *          m:[[host,port,uid,status,up,version,[role#]]],
+ *                 o:[[member#, version, [member#]]], c:[[member#, counter]], t:[[key, wall,
+ *                 status]]}
+ *          A view stands as a byte string inside a frame, so that its encoding is made once per
+ *          version.
  * Limits.  TRPI_GOSSIP_*_MAX, TRPI_PACK_*_MAX; numbers above their range refuse the frame.
  * Tests.   tests/unit/cluster/codec_test.c, tests/fuzz/gossip_fuzz.c
  */
@@ -21,7 +24,7 @@
 #define VIEW_VERSION 1u
 #define VIEW_ROLES_MAX 1024u /* distinct roles in one cluster */
 
-/* ---- view: encode ------------------------------------------------------------------------------ */
+/* ---- view: encode ---------------------------------------------------------------------------- */
 
 /* Distinct roles in order of first use; texts are borrowed from the identities. */
 struct role_table {
@@ -177,7 +180,7 @@ trpi_gossip_encode(trpi_gossip *gossip)
     return TRP_OK;
 }
 
-/* ---- view: decode ------------------------------------------------------------------------------ */
+/* ---- view: decode ---------------------------------------------------------------------------- */
 
 struct view_reader {
     const trpi_pack_value *root;
@@ -241,7 +244,8 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
     uint64_t status;
     uint64_t up_number;
     if (!trpi_pack_get_text(trpi_pack_at(member, 0), id.address.host, sizeof(id.address.host)) ||
-        id.address.host[0] == '\0' || !trpi_pack_get_u64(trpi_pack_at(member, 1), UINT16_MAX, &port) ||
+        id.address.host[0] == '\0' ||
+        !trpi_pack_get_u64(trpi_pack_at(member, 1), UINT16_MAX, &port) ||
         !trpi_pack_get_u64(trpi_pack_at(member, 2), UINT64_MAX, &id.uid) || id.uid == 0 ||
         !trpi_pack_get_u64(trpi_pack_at(member, 3), TRP_MEMBER_DOWN, &status) ||
         status < TRP_MEMBER_JOINING ||
@@ -260,7 +264,8 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
             return err;
         }
     }
-    /* Sorted input only: then two equal members would be neighbours, and freeze has nothing to do. */
+    /* Sorted input only: then two equal members would be neighbours, and freeze has nothing to do.
+     */
     trpi_gossip *g = r->gossip;
     if (g->members_count > 0 &&
         trpi_node_id_compare(&g->members[g->members_count - 1].ident->id, &ident->id) >= 0) {
@@ -383,7 +388,8 @@ static trp_err
 read_view(struct view_reader *r)
 {
     uint64_t version;
-    if (!trpi_pack_get_u64(trpi_pack_find(r->root, "v"), UINT32_MAX, &version) || version < VIEW_VERSION ||
+    if (!trpi_pack_get_u64(trpi_pack_find(r->root, "v"), UINT32_MAX, &version) ||
+        version < VIEW_VERSION ||
         !trpi_pack_get_text(trpi_pack_find(r->root, "p"), r->address.protocol,
                             sizeof(r->address.protocol)) ||
         !trpi_pack_get_text(trpi_pack_find(r->root, "s"), r->address.system,

@@ -1,7 +1,8 @@
 /* gossip_codec.h - the bytes of the gossip channel (TRPI_CHANNEL_GOSSIP).
  *
  * A frame is a msgpack map with short keys; unknown keys are skipped, so that versions may be mixed
- * during a rolling upgrade. Who sent it is not in it: the transport proves that. docs/wire.md, "gossip".
+ * during a rolling upgrade. Who sent it is not in it: the transport proves that. docs/wire.md,
+ * "gossip".
  */
 #ifndef TRPI_CLUSTER_GOSSIP_CODEC_H
 #define TRPI_CLUSTER_GOSSIP_CODEC_H
@@ -32,7 +33,8 @@ enum trpi_nack_code { /* wire numbers */
     TRPI_NACK_REFUSED = 2,      /* will not work as things are; reason says why */
     TRPI_NACK_REMOVED = 3,      /* this incarnation is Down or was removed: it must end */
     TRPI_NACK_LEAVING = 5,      /* a member, but on its way out: ask another one */
-    TRPI_NACK_LEFT = 4          /* this incarnation was asked to leave before it knew that it had joined */
+    /* this incarnation was asked to leave before it knew that it had joined */
+    TRPI_NACK_LEFT = 4
 };
 
 typedef struct trpi_frame {
@@ -50,7 +52,8 @@ typedef struct trpi_frame {
     trpi_ident *ident;   /* JOIN */
     trpi_gossip *gossip; /* WELCOME, ENVELOPE */
     char reason[TRPI_FRAME_REASON_BYTES];
-    char system[TRPI_SYSTEM_BYTES_MAX + 1]; /* INIT_JOIN: the system that the sender thinks it joins */
+    /* INIT_JOIN: the system that the sender thinks it joins */
+    char system[TRPI_SYSTEM_BYTES_MAX + 1];
 } trpi_frame;
 
 /* Decoded views by their bytes, so that a wave of one version is decoded once. Optional. */
@@ -59,12 +62,15 @@ trpi_gossip_cache *trpi_gossip_cache_new(uint32_t slots); /* NULL: no memory */
 void trpi_gossip_cache_free(trpi_gossip_cache *cache);
 
 /* Encode into *ret_bytes (trpi_buffer_fini by the caller). seen may be NULL.
- * Errors: TRP_ENOMEM, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_EINVAL (members of several systems). */
+ * Errors: TRP_ENOMEM, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_EINVAL (members of several systems).
+ *         */
 trp_err trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *ret_bytes);
-/* Decode; never trusts. known: a view whose identities are shared, or NULL. from: for JOIN's identity.
- * Gives what *ret_frame holds (trpi_frame_fini). Errors: TRP_EDATA, TRP_EMSGSIZE, TRP_ELIMIT, TRP_ENOMEM. */
+/* Decode; never trusts. known: a view whose identities are shared, or NULL. from: for JOIN's
+ * identity. Gives what *ret_frame holds (trpi_frame_fini). Errors: TRP_EDATA, TRP_EMSGSIZE,
+ * TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id *from,
-                          const trpi_gossip *known, trpi_gossip_cache *cache, trpi_frame *ret_frame);
+                          const trpi_gossip *known, trpi_gossip_cache *cache,
+                          trpi_frame *ret_frame);
 void trpi_frame_fini(trpi_frame *frame);
 /* Fill seen (initialised for the frame's view) from the frame. false: the sizes do not fit. */
 bool trpi_frame_seen(const trpi_frame *frame, trpi_seen *seen);

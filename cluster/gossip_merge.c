@@ -1,13 +1,14 @@
 /* gossip_merge.c - the least snapshot that knows what two snapshots know (GOSSIP-11).
  *
- * Why.     Two nodes that merge the same two views must get the same view, bit for bit, or they would
- *          never agree. So every rule below is a maximum of some kind, and nothing else decides.
+ * Why.     Two nodes that merge the same two views must get the same view, bit for bit, or they
+ *          would never agree. So every rule below is a maximum of some kind, and nothing else
+ *          decides.
  * Must hold (property tests over random histories).
  *   M1  Commutative, associative, idempotent.
  *   M2  Per member the later status wins; Up-numbers: the lower one that is not 0.
  *   M3  A tombstone on either side wins over the member on the other: nobody is resurrected.
- *   M4  Rows of an observer come from the side that knows its higher version: only the observer changes
- *       its rows, so that side knows more.
+ *   M4  Rows of an observer come from the side that knows its higher version: only the observer
+ *       changes its rows, so that side knows more.
  *   M5  The clock is the pointwise maximum without the entries of the buried.
  * Tests.   tests/unit/cluster/gossip_test.c
  */
@@ -101,7 +102,8 @@ take_rows(trpi_gossip *out, const trpi_gossip *from, uint64_t observer)
     return TRP_OK;
 }
 
-/* M4. Equal versions have equal rows among honest nodes; else the union, which freeze() makes unique. */
+/* M4. Equal versions have equal rows among honest nodes; else the union, which freeze() makes
+ * unique. */
 static trp_err
 merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
 {
@@ -109,10 +111,10 @@ merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
     uint32_t j = 0;
     trp_err err = TRP_OK;
     while (err == TRP_OK && (i < a->versions_count || j < b->versions_count)) {
-        bool from_a = j == b->versions_count || (i < a->versions_count && a->versions[i].observer <=
-                                                                              b->versions[j].observer);
-        bool from_b = i == a->versions_count || (j < b->versions_count && b->versions[j].observer <=
-                                                                              a->versions[i].observer);
+        bool from_a = j == b->versions_count ||
+                      (i < a->versions_count && a->versions[i].observer <= b->versions[j].observer);
+        bool from_b = i == a->versions_count ||
+                      (j < b->versions_count && b->versions[j].observer <= a->versions[i].observer);
         trpi_reach_version v = from_a ? a->versions[i] : b->versions[j];
         if (from_a && from_b) {
             uint64_t other = b->versions[j].version;
@@ -174,7 +176,8 @@ merge_into(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
     out->members_room = members_room + 1;
     out->clock_room = clock_room + 1;
     merge_members(out, a, b);
-    out->clock_count = trpi_vclock_merge(a->clock, a->clock_count, b->clock, b->clock_count, out->clock);
+    out->clock_count =
+        trpi_vclock_merge(a->clock, a->clock_count, b->clock, b->clock_count, out->clock);
     trp_err err = merge_reachability(out, a, b);
     return err == TRP_OK ? trpi_gossip_freeze(out) : err;
 }

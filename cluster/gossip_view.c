@@ -1,5 +1,5 @@
-/* gossip_view.c - questions to a frozen snapshot: reachability, convergence, leader, oldest; and the seen
- * set. Tests: tests/unit/cluster/gossip_test.c */
+/* gossip_view.c - questions to a frozen snapshot: reachability, convergence, leader, oldest; and
+ * the seen set. Tests: tests/unit/cluster/gossip_test.c */
 #include "cluster/gossip.h"
 
 #include <string.h>
@@ -10,7 +10,8 @@
 const char *
 trp_member_status_name(uint32_t status)
 {
-    static const char *const names[] = { "?", "Joining", "Up", "Leaving", "Exiting", "Down", "Removed" };
+    static const char *const names[] = { "?",       "Joining", "Up",     "Leaving",
+                                         "Exiting", "Down",    "Removed" };
     return status < 7 ? names[status] : names[0];
 }
 
@@ -155,7 +156,7 @@ trpi_gossip_up_number_max(const trpi_gossip *gossip)
     return highest;
 }
 
-/* ---- seen -------------------------------------------------------------------------------------- */
+/* ---- seen ------------------------------------------------------------------------------------ */
 
 trp_err
 trpi_seen_init(trpi_seen *seen, uint32_t bits)

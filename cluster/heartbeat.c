@@ -1,15 +1,18 @@
 /* heartbeat.c - the ring of heartbeats.
  *
- * Why.     If everybody asked everybody, the traffic of a large cluster would be nothing but heartbeats.
- *          On a ring everybody has the same few observers. The order is a hash, so that the nodes of one
+ * Why.     If everybody asked everybody, the traffic of a large cluster would be nothing but
+ *          heartbeats.
+ *          On a ring everybody has the same few observers. The order is a hash, so that the nodes
+ *                                                          of one
  *          machine, which fail together, are not each other's only observers.
- * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are reachable, and
- *          every silent one passed on the way; and all that this node holds silent, wherever they stand
+ * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are
+ *          reachable, and every silent one passed on the way; and all that this node holds silent,
+ *          wherever they stand
  * Must hold.
  *   H1  k reachable neighbours are asked even if many next to each other die at once.
  *   H2  A peer that never answered is judged, too: from expected-response-after on (FD-16).
- *   H3  When this node itself was stopped, the time is nobody's silence; and for a while after it, it
- *       judges more slowly.
+ *   H3  When this node itself was stopped, the time is nobody's silence; and for a while after it,
+ *       it judges more slowly.
  *   H4  An answer counts only from the incarnation that is asked.
  * Limits.  Requests in one tick: k + the silent ones.
  * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
@@ -110,7 +113,7 @@ trpi_heartbeat_free(trpi_heartbeat *hb)
     trpi_free(hb);
 }
 
-/* ---- whom to ask --------------------------------------------------------------------------------- */
+/* ---- whom to ask ----------------------------------------------------------------------------- */
 
 struct place { /* on the ring */
     const trpi_gossip_member *member;
@@ -270,7 +273,7 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
     return TRP_OK;
 }
 
-/* ---- asking and judging -------------------------------------------------------------------------- */
+/* ---- asking and judging ---------------------------------------------------------------------- */
 
 static void
 notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
@@ -321,7 +324,8 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
             }
             hb->targets[hb->targets_count++] = hb->peers[i].ident;
         }
-        hb->ask_us = now_us + interval_us; /* from now, not from when it was due: no burst after a stall */
+        /* from now, not from when it was due: no burst after a stall */
+        hb->ask_us = now_us + interval_us;
     }
     if (now_us >= hb->check_us) {
         for (uint32_t i = 0; i < hb->peers_count; i++) {

@@ -1,9 +1,10 @@
-/* heartbeat.h - who is watched by whom, and who has fallen silent; pure, like the membership engine.
+/* heartbeat.h - who is watched by whom, and who has fallen silent; pure, like the membership
+ * engine.
  *
  * Every node asks its next monitored-by-nr-of-members neighbours on a ring once an interval; they
- * answer. A neighbour is unreachable when its phi detector says so, and reachable again as soon as it
- * answers: what is unreachable is asked on until it is Down or removed, so that a healed network heals the
- * cluster.
+ * answer. A neighbour is unreachable when its phi detector says so, and reachable again as soon as
+ * it answers: what is unreachable is asked on until it is Down or removed, so that a healed
+ * network heals the cluster.
  */
 #ifndef TRPI_CLUSTER_HEARTBEAT_H
 #define TRPI_CLUSTER_HEARTBEAT_H
@@ -28,15 +29,18 @@ void trpi_heartbeat_free(trpi_heartbeat *heartbeat); /* NULL is fine */
 
 /* The view has changed: choose whom to ask. Errors: TRP_ENOMEM (asks those it asked before). */
 trp_err trpi_heartbeat_members(trpi_heartbeat *heartbeat, uint64_t now_us, const trpi_gossip *view);
-/* Do what is due. Afterwards _targets tells whom to send bytes to, and _unreachable who is silent. */
+/* Do what is due. Afterwards _targets tells whom to send bytes to, and _unreachable who is silent.
+ */
 void trpi_heartbeat_tick(trpi_heartbeat *heartbeat, uint64_t now_us);
 uint64_t trpi_heartbeat_wake_us(const trpi_heartbeat *heartbeat);
-/* Bytes of the channel that are an answer; others are ignored. arrived_us: when the transport had them. */
+/* Bytes of the channel that are an answer; others are ignored. arrived_us: when the transport had
+ * them. */
 void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const trpi_node_id *from,
                            const uint8_t *bytes, size_t count);
 
 /* Requests of the last tick; borrowed until the next call. bytes are the same for all. */
-uint32_t trpi_heartbeat_targets(const trpi_heartbeat *heartbeat, const trpi_ident *const **ret_targets,
+uint32_t trpi_heartbeat_targets(const trpi_heartbeat *heartbeat,
+                                const trpi_ident *const **ret_targets,
                                 uint8_t bytes[TRPI_HEARTBEAT_BYTES]);
 /* Keys of all that are silent now, sorted; borrowed until the next call. */
 uint32_t trpi_heartbeat_unreachable(const trpi_heartbeat *heartbeat, const uint64_t **ret_keys);
@@ -51,7 +55,8 @@ typedef struct trpi_heartbeat_peer {
     bool available;
 } trpi_heartbeat_peer;
 /* What is known of one peer. */
-trpi_heartbeat_peer trpi_heartbeat_look(const trpi_heartbeat *heartbeat, uint64_t key, uint64_t now_us);
+trpi_heartbeat_peer trpi_heartbeat_look(const trpi_heartbeat *heartbeat, uint64_t key,
+                                        uint64_t now_us);
 uint32_t trpi_heartbeat_peers_count(const trpi_heartbeat *heartbeat);
 
 /* Stateless, any thread: if bytes are a request, write the answer and return true. */

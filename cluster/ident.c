@@ -11,7 +11,8 @@ uint64_t
 trpi_ident_key(const trpi_node_id *id)
 {
     uint64_t h = trpi_address_hash(&id->address);
-    return trpi_hash(&h, sizeof(h), id->uid); /* little-endian hosts only, as base/wire.h says of x86, arm */
+    /* little-endian hosts only, as base/wire.h says of x86, arm */
+    return trpi_hash(&h, sizeof(h), id->uid);
 }
 
 static uint64_t

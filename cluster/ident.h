@@ -19,7 +19,8 @@
 typedef struct trpi_ident {
     uint32_t refs;
     uint32_t roles_count;
-    uint64_t key;       /* hash of address and uid: the member's name in clocks, rows and tombstones */
+    /* hash of address and uid: the member's name in clocks, rows and tombstones */
+    uint64_t key;
     uint64_t ring_hash; /* hash of host and port: its place on the heartbeat ring */
     trpi_node_id id;
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
@@ -27,7 +28,8 @@ typedef struct trpi_ident {
 } trpi_ident;
 
 /* Gives *ret_ident. roles may be unsorted and have duplicates.
- * Errors: TRP_EINVAL (a role or version too long, empty, or with a comma or control character; no uid),
+ * Errors: TRP_EINVAL (a role or version too long, empty, or with a comma or control character; no
+ *         uid),
  * TRP_ELIMIT (too many roles or together too long), TRP_ENOMEM. */
 trp_err trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_count,
                        const char *app_version, trpi_ident **ret_ident);

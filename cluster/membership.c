@@ -1,7 +1,7 @@
 /* membership.c - the membership engine: life, events in, actions out.
  *
- * Why.     Everything that decides who is a member is in one state machine without a socket, a thread or
- *          a clock, so that the simulator runs exactly what production runs.
+ * Why.     Everything that decides who is a member is in one state machine without a socket, a
+ *          thread or a clock, so that the simulator runs exactly what production runs.
  * Shape.   step: event --> handler (seed, gossip, leader, command) --> new view? --> leader actions
  *          --> events published --> gossip spread --> next wake
  * States.  IDLE --JOIN--> SEEKING --WELCOME, or alone--> MEMBER --Down, removed--> STOPPED
@@ -10,7 +10,8 @@
  *   E2  Only the leader of its own converged view makes a member Up, Exiting or removed.
  *   E3  Only this node changes the rows of which it is the observer, and counts their version.
  *   E4  After STOPPED it sends nothing and answers nothing.
- *   E5  Gossip for another incarnation, from a stranger, or without this node in it, changes nothing.
+ *   E5  Gossip for another incarnation, from a stranger, or without this node in it, changes
+ *       nothing.
  * Limits.  TRPI_GOSSIP_*_MAX; TRPI_SEEDS_MAX addresses in a JOIN.
  * Not here. Heartbeats (heartbeat.c), bytes (gossip_codec.c), threads (shell.c).
  * Tests.   tests/unit/cluster/membership_test.c, tests/sim/sim_test.c
@@ -28,7 +29,7 @@
 
 #define OWN_PAUSE_MS 500u /* a step later than this after its time means that we were stopped */
 
-/* ---- life -------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void
 default_u32(uint32_t *value, uint32_t standard)
@@ -56,7 +57,8 @@ options_check(trpi_member_options *o)
     } else if (o->gossip_different_view_probability < 0.0) {
         o->gossip_different_view_probability = 0.0;
     }
-    if (!(o->gossip_different_view_probability <= 1.0) || o->role_minima_count > TRPI_ROLE_MINIMA_MAX ||
+    if (!(o->gossip_different_view_probability <= 1.0) ||
+        o->role_minima_count > TRPI_ROLE_MINIMA_MAX ||
         o->min_nr_of_members > TRPI_GOSSIP_MEMBERS_MAX) {
         return TRP_EINVAL;
     }
@@ -128,7 +130,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_free(core);
 }
 
-/* ---- for the other files ------------------------------------------------------------------------- */
+/* ---- for the other files --------------------------------------------------------------------- */
 
 uint64_t
 trpi_core_random(trpi_member_core *core) /* splitmix64 */
@@ -260,10 +262,11 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
 uint32_t
 trpi_core_self_index(const trpi_member_core *core)
 {
-    return core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, core->self->key);
+    return core->gossip == NULL ? TRPI_GOSSIP_NONE
+                                : trpi_gossip_find(core->gossip, core->self->key);
 }
 
-/* ---- commands ------------------------------------------------------------------------------------ */
+/* ---- commands -------------------------------------------------------------------------------- */
 
 static trp_err
 command_join(trpi_member_core *core, const trpi_member_event *event)
@@ -376,7 +379,7 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
     return trpi_core_commit(core, edited);
 }
 
-/* ---- step ---------------------------------------------------------------------------------------- */
+/* ---- step ------------------------------------------------------------------------------------ */
 
 static trp_err
 take_frame(trpi_member_core *core, const trpi_member_event *event)

@@ -3,8 +3,8 @@
  *     trpi_member_step(core, now, event) -> actions
  *
  * It owns no socket, thread, clock or global. The shell (cluster/shell.c) and the simulator
- * (cluster/sim/) feed it and carry out what it returns. Its only randomness is a generator seeded by
- * the options, so that one seed gives one history.
+ * (cluster/sim/) feed it and carry out what it returns. Its only randomness is a generator seeded
+ * by the options, so that one seed gives one history.
  */
 #ifndef TRPI_CLUSTER_MEMBERSHIP_H
 #define TRPI_CLUSTER_MEMBERSHIP_H
@@ -27,7 +27,8 @@ typedef struct trpi_member_options {
     uint64_t seed;                       /* of the generator; 0 is a seed like any other */
     uint32_t gossip_interval_ms;         /* 1000 */
     uint32_t leader_actions_interval_ms; /* 1000 */
-    uint32_t gossip_ttl_ms;              /* 2000: gossip that waited longer for this node is dropped */
+    /* 2000: gossip that waited longer for this node is dropped */
+    uint32_t gossip_ttl_ms;
     uint32_t seed_node_timeout_ms;       /* 5000 */
     uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
     uint32_t exiting_timeout_ms;         /* 5000: leave, though nobody confirmed the removal */
@@ -110,15 +111,16 @@ trp_err trpi_member_new(const trpi_node_id *self, const char *const *roles, uint
 void trpi_member_free(trpi_member_core *core); /* NULL is fine */
 
 /* Take one event. Commands answer by the result: TRP_OK (ordered), TRP_EINVAL, TRP_ENOENT (no such
- * member), TRP_ESTATE (already a member; it is Down; stopped). Anything may answer TRP_ENOMEM: then the
- * event had no effect. A frame never answers an error but that. */
-trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_event *event);
+ * member), TRP_ESTATE (already a member; it is Down; stopped). Anything may answer TRP_ENOMEM:
+ * then the event had no effect. A frame never answers an error but that. */
+trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now,
+                         const trpi_member_event *event);
 /* What the last step wants done, in order; borrowed until the next step. */
 const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count);
 /* When the next TICK is due; UINT64_MAX: never. */
 uint64_t trpi_member_wake_ms(const trpi_member_core *core);
 
-/* ---- looking --------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 typedef enum trpi_member_phase {
     TRPI_PHASE_IDLE = 0,    /* not asked to join */
     TRPI_PHASE_SEEKING = 1, /* asks seeds */
@@ -128,17 +130,20 @@ typedef enum trpi_member_phase {
 
 trpi_member_phase trpi_member_phase_get(const trpi_member_core *core);
 trpi_member_stop trpi_member_stop_reason(const trpi_member_core *core);
-/* The present view; borrowed until the next step; NULL unless member (or stopped: the last view). */
+/* The present view; borrowed until the next step; NULL unless member (or stopped: the last view).
+ */
 trpi_gossip *trpi_member_view(const trpi_member_core *core);
 const trpi_seen *trpi_member_seen(const trpi_member_core *core);
 const trpi_ident *trpi_member_self(const trpi_member_core *core);
 bool trpi_member_is_converged(const trpi_member_core *core);
-uint64_t trpi_member_converged_since_ms(const trpi_member_core *core); /* of the last change of it */
+/* of the last change of it */
+uint64_t trpi_member_converged_since_ms(const trpi_member_core *core);
 /* Since when is it unreachable; 0: it is reachable. */
 uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key);
 /* Of the view and who has seen it: equal on two nodes only when they agree in both. */
 uint64_t trpi_member_version(const trpi_member_core *core);
-void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member, trp_member *ret);
+void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
+                      trp_member *ret);
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
 

@@ -86,7 +86,8 @@ uint32_t trpi_core_self_index(const trpi_member_core *core);
 trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
 void trpi_seek_tick(trpi_member_core *core);
 void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
-/* A member of our view does not know us: the contact died before it could tell. Introduce ourselves. */
+/* A member of our view does not know us: the contact died before it could tell. Introduce
+ * ourselves. */
 void trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to);
 void trpi_seek_down_own_predecessors(trpi_member_core *core);
 void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
@@ -95,7 +96,8 @@ void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, t
 void trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 void trpi_gossip_tick(trpi_member_core *core);
 void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step */
-void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl);
+void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
+                           uint32_t ttl);
 void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status);
 
 /* membership_leader.c */

@@ -1,8 +1,10 @@
-/* membership_events.c - the differences between two views as events, and the questions of the shell.
+/* membership_events.c - the differences between two views as events, and the questions of the
+ * shell.
  *
  * Must hold.
- *   V1  Replaying the events of a node gives its view (EVENTS-13). A status that the gossip jumped over
- *       is made up for: Joined, Up, Left, Exited, Removed come in this order, each once, whatever was seen.
+ *   V1  Replaying the events of a node gives its view (EVENTS-13). A status that the gossip jumped
+ *       over is made up for: Joined, Up, Left, Exited, Removed come in this order, each once,
+ *       whatever was seen.
  *   V2  UnreachableMember and ReachableMember of a member alternate.
  * Tests.   tests/unit/cluster/events_test.c
  */
@@ -15,7 +17,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-/* ---- looking ------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 trpi_member_phase
 trpi_member_phase_get(const trpi_member_core *core)
@@ -122,10 +124,10 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     ret->self = ident->key == core->self->key;
 }
 
-/* ---- tracking ------------------------------------------------------------------------------------ */
+/* ---- tracking -------------------------------------------------------------------------------- */
 
-/* Joiners do not count: one that crashes and comes back again and again must not keep a decision from
- * being made. If there are only joiners, they do. */
+/* Joiners do not count: one that crashes and comes back again and again must not keep a decision
+ * from being made. If there are only joiners, they do. */
 static uint64_t
 shape_of(const trpi_gossip *g)
 {
@@ -171,7 +173,7 @@ trpi_core_track(trpi_member_core *core)
     core->since_count = count;
 }
 
-/* ---- events -------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static const char *
 event_name(uint32_t event)
@@ -203,8 +205,8 @@ publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member 
     char address[TRPI_ADDRESS_TEXT_BYTES];
     (void)trpi_address_format(&m->ident->id.address, address, sizeof(address));
     bool bad = event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_MEMBER_DOWNED;
-    trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx", address,
-                  event_name(event), (unsigned long long)m->ident->id.uid);
+    trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx",
+                  address, event_name(event), (unsigned long long)m->ident->id.uid);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
         return;
@@ -232,7 +234,8 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
             continue;
         }
         bool skipped = status != is && status != TRP_MEMBER_JOINING;
-        if ((skipped && is == TRP_MEMBER_DOWN) || (skipped && status == TRP_MEMBER_UP && m->up_number == 0)) {
+        if ((skipped && is == TRP_MEMBER_DOWN) ||
+            (skipped && status == TRP_MEMBER_UP && m->up_number == 0)) {
             continue; /* on the way to Down nothing is made up; nor an Up that never was */
         }
         publish_member(core, path[i].event, m, status, 0);
@@ -260,11 +263,13 @@ static void
 publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool was)
 {
     if ((m->unreachable != 0) != was) { /* V2 */
-        publish_member(core, was ? TRP_CLUSTER_REACHABLE : TRP_CLUSTER_UNREACHABLE, m, m->status, 0);
+        publish_member(core, was ? TRP_CLUSTER_REACHABLE : TRP_CLUSTER_UNREACHABLE, m, m->status,
+                       0);
     }
 }
 
-/* EVENTS-13: reachability of known members first, then members, each new one's reachability behind it. */
+/* EVENTS-13: reachability of known members first, then members, each new one's reachability behind
+ * it. */
 static void
 publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
@@ -282,7 +287,8 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
         uint32_t before = trpi_gossip_find(old, m->ident->key);
-        publish_path(core, m, before == TRPI_GOSSIP_NONE ? 0 : old->members[before].status, m->status);
+        publish_path(core, m, before == TRPI_GOSSIP_NONE ? 0 : old->members[before].status,
+                     m->status);
         if (before == TRPI_GOSSIP_NONE) {
             publish_reachability(core, m, false);
         }
@@ -290,7 +296,8 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
 }
 
 static void
-publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new, const char *role)
+publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new,
+               const char *role)
 {
     uint32_t was = trpi_gossip_leader(old, core->self->key, role);
     uint32_t is = trpi_gossip_leader(new, core->self->key, role);
@@ -394,8 +401,8 @@ trpi_events_publish(trpi_member_core *core)
 void
 trpi_events_stopped(trpi_member_core *core)
 {
-    uint32_t self =
-        core->published == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->published, core->self->key);
+    uint32_t self = core->published == NULL ? TRPI_GOSSIP_NONE
+                                            : trpi_gossip_find(core->published, core->self->key);
     if (self == TRPI_GOSSIP_NONE) {
         return;
     }
@@ -410,8 +417,8 @@ trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decisio
 {
     trpi_core_log(core, TRP_LOG_WARNING,
                   "downing %s: %s (%s; members %u, on this side %u, unreachable %u, indirectly %u)",
-                  core->downing->name, what, decision->reason, decision->members, decision->reachable,
-                  decision->unreachable, decision->indirectly_connected);
+                  core->downing->name, what, decision->reason, decision->members,
+                  decision->reachable, decision->unreachable, decision->indirectly_connected);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
         return;
@@ -424,7 +431,8 @@ trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decisio
                                                          decision->indirectly_connected };
     snprintf(action->published.downing.strategy, sizeof(action->published.downing.strategy), "%s",
              core->downing->name);
-    snprintf(action->published.downing.decision, sizeof(action->published.downing.decision), "%s", what);
+    snprintf(action->published.downing.decision, sizeof(action->published.downing.decision), "%s",
+             what);
     snprintf(action->published.downing.reason, sizeof(action->published.downing.reason), "%s",
              decision->reason);
 }

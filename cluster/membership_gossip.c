@@ -1,11 +1,12 @@
 /* membership_gossip.c - telling others, hearing from them (GOSSIP-06 .. -10).
  *
- * Why.     Version first: who has the same view needs a digest of a few bytes, and only who is behind
- *          gets the view. A change does not wait for the next round: it runs through the cluster as a
- *          wave, and everybody whom it reaches reports to the leader, who alone acts on agreement.
+ * Why.     Version first: who has the same view needs a digest of a few bytes, and only who is
+ *          behind gets the view. A change does not wait for the next round: it runs through the
+ *          cluster as a wave, and everybody whom it reaches reports to the leader, who alone acts
+ *          on agreement.
  * Shape.   digest equal:   join the seen sets; answer if the other lacks a bit
- *          digest other:   answer with the clock; the newer side sends its view, a concurrent one too
- *          view:           merge; answer with the merge if it knows more, else with the digest
+ *          digest other:   answer with the clock; the newer side sends its view, a concurrent one
+ *          too view:           merge; answer with the merge if it knows more, else with the digest
  * Must hold.
  *   W1  Every answer has a smaller ttl than its question: two nodes cannot talk for ever.
  *   W2  In a converged, idle cluster a node sends one digest a second, whatever the cluster's size.
@@ -26,7 +27,7 @@
 #define LEADER_ASKS 8u     /* unseen members that the leader asks in one round */
 #define HEAL_ONE_IN 4u     /* rounds in which one unreachable member is tried as well */
 
-/* ---- sending ------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 void
 trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl)
@@ -64,7 +65,7 @@ trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t s
     trpi_core_send(core, to, &frame, NULL);
 }
 
-/* ---- whom to tell -------------------------------------------------------------------------------- */
+/* ---- whom to tell ---------------------------------------------------------------------------- */
 
 enum pick { PICK_ANY, PICK_UNSEEN, PICK_SUSPECT };
 
@@ -124,7 +125,7 @@ push_to_unseen(trpi_member_core *core, uint32_t targets)
     }
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static bool
 has_been_seen_by_all(const trpi_member_core *core)
@@ -217,17 +218,20 @@ trpi_gossip_tick(trpi_member_core *core)
         if (core->gossip->members_count > 2 && seen_by_less_than_half(core)) {
             interval = interval / 3 + 1;
         }
-        core->gossip_ms = now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
+        core->gossip_ms =
+            now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
     }
 }
 
-/* Members that became Down in this step hear it from us, reachable or not: it is their last message. */
+/* Members that became Down in this step hear it from us, reachable or not: it is their last
+ * message. */
 static void
 tell_the_downed(trpi_member_core *core)
 {
     for (uint32_t i = 0; i < core->gossip->members_count; i++) {
         const trpi_gossip_member *m = &core->gossip->members[i];
-        if (m->status == TRP_MEMBER_DOWN && m->unreachable == 0 && m->ident->key != core->self->key) {
+        if (m->status == TRP_MEMBER_DOWN && m->unreachable == 0 &&
+            m->ident->key != core->self->key) {
             trpi_gossip_send_view(core, &m->ident->id, TRPI_FRAME_ENVELOPE, 0);
         }
     }
@@ -258,7 +262,7 @@ trpi_gossip_spread(trpi_member_core *core)
     }
 }
 
-/* ---- hearing ------------------------------------------------------------------------------------- */
+/* ---- hearing --------------------------------------------------------------------------------- */
 
 static bool
 sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
@@ -308,7 +312,9 @@ take_digest(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *
 static void
 take_version(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_gossip theirs = { .frozen = true, .clock = frame->clock, .clock_count = frame->clock_count };
+    trpi_gossip theirs = { .frozen = true,
+                           .clock = frame->clock,
+                           .clock_count = frame->clock_count };
     trpi_vclock_order order = trpi_gossip_compare(core->gossip, &theirs);
     if (frame->ttl == 0 || frame->digest == core->gossip->digest) {
         return;

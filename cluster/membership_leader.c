@@ -1,10 +1,12 @@
 /* membership_leader.c - what the leader does, how members exit, when somebody is marked Down.
  *
- * Why.     There is no election: whoever is first in order leads. Two nodes can think so at one time, so
- *          the leader acts only when everybody whose word counts has seen the very version it acts on.
+ * Why.     There is no election: whoever is first in order leads. Two nodes can think so at one
+ *          time, so the leader acts only when everybody whose word counts has seen the very
+ *          version it acts on.
  * Shape.   converged, leader:  Joining -> Up (if enough members) | Leaving -> Exiting |
  *                              Exiting, confirmed or silent -> removed | Down -> removed
- *          leaving node:       sees itself Exiting -> EXITING_CONFIRMED to the leader until it hears that
+ *          leaving node:       sees itself Exiting -> EXITING_CONFIRMED to the leader until it
+ *          hears that
  *                              it is gone, or exiting-timeout has passed -> STOPPED(left)
  * Must hold.
  *   L1  A leader that is itself Exiting leaves last: first it removes the others that exit.
@@ -19,10 +21,11 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-#define ACT_ROUNDS_MAX 8u /* in one step: a node alone goes Joining, Up, or Leaving, Exiting, gone */
+/* in one step: a node alone goes Joining, Up, or Leaving, Exiting, gone */
+#define ACT_ROUNDS_MAX 8u
 #define CONFIRM_AGAIN_MS 200u
 
-/* ---- leader actions ------------------------------------------------------------------------------ */
+/* ---- leader actions -------------------------------------------------------------------------- */
 
 static uint32_t
 count_members(const trpi_gossip *g, const char *role)
@@ -67,7 +70,8 @@ has_confirmed(const trpi_member_core *core, uint64_t key)
 static bool
 has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
 {
-    uint32_t at = (uint32_t)(m - g->members); /* incarnations of one address stand next to each other */
+    /* incarnations of one address stand next to each other */
+    uint32_t at = (uint32_t)(m - g->members);
     const trpi_gossip_member *beside[2] = { at > 0 ? m - 1 : NULL,
                                             at + 1 < g->members_count ? m + 1 : NULL };
     for (uint32_t i = 0; i < 2; i++) {
@@ -171,7 +175,7 @@ trpi_leader_act(trpi_member_core *core)
     }
 }
 
-/* ---- downing ------------------------------------------------------------------------------------- */
+/* ---- downing --------------------------------------------------------------------------------- */
 
 static bool
 anybody_unreachable(const trpi_gossip *g)
@@ -264,7 +268,7 @@ trpi_leader_tick(trpi_member_core *core)
     consider_downing(core);
 }
 
-/* ---- exiting ------------------------------------------------------------------------------------- */
+/* ---- exiting --------------------------------------------------------------------------------- */
 
 void
 trpi_exiting_tick(trpi_member_core *core)
@@ -302,7 +306,8 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
     if (has_confirmed(core, key)) {
         return;
     }
-    uint32_t kept = 0; /* forget those who are gone, so that the list is never longer than the members */
+    /* forget those who are gone, so that the list is never longer than the members */
+    uint32_t kept = 0;
     for (uint32_t i = 0; i < core->confirmed_count; i++) {
         if (trpi_gossip_find(core->gossip, core->confirmed[i]) != TRPI_GOSSIP_NONE) {
             core->confirmed[kept++] = core->confirmed[i];

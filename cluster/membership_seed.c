@@ -1,4 +1,5 @@
-/* membership_seed.c - how a node gets into a cluster, and how a cluster lets it in (SEED, MEMB-04, -29).
+/* membership_seed.c - how a node gets into a cluster, and how a cluster lets it in (SEED, MEMB-04,
+ * -29).
  *
  * Shape.   joiner                                     contact (any member)
  *            | -- INIT_JOIN to every seed ---------->   |
@@ -6,16 +7,17 @@
  *            | -- JOIN, ticket, roles --------------->  |  adds the joiner as Joining
  *            | <--------------------------- WELCOME --  |  the view with the joiner in it
  * Must hold.
- *   J1  Only the first of the seeds may make a cluster, and only when all others said that they are in
- *       none, or nobody answered for seed-node-timeout. So a first seed that restarts comes back to the
- *       cluster that it left.
- *   J2  A JOIN needs a ticket which the contact gave out a short while ago: a JOIN that was stuck in the
- *       network cannot throw out the incarnation that has taken its sender's place since.
- *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at once.
+ *   J1  Only the first of the seeds may make a cluster, and only when all others said that they
+ *       are in none, or nobody answered for seed-node-timeout. So a first seed that restarts comes
+ *       back to the cluster that it left.
+ *   J2  A JOIN needs a ticket which the contact gave out a short while ago: a JOIN that was stuck
+ *       in the network cannot throw out the incarnation that has taken its sender's place since.
+ *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at
+ *       once.
  *   J4  A removed incarnation is never let in again; it is told so.
- *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members answer the
- *       joiner's gossip with STRANGER, and it joins them as well; its view and theirs are of one cluster
- *       and merge.
+ *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members
+ *       answer the joiner's gossip with STRANGER, and it joins them as well; its view and theirs
+ *       are of one cluster and merge.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -30,7 +32,7 @@
 #define TICKET_MS 15000u
 #define REFUSED_LOG_MS 10000u
 
-/* ---- the joiner ---------------------------------------------------------------------------------- */
+/* ---- the joiner ------------------------------------------------------------------------------ */
 
 static bool
 is_self_address(const trpi_member_core *core, const trpi_address *address)
@@ -38,7 +40,8 @@ is_self_address(const trpi_member_core *core, const trpi_address *address)
     return trpi_address_equal(address, &core->self->id.address);
 }
 
-/* A cluster of this node alone: Joining under its own leadership, Up before the step ends (SEED-10). */
+/* A cluster of this node alone: Joining under its own leadership, Up before the step ends
+ * (SEED-10). */
 static trp_err
 create_cluster(trpi_member_core *core)
 {
@@ -153,10 +156,10 @@ static bool
 is_unknown_joiner(const trpi_member_core *core, const trpi_node_id *to)
 {
     uint32_t self = trpi_core_self_index(core);
-    uint32_t other =
-        core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, trpi_ident_key(to));
-    return core->phase == TRPI_PHASE_MEMBER && self != TRPI_GOSSIP_NONE && other != TRPI_GOSSIP_NONE &&
-           core->gossip->members[self].up_number == 0 &&
+    uint32_t other = core->gossip == NULL ? TRPI_GOSSIP_NONE
+                                          : trpi_gossip_find(core->gossip, trpi_ident_key(to));
+    return core->phase == TRPI_PHASE_MEMBER && self != TRPI_GOSSIP_NONE &&
+           other != TRPI_GOSSIP_NONE && core->gossip->members[self].up_number == 0 &&
            core->gossip->members[self].status <= TRP_MEMBER_LEAVING &&
            core->gossip->members[other].status <= TRP_MEMBER_LEAVING;
 }
@@ -192,9 +195,10 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
     core->seek.joining = true;
     core->seek.contact = *from;
     core->seek.ticket = frame->ticket;
-    core->seek.give_up_ms = core->options.retry_unsuccessful_join_after_ms == TRPI_MEMBER_OFF
-                                ? TRPI_NEVER
-                                : core->now.mono_ms + core->options.retry_unsuccessful_join_after_ms;
+    core->seek.give_up_ms =
+        core->options.retry_unsuccessful_join_after_ms == TRPI_MEMBER_OFF
+            ? TRPI_NEVER
+            : core->now.mono_ms + core->options.retry_unsuccessful_join_after_ms;
     send_join(core);
 }
 
@@ -225,7 +229,8 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         }
         return;
     }
-    if (frame->code == TRPI_NACK_LEAVING) { /* J1: there is a cluster; do not make another one yet */
+    /* J1: there is a cluster; do not make another one yet */
+    if (frame->code == TRPI_NACK_LEAVING) {
         if (seek->may_create) {
             seek->give_up_ms = core->now.mono_ms + core->options.seed_node_timeout_ms;
         }
@@ -289,7 +294,7 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     trpi_core_send(core, from, &digest, &core->seen);
 }
 
-/* ---- the contact --------------------------------------------------------------------------------- */
+/* ---- the contact ----------------------------------------------------------------------------- */
 
 static void
 send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const char *reason)
@@ -374,7 +379,8 @@ down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
     return count;
 }
 
-/* Two incarnations of one address may join through two contacts. The one that lives knows the truth. */
+/* Two incarnations of one address may join through two contacts. The one that lives knows the
+ * truth. */
 void
 trpi_seek_down_own_predecessors(trpi_member_core *core)
 {
@@ -405,7 +411,8 @@ take_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
     uint32_t index = trpi_gossip_find(core->gossip, frame->ident->key);
     if (index != TRPI_GOSSIP_NONE) {
         if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
-            send_nack(core, from, TRPI_NACK_REMOVED, "this incarnation is Down; restart the process");
+            send_nack(core, from, TRPI_NACK_REMOVED,
+                      "this incarnation is Down; restart the process");
         } else {
             trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0); /* the first one was lost */
         }

@@ -1,10 +1,13 @@
 /* shell.c - the actor /system/cluster: it feeds the engine and carries out what the engine wants.
  *
- * Shape.   transport threads --frames--> queue --poke--> actor --step--> engine --actions--> remote,
- *          subscribers, log;  heartbeats: asked by the actor, answered in the transport's callback
+ * Shape.   transport threads --frames--> queue --poke--> actor --step--> engine --actions-->
+ *          remote, subscribers, log;  heartbeats: asked by the actor, answered in the transport's
+ *          callback
  * Must hold.
- *   C1  Only the actor steps the engine, so actions are carried out in the order in which they were decided.
- *   C2  A heartbeat request is answered without the actor: the load of this node is not its silence.
+ *   C1  Only the actor steps the engine, so actions are carried out in the order in which they
+ *       were decided.
+ *   C2  A heartbeat request is answered without the actor: the load of this node is not its
+ *       silence.
  *   C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
  * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
  * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
@@ -23,7 +26,7 @@ struct shell_state {
     trpi_cluster *cluster;
 };
 
-/* ---- what carries a value, not a decision ---------------------------------------------------------- */
+/* ---- what carries a value, not a decision ---------------------------------------------------- */
 
 uint64_t
 shell_now_us(const trpi_cluster *cluster)
@@ -102,19 +105,20 @@ shell_put(trpi_cluster *cluster, struct shell_item *item)
     return err;
 }
 
-/* ---- actions --------------------------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static void
 send_frame(trpi_cluster *cluster, const trpi_member_action *a)
 {
-    trp_err err = trpi_remote_control_send(cluster->remote, &a->to, TRPI_CHANNEL_GOSSIP, a->bytes.data,
-                                           a->bytes.count);
+    trp_err err = trpi_remote_control_send(cluster->remote, &a->to, TRPI_CHANNEL_GOSSIP,
+                                           a->bytes.data, a->bytes.count);
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     if (err == TRP_EMSGSIZE && now_ms >= cluster->send_log_ms) {
         cluster->send_log_ms = now_ms + SEND_LOG_MS;
-        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
-                 "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
-                 a->bytes.count);
+        trpi_log(
+            cluster->system, TRP_LOG_ERROR, "cluster",
+            "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
+            a->bytes.count);
     } /* all else is a lost frame: gossip repeats itself */
 }
 
@@ -131,7 +135,8 @@ plan_quarantine(trpi_cluster *cluster, const trpi_node_id *id)
     }
 }
 
-/* Those that were removed after Down: their watchers are told, nothing is heard of them any more. */
+/* Those that were removed after Down: their watchers are told, nothing is heard of them any more.
+ */
 static uint64_t
 quarantine_due(trpi_cluster *cluster, uint64_t now_ms)
 {
@@ -154,7 +159,8 @@ static void
 carry_out(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint32_t count;
-    const trpi_member_action *actions = trpi_member_actions(cluster->core, &count); /* C1: no lock */
+    /* C1: no lock */
+    const trpi_member_action *actions = trpi_member_actions(cluster->core, &count);
     for (uint32_t i = 0; i < count; i++) {
         const trpi_member_action *a = &actions[i];
         switch (a->kind) {
@@ -176,7 +182,8 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
             atomic_store_explicit(&cluster->silent, true, memory_order_relaxed); /* C3 */
             trpi_log(cluster->system, a->stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
                      "cluster", "this node %s the cluster",
-                     a->stop == TRPI_STOP_LEFT ? "has left" : "was downed or removed: it is no longer in");
+                     a->stop == TRPI_STOP_LEFT ? "has left"
+                                               : "was downed or removed: it is no longer in");
             if (cluster->stopped != NULL) {
                 cluster->stopped(cluster->stopped_arg, a->stop);
             }
@@ -202,7 +209,7 @@ step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
     return err;
 }
 
-/* ---- the actor ------------------------------------------------------------------------------------- */
+/* ---- the actor ------------------------------------------------------------------------------- */
 
 static void
 beat(trpi_cluster *cluster, trp_ctx *ctx)
@@ -220,12 +227,16 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     bool changed = trpi_heartbeat_has_changed(cluster->heartbeat);
     pthread_mutex_unlock(&cluster->engine);
     for (uint32_t i = 0; i < targets_count; i++) { /* replaced by this actor only: stable here */
-        (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT, bytes,
+        (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT,
+                                       bytes,
                                        sizeof(bytes)); /* a lost one is what the detector is for */
     }
     if (changed || keys_count > 0) {
-        /* An answer may shorten the list meanwhile; then the engine hears of a silence for one tick more. */
-        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE, .keys = keys, .keys_count = keys_count };
+        /* An answer may shorten the list meanwhile; then the engine hears of a silence for one
+         * tick more. */
+        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
+                                    .keys = keys,
+                                    .keys_count = keys_count };
         (void)step(cluster, ctx, &event);
     }
 }
@@ -243,7 +254,8 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
         wake_ms = beat_us / 1000 + 1;
     }
     for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
-        wake_ms = cluster->quarantines[i].due_ms < wake_ms ? cluster->quarantines[i].due_ms : wake_ms;
+        wake_ms =
+            cluster->quarantines[i].due_ms < wake_ms ? cluster->quarantines[i].due_ms : wake_ms;
     }
     uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
     if (delay_ms > WAKE_MS_MAX) {
@@ -355,8 +367,8 @@ cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp
 {
     trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
     (void)msg;
-    trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "the cluster actor failed (%s): leaving without a word",
-             why->reason);
+    trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+             "the cluster actor failed (%s): leaving without a word", why->reason);
     atomic_store_explicit(&cluster->silent, true, memory_order_relaxed);
     if (cluster->stopped != NULL) {
         cluster->stopped(cluster->stopped_arg, TRPI_STOP_DOWNED);

@@ -1,7 +1,8 @@
 /* shell.h - the actor /system/cluster around the pure engine; private to the shell*.c files.
  *
  * Locks, in this order, none held while foreign code runs:
- *   engine  core and heartbeat: the actor steps them, transport threads give answers to the detector, any
+ *   engine  core and heartbeat: the actor steps them, transport threads give answers to the
+ *   detector, any
  *           thread looks
  *   queue   what waits for the actor
  *   listen  listeners, and whether one is being called
@@ -14,7 +15,8 @@
 
 #include "cluster/cluster.h"
 
-#define SHELL_FRAMES_MAX 4096u             /* frames waiting for the actor; more are dropped, counted */
+/* frames waiting for the actor; more are dropped, counted */
+#define SHELL_FRAMES_MAX 4096u
 #define SHELL_FRAME_BYTES_MAX (32u << 20)  /* their bytes, together */
 #define SHELL_SUBSCRIBERS_MAX 100000u
 
@@ -84,7 +86,8 @@ struct trpi_cluster {
     const char *strategy;
     void (*stopped)(void *arg, trpi_member_stop why);
     void *stopped_arg;
-    _Atomic bool silent; /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
+    /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
+    _Atomic bool silent;
 
     pthread_mutex_t engine;
     trpi_member_core *core;

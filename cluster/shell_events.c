@@ -13,7 +13,9 @@
 #include "base/assert.h"
 
 #define EVENT_TYPE(ident, text, payload, tag_)                                                     \
-    trp_type ident = { "cluster." text, (uint32_t)sizeof(payload), tag_, TRP_TYPE_LOCAL, NULL, 0, 0 }
+    trp_type ident = {                                                                             \
+        "cluster." text, (uint32_t)sizeof(payload), tag_, TRP_TYPE_LOCAL, NULL, 0, 0               \
+    }
 
 EVENT_TYPE(trp_member_joined_type, "member-joined", trp_member_event, trp_member_joined_tag);
 EVENT_TYPE(trp_member_up_type, "member-up", trp_member_event, trp_member_up_tag);
@@ -23,12 +25,14 @@ EVENT_TYPE(trp_member_downed_type, "member-downed", trp_member_event, trp_member
 EVENT_TYPE(trp_member_removed_type, "member-removed", trp_member_event, trp_member_removed_tag);
 EVENT_TYPE(trp_member_unreachable_type, "member-unreachable", trp_member_event,
            trp_member_unreachable_tag);
-EVENT_TYPE(trp_member_reachable_type, "member-reachable", trp_member_event, trp_member_reachable_tag);
+EVENT_TYPE(trp_member_reachable_type, "member-reachable", trp_member_event,
+           trp_member_reachable_tag);
 EVENT_TYPE(trp_leader_changed_type, "leader-changed", trp_leader_event, trp_leader_changed_tag);
 EVENT_TYPE(trp_role_leader_changed_type, "role-leader-changed", trp_leader_event,
            trp_role_leader_changed_tag);
 EVENT_TYPE(trp_seen_changed_type, "seen-changed", trp_seen_event, trp_seen_changed_tag);
-EVENT_TYPE(trp_downing_decision_type, "downing-decision", trp_downing_event, trp_downing_decision_tag);
+EVENT_TYPE(trp_downing_decision_type, "downing-decision", trp_downing_event,
+           trp_downing_decision_tag);
 trp_type trp_current_cluster_state_type = {
     "cluster.state", 0, trp_cluster_state_tag, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE, NULL, 0, 0
 };
@@ -76,7 +80,7 @@ shell_event_type(uint32_t event)
     }
 }
 
-/* ---- what the view does not say -------------------------------------------------------------------- */
+/* ---- what the view does not say -------------------------------------------------------------- */
 
 static void
 remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
@@ -91,7 +95,8 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
             cluster->known[at] = cluster->known[--cluster->known_count];
         }
     } else if (at < cluster->known_count ||
-               shell_grow((void **)&cluster->known, at, &cluster->known_room, sizeof(*cluster->known))) {
+               shell_grow((void **)&cluster->known, at, &cluster->known_room,
+                          sizeof(*cluster->known))) {
         trpi_member_now now = shell_now(cluster);
         if (at == cluster->known_count) {
             cluster->known[at] = (struct shell_known){ member->uid, now.mono_ms, 0 };
@@ -104,8 +109,8 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
     pthread_mutex_unlock(&cluster->engine);
 }
 
-/* While a node is a member, the cluster decides when its watched actors are lost: remote watch alone would
- * quarantine it after some seconds, and a cut link could not heal (FD-19, -20). */
+/* While a node is a member, the cluster decides when its watched actors are lost: remote watch
+ * alone would quarantine it after some seconds, and a cut link could not heal (FD-19, -20). */
 static void
 judge(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 {
@@ -116,10 +121,11 @@ judge(trpi_cluster *cluster, uint32_t event, const trp_member *member)
     }
 }
 
-/* ---- telling --------------------------------------------------------------------------------------- */
+/* ---- telling --------------------------------------------------------------------------------- */
 
 static void
-tell_subscribers(trpi_cluster *cluster, trp_ctx *ctx, uint32_t event, const void *payload, size_t bytes)
+tell_subscribers(trpi_cluster *cluster, trp_ctx *ctx, uint32_t event, const void *payload,
+                 size_t bytes)
 {
     for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
         if ((cluster->subscribers[i].events & event) != 0) {
@@ -145,7 +151,8 @@ call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
         cluster->listening = false;
         pthread_cond_broadcast(&cluster->listened);
         if (i >= cluster->listeners_count || cluster->listeners[i].id != listener.id) {
-            i--; /* it has taken itself, or one before it, off the list; wraps to 0 with the loop's ++ */
+            /* it has taken itself, or one before it, off the list; wraps to 0 with the loop's ++ */
+            i--;
         }
     }
     pthread_mutex_unlock(&cluster->listen);
@@ -172,7 +179,8 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
         event.member = &action->published.member;
         remember(cluster, action->event, &event.member->member);
         judge(cluster, action->event, &event.member->member);
-    } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) != 0) {
+    } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) !=
+               0) {
         event.leader = &action->published.leader;
     } else if (action->event == TRP_CLUSTER_SEEN_CHANGED) {
         event.seen = &action->published.seen;
@@ -195,7 +203,8 @@ shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
     trp_msg *msg;
     void *payload;
     if (trp_msg_new(&trp_current_cluster_state_type, bytes, &msg, &payload) != TRP_OK) {
-        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "no memory for the state of %u members", count);
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "no memory for the state of %u members",
+                 count);
         return;
     }
     trp_current_cluster_state *state = payload;
@@ -218,13 +227,14 @@ shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
     trp_send(ctx, ref, msg);
 }
 
-/* ---- who is told ----------------------------------------------------------------------------------- */
+/* ---- who is told ----------------------------------------------------------------------------- */
 
 void
 shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
 {
     uint32_t at = 0;
-    while (at < cluster->subscribers_count && !trp_ref_equal(cluster->subscribers[at].ref, item->ref)) {
+    while (at < cluster->subscribers_count &&
+           !trp_ref_equal(cluster->subscribers[at].ref, item->ref)) {
         at++;
     }
     if (at == cluster->subscribers_count) {
@@ -232,7 +242,8 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *it
             !shell_grow((void **)&cluster->subscribers, at, &cluster->subscribers_room,
                         sizeof(*cluster->subscribers)) ||
             trp_watch(ctx, item->ref) != TRP_OK) { /* B2 */
-            trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "one subscriber too many: not subscribed");
+            trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+                     "one subscriber too many: not subscribed");
             return;
         }
         cluster->subscribers[at] = (struct shell_subscriber){ item->ref, 0 };
@@ -267,7 +278,8 @@ shell_on_up(trpi_cluster *cluster, const struct shell_item *item)
                           sizeof(*cluster->on_up))) {
         cluster->on_up[cluster->on_up_count++] = (struct shell_on_up){ item->on_up, item->arg };
     } else {
-        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "no memory for an on-member-up callback");
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+                 "no memory for an on-member-up callback");
     }
 }
 

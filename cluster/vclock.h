@@ -1,7 +1,7 @@
 /* vclock.h - vector clocks: which of two states is newer, or neither (GOSSIP-02, -12).
  *
- * A clock is an array of {key of the node, counter} sorted by key, without zero counters. Counters, not
- * wall time: a clock that steps back cannot make a new state look old.
+ * A clock is an array of {key of the node, counter} sorted by key, without zero counters.
+ * Counters, not wall time: a clock that steps back cannot make a new state look old.
  */
 #ifndef TRPI_CLUSTER_VCLOCK_H
 #define TRPI_CLUSTER_VCLOCK_H

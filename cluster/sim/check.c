@@ -1,5 +1,5 @@
-/* check.c - what must hold at every step (S) and once all is well again (Q); membership_notes.md names
- * them, docs/conformance.md cites them. */
+/* check.c - what must hold at every step (S) and once all is well again (Q); membership_notes.md
+ * names them, docs/conformance.md cites them. */
 #include "cluster/sim/world.h"
 
 #include <string.h>
@@ -7,9 +7,10 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define OBSERVER_CHECK_NODES_MAX 32u /* S5 costs N per step; larger clusters leave it to the small ones */
+/* S5 costs N per step; larger clusters leave it to the small ones */
+#define OBSERVER_CHECK_NODES_MAX 32u
 
-/* ---- S: each step ---------------------------------------------------------------------------------- */
+/* ---- S: each step ---------------------------------------------------------------------------- */
 
 static void
 check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
@@ -87,11 +88,12 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
-/* Does self come first among those who had been Up: as it knew before this step, or as anybody knew? One step
- * may hold several edits: a successor joins, its predecessor goes Down, the next in order leads. */
+/* Does self come first among those who had been Up: as it knew before this step, or as anybody
+ * knew? One step may hold several edits: a successor joins, its predecessor goes Down, the next in
+ * order leads. */
 static bool
-leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new, uint64_t self,
-                   bool as_it_knew)
+leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new,
+                   uint64_t self, bool as_it_knew)
 {
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
@@ -103,14 +105,16 @@ leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossi
         bool was_up = as_it_knew || n == NULL
                           ? was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0
                           : n->ever_up && m->up_number != 0;
-        if (was_up && m->status != TRP_MEMBER_DOWN && (m->unreachable == 0 || m->ident->key == self)) {
+        if (was_up && m->status != TRP_MEMBER_DOWN &&
+            (m->unreachable == 0 || m->ident->key == self)) {
             return m->ident->key == self;
         }
     }
     return true; /* nobody was Up: a new cluster */
 }
 
-/* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough. */
+/* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough.
+ */
 static void
 check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
@@ -188,7 +192,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     n->checked = new;
 }
 
-/* ---- S10: the events alone give the view ------------------------------------------------------------- */
+/* ---- S10: the events alone give the view ----------------------------------------------------- */
 
 static struct sim_mirror_member *
 mirror_find(struct sim_node *n, uint64_t uid)
@@ -255,8 +259,8 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
     const trp_member *member = &action->published.member.member;
     struct sim_mirror_member *m = mirror_find(n, member->uid);
     if (!event_fits(action->event, m)) {
-        sim_fail(w, "S10: node %u: event %u for %s does not follow from status %u", node, action->event,
-                 member->address, m == NULL ? 0 : m->status);
+        sim_fail(w, "S10: node %u: event %u for %s does not follow from status %u", node,
+                 action->event, member->address, m == NULL ? 0 : m->status);
         return;
     }
     switch (action->event) {
@@ -280,7 +284,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
     }
 }
 
-/* ---- Q --------------------------------------------------------------------------------------------- */
+/* ---- Q --------------------------------------------------------------------------------------- */
 
 static const struct sim_node *
 first_member(const struct sim_world *w)
@@ -348,11 +352,12 @@ sim_explain(struct sim_world *w)
         const trpi_gossip *g = n->running ? trpi_member_view(n->core) : NULL;
         int wrote;
         if (g == NULL) {
-            wrote = snprintf(text + at, sizeof(text) - at, " %u:%s", i, n->running ? "seeking" : "-");
+            wrote =
+                snprintf(text + at, sizeof(text) - at, " %u:%s", i, n->running ? "seeking" : "-");
         } else {
             trpi_gossip_blockers b = trpi_gossip_blocked_by(g, trpi_member_seen(n->core));
-            wrote = snprintf(text + at, sizeof(text) - at, " %u:%u members,%u unseen,%u away,%04x", i,
-                             g->members_count, b.unseen, b.unreachable,
+            wrote = snprintf(text + at, sizeof(text) - at, " %u:%u members,%u unseen,%u away,%04x",
+                             i, g->members_count, b.unseen, b.unreachable,
                              (unsigned)(trpi_member_version(n->core) & 0xffff));
         }
         at += wrote > 0 ? (size_t)wrote : 0;

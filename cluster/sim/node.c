@@ -37,7 +37,8 @@ quarantine(const struct sim_world *w, struct sim_node *n, const trpi_node_id *id
 {
     if (n->quarantined_count == SIM_QUARANTINED_MAX) {
         n->quarantined_count--;
-        memmove(n->quarantined, n->quarantined + 1, n->quarantined_count * sizeof(n->quarantined[0]));
+        memmove(n->quarantined, n->quarantined + 1,
+                n->quarantined_count * sizeof(n->quarantined[0]));
         memmove(n->quarantined_from_us, n->quarantined_from_us + 1,
                 n->quarantined_count * sizeof(n->quarantined_from_us[0]));
     }
@@ -84,7 +85,8 @@ carry_out(struct sim_world *w, uint32_t node)
         case TRPI_ACTION_STOPPED:
             n->stop = a->stop;
             stopped = true;
-            sim_note(w, "node %u: stopped, %s", node, a->stop == TRPI_STOP_LEFT ? "left" : "downed");
+            sim_note(w, "node %u: stopped, %s", node,
+                     a->stop == TRPI_STOP_LEFT ? "left" : "downed");
             break;
         }
     }
@@ -129,7 +131,9 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     }
     count = trpi_heartbeat_unreachable(n->heartbeat, &keys);
     if (trpi_heartbeat_has_changed(n->heartbeat) || count > 0) {
-        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE, .keys = keys, .keys_count = count };
+        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
+                                    .keys = keys,
+                                    .keys_count = count };
         step(w, node, &event);
     }
     if (n->running && !w->result.failed) {
@@ -173,7 +177,7 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e)
     }
 }
 
-/* ---- fate ---------------------------------------------------------------------------------------- */
+/* ---- fate ------------------------------------------------------------------------------------ */
 
 static void
 forget(struct sim_node *n)
@@ -239,7 +243,8 @@ sim_node_start(struct sim_world *w, uint32_t node)
                                 .addresses = w->addresses,
                                 .addresses_count = w->seeds_count };
     uint32_t contact = sim_contact(w);
-    if (contact != UINT32_MAX) { /* all seeds are dead, others live: an operator names one of them */
+    /* all seeds are dead, others live: an operator names one of them */
+    if (contact != UINT32_MAX) {
         event.addresses = &w->nodes[contact].id.address;
         event.addresses_count = 1;
     }
@@ -280,7 +285,8 @@ sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind
     }
     trpi_member_event event = { .kind = kind };
     event.target.address = w->nodes[target].id.address;
-    sim_note(w, "node %u: command %s %u", node, kind == TRPI_MEMBER_LEAVE ? "leave" : "down", target);
+    sim_note(w, "node %u: command %s %u", node, kind == TRPI_MEMBER_LEAVE ? "leave" : "down",
+             target);
     step(w, node, &event);
     if (n->running) {
         reschedule(w, node);

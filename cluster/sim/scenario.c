@@ -3,11 +3,11 @@
  * Each scenario starts all nodes, waits until they are one cluster, does something to it, heals
  * everything, and waits until all wanted nodes are one converged cluster again.
  *
- * The supervisor restarts what has stopped, as systemd would; but the first seed only when another seed is
- * there to be asked, or nobody is left: a first seed that can reach no other may make a cluster of its own,
- * which is documented, and would here be an island for ever. And it waits while one node lives on that another
- * has removed: whoever restarts then might join the dead lineage and vote in it, which no strategy without
- * memory can tell from the living one.
+ * The supervisor restarts what has stopped, as systemd would; but the first seed only when another
+ * seed is there to be asked, or nobody is left: a first seed that can reach no other may make a
+ * cluster of its own, which is documented, and would here be an island for ever. And it waits
+ * while one node lives on that another has removed: whoever restarts then might join the dead
+ * lineage and vote in it, which no strategy without memory can tell from the living one.
  */
 #include "cluster/sim/world.h"
 
@@ -18,7 +18,7 @@
 #define SUPERVISE_MS 500u
 #define SECOND_US 1000000u
 
-/* ---- common parts -------------------------------------------------------------------------------- */
+/* ---- common parts ---------------------------------------------------------------------------- */
 
 static void
 start_script(struct sim_world *w, uint32_t node, uint64_t arg)
@@ -84,10 +84,12 @@ a_zombie_lives(const struct sim_world *w)
         }
         uint64_t key = trpi_member_self(n->core)->key;
         for (uint32_t k = 0; k < w->nodes_count; k++) {
-            const trpi_gossip *g = sim_is_member(&w->nodes[k]) ? trpi_member_view(w->nodes[k].core) : NULL;
+            const trpi_gossip *g =
+                sim_is_member(&w->nodes[k]) ? trpi_member_view(w->nodes[k].core) : NULL;
             uint32_t at = g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(g, key);
-            if (g != NULL && (trpi_gossip_tombstone(g, key) != NULL ||
-                              (at != TRPI_GOSSIP_NONE && g->members[at].status == TRP_MEMBER_DOWN))) {
+            if (g != NULL &&
+                (trpi_gossip_tombstone(g, key) != NULL ||
+                 (at != TRPI_GOSSIP_NONE && g->members[at].status == TRP_MEMBER_DOWN))) {
                 return true;
             }
         }
@@ -100,7 +102,8 @@ supervise(struct sim_world *w, uint32_t node, uint64_t arg)
 {
     (void)node;
     (void)arg;
-    bool calm = !w->any_cut && w->loss <= 0.2 && w->now_us >= w->restarts_from_us && !a_zombie_lives(w);
+    bool calm =
+        !w->any_cut && w->loss <= 0.2 && w->now_us >= w->restarts_from_us && !a_zombie_lives(w);
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         struct sim_node *n = &w->nodes[i];
         if (n->running && !sim_is_member(n) && w->now_us > n->started_us + 40 * SECOND_US) {
@@ -193,7 +196,7 @@ check_idle_traffic(struct sim_world *w)
     }
 }
 
-/* ---- sunny: nothing happens ------------------------------------------------------------------------ */
+/* ---- sunny: nothing happens ------------------------------------------------------------------ */
 
 static void
 prepare_plain(struct sim_world *w)
@@ -216,7 +219,7 @@ play_sunny(struct sim_world *w)
     }
 }
 
-/* ---- crash: some die, are found, downed, removed, and come back ------------------------------------ */
+/* ---- crash: some die, are found, downed, removed, and come back ------------------------------ */
 
 static void
 prepare_crash(struct sim_world *w)
@@ -232,7 +235,8 @@ everybody_sees_unreachable(const struct sim_world *w, uint32_t dead)
             continue;
         }
         const trpi_gossip *g = trpi_member_view(w->nodes[i].core);
-        uint32_t at = g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find_address(g, &w->nodes[dead].id);
+        uint32_t at =
+            g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find_address(g, &w->nodes[dead].id);
         if (at != TRPI_GOSSIP_NONE && g->members[at].unreachable == 0 &&
             g->members[at].status != TRP_MEMBER_DOWN) {
             return false;
@@ -254,7 +258,8 @@ play_crash(struct sim_world *w)
         sim_node_kill(w, last);
     }
     uint64_t end_us = w->now_us + 6 * SECOND_US;
-    /* Who was monitored only by nodes that died with it is found by new neighbours (H1): 3 s later. */
+    /* Who was monitored only by nodes that died with it is found by new neighbours (H1): 3 s
+     * later. */
     end_us += victims > 4 ? 9 * SECOND_US : 0;
     sim_run_until(w, end_us);
     for (uint32_t i = 0; i < w->nodes_count && victims > 0; i++) {
@@ -267,7 +272,7 @@ play_crash(struct sim_world *w)
     finish(w);
 }
 
-/* ---- cut: 15 s without a link, nobody is removed ------------------------------------------------------- */
+/* ---- cut: 15 s without a link, nobody is removed --------------------------------------------- */
 
 static void
 prepare_cut(struct sim_world *w)
@@ -303,7 +308,7 @@ play_cut(struct sim_world *w)
     finish(w);
 }
 
-/* ---- split: longer than stable-after; one side at most survives (S12) ---------------------------------- */
+/* ---- split: longer than stable-after; one side at most survives (S12) ------------------------ */
 
 static void
 play_split(struct sim_world *w)
@@ -334,7 +339,7 @@ play_split(struct sim_world *w)
     finish(w);
 }
 
-/* ---- restart: the same addresses again and again, the first seed too ------------------------------------- */
+/* ---- restart: the same addresses again and again, the first seed too ------------------------- */
 
 static void
 play_restart(struct sim_world *w)
@@ -355,7 +360,7 @@ play_restart(struct sim_world *w)
     finish(w);
 }
 
-/* ---- leave: one after the other, fast -------------------------------------------------------------------- */
+/* ---- leave: one after the other, fast -------------------------------------------------------- */
 
 static bool
 is_gone(const struct sim_world *w, uint32_t node)
@@ -400,7 +405,7 @@ play_leave(struct sim_world *w)
     finish(w);
 }
 
-/* ---- swarm: each seed has its own mix of everything -------------------------------------------------------- */
+/* ---- swarm: each seed has its own mix of everything ------------------------------------------ */
 
 static void
 prepare_swarm(struct sim_world *w)
@@ -469,8 +474,8 @@ swarm_fault(struct sim_world *w)
         sim_node_command(w, node, TRPI_MEMBER_LEAVE, sim_below(w, w->nodes_count));
         break;
     default:
-        /* Who marks a member Down that it cannot reach, or cuts the cable before that is known, makes
-         * two clusters: no strategy protects from an operator. */
+        /* Who marks a member Down that it cannot reach, or cuts the cable before that is known,
+         * makes two clusters: no strategy protects from an operator. */
         if (sim_chance(w, 0.3) && !w->any_cut) {
             w->cuts_from_us = w->now_us + 5 * SECOND_US;
             sim_node_command(w, node, TRPI_MEMBER_DOWN_CMD, sim_below(w, w->nodes_count));
@@ -498,7 +503,7 @@ play_swarm(struct sim_world *w)
     finish(w);
 }
 
-/* ---- table ------------------------------------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 static const sim_scenario scenarios[] = {
     { "swarm", prepare_swarm, play_swarm },     { "sunny", prepare_plain, play_sunny },

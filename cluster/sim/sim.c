@@ -30,7 +30,7 @@ trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
     return TRP_OK;
 }
 
-/* ---- command line ---------------------------------------------------------------------------------- */
+/* ---- command line ---------------------------------------------------------------------------- */
 
 struct sim_command {
     trpi_sim_options options;
@@ -85,7 +85,8 @@ static bool
 take_flag(struct sim_command *c, const char *flag, const char *value)
 {
     uint64_t number;
-    if (strcmp(flag, "--nodes") == 0 && parse_number(value, TRPI_SIM_NODES_MAX, &number) && number > 0) {
+    if (strcmp(flag, "--nodes") == 0 && parse_number(value, TRPI_SIM_NODES_MAX, &number) &&
+        number > 0) {
         c->options.nodes = (uint32_t)number;
         return true;
     }
@@ -129,7 +130,8 @@ parse(int argc, char **argv, struct sim_command *c)
             return -1;
         }
         const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
-        size_t bytes = equals != NULL ? (size_t)(equals - argv[i]) : strlen(argv[equals == NULL && value != NULL ? i - 1 : i]);
+        size_t bytes = equals != NULL ? (size_t)(equals - argv[i])
+                                      : strlen(argv[equals == NULL && value != NULL ? i - 1 : i]);
         const char *name = equals == NULL && value != NULL ? argv[i - 1] : argv[i];
         if (bytes >= sizeof(flag)) {
             bytes = sizeof(flag) - 1;
@@ -137,8 +139,8 @@ parse(int argc, char **argv, struct sim_command *c)
         memcpy(flag, name, bytes);
         flag[bytes] = '\0';
         if (value == NULL || !take_flag(c, flag, value)) {
-            fprintf(stderr, "troupe sim: %s%s%s is not understood\n", flag, value == NULL ? "" : " ",
-                    value == NULL ? " (a value is missing)" : value);
+            fprintf(stderr, "troupe sim: %s%s%s is not understood\n", flag,
+                    value == NULL ? "" : " ", value == NULL ? " (a value is missing)" : value);
             usage(stderr);
             return 64;
         }
@@ -160,7 +162,8 @@ print_replay(const struct sim_command *c)
 int
 trpi_sim_main(int argc, char **argv)
 {
-    struct sim_command c = { .options = { .nodes = 5, .seed = 1, .scenario = "swarm" }, .seeds = 1 };
+    struct sim_command c = { .options = { .nodes = 5, .seed = 1, .scenario = "swarm" },
+                             .seeds = 1 };
     int code = parse(argc, argv, &c);
     if (code != 0) {
         return code < 0 ? 0 : code;
@@ -173,7 +176,8 @@ trpi_sim_main(int argc, char **argv)
             return 70;
         }
         if (result.failed) {
-            fprintf(stderr, "seed %llu FAILED %s\n", (unsigned long long)c.options.seed, result.failure);
+            fprintf(stderr, "seed %llu FAILED %s\n", (unsigned long long)c.options.seed,
+                    result.failure);
             print_replay(&c);
         }
         printf("seed %llu trace hash %016llx\n", (unsigned long long)c.options.seed,

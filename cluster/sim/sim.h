@@ -1,7 +1,7 @@
 /* sim.h - whole clusters in one thread, under one seed, in virtual time.
  *
- * What runs is the production engine, detector and codec; what is simulated is the network, the clock
- * and the fate of processes. Every failure names its seed and the command that replays it.
+ * What runs is the production engine, detector and codec; what is simulated is the network, the
+ * clock and the fate of processes. Every failure names its seed and the command that replays it.
  */
 #ifndef TRPI_CLUSTER_SIM_SIM_H
 #define TRPI_CLUSTER_SIM_SIM_H
@@ -31,8 +31,8 @@ typedef struct trpi_sim_result {
     char failure[TRPI_SIM_FAILURE_BYTES];
 } trpi_sim_result;
 
-/* Run one seed to its end. Errors: TRP_EINVAL (options), TRP_ENOMEM. A broken invariant is no error of
- * this call: ret_result->failed. */
+/* Run one seed to its end. Errors: TRP_EINVAL (options), TRP_ENOMEM. A broken invariant is no
+ * error of this call: ret_result->failed. */
 trp_err trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result);
 /* NULL-terminated. */
 const char *const *trpi_sim_scenario_names(void);

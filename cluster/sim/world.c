@@ -65,7 +65,7 @@ sim_note(struct sim_world *w, const char *format, ...)
     }
 }
 
-/* ---- queue: a binary heap by (time, number) -------------------------------------------------------- */
+/* ---- queue: a binary heap by (time, number) -------------------------------------------------- */
 
 static bool
 is_before(const struct sim_event *a, const struct sim_event *b)
@@ -130,7 +130,7 @@ sim_at(struct sim_world *w, uint64_t delay_ms, sim_script_fn fn, uint32_t node, 
                                 .arg = arg });
 }
 
-/* ---- network ------------------------------------------------------------------------------------- */
+/* ---- network --------------------------------------------------------------------------------- */
 
 static uint64_t
 delay_us(struct sim_world *w)
@@ -176,7 +176,8 @@ sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_ch
                                    .from_incarnation = w->nodes[from].incarnation,
                                    .channel = channel,
                                    .count = (uint32_t)count };
-        /* A frame is for one incarnation, if it names one: the transport of the next has another uid. */
+        /* A frame is for one incarnation, if it names one: the transport of the next has another
+         * uid. */
         event.incarnation = to->uid == 0 ? 0 : (uint32_t)(to->uid & 0xffff);
         event.bytes = trpi_alloc(count + 1);
         if (event.bytes == NULL) {
@@ -188,7 +189,7 @@ sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_ch
     }
 }
 
-/* ---- running ------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static void
 mix(struct sim_world *w, const struct sim_event *e)
@@ -276,7 +277,7 @@ sim_schedule_wake(struct sim_world *w, uint32_t node, uint64_t at_us)
     }
 }
 
-/* ---- life ---------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void
 address_of(uint32_t node, trpi_address *ret)

@@ -111,7 +111,8 @@ void sim_run_until(struct sim_world *w, uint64_t at_us);
 void sim_node_start(struct sim_world *w, uint32_t node); /* a new incarnation; joins the seeds */
 void sim_node_kill(struct sim_world *w, uint32_t node);
 void sim_node_pause(struct sim_world *w, uint32_t node, uint64_t ms);
-void sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind, uint32_t target);
+void sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind,
+                      uint32_t target);
 void sim_node_deliver(struct sim_world *w, const struct sim_event *event);
 void sim_node_wake(struct sim_world *w, uint32_t node);
 void sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_channel channel,
@@ -120,7 +121,8 @@ bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 
 /* check.c */
 void sim_check_view(struct sim_world *w, uint32_t node); /* after each step that changed it: S */
-void sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action); /* S10 */
+/* S10 */
+void sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action);
 bool sim_is_quiet(struct sim_world *w);    /* Q1 .. Q5 hold now */
 void sim_explain(struct sim_world *w);     /* why not, as the failure */
 void sim_check_quiet(struct sim_world *w); /* the rest of Q, once quiet */

@@ -1,5 +1,6 @@
-/* gossip_fuzz.c - any bytes as a gossip frame: refused, or a view that merges, encodes and reads back. What is
- * understood is also given to an engine that is a member, as if a member had sent it. */
+/* gossip_fuzz.c - any bytes as a gossip frame: refused, or a view that merges, encodes and reads
+ * back. What is understood is also given to an engine that is a member, as if a member had sent
+ * it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,8 +29,8 @@ try_view(const trpi_frame *frame)
     trpi_gossip *merged = NULL;
     trpi_gossip *back = NULL;
     trpi_assert(trpi_gossip_encode(frame->gossip) == TRP_OK);
-    trpi_assert(trpi_gossip_decode(frame->gossip->encoded, frame->gossip->encoded_bytes, NULL, &back) ==
-                TRP_OK);
+    trpi_assert(trpi_gossip_decode(frame->gossip->encoded, frame->gossip->encoded_bytes, NULL,
+                                   &back) == TRP_OK);
     trpi_assert(back->digest == frame->gossip->digest);
     trpi_assert(trpi_gossip_merge(frame->gossip, back, &merged) == TRP_OK);
     trpi_assert(merged->digest == back->digest);
@@ -46,7 +47,9 @@ try_engine(const uint8_t *data, size_t size)
     trpi_member_core *core = NULL;
     trpi_member_options options = { .seed = 1 };
     trpi_assert(trpi_member_new(&self, NULL, 0, "1", &options, &core) == TRP_OK);
-    trpi_member_event join = { .kind = TRPI_MEMBER_JOIN, .addresses = &self.address, .addresses_count = 1 };
+    trpi_member_event join = { .kind = TRPI_MEMBER_JOIN,
+                               .addresses = &self.address,
+                               .addresses_count = 1 };
     trpi_assert(trpi_member_step(core, (trpi_member_now){ 1000, 1000 }, &join) == TRP_OK);
     trpi_ident *ident = NULL;
     trpi_assert(trpi_ident_new(&other, NULL, 0, "1", &ident) == TRP_OK);
@@ -61,7 +64,8 @@ try_engine(const uint8_t *data, size_t size)
     frame.bytes = data;
     frame.count = size;
     for (uint64_t now = 1020; now < 1050; now += 10) {
-        trpi_assert(trpi_member_step(core, (trpi_member_now){ now, (int64_t)now }, &frame) == TRP_OK);
+        trpi_assert(trpi_member_step(core, (trpi_member_now){ now, (int64_t)now }, &frame) ==
+                    TRP_OK);
     }
     trpi_buffer_fini(&bytes);
     trpi_ident_unref(ident);

@@ -1,10 +1,10 @@
-/* sim_test.c - hundreds of clusters under hundreds of seeds; prints one line a seed and, for a broken
- * invariant, the command that replays it.
+/* sim_test.c - hundreds of clusters under hundreds of seeds; prints one line a seed and, for a
+ * broken invariant, the command that replays it.
  *
  *     tests/sim/sim_test [SEEDS]      TROUPE_SIM_SEEDS=N does the same; default 200
  *
- * Every scenario is run with small clusters of many sizes; then some with 100 nodes; then one of ten seeds
- * again, which must give the same trace hash.
+ * Every scenario is run with small clusters of many sizes; then some with 100 nodes; then one of
+ * ten seeds again, which must give the same trace hash.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,7 +28,8 @@ run(const char *scenario, uint32_t nodes, uint64_t seed)
     trp_err err = trpi_sim_run(&options, &result);
     if (err != TRP_OK || result.failed) {
         failures++;
-        printf("FAIL seed %llu: %s\n     replay: troupe sim --nodes %u --seed %llu --scenario %s --trace\n",
+        printf("FAIL seed %llu: %s\n     replay: troupe sim --nodes %u --seed %llu --scenario %s "
+               "--trace\n",
                (unsigned long long)seed, err == TRP_OK ? result.failure : trp_strerror(err), nodes,
                (unsigned long long)seed, scenario);
         return 0;
@@ -46,9 +47,10 @@ run_and_print(const char *scenario, uint32_t nodes, uint64_t seed, bool again)
            (unsigned long long)hash);
     if (again && hash != 0 && run(scenario, nodes, seed) != hash) {
         failures++;
-        printf("FAIL seed %llu: two runs of it differ\n     replay: troupe sim --nodes %u --seed %llu "
-               "--scenario %s\n",
-               (unsigned long long)seed, nodes, (unsigned long long)seed, scenario);
+        printf(
+            "FAIL seed %llu: two runs of it differ\n     replay: troupe sim --nodes %u --seed %llu "
+            "--scenario %s\n",
+            (unsigned long long)seed, nodes, (unsigned long long)seed, scenario);
     }
     fflush(stdout);
     return hash != 0;
@@ -71,14 +73,16 @@ main(int argc, char **argv)
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         /* every third seed is a swarm; the others take turns among the named scenarios */
         const char *scenario = seed % 3 == 0 ? "swarm" : names[seed % scenarios];
-        run_and_print(scenario, sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))], seed, seed % 10 == 0);
+        run_and_print(scenario, sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))], seed,
+                      seed % 10 == 0);
     }
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]); i++) {
         run_and_print(large[i], LARGE_NODES, 1000 + i, false);
     }
-    printf("%s sim_test: %llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
-           failures == 0 ? "PASS" : "FAIL", (unsigned long long)seeds + 4,
-           (unsigned long long)nodes_run, (unsigned long long)frames_run,
-           (double)(clock() - began) / CLOCKS_PER_SEC, failures);
+    printf(
+        "%s sim_test: %llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
+        failures == 0 ? "PASS" : "FAIL", (unsigned long long)seeds + 4,
+        (unsigned long long)nodes_run, (unsigned long long)frames_run,
+        (double)(clock() - began) / CLOCKS_PER_SEC, failures);
     return failures == 0 ? 0 : 1;
 }

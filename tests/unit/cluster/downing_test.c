@@ -25,7 +25,8 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         const char *role = i % 2 == 0 ? "even" : "odd";
         UNIT_REQUIRE(trpi_ident_new(&id, &role, 1, "1", &s->idents[i]) == TRP_OK);
         uint32_t is = status == NULL || status[i] == 0 ? TRP_MEMBER_UP : status[i];
-        UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, is == TRP_MEMBER_JOINING ? 0 : i + 1), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, is == TRP_MEMBER_JOINING ? 0 : i + 1),
+                   TRP_OK);
     }
     s->stable_ms = 30000;
 }
@@ -33,7 +34,8 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
 static void
 row(struct scene *s, uint32_t observer, uint32_t subject)
 {
-    UNIT_EQUAL(trpi_gossip_add_row(s->view, s->idents[observer]->key, s->idents[subject]->key), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add_row(s->view, s->idents[observer]->key, s->idents[subject]->key),
+               TRP_OK);
     UNIT_EQUAL(trpi_gossip_add_version(s->view, s->idents[observer]->key, 1), TRP_OK);
 }
 
@@ -53,7 +55,8 @@ decide(struct scene *s, uint32_t self, uint32_t mask, const char *role)
     }
     trpi_downing_options options = { 20000, 5000, "" };
     snprintf(options.role, sizeof(options.role), "%s", role);
-    trpi_downing_input input = { s->view, &s->seen, s->idents[self]->key, s->stable_ms, s->unreachable_ms };
+    trpi_downing_input input = { s->view, &s->seen, s->idents[self]->key, s->stable_ms,
+                                 s->unreachable_ms };
     s->decision = (trpi_downing_decision){ .indexes = s->indexes };
     trpi_downing_find("keep-majority")->decide(&options, &input, &s->decision);
     return s->decision.verdict;
@@ -161,7 +164,8 @@ of_a_single_broken_link_the_later_end_is_given_up(void)
     scene_end(&s);
 }
 
-/* a reachable member that has not seen the version: half as long again, then it counts against us */
+/* a reachable member that has not seen the version: half as long again, then it counts against us
+ */
 static void
 an_unsure_member_delays_the_decision(void)
 {

@@ -1,5 +1,5 @@
-/* Vector clocks, merge laws, transitions, views, codec limits (GOSSIP, MEMB-23). A failure of a random history
- * prints its seed. */
+/* Vector clocks, merge laws, transitions, views, codec limits (GOSSIP, MEMB-23). A failure of a
+ * random history prints its seed. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -37,7 +37,7 @@ idents_free(void)
     }
 }
 
-/* ---- vclock -------------------------------------------------------------------------------------- */
+/* ---- vclock ---------------------------------------------------------------------------------- */
 
 /* GOSSIP-02 */
 static void
@@ -71,13 +71,14 @@ counting_up_makes_a_clock_newer(void)
     UNIT_EQUAL(trpi_vclock_compare(a, 1, b, count, NULL, NULL, NULL), TRPI_VCLOCK_BEFORE);
 }
 
-/* ---- transitions --------------------------------------------------------------------------------- */
+/* ---- transitions ----------------------------------------------------------------------------- */
 
 /* MEMB-23, pair by pair; Joining -> Leaving is ours: a node may leave before it is Up */
 static void
 every_pair_of_statuses_is_legal_or_not_as_the_table_says(void)
 {
-    static const char *const table[7] = { /* rows: from; columns: ? Joining Up Leaving Exiting Down Removed */
+    /* rows: from; columns: ? Joining Up Leaving Exiting Down Removed */
+    static const char *const table[7] = {
                                           ".......", "..xx.xx", "...x.xx", "....xxx",
                                           ".....xx", "......x", "......." };
     for (uint32_t from = 0; from < 7; from++) {
@@ -89,7 +90,7 @@ every_pair_of_statuses_is_legal_or_not_as_the_table_says(void)
     UNIT_FALSE(trpi_member_transition_is_legal(1, 7));
 }
 
-/* ---- merge --------------------------------------------------------------------------------------- */
+/* ---- merge ----------------------------------------------------------------------------------- */
 
 /* One random, legal edit by node `by`. Takes view, gives its successor. */
 static trpi_gossip *
@@ -110,7 +111,8 @@ edit(trpi_gossip *view, uint32_t by)
         UNIT_EQUAL(trpi_gossip_bury(g, at, 1000 + (int64_t)below(100)), TRP_OK);
     } else {
         uint32_t status = g->members[at].status + 1 + below(2);
-        if (status <= TRP_MEMBER_DOWN && trpi_member_transition_is_legal(g->members[at].status, status)) {
+        if (status <= TRP_MEMBER_DOWN &&
+            trpi_member_transition_is_legal(g->members[at].status, status)) {
             trpi_gossip_set_status(g, at, status);
             if (status == TRP_MEMBER_UP) {
                 g->members[at].up_number = 1 + below(9);
@@ -212,7 +214,8 @@ merge_is_commutative_associative_idempotent_and_monotone(void)
     idents_free();
 }
 
-/* GOSSIP-12, net#8467: a merge with who has not heard of the removal does not bring the member back */
+/* GOSSIP-12, net#8467: a merge with who has not heard of the removal does not bring the member
+ * back */
 static void
 a_removed_member_is_not_resurrected_by_an_older_view(void)
 {
@@ -242,7 +245,7 @@ a_removed_member_is_not_resurrected_by_an_older_view(void)
     idents_free();
 }
 
-/* ---- codec --------------------------------------------------------------------------------------- */
+/* ---- codec ----------------------------------------------------------------------------------- */
 
 /* GOSSIP-15: what is written is read back the same, byte for byte */
 static void
@@ -278,7 +281,9 @@ bytes_that_are_no_frame_are_refused(void)
     trpi_node_id from = mesh_id(0, 1);
     trpi_frame frame;
     static const uint8_t huge[] = { 0xdd, 0xff, 0xff, 0xff, 0xff }; /* an array of 4 billion */
-    static const uint8_t deep[] = { 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x01 };
+    static const uint8_t deep[] = {
+        0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x01
+    };
     static const uint8_t two[] = { 0x80, 0x80 };
     UNIT_EQUAL(trpi_frame_decode(huge, sizeof(huge), &from, NULL, NULL, &frame), TRP_EDATA);
     UNIT_EQUAL(trpi_frame_decode(deep, sizeof(deep), &from, NULL, NULL, &frame), TRP_EDATA);

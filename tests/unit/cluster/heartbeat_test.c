@@ -30,7 +30,8 @@ heartbeat_of(uint32_t self, const trpi_heartbeat_options *options, const trpi_go
     return hb;
 }
 
-/* Tick when due until `until_us`; everybody but `dead` (NODES: nobody, NODES + 1: all) answers at once. */
+/* Tick when due until `until_us`; everybody but `dead` (NODES: nobody, NODES + 1: all) answers at
+ * once. */
 static uint64_t
 beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
 {

@@ -60,7 +60,9 @@ join_seeds(struct mesh *m, uint32_t node, uint32_t seeds)
     for (uint32_t i = 0; i < seeds; i++) {
         addresses[i] = m->ids[i].address;
     }
-    trpi_member_event event = { .kind = TRPI_MEMBER_JOIN, .addresses = addresses, .addresses_count = seeds };
+    trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
+                                .addresses = addresses,
+                                .addresses_count = seeds };
     return mesh_step(m, node, &event);
 }
 
@@ -101,7 +103,8 @@ a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout(void)
     mesh_free(m);
 }
 
-/* SEED-08, MEMB-03, MEMB-04: a restarted first seed joins the others and takes its predecessor's place */
+/* SEED-08, MEMB-03, MEMB-04: a restarted first seed joins the others and takes its predecessor's
+ * place */
 static void
 a_first_seed_that_restarts_comes_back_to_the_others(void)
 {

@@ -13,7 +13,8 @@ the_leader_is_the_first_in_order_on_every_node(void)
     mesh_free(m);
 }
 
-/* MEMB-11, MEMB-12, EVENTS-04, EVENTS-05: any member may order it; Left, Exited, Removed once each */
+/* MEMB-11, MEMB-12, EVENTS-04, EVENTS-05: any member may order it; Left, Exited, Removed once each
+ */
 static void
 a_member_that_leaves_is_gone_everywhere_within_four_seconds(void)
 {

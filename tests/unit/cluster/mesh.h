@@ -88,8 +88,8 @@ mesh_take_actions(struct mesh *m, uint32_t node)
 static inline trp_err
 mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
 {
-    trp_err err = trpi_member_step(m->cores[node],
-                                   (trpi_member_now){ m->now_ms, 1000000 + (int64_t)m->now_ms }, event);
+    trp_err err = trpi_member_step(
+        m->cores[node], (trpi_member_now){ m->now_ms, 1000000 + (int64_t)m->now_ms }, event);
     mesh_take_actions(m, node);
     return err;
 }
@@ -146,7 +146,8 @@ mesh_add_as(struct mesh *m, trpi_node_id id, const char *role, const trpi_member
     if (options != NULL) {
         o = *options;
     }
-    UNIT_REQUIRE(trpi_member_new(&id, &role, role == NULL ? 0 : 1, "1.0.0", &o, &m->cores[node]) == TRP_OK);
+    UNIT_REQUIRE(trpi_member_new(&id, &role, role == NULL ? 0 : 1, "1.0.0", &o, &m->cores[node]) ==
+                 TRP_OK);
     return node;
 }
 
@@ -193,7 +194,8 @@ static inline uint32_t
 mesh_status(const struct mesh *m, uint32_t at, uint32_t of)
 {
     const trpi_gossip *g = trpi_member_view(m->cores[at]);
-    uint32_t index = g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(g, trpi_ident_key(&m->ids[of]));
+    uint32_t index =
+        g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(g, trpi_ident_key(&m->ids[of]));
     return index == TRPI_GOSSIP_NONE ? 0 : g->members[index].status;
 }
 

@@ -1,4 +1,5 @@
-/* The actor, the door and the public API, on real systems over loopback (EVENTS, MEMB-12, MEMB-21, SEED-09). */
+/* The actor, the door and the public API, on real systems over loopback (EVENTS, MEMB-12, MEMB-21,
+ * SEED-09). */
 #include <stdatomic.h>
 
 #include "base/alloc.h"
@@ -86,7 +87,7 @@ members_all(struct host *h)
     return count;
 }
 
-/* ---- an actor that writes down what it is told ------------------------------------------------------ */
+/* ---- an actor that writes down what it is told ----------------------------------------------- */
 
 static pthread_mutex_t heard_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint16_t heard[64];
@@ -105,8 +106,11 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour listener = { .size = sizeof(trp_behaviour), .name = "listener", .version = 1,
-                                        .state_bytes = 8, .receive = listener_receive };
+static const trp_behaviour listener = { .size = sizeof(trp_behaviour),
+                                        .name = "listener",
+                                        .version = 1,
+                                        .state_bytes = 8,
+                                        .receive = listener_receive };
 
 static uint32_t
 heard_of(uint16_t tag)
@@ -176,7 +180,8 @@ before_joining_the_state_is_empty_and_an_ended_subscription_is_silent(void)
     UNIT_WAIT(members_up(&a) == 1, 3000);
     UNIT_EQUAL(trp_cluster_leader(a.system, "worker", &self), TRP_OK);
     UNIT_EQUAL(self.self, 1);
-    UNIT_EQUAL(trp_cluster_send_state(a.system, ref), TRP_OK); /* EVENTS-15; behind whatever came before */
+    /* EVENTS-15; behind whatever came before */
+    UNIT_EQUAL(trp_cluster_send_state(a.system, ref), TRP_OK);
     UNIT_WAIT(heard_of(trp_cluster_state_tag) == 2, 3000);
     UNIT_EQUAL(heard_of(trp_member_up_tag), 0);
     host_end(&a);
