@@ -4,9 +4,9 @@
  *          and cross-checked here, so that the engine may assert.
  * Shape.   frame {k, to, ttl, ...}   k is trpi_frame_kind; keys that are not known are skipped
  *          view  {v:1, p:protocol, s:system, r:[role],
- *          m:[[host,port,uid,status,up,version,[role#]]],
- *                 o:[[member#, version, [member#]]], c:[[member#, counter]], t:[[key, wall,
- *                 status]]}
+ *                 m:[[host, port, uid, status, up-number, version, [role#]]],
+ *                 o:[[member#, version, [member#]]], c:[[member#, counter]],
+ *                 t:[[key, wall, status]]}
  *          A view stands as a byte string inside a frame, so that its encoding is made once per
  *          version.
  * Limits.  TRPI_GOSSIP_*_MAX, TRPI_PACK_*_MAX; numbers above their range refuse the frame.

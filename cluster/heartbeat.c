@@ -3,8 +3,7 @@
  * Why.     If everybody asked everybody, the traffic of a large cluster would be nothing but
  *          heartbeats.
  *          On a ring everybody has the same few observers. The order is a hash, so that the nodes
- *                                                          of one
- *          machine, which fail together, are not each other's only observers.
+ *          of one machine, which fail together, are not each other's only observers.
  * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are
  *          reachable, and every silent one passed on the way; and all that this node holds silent,
  *          wherever they stand

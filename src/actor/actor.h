@@ -131,8 +131,8 @@ void *trpi_system_cluster_get(trp_system *system);
 /* Log line of a room: level, room, event text with key=value pairs. */
 void trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* As trp_system_ask, but a reply that means failure (trp_status_failure) is given, too: with an error,
- * *ret_reply is that message, or NULL. */
+/* As trp_system_ask, but a reply that means failure (trp_status_failure) is given, too: with an
+ * error, *ret_reply is that message, or NULL. */
 trp_err trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type,
                               const void *payload, size_t bytes, uint32_t timeout_ms,
                               trp_msg **ret_reply);

@@ -1,7 +1,8 @@
 /* pack.c - msgpack behind pack.h.
  *
- * Why.     msgpack-c allocates what an array header claims before it has seen the elements: five bytes
- *          may ask for gigabytes. guard() walks the bytes first, without recursion or allocation.
+ * Why.     msgpack-c allocates what an array header claims before it has seen the elements: five
+ *          bytes may ask for gigabytes. guard() walks the bytes first, without recursion or
+ *          allocation.
  * Tests.   tests/unit/cluster/codec_test.c, tests/fuzz/gossip_fuzz.c
  */
 #include "base/pack.h"
@@ -17,7 +18,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* ---- writer ------------------------------------------------------------------------------------ */
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 static int
 write_to_buffer(void *data, const char *bytes, size_t count)
@@ -77,7 +78,7 @@ trpi_pack_bytes(trpi_pack_writer *w, const void *bytes, size_t count)
     (void)msgpack_pack_bin_body(&packer, bytes, count);
 }
 
-/* ---- guard ------------------------------------------------------------------------------------- */
+/* ---- guard ----------------------------------------------------------------------------------- */
 
 struct item {
     size_t header;   /* bytes of type and length */
@@ -182,7 +183,7 @@ guard(const uint8_t *bytes, size_t count)
     }
 }
 
-/* ---- reader ------------------------------------------------------------------------------------ */
+/* ---- reader ---------------------------------------------------------------------------------- */
 
 struct trpi_pack_doc {
     msgpack_unpacked unpacked;

@@ -1,8 +1,9 @@
 /* pack.h - msgpack without its headers: a writer into a buffer, a checked reader.
  *
  * pack.c is the only file that includes msgpack. The reader refuses, before anything is
- * allocated, what is nested deeper than TRPI_PACK_DEPTH_MAX or claims more elements than it has bytes.
- * Every accessor takes NULL (a missing value) and says false: a decoder is a row of && without checks.
+ * allocated, what is nested deeper than TRPI_PACK_DEPTH_MAX or claims more elements than it has
+ * bytes. Every accessor takes NULL (a missing value) and says false: a decoder is a row of &&
+ * without checks.
  */
 #ifndef TRPI_BASE_PACK_H
 #define TRPI_BASE_PACK_H
@@ -30,12 +31,15 @@ void trpi_pack_bytes(trpi_pack_writer *w, const void *bytes, size_t count);
 typedef struct trpi_pack_doc trpi_pack_doc;
 typedef struct trpi_pack_value trpi_pack_value; /* borrowed from its document */
 
-/* Gives *ret_doc. bytes must outlive it. Errors: TRP_EDATA, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_ENOMEM. */
+/* Gives *ret_doc. bytes must outlive it. Errors: TRP_EDATA, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX),
+ * TRP_ENOMEM. */
 trp_err trpi_pack_parse(const uint8_t *bytes, size_t count, trpi_pack_doc **ret_doc);
 void trpi_pack_doc_free(trpi_pack_doc *doc); /* NULL is fine */
 const trpi_pack_value *trpi_pack_root(const trpi_pack_doc *doc);
-const trpi_pack_value *trpi_pack_find(const trpi_pack_value *map, const char *key); /* NULL: not there */
-const trpi_pack_value *trpi_pack_at(const trpi_pack_value *array, uint32_t index);  /* NULL: not there */
+/* NULL: not there */
+const trpi_pack_value *trpi_pack_find(const trpi_pack_value *map, const char *key);
+/* NULL: not there */
+const trpi_pack_value *trpi_pack_at(const trpi_pack_value *array, uint32_t index);
 bool trpi_pack_get_u64(const trpi_pack_value *value, uint64_t max, uint64_t *ret);
 bool trpi_pack_get_i64(const trpi_pack_value *value, int64_t *ret);
 bool trpi_pack_get_count(const trpi_pack_value *array, uint32_t max, uint32_t *ret);
