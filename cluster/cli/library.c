@@ -20,8 +20,8 @@
 #define TROUPE_LIBDIR ""
 #endif
 
-/* One that is there but does not load (a package is missing) is told: what the search finds later would
- * hide the reason. */
+/* One that is there but does not load (a package is missing) is told: what the search finds later
+ * would hide the reason. */
 static void *
 library_open_in(const char *dir, const char *below)
 {
@@ -34,7 +34,7 @@ library_open_in(const char *dir, const char *below)
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     if (library == NULL) {
         const char *why = dlerror();
-        (void)fprintf(stderr, "troupe: %s does not load: %s\n", path, why != NULL ? why : "unknown");
+        (void)trpi_cli_fail(0, "%s does not load: %s", path, why != NULL ? why : "unknown");
     }
     return library;
 }
