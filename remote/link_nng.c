@@ -319,16 +319,6 @@ open_stream(trpi_link *link)
     (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_KEEPALIVE, true); /* best effort */
 }
 
-static void
-begin_reading(trpi_link *link)
-{
-    pthread_mutex_lock(&link->lock);
-    if (!link->closing) {
-        post_read(link);
-    }
-    pthread_mutex_unlock(&link->lock);
-}
-
 /* ---- reading and writing --------------------------------------------------------------------- */
 
 static void
@@ -520,7 +510,11 @@ on_dialled(void *arg)
     pthread_mutex_unlock(&link->lock);
     if (open) {
         link->transport->events->connected(link->user, link);
-        begin_reading(link);
+        pthread_mutex_lock(&link->lock); /* the reaper waits for this callback */
+        if (!link->closing) {
+            post_read(link);
+        }
+        pthread_mutex_unlock(&link->lock);
     }
 }
 
@@ -628,9 +622,10 @@ accept_stream(trpi_transport *transport, nng_stream *stream)
         reap_later(link);
     } else if (!wanted) {
         shut(link, TRP_ECLOSED, "refused");
+    } else {
+        post_read(link);
     }
-    pthread_mutex_unlock(&link->lock);
-    begin_reading(link);
+    pthread_mutex_unlock(&link->lock); /* from here the reaper may free it */
 }
 
 static void

@@ -181,6 +181,22 @@ a_refused_connection_ends_without_a_closed_on_this_side(void)
     UNIT_EQUAL(atomic_load(&accepted.closed), 0);
 }
 
+/* The refusing callback and the reaper race for the link: whoever is last frees it. */
+static void
+many_connections_are_refused_one_after_the_other(void)
+{
+    enum { REFUSALS = 500 };
+    start();
+    atomic_store(&refuse, true);
+    for (uint32_t i = 1; i <= REFUSALS; i++) {
+        connect_to("127.0.0.1", port);
+        UNIT_WAIT(atomic_load(&dialled.closed) == i, 10000);
+    }
+    finish();
+    UNIT_EQUAL(atomic_load(&accepts), REFUSALS);
+    UNIT_EQUAL(atomic_load(&accepted.closed), 0);
+}
+
 /* H1: a write after close is refused, it does not hang */
 static void
 a_write_after_close_is_refused(void)
@@ -244,6 +260,7 @@ UNIT(bytes_arrive_in_order_and_short_sends_go_on)
 UNIT(a_dial_that_reaches_nobody_is_closed_once)
 UNIT(a_name_is_resolved_and_found_in_the_cache_the_second_time)
 UNIT(a_refused_connection_ends_without_a_closed_on_this_side)
+UNIT(many_connections_are_refused_one_after_the_other)
 UNIT(a_write_after_close_is_refused)
 UNIT(many_links_that_come_and_go_are_all_told)
 UNIT(a_port_that_is_taken_is_named_as_such)
