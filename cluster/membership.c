@@ -14,7 +14,7 @@
  *       nothing.
  * Limits.  TRPI_GOSSIP_*_MAX; TRPI_SEEDS_MAX addresses in a JOIN.
  * Not here. Heartbeats (heartbeat.c), bytes (gossip_codec.c), threads (shell.c).
- * Tests.   tests/unit/cluster/membership_test.c, tests/sim/sim_test.c
+ * Tests.   tests/unit/cluster/join_test.c, leader_test.c, tests/sim/sim_test.c
  */
 #include "cluster/membership_core.h"
 

@@ -6,7 +6,7 @@
  *       over is made up for: Joined, Up, Left, Exited, Removed come in this order, each once,
  *       whatever was seen.
  *   V2  UnreachableMember and ReachableMember of a member alternate.
- * Tests.   tests/unit/cluster/events_test.c
+ * Tests.   tests/unit/cluster/shell_test.c, tests/sim/sim_test.c (S10)
  */
 #include "cluster/membership_core.h"
 

@@ -10,7 +10,7 @@
  * Must hold.
  *   W1  Every answer has a smaller ttl than its question: two nodes cannot talk for ever.
  *   W2  In a converged, idle cluster a node sends one digest a second, whatever the cluster's size.
- * Tests.   tests/unit/cluster/gossip_rounds_test.c
+ * Tests.   tests/unit/cluster/leader_test.c, tests/sim/sim_test.c
  */
 #include "cluster/membership_core.h"
 

@@ -11,7 +11,7 @@
  * Must hold.
  *   L1  A leader that is itself Exiting leaves last: first it removes the others that exit.
  *   L2  The minimum sizes hold at the moment of Joining -> Up, and only then (MEMB-22).
- * Tests.   tests/unit/cluster/leader_test.c, leave_test.c
+ * Tests.   tests/unit/cluster/leader_test.c
  */
 #include "cluster/membership_core.h"
 

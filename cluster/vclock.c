@@ -1,5 +1,5 @@
 /* vclock.c - vector clocks as sorted arrays; every function is one pass. Tests:
- * tests/unit/cluster/vclock_test.c. Sources: Mattern 1988; GOSSIP-02, -12; GAP-10. */
+ * tests/unit/cluster/gossip_test.c. Sources: Mattern 1988; GOSSIP-02, -12; GAP-10. */
 #include "cluster/vclock.h"
 
 #include <stddef.h>

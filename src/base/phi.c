@@ -12,7 +12,7 @@
  *   detector
  *       blind for the next max_samples heartbeats.                                (heartbeat)
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
- * Tests.   tests/unit/base/phi_test.c
+ * Tests.   tests/unit/cluster/phi_test.c
  * Sources. Hayashibara and others, "The phi accrual failure detector", 2004; FD-01 .. FD-11.
  */
 #include "base/phi.h"
