@@ -127,7 +127,9 @@ struct trpi_peer {
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
     bool goodbye_said;      /* by the peer */
     bool overflowed;        /* system messages; the tick quarantines */
-    uint64_t end_again_uid; /* a watch of an incarnation that is over: the tick tells it */
+    /* watched incarnations that are over: the tick tells. As many as there are numbers of nodes */
+    uint64_t *end_again;
+    uint32_t end_again_count;
     trpi_phi link_phi;      /* is the association alive */
     trpi_phi watch_phi;     /* is the node of watched actors alive */
     bool watching;
@@ -243,6 +245,9 @@ void trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo);
 trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames);
 void trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy);
 void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
+/* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
+ * peer->lock. */
+void trpi_peer_end_again(trpi_peer *peer, uint64_t uid);
 
 /* ---- lane.c ---- */
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,

@@ -94,6 +94,7 @@ trpi_peer_free(trpi_peer *peer)
     trpi_phi_fini(&peer->link_phi);
     trpi_phi_fini(&peer->watch_phi);
     trpi_free(peer->introduced);
+    trpi_free(peer->end_again);
     pthread_mutex_destroy(&peer->lock);
     trpi_free(peer);
 }
@@ -168,6 +169,25 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *
     }
 }
 
+void
+trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
+{
+    for (uint32_t i = 0; i < peer->end_again_count; i++) {
+        if (peer->end_again[i] == uid) {
+            return;
+        }
+    }
+    uint64_t *more =
+        trpi_realloc(peer->end_again, (peer->end_again_count + 1) * sizeof *peer->end_again);
+    if (more == NULL) {
+        trpi_log(peer->remote->system, TRP_LOG_ERROR, "remote",
+                 "out of memory: who watches uid %016" PRIx64 " is not told of its end", uid);
+        return;
+    }
+    peer->end_again = more;
+    peer->end_again[peer->end_again_count++] = uid;
+}
+
 static void
 activate(trpi_peer *peer, trpi_todo *todo)
 {
@@ -179,7 +199,7 @@ activate(trpi_peer *peer, trpi_todo *todo)
     } else {
         if (peer->redelivery_uid != 0) {
             /* never met, and somebody else lives there now */
-            peer->end_again_uid = peer->redelivery_uid;
+            trpi_peer_end_again(peer, peer->redelivery_uid);
         }
         (void)trpi_redelivery_reset(&peer->redelivery);
         peer->redelivery_uid = uid;
@@ -220,7 +240,7 @@ log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
                           : TRP_LOG_INFO;
     if (failed && (peer->failed_once || atomic_load_explicit(&peer->remote->stopping,
                                                              memory_order_relaxed))) {
-        todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt; our own end is none */
+        todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
     }
     peer->failed_once = failed;
     if (assoc->state == TRPI_ASSOC_ACTIVE) {
@@ -516,15 +536,18 @@ trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
         tick_watch(peer, now_ms, watched, &todo);
     }
     tick_waiting(peer, now_ms, &todo);
-    uint64_t end_again = peer->end_again_uid;
-    peer->end_again_uid = 0;
+    uint64_t *end_again = peer->end_again;
+    uint32_t end_again_count = peer->end_again_count;
+    peer->end_again = NULL;
+    peer->end_again_count = 0;
     trpi_peer_pump(peer, &todo);
     bool idle_or_active =
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
     bool redial = peer->lanes[1].pending.count > 0 && peer->lanes[1].out == NULL;
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
     trpi_peer_unlock(peer, &todo);
-    if (end_again != 0) {
-        tell_end(peer, end_again, TRP_DEAD_STALE);
+    for (uint32_t i = 0; i < end_again_count; i++) {
+        tell_end(peer, end_again[i], TRP_DEAD_STALE);
     }
+    trpi_free(end_again);
 }

@@ -275,7 +275,7 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
         (peer->assoc.state == TRPI_ASSOC_ACTIVE || trpi_redelivery_unacked(&peer->redelivery) > 0);
     if (barred || other) {
         if (signal == TRPI_SIGNAL_WATCH) {
-            peer->end_again_uid = id->uid; /* the tick tells the watcher, not this worker */
+            trpi_peer_end_again(peer, id->uid); /* the tick tells the watcher, not this worker */
         }
     } else {
         if (peer->redelivery_uid != id->uid) {

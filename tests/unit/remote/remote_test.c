@@ -202,6 +202,48 @@ watching_a_remote_actor_that_has_ended_is_answered(void)
     pair_end(&p);
 }
 
+/* Watches all of the refs in one message. */
+static trp_err
+watcher_of_many_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        return watcher_receive(ctx, state, msg);
+    }
+    for (size_t at = 0; at + sizeof(trp_ref) <= trp_msg_bytes(msg); at += sizeof(trp_ref)) {
+        trp_ref ref;
+        memcpy(&ref, (const char *)trp_msg_payload(msg) + at, sizeof ref);
+        trp_err err = trp_watch(ctx, ref);
+        if (err != TRP_OK) {
+            return err;
+        }
+    }
+    return TRP_OK;
+}
+static const trp_behaviour watcher_of_many =
+    TRP_BEHAVIOUR_INIT("watcher-of-many", char, watcher_of_many_receive);
+
+/* REMOTE-26: the address is somebody else's now, and was more than one before */
+static void
+watches_of_several_earlier_incarnations_are_all_answered(void)
+{
+    enum { EARLIER = 5 };
+    trp_ref refs[EARLIER];
+    pair_start(&p, false, NULL);
+    atomic_store(&ended, 0);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref now = resolve_right("/user/echo");
+    for (uint32_t i = 0; i < EARLIER; i++) {
+        trpi_node_id id = { *trpi_remote_address(p.remote[1]), 1000 + i };
+        refs[i] = now;
+        UNIT_REQUIRE(trpi_node_intern(p.system[0], &id, &refs[i].node) == TRP_OK);
+    }
+    trp_ref who = pair_spawn(p.system[0], &watcher_of_many, NULL, NULL, NULL, 0);
+    trp_system_tell(p.system[0], who, &trp_bytes_type, refs, sizeof refs);
+    UNIT_WAIT(atomic_load(&ended) == EARLIER, 10000);
+    ask_echo();
+    pair_end(&p);
+}
+
 /* REMOTE-25 REMOTE-46 */
 static void
 a_watcher_is_told_when_the_other_system_says_goodbye(void)
@@ -474,6 +516,7 @@ UNIT(messages_keep_their_order_and_none_is_lost)
 UNIT(a_selection_with_wildcards_reaches_all_that_match)
 UNIT(a_watcher_is_told_once_when_a_remote_actor_stops)
 UNIT(watching_a_remote_actor_that_has_ended_is_answered)
+UNIT(watches_of_several_earlier_incarnations_are_all_answered)
 UNIT(a_watcher_is_told_when_the_other_system_says_goodbye)
 UNIT(a_watcher_is_told_when_the_other_node_falls_silent)
 UNIT(an_association_that_was_cut_comes_back_by_itself)
