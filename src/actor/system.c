@@ -195,6 +195,7 @@ trp_system_free(trp_system *system)
             system, TRP_LOG_ERROR, "actor",
             "a thread did not end: the system is leaked, its memory is not given back system=%s",
             system->name);
+        trpi_sched_abandon(system->sched);
         return;
     }
     trpi_life_system_free(system);

@@ -153,6 +153,20 @@ trpi_sched_stop(trpi_sched *sched, uint32_t deadline_ms)
 }
 
 void
+trpi_sched_abandon(trpi_sched *sched)
+{
+    for (uint32_t i = 0; i < WORKERS_ALL; i++) {
+        trpi_worker *worker = trpi_sched_worker(sched, i);
+
+        if (worker != NULL && worker->thread_made) {
+            (void)pthread_detach(worker->thread);
+            worker->thread_made = false;
+        }
+    }
+    trpi_timers_abandon(sched);
+}
+
+void
 trpi_sched_free(trpi_sched *sched)
 {
     if (sched == NULL) {

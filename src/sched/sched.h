@@ -88,6 +88,9 @@ trp_err trpi_sched_start(trpi_sched *sched);
 /* Let all threads end after their present run, wait until `deadline_ms` have passed. What is still
  * queued stays queued. true: all threads have ended. Idempotent. Not from a worker. */
 bool trpi_sched_stop(trpi_sched *sched, uint32_t deadline_ms);
+/* After a stop that gave up, when the scheduler is leaked: threads that end later give their stacks
+ * back by themselves. Nothing may be called on it any more. */
+void trpi_sched_abandon(trpi_sched *sched);
 /* After a stop that returned true, or without a start. Runs what was retired. NULL is fine. */
 void trpi_sched_free(trpi_sched *sched);
 

@@ -289,6 +289,15 @@ trpi_timers_join(trpi_sched *sched)
 }
 
 void
+trpi_timers_abandon(trpi_sched *sched)
+{
+    if (sched->timers->thread_made) {
+        (void)pthread_detach(sched->timers->thread);
+        sched->timers->thread_made = false;
+    }
+}
+
+void
 trpi_timers_free(trpi_sched *sched)
 {
     trpi_timers *timers = sched->timers;

@@ -217,6 +217,7 @@ trp_err trpi_timers_new(trpi_sched *sched);
 trp_err trpi_timers_start(trpi_sched *sched);
 void trpi_timers_stop(trpi_sched *sched);   /* tell the thread to end */
 void trpi_timers_join(trpi_sched *sched);
+void trpi_timers_abandon(trpi_sched *sched); /* the thread that was not joined owns itself */
 void trpi_timers_free(trpi_sched *sched);
 
 /* retire.c */

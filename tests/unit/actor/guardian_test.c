@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static _Atomic bool let_go;
+static _Atomic bool let_go, let_go_late, went_on;
 
 static trp_err
 actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -16,6 +16,12 @@ actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         while (!atomic_load(&let_go)) {
             unit_pause();
         }
+    } else if (stage_said(msg, "stick for good")) {
+        stage_note("stuck");
+        while (!atomic_load(&let_go_late)) {
+            unit_pause();
+        }
+        atomic_store(&went_on, true);
     } else if (stage_said(msg, "shutdown")) {
         trp_system_shutdown(trp_ctx_system(ctx));
         trp_system_shutdown(trp_ctx_system(ctx));
@@ -106,6 +112,37 @@ a_stuck_actor_is_named_when_the_deadline_has_passed(void)
     atomic_store(&let_go, true);
     UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
     trp_system_free(system);
+}
+
+static trp_system *leaked; /* what is leaked on purpose is still known to the leak checker */
+
+/* SYS-41: what is stuck is leaked, not freed under its feet, and the process goes on */
+static void
+a_system_that_stays_stuck_is_leaked_with_a_line_and_the_process_goes_on(void)
+{
+    trp_system *other;
+    trp_ref a;
+
+    leaked = stage_open();
+    a = stage_spawn(leaked, &actor, "a");
+    atomic_store(&let_go_late, false);
+    stage_tell(leaked, a, "stick for good");
+    UNIT_WAIT(stage_has("stuck"), 5000);
+    UNIT_EQUAL(trp_system_stop(leaked, 50), TRP_ETIMEDOUT);
+    UNIT_TRUE(stage_book_has(&stage_lines, "actor /user/a is stuck in its present message"));
+    trp_system_free(leaked);
+    UNIT_TRUE(stage_book_has(&stage_lines, "the system is leaked, its memory is not given back "
+                                           "system=stage"));
+    UNIT_FALSE(stage_has("/user/a-"));
+
+    other = stage_open();
+    a = stage_spawn(other, &actor, "b");
+    UNIT_EQUAL(stage_ask(other, a, "ping", answer, sizeof answer), TRP_OK);
+    UNIT_TEXT(answer, "pong");
+    atomic_store(&let_go_late, true); /* it finds everything that it stands on */
+    UNIT_WAIT(atomic_load(&went_on), 5000);
+    UNIT_EQUAL(stage_ask(other, a, "ping", answer, sizeof answer), TRP_OK);
+    stage_close(other);
 }
 
 /* SYS-6, SYS-8 */
@@ -263,6 +300,7 @@ UNIT_BEGIN("guardian")
 UNIT(the_user_tree_ends_before_the_system_tree)
 UNIT(shutdown_can_be_ordered_by_an_actor)
 UNIT(a_stuck_actor_is_named_when_the_deadline_has_passed)
+UNIT(a_system_that_stays_stuck_is_leaked_with_a_line_and_the_process_goes_on)
 UNIT(when_the_user_guardian_ends_the_system_does)
 UNIT(when_the_system_guardian_ends_the_system_does_in_order)
 UNIT(guardians_discard_what_they_are_told)
