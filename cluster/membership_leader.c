@@ -105,15 +105,6 @@ next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool larg
     }
 }
 
-static void
-log_move(trpi_member_core *core, const trpi_ident *ident, uint32_t status)
-{
-    char text[TRPI_ADDRESS_TEXT_BYTES];
-    trpi_core_log(core, TRP_LOG_INFO, "leader moves %s to %s",
-                  trpi_address_format(&ident->id.address, text, sizeof(text)),
-                  trp_member_status_name(status));
-}
-
 /* One round. true: something changed. */
 static bool
 act_once(trpi_member_core *core)
@@ -139,7 +130,6 @@ act_once(trpi_member_core *core)
         if (status == m->status) {
             continue;
         }
-        log_move(core, m->ident, status);
         if (status == TRP_MEMBER_REMOVED) {
             err = trpi_gossip_bury(edited, at, core->now.wall_ms);
             at--; /* the next one has moved here */

@@ -11,8 +11,12 @@ struct host {
     trpi_remote *remote;
     trpi_cluster *cluster;
     char address[TRPI_ADDRESS_TEXT_BYTES];
+    bool silent;         /* its cluster was stopped on the way */
     _Atomic int stopped; /* trpi_member_stop */
     _Atomic int up_calls;
+    pthread_mutex_t lines_lock;
+    uint32_t lines_count;
+    char lines[256][400]; /* what the cluster has logged */
 };
 
 static void
@@ -28,25 +32,54 @@ on_up(void *arg)
 }
 
 static void
-quiet_log(void *arg, const trp_log_line *line)
+kept_log(void *arg, const trp_log_line *line)
 {
-    (void)arg;
-    (void)line;
+    struct host *h = arg;
+    pthread_mutex_lock(&h->lines_lock);
+    if (strcmp(line->source, "cluster") == 0 && h->lines_count < 256) {
+        (void)snprintf(h->lines[h->lines_count++], sizeof(h->lines[0]), "%s", line->text);
+    }
+    pthread_mutex_unlock(&h->lines_lock);
+}
+
+/* How many lines have this text followed by that; *ret_first: the first of them. */
+static uint32_t
+lines_with(struct host *h, const char *text, const char *behind, uint32_t *ret_first)
+{
+    uint32_t count = 0;
+    pthread_mutex_lock(&h->lines_lock);
+    for (uint32_t i = h->lines_count; i-- > 0;) {
+        const char *at = strstr(h->lines[i], text);
+        if (at != NULL && strstr(at + strlen(text), behind) != NULL) {
+            count++;
+            *ret_first = i;
+        }
+    }
+    pthread_mutex_unlock(&h->lines_lock);
+    return count;
 }
 
 static void
-host_start(struct host *h, const char *seed)
+host_open(struct host *h)
 {
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     trpi_remote_options remote_options = { .port = 0, .bind_port = -1 };
-    trpi_cluster_options options = { .stopped = on_stopped, .stopped_arg = h };
-    const char *roles[1] = { "worker" };
     memset(h, 0, sizeof(*h));
+    pthread_mutex_init(&h->lines_lock, NULL);
     system_options.workers = 1;
-    system_options.log = quiet_log;
+    system_options.log = kept_log;
+    system_options.log_arg = h;
     UNIT_REQUIRE(trp_system_new("test", &system_options, &h->system) == TRP_OK);
     UNIT_REQUIRE(trpi_remote_start(h->system, &remote_options, &h->remote) == TRP_OK);
     (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof(h->address));
+}
+
+static void
+host_join(struct host *h, const char *seed, trpi_cluster_options options)
+{
+    const char *roles[1] = { "worker" };
+    options.stopped = on_stopped;
+    options.stopped_arg = h;
     options.roles = roles;
     options.roles_count = 1;
     options.seed_nodes = &seed;
@@ -55,9 +88,19 @@ host_start(struct host *h, const char *seed)
 }
 
 static void
+host_start(struct host *h, const char *seed)
+{
+    trpi_cluster_options options = { .quiet = false };
+    host_open(h);
+    host_join(h, seed, options);
+}
+
+static void
 host_end(struct host *h)
 {
-    trpi_cluster_stop(h->cluster);
+    if (!h->silent) {
+        trpi_cluster_stop(h->cluster);
+    }
     trpi_remote_stop(h->remote);
     UNIT_EQUAL(trp_system_stop(h->system, 5000), TRP_OK);
     trp_system_free(h->system);
@@ -90,7 +133,7 @@ members_all(struct host *h)
 /* ---- an actor that writes down what it is told ----------------------------------------------- */
 
 static pthread_mutex_t heard_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint16_t heard[64];
+static uint16_t heard[1024];
 static uint32_t heard_count;
 
 static trp_err
@@ -99,7 +142,7 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     pthread_mutex_lock(&heard_lock);
-    if (heard_count < 64) {
+    if (heard_count < 1024) {
         heard[heard_count++] = trp_msg_tag(msg);
     }
     pthread_mutex_unlock(&heard_lock);
@@ -196,7 +239,7 @@ misuse_is_an_error(void)
     size_t count;
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     options.workers = 1;
-    options.log = quiet_log;
+    options.log_level = TRP_LOG_ERROR;
     UNIT_REQUIRE(trp_system_new("plain", &options, &system) == TRP_OK);
     UNIT_EQUAL(trp_cluster_members(system, NULL, 0, &count), TRP_ESTATE);
     UNIT_EQUAL(trp_cluster_self(system, &member), TRP_ESTATE);
@@ -205,6 +248,171 @@ misuse_is_an_error(void)
     UNIT_EQUAL(trp_cluster_subscribe(system, none, 1), TRP_EINVAL);
     UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
     trp_system_free(system);
+}
+
+/* ---- the death of a member ------------------------------------------------------------------- */
+
+static trp_ref watched;
+static _Atomic int terminated, watching;
+
+static trp_err
+watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *what = trp_msg_payload(msg);
+        UNIT_TRUE(trp_ref_equal(what->ref, watched));
+        atomic_fetch_add(&terminated, 1);
+        return TRP_OK;
+    }
+    UNIT_EQUAL(trp_watch(ctx, watched), TRP_OK);
+    atomic_fetch_add(&watching, 1);
+    return TRP_OK;
+}
+
+static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
+                                       .name = "watcher",
+                                       .version = 1,
+                                       .receive = watcher_receive };
+
+/* An actor of `from` watches one of `to`. */
+static void
+watch_across(struct host *from, struct host *to)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    char path[sizeof(to->address) + 32];
+    atomic_store(&terminated, 0);
+    atomic_store(&watching, 0);
+    options.name = "target";
+    UNIT_EQUAL(trp_system_spawn(to->system, &listener, &options, &ref), TRP_OK);
+    (void)snprintf(path, sizeof(path), "%s/user/target", to->address);
+    UNIT_REQUIRE(trp_system_resolve(from->system, path, 5000, &watched) == TRP_OK);
+    UNIT_EQUAL(trp_system_spawn(from->system, &watcher, NULL, &ref), TRP_OK);
+    trp_system_tell(from->system, ref, &trp_string_type, "watch", 5);
+    UNIT_WAIT(atomic_load(&watching) == 1, 5000);
+}
+
+static bool
+is_quarantined(struct host *h, const char *address)
+{
+    trpi_peer_info peers[8];
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    size_t count = 0;
+    trpi_remote_peers(h->remote, peers, 8, &count);
+    for (size_t i = 0; i < count && i < 8; i++) {
+        (void)trpi_address_format(&peers[i].id.address, text, sizeof(text));
+        if (strcmp(text, address) == 0) {
+            return strcmp(peers[i].state, "quarantined") == 0;
+        }
+    }
+    return false;
+}
+
+/* Each change of this member stands in the log of h once, and in the order in which it happened. */
+static void
+check_story(struct host *h, const char *member)
+{
+    static const char *const story[] = { " is Joining", " is Up", " is unreachable", " is Down",
+                                         " is Removed" };
+    uint32_t before = 0;
+    for (size_t i = 0; i < sizeof(story) / sizeof(story[0]); i++) {
+        char text[sizeof(h->lines[0])];
+        uint32_t at = 0;
+        (void)snprintf(text, sizeof(text), "member %s%s", member, story[i]);
+        UNIT_EQUAL(lines_with(h, text, "", &at), 1);
+        UNIT_TRUE(i == 0 || at > before);
+        before = at;
+    }
+}
+
+static uint32_t
+lines_of_leader(struct host *h, const char *what, const char *address)
+{
+    char text[sizeof(h->lines[0])];
+    uint32_t at;
+    (void)snprintf(text, sizeof(text), "%s is %s", what, address);
+    return lines_with(h, text, "", &at);
+}
+
+/* Three hosts in the order of their ports, so that it is known who leads. */
+static void
+hosts_open(struct host hosts[3], struct host *ret_order[3])
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t at = i;
+        host_open(&hosts[i]);
+        while (at > 0 && trpi_remote_address(ret_order[at - 1]->remote)->port >
+                             trpi_remote_address(hosts[i].remote)->port) {
+            ret_order[at] = ret_order[at - 1];
+            at--;
+        }
+        ret_order[at] = &hosts[i];
+    }
+}
+
+/* EVENTS-08, -16; FD-19, -20; MEMB-21, -28: the leader dies, and everybody is told once */
+static void
+a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
+{
+    static struct host hosts[3];
+    struct host *h[3];
+    trp_ref ref = TRP_REF_NONE;
+    uint32_t at = 0;
+    trpi_cluster_options options = { .quarantine_removed_after_ms = 300 };
+    options.member.downing_stable_after_ms = 2000;
+    options.heartbeat.phi.heartbeat_interval_ms = 250;
+    heard_count = 0;
+    hosts_open(hosts, h);
+    host_join(h[1], "self", options);
+    UNIT_WAIT(members_up(h[1]) == 1, 3000);
+    UNIT_EQUAL(trp_system_spawn(h[1]->system, &listener, NULL, &ref), TRP_OK);
+    UNIT_EQUAL(trp_cluster_subscribe(h[1]->system, ref,
+                                     TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED |
+                                         TRP_CLUSTER_DOWNING_DECISION |
+                                         TRP_CLUSTER_SEEN_CHANGED),
+               TRP_OK);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 3000);
+    host_join(h[2], h[1]->address, options);
+    host_join(h[0], h[1]->address, options);
+    UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK);
+    UNIT_WAIT(members_up(h[0]) == 3 && members_up(h[1]) == 3 && members_up(h[2]) == 3, 10000);
+    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 1, 3000);
+    UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK); /* is Up: at once */
+    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 2, 3000);
+    UNIT_WAIT(heard_of(trp_leader_changed_tag) == 1, 3000);
+    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 1, 3000);
+    watch_across(h[1], h[0]);
+
+    h[0]->silent = true; /* its process stays: nobody closes a connection */
+    trpi_cluster_stop(h[0]->cluster);
+    UNIT_WAIT(lines_with(h[1], h[0]->address, " is unreachable", &at) == 1, 15000);
+    UNIT_EQUAL(atomic_load(&terminated), 0); /* it may come back */
+    UNIT_FALSE(is_quarantined(h[1], h[0]->address));
+    UNIT_WAIT(members_all(h[1]) == 2 && members_all(h[2]) == 2, 15000);
+    UNIT_WAIT(is_quarantined(h[1], h[0]->address) && is_quarantined(h[2], h[0]->address), 5000);
+    UNIT_WAIT(atomic_load(&terminated) == 1, 5000);
+
+    UNIT_WAIT(heard_of(trp_leader_changed_tag) == 2, 3000);
+    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 2, 3000);
+    UNIT_EQUAL(heard_of(trp_downing_decision_tag), lines_with(h[1], "downing ", "", &at));
+    UNIT_TRUE(heard_of(trp_seen_changed_tag) > 0);
+    check_story(h[1], h[0]->address);
+    check_story(h[2], h[0]->address);
+    for (uint32_t i = 1; i < 3; i++) { /* alone, or joining; and after the death of h[0] */
+        UNIT_EQUAL(lines_of_leader(h[i], "leader", h[1]->address), 2);
+        UNIT_EQUAL(lines_of_leader(h[i], "leader", h[0]->address), 1);
+        UNIT_EQUAL(lines_of_leader(h[i], "leader of role worker", h[1]->address), 2);
+        UNIT_EQUAL(lines_of_leader(h[i], "leader of role worker", h[0]->address), 1);
+    }
+    UNIT_EQUAL(lines_with(h[1], "downing keep-majority: down-unreachable (",
+                          "; members 3, on this side 2, unreachable 1, indirectly 0)", &at) +
+                   lines_with(h[2], "downing keep-majority: down-unreachable (",
+                              "; members 3, on this side 2, unreachable 1, indirectly 0)", &at),
+               1);
+    for (uint32_t i = 0; i < 3; i++) {
+        host_end(h[i]);
+    }
 }
 
 /* the snapshot behind `troupe members` and `status` */
@@ -239,5 +447,6 @@ UNIT_BEGIN("shell")
 UNIT(a_subscriber_hears_the_state_first_and_then_every_change)
 UNIT(before_joining_the_state_is_empty_and_an_ended_subscription_is_silent)
 UNIT(misuse_is_an_error)
+UNIT(a_leader_that_dies_is_downed_quarantined_and_told_of_once)
 UNIT(a_snapshot_says_what_the_command_line_shows)
 UNIT_END
