@@ -17,6 +17,7 @@ tests_unit_cluster_shell_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_phi_test_SOURCES = tests/unit/cluster/phi_test.c
 tests_unit_cluster_phi_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_gossip_test_SOURCES = tests/unit/cluster/gossip_test.c
+tests_unit_cluster_gossip_test_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
 tests_unit_cluster_gossip_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_join_test_SOURCES = tests/unit/cluster/join_test.c
 tests_unit_cluster_join_test_LDADD = $(TEST_LDADD)

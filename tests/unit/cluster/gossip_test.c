@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "cluster/gossip.h"
 #include "cluster/gossip_codec.h"
+#include "cluster/heartbeat.h"
 #include "tests/unit/cluster/mesh.h"
 
 static uint64_t random_state;
@@ -346,6 +347,174 @@ a_merge_without_memory_is_an_error_and_changes_nothing(void)
     idents_free();
 }
 
+/* ---- the golden file of wire version 1 ------------------------------------------------------- */
+
+static void
+golden_line(FILE *file, const char *name, const uint8_t *bytes, size_t count)
+{
+    fprintf(file, "%s ", name);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(file, "%02x", bytes[i]);
+    }
+    fprintf(file, "\n");
+}
+
+static void
+golden_frame(FILE *file, const char *name, const trpi_frame *frame, const trpi_seen *seen)
+{
+    trpi_buffer bytes = { 0 };
+    UNIT_EQUAL(trpi_frame_encode(frame, seen, &bytes), TRP_OK);
+    golden_line(file, name, bytes.data, bytes.count);
+    trpi_buffer_fini(&bytes);
+}
+
+/* A view with all that a view can hold. */
+static trpi_gossip *
+golden_view(void)
+{
+    static const uint32_t statuses[IDENTS] = { TRP_MEMBER_UP,      TRP_MEMBER_UP,
+                                               TRP_MEMBER_LEAVING, TRP_MEMBER_EXITING,
+                                               TRP_MEMBER_DOWN,    TRP_MEMBER_JOINING };
+    trpi_gossip *g = trpi_gossip_new();
+    trpi_tombstone gone = { 0x0102030405060708, 1700000000000, TRP_MEMBER_DOWN, 0 };
+    uint64_t subject = idents[4]->key;
+    for (uint32_t i = 0; i < IDENTS; i++) {
+        uint32_t up_number = statuses[i] == TRP_MEMBER_JOINING ? 0 : i + 1;
+        UNIT_EQUAL(trpi_gossip_add(g, idents[i], statuses[i], up_number), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add_clock(g, idents[i]->key, 100u << (8 * i)), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_observe(g, idents[0]->key, &subject, 1), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add_tombstone(g, gone), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    return g;
+}
+
+static void
+golden_write(FILE *file)
+{
+    trpi_gossip *g = golden_view();
+    trpi_seen seen;
+    UNIT_REQUIRE(trpi_seen_init(&seen, IDENTS) == TRP_OK);
+    trpi_seen_set(&seen, 0);
+    trpi_seen_set(&seen, 3);
+    trpi_frame init = { .kind = TRPI_FRAME_INIT_JOIN, .system = "test" };
+    golden_frame(file, "init-join", &init, NULL);
+    trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK, .to_uid = 101, .ticket = 0x8899 };
+    golden_frame(file, "init-join-ack", &ack, NULL);
+    trpi_frame nack = { .kind = TRPI_FRAME_INIT_JOIN_NACK,
+                        .to_uid = 101,
+                        .code = TRPI_NACK_REFUSED,
+                        .reason = "no room" };
+    golden_frame(file, "init-join-nack", &nack, NULL);
+    trpi_frame join = {
+        .kind = TRPI_FRAME_JOIN, .to_uid = 100, .ticket = 0x8899, .ident = idents[1]
+    };
+    golden_frame(file, "join", &join, NULL);
+    trpi_frame welcome = { .kind = TRPI_FRAME_WELCOME, .to_uid = 101, .gossip = g };
+    golden_frame(file, "welcome", &welcome, &seen);
+    trpi_frame digest = { .kind = TRPI_FRAME_DIGEST, .to_uid = 102, .ttl = 8, .digest = g->digest };
+    golden_frame(file, "digest", &digest, &seen);
+    trpi_frame version = { .kind = TRPI_FRAME_VERSION,
+                           .to_uid = 102,
+                           .ttl = 7,
+                           .digest = g->digest,
+                           .clock = g->clock,
+                           .clock_count = g->clock_count };
+    golden_frame(file, "version", &version, &seen);
+    trpi_frame envelope = {
+        .kind = TRPI_FRAME_ENVELOPE, .to_uid = 102, .ttl = 6, .gossip = g
+    };
+    golden_frame(file, "envelope", &envelope, &seen);
+    for (uint32_t i = 0; i < IDENTS; i++) {
+        trpi_seen_set(&seen, i);
+    }
+    golden_frame(file, "envelope-seen-by-all", &envelope, &seen);
+    trpi_frame gone = { .kind = TRPI_FRAME_GONE, .to_uid = 104, .code = TRP_MEMBER_DOWN };
+    golden_frame(file, "gone", &gone, NULL);
+    trpi_seen_fini(&seen);
+    trpi_gossip_unref(g);
+    uint8_t answer[TRPI_HEARTBEAT_BYTES];
+    const uint8_t request[TRPI_HEARTBEAT_BYTES] = { 1, 8, 7, 6, 5, 4, 3, 2, 1 };
+    golden_line(file, "heartbeat-request", request, sizeof(request));
+    UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
+    golden_line(file, "heartbeat-answer", answer, sizeof(answer));
+}
+
+/* Every gossip frame of the file is understood, and says the same when it is written again. */
+static void
+golden_read(char *text)
+{
+    uint32_t frames = 0;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        const char *hex = strchr(line, ' ') + 1;
+        uint8_t bytes[2048];
+        size_t count = strlen(hex) / 2;
+        UNIT_REQUIRE(count <= sizeof(bytes));
+        for (size_t i = 0; i < count; i++) {
+            const char digits[3] = { hex[2 * i], hex[2 * i + 1], '\0' };
+            bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+        }
+        if (strncmp(line, "heartbeat-", 10) == 0) {
+            continue;
+        }
+        trpi_frame frame;
+        trpi_buffer again = { 0 };
+        trpi_seen seen = { 0 };
+        bool has_seen = false;
+        UNIT_REQUIRE(trpi_frame_decode(bytes, count, &idents[1]->id, NULL, NULL, &frame) ==
+                     TRP_OK);
+        if (frame.seen_all || frame.seen_count > 0) {
+            UNIT_EQUAL(trpi_seen_init(&seen, IDENTS), TRP_OK);
+            has_seen = trpi_frame_seen(&frame, &seen);
+            UNIT_TRUE(has_seen);
+        }
+        UNIT_EQUAL(trpi_frame_encode(&frame, has_seen ? &seen : NULL, &again), TRP_OK);
+        UNIT_TRUE(again.count == count && memcmp(again.data, bytes, count) == 0);
+        if (frame.kind == TRPI_FRAME_ENVELOPE) {
+            trpi_gossip *g = golden_view();
+            UNIT_TRUE(equal_views(g, frame.gossip));
+            UNIT_EQUAL(frame.gossip->tombstones_count, 1);
+            UNIT_EQUAL(frame.gossip->rows_count, 1);
+            trpi_gossip_unref(g);
+        }
+        trpi_seen_fini(&seen);
+        trpi_buffer_fini(&again);
+        trpi_frame_fini(&frame);
+        frames++;
+    }
+    UNIT_EQUAL(frames, 10);
+}
+
+/* Wire version 1 does not change: what an older build wrote is what this one writes and reads. To
+ * make the file of a new version: TROUPE_GOLDEN_WRITE=1. */
+static void
+the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
+{
+    const char *srcdir = getenv("TROUPE_SRCDIR");
+    char path[512];
+    static char expected[16384], got[16384];
+    (void)snprintf(path, sizeof(path), "%s/tests/golden/gossip-1.txt",
+                   srcdir != NULL ? srcdir : TESTS_SRCDIR);
+    idents_make();
+    if (getenv("TROUPE_GOLDEN_WRITE") != NULL) {
+        FILE *file = fopen(path, "w");
+        UNIT_REQUIRE(file != NULL);
+        golden_write(file);
+        fclose(file);
+    }
+    FILE *file = fopen(path, "r");
+    UNIT_REQUIRE(file != NULL);
+    expected[fread(expected, 1, sizeof(expected) - 1, file)] = '\0';
+    fclose(file);
+    FILE *memory = fmemopen(got, sizeof(got), "w");
+    UNIT_REQUIRE(memory != NULL);
+    golden_write(memory);
+    fclose(memory);
+    UNIT_TRUE(strcmp(expected, got) == 0);
+    golden_read(expected);
+    idents_free();
+}
+
 UNIT_BEGIN("gossip")
 UNIT(clocks_compare_as_same_before_after_and_concurrent)
 UNIT(counting_up_makes_a_clock_newer)
@@ -356,4 +525,5 @@ UNIT(a_view_survives_its_encoding)
 UNIT(bytes_that_are_no_frame_are_refused)
 UNIT(an_identity_is_checked_at_its_limits)
 UNIT(a_merge_without_memory_is_an_error_and_changes_nothing)
+UNIT(the_bytes_of_wire_version_1_are_those_of_the_golden_file)
 UNIT_END
