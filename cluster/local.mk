@@ -8,10 +8,7 @@ pkginclude_HEADERS += include/troupe/cluster.h
 
 check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
-	tests/unit/cluster/shell_test tests/unit/cluster/golden_test
-tests_unit_cluster_golden_test_SOURCES = tests/unit/cluster/golden_test.c
-tests_unit_cluster_golden_test_LDADD = $(TEST_LDADD)
-tests_unit_cluster_golden_test_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
+	tests/unit/cluster/shell_test
 tests_unit_cluster_shell_test_SOURCES = tests/unit/cluster/shell_test.c
 tests_unit_cluster_shell_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_phi_test_SOURCES = tests/unit/cluster/phi_test.c
