@@ -65,7 +65,8 @@ typedef struct blockers {
 static size_t
 blocker_add(blockers *b, size_t count, const char *address)
 {
-    int more = snprintf(b->text + count, sizeof b->text - count, "%s%s", count ? ", " : "", address);
+    int more =
+        snprintf(b->text + count, sizeof b->text - count, "%s%s", count ? ", " : "", address);
     size_t room = sizeof b->text - count - 1;
     return count + (more > 0 && (size_t)more < room ? (size_t)more : room);
 }

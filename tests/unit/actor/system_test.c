@@ -169,7 +169,7 @@ a_birth_without_memory_fails_cleanly(void)
     UNIT_TRUE(refused > 0);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------ */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static trpi_node_id
 identity(const char *host, uint16_t port, uint64_t uid)
