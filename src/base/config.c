@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/config_store.h"
+#include "base/nearest.h"
 
 struct trpi_config {
     trpi_config_slots slots;
@@ -479,6 +480,51 @@ env_looks_like_key(const char *name)
     return false;
 }
 
+/* One letter wrong in a short name, two in a longer one: more is somebody else's variable. */
+static bool
+env_is_near(const char *name, const char *known)
+{
+    return trpi_edit_distance(name, known) <= (strlen(name) <= 5 ? 1u : 2u);
+}
+
+/* A section that is misspelt, as CLUSTR_GOSSIP_INTERVAL. */
+static bool
+env_section_is_near(const char *name)
+{
+    static const char *const sections[] = { "ACTOR", "REMOTE", "CLUSTER", "CONTROL", "LOG" };
+    char first[24];
+    size_t bytes = strcspn(name, "_");
+    if (!name[bytes] || bytes >= sizeof first) {
+        return false;
+    }
+    memcpy(first, name, bytes);
+    first[bytes] = '\0';
+    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
+        if (env_is_near(first, sections[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The name without sections, of a node's key or a client's flag, that `name` misspells; NULL:
+ * none. It is no error in itself to have variables that belong to neither. */
+static const char *
+env_word_nearest(const char *name)
+{
+    static const char *const words[] = { "SYSTEM",  "PLUGINS", "SOCKET", "OUTPUT",
+                                         "WATCH",   "TIMEOUT", "DRY_RUN", "YES",
+                                         "NO_WAIT", "QUIET",   "VERBOSE", "COLOR" };
+    const char *near = NULL;
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(name, words[i]) == 0) {
+            return NULL;
+        }
+        near = env_is_near(name, words[i]) ? words[i] : near;
+    }
+    return near;
+}
+
 static void
 env_to_key(const char *name, char separator, char *key, size_t bytes)
 {
@@ -555,7 +601,14 @@ trpi_config_load_env(trpi_config *config, char *const *environment, trpi_config_
         memcpy(name, *environment + 7, bytes);
         name[bytes] = '\0';
         if (!env_key_find(config, name, key, sizeof key)) {
-            if (env_looks_like_key(name)) {
+            const char *word = env_word_nearest(name);
+            if (word) {
+                return trpi_config_fail(
+                    ret_error, "environment TROUPE_%s: no such variable; did you mean TROUPE_%s?",
+                    name, word);
+            }
+            if (env_looks_like_key(name) ||
+                (env_section_is_near(name) && *env_nearest(name, hint, sizeof hint))) {
                 return trpi_config_fail(ret_error, "environment TROUPE_%s: no such key%s", name,
                                         env_nearest(name, hint, sizeof hint));
             }

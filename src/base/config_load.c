@@ -282,6 +282,11 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
         const char *value = slot && slot->count > 0 ? slot->values[slot->count - 1] : "1";
         complain(l, section->line, "%s: a space splits the value: write %s%s or \"%s %s\"",
                  l->last_key, value, name, value, name);
+    } else if (!*where && (strcmp(name, "akka") == 0 || strncmp(name, "akka.", 5) == 0)) {
+        complain(l, section->line,
+                 "no such option '%s': the names are Akka's without the leading 'akka', as in "
+                 "cluster { gossip-interval = 1s }",
+                 name);
     } else if (strchr(name, '.')) {
         dotted_complain(l, name, section->line);
     } else {
