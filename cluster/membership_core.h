@@ -14,6 +14,7 @@ typedef struct trpi_seek {
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
     uint64_t next_ms;  /* ask, or join, again */
+    uint64_t begin_ms, log_ms; /* since when; when to say next that this lasts */
     trpi_node_id contact;
     uint64_t ticket;
 } trpi_seek;

@@ -31,6 +31,8 @@
 #define JOIN_AGAIN_MS 1000u
 #define TICKET_MS 15000u
 #define REFUSED_LOG_MS 10000u
+#define WAIT_LOG_FIRST_MS 2000u
+#define WAIT_LOG_MS 10000u
 
 /* ---- the joiner ------------------------------------------------------------------------------ */
 
@@ -95,6 +97,8 @@ trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t 
         return create_cluster(core);
     }
     core->phase = TRPI_PHASE_SEEKING;
+    core->seek.begin_ms = core->now.mono_ms;
+    core->seek.log_ms = core->now.mono_ms + WAIT_LOG_FIRST_MS;
     ask_again(core, 0);
     return TRP_OK;
 }
@@ -123,6 +127,29 @@ send_join(trpi_member_core *core)
     core->seek.next_ms = core->now.mono_ms + JOIN_AGAIN_MS;
 }
 
+/* A node that waits in silence looks as if it hung. */
+static void
+log_waiting(trpi_member_core *core)
+{
+    trpi_seek *seek = &core->seek;
+    char text[TRPI_ADDRESS_TEXT_BYTES], others[32] = "";
+    uint32_t first = 0, count = 0;
+    for (uint32_t i = seek->addresses_count; i-- > 0;) {
+        if (!is_self_address(core, &seek->addresses[i])) {
+            first = i;
+            count++;
+        }
+    }
+    if (count > 1) {
+        (void)snprintf(others, sizeof(others), " (and %u more)", count - 1);
+    }
+    trpi_core_log(core, TRP_LOG_INFO,
+                  "not joined yet, after %u s: waiting for a cluster at seed node %s%s",
+                  (unsigned)((core->now.mono_ms - seek->begin_ms) / 1000),
+                  trpi_address_format(&seek->addresses[first], text, sizeof(text)), others);
+    seek->log_ms = core->now.mono_ms + WAIT_LOG_MS;
+}
+
 void
 trpi_seek_tick(trpi_member_core *core)
 {
@@ -139,6 +166,9 @@ trpi_seek_tick(trpi_member_core *core)
         trpi_core_log(core, TRP_LOG_WARNING, "no welcome from %s, asking the seeds again",
                       trpi_address_format(&seek->contact.address, text, sizeof(text)));
         ask_again(core, 0);
+    }
+    if (now >= seek->log_ms) {
+        log_waiting(core);
     }
     if (now < seek->next_ms) {
         return;
