@@ -10,6 +10,7 @@
 #include <troupe/node.h>
 
 #include "base/json.h"
+#include "base/nearest.h"
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/node_options.h"
 
@@ -32,21 +33,18 @@ word_is_bare(const char *text)
     return *text && !text[strcspn(text, " \t\n\"'#={}(),\\$")];
 }
 
-static void
-value_print(FILE *out, const char *text)
+/* Returns how many columns it took. */
+static int
+value_print(const char *text)
 {
     if (word_is_bare(text)) {
-        (void)fputs(text, out);
-        return;
+        return printf("%s", text);
     }
-    (void)fputc('"', out);
+    int column = printf("\"");
     for (; *text; text++) {
-        if (*text == '"' || *text == '\\') {
-            (void)fputc('\\', out);
-        }
-        (void)fputc(*text, out);
+        column += printf(*text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
     }
-    (void)fputc('"', out);
+    return column + printf("\"");
 }
 
 static void
@@ -54,15 +52,14 @@ entry_print(const trpi_config_entry *entry, bool origin)
 {
     int column = printf("%s = ", entry->key);
     if (entry->type == TRPI_CONFIG_LIST) {
-        (void)fputs("{", stdout);
+        column += printf("{");
         for (size_t i = 0; i < entry->count; i++) {
-            (void)fputs(i ? ", " : " ", stdout);
-            value_print(stdout, entry->values[i]);
+            column += printf(i ? ", " : " ");
+            column += value_print(entry->values[i]);
         }
-        (void)fputs(" }", stdout);
+        column += printf(" }");
     } else {
-        value_print(stdout, entry->values[0]);
-        column += (int)strlen(entry->values[0]);
+        column += value_print(entry->values[0]);
     }
     if (origin) {
         (void)printf("%*s# %s", column < 56 ? 56 - column : 1, "", entry->origin);
@@ -140,7 +137,11 @@ trp_config_main(int argc, char **argv)
     const char *verb = options.positional_count ? options.positional[0] : "";
     bool check = strcmp(verb, "check") == 0;
     if (!check && strcmp(verb, "show") != 0) {
-        (void)fprintf(stderr, "troupe: config: expected show or check\n%s", help);
+        static const char *const verbs[] = { "show", "check" };
+        const char *near = *verb ? trpi_nearest(verb, verbs, 2) : NULL;
+        (void)fprintf(stderr, "troupe: config: %s%s%sexpected show or check%s%s%s\n",
+                      *verb ? "no '" : "", verb, *verb ? "'; " : "", near ? "; did you mean '" : "",
+                      near ? near : "", near ? "'?" : "; see troupe config --help");
         return TRPI_CTL_EXIT_USAGE;
     }
     if (check && options.positional_count > 1) {

@@ -74,17 +74,50 @@ full_path(trp_node *node, const target *to, trp_ref ref, char *buffer, size_t by
     return buffer;
 }
 
+/* What to try when nobody answers from a full path: its node may be no member, or be unreachable.
+ * "" without an idea. */
 static void
-refuse_err(trpi_call *call, trp_err err, const char *path)
+silence_hint(trp_node *node, const char *path, char *buffer, size_t bytes)
 {
+    trpi_address address;
+    trpi_view view;
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    const char *rest = NULL;
+    const trpi_view_member *found = NULL;
+    trpi_control_refusal refusal;
+    buffer[0] = '\0';
+    if (path[0] == '/' || trpi_address_parse(path, &address, &rest, NULL) != TRP_OK ||
+        trpi_view_take(node, &view) != TRP_OK) {
+        return;
+    }
+    (void)trpi_address_format(&address, text, sizeof text);
+    if (view.self && trpi_view_find(&view, text, &found, &refusal) != TRP_OK) {
+        (void)snprintf(buffer, bytes, "%s is no member of this cluster: troupe members", text);
+    } else if (found && !found->m.reachable) {
+        (void)snprintf(buffer, bytes, "%s is unreachable: troupe unreachable", text);
+    }
+    trpi_view_fini(&view);
+}
+
+static void
+refuse_err(trp_node *node, trpi_call *call, trp_err err, const char *path)
+{
+    char hint[TRPI_ADDRESS_TEXT_BYTES + 64];
+    trpi_address address;
+    const char *rest = NULL;
     switch (err) {
     case TRP_ENOENT:
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, "troupe tree /user", "no actor at %s",
-                              path);
+        if (path[0] != '/' && trpi_address_parse(path, &address, &rest, NULL) == TRP_OK) {
+            (void)snprintf(hint, sizeof hint, "troupe tree %.*s/user", (int)(rest - path), path);
+        } else {
+            (void)snprintf(hint, sizeof hint, "troupe tree /user");
+        }
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NOT_FOUND, hint, "no actor at %s", path);
         return;
     case TRP_ETIMEDOUT:
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "no answer from %s in %u ms", path,
-                              call->request.timeout_ms);
+        silence_hint(node, path, hint, sizeof hint);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, hint[0] ? hint : NULL,
+                              "no answer from %s in %u ms", path, call->request.timeout_ms);
         return;
     case TRP_ECLOSED:
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
@@ -105,7 +138,7 @@ resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret_ref)
     trp_err err = left_ms ? trp_system_resolve(node->system, ret_target->text, left_ms, ret_ref)
                           : TRP_ETIMEDOUT;
     if (err != TRP_OK) {
-        refuse_err(call, err, ret_target->text);
+        refuse_err(node, call, err, ret_target->text);
         return false;
     }
     return true;
@@ -181,7 +214,8 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
 
 /* A status failure says why in words. */
 static void
-refuse_failure(trpi_call *call, trp_err err, const char *path, const trp_msg *answer)
+refuse_failure(trp_node *node, trpi_call *call, trp_err err, const char *path,
+               const trp_msg *answer)
 {
     char reason[sizeof(((trp_status_failure *)0)->reason) + 1] = "";
     if (answer && trp_msg_is(answer, &trp_status_failure_type) &&
@@ -190,7 +224,7 @@ refuse_failure(trpi_call *call, trp_err err, const char *path, const trp_msg *an
         memcpy(reason, failure->reason, sizeof failure->reason);
     }
     if (!answer) { /* not the actor: the way to it */
-        refuse_err(call, err, path);
+        refuse_err(node, call, err, path);
     } else {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s%s%s", path,
                               *reason ? reason : trp_strerror(err), *reason ? ": " : "",
@@ -221,7 +255,7 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     double elapsed_ms = (double)(trpi_call_elapsed_ns(call) - before_ns) / 1e6;
     (void)full_path(node, &to, ref, path, sizeof path);
     if (err != TRP_OK) {
-        refuse_failure(call, err, path, answer);
+        refuse_failure(node, call, err, path, answer);
     } else {
         cJSON *reply = trpi_call_reply(), *value = trpi_payload_to_json(node->system, answer);
         (void)snprintf(from, sizeof from, "%s#%llu", path,
@@ -387,8 +421,15 @@ tree_carry(trp_node *node, trpi_call *call, const target *to)
     trp_err err = text ? trpi_carry_ask(node->carry, &to->address, text, call, &reply) : TRP_ENOMEM;
     cJSON_free(text);
     cJSON_Delete(request);
+    if (err == TRP_EAGAIN) { /* not full: the link is down and pauses before it dials again */
+        char hint[TRPI_ADDRESS_TEXT_BYTES + 64];
+        silence_hint(node, to->text, hint, sizeof hint);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, hint[0] ? hint : NULL,
+                              "no link to the node of %s at the moment", to->text);
+        return;
+    }
     if (err != TRP_OK) {
-        refuse_err(call, err, to->text);
+        refuse_err(node, call, err, to->text);
         return;
     }
     trpi_call_answer(call, reply); /* as the other node said it, also its refusal */
@@ -410,7 +451,7 @@ trpi_node_serve_tree(trp_node *node, trpi_call *call)
     trp_err err = trp_system_tree(node->system, to.path, call->request.depth, left_ms ? left_ms : 1,
                                   tree_take, &t);
     if (err != TRP_OK) {
-        refuse_err(call, err, to.path);
+        refuse_err(node, call, err, to.path);
     } else {
         tree_answer(node, call, &to, &t);
     }

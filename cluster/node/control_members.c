@@ -246,7 +246,6 @@ actors_add(trp_node *node, cJSON *reply)
     return trpi_json_add_i64(reply, "actors", (int64_t)stats.actors) &&
            cJSON_AddNumberToObject(reply, "messagesPerSecond",
                                    rate_take(node, stats.messages_processed)) &&
-           cJSON_AddNullToObject(reply, "mailboxMax") &&
            trpi_json_add_i64(reply, "deadLetters", (int64_t)dead);
 }
 

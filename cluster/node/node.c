@@ -188,7 +188,9 @@ control_start(trp_node *node, trp_node_error *ret_error)
     default:
         return fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s",
                     node->control_path,
-                    err == TRP_EIO ? "it cannot be made there" : trp_strerror(err));
+                    err == TRP_EIO ? "it cannot be made there; is something else than a socket "
+                                     "of that name in the way?"
+                                   : trp_strerror(err));
     }
 }
 
@@ -226,6 +228,7 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
     if (count == 0) {
         return TRP_OK;
     }
+    bool only_self = true;
     for (size_t i = 0; i < count; i++) {
         const char *seed = trpi_config_list_at(node->config, "cluster.seed-nodes", i);
         const trpi_address *own = trpi_remote_address(node->remote);
@@ -240,7 +243,13 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
                         "have the same system name and protocol",
                         seed, own->protocol, own->system);
         }
+        only_self = only_self && trpi_address_equal(&address, own);
         addresses[i] = strcmp(seed, "self") == 0 ? node->address : seed;
+    }
+    if (only_self && !trpi_config_bool(node->config, "cluster.may-create-cluster")) {
+        return fail(ret_error, TRP_ECONFIG,
+                    "cluster.seed-nodes names this node only, and cluster.may-create-cluster is "
+                    "off: it could never join; name another seed node, or switch that on");
     }
     trp_err err = trpi_cluster_join(node->cluster, addresses, count, NULL, NULL);
     return err == TRP_OK

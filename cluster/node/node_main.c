@@ -114,7 +114,7 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
     int64_t bind_port = trpi_config_int(node->config, "remote.bind-port");
     bind_host = *bind_host ? bind_host : host;
-    (void)fprintf(stderr, "troupe %s, pid %d\n  %-10s %s   uid %llu\n", trp_version(),
+    (void)fprintf(stderr, "troupe %s, pid %d\n  %-10s %s   uid %016llx\n", trp_version(),
                   (int)getpid(), "node", node->address,
                   (unsigned long long)trpi_system_self(node->system)->uid);
     (void)fprintf(stderr, "  %-10s %s:%d   not encrypted\n", "listen", bind_host,
@@ -144,7 +144,7 @@ banner_log(const trp_node *node)
 {
     const char *control = trp_node_control_path(node);
     trp_system_log(node->system, TRP_LOG_INFO, "node",
-                   "started version=%s address=%s uid=%llu control=%s pid=%d", trp_version(),
+                   "started version=%s address=%s uid=%016llx control=%s pid=%d", trp_version(),
                    node->address, (unsigned long long)trpi_system_self(node->system)->uid,
                    control ? control : "none", (int)getpid());
     if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {

@@ -46,10 +46,13 @@ static trp_err
 open_fail(const char *name, trp_node_error *ret_error)
 {
     const char *why = dlerror();
-    bool here = !strchr(name, '/') && access(name, R_OK) == 0;
-    return fail(ret_error, "plugin %s: %s%s%s%s", name, why ? why : "cannot be loaded",
-                here ? "; for the file of the present directory write ./" : "", here ? name : "",
-                "");
+    bool bare = !strchr(name, '/'), here = bare && access(name, R_OK) == 0;
+    return fail(ret_error, "plugin %s: %s%s%s", name, why ? why : "cannot be loaded",
+                here   ? "; for the file of the present directory write ./"
+                : bare ? "; a name without / is looked for in " TROUPE_LIBDIR "/troupe and where "
+                         "the system looks for libraries"
+                       : "",
+                here ? name : "");
 }
 
 trp_err
@@ -82,9 +85,10 @@ trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plu
     trp_plugin_error error = { "" };
     trp_err err = plugin->init(node, arguments, &ret_plugin->state, &error);
     if (err != TRP_OK) {
-        return fail(ret_error, "plugin %s: %s%s%s", name,
+        return fail(ret_error, "plugin %s: %s%s%s%s", name,
                     error.text[0] ? error.text : "it failed to start", error.text[0] ? "" : ": ",
-                    error.text[0] ? "" : trp_strerror(err));
+                    error.text[0] ? "" : trp_strerror(err),
+                    err == TRP_EEXIST ? "; is it loaded twice?" : "");
     }
     ret_plugin->plugin = plugin;
     return TRP_OK;

@@ -148,6 +148,39 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
                : fail(ret_error, err, "cannot start the actor system: %s", trp_strerror(err));
 }
 
+/* Why host cannot stand in an address; NULL: it can. */
+static const char *
+address_hint(const trp_node *node, const char *host)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    trpi_address address;
+    const char *hint = NULL;
+    int length = snprintf(text, sizeof text, strchr(host, ':') ? "%s://%s@[%s]:1" : "%s://%s@%s:1",
+                          "troupe.tcp", trp_system_name(node->system), host);
+    if (length < 0 || (size_t)length >= sizeof text) {
+        return "it is too long";
+    }
+    return trpi_address_parse(text, &address, NULL, &hint) == TRP_OK ? NULL
+           : hint                                                    ? hint
+                                                                     : "it is no host name";
+}
+
+/* What remoting would refuse without saying which key it is. */
+static trp_err
+sizes_check(const trpi_remote_options *options, trp_node_error *ret_error)
+{
+    if (options->backoff_min_ms > options->backoff_max_ms) {
+        return fail(ret_error, TRP_ECONFIG,
+                    "remote.retry-backoff-min is more than remote.retry-backoff-max");
+    }
+    if (options->lane_bytes_max < options->frame_bytes_max) {
+        return fail(ret_error, TRP_ECONFIG,
+                    "remote.lane-buffer-size is less than remote.maximum-frame-size: no message "
+                    "of that size would fit");
+    }
+    return TRP_OK;
+}
+
 static trp_err
 remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
             trp_node_error *ret_error)
@@ -155,7 +188,7 @@ remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
     const char *host =
         options->bind_host && *options->bind_host ? options->bind_host : options->host;
     int port = options->bind_port >= 0 ? (int)options->bind_port : (int)options->port;
-    (void)node;
+    const char *hint = address_hint(node, options->host);
     switch (err) {
     case TRP_EADDRINUSE:
         return fail(ret_error, err,
@@ -163,13 +196,18 @@ remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
                     "--port (0: any free one)",
                     host, port);
     case TRP_EINVAL:
-        return fail(ret_error, TRP_ECONFIG, "remote.hostname '%s': cannot be advertised",
-                    options->host);
-    default:
+        if (hint) {
+            return fail(ret_error, TRP_ECONFIG, "remote.hostname '%.253s' cannot be advertised: %s",
+                        options->host, hint);
+        }
         return fail(ret_error, TRP_EADDRINUSE,
-                    "cannot listen on %s:%d: %s; is it an address of this host? "
-                    "(--bind-host)",
-                    host, port, trp_strerror(err));
+                    "cannot listen on %s:%d: that is no address of this host, or no name that "
+                    "resolves; where the others reach this host by an address that it does not "
+                    "have itself, say on which one to listen: --bind-host (remote.bind-hostname)",
+                    host, port);
+    default:
+        return fail(ret_error, TRP_EADDRINUSE, "cannot listen on %s:%d: %s", host, port,
+                    trp_strerror(err));
     }
 }
 
@@ -196,11 +234,11 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.watch_heartbeat_ms = number(node, "remote.watch-failure-detector.heartbeat-interval");
     options.watch_pause_ms =
         number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
-    if (options.backoff_min_ms > options.backoff_max_ms) {
-        return fail(ret_error, TRP_ECONFIG,
-                    "remote.retry-backoff-min is more than remote.retry-backoff-max");
+    trp_err err = sizes_check(&options, ret_error);
+    if (err != TRP_OK) {
+        return err;
     }
-    trp_err err = trpi_remote_start(node->system, &options, &node->remote);
+    err = trpi_remote_start(node->system, &options, &node->remote);
     if (err != TRP_OK) {
         return remote_fail(node, &options, err, ret_error);
     }
