@@ -117,6 +117,7 @@ struct trpi_cli {
         unsigned count;
         const char *values[TRPI_CLI_REPEAT_MAX];
     } flags[TRPI_CLI_FLAG_COUNT];
+    uint32_t from_env; /* mask of the flags that the environment gave */
     unsigned args_count;
     char *args[TRPI_CLI_ARGS_MAX + 1]; /* NULL-terminated */
     char **rest;                       /* passes_through: what follows the name */
@@ -153,6 +154,8 @@ bool trpi_cli_duration_parse(const char *text, uint32_t *ret_ms);
 
 /* suggest.c. The name of `names` (count of them) that is meant by word, or NULL. */
 const char *trpi_cli_suggest(const char *word, const char *const *names, size_t names_count);
+int trpi_cli_fail_command(const char *word);     /* no such command: 64 */
+int trpi_cli_address_check(const char *text);    /* 0, or 64: no PROTOCOL://SYSTEM@HOST:PORT */
 
 /* client.c. Connect; 0, or the exit code with what was tried printed. */
 int trpi_cli_connect(trpi_cli *cli);
@@ -178,6 +181,8 @@ void trpi_cli_print_json(const trpi_cli *cli, const cJSON *json);
 void trpi_cli_flush(void); /* a write error ends the program: 0 for a closed pipe, else 70 */
 char *trpi_cli_age(double ms, char buffer[24]);         /* "3m12s", "4s", "120ms" */
 char *trpi_cli_grouped(double number, char buffer[32]); /* "1,204" */
+/* The uid at key as the log writes it, 16 hexadecimal digits; "-" when there is none. */
+char *trpi_cli_uid(const cJSON *object, const char *key, char buffer[24]);
 /* Text of a string member, or "-" . */
 const char *trpi_cli_get(const cJSON *object, const char *key);
 double trpi_cli_get_number(const cJSON *object, const char *key, double fallback);

@@ -286,6 +286,12 @@ ping_once(trpi_cli *cli, ping_result *result)
     return code;
 }
 
+static cJSON *
+ms_or_null(double ms, uint32_t received)
+{
+    return received > 0 ? cJSON_CreateNumber(ms) : cJSON_CreateNull();
+}
+
 static int
 ping_summary(const trpi_cli *cli, ping_result *result)
 {
@@ -296,7 +302,11 @@ ping_summary(const trpi_cli *cli, ping_result *result)
         sum += result->times[index];
     }
     double low = n > 0 ? result->times[0] : 0, average = n > 0 ? sum / n : 0;
-    double p99 = n > 0 ? result->times[(size_t)(n - 1) * 99 / 100] : 0;
+    double p99 = n > 0 ? result->times[((size_t)n * 99 + 99) / 100 - 1] : 0; /* nearest rank */
+    if (cli->output != TRPI_CLI_JSON && n == 0) {
+        trpi_cli_note(cli, "%u sent, 0 received, %u lost", result->sent, result->sent);
+        return 0;
+    }
     if (cli->output != TRPI_CLI_JSON) {
         trpi_cli_note(cli, "%u sent, %u received, %u lost, min/avg/p99 %.2f/%.2f/%.2f ms",
                       result->sent, n, result->sent - n, low, average, p99);
@@ -306,9 +316,9 @@ ping_summary(const trpi_cli *cli, ping_result *result)
     bool done = trpi_json_add_text(json, "target", result->target) &&
                 trpi_json_add_i64(json, "sent", result->sent) &&
                 trpi_json_add_i64(json, "received", n) &&
-                cJSON_AddNumberToObject(json, "minMs", low) != NULL &&
-                cJSON_AddNumberToObject(json, "avgMs", average) != NULL &&
-                cJSON_AddNumberToObject(json, "p99Ms", p99) != NULL;
+                cJSON_AddItemToObject(json, "minMs", ms_or_null(low, n)) &&
+                cJSON_AddItemToObject(json, "avgMs", ms_or_null(average, n)) &&
+                cJSON_AddItemToObject(json, "p99Ms", ms_or_null(p99, n));
     if (done) {
         trpi_cli_print_json(cli, json);
     }

@@ -54,7 +54,7 @@ print_result(const trpi_cli *cli, const cJSON *reply)
 
 /* What --dry-run of join and leave says: which member, and what it is now. */
 static int
-dry_run(trpi_cli *cli, const char *member, const char *would)
+dry_run(trpi_cli *cli, const char *member, const char *would, bool as_member)
 {
     cJSON *reply, *request = trpi_cli_request_new(cli, "member-status");
     if (request != NULL && member != NULL && !trpi_json_add_text(request, "member", member)) {
@@ -65,20 +65,24 @@ dry_run(trpi_cli *cli, const char *member, const char *would)
     if (code != 0) {
         return code;
     }
-    if (is_json(cli)) {
+    const char *status = trpi_cli_get(reply, "status");
+    bool is_member = strcmp(status, "Removed") != 0;
+    if (is_member && !as_member) {
+        code = trpi_cli_fail(TRPI_CTL_EXIT_NO, "already a member of the cluster, as %s (%s)",
+                             trpi_cli_get(reply, "node"), status);
+    } else if (is_json(cli)) {
         (void)trpi_json_add_bool(reply, "dryRun", true); /* best effort: the rest says enough */
         trpi_cli_print_json(cli, reply);
     } else {
-        (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"),
-                     trpi_cli_get(reply, "status"));
+        (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"), status);
     }
     cJSON_Delete(reply);
-    return 0;
+    return code;
 }
 
 /* An address must at least look like one: PROTOCOL://SYSTEM@HOST:PORT. The node checks the rest. */
-static int
-address_check(const char *text)
+int
+trpi_cli_address_check(const char *text)
 {
     if (strncmp(text, "akka.", 5) == 0) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
@@ -99,13 +103,13 @@ int
 trpi_cli_run_join(trpi_cli *cli)
 {
     for (unsigned index = 0; index < cli->args_count; index++) {
-        int code = address_check(cli->args[index]);
+        int code = trpi_cli_address_check(cli->args[index]);
         if (code != 0) {
             return code;
         }
     }
     if (trpi_cli_has(cli, TRPI_CLI_DRY_RUN)) {
-        return dry_run(cli, NULL, "ask to join with");
+        return dry_run(cli, NULL, "ask to join with", false);
     }
     cJSON *request = change_request(cli, "join");
     cJSON *addresses =
@@ -139,7 +143,7 @@ trpi_cli_run_leave(trpi_cli *cli)
 {
     const char *member = cli->args_count > 0 ? cli->args[0] : NULL;
     if (trpi_cli_has(cli, TRPI_CLI_DRY_RUN)) {
-        return dry_run(cli, member, "take out");
+        return dry_run(cli, member, "take out", true);
     }
     cJSON *request = change_request(cli, "leave");
     if (request != NULL && member != NULL && !trpi_json_add_text(request, "member", member)) {
@@ -182,13 +186,13 @@ print_down(const cJSON *reply, bool would, FILE *stream)
     const cJSON *node;
     cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(reply, "nodes"))
     {
-        char since[24], reach[48] = "reachable";
+        char since[24], uid[24], reach[48] = "reachable";
         if (!trpi_cli_get_true(node, "reachable")) {
             (void)snprintf(reach, sizeof(reach), "unreachable %s",
                            trpi_cli_age(trpi_cli_get_number(node, "unreachableForMs", 0), since));
         }
         (void)fprintf(stream, "%s %s (uid %s, %s, %s)%s\n", would ? "would mark" : "marked",
-                      trpi_cli_get(node, "node"), trpi_cli_get(node, "nodeUid"),
+                      trpi_cli_get(node, "node"), trpi_cli_uid(node, "nodeUid", uid),
                       trpi_cli_get(node, "status"), reach, would ? " Down" : " Down: gone");
     }
     if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes")) == 0) {

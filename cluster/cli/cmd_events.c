@@ -182,6 +182,7 @@ typedef struct condition {
     bool up, converged;
     uint32_t members; /* 0: any */
     const char *gone;
+    bool gone_seen; /* it was a member once while this waited */
     unsigned roles_count;
     wanted_role roles[TRPI_CLI_REPEAT_MAX];
     char pending[512]; /* what does not hold yet */
@@ -192,6 +193,12 @@ condition_parse(const trpi_cli *cli, condition *c)
 {
     c->gone = trpi_cli_text(cli, TRPI_CLI_GONE);
     c->converged = trpi_cli_has(cli, TRPI_CLI_CONVERGED);
+    if (c->gone != NULL && strstr(c->gone, "://") != NULL) {
+        int code = trpi_cli_address_check(c->gone);
+        if (code != 0) {
+            return code;
+        }
+    }
     if (!trpi_cli_number(cli, TRPI_CLI_MEMBERS, 1, TRPI_CLI_COUNT_MAX, 0, &c->members)) {
         return TRPI_CTL_EXIT_USAGE;
     }
@@ -240,9 +247,14 @@ is_same_member(const cJSON *member, const char *name)
     const char *address = trpi_cli_get(member, "node");
     const char *short_address = trpi_cli_short(address);
     const char *at = strchr(short_address, '@');
+    const char *host = at != NULL ? at + 1 : short_address, *port = strrchr(host, ':');
+    size_t host_bytes = port != NULL ? (size_t)(port - host) : strlen(host);
+    char uid[24];
     return strcmp(address, name) == 0 || strcmp(short_address, name) == 0 ||
-           (at != NULL && strcmp(at + 1, name) == 0) ||
-           strcmp(trpi_cli_get(member, "nodeUid"), name) == 0;
+           strcmp(host, name) == 0 ||
+           (strlen(name) == host_bytes && memcmp(host, name, host_bytes) == 0) ||
+           strcmp(trpi_cli_get(member, "nodeUid"), name) == 0 ||
+           strcasecmp(trpi_cli_uid(member, "nodeUid", uid), name) == 0;
 }
 
 static bool
@@ -291,7 +303,9 @@ condition_look(condition *c, const cJSON *reply)
         pending_add(c, with_role >= c->roles[index].count, "%u/%u Up with role %s", with_role,
                     c->roles[index].count, c->roles[index].name);
     }
-    pending_add(c, c->gone == NULL || !is_present(reply, c->gone), "%s is still a member", c->gone);
+    bool present = c->gone != NULL && is_present(reply, c->gone);
+    c->gone_seen = c->gone_seen || present;
+    pending_add(c, !present, "%s is still a member", c->gone);
     pending_add(c, !c->converged || trpi_cli_get_true(reply, "converged"), "not converged");
 }
 
@@ -370,6 +384,9 @@ trpi_cli_run_wait(trpi_cli *cli)
         }
         memcpy(shown, c.pending, sizeof(shown));
         trpi_cli_sleep_ms(POLL_MS);
+    }
+    if (code == 0 && c.gone != NULL && !c.gone_seen) { /* done, or misspelt: let the reader judge */
+        trpi_cli_note(cli, "%s was no member when this began", c.gone);
     }
     if (code == 0 && cli->verbose) {
         trpi_cli_note(cli, "done after %.1f s", (double)(trpi_cli_now_ms() - begin) / 1000);

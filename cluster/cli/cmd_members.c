@@ -139,7 +139,7 @@ remark(const cJSON *reply, const char *address, char *buffer, size_t bytes)
 static bool
 member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cli_table *table)
 {
-    char roles[256], age[24], rtt[24], phi[24], up[24], last[128], reach[32];
+    char roles[256], age[24], rtt[24], phi[24], up[24], uid[24], last[128], reach[32];
     const char *address = trpi_cli_get(member, "node");
     bool reachable = trpi_cli_get_true(member, "reachable");
     double rtt_ms =
@@ -155,11 +155,19 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
                    reachable ? "ok" : "unreachable", cli->color ? PLAIN : "");
     remark(reply, address, last, sizeof(last));
     const char *star = text_equal(trpi_json_get_text(reply, "selfNode"), address) ? "*" : "";
-    const char *cells[] = {
-        star, address, trpi_cli_get(member, "status"),     reach, roles,
-        age,  rtt,     trpi_cli_get(member, "appVersion"), last,  trpi_cli_get(member, "nodeUid"),
-        up,   phi
-    };
+    const char *version = trpi_cli_get(member, "appVersion"); /* 0.0.0: cluster.app-version unset */
+    const char *cells[] = { star,
+                            address,
+                            trpi_cli_get(member, "status"),
+                            reach,
+                            roles,
+                            age,
+                            rtt,
+                            text_equal(version, "0.0.0") ? "-" : version,
+                            last,
+                            trpi_cli_uid(member, "nodeUid", uid),
+                            up,
+                            phi };
     if (cli->output == TRPI_CLI_WIDE) {
         const char *wide[] = { cells[0], cells[1], cells[2], cells[3],  cells[4],  cells[5],
                                cells[6], cells[7], cells[9], cells[10], cells[11], cells[8] };

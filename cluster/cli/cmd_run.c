@@ -27,7 +27,9 @@ library_run(trpi_cli *cli, const char *function)
     words[count++] = name;
     for (size_t index = 0; index < sizeof(handed_on) / sizeof(handed_on[0]); index++) {
         const char *value = trpi_cli_text(cli, handed_on[index]);
-        if (value != NULL) {
+        bool is_theirs = handed_on[index] == TRPI_CLI_SYSTEM && /* a key: read by them */
+                         (cli->from_env >> TRPI_CLI_SYSTEM & 1) != 0;
+        if (value != NULL && !is_theirs) {
             (void)snprintf(flags[index], sizeof(flags[index]), "--%s",
                            trpi_cli_flags[handed_on[index]].name);
             words[count++] = flags[index];

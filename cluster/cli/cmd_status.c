@@ -33,13 +33,12 @@ print_heading(const trpi_cli *cli, const cJSON *reply)
 static void
 print_nodes(const cJSON *reply)
 {
-    char age[24];
-    const char *uid = trpi_json_get_text(reply, "selfUid");
+    char age[24], uid[24];
     const char *leader = trpi_json_get_text(reply, "leader");
     const char *oldest = trpi_json_get_text(reply, "oldest");
-    (void)printf("  this node   %s   %s   uid %016" PRIx64 "   up %s   pid %.0f\n",
+    (void)printf("  this node   %s   %s   uid %s   up %s   pid %.0f\n",
                  trpi_cli_get(reply, "selfNode"), trpi_cli_get(reply, "selfStatus"),
-                 (uint64_t)strtoull(uid != NULL ? uid : "0", NULL, 10),
+                 trpi_cli_uid(reply, "selfUid", uid),
                  trpi_cli_age(trpi_cli_get_number(reply, "uptimeMs", -1), age),
                  trpi_cli_get_number(reply, "pid", 0));
     (void)printf("  leader      %s   oldest   %s\n", leader != NULL ? leader : "none",
@@ -50,7 +49,6 @@ static void
 print_numbers(const cJSON *reply)
 {
     char actors[32], dead[32], rate[32], stable[24];
-    const cJSON *mailbox = cJSON_GetObjectItemCaseSensitive(reply, "mailboxMax");
     const cJSON *downing = cJSON_GetObjectItemCaseSensitive(reply, "downing");
     double per_second = trpi_cli_get_number(reply, "messagesPerSecond", 0);
     if (per_second >= 10000) {
@@ -60,10 +58,6 @@ print_numbers(const cJSON *reply)
     }
     (void)printf("  actors      %s local   %s msg/s",
                  trpi_cli_grouped(trpi_cli_get_number(reply, "actors", 0), actors), rate);
-    if (cJSON_IsObject(mailbox)) {
-        (void)printf("   mailbox max %.0f (%s)", trpi_cli_get_number(mailbox, "depth", 0),
-                     trpi_cli_get(mailbox, "path"));
-    }
     (void)printf("   dead letters %s\n",
                  trpi_cli_grouped(trpi_cli_get_number(reply, "deadLetters", 0), dead));
     (void)printf("  downing     %s (stable-after %s)   encryption %s\n",

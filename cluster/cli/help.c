@@ -81,7 +81,7 @@ trpi_cli_run_help(trpi_cli *cli)
     }
     const trpi_cli_command *command = trpi_cli_command_find(cli->args[0]);
     if (command == NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no command '%s'; see troupe help", cli->args[0]);
+        return trpi_cli_fail_command(cli->args[0]);
     }
     if (command->passes_through) { /* the library describes its own options */
         char *rest[] = { "--help", NULL };

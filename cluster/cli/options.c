@@ -197,8 +197,8 @@ parse_short(trpi_cli *cli, int argc, char **argv, int *index)
     return 0;
 }
 
-static int
-fail_unknown_command(const char *word)
+int
+trpi_cli_fail_command(const char *word)
 {
     const char *names[64];
     size_t names_count = 0;
@@ -221,7 +221,7 @@ parse_word(trpi_cli *cli, int argc, char **argv, int index)
     if (cli->command == NULL) {
         cli->command = trpi_cli_command_find(argv[index]);
         if (cli->command == NULL) {
-            return fail_unknown_command(argv[index]);
+            return trpi_cli_fail_command(argv[index]);
         }
         if (cli->command->passes_through) {
             cli->rest = argv + index + 1;
@@ -263,6 +263,7 @@ environment_apply(trpi_cli *cli)
             flag == TRPI_CLI_OUTPUT ? cli->command->outputs != 0 : (accepted >> flag & 1) != 0;
         if (wanted && is_accepted && cli->flags[flag].count == 0) {
             (void)flag_add(cli, flag, value); /* the first one always fits */
+            cli->from_env |= UINT32_C(1) << flag;
         }
     }
 }

@@ -8,6 +8,7 @@
  * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +153,17 @@ trpi_cli_age(double ms, char buffer[24])
     } else {
         (void)snprintf(buffer, 24, "%ud%02uh", (unsigned)(seconds / 86400),
                        (unsigned)(seconds / 3600 % 24));
+    }
+    return buffer;
+}
+
+char *
+trpi_cli_uid(const cJSON *object, const char *key, char buffer[24])
+{
+    const char *text = trpi_json_get_text(object, key);
+    (void)snprintf(buffer, 24, "-");
+    if (text != NULL) {
+        (void)snprintf(buffer, 24, "%016" PRIx64, (uint64_t)strtoull(text, NULL, 10));
     }
     return buffer;
 }

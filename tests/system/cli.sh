@@ -31,6 +31,12 @@ done
 expect unknown_command 64 "$troupe" membres
 has did_you_mean_a_command "did you mean 'members'?" "$work/err"
 expect abbreviation_is_refused 64 "$troupe" mem
+expect help_of_unknown_command 64 "$troupe" help membres
+has help_did_you_mean "did you mean 'members'?" "$work/err"
+expect config_verb 64 "$troupe" config shw
+has config_did_you_mean "did you mean 'show'?" "$work/err"
+expect system_from_the_environment 0 env TROUPE_SYSTEM=other "$troupe" config show system --origin
+has system_of_the_environment_is_told "# environment TROUPE_SYSTEM"
 expect unknown_flag 64 "$troupe" members --ouput json
 has did_you_mean_a_flag "did you mean '--output'?" "$work/err"
 expect abbreviated_flag_is_refused 64 "$troupe" members --outp json
@@ -111,6 +117,10 @@ expect ask_typed 0 one ask "$B/user/counter" --type counter.add '{"amount":37}'
 has typed_reply 42
 expect ask_nobody_here 68 one ask /user/nobody x
 expect ask_nobody_there 68 one ask "$B/user/nobody" x
+has nobody_there_hint_asks_there "troupe tree $B/user" "$work/err"
+expect ask_no_member 75 one ask troupe.tcp://demo@127.0.0.1:1/user/echo x --timeout 300ms
+has ask_no_member_says_so "is no member of this cluster" "$work/err"
+expect join_dry_run_of_a_member 1 one join "$B" --dry-run
 expect send_nobody 68 one send /user/nobody x
 expect send_somebody 0 one send "$B/user/counter" '{"add":1}'
 expect ask_unknown_type 65 one ask /user/counter --type counter.nothing '{}'

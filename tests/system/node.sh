@@ -27,7 +27,7 @@ address() { ctl "$1" leader; } # of a cluster of one
 # ---- without a seed; port 0; SIGTERM before joining
 node 1 --port 0
 wait_until 10 ctl 1 version || fail node_starts "$(tail -n 2 "$work/1.log")"
-has unjoined_node_says_what_to_type "troupe join" "$work/1.log"
+wait_until 5 grep -q "troupe join" "$work/1.log" && pass unjoined_node_says_what_to_type || fail unjoined_node_says_what_to_type "$(cat "$work/1.log")"
 has start_line_has_the_address "address=troupe.tcp://demo@127.0.0.1:" "$work/1.log"
 lacks loopback_is_no_warning "encrypted" "$work/1.log"
 kill -TERM "$started"
@@ -56,6 +56,12 @@ while IFS= read -r line; do
 done <"$work/1.log"
 is every_log_line_is_json "$bad" 0
 
+# ---- a seed that is not there
+node 5 --port 0 --seed "troupe.tcp://demo@127.0.0.1:1"
+wait_until 10 grep -q "not joined yet" "$work/5.log" && pass waiting_for_a_seed_is_told || fail waiting_for_a_seed_is_told "$(cat "$work/5.log")"
+kill -TERM "$started"
+ended term_while_seeking_ends_with_0 0
+
 # ---- layers, as config show tells them
 printf 'cluster { gossip-interval = 2s leave-timeout = 9s }\n' >"$work/b.conf"
 TROUPE_CLUSTER_GOSSIP_INTERVAL=3s "$troupe" config show --config "$work/b.conf" --set log.level=debug --origin >"$work/out"
@@ -65,11 +71,28 @@ is one_key_prints_its_value "$(cat "$work/out")" "cluster.downing.stable-after =
 expect sample_is_right 0 "$troupe" config check "$src/deploy/troupe.conf"
 expect wrong_variable 78 env TROUPE_CLUSTER_GOSIP_INTERVAL=1s "$troupe" config check
 has variable_is_suggested "TROUPE_CLUSTER_GOSSIP_INTERVAL" "$work/err"
+for pair in CLUSTR_GOSSIP_INTERVAL:CLUSTER_GOSSIP_INTERVAL SYTEM:SYSTEM PLUGIN:PLUGINS TIMOUT:TIMEOUT; do
+    expect "wrong_variable_${pair%:*}" 78 env "TROUPE_${pair%:*}=1s" "$troupe" config check
+    has "variable_${pair#*:}_is_suggested" "did you mean TROUPE_${pair#*:}?" "$work/err"
+done
+expect variables_of_the_client_and_of_others 0 env TROUPE_TIMEOUT=5s TROUPE_NO_WAIT=1 TROUPE_HOME=/srv "$troupe" config check
 
 # ---- what is refused at start
 expect plugin_without_symbol 78 "$troupe" node --port 0 --socket "$work/0.sock" --load "$build/.libs/libtroupe.so"
 has plugin_error_says_why "trp_plugin_v1" "$work/err"
 check refused_node_leaves_no_socket test ! -e "$work/0.sock"
+expect address_of_another_host 69 "$troupe" node --host 192.0.2.1 --port 0 --socket "$work/0.sock"
+has address_of_another_host_says_what_to_do "--bind-host" "$work/err"
+expect no_address_to_bind 69 "$troupe" node --bind-host no.such.host.invalid --port 0 --socket "$work/0.sock"
+has no_address_to_bind_is_named "no.such.host.invalid" "$work/err"
+expect frame_larger_than_lane 78 "$troupe" node --port 0 --socket "$work/0.sock" --set remote.maximum-frame-size=32MiB
+has frame_larger_than_lane_names_the_key "remote.lane-buffer-size" "$work/err"
+expect can_never_join 78 "$troupe" node --port 0 --socket "$work/0.sock" --seed self --set cluster.may-create-cluster=off
+has can_never_join_says_why "cluster.may-create-cluster" "$work/err"
+expect plugin_twice 78 "$troupe" node --port 0 --socket "$work/0.sock" --load "$plugins/echo.so" --load "$plugins/echo.so"
+has plugin_twice_says_so "loaded twice" "$work/err"
+expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load no-such-plugin.so
+has plugin_nowhere_says_where_it_looked "/troupe and where" "$work/err"
 expect no_place_for_the_socket 77 "$troupe" node --port 0 --socket "$work/none/0.sock"
 node 1 --port "$port" --seed self
 wait_until 10 up 1
