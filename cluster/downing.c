@@ -233,6 +233,19 @@ is_majority(const struct tally *t, uint32_t votes)
     return votes * 2 > all || (votes * 2 == all && t->lowest_is_ours); /* D3 */
 }
 
+/* How long the version may take to come round (D2 afterwards). Half as long again; but a side that
+ * the unsure could still make the majority must not give itself up for being slow: in a large half
+ * one whose observers are all on the other side is found late, and each new observer's row is a
+ * version that everybody has to see anew. */
+static uint64_t
+patience_ms(const trpi_downing_options *options, const struct tally *t, bool majority)
+{
+    uint64_t stable_after_ms = options->stable_after_ms;
+    return !majority && is_majority(t, t->ours + t->unsure)
+               ? 3 * stable_after_ms
+               : stable_after_ms + stable_after_ms / 2;
+}
+
 static void
 decide_majority(const trpi_downing_options *options, const trpi_downing_input *input,
                 trpi_downing_decision *decision)
@@ -247,14 +260,12 @@ decide_majority(const trpi_downing_options *options, const trpi_downing_input *i
     if (t.ours + t.theirs == 0) { /* nobody is Up yet */
         t = tally_of(g, decision->indexes, options->role, true);
     }
-    /* Give the version half as long again to come round (D2 afterwards). */
-    if (t.unsure > 0 &&
-        input->stable_ms < options->stable_after_ms + options->stable_after_ms / 2) {
+    bool majority = is_majority(&t, t.ours);
+    if (t.unsure > 0 && input->stable_ms < patience_ms(options, &t, majority)) {
         return;
     }
     decision->members = t.ours + t.theirs;
     decision->reachable = t.ours;
-    bool majority = is_majority(&t, t.ours);
     snprintf(decision->reason, sizeof(decision->reason),
              "%s: %u of %u members on this side, %u unreachable, %u indirectly connected",
              t.ours == t.theirs ? (majority ? "tie, lowest address on this side"

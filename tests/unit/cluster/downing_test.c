@@ -84,6 +84,11 @@ the_majority_downs_the_others_and_the_minority_stops(void)
     UNIT_EQUAL(s.decision.indexes[0], 3);
     UNIT_EQUAL(s.decision.indexes[1], 4);
     UNIT_EQUAL(decide(&s, 1, 0x07, ""), TRPI_DOWNING_WAIT); /* one acts */
+    scene_end(&s);
+    scene_make(&s, 5, NULL); /* what the other side sees */
+    row(&s, 3, 0);
+    row(&s, 3, 1);
+    row(&s, 4, 2);
     UNIT_EQUAL(decide(&s, 3, 0x18, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
@@ -164,8 +169,8 @@ of_a_single_broken_link_the_later_end_is_given_up(void)
     scene_end(&s);
 }
 
-/* a reachable member that has not seen the version: half as long again, then it counts against us
- */
+/* a reachable member that has not seen the version: half as long again, then it counts against us;
+ * but while such members could make this side the majority, it does not give itself up */
 static void
 an_unsure_member_delays_the_decision(void)
 {
@@ -176,7 +181,20 @@ an_unsure_member_delays_the_decision(void)
     UNIT_EQUAL(decide(&s, 0, 0x07, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 30000;
     UNIT_EQUAL(decide(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT); /* two are sure, two are not */
+    s.stable_ms = 59999;
+    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT);
+    s.stable_ms = 60000;
     UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_SELF);
+    scene_end(&s);
+    scene_make(&s, 5, NULL);
+    row(&s, 0, 2);
+    row(&s, 0, 3);
+    row(&s, 0, 4);
+    s.stable_ms = 29999;
+    UNIT_EQUAL(decide(&s, 0, 0x01, ""), TRPI_DOWNING_WAIT);
+    s.stable_ms = 30000; /* the one unsure makes two of five */
+    UNIT_EQUAL(decide(&s, 0, 0x01, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
