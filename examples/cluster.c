@@ -2,10 +2,11 @@
  *
  *     cc cluster.c $(pkg-config --cflags --libs troupe) -o cluster
  *     ./cluster remote.port=2552 cluster.seed-nodes=self cluster.roles=worker
- *     ./cluster remote.port=0 cluster.seed-nodes=troupe.tcp://demo@127.0.0.1:2552
- * cluster.roles=worker troupe members troupe ask /user/manager 7        -> "49, by
- * troupe.tcp://demo@127.0.0.1:...": a worker's answer troupe leave                      the program
- * ends when its membership has ended
+ *     seed=cluster.seed-nodes=troupe.tcp://demo@127.0.0.1:2552
+ *     ./cluster remote.port=0 $seed cluster.roles=worker
+ *     troupe members
+ *     troupe ask /user/manager 7     prints: 49, by troupe.tcp://demo@127.0.0.1:... (a worker)
+ *     troupe leave                   the program ends when its membership has ended
  *
  * Every argument is a key of the configuration. Members with the role "worker" have an actor
  * /user/worker; the manager finds them by their role as they come Up, and takes turns.
