@@ -71,7 +71,8 @@ typedef struct trpi_kind_ops {
     /* One message; the loop frees it afterwards. Not filtered by generation for kind association.
      * */
     void (*deliver)(trp_ctx *ctx, struct trpi_cell *cell, trp_msg *msg);
-    /* One system message whose generation matches. May be NULL (dropped). */
+    /* One system message whose generation matches. May be NULL: treated as a stale one, so that
+     * what it owns is released and a watch is answered. */
     void (*system)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
     /* The turn ends (messages may be left). true: treat the cell as overloaded. May be NULL. */
     bool (*turn_end)(trp_ctx *ctx, struct trpi_cell *cell);

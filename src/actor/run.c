@@ -170,11 +170,12 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         trpi_sysmsg *sysmsg = ctx->sys_rest;
 
         ctx->sys_rest = sysmsg->next; /* R4 */
-        if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE) {
+        if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
+            (cell->ops != NULL && cell->ops->system == NULL)) {
             trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
         } else if (cell->ops == NULL) {
             trpi_life_system(ctx, cell, sysmsg);
-        } else if (cell->ops->system != NULL) {
+        } else {
             cell->ops->system(ctx, cell, sysmsg);
         }
         trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);

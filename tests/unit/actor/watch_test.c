@@ -2,6 +2,9 @@
  * nodes. */
 #include "tests/unit/actor/stage.h"
 
+#include "actor/life.h"
+#include "actor/nodes.h"
+
 #define TARGETS 4
 static trp_ref targets[TARGETS]; /* set by the test before it tells */
 
@@ -507,6 +510,35 @@ a_remote_watcher_is_told_by_a_signal(void)
     stage_close(system);
 }
 
+static void
+proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
+{
+    (void)arg;
+    (void)system;
+    (void)msg;
+}
+
+/* A peer may name any slot: what is no actor is not there. */
+static void
+a_watch_of_what_is_no_actor_is_answered(void)
+{
+    static const trpi_proxy_ops ops = { proxy_deliver, NULL, NULL };
+    trp_ref w, far;
+    trp_system *system = open_watch(&w);
+    uint32_t node = fake_node(system);
+    trp_dead_reason reason;
+    char script[64];
+
+    UNIT_EQUAL(trpi_system_remote_set(system, &fake_ops, NULL), TRP_OK);
+    UNIT_EQUAL(trpi_proxy_attach(system, node, &ops, NULL), TRP_OK);
+    far = (trp_ref){ node, 5, 9, 0 };
+    trpi_inbound_signal(system, TRPI_SIGNAL_WATCH,
+                        trpi_cell_ref(trpi_nodes_proxy(system, node, &reason)), far, 0);
+    snprintf(script, sizeof script, "TERMINATED>%u/5(0)", node);
+    STAGE_EXPECT(script);
+    stage_close(system);
+}
+
 /* WATCH-8: what a lost node had watched forgets it; nothing is kept for it */
 static void
 a_lost_node_is_forgotten_as_a_watcher(void)
@@ -560,6 +592,7 @@ UNIT(the_life_cycle_can_be_logged)
 UNIT(a_remote_watch_is_signalled_answered_and_ended)
 UNIT(a_lost_node_terminates_what_is_watched_there)
 UNIT(a_remote_watcher_is_told_by_a_signal)
+UNIT(a_watch_of_what_is_no_actor_is_answered)
 UNIT(a_lost_node_is_forgotten_as_a_watcher)
 UNIT(nobody_cannot_be_watched)
 UNIT_END
