@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/nearest.h"
 #include "cluster/sim/world.h"
 
 trp_err
@@ -139,6 +140,13 @@ parse(int argc, char **argv, struct sim_command *c)
         memcpy(flag, name, bytes);
         flag[bytes] = '\0';
         if (value == NULL || !take_flag(c, flag, value)) {
+            static const char *const flags[] = { "--nodes", "--seed",     "--seeds", "--until",
+                                                 "--faults", "--scenario", "--trace", "--help" };
+            const char *near = trpi_nearest(flag, flags, sizeof(flags) / sizeof(flags[0]));
+            if (near != NULL && strcmp(near, flag) != 0) {
+                fprintf(stderr, "troupe sim: unknown option %s; did you mean %s?\n", flag, near);
+                return 64;
+            }
             fprintf(stderr, "troupe sim: %s%s%s is not understood\n", flag,
                     value == NULL ? "" : " ", value == NULL ? " (a value is missing)" : value);
             usage(stderr);

@@ -33,6 +33,8 @@ has did_you_mean_a_command "did you mean 'members'?" "$work/err"
 expect abbreviation_is_refused 64 "$troupe" mem
 expect help_of_unknown_command 64 "$troupe" help membres
 has help_did_you_mean "did you mean 'members'?" "$work/err"
+expect unknown_flag_of_sim_is_usage 64 "$troupe" sim --node 5
+has sim_did_you_mean "did you mean --nodes?" "$work/err"
 expect config_verb 64 "$troupe" config shw
 has config_did_you_mean "did you mean 'show'?" "$work/err"
 expect system_from_the_environment 0 env TROUPE_SYSTEM=other "$troupe" config show system --origin
