@@ -53,17 +53,21 @@ if ! command -v erl >/dev/null || ! command -v erlc >/dev/null; then
     exit $status
 fi
 erlc -o "$work" "$srcdir/tests/bench/erlang/troupe_peer.erl"
-erlang() { # erlang THREADS WORKLOAD COUNT
-    timeout 120 erl +S "$1:$1" -noshell -pa "$work" -run troupe_peer main "$2" "$3"
+
+# The best of three, ours and Erlang's in turn: what else the machine does hits both.
+ratio() { # ratio WORKLOAD THREADS COUNT TIMES
+    local ours=0 peer=0 round rate
+    for round in 1 2 3; do
+        rate=$(timeout 60 "$bench" "$1" --threads "$2" --count "$3" | awk '$3 == "rate" { print $4 }')
+        [ "${rate:-0}" -gt "$ours" ] && ours=$rate
+        rate=$(timeout 60 erl +S "$2:$2" -noshell -pa "$work" -run troupe_peer main "$1" "$(($3 / 4))")
+        [ "${rate:-0}" -gt "$peer" ] && peer=$rate
+    done
+    echo "$1 on $2 threads: troupe $ours, erlang $peer messages/s"
+    check "$1_on_$2_threads_is_$4_times_erlang" "$ours >= $4 * $peer && $peer > 0"
 }
-for threads in 1 2; do
-    peer=$(erlang $threads pingpong 1000000)
-    echo "erlang pingpong rate $peer messages/s ($threads threads)"
-    ours=$(figure "$work/pingpong$threads" pingpong rate)
-    check "pingpong_on_${threads}_threads_is_10_times_erlang" "${ours:-0} >= 10 * ${peer:-0} && ${peer:-0} > 0"
-    peer=$(erlang $threads count 5000000)
-    echo "erlang count rate $peer messages/s ($threads threads)"
-    ours=$(figure "$work/count$threads" count rate)
-    check "count_on_${threads}_threads_is_4_times_erlang" "${ours:-0} >= 4 * ${peer:-0} && ${peer:-0} > 0"
-done
+ratio pingpong 1 4000000 10
+ratio pingpong 2 4000000 10
+ratio count 1 8000000 4
+ratio count 2 8000000 4
 exit $status

@@ -78,7 +78,7 @@ slots_end_at_their_limit_and_come_back(void)
 {
     enum { MAX = TRPI_SLAB_FIRST_CELLS + TRPI_SLAB_CELLS + 3 };
     trpi_cell **taken = calloc(MAX, sizeof(trpi_cell *));
-    trpi_cells *cells;
+    trpi_cells *cells = NULL;
     trpi_cell *more;
     trp_ctx *ctx;
 
