@@ -56,8 +56,8 @@ erlc -o "$work" "$srcdir/tests/bench/erlang/troupe_peer.erl"
 
 # The best of three, ours and Erlang's in turn: what else the machine does hits both.
 ratio() { # ratio WORKLOAD THREADS COUNT TIMES
-    local ours=0 peer=0 round rate
-    for round in 1 2 3; do
+    local ours=0 peer=0 rate
+    for _ in 1 2 3; do
         rate=$(timeout 60 "$bench" "$1" --threads "$2" --count "$3" | awk '$3 == "rate" { print $4 }')
         [ "${rate:-0}" -gt "$ours" ] && ours=$rate
         rate=$(timeout 60 erl +S "$2:$2" -noshell -pa "$work" -run troupe_peer main "$1" "$(($3 / 4))")
