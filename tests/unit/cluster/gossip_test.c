@@ -381,7 +381,7 @@ golden_view(void)
     for (uint32_t i = 0; i < IDENTS; i++) {
         uint32_t up_number = statuses[i] == TRP_MEMBER_JOINING ? 0 : i + 1;
         UNIT_EQUAL(trpi_gossip_add(g, idents[i], statuses[i], up_number), TRP_OK);
-        UNIT_EQUAL(trpi_gossip_add_clock(g, idents[i]->key, 100u << (8 * i)), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add_clock(g, idents[i]->key, 100ull << (8 * i)), TRP_OK);
     }
     UNIT_EQUAL(trpi_gossip_observe(g, idents[0]->key, &subject, 1), TRP_OK);
     UNIT_EQUAL(trpi_gossip_add_tombstone(g, gone), TRP_OK);

@@ -374,6 +374,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
                TRP_OK);
     UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 3000);
     host_join(h[2], h[1]->address, options);
+    UNIT_WAIT(members_up(h[1]) == 2 && members_up(h[2]) == 2, 10000);
     host_join(h[0], h[1]->address, options);
     UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK);
     UNIT_WAIT(members_up(h[0]) == 3 && members_up(h[1]) == 3 && members_up(h[2]) == 3, 10000);
