@@ -8,7 +8,7 @@
  *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
  *       through us, for a second signal means "at once" to a node.
  * Limits.  DEV_NODES_MAX nodes.
- * Tests.   tests/system/cli.sh
+ * Tests.   tests/system/dev.sh
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -80,6 +80,7 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     if (getppid() != parent) {
         _exit(0);
     }
+    (void)unsetenv("TROUPE_SOCKET"); /* where commands look; here all nodes would meet there */
     (void)snprintf(port, sizeof(port), "%u", d->ports[index]);
     (void)snprintf(seed, sizeof(seed), "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
     const char *fixed[] = { "troupe",    "node",   "--system", d->system, "--host",
@@ -192,6 +193,31 @@ nodes_run(dev *d)
     return code;
 }
 
+/* Options of `troupe node` that dev has to know, or gives to each node itself. 0, or 64. */
+static int
+extra_check(dev *d)
+{
+    static const char *const own[] = { "--host", "--port", "--bind-port", "--seed", "--socket" };
+    for (int word = 0; word < d->extra_count; word++) {
+        const char *text = d->extra[word];
+        for (size_t index = 0; index < sizeof(own) / sizeof(own[0]); index++) {
+            size_t bytes = strlen(own[index]);
+            if (strncmp(text, own[index], bytes) == 0 &&
+                (text[bytes] == '\0' || text[bytes] == '=')) {
+                return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                                     "dev gives each node its own %s; see troupe dev --help",
+                                     own[index]);
+            }
+        }
+        if (strncmp(text, "--system=", 9) == 0) {
+            d->system = text + 9;
+        } else if (strcmp(text, "--system") == 0 && word + 1 < d->extra_count) {
+            d->system = d->extra[++word];
+        }
+    }
+    return 0;
+}
+
 int
 trpi_cli_run_dev(trpi_cli *cli)
 {
@@ -216,6 +242,10 @@ trpi_cli_run_dev(trpi_cli *cli)
         }
         d.extra++;
         d.extra_count--;
+    }
+    int code = extra_check(&d);
+    if (code != 0) {
+        return code;
     }
     struct sigaction action = { .sa_handler = on_stop };
     (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */

@@ -7,6 +7,8 @@ mine() { "$troupe" --system "$system" "$@"; }
 nodes() { pgrep -f "node --system $system " || :; }
 expect dev_needs_a_sane_number 64 "$troupe" dev 0
 expect dev_above_the_limit 64 "$troupe" dev 65
+expect dev_chooses_the_ports 64 "$troupe" dev 2 --port 2552
+has dev_names_what_it_chooses "--port" "$work/err"
 background "$troupe" --system "$system" dev 3 --load "$build/examples/.libs/echo.so" --log-level warning >"$work/dev" 2>&1
 dev=$started
 expect dev_forms_a_cluster 0 mine wait --members 3 --converged --timeout 40s
@@ -25,7 +27,7 @@ is dev_ends_with_0 "$code" 0
 is dev_leaves_no_node "$(nodes)" ""
 expect nobody_answers_any_more 69 mine members
 # Killed itself, it takes the nodes with it.
-background "$troupe" --system "$system" dev 2 --log-level warning >"$work/dev" 2>&1
+background env TROUPE_SOCKET="$work/one.sock" "$troupe" dev 2 --system "$system" --log-level warning >"$work/dev" 2>&1
 dev=$started
 expect dev_again 0 mine wait --members 2 --timeout 40s
 kill -9 "$dev"
