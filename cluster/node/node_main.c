@@ -90,13 +90,6 @@ end_exit(trp_node *node, trp_node_end end)
 /* ---- banner
  * ---------------------------------------------------------------------------------------------- */
 
-static bool
-is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
-}
-
 static void
 banner_list(const trp_node *node, const char *label, const char *key)
 {
@@ -153,19 +146,6 @@ banner_log(const trp_node *node)
             "not joined: no seed nodes; to join a cluster: troupe join ADDRESS; to start "
             "a new one: troupe join %s",
             node->address);
-    }
-}
-
-static void
-exposure_warn(const trp_node *node)
-{
-    const char *host = trpi_config_text(node->config, "remote.bind-hostname");
-    host = *host ? host : trpi_config_text(node->config, "remote.hostname");
-    if (!is_loopback(host)) {
-        trp_system_log(node->system, TRP_LOG_WARNING, "node",
-                       "listening on %s: the link is neither encrypted nor authenticated; whoever "
-                       "reaches the port can tell actors anything",
-                       host);
     }
 }
 
@@ -301,7 +281,6 @@ trp_node_main(int argc, char **argv)
     } else {
         banner_log(node);
     }
-    exposure_warn(node);
     rc = run(node, &options, signal_fd);
     trp_node_close(node);
     (void)close(signal_fd);

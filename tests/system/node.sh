@@ -34,6 +34,13 @@ kill -TERM "$started"
 ended term_before_joining_ends_with_0 0
 check socket_is_gone test ! -e "$work/1.sock"
 
+# ---- beyond loopback: one warning
+node 1 --port 0 --bind-host 0.0.0.0
+wait_until 10 ctl 1 version || fail node_listens_everywhere "$(tail -n 2 "$work/1.log")"
+is beyond_loopback_is_one_warning "$(grep -c "neither encrypted nor authenticated" "$work/1.log")" 1
+kill -TERM "$started"
+ended term_again_ends_with_0 0
+
 # ---- a node of its own; HUP; JSON log; TERM leaves
 printf 'system = demo\nlog { level = warning format = json }\ncluster { seed-nodes = self }\n' >"$work/a.conf"
 node 1 --config "$work/a.conf" --port 0
