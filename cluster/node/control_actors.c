@@ -193,6 +193,20 @@ message_make(trpi_call *call, message *ret_message)
     return true;
 }
 
+/* A tell has no answer, so what is known to be too large is refused before it is told. */
+static bool
+fits_frame(const trp_node *node, trpi_call *call, const target *to, const message *m)
+{
+    int64_t limit = trpi_config_int(node->config, "remote.maximum-frame-size");
+    if (!to->remote || (int64_t)m->bytes <= limit) {
+        return true;
+    }
+    trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL,
+                          "%s: message too large: %zu bytes, remote.maximum-frame-size is %lld",
+                          to->text, m->bytes, (long long)limit);
+    return false;
+}
+
 void
 trpi_node_serve_send(trp_node *node, trpi_call *call)
 {
@@ -203,7 +217,7 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
     if (!message_make(call, &m)) {
         return;
     }
-    if (resolve(node, call, &to, &ref)) {
+    if (resolve(node, call, &to, &ref) && fits_frame(node, call, &to, &m)) {
         trp_system_tell(node->system, ref, m.type, m.payload, m.bytes);
         cJSON *reply = trpi_call_reply();
         (void)trpi_json_add_text(reply, "path", full_path(node, &to, ref, path, sizeof path));

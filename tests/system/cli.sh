@@ -124,6 +124,9 @@ expect ask_no_member 75 one ask troupe.tcp://demo@127.0.0.1:1/user/echo x --time
 has ask_no_member_says_so "is no member of this cluster" "$work/err"
 expect join_dry_run_of_a_member 1 one join "$B" --dry-run
 expect send_nobody 68 one send /user/nobody x
+head -c 300000 /dev/zero | tr '\0' x >"$work/large"
+expect send_of_too_much_there 65 one send "$B/user/counter" - <"$work/large"
+has send_of_too_much_names_the_limit "remote.maximum-frame-size" "$work/err"
 expect send_somebody 0 one send "$B/user/counter" '{"add":1}'
 expect ask_unknown_type 65 one ask /user/counter --type counter.nothing '{}'
 expect ask_bad_json 65 one ask /user/counter --type counter.add '{'
