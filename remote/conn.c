@@ -563,7 +563,6 @@ static void
 on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 {
     trpi_conn *conn = user;
-    (void)link;
     if (conn->decoder.failed != TRP_OK) {
         return; /* closing; what still comes is of no interest */
     }
@@ -577,7 +576,16 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
         pthread_mutex_lock(lock_of(conn));
         trpi_conn_close(conn);
         pthread_mutex_unlock(lock_of(conn));
+    } else if (conn->remote->ops->pause != NULL && trpi_inbound_must_wait(conn)) {
+        conn->remote->ops->pause(link);
     }
+}
+
+static bool
+on_paused(void *user, trpi_link *link)
+{
+    (void)link;
+    return trpi_inbound_still_waits(user);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -688,5 +696,6 @@ const trpi_transport_events trpi_conn_events = {
     .connected = on_connected,
     .bytes = on_bytes,
     .written = on_written,
+    .paused = on_paused,
     .closed = on_closed,
 };

@@ -7,7 +7,9 @@
  *   B2  Only frames of the incarnation that is proved now are delivered.
  *   B3  A body that makes no sense is counted and dropped alone; the association lives. Only frames
  *       that break the protocol's order end the connection.
- * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
+ *   B4  On an ordinary lane reading pauses when a receiver has too much of this connection's mail.
+ *       The pause is bounded, so that nothing waits for ever for an actor that is stuck.
+ * Tests.  tests/unit/remote/remote_test.c, garbage_test.c, pressure_test.c
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -82,6 +84,60 @@ decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
                  "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u",
                  conn->peer_text, what, wire_id, suppressed);
     }
+}
+
+/* ---- back pressure --------------------------------------------------------------------------- */
+
+/* B4. Before the message is delivered, so that a receiver that keeps up is often seen empty. */
+static void
+pile_add(trpi_conn *conn, const trpi_message *message)
+{
+    trpi_pile *pile = &conn->piles[message->to_slot % TRPI_PILES];
+    if (pile->messages == 0) {
+        pile->slot = message->to_slot;
+        pile->generation = message->to_generation;
+        pile->bytes = 0;
+    }
+    if (pile->messages < UINT32_MAX) {
+        pile->messages++;
+    }
+    pile->bytes += message->payload_bytes;
+    const trpi_remote_options *options = &conn->remote->options;
+    bool over = pile->messages >= options->receiver_messages_max ||
+                pile->bytes >= options->receiver_bytes_max;
+    if (!over && pile->messages % TRPI_PILE_LOOK != 0) {
+        return;
+    }
+    if (!trpi_inbound_is_busy(conn->remote->system, pile->slot, pile->generation)) {
+        pile->messages = 0;
+    } else if (over) {
+        conn->over = pile;
+    }
+}
+
+bool
+trpi_inbound_must_wait(trpi_conn *conn)
+{
+    if (conn->over == NULL || conn->lane == TRPI_LANE_CONTROL) {
+        return false;
+    }
+    conn->over_since_ms = trpi_remote_now_ms(conn->remote);
+    return true;
+}
+
+bool
+trpi_inbound_still_waits(trpi_conn *conn)
+{
+    trpi_pile *pile = &conn->piles[conn->over - conn->piles];
+    bool busy = trpi_inbound_is_busy(conn->remote->system, pile->slot, pile->generation);
+    if (!busy) {
+        pile->messages = 0;
+    }
+    if (busy && trpi_remote_now_ms(conn->remote) - conn->over_since_ms < TRPI_PILE_WAIT_MS) {
+        return true;
+    }
+    conn->over = NULL;
+    return false;
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -194,6 +250,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     }
     trpi_count(&conn->peer->messages_in, 1);
     if (frame->kind == TRPI_FRAME_USER) {
+        pile_add(conn, &message);
         trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type,
                           message.payload, message.payload_bytes);
         return;

@@ -39,6 +39,19 @@
 
 typedef struct trpi_peer trpi_peer;
 
+/* What one connection has told an actor since that was seen to have no mail. Actors whose slots
+ * share a place are counted together. */
+typedef struct trpi_pile {
+    uint32_t slot, generation;
+    uint32_t messages; /* 0: free */
+    uint64_t bytes;
+} trpi_pile;
+enum {
+    TRPI_PILES = 64,
+    TRPI_PILE_LOOK = 4096,           /* messages between two looks whether it has run empty */
+    TRPI_PILE_WAIT_MS = 100          /* then one read is let through: nobody waits for ever */
+};
+
 typedef struct trpi_conn {
     trpi_remote *remote;
     trpi_link *link;  /* set once, before any other thread can see the connection */
@@ -64,6 +77,9 @@ typedef struct trpi_conn {
     uint32_t recv_epoch;
     bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
     bool ack_due;
+    trpi_pile piles[TRPI_PILES]; /* by slot; ordinary lane */
+    const trpi_pile *over;       /* what reading waits for; NULL: nothing */
+    uint64_t over_since_ms;
     trpi_buffer scratch;
     char failure[160];
     struct {
@@ -272,6 +288,9 @@ void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
 /* ---- inbound.c ---- */
 trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);
 void trpi_inbound_batch_end(trpi_conn *conn);
+/* After a batch: must reading wait for a receiver? And while it does: still? */
+bool trpi_inbound_must_wait(trpi_conn *conn);
+bool trpi_inbound_still_waits(trpi_conn *conn);
 
 /* ---- route.c ---- */
 extern const trpi_remote_ops trpi_route_remote_ops;

@@ -1,7 +1,7 @@
-# The remote room. link_nng.c is the only file that includes nng's stream headers.
+# The remote room. link_nng*.c are the only files that include nng's stream headers.
 troupe_sources += remote/frame.c remote/redelivery.c remote/association.c remote/serializer.c \
 	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
-	remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/remote.c
+	remote/link_nng_open.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/remote.c
 check_PROGRAMS += tests/unit/remote/remote_test
 tests_unit_remote_remote_test_SOURCES = tests/unit/remote/remote_test.c
 tests_unit_remote_remote_test_LDADD = $(TEST_LDADD)
@@ -14,6 +14,9 @@ tests_unit_remote_redelivery_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/association_test
 tests_unit_remote_association_test_SOURCES = tests/unit/remote/association_test.c
 tests_unit_remote_association_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/pressure_test
+tests_unit_remote_pressure_test_SOURCES = tests/unit/remote/pressure_test.c
+tests_unit_remote_pressure_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/codec_test
 tests_unit_remote_codec_test_SOURCES = tests/unit/remote/codec_test.c
 tests_unit_remote_codec_test_LDADD = $(TEST_LDADD)

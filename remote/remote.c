@@ -1,6 +1,7 @@
 /* remote.c - remoting of one system: start, stop, time, the door of remote.h.
  *
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
+ *         receiver_messages_max, receiver_bytes_max (reading pauses),
  *         system_messages_max, TRPI_PEERS_MAX, TRPI_CONNS_WAITING_MAX. Each has its error or its
  *         counter.
  * Tests.  tests/unit/remote/remote_test.c
@@ -165,6 +166,8 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_default(&o->handshake_timeout_ms, 15000);
     or_default(&o->frame_bytes_max, TRPI_FRAME_BYTES_DEFAULT);
     or_default(&o->lane_bytes_max, 16u << 20);
+    or_default(&o->receiver_messages_max, 1000000);
+    or_default(&o->receiver_bytes_max, 64u << 20);
     or_default(&o->control_bytes_max, 1u << 20);
     or_default(&o->system_messages_max, TRPI_SYSTEM_MESSAGES_DEFAULT);
     or_default(&o->backoff_min_ms, 50);

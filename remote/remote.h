@@ -20,6 +20,9 @@ typedef struct trpi_remote_options {
     uint32_t handshake_timeout_ms;  /* 0: 15000 */
     uint32_t frame_bytes_max;       /* 0: 256 KiB ordinary and control */
     uint32_t lane_bytes_max;        /* outbound bytes of an ordinary lane; 0: 16 MiB */
+    /* Mail of one connection that one receiver has not come to; beyond, the connection is read only
+     * now and then. 0: 1,000,000 and 64 MiB */
+    uint32_t receiver_messages_max, receiver_bytes_max;
     uint32_t control_bytes_max;     /* outbound bytes of the control lane; 0: 1 MiB */
     uint32_t system_messages_max;   /* unacknowledged; 0: 20000 */
     uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */

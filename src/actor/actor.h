@@ -96,6 +96,9 @@ void trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, t
  * end. */
 void trpi_inbound_begin(trp_system *system);
 void trpi_inbound_end(trp_system *system);
+/* Has this actor mail that it has not come to, now? A hint: an actor that waits for something else
+ * than a thread (suspended, ended) has none. */
+bool trpi_inbound_is_busy(trp_system *system, uint32_t slot, uint32_t generation);
 /* Deliver to what path selects. For Identify a concrete path that names nobody is answered with
  * TRP_REF_NONE (SYS-25). */
 void trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,

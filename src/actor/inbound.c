@@ -8,6 +8,7 @@
  */
 #include "actor/life.h"
 
+#include "actor/mailbox.h"
 #include "actor/nodes.h"
 #include "base/assert.h"
 
@@ -97,6 +98,19 @@ trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_re
     ctx = trpi_enter(system);
     trpi_tell(ctx, to, sender, type, payload, bytes);
     trpi_leave(ctx);
+}
+
+bool
+trpi_inbound_is_busy(trp_system *system, uint32_t slot, uint32_t generation)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_cell *cell = trpi_cell_peek(ctx, trpi_ref_local(slot, generation));
+    /* relaxed: a hint; with the token in it nobody runs the cell, nor is it in a run queue */
+    bool busy = cell != NULL &&
+                (atomic_load_explicit(&cell->head, memory_order_relaxed) & TRPI_TOKEN) == 0;
+
+    trpi_leave(ctx);
+    return busy;
 }
 
 void

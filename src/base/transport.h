@@ -7,7 +7,7 @@
  *        dialled one; then bytes() and written() until closed(), exactly once, the last callback.
  * Must hold.
  *   T1  No callback is made from inside a call of this interface.
- *   T2  bytes() of one link never overlap; written() may run beside bytes().
+ *   T2  bytes() and paused() of one link never overlap; written() may run beside bytes().
  *   T3  closed() comes exactly once for each link, after every other callback of it has returned.
  *       It comes after close(), after a failure, and when connect() cannot reach anybody.
  *   T4  A link stays valid memory until release(); after closed() write() answers TRP_ECLOSED.
@@ -47,6 +47,9 @@ typedef struct trpi_transport_events {
     void (*written)(void *user, trpi_link *link);
     /* reason is borrowed until return. A write in progress will not be reported any more. */
     void (*closed)(void *user, trpi_link *link, trp_err err, const char *reason);
+    /* Every few milliseconds while the link is paused, like bytes(): true: wait on. NULL: the user
+     * never calls pause(). */
+    bool (*paused)(void *user, trpi_link *link);
 } trpi_transport_events;
 
 struct trpi_transport_ops {
@@ -67,6 +70,9 @@ struct trpi_transport_ops {
     /* Send count (1 .. TRPI_TRANSPORT_IOV_MAX) buffers, which stay untouched until written() or
      * closed(). One write at a time. Errors: TRP_ECLOSED (nothing was taken). Thread: any. */
     trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count);
+    /* From inside bytes() of this link: read no more until paused() says false, so that the peer's
+     * network is pushed back. close() ends a pause. NULL: this driver cannot. */
+    void (*pause)(trpi_link *link);
     void (*close)(trpi_link *link);   /* any thread; idempotent; what was not sent may be lost */
     void (*release)(trpi_link *link); /* gives the link back; after closed() */
     /* Close the listener and all links; returns when every closed() has returned. Thread: owner. */

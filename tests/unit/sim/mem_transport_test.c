@@ -54,7 +54,7 @@ on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
     ops->release(link);
 }
 static const trpi_transport_events events = { on_accepted, on_connected, on_bytes, on_written,
-                                              on_closed };
+                                              on_closed, NULL };
 
 static trpi_mem_network *network;
 static trpi_transport *a, *b;
