@@ -1,15 +1,18 @@
 /* carry.c - a call that another node runs: control requests over TRPI_CHANNEL_NODE.
  *
  * Why.     The client talks to the node on its machine; what only another node can answer (its
- * tree) is carried there and back, so that nobody needs a login on every host. Shape.   frame = u8
- * version, u8 kind (1 request, 2 reply), u64 id, JSON of the control protocol. asking: call thread
- * sends, looks every WAIT_STEP_MS for the reply of its id. asked:  the transport thread checks the
- * request and gives it to the control server's threads (a node without a control socket answers
- * that it carries nothing). Must hold. I1 only commands that change nothing are carried
- * (is_carried) I2 the transport thread never blocks: it parses and hands over      (on_frame) I3 a
- * reply is taken only by who waits for its id, from whom it asked (reply_take) Limits.  WAITERS_MAX
- * asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger one is answered with
- * exit 65. Tests.   tests/system
+ *          tree) is carried there and back, so that nobody needs a login on every host.
+ * Shape.   frame = u8 version, u8 kind (1 request, 2 reply), u64 id, JSON of the control protocol
+ *          asking: the call's thread sends, and looks every WAIT_STEP_MS for the reply of its id
+ *          asked:  the transport thread checks the request and gives it to the control server's
+ *                  threads (a node without a control socket answers that it carries nothing)
+ * Must hold.
+ *   I1  only commands that change nothing are carried (is_carried)
+ *   I2  the transport thread never blocks: it parses and hands over (on_frame)
+ *   I3  a reply is taken only by who waits for its id, from whom it asked (reply_take)
+ * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger
+ *          one is answered with exit 65.
+ * Tests.   tests/system/cli.sh
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,16 +1,17 @@
 /* control.c - connections of the control socket: one thread polls them all.
  *
  * Why.     A command must be answered while peers are dead and actors are busy, so the server
- * shares nothing with them but the calls it hands out. Shape.   poll thread:  accept, read frames,
- * check -> serve() at once (quick commands)
+ *          shares nothing with them but the calls it hands out.
+ * Shape.   poll thread:  accept, read frames, check -> serve() at once (quick commands)
  *                                                   -> a thread for the call (the others)
  *          any thread:   emit -> connection's queue of frames -> poll thread writes
  *          A call knows its connection by number: it may be gone when the answer comes.
- * Must hold. I1 fds and input buffers are the poll thread's alone
- *            I2 connections, their frames and `calls` are touched with `lock` held
- *            I3 serve() is called without the lock
- *            I4 close returns after the last call has ended (trpi_control_close) Limits.
- * TRPI_CTL_CONNECTIONS_MAX, TRPI_CTL_REQUEST_BYTES_MAX, TRPI_CONTROL_EVENTS_MAX,
+ * Must hold.
+ *   I1  fds and input buffers are the poll thread's alone
+ *   I2  connections, their frames and `calls` are touched with `lock` held
+ *   I3  serve() is called without the lock
+ *   I4  close returns after the last call has ended (trpi_control_close)
+ * Limits.  TRPI_CTL_CONNECTIONS_MAX, TRPI_CTL_REQUEST_BYTES_MAX, TRPI_CONTROL_EVENTS_MAX,
  *          TRPI_CONTROL_IDLE_MS, TRPI_CONTROL_REQUEST_MS, TRPI_CONTROL_CARRIED_MAX.
  * Cost.    Without connections the thread sleeps in poll without a timeout.
  * Tests.   tests/unit/node/control_test.c

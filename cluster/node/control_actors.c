@@ -1,8 +1,9 @@
 /* control_actors.c - send, ask, ping, tree: what the shell does with actors, here and elsewhere.
  *
- * All run on the call's own thread and may block. A path of another node goes over remoting like
- * any message (Identify, then the message); only `tree` has to be run by the other node itself
- * (carry.c). Tests. tests/system, tests/unit/node/node_test.c
+ * Shape.   All run on the call's own thread and may block. A path of another node goes over
+ *          remoting like any message (Identify, then the message); only `tree` has to be run by
+ *          the other node itself (carry.c).
+ * Tests.   tests/system/cli.sh, tests/unit/node/node_test.c
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
-/* control_change.c - join, leave, down: order the change, then watch the view until it has
- * happened.
+/* control_change.c - join, leave, down: order the change, then watch the view until it happened.
  *
- * All run on the call's own thread. The order is the cluster actor's (trp_cluster_join and so on);
- * the effect is read from the view, as everybody else sees it. Tests. tests/system
+ * Shape.   All run on the call's own thread. The order is the cluster actor's (trp_cluster_join and
+ *          so on); the effect is read from the view, as everybody else sees it.
+ * Tests.   tests/system/cli.sh
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 /* control_socket.c - the file behind the control socket: made, found stale, refused to strangers.
  *
- * Must hold. I1 a file behind which somebody answers is never removed              (socket_listen)
- *            I2 the file has its mode before it can be connected to                (fchmod before
- * bind) Tests.     tests/unit/node/control_test.c
+ * Must hold.
+ *   I1  a file behind which somebody answers is never removed (socket_listen)
+ *   I2  the file has its mode before it can be connected to (fchmod before bind)
+ * Tests.   tests/unit/node/control_test.c
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

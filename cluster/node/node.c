@@ -1,13 +1,14 @@
 /* node.c - a node: everything that belongs to it, started in order and stopped in the other one.
  *
- * Shape.   config -> control socket free? -> system -> remoting -> membership -> carry -> control
- * server
- *          -> listener -> plugins -> join. Membership comes after the address is known, plugins
- * after everything that they may use, the join last: nobody sees a member whose actors are missing.
- * Must hold. I1 `end` is set once; end_fd becomes readable with it (trpi_node_end) I2 on failure
- * trp_node_close() copes with what is there                    (node_start) Not here. Signals, exit
- * codes, the banner: those are the program's (node_main.c). Tests.   tests/unit/node/node_test.c,
- * tests/system
+ * Shape.   config -> control socket free? -> system -> remoting -> membership -> carry
+ *          -> control server -> listener -> plugins -> join
+ *          Membership comes after the address is known, plugins after everything that they may
+ *          use, the join last: nobody sees a member whose actors are missing.
+ * Must hold.
+ *   I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
+ *   I2  on failure trp_node_close() copes with what is there (node_start)
+ * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
+ * Tests.   tests/unit/node/node_test.c, tests/system/node.sh
  */
 #include <errno.h>
 #include <limits.h>

@@ -1,10 +1,12 @@
 /* node_main.c - the program `troupe node`: options, signals, banner, exit codes.
  *
  * Shape.   The main thread opens the node and then waits for a signal or the end of the membership,
- * whichever comes first. TERM, INT, HUP are blocked before any thread is made and read from a
- * signalfd, so that no code of ours runs in a signal handler. States.  running --TERM, INT-->
- * leaving --left--> exit 0, --leave-timeout--> exit 75, --TERM, INT--> exit 1 running or leaving
- * --downed--> exit 76 Tests.   tests/system
+ *          whichever comes first. TERM, INT, HUP are blocked before any thread is made and read
+ *          from a signalfd, so that no code of ours runs in a signal handler.
+ * States.  running --TERM, INT--> leaving
+ *          running or leaving --left--> exit 0, --downed--> exit 76
+ *          leaving --leave-timeout--> exit 75, --TERM, INT again--> exit 1
+ * Tests.   tests/system/node.sh
  */
 #include <errno.h>
 #include <poll.h>

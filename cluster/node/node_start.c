@@ -1,9 +1,10 @@
-/* node_start.c - the keys of the configuration become the options of system, remoting and
- * membership.
+/* node_start.c - keys of the configuration become options of system, remoting and membership.
  *
- * Must hold. I1 stopping: membership is silent first, then the actors end (what they tell is
- * flushed), then the control server (its calls use the system, and end because it has), then
- *               remoting; memory last (trpi_node_stop) Tests.     tests/unit/node/node_test.c
+ * Must hold.
+ *   I1  stopping: membership is silent first, then the actors end (what they tell is flushed),
+ *       then the control server (its calls use the system, and end because it has), then
+ *       remoting; memory last (trpi_node_stop)
+ * Tests.   tests/unit/node/node_test.c
  */
 #include "cluster/node/node_start.h"
 
