@@ -140,7 +140,7 @@ parse(int argc, char **argv, struct sim_command *c)
         memcpy(flag, name, bytes);
         flag[bytes] = '\0';
         if (value == NULL || !take_flag(c, flag, value)) {
-            static const char *const flags[] = { "--nodes", "--seed",     "--seeds", "--until",
+            static const char *const flags[] = { "--nodes",  "--seed",     "--seeds", "--until",
                                                  "--faults", "--scenario", "--trace", "--help" };
             const char *near = trpi_nearest(flag, flags, sizeof(flags) / sizeof(flags[0]));
             if (near != NULL && strcmp(near, flag) != 0) {

@@ -512,7 +512,7 @@ env_section_is_near(const char *name)
 static const char *
 env_word_nearest(const char *name)
 {
-    static const char *const words[] = { "SYSTEM",  "PLUGINS", "SOCKET", "OUTPUT",
+    static const char *const words[] = { "SYSTEM",  "PLUGINS", "SOCKET",  "OUTPUT",
                                          "WATCH",   "TIMEOUT", "DRY_RUN", "YES",
                                          "NO_WAIT", "QUIET",   "VERBOSE", "COLOR" };
     const char *near = NULL;

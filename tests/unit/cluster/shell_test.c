@@ -416,6 +416,19 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     }
 }
 
+/* Since when: the shell notes it when it publishes the event, a moment after the view has it. */
+static bool
+knows_since_when(struct host *h)
+{
+    trpi_cluster_snapshot *s = NULL;
+    bool known = trpi_cluster_snapshot_get(h->cluster, &s) == TRP_OK && s->members_count > 0;
+    for (uint32_t i = 0; known && i < s->members_count; i++) {
+        known = s->members[i].up_since_wall_ms > 0;
+    }
+    trpi_cluster_snapshot_free(s);
+    return known;
+}
+
 /* the snapshot behind `troupe members` and `status` */
 static void
 a_snapshot_says_what_the_command_line_shows(void)
@@ -427,6 +440,7 @@ a_snapshot_says_what_the_command_line_shows(void)
     UNIT_WAIT(members_up(&a) == 1, 3000);
     host_start(&b, a.address);
     UNIT_WAIT(members_up(&a) == 2 && members_up(&b) == 2, 5000);
+    UNIT_WAIT(knows_since_when(&b), 3000);
     UNIT_REQUIRE(trpi_cluster_snapshot_get(b.cluster, &s) == TRP_OK);
     UNIT_EQUAL(s->phase, TRPI_PHASE_MEMBER);
     UNIT_EQUAL(s->members_count, 2);
@@ -438,7 +452,6 @@ a_snapshot_says_what_the_command_line_shows(void)
     UNIT_EQUAL(trpi_cluster_snapshot_leader(s, NULL), s->leader);
     UNIT_TEXT(s->strategy, "keep-majority");
     UNIT_EQUAL(s->stable_after_ms, 20000);
-    UNIT_TRUE(s->members[0].up_since_wall_ms > 0);
     trpi_cluster_snapshot_free(s);
     host_end(&b);
     host_end(&a);
