@@ -193,16 +193,16 @@ is node_that_never_joined_ends_with_0 "$code" 0
 forget "${pids[-1]}"
 
 # ---- nodes of two systems, and nobody says which
-in_system() { "$troupe" --system "$1" version; }
+up_in() { [ "$("$troupe" --system "$1" member-status)" = Up ]; }
 for name in "alpha$$" "beta$$"; do
-    background "$troupe" node --system "$name" --host 127.0.0.1 --port 0 >"$work/node-$name.log" 2>&1
-    wait_until 10 in_system "$name" || fail "node_of_${name%%[0-9]*}" "$(tail -n 2 "$work/node-$name.log")"
+    background "$troupe" node --system "$name" --host 127.0.0.1 --port 0 --seed self >"$work/node-$name.log" 2>&1
+    wait_until 10 up_in "$name" || fail "node_of_${name%%[0-9]*}" "$(tail -n 2 "$work/node-$name.log")"
 done
 expect two_systems_need_a_choice 64 "$troupe" members
 has first_system_is_named "alpha$$" "$work/err"
 has second_system_is_named "beta$$" "$work/err"
 has option_is_named "--system NAME" "$work/err"
-expect a_choice_is_enough 0 "$troupe" --system "beta$$" version
+expect a_choice_is_enough 0 "$troupe" --system "beta$$" member-status
 for index in -2 -1; do kill -TERM "${pids[index]}"; done
 for index in 1 2; do
     code=0; wait "${pids[-1]}" || code=$?
