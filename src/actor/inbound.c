@@ -8,6 +8,8 @@
  */
 #include "actor/life.h"
 
+#include <string.h>
+
 #include "actor/mailbox.h"
 #include "actor/nodes.h"
 #include "base/assert.h"
@@ -130,9 +132,16 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
     if (msg == NULL) {
         trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
     } else {
-        /* an address in the path would let a peer use us as a relay: local paths only */
-        trp_err err =
-            path[0] != '/' ? TRP_EINVAL : trpi_select(ctx, system->life->root, path, sender, msg);
+        /* An address in the path would let a peer use us as a relay: local paths only. What does not
+         * parse is a dead letter here, not a line in the log: a peer could fill that. */
+        trpi_selection_path parsed;
+        trp_err err = path[0] != '/' || strstr(path, "://") != NULL
+                          ? TRP_EINVAL
+                          : trpi_selection_parse(path, &parsed, NULL);
+
+        if (err == TRP_OK) {
+            err = trpi_select(ctx, system->life->root, path, sender, msg);
+        }
 
         if (err != TRP_OK) {
             trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_SUCH_ACTOR, type, bytes);

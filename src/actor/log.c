@@ -3,6 +3,7 @@
  * Must hold.
  *   G1  A line below the level costs a comparison, no formatting.
  *   G2  The sink is called with no lock of ours held, by any thread.
+ *   G3  A line is one line without control characters, whatever a peer or a user put into it.
  * Limits.  TRPI_LOG_TEXT_BYTES of text, then cut.
  * Tests.   tests/unit/actor/log_test.c
  */
@@ -54,6 +55,11 @@ log_va(trp_system *system, trp_log_level level, const char *source, const char *
 
     if (vsnprintf(text, sizeof text, format, arguments) < 0) {
         return;
+    }
+    for (char *c = text; *c != 0; c++) {
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) {
+            *c = '?'; /* G3 */
+        }
     }
     line.wall_ms = trpi_world_wall_ms(system->world);
     if (system->options.log != NULL) {

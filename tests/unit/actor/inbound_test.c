@@ -135,6 +135,19 @@ a_selection_from_the_wire_is_delivered_or_a_dead_letter(void)
     trpi_inbound_select(system, "/user//a", far, &trp_string_type, "x", 1);
     trpi_inbound_select(system, "", far, &trp_string_type, "x", 1);
     UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR), 5);
+    UNIT_FALSE(stage_book_has(&stage_lines, "no selection")); /* a peer could fill the log */
+    UNIT_FALSE(stage_book_has(&stage_lines, "no address"));
+    stage_close(system);
+}
+
+/* A line of the log stays one line, and a terminal that shows it is not at a peer's mercy. */
+static void
+control_characters_do_not_reach_the_log(void)
+{
+    trp_system *system = stage_open();
+
+    trp_system_log(system, TRP_LOG_WARNING, "peer", "%s", "a\nforged \x1b[2J\x7f\tline \xc3\xa9");
+    UNIT_TRUE(stage_book_has(&stage_lines, "a?forged ?[2J??line \xc3\xa9"));
     stage_close(system);
 }
 
@@ -167,5 +180,6 @@ UNIT(a_message_from_the_wire_reaches_its_incarnation_or_nobody)
 UNIT(types_that_do_not_travel_are_refused)
 UNIT(chained_messages_keep_their_order)
 UNIT(a_selection_from_the_wire_is_delivered_or_a_dead_letter)
+UNIT(control_characters_do_not_reach_the_log)
 UNIT(a_timer_of_an_upper_room_fires_or_is_cancelled)
 UNIT_END
