@@ -3,6 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 test_begin
 system=dev$$
+# A node that is killed leaves its socket behind.
+cleanups+=('rm -f "/run/troupe/$system"@*.sock "${XDG_RUNTIME_DIR:-/nonexistent}/troupe/$system"@*.sock')
 mine() { "$troupe" --system "$system" "$@"; }
 nodes() { pgrep -f "node --system $system " || :; }
 expect dev_needs_a_sane_number 64 "$troupe" dev 0
