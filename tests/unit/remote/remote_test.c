@@ -145,6 +145,7 @@ static _Atomic uint32_t ended;
 static _Atomic uint32_t ended_address;
 static _Atomic uint32_t ended_confirmed;
 
+static _Atomic int watching; /* watches that were sent */
 static trp_err
 watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -158,7 +159,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     trp_ref ref;
     memcpy(&ref, trp_msg_payload(msg), sizeof ref);
-    return trp_watch(ctx, ref);
+    trp_err err = trp_watch(ctx, ref);
+    atomic_fetch_add(&watching, 1);
+    return err;
 }
 static const trp_behaviour watcher = TRP_BEHAVIOUR_INIT("watcher", char, watcher_receive);
 
@@ -168,6 +171,7 @@ watch_right(trp_ref ref)
     atomic_store(&ended, 0);
     atomic_store(&ended_address, 0);
     atomic_store(&ended_confirmed, 0);
+    atomic_store(&watching, 0);
     trp_ref who = pair_spawn(p.system[0], &watcher, NULL, NULL, NULL, 0);
     trp_system_tell(p.system[0], who, &trp_bytes_type, &ref, sizeof ref);
 }
@@ -177,10 +181,12 @@ static void
 a_watcher_is_told_once_when_a_remote_actor_stops(void)
 {
     pair_start(&p, false, NULL);
-    trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    watch_right(resolve_right("/user/echo"));
-    UNIT_WAIT(trpi_node_is_watched(p.system[0], resolve_right("/user/echo").node), 5000);
-    trp_system_stop_actor(p.system[1], echo);
+    (void)pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    trp_ref echo = resolve_right("/user/echo");
+    watch_right(echo);
+    UNIT_WAIT(atomic_load(&watching) == 1, 5000);
+    UNIT_TRUE(trpi_node_is_watched(p.system[0], echo.node));
+    trp_system_stop_actor(p.system[0], echo); /* a signal, too: behind the watch */
     UNIT_WAIT(atomic_load(&ended) == 1, 10000);
     UNIT_EQUAL(atomic_load(&ended_address), 0);
     UNIT_EQUAL(atomic_load(&ended_confirmed), 1);
