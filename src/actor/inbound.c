@@ -132,8 +132,8 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
     if (msg == NULL) {
         trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
     } else {
-        /* An address in the path would let a peer use us as a relay: local paths only. What does not
-         * parse is a dead letter here, not a line in the log: a peer could fill that. */
+        /* An address in the path would let a peer use us as a relay: local paths only. What does
+         * not parse is a dead letter here, not a line in the log: a peer could fill that. */
         trpi_selection_path parsed;
         trp_err err = path[0] != '/' || strstr(path, "://") != NULL
                           ? TRP_EINVAL
