@@ -16,8 +16,40 @@
 
 #define LARGE_NODES 100u
 
+#define SCENARIOS_MAX 32u
+
 static uint32_t failures;
 static uint64_t nodes_run, frames_run;
+static struct {
+    uint32_t runs, failures;
+} of_scenario[SCENARIOS_MAX]; /* as trpi_sim_scenario_names() counts them */
+
+static void
+count_run(const char *scenario, bool failed)
+{
+    const char *const *names = trpi_sim_scenario_names();
+
+    failures += failed;
+    for (size_t i = 0; names[i] != NULL && i < SCENARIOS_MAX; i++) {
+        if (strcmp(names[i], scenario) == 0) {
+            of_scenario[i].runs++;
+            of_scenario[i].failures += failed;
+        }
+    }
+}
+
+/* One result for each scenario that ran. */
+static void
+print_scenarios(void)
+{
+    const char *const *names = trpi_sim_scenario_names();
+
+    for (size_t i = 0; names[i] != NULL && i < SCENARIOS_MAX; i++) {
+        if (of_scenario[i].runs > 0) {
+            printf("%s sim:%s\n", of_scenario[i].failures == 0 ? "PASS" : "FAIL", names[i]);
+        }
+    }
+}
 
 /* Of a run: the hash, or 0 after a failure. */
 static uint64_t
@@ -26,9 +58,9 @@ run(const char *scenario, uint32_t nodes, uint64_t seed)
     trpi_sim_options options = { .nodes = nodes, .seed = seed, .scenario = scenario };
     trpi_sim_result result;
     trp_err err = trpi_sim_run(&options, &result);
+    count_run(scenario, err != TRP_OK || result.failed);
     if (err != TRP_OK || result.failed) {
-        failures++;
-        printf("FAIL seed %llu: %s\n     replay: troupe sim --nodes %u --seed %llu --scenario %s "
+        printf("  seed %llu: %s\n     replay: troupe sim --nodes %u --seed %llu --scenario %s "
                "--trace\n",
                (unsigned long long)seed, err == TRP_OK ? result.failure : trp_strerror(err), nodes,
                (unsigned long long)seed, scenario);
@@ -46,9 +78,9 @@ run_and_print(const char *scenario, uint32_t nodes, uint64_t seed, bool again)
     printf("%s %u nodes, seed %llu trace hash %016llx\n", scenario, nodes, (unsigned long long)seed,
            (unsigned long long)hash);
     if (again && hash != 0 && run(scenario, nodes, seed) != hash) {
-        failures++;
+        count_run(scenario, true);
         printf(
-            "FAIL seed %llu: two runs of it differ\n     replay: troupe sim --nodes %u --seed %llu "
+            "  seed %llu: two runs of it differ\n     replay: troupe sim --nodes %u --seed %llu "
             "--scenario %s\n",
             (unsigned long long)seed, nodes, (unsigned long long)seed, scenario);
     }
@@ -81,9 +113,9 @@ main(int argc, char **argv)
     for (size_t i = 0; i < sizeof(large) / sizeof(large[0]) && !small; i++, seeds++) {
         run_and_print(large[i], LARGE_NODES, 1000 + i, false);
     }
+    print_scenarios();
     printf(
-        "%s sim_test: %llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
-        failures == 0 ? "PASS" : "FAIL",
+        "%llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
         (unsigned long long)seeds, (unsigned long long)nodes_run, (unsigned long long)frames_run,
         (double)(clock() - began) / CLOCKS_PER_SEC, failures);
     return failures == 0 ? 0 : 1;
