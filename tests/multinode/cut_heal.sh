@@ -8,6 +8,7 @@ for index in 1 2 3; do
 done
 wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; logs; test_end; }
 uid=$(uid_of 1 "$(addr 3)")
+check uid_is_known test -n "$uid"
 host_start 1 "$work/events" "$troupe" events -o jsonl
 pids+=("$host_started")
 sleep 5 # some heartbeats, so that the detectors have a history

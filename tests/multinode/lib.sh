@@ -84,11 +84,11 @@ sees_gone() { # ADDRESS NODE...
         ! grep -qxF "$address" <<<"$names" || return 1
     done
 }
-uid_of() { # NODE ADDRESS: the uid that the node knows for it
+uid_of() { # NODE ADDRESS: the uid that the node knows for it, 16 hexadecimal digits
     ctl "$1" members -o wide 2>/dev/null | awk -v a="$2" '{
         hit = 0
         for (i = 1; i <= NF; i++) if ($i == a) hit = 1
-        for (i = 1; hit && i <= NF; i++) if ($i ~ /^[0-9]+$/ && length($i) > 12) { print $i; exit }
+        for (i = 1; hit && i <= NF; i++) if ($i ~ /^[0-9a-f]+$/ && length($i) == 16) { print $i; exit }
     }'
 }
 

@@ -9,6 +9,7 @@ expect converged 0 ctl 1 wait --members 3 --converged --timeout 20s
 sleep 5 # some heartbeats
 paused=$(addr 3)
 uid=$(uid_of 1 "$paused")
+check uid_is_known test -n "$uid"
 host_start 3 "$work/events" "$troupe" events -o jsonl --type UnreachableMember
 pids+=("$host_started")
 kill -STOP "${node_pid[3]}"

@@ -7,6 +7,7 @@ for index in 1 2 3; do start_node "$index" --load "$build/examples/.libs/echo.so
 wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; logs; test_end; }
 again=$(addr 2)
 old=$(uid_of 1 "$again")
+check uid_is_known test -n "$old"
 expect first_ask 0 ctl 1 ask "$again/user/echo" one
 
 new_is_up() { # the new uid is known and Up on 1 and 3
