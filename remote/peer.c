@@ -151,9 +151,15 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *
     todo->over_quarantined = effects->over_quarantined;
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].pending_uid == effects->over_uid) {
+        trpi_lane_state *state = &peer->lanes[lane];
+        if (state->pending_uid == effects->over_uid) {
             trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &todo->dropped[lane]);
             todo->dropped_reason = reason;
+        }
+        /* Its connections may stand a little longer (after a goodbye they do): what is said to anyone
+         * at the address must wait for the next incarnation, not be lost with this one. */
+        if (state->out != NULL && state->out->uid == effects->over_uid) {
+            state->out = NULL;
         }
     }
     if (peer->redelivery_uid == effects->over_uid) {
