@@ -156,8 +156,8 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *
             trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &todo->dropped[lane]);
             todo->dropped_reason = reason;
         }
-        /* Its connections may stand a little longer (after a goodbye they do): what is said to anyone
-         * at the address must wait for the next incarnation, not be lost with this one. */
+        /* Its connections may stand a little longer (after a goodbye they do): what is said to
+         * anyone at the address must wait for the next incarnation, not be lost with this one. */
         if (state->out != NULL && state->out->uid == effects->over_uid) {
             state->out = NULL;
         }
