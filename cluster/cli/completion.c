@@ -1,8 +1,8 @@
 /* completion.c - `completion bash` and the hidden `__complete` that it calls.
  *
- * Why.     The script is a few lines; what can follow is computed here from the command table and, for
- *          members, asked from the node with 200 ms to answer. So a new flag is completed without
- *          touching the script.
+ * Why.     The script is a few lines; what can follow is computed here from the command table and,
+ *          for members, asked from the node with 200 ms to answer. So a new flag is completed
+ *          without touching the script.
  * Tests.   tests/system/completion.sh
  */
 #include <fcntl.h>
