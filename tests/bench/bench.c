@@ -7,6 +7,7 @@
 #include "tests/bench/bench.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #define STOP_MS 60000u
+#define WAIT_S 60 /* of a workload; far more than any needs */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -32,9 +34,16 @@ bench_done(void)
 void
 bench_wait(void)
 {
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += WAIT_S;
     (void)pthread_mutex_lock(&lock);
     while (!done) {
-        (void)pthread_cond_wait(&changed, &lock);
+        if (pthread_cond_timedwait(&changed, &lock, &until) != 0) {
+            (void)fprintf(stderr, "bench: not done after %d s: something was lost\n", WAIT_S);
+            exit(1);
+        }
     }
     done = 0;
     (void)pthread_mutex_unlock(&lock);
@@ -100,9 +109,10 @@ bench_peak_rss_bytes(void)
 void
 bench_print(const char *workload, const char *param, double value, const char *unit)
 {
-    (void)printf(value < 1000 && value != (double)(uint64_t)value ? "troupe %s %s %.2f %s\n"
-                                                                  : "troupe %s %s %.0f %s\n",
-                 workload, param, value, unit);
+    bool whole = value >= 1000 || value == (double)(uint64_t)value;
+
+    (void)printf("troupe %s %s %.*f %s\n", workload, param, whole ? 0 : value < 1 ? 5 : 2, value,
+                 unit);
     (void)fflush(stdout);
 }
 
@@ -134,15 +144,37 @@ bench_system_end(trp_system *system)
     trp_system_free(system);
 }
 
+trp_ref
+bench_spawn(trp_system *system, const trp_behaviour *behaviour)
+{
+    trp_ref ref;
+
+    bench_check(trp_system_spawn(system, behaviour, NULL, &ref), "trp_system_spawn");
+    return ref;
+}
+
+void
+bench_tell_ref(trp_system *system, trp_ref to, trp_ref peer)
+{
+    trp_system_tell(system, to, &trp_bytes_type, &peer, sizeof peer);
+}
+
+void
+bench_tell_i64(trp_system *system, trp_ref to, int64_t value)
+{
+    trp_system_tell(system, to, &trp_i64_type, &value, sizeof value);
+}
+
 static const bench_workload *
 find(const char *name)
 {
-    const bench_workload *const tables[] = { bench_local, bench_create, bench_remote };
+    const bench_workload *const tables[] = { bench_pairs, bench_flood, bench_many, bench_create,
+                                             bench_remote };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {
             if (name == NULL) {
-                (void)fprintf(stderr, "  %-10s %s\n", w->name, w->shape);
+                (void)fprintf(stderr, "  %-20s %s\n", w->name, w->shape);
             } else if (strcmp(w->name, name) == 0) {
                 return w;
             }

@@ -21,7 +21,9 @@ typedef struct bench_workload {
 } bench_workload;
 
 /* Workloads of other files; each ends with an entry whose name is NULL. */
-extern const bench_workload bench_local[];
+extern const bench_workload bench_pairs[];
+extern const bench_workload bench_flood[];
+extern const bench_workload bench_many[];
 extern const bench_workload bench_create[];
 extern const bench_workload bench_remote[]
     __attribute__((weak)); /* absent where remoting is not built */
@@ -40,7 +42,12 @@ size_t bench_peak_rss_bytes(void);
 /* Make a system with the options' threads; ends the program when it cannot. */
 trp_system *bench_system(const bench_options *options);
 void bench_system_end(trp_system *system);
-/* One thread waits, any thread tells it to go on. */
+/* trp_system_spawn() without options; ends the program when it fails. */
+trp_ref bench_spawn(trp_system *system, const trp_behaviour *behaviour);
+/* Tell a ref as raw bytes, a number as trp_i64_type; without a sender. */
+void bench_tell_ref(trp_system *system, trp_ref to, trp_ref peer);
+void bench_tell_i64(trp_system *system, trp_ref to, int64_t value);
+/* One thread waits, any thread tells it to go on. After 60 s the program fails. */
 void bench_done(void);
 void bench_wait(void);
 /* End the program with a message when err is not TRP_OK. */

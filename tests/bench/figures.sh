@@ -1,13 +1,48 @@
 #!/bin/bash
-# figures.sh - runs the benchmark programs once and checks what must hold on any machine: nothing is lost, and an
-# idle actor fits in 192 bytes. Speed never fails a test: rates go to stdout and into the log, and, where
-# erlang-base is installed, their ratio to Erlang in the same run, beside the goal.
+# figures.sh - the table of docs/performance.md: our figures on one and on two threads beside those of Erlang on
+# two, in one run. Speed never fails a test. What must hold on any machine does: nothing is lost, and an idle
+# actor fits in 192 bytes.
+#
+#   figures.sh [--full] [--rounds N] [WORKLOAD ...]
+#
+# --full takes the workloads' own counts; without it, a quarter. In each of N rounds (1) a workload runs once on one
+# thread, on two, and in Erlang, one after the other, so that what else the machine does hits all three; the medians
+# count.
 set -u
 srcdir=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 bench=${TROUPE_BUILDDIR:-.}/tests/bench/bench
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
+part=4
+rounds=1
+workloads=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --full) part=1 ;;
+    --rounds) rounds=${2:?--rounds needs a number}; shift ;;
+    *) workloads+=("$1") ;;
+    esac
+    shift
+done
+
+# workload, count, what is compared, how it is shown (divisor and unit), whether more is better, the least and the
+# goal as ratios to Erlang (the goals of the reference table over its Erlang column)
+table() {
+    cat <<'TABLE'
+pingpong 5000000 rate 1e6 M/s more 6.5 11.3
+ring 5000000 rate 1e6 M/s more 6.7 11.5
+count 20000000 rate 1e6 M/s more 2.6 5.7
+fanin 10000000 rate 1e6 M/s more 4.3 7.1
+big 4000000 rate 1e6 M/s more 10 11.5
+create 1000000 rate 1e6 M/s more 13 22.2
+spawn_tree 1000000 time 1 s less 8.7 16.7
+chameneos 2000000 rate 1e6 M/s more 7.7 9.4
+forkjoin_throughput 6000000 rate 1e6 M/s more 6 8.5
+bigpayload 2000000 rate 1e6 M/s more 6.8 8.6
+latency 2000000 rtt_p50 1 ns less 4.7 6.2
+TABLE
+}
 
 check() { # check SENTENCE CONDITION (awk)
     if awk "BEGIN { exit !($2) }"; then
@@ -18,56 +53,62 @@ check() { # check SENTENCE CONDITION (awk)
     fi
 }
 
-figure() { # figure FILE WORKLOAD PARAM
-    awk -v w="$2" -v p="$3" '$1 == "troupe" && $2 == w && $3 == p { print $4; exit }' "$1"
+figures() { # figures FILE WORKLOAD PARAM: all values
+    awk -v w="$2" -v p="$3" '$2 == w && $3 == p { print $4 }' "$1" 2>/dev/null
+}
+median() {
+    sort -g | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : 0 }'
+}
+greatest() {
+    sort -g | tail -n 1
 }
 
-run() { # run NAME WORKLOAD ARGUMENTS...: NAME is the file of figures
-    local name=$1
-    shift
-    if ! timeout 120 "$bench" "$@" >"$work/$name" 2>"$work/$name.err"; then
-        echo "FAIL bench_$name runs"
-        cat "$work/$name.err"
-        status=1
-    fi
-    cat "$work/$name"
+ours() { # ours THREADS WORKLOAD COUNT
+    timeout 90 "$bench" "$2" --threads "$1" --count "$3" >>"$work/troupe$1" 2>"$work/err" </dev/null ||
+        { echo "FAIL bench_$2_$1t: $(tail -n 1 "$work/err")"; status=1; }
+}
+erlang() { # erlang WORKLOAD COUNT
+    timeout 120 erl +S 2:2 +P 2500000 -noshell -pa "$work" -run troupe_peer main "$1" "$2" >>"$work/erlang" </dev/null
 }
 
 [ -x "$bench" ] || { echo "no $bench: build first"; exit 77; }
-run pingpong1 pingpong --threads 1
-run pingpong2 pingpong --threads 2
-run count1 count --threads 1
-run count2 count --threads 2
-run fanin2 fanin --threads 2
-run create create --threads 2
-run remote remote
-
-for name in pingpong1 pingpong2 count1 count2 fanin2 remote; do
-    check "${name}_loses_nothing" "$(grep -c ' lost 0 ' "$work/$name") >= 1 && $(grep ' lost ' "$work/$name" | grep -vc ' lost 0 ') == 0"
-done
-bytes=$(figure "$work/create" create bytes_per_live_actor)
-check "an_idle_actor_takes_at_most_192_bytes" "${bytes:-999} <= 192"
-
-if ! command -v erl >/dev/null || ! command -v erlc >/dev/null; then
-    echo "SKIP beats_erlang: apt-get install erlang-base"
-    exit $status
+peer=
+if command -v erl >/dev/null && command -v erlc >/dev/null; then
+    erlc -o "$work" "$srcdir/tests/bench/erlang/troupe_peer.erl" && peer=yes
+else
+    echo "no Erlang to compare with: apt-get install erlang-base"
 fi
-erlc -o "$work" "$srcdir/tests/bench/erlang/troupe_peer.erl"
-
-# The best of three, ours and Erlang's in turn: what else the machine does hits both.
-ratio() { # ratio WORKLOAD THREADS COUNT TIMES
-    local ours=0 peer=0 rate
-    for _ in 1 2 3; do
-        rate=$(timeout 60 "$bench" "$1" --threads "$2" --count "$3" | awk '$3 == "rate" { print $4 }')
-        [ "${rate:-0}" -gt "$ours" ] && ours=$rate
-        rate=$(timeout 60 erl +S "$2:$2" -noshell -pa "$work" -run troupe_peer main "$1" "$(($3 / 4))")
-        [ "${rate:-0}" -gt "$peer" ] && peer=$rate
+printf '%-20s %10s %10s %6s %10s %7s %6s %6s  (load %s)\n' workload "1 thread" "2 threads" 2t/1t "erlang 2t" ratio least goal \
+    "$(cut -d' ' -f1 /proc/loadavg)"
+while read -r workload count param divisor unit better least goal; do
+    if [ ${#workloads[@]} -gt 0 ] && [[ " ${workloads[*]} " != *" $workload "* ]]; then
+        continue
+    fi
+    [ "$workload" = create ] || [ "$workload" = spawn_tree ] || count=$((count / part))
+    for _ in $(seq "$rounds"); do
+        ours 1 "$workload" "$count"
+        ours 2 "$workload" "$count"
+        [ -n "$peer" ] && erlang "$workload" "$count"
     done
-    echo "$1 on $2 threads: troupe $ours, erlang $peer messages/s"
-    awk "BEGIN { printf \"measure $1_$2t_to_erlang %.1f x (goal $4)\\n\", ($peer > 0 ? $ours / $peer : 0) }"
-}
-ratio pingpong 1 4000000 10
-ratio pingpong 2 4000000 10
-ratio count 1 8000000 4
-ratio count 2 8000000 4
+    awk -v w="$workload" -v one="$(figures "$work/troupe1" "$workload" "$param" | median)" \
+        -v two="$(figures "$work/troupe2" "$workload" "$param" | median)" \
+        -v peer="$(figures "$work/erlang" "$workload" "$param" | median)" \
+        -v d="$divisor" -v unit="$unit" -v better="$better" -v least="$least" -v goal="$goal" 'BEGIN {
+            both = better == "more" ? one ? two / one : 0 : two ? one / two : 0
+            ratio = !peer || !two ? 0 : better == "more" ? two / peer : peer / two
+            printf "%-20s %10.4g %10.4g %6.2f %10.4g %7s %6s %6s  %s\n", w, one / d, two / d, both, peer / d,
+                ratio ? sprintf("%.1f x", ratio) : "-", least, goal, unit }'
+done < <(table)
+
+cat "$work"/troupe[12] >"$work/all" 2>/dev/null
+if [ ${#workloads[@]} -eq 0 ]; then
+    timeout 120 "$bench" remote >>"$work/all" 2>"$work/err" || { echo "FAIL bench_remote"; status=1; }
+    grep ' remote ' "$work/all"
+fi
+check "nothing_is_lost" "$(grep -c ' lost 0 ' "$work/all") >= 1 && $(grep ' lost ' "$work/all" | grep -vc ' lost 0 ') == 0"
+for limit in "create bytes_per_live_actor 192"; do
+    read -r workload param most <<<"$limit"
+    value=$(figures "$work/all" "$workload" "$param" | greatest)
+    [ -z "$value" ] || check "${workload}_${param}_is_at_most_$most" "$value <= $most"
+done
 exit $status

@@ -1,0 +1,41 @@
+#!/bin/bash
+# smoke.sh - every workload of the bench with a small count, on one and on two threads: it ends, loses nothing, and
+# prints the lines that are promised. Its speed is not looked at; figures.sh does that.
+set -u
+bench=${TROUPE_BUILDDIR:-.}/tests/bench/bench
+status=0
+
+[ -x "$bench" ] || { echo "no $bench: build first"; exit 77; }
+
+# smoke WORKLOAD COUNT PARAM:UNIT...: each of these lines once, with a number above 0; `lost 0`; nothing else.
+smoke() {
+    local workload=$1 count=$2 threads out result param
+    shift 2
+    for threads in 1 2; do
+        result=PASS
+        out=$(timeout 60 "$bench" "$workload" --threads "$threads" --count "$count" 2>&1) || result=FAIL
+        for param in "$@"; do
+            [ "$(grep -cE "^troupe $workload ${param%%:*} [0-9.]*[1-9][0-9.]* ${param#*:}\$" <<<"$out")" -eq 1 ] || result=FAIL
+        done
+        grep -qx "troupe $workload lost 0 messages" <<<"$out" || result=FAIL
+        [ "$(wc -l <<<"$out")" -eq $(($# + 1)) ] || result=FAIL
+        echo "$result bench_${workload}_on_${threads}_threads_loses_nothing"
+        if [ $result = FAIL ]; then
+            sed 's/^/    /' <<<"$out"
+            status=1
+        fi
+    done
+}
+
+smoke pingpong 20000 rate:messages/s
+smoke ring 20000 rate:hops/s
+smoke count 200000 peak_rss:MiB rate:messages/s
+smoke fanin 200000 peak_rss:MiB rate:messages/s
+smoke big 20000 rate:messages/s
+smoke create 50000 bytes_per_live_actor:bytes actors_per_gib:actors rate:actors/s
+smoke spawn_tree 10000 time:s
+smoke chameneos 20000 rate:meetings/s
+smoke forkjoin_throughput 60000 rate:messages/s
+smoke bigpayload 10000 rate:messages/s
+smoke latency 10000 rtt_p50:ns rtt_p99:ns rtt_p99.9:ns
+exit $status
