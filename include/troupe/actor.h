@@ -48,11 +48,16 @@ typedef struct trp_strategy {
     int32_t retries_max;  /* restarts allowed within the window; -1: no limit; exceeding: stop */
     uint32_t window_ms;   /* 0: no window, the count is absolute (SUP-7) */
     int quiet;            /* 1: failures are not logged (SUP-11) */
+    /* Called instead of the log line of a failure that is not escalated; NULL: the line (SUP-11) */
+    void (*log)(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive);
 } trp_strategy;
-#define TRP_STRATEGY_INIT { sizeof(trp_strategy), 0, NULL, -1, 0, 0 }
+#define TRP_STRATEGY_INIT { sizeof(trp_strategy), 0, NULL, -1, 0, 0, NULL }
+/* What all_for_one does not do (SUP-14): a restart empties no mailbox, so siblings handle what they
+ * had with a fresh state; and a short-lived child that fails takes the permanent ones with it. Give
+ * such children a supervisor of their own. */
 
-/* Decide as Akka does by default: stop on TRP_EINIT, TRP_EKILLED and TRP_EDEATHPACT, restart on
- * every other failure.
+/* Decide as Akka does by default: stop on TRP_EINIT, TRP_EKILLED and TRP_EDEATHPACT, escalate
+ * TRP_EINTERNAL (the class of failures that no restart repairs), restart on every other failure.
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
@@ -66,6 +71,9 @@ TRP_API trp_directive trp_default_decider(trp_ctx *ctx, void *state, const trp_f
  * Source:    SUP-10.  Since: 0.1 */
 TRP_API trp_directive trp_stopping_decider(trp_ctx *ctx, void *state, const trp_failure *failure);
 
+/* Handle one message. TRP_EUNHANDLED says that it is not handled: the next part of trp_or_else() is
+ * tried, else it is published as unhandled, and for trp_terminated it is a death pact
+ * (trp_unhandled_msg). Any other result but TRP_OK is a failure. */
 typedef trp_err (*trp_receive_fn)(trp_ctx *ctx, void *state, const trp_msg *msg);
 
 /* What spawn takes: a registered, static description of an actor. Any result but TRP_OK from a hook
@@ -87,11 +95,12 @@ typedef struct trp_behaviour {
     const trp_strategy *strategy;         /* for its children; NULL: one-for-one, default decider */
     /* NULL-terminated; others are unhandled. NULL: everything */
     const trp_protocol *const *accepts;
+    const trp_type *args_type; /* what spawn's args must be, checked there (SYS-29). NULL: any */
 } trp_behaviour;
 #define TRP_BEHAVIOUR_INIT(name_, type_, receive_)                                                 \
     {                                                                                              \
         sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL,  \
-            NULL, NULL, NULL                                                                       \
+            NULL, NULL, NULL, NULL                                                                 \
     }
 
 typedef struct trp_spawn_options {
@@ -359,6 +368,27 @@ TRP_API TRP_MUST_CHECK trp_err trp_become(trp_ctx *ctx, trp_receive_fn receive, 
  * Source:    BEH-3.  Since: 0.1 */
 TRP_API void trp_unbecome(trp_ctx *ctx);
 
+/* Handle msg by the first of the parts that does not answer TRP_EUNHANDLED, in their order; answer
+ * what that part answered, or TRP_EUNHANDLED. Parts may themselves be composed.
+ *
+ * Ownership: borrows msg and parts.
+ * Errors:    TRP_EUNHANDLED  no part handles msg; and those of the part that does
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    BEH-5.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_or_else(trp_ctx *ctx, void *state, const trp_msg *msg,
+                                           const trp_receive_fn *parts, size_t parts_count);
+
+/* Define a static receive function `name_` of partial ones, tried in the order given. A second
+ * definition of the same name does not compile (Akka: "Already built"). */
+#define TRP_OR_ELSE(name_, ...)                                                                    \
+    static trp_err name_(trp_ctx *ctx, void *state, const trp_msg *msg)                            \
+    {                                                                                              \
+        static const trp_receive_fn name_##_parts[] = { __VA_ARGS__ };                             \
+                                                                                                   \
+        return trp_or_else(ctx, state, msg, name_##_parts,                                         \
+                           sizeof(name_##_parts) / sizeof(name_##_parts[0]));                      \
+    }
+
 /* Put the current message aside.
  *
  * Ownership: shares msg, on success only.
@@ -376,7 +406,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_stash(trp_ctx *ctx, const trp_msg *msg);
  * Source:    BEH-7.  Since: 0.1 */
 TRP_API void trp_unstash_all(trp_ctx *ctx);
 
-/* Publish msg as unhandled: what a behaviour does that knows not what to do with it.
+/* Publish msg as unhandled: what a behaviour does that knows not what to do with it. For
+ * trp_terminated it does not return: the actor fails with TRP_EDEATHPACT (WATCH-5).
  *
  * Ownership: borrows msg.
  * Errors:    none

@@ -62,7 +62,9 @@ extern "C" {
     E(25, EQUARANTINED, "peer is quarantined", 0)                                                  \
     E(26, EVERSION, "incompatible version", 0)                                                     \
     E(27, ECANCELED, "cancelled", 0)                                                               \
-    E(28, ECOLLISION, "two names have the same id", 0)
+    E(28, ECOLLISION, "two names have the same id", 0)                                             \
+    E(29, EFAULT, "fault in the code of an actor", 0)                                              \
+    E(30, EUNHANDLED, "message is not handled", 0)
 
 typedef enum trp_err {
 #define TRP_ERR_ENUM(number, name, text, retryable) TRP_##name = number,

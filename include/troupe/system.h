@@ -36,8 +36,11 @@ typedef struct trp_system_options {
     void *log_arg;
     uint32_t log_dead_letters;     /* number logged, at info; 0: 10; UINT32_MAX: none (LIFE-16) */
     uint32_t guardian_stops;       /* 1: /user uses the stopping strategy (SYS-6) */
+    /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
+     * NULL: one-for-one with the default decider */
+    const trp_strategy *guardian_strategy;
 } trp_system_options;
-#define TRP_SYSTEM_OPTIONS_INIT { sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0 }
+#define TRP_SYSTEM_OPTIONS_INIT { sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL }
 
 /* Start a system with its guardians and worker threads.
  *
@@ -105,6 +108,13 @@ TRP_API const char *trp_system_name(const trp_system *system);
  * Source:    SYS-19, -20.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_behaviour *behaviour,
                                                 const trp_spawn_options *options, trp_ref *ret_ref);
+
+/* Return the ref of /deadLetters: what it is told is a dead letter with reason no-sender.
+ *
+ * Errors:    none; TRP_REF_NONE for no system
+ * Thread:    any; lock-free.
+ * Source:    SYS-2, SYS-11, LIFE-15.  Since: 0.1 */
+TRP_API trp_ref trp_system_dead_letters(const trp_system *system);
 
 /* Do as trp_tell, without a sender: replies are dead letters.
  *

@@ -2,7 +2,7 @@
  *
  * Why.     Every actor has a supervisor but one. The guardians are ordinary actors that discard
  *          what they are told, so that the top needs no rules of its own.
- * Shape.   / (stopping strategy)
+ * Shape.   / (stops what fails; decision 19)
  *            user          trp_system_spawn(); strategy by option
  *            system        rooms above; ends after user, so that logging and remoting outlive it
  *            deadLetters   what it is told is a dead letter
@@ -45,15 +45,28 @@ dead_letters_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_strategy stopping = { sizeof(trp_strategy), 0, trp_stopping_decider, -1, 0, 0 };
+/* Conflict C1, decision 19: what fails below the root is stopped; what no restart repairs ends the
+ * root itself, and so the system. */
+static trp_directive
+root_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    return failure->err == TRP_EINTERNAL ? TRP_ESCALATE : TRP_STOP;
+}
+
+static const trp_strategy stopping = {
+    sizeof(trp_strategy), 0, trp_stopping_decider, -1, 0, 0, NULL
+};
+static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, root_decider, -1, 0, 0, NULL };
 
 #define GUARDIAN(name_, receive_, strategy_)                                                       \
     {                                                                                              \
-        sizeof(trp_behaviour), name_, 1, 0, receive_, NULL, NULL, NULL, NULL, strategy_, NULL      \
+        sizeof(trp_behaviour), name_, 1, 0, receive_, NULL, NULL, NULL, NULL, strategy_, NULL,     \
+            NULL                                                                                   \
     }
-static const trp_behaviour root_behaviour = GUARDIAN("root guardian", discard, &stopping);
+static const trp_behaviour root_behaviour = GUARDIAN("root guardian", discard, &root_strategy);
 static const trp_behaviour user_behaviour = GUARDIAN("user guardian", discard, NULL);
-static const trp_behaviour user_stopping_behaviour = GUARDIAN("user guardian", discard, &stopping);
 static const trp_behaviour system_behaviour = GUARDIAN("system guardian", discard, NULL);
 static const trp_behaviour dead_letters_behaviour =
     GUARDIAN("dead letters", dead_letters_receive, NULL);
@@ -109,12 +122,26 @@ acquire(trp_ctx *ctx, trpi_cell *parent, const char *name, const trp_behaviour *
     return TRP_OK;
 }
 
+/* The user guardian with its strategy by option, kept with the system. */
+static const trp_behaviour *
+user_guardian(trp_system *system)
+{
+    trpi_life *life = system->life;
+
+    life->user_behaviour = user_behaviour;
+    if (system->options.guardian_strategy != NULL) {
+        life->user_strategy = *system->options.guardian_strategy;
+        life->user_behaviour.strategy = &life->user_strategy;
+    } else if (system->options.guardian_stops != 0) {
+        life->user_behaviour.strategy = &stopping;
+    }
+    return &life->user_behaviour;
+}
+
 trp_err
 trpi_guardians_new(trp_system *system)
 {
     trpi_life *life = system->life;
-    const trp_behaviour *user =
-        system->options.guardian_stops != 0 ? &user_stopping_behaviour : &user_behaviour;
     const struct {
         const char *name;
         const trp_behaviour *behaviour;
@@ -122,7 +149,7 @@ trpi_guardians_new(trp_system *system)
         trp_ref *ref;
     } rows[GUARDIANS] = {
         { NULL, &root_behaviour, "system", &life->root },
-        { "user", user, "default", &life->user.ref },
+        { "user", user_guardian(system), "default", &life->user.ref },
         { "system", &system_behaviour, "system", &life->system.ref },
         { "deadLetters", &dead_letters_behaviour, "default", &life->dead_letters },
         { "temp", &temp_behaviour, "default", &life->temp },
@@ -276,6 +303,12 @@ trpi_root_ended(trp_system *system)
     atomic_store_explicit(&life->terminated, true, memory_order_release);
     pthread_cond_broadcast(&life->changed);
     pthread_mutex_unlock(&life->lock);
+}
+
+trp_ref
+trp_system_dead_letters(const trp_system *system)
+{
+    return trpi_system_is_valid(system) ? system->life->dead_letters : nobody;
 }
 
 void

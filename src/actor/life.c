@@ -1,6 +1,6 @@
 /* life.c - birth, failure and end of an actor; what the run loop asks of the semantic half.
  *
- * Why.     The run loop knows tokens and queues. What a stop, a failure or an order means is here.
+ * Why.     The run loop knows tokens and queues. What a start, a failure or a stop means is here.
  * States.  STARTING --start--> RUNNING --stop--> STOPPING --last child ended--> FREE
  *          RUNNING + failed (suspended by itself) --restart--> RESTARTING --last dying child-->
  *          RUNNING
@@ -12,65 +12,19 @@
  *       are handled at zero only.                                           (fail, resume, restart)
  *   L4  Hooks and receive run only while their instance exists (TRPI_MARK_STARTED), but for
  *       pre_start and post_restart, which make it.
- * Not here. What a supervisor decides (supervise.c), the steps of a restart (restart.c).
+ * Not here. Orders as they come in (orders.c), failures as values (failure.c), what a supervisor
+ *          decides (supervise.c), the steps of a restart (restart.c).
  * Tests.   tests/unit/actor/life_test.c
  * Sources. LIFE-1..18; Akka 2.2.5, "Lifecycle", "What happens to the actor".
  */
 #include "actor/life.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 
 static const trp_ref nobody = TRP_REF_NONE;
-
-/* ---- failures as values ---------------------------------------------------------------------- */
-
-static trpi_failure no_memory = { 0, { TRP_ENOMEM, 0, NULL, 0, "out of memory", TRP_REF_NONE } };
-
-trpi_failure *
-trpi_failure_new(const trp_failure *what)
-{
-    trpi_failure *failure = trpi_alloc(sizeof *failure);
-
-    if (failure == NULL) {
-        return &no_memory;
-    }
-    atomic_init(&failure->refs, 1);
-    failure->what = *what;
-    return failure;
-}
-
-trpi_failure *
-trpi_failure_ref(trpi_failure *failure)
-{
-    if (failure != &no_memory) {
-        atomic_fetch_add_explicit(&failure->refs, 1, memory_order_relaxed);
-    }
-    return failure;
-}
-
-void
-trpi_failure_unref(trpi_failure *failure)
-{
-    /* acq_rel: the last one sees what all others read and wrote before they let go */
-    if (failure != NULL && failure != &no_memory &&
-        atomic_fetch_sub_explicit(&failure->refs, 1, memory_order_acq_rel) == 1) {
-        trpi_free(failure);
-    }
-}
-
-void
-trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason)
-{
-    memset(what, 0, sizeof *what);
-    what->err = err;
-    what->actor = actor;
-    snprintf(what->reason, sizeof what->reason, "%s", reason == NULL ? trp_strerror(err) : reason);
-}
 
 trpi_extra *
 trpi_extra_get(trpi_cell *cell)
@@ -285,23 +239,6 @@ trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* What a system message that waited for the end of a restart leaves behind. */
-static void
-parked_drop(trpi_extra *extra)
-{
-    trpi_parked *next;
-
-    for (trpi_parked *p = extra->parked; p != NULL; p = next) {
-        next = p->next;
-        if (p->kind == TRPI_SYS_FAILED || p->kind == TRPI_SYS_RESTART) {
-            trpi_failure_unref(p->pointer);
-        }
-        trpi_free(p);
-    }
-    extra->parked = NULL;
-    extra->parked_end = &extra->parked;
-}
-
 /* Take the side block apart; the watchers are handed to the caller. */
 static trpi_ref_map
 extra_end(trp_ctx *ctx, trpi_cell *cell)
@@ -315,7 +252,7 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     trpi_stash_drain(ctx, cell);
     watchers = extra->watchers;
     trpi_supervise_clear(extra);
-    parked_drop(extra);
+    trpi_parked_drop(extra);
     trpi_failure_unref(extra->why);
     trp_msg_free(extra->failed_msg);
     trp_msg_free(extra->args);
@@ -412,289 +349,6 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* ---- system messages ------------------------------------------------------------------------- */
-
-/* Takes terminated. */
-static void
-child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
-{
-    trpi_cell *ended = trpi_cells_find(ctx->cells, child.slot);
-
-    trpi_assert(ended != NULL && trpi_cell_parent(ended) == trpi_cell_slot(cell));
-    trpi_child_unlink(ctx, cell, ended);
-    trpi_supervise_forget(cell, child);
-    if (terminated != NULL) {
-        trpi_watch_answer(ctx, trpi_cell_ref(cell), terminated, true);
-    }
-    if (trpi_guardian_is_root(cell)) {
-        trpi_root_child_ended(ctx, cell, child);
-    }
-    trpi_life_check(ctx, cell);
-}
-
-/* A child that was spawned from outside becomes one of the guardian's. */
-static void
-supervise(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
-{
-    trpi_guardian *guardian = trpi_guardian_of(ctx->system, cell);
-    trpi_cell *fresh = trpi_cells_find(ctx->cells, child.slot);
-
-    trpi_assert(guardian != NULL && fresh != NULL);
-    pthread_mutex_lock(&guardian->lock);
-    trpi_assert(guardian->pending > 0);
-    guardian->pending--;
-    pthread_mutex_unlock(&guardian->lock);
-    trpi_child_link(ctx, cell, fresh);
-    for (unsigned i = 0; i < cell->suspended; i++) {
-        trpi_sys_to(ctx, child, TRPI_SYS_SUSPEND, 0, nobody, 0, NULL);
-    }
-    if (cell->life == TRPI_LIFE_STOPPING) {
-        trpi_child_stop(ctx, cell, fresh);
-    }
-}
-
-static void
-suspend(trp_ctx *ctx, trpi_cell *cell)
-{
-    trpi_assert(cell->suspended < UINT8_MAX);
-    cell->suspended++;
-    trpi_children_tell(ctx, cell, TRPI_SYS_SUSPEND, nobody);
-}
-
-/* Must this wait until the restart is through, or the own failure is dealt with? (Akka:
- * StashWhenFailed, StashWhenWaitingForChildren.) */
-static bool
-must_park(const trpi_cell *cell, uint16_t kind)
-{
-    bool waits = cell->life == TRPI_LIFE_RESTARTING;
-
-    switch (kind) {
-    case TRPI_SYS_FAILED:
-        return waits || (cell->marks & TRPI_MARK_FAILED) != 0;
-    case TRPI_SYS_SUSPEND:
-    case TRPI_SYS_RESUME:
-    case TRPI_SYS_RESTART:
-        return waits;
-    default:
-        return false;
-    }
-}
-
-static bool
-park(trpi_cell *cell, const trpi_sysmsg *sysmsg)
-{
-    trpi_extra *extra = trpi_extra_get(cell);
-    trpi_parked *parked = extra == NULL ? NULL : trpi_alloc(sizeof *parked);
-
-    if (parked == NULL) {
-        return false;
-    }
-    parked->kind = sysmsg->kind;
-    parked->flag = sysmsg->flag;
-    parked->from = sysmsg->from;
-    parked->number = sysmsg->number;
-    parked->pointer = sysmsg->pointer;
-    *extra->parked_end = parked;
-    extra->parked_end = &parked->next;
-    return true;
-}
-
-void
-trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell)
-{
-    trpi_parked *parked = cell->extra == NULL ? NULL : cell->extra->parked;
-    trpi_parked *next;
-
-    if (parked == NULL) {
-        return;
-    }
-    cell->extra->parked = NULL;
-    cell->extra->parked_end = &cell->extra->parked;
-    for (; parked != NULL; parked = next) {
-        trpi_sysmsg again = {
-            NULL, 0, parked->kind, parked->flag, parked->from, parked->number, parked->pointer
-        };
-
-        next = parked->next;
-        trpi_free(parked);
-        trpi_life_system(ctx, cell, &again); /* parks it again if it must */
-    }
-}
-
-/* Orders that concern the life of the cell. false: another kind. */
-static bool
-system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
-{
-    switch (sysmsg->kind) {
-    case TRPI_SYS_STOP:
-        if (trpi_guardian_is_root(cell)) {
-            trpi_root_stop(ctx, cell);
-        } else {
-            trpi_life_stop(ctx, cell);
-        }
-        return true;
-    case TRPI_SYS_SUSPEND:
-        suspend(ctx, cell);
-        return true;
-    case TRPI_SYS_RESUME:
-        trpi_life_resume(ctx, cell, sysmsg->flag != 0);
-        return true;
-    case TRPI_SYS_RESTART:
-        trpi_life_restart(ctx, cell, sysmsg->pointer);
-        return true;
-    case TRPI_SYS_SUPERVISE:
-        supervise(ctx, cell, sysmsg->from);
-        return true;
-    case TRPI_SYS_FAILED:
-        trpi_supervise_failed(ctx, cell, sysmsg->from, sysmsg->pointer);
-        return true;
-    case TRPI_SYS_CHILD_ENDED:
-        child_ended(ctx, cell, sysmsg->from, sysmsg->pointer);
-        return true;
-    default:
-        return false;
-    }
-}
-
-void
-trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
-{
-    if (must_park(cell, sysmsg->kind) && park(cell, sysmsg)) {
-        return;
-    }
-    if (system_life(ctx, cell, sysmsg)) {
-        return;
-    }
-    switch (sysmsg->kind) {
-    case TRPI_SYS_WATCH:
-        trpi_watch_add(ctx, cell, sysmsg->from, sysmsg->pointer);
-        break;
-    case TRPI_SYS_UNWATCH:
-        trpi_watch_remove(ctx, cell, sysmsg->from);
-        break;
-    case TRPI_SYS_UNWATCH_NODE:
-        trpi_watch_remove_node(ctx, cell, (uint32_t)sysmsg->number);
-        break;
-    case TRPI_SYS_IDLE:
-        trpi_receive_timeout_check(ctx, cell, sysmsg->number);
-        break;
-    case TRPI_SYS_SELECT:
-        trpi_select_step(ctx, cell, sysmsg->pointer, sysmsg->number);
-        break;
-    case TRPI_SYS_INSPECT:
-        trpi_inspect_answer(ctx, cell, sysmsg->pointer, sysmsg->number);
-        break;
-    default:
-        break; /* a promise's order for a slot that is an actor's now: stale in all but number */
-    }
-}
-
-void
-trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg)
-{
-    (void)cell;
-    (void)slot;
-    switch (sysmsg->kind) {
-    case TRPI_SYS_RESTART:
-    case TRPI_SYS_FAILED:
-        trpi_failure_unref(sysmsg->pointer);
-        break;
-    case TRPI_SYS_WATCH:
-        trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
-        break;
-    case TRPI_SYS_CHILD_ENDED:
-        trp_msg_free(sysmsg->pointer);
-        break;
-    case TRPI_SYS_SELECT:
-        trpi_select_lost(ctx, sysmsg->pointer, sysmsg->number);
-        break;
-    case TRPI_SYS_INSPECT:
-        trpi_inspect_gone(ctx, sysmsg->pointer, sysmsg->number);
-        break;
-    default:
-        break; /* a second stop, a late timer: nothing to do (LIFE-17) */
-    }
-}
-
-void
-trpi_life_system_drop(trpi_sysmsg *sysmsg)
-{
-    switch (sysmsg->kind) {
-    case TRPI_SYS_RESTART:
-    case TRPI_SYS_FAILED:
-        trpi_failure_unref(sysmsg->pointer);
-        break;
-    case TRPI_SYS_WATCH:
-    case TRPI_SYS_CHILD_ENDED:
-        trp_msg_free(sysmsg->pointer);
-        break;
-    case TRPI_SYS_SELECT:
-        trpi_select_drop(sysmsg->pointer);
-        break;
-    case TRPI_SYS_INSPECT:
-        trpi_inspect_gone(NULL, sysmsg->pointer, sysmsg->number);
-        break;
-    default:
-        break;
-    }
-}
-
-/* ---- messages that are looked at first ------------------------------------------------------- */
-
-static void
-identify(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
-{
-    trp_identify question = { 0 };
-    trp_actor_identity answer = { 0, trpi_cell_ref(cell) };
-
-    if (trp_msg_bytes(msg) == sizeof question) {
-        memcpy(&question, trp_msg_payload(msg), sizeof question);
-    }
-    answer.id = question.id;
-    trpi_tell(ctx, trpi_msg_sender(msg), answer.ref, &trp_actor_identity_type, &answer,
-              sizeof answer);
-}
-
-void
-trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
-{
-    trp_failure killed;
-
-    if ((msg->priv_from_node_flags & TRPI_MSG_ADMITTED) != 0) {
-        msg->priv_from_node_flags &= ~TRPI_MSG_ADMITTED; /* a forward is not admitted elsewhere */
-        trpi_run_receive(ctx, cell, msg);
-        return;
-    }
-    switch (msg->priv_type) {
-    case TRPI_TYPE_TERMINATED:
-        if (trpi_watch_admit(cell, msg)) {
-            trpi_run_receive(ctx, cell, msg);
-        }
-        break;
-    case TRPI_TYPE_POISON_PILL:
-        trp_stop(ctx, trpi_cell_ref(cell));
-        break;
-    case TRPI_TYPE_KILL:
-        trpi_failure_fill(&killed, trpi_cell_ref(cell), TRP_EKILLED, "Kill");
-        trpi_life_fail(ctx, cell, &killed, msg, nobody, false);
-        break;
-    case TRPI_TYPE_IDENTIFY:
-        identify(ctx, cell, msg);
-        break;
-    case TRPI_TYPE_RECEIVE_TIMEOUT:
-        trpi_receive_timeout_deliver(ctx, cell, msg);
-        break;
-    case TRPI_TYPE_TIMER:
-        trpi_timer_tick(ctx, cell, msg);
-        break;
-    case TRPI_TYPE_CONTINUE:
-        trpi_ask_continue(ctx, cell, msg);
-        break;
-    default:
-        break;
-    }
-}
-
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
 void
@@ -729,43 +383,6 @@ trp_system_stop_actor(trp_system *system, trp_ref ref)
         trpi_stop_send(ctx, ref);
         trpi_leave(ctx);
     }
-}
-
-static TRP_NORETURN void
-fail_with(trp_ctx *ctx, trp_err err, int32_t code, const char *file, int line, const char *format,
-          va_list arguments)
-{
-    trp_failure *what = &ctx->failure;
-
-    trpi_assert(ctx->jump != NULL);
-    memset(what, 0, sizeof *what);
-    what->err = err;
-    what->code = code;
-    what->file = file;
-    what->line = line;
-    what->actor = ctx->self;
-    if (format == NULL || vsnprintf(what->reason, sizeof what->reason, format, arguments) < 0) {
-        snprintf(what->reason, sizeof what->reason, "%s", trp_strerror(err));
-    }
-    _longjmp(*ctx->jump, 1);
-}
-
-void
-trp_fail_at(trp_ctx *ctx, int32_t code, const char *file, int line, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    fail_with(ctx, TRP_EFAILED, code, file, line, format, arguments);
-}
-
-void
-trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, format);
-    fail_with(ctx, err, 0, NULL, 0, format, arguments);
 }
 
 trp_ref

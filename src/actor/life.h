@@ -77,6 +77,8 @@ typedef struct trpi_life_system {
     struct trpi_remote_watches *watches;
     trp_ref root, dead_letters, temp, remote;
     trpi_guardian user, system;    /* .ref: set once, before the system is given out */
+    trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
+    trp_strategy user_strategy;    /* a copy of guardian_strategy */
     bool user_ended, system_ended; /* root's runner only */
     pthread_mutex_t lock;          /* guards terminated */
     pthread_cond_t changed;        /* terminated */
@@ -147,7 +149,7 @@ trp_err trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const ch
                            const trp_behaviour *behaviour, const trp_spawn_options *options,
                            trp_ref *ret_ref);
 
-/* ---- life.c, restart.c: runner --------------------------------------------------------------- */
+/* ---- life.c, restart.c, orders.c: runner ----------------------------------------------------- */
 void trpi_life_stop(trp_ctx *ctx, trpi_cell *cell);
 /* Tell any actor, here or elsewhere, to stop; not the parent's bookkeeping. Thread: any. */
 void trpi_stop_send(trp_ctx *ctx, trp_ref ref);
@@ -164,6 +166,8 @@ void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
 void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
 /* Handle what waited for the end of a restart or of the own failure. */
 void trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell);
+/* Release what still waits when the actor ends. */
+void trpi_parked_drop(trpi_extra *extra);
 /* Run a hook of the behaviour; its failure is in ctx->failure (reason and err filled). msg: for
  * trp_sender. */
 enum trpi_hook {

@@ -4,13 +4,14 @@ troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nod
 
 # src/actor, the semantic half
 troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c src/actor/event_stream.c \
-	src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c src/actor/memory.c \
-	src/actor/name.c src/actor/path.c src/actor/ref_map.c src/actor/registry.c src/actor/restart.c \
+	src/actor/failure.c src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c \
+	src/actor/memory.c src/actor/name.c src/actor/orders.c src/actor/path.c src/actor/ref_map.c src/actor/registry.c src/actor/restart.c \
 	src/actor/select.c src/actor/stash.c src/actor/supervise.c src/actor/timers.c src/actor/tree.c \
 	src/actor/watch.c
 
 check_PROGRAMS += \
 	tests/unit/actor/ask_test \
+	tests/unit/actor/behaviour_test \
 	tests/unit/actor/children_test \
 	tests/unit/actor/dead_letter_test \
 	tests/unit/actor/guardian_test \
@@ -22,6 +23,7 @@ check_PROGRAMS += \
 	tests/unit/actor/ref_map_test \
 	tests/unit/actor/restart_test \
 	tests/unit/actor/stash_test \
+	tests/unit/actor/strategy_test \
 	tests/unit/actor/supervise_test \
 	tests/unit/actor/timers_test \
 	tests/unit/actor/tree_test \
@@ -29,6 +31,10 @@ check_PROGRAMS += \
 	tests/unit/actor/watch_test
 tests_unit_actor_ask_test_SOURCES = tests/unit/actor/ask_test.c
 tests_unit_actor_ask_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_behaviour_test_SOURCES = tests/unit/actor/behaviour_test.c
+tests_unit_actor_behaviour_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_strategy_test_SOURCES = tests/unit/actor/strategy_test.c
+tests_unit_actor_strategy_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_children_test_SOURCES = tests/unit/actor/children_test.c
 tests_unit_actor_children_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_dead_letter_test_SOURCES = tests/unit/actor/dead_letter_test.c

@@ -95,11 +95,22 @@ receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     return fn(ctx, cell->state, msg);
 }
 
+static trp_err
+unhandled(trp_ctx *ctx, void *msg)
+{
+    trp_unhandled_msg(ctx, msg); /* may fail: a death pact */
+    return TRP_OK;
+}
+
 static void
 receive_after(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
 {
-    if (err != TRP_OK) {
+    if (err == TRP_EUNHANDLED) {
+        err = trpi_run_guarded(ctx, unhandled, msg);
+    } else if (err != TRP_OK) {
         failure_set(ctx, err);
+    }
+    if (err != TRP_OK) {
         trpi_life_failed(ctx, cell, &ctx->failure, msg);
     } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0 && cell->life == TRPI_LIFE_RUNNING) {
         trpi_life_touched(ctx, cell);
@@ -128,10 +139,10 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 
     ctx->msg = msg;
     err = trpi_run_guarded(ctx, receive_guarded, &args);
-    if (err != TRP_OK) {
+    if (err != TRP_OK && err != TRP_EUNHANDLED) {
         trpi_life_failed(ctx, cell, &ctx->failure, msg);
     } else {
-        receive_after(ctx, cell, msg, TRP_OK);
+        receive_after(ctx, cell, msg, err);
     }
     ctx->msg = outer;
 }

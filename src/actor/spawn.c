@@ -78,6 +78,10 @@ trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *option
             return TRP_ENOTYPE;
         }
     }
+    if (behaviour->args_type != NULL &&
+        (options == NULL || options->args_type != behaviour->args_type)) {
+        return TRP_EINVAL; /* here, and not at its first start (SYS-29) */
+    }
     if (behaviour->accepts != NULL && !are_registered(behaviour->accepts)) {
         return trpi_types_accept(behaviour->accepts);
     }

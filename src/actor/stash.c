@@ -58,6 +58,18 @@ trp_unbecome(trp_ctx *ctx)
     }
 }
 
+trp_err
+trp_or_else(trp_ctx *ctx, void *state, const trp_msg *msg, const trp_receive_fn *parts,
+            size_t parts_count)
+{
+    trp_err err = TRP_EUNHANDLED;
+
+    for (size_t i = 0; i < parts_count && err == TRP_EUNHANDLED; i++) {
+        err = parts[i](ctx, state, msg);
+    }
+    return err;
+}
+
 trp_receive_fn
 trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
 {

@@ -37,6 +37,8 @@ trp_default_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     case TRP_EKILLED:
     case TRP_EDEATHPACT:
         return TRP_STOP;
+    case TRP_EINTERNAL:
+        return TRP_ESCALATE;
     default:
         return TRP_RESTART;
     }
@@ -68,16 +70,33 @@ call_decider(trp_ctx *ctx, void *arg)
     return d->directive >= TRP_RESUME && d->directive <= TRP_ESCALATE ? TRP_OK : TRP_EINVAL;
 }
 
+static trp_err
+call_log(trp_ctx *ctx, void *arg)
+{
+    const decision *d = arg;
+
+    d->strategy->log(ctx, d->state, d->failure, d->directive);
+    return TRP_OK;
+}
+
 static void
-log_failure(trp_ctx *ctx, const trp_strategy *strategy, const trp_failure *what,
-            trp_directive directive)
+log_failure(trp_ctx *ctx, decision *d)
 {
     static const char *const next[] = { "", "resuming", "restarting", "stopping", "escalating" };
+    const trp_strategy *strategy = d->strategy;
+    const trp_failure *what = d->failure;
+    trp_directive directive = d->directive;
     char path[TRP_PATH_BYTES_MAX + 1];
     trp_log_level level = directive == TRP_RESUME ? TRP_LOG_WARNING : TRP_LOG_ERROR;
 
-    if (strategy->quiet || directive == TRP_ESCALATE || !trpi_log_wanted(ctx->system, level)) {
+    if (strategy->quiet || directive == TRP_ESCALATE) {
         return; /* SUP-11: an escalated failure is logged where it is decided */
+    }
+    if (strategy->log != NULL && trpi_run_guarded(ctx, call_log, d) == TRP_OK) {
+        return; /* one that fails is replaced by ours: the failure must not go unseen */
+    }
+    if (!trpi_log_wanted(ctx->system, level)) {
+        return;
     }
     trpi_path_local(ctx->system, what->actor, path, sizeof path);
     if (what->file != NULL) {
@@ -250,7 +269,7 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
                                                      : "the decider answered no directive");
         trpi_life_fail(ctx, cell, &own, NULL, child_ref, false);
     } else {
-        log_failure(ctx, d.strategy, &what, d.directive);
+        log_failure(ctx, &d);
         obey(ctx, cell, child, d.strategy, d.directive, why);
     }
     trpi_failure_unref(why);

@@ -45,6 +45,10 @@ options_are_valid(const trp_system_options *options)
         options->actors_max > TRPI_CELLS_MAX || options->log_level > TRP_LOG_DEBUG) {
         return false;
     }
+    if (options->guardian_strategy != NULL &&
+        options->guardian_strategy->size < sizeof *options->guardian_strategy) {
+        return false;
+    }
     for (size_t i = sizeof *options; i < options->size;
          i++) { /* a newer caller's: zero, or we cannot obey */
         if (bytes[i] != 0) {

@@ -1,0 +1,319 @@
+/* strategy_test.c - strategies as values: at the top of the tree, with a log of their own; what no
+ * restart repairs; what all-for-one does not do. */
+#include "tests/unit/actor/stage.h"
+
+static trp_err
+actor_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    char path[128];
+
+    (void)state;
+    (void)args;
+    stage_note("%s+", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+    return TRP_OK;
+}
+static void
+actor_post_stop(trp_ctx *ctx, void *state)
+{
+    char path[128];
+
+    (void)state;
+    stage_note("%s-", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+}
+static _Atomic bool hold;
+static trp_err
+actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int *count = state;
+
+    ++*count;
+    if (stage_said(msg, "fail")) {
+        trp_fail(ctx, 7, "oops");
+    } else if (stage_said(msg, "broken")) {
+        return TRP_EINTERNAL;
+    } else if (stage_said(msg, "hold")) {
+        stage_note("holds");
+        while (atomic_load(&hold)) {
+            unit_pause();
+        }
+    } else if (stage_said(msg, "count")) {
+        stage_note("count=%d", *count);
+    } else if (stage_said(msg, "ping")) {
+        trp_reply_text(ctx, "pong");
+    }
+    return TRP_OK;
+}
+static const trp_behaviour actor = { .size = sizeof(trp_behaviour),
+                                     .name = "actor",
+                                     .state_bytes = sizeof(int),
+                                     .receive = actor_receive,
+                                     .pre_start = actor_pre_start,
+                                     .post_stop = actor_post_stop };
+static char answer[64];
+
+/* ---- the top --------------------------------------------------------------------------------- */
+
+static trp_directive
+resume_sevens(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    UNIT_TRUE(state == NULL);
+    return failure->code == 7 ? TRP_RESUME : trp_default_decider(ctx, state, failure);
+}
+
+/* SYS-6, SUP-13: the strategy of /user is a value of the options, copied */
+static void
+the_user_guardian_can_use_a_strategy_of_ones_own(void)
+{
+    trp_strategy strategy = TRP_STRATEGY_INIT;
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref a;
+
+    strategy.decider = resume_sevens;
+    options.guardian_strategy = &strategy;
+    options.guardian_stops = 1; /* the weaker of the two */
+    system = stage_open_with(options);
+    memset(&strategy, 0, sizeof strategy);
+    a = stage_spawn(system, &actor, "a");
+    stage_tell(system, a, "fail");
+    stage_tell(system, a, "count");
+    STAGE_EXPECT("a+ count=2");
+    stage_close(system);
+
+    strategy.size = 3;
+    UNIT_EQUAL(trp_system_new("stage", &options, &system), TRP_EINVAL);
+}
+
+/* SUP-7, SYS-6: so is its limit */
+static void
+a_top_level_actor_has_as_many_restarts_as_the_guardian_allows(void)
+{
+    trp_strategy strategy = TRP_STRATEGY_INIT;
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref a;
+
+    strategy.retries_max = 1;
+    options.guardian_strategy = &strategy;
+    system = stage_open_with(options);
+    a = stage_spawn(system, &actor, "a");
+    stage_tell(system, a, "fail");
+    stage_tell(system, a, "fail");
+    STAGE_EXPECT("a+ a- a+ a-");
+    stage_close(system);
+}
+
+/* SUP-8, SYS-6, SYS-8 (conflict C1, decision 19): what no restart repairs goes up to the root, and
+ * ends the system in order */
+static void
+an_internal_error_escalates_to_the_root_and_ends_the_system(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &actor, "a");
+
+    stage_spawn(system, &actor, "b");
+    UNIT_WAIT(stage_has("a+") && stage_has("b+"), 5000);
+    stage_tell(system, a, "broken");
+    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(stage_count("-"), 2);
+    UNIT_EQUAL(stage_count("+"), 2);
+    UNIT_TRUE(stage_book_has(&stage_lines, "the root guardian failed: internal error"));
+    trp_system_free(system);
+}
+
+/* SYS-7: top-level actors of /system are restarted without a limit, stopped when killed; what is
+ * worse ends the system, the user's tree first */
+static void
+the_system_guardian_restarts_stops_or_escalates(void)
+{
+    trp_system *system = stage_open();
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref s, k;
+
+    options.name = "s";
+    UNIT_EQUAL(trpi_system_spawn_internal(system, &actor, &options, &s), TRP_OK);
+    options.name = "k";
+    UNIT_EQUAL(trpi_system_spawn_internal(system, &actor, &options, &k), TRP_OK);
+    stage_spawn(system, &actor, "u");
+    UNIT_WAIT(stage_has("s+") && stage_has("k+") && stage_has("u+"), 5000);
+    stage_clear(&stage_events);
+    for (int i = 0; i < 20; i++) {
+        stage_tell(system, s, "fail");
+    }
+    UNIT_WAIT(stage_count("s+") == 20, 5000);
+    trp_system_tell(system, k, &trp_kill_type, NULL, 0);
+    UNIT_WAIT(stage_has("k-"), 5000);
+    UNIT_FALSE(stage_has("k+"));
+    UNIT_EQUAL(stage_ask(system, s, "ping", answer, sizeof answer), TRP_OK);
+    stage_tell(system, s, "broken");
+    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_TRUE(stage_has("u-"));
+    trp_system_free(system);
+}
+
+/* ---- the log --------------------------------------------------------------------------------- */
+
+static _Atomic bool log_fails;
+static void
+own_log(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive)
+{
+    char path[128];
+
+    if (atomic_load(&log_fails)) {
+        trp_fail(ctx, 0, "the log failed");
+    }
+    stage_note("log(%s,%s,%d,%d)",
+               stage_name(trp_ctx_system(ctx), failure->actor, path, sizeof path), failure->reason,
+               (int)directive, *(int *)state);
+}
+static trp_directive
+by_code(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    *(int *)state = failure->code;
+    return TRP_RESTART;
+}
+static const trp_strategy logging = {
+    .size = sizeof(trp_strategy), .decider = by_code, .retries_max = -1, .log = own_log
+};
+static trp_err
+boss_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    stage_child(ctx, &actor, "kid");
+    stage_child(ctx, &actor, "sister");
+    return TRP_OK;
+}
+#define BOSS(name_, strategy_)                                                                     \
+    static const trp_behaviour name_ = { .size = sizeof(trp_behaviour),                            \
+                                         .name = "boss",                                           \
+                                         .state_bytes = sizeof(int),                               \
+                                         .receive = actor_receive,                                 \
+                                         .pre_start = boss_pre_start,                              \
+                                         .strategy = strategy_ };
+BOSS(logging_boss, &logging)
+
+static trp_system *
+open_with(const trp_behaviour *boss, trp_ref *ret_kid, trp_ref *ret_sister)
+{
+    trp_system *system = stage_open();
+
+    stage_spawn(system, boss, "boss");
+    UNIT_WAIT(stage_has("kid+") && stage_has("sister+"), 5000);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/boss/kid", 1000, ret_kid), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/boss/sister", 1000, ret_sister), TRP_OK);
+    stage_clear(&stage_events);
+    return system;
+}
+
+/* SUP-11: a supervisor can log failures itself; if its log fails, they are logged as usual */
+static void
+a_strategy_can_log_failures_in_its_own_way(void)
+{
+    trp_ref kid, sister;
+    trp_system *system = open_with(&logging_boss, &kid, &sister);
+
+    atomic_store(&log_fails, false);
+    stage_tell(system, kid, "fail");
+    STAGE_EXPECT("log(kid,oops,2,7) kid- kid+");
+    UNIT_FALSE(stage_book_has(&stage_lines, "failed:"));
+    atomic_store(&log_fails, true);
+    stage_tell(system, sister, "fail");
+    STAGE_EXPECT("log(kid,oops,2,7) kid- kid+ sister- sister+");
+    UNIT_TRUE(stage_book_has(&stage_lines, "/user/boss/sister: failed: oops"));
+    stage_close(system);
+}
+
+/* ---- all for one ----------------------------------------------------------------------------- */
+
+static const trp_strategy all = { .size = sizeof(trp_strategy), .all_for_one = 1,
+                                  .retries_max = -1 };
+BOSS(all_boss, &all)
+
+/* SUP-14: the sibling is restarted, but its mailbox is as it was */
+static void
+all_for_one_does_not_empty_the_mailboxes_of_the_siblings(void)
+{
+    trp_ref kid, sister;
+    trp_system *system = open_with(&all_boss, &kid, &sister);
+
+    atomic_store(&hold, true);
+    stage_tell(system, sister, "hold");
+    UNIT_WAIT(stage_has("holds"), 5000);
+    stage_tell(system, sister, "ping");
+    stage_tell(system, sister, "count"); /* two wait in its mailbox */
+    stage_tell(system, kid, "fail");
+    UNIT_WAIT(stage_has("kid+"), 5000);
+    UNIT_FALSE(stage_has("sister-"));
+    atomic_store(&hold, false);
+    UNIT_WAIT(stage_has("count=2"), 5000); /* a fresh state, and both messages */
+    UNIT_TRUE(stage_has("sister- sister+ count=2"));
+    stage_close(system);
+}
+
+static trp_err
+manager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_forward(ctx, trp_child(ctx, "temporary"), msg);
+    return TRP_OK;
+}
+static trp_err
+manager_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    stage_child(ctx, &actor, "temporary");
+    return TRP_OK;
+}
+static const trp_behaviour manager = { .size = sizeof(trp_behaviour),
+                                       .name = "manager",
+                                       .receive = manager_receive,
+                                       .pre_start = manager_pre_start };
+static trp_err
+top_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    stage_child(ctx, &actor, "permanent");
+    stage_child(ctx, &actor, "temporary");
+    stage_child(ctx, &manager, "between");
+    return TRP_OK;
+}
+static const trp_behaviour top = { .size = sizeof(trp_behaviour),
+                                   .name = "top",
+                                   .state_bytes = sizeof(int),
+                                   .receive = actor_receive,
+                                   .pre_start = top_pre_start,
+                                   .strategy = &all };
+
+/* SUP-14: a temporary child drags the permanent ones along, unless a supervisor stands between */
+static void
+a_supervisor_between_keeps_a_temporary_child_from_all_for_one(void)
+{
+    trp_system *system = stage_open();
+    trp_ref between, temporary;
+
+    stage_spawn(system, &top, "top");
+    UNIT_WAIT(stage_count("temporary+") == 2 && stage_has("permanent+"), 5000);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/top/between", 1000, &between), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/top/temporary", 1000, &temporary), TRP_OK);
+    stage_clear(&stage_events);
+    stage_tell(system, between, "fail");
+    STAGE_EXPECT("temporary- temporary+");
+    stage_clear(&stage_events);
+    stage_tell(system, temporary, "fail");
+    UNIT_WAIT(stage_has("permanent- permanent+") || stage_count("permanent") == 2, 5000);
+    stage_close(system);
+}
+
+UNIT_BEGIN("strategy")
+UNIT(the_user_guardian_can_use_a_strategy_of_ones_own)
+UNIT(a_top_level_actor_has_as_many_restarts_as_the_guardian_allows)
+UNIT(an_internal_error_escalates_to_the_root_and_ends_the_system)
+UNIT(the_system_guardian_restarts_stops_or_escalates)
+UNIT(a_strategy_can_log_failures_in_its_own_way)
+UNIT(all_for_one_does_not_empty_the_mailboxes_of_the_siblings)
+UNIT(a_supervisor_between_keeps_a_temporary_child_from_all_for_one)
+UNIT_END
