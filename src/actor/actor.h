@@ -32,6 +32,70 @@ const trpi_node_id *trpi_system_self(trp_system *system);
 void trpi_system_advertise(trp_system *system, const trpi_address *address);
 trpi_world *trpi_system_world(trp_system *system);
 
+/* ---- telling from any thread ----------------------------------------------------------------- */
+/* The calling thread's ctx for this system: the worker's own one inside a run, else the thread's
+ * foreign ctx, bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory
+ * it waits for some. */
+trp_ctx *trpi_enter(trp_system *system);
+void trpi_leave(trp_ctx *ctx);
+/* Tell with any sender; to may be remote, stale or none. */
+void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+               size_t bytes);
+/* Tell a message whose sender and type are set. Takes msg. */
+void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
+/* The same in the name of another sender. */
+void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
+/* Count msg as lost for `to` and publish it as a dead letter; borrows msg. */
+void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
+
+/* ---- routed actors: who tells them is asked first where to --------------------------------------
+ * An actor of kind router is an actor like any other (mailbox, life, supervision, watch, path), but
+ * what it is told goes through `route`, on the teller's thread, and to its mailbox only when route
+ * says so. Its first children are made before anybody knows it, so it can route from the first
+ * tell on. */
+typedef struct trpi_routed_ops {
+    /* Any thread, several at once; inside a run, or between trpi_enter() and trpi_leave(): what is
+     * retired with trpi_system_retire() stays until route has returned. true: it took msg. false:
+     * msg goes to the actor's own mailbox. */
+    bool (*route)(void *arg, trp_ctx *ctx, trp_ref self, trp_msg *msg);
+    /* The actor has ended: no call of route begins any more, some may be under way. Its thread. */
+    void (*ended)(void *arg, trp_system *system);
+} trpi_routed_ops;
+typedef struct trpi_embryo trpi_embryo;
+/* Spawn a routed child of the running actor; ctx NULL: of /user, from any thread of `system`.
+ * make(arg, embryo) is called before the actor is known; on its error, and on any other, nothing is
+ * left behind and ended() is not called. Errors: as trp_spawn; those of make. */
+trp_err trpi_spawn_routed(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
+                          const trp_spawn_options *options, const trpi_routed_ops *ops, void *arg,
+                          trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref);
+/* During make: a child of the actor that is being made. It runs when the actor is known. Errors: as
+ * trp_spawn. */
+trp_err trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
+                          const trp_spawn_options *options, trp_ref *ret_ref);
+/* What the actor's ref will be, and the path that it, or a child made here, will have. */
+trp_ref trpi_embryo_ref(const trpi_embryo *embryo);
+size_t trpi_embryo_path(const trpi_embryo *embryo, trp_ref ref, char *buffer, size_t bytes);
+/* The arg of a live actor routed by these ops; NULL: ref is none. It stays until trpi_leave() of
+ * the caller's bracket, or the end of its run. */
+void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
+
+/* ---- services: cells that are no actors --------------------------------------------------------
+ * What is told to the ref of a service is handed to its ops, one at a time, on a worker of the
+ * default dispatcher. It has no children, no supervisor, and ends when an op says so. */
+typedef struct trpi_service_ops {
+    const char *name;
+    /* One message; borrows msg. false: the service has ended. */
+    bool (*deliver)(void *arg, trp_ctx *ctx, trp_ref self, const trp_msg *msg);
+    /* The alarm went off. *ret_again_ms: when to call again, 0: never. false: ended. */
+    bool (*alarm)(void *arg, trp_ctx *ctx, trp_ref self, uint32_t *ret_again_ms);
+    /* It has ended, or the system has: free arg. Once. */
+    void (*release)(void *arg);
+} trpi_service_ops;
+/* Takes arg on success. alarm_ms 0: none. Thread: any, between enter and leave or in a run.
+ * Errors: TRP_ENOMEM, TRP_ELIMIT (actors-max), TRP_ECLOSED (the timers have stopped). */
+trp_err trpi_service_new(trp_ctx *ctx, const trpi_service_ops *ops, void *arg, uint32_t alarm_ms,
+                         trp_ref *ret_ref);
+
 /* ---- proxies: cells that carry messages to another node -------------------------------------- */
 /* A proxy is a cell of kind "association": tells to refs of its node land in its mailbox, with
  * chains, deferral and order as for any actor, and are handed out one by one on a worker of the

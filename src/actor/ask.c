@@ -277,7 +277,7 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     }
 }
 
-static const trpi_kind_ops promise_ops = { "promise", promise_deliver, promise_system, NULL };
+static const trpi_kind_ops promise_ops = { "promise", promise_deliver, promise_system, NULL, NULL };
 
 static void
 promise_timeout(void *arg, uint64_t slot, uint64_t generation)
@@ -325,7 +325,7 @@ promise_new(trp_ctx *ctx, enum purpose purpose, trp_ref asked, trp_ref asker, wa
         }
     }
     cell->state = p;
-    cell->ops = &promise_ops;
+    trpi_cell_ops_set(cell, &promise_ops);
     cell->life = TRPI_LIFE_RUNNING;
     cell->marks = TRPI_MARK_ORPHAN;
     trpi_slot_publish_idle(ctx, cell, TRPI_KIND_PROMISE);

@@ -66,6 +66,9 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
     trpi_sysmsg *sysmsg = trpi_mailbox_take_system(cell);
     trp_msg *msg, *done;
 
+    if (cell->ops != NULL && cell->ops->drop != NULL) {
+        cell->ops->drop(cell);
+    }
     while (sysmsg != NULL) {
         trpi_sysmsg *next = sysmsg->next;
 
@@ -276,7 +279,7 @@ cell_reset(trpi_cell *cell)
     cell->processed = 0;
     cell->behaviour = NULL;
     cell->state = NULL;
-    cell->ops = NULL;
+    trpi_cell_ops_set(cell, NULL);
     __atomic_store_n(&cell->parent, 0, __ATOMIC_RELEASE); /* read by any thread: path.c, H1 */
     __atomic_store_n(&cell->name, 0, __ATOMIC_RELEASE);
     cell->first_child = 0;

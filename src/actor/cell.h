@@ -14,7 +14,7 @@
  *      29 overloaded    1  told by senders to slow down
  *      30 lines_spare   2
  *      32 task         16  run_next, home, dispatch, id (= slot)
- *      48 ops           8  kinds other than actor; NULL for an actor
+ *      48 ops           8  kinds other than actor, and routers; NULL for an actor
  *      56 parent        4  slot, 0 none
  *      60 name          4  index in LIFE's name table, 0: automatic
  *   B  64 tail          8  message last taken (the queue's dummy)
@@ -61,21 +61,30 @@ enum trpi_kind {
     TRPI_KIND_ACTOR = 1,       /* behaviour, life, supervision */
     TRPI_KIND_PROMISE = 2,     /* ask: LIFE's ops */
     TRPI_KIND_ASSOCIATION = 3, /* proxy of a remote node: nodes.c's ops */
-    TRPI_KIND_SERVICE = 4      /* dead letters and the like: LIFE's ops */
+    TRPI_KIND_SERVICE = 4,     /* what an upper room made: service.c's ops */
+    TRPI_KIND_ROUTER = 5       /* an actor whose tellers ask routed.c first where to */
 };
+
+static inline bool
+trpi_kind_is_actor(uint8_t kind)
+{
+    return kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_ROUTER;
+}
 
 /* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.
  * */
 typedef struct trpi_kind_ops {
     const char *name;
     /* One message; the loop frees it afterwards. Not filtered by generation for kind association.
-     * */
+     * NULL: an actor all the same, these ops concern its tellers (kind router, routed.h). */
     void (*deliver)(trp_ctx *ctx, struct trpi_cell *cell, trp_msg *msg);
     /* One system message whose generation matches. May be NULL: treated as a stale one, so that
      * what it owns is released and a watch is answered. */
     void (*system)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
     /* The turn ends (messages may be left). true: treat the cell as overloaded. May be NULL. */
     bool (*turn_end)(trp_ctx *ctx, struct trpi_cell *cell);
+    /* The system is being freed and no thread runs: free what the cell leads to. May be NULL. */
+    void (*drop)(struct trpi_cell *cell);
 } trpi_kind_ops;
 
 /* FREE: the user queue is drained to dead letters. STARTING: the next turn calls trpi_life_start
@@ -141,6 +150,19 @@ static inline uint32_t
 trpi_cell_slot(const trpi_cell *cell)
 {
     return cell->task.id;
+}
+
+/* Are messages delivered to ops, not to a behaviour? With the token. */
+static inline bool
+trpi_cell_is_special(const trpi_cell *cell)
+{
+    return cell->ops != NULL && cell->ops->deliver != NULL;
+}
+/* With the token. Tellers of a router read ops. release: pairs with their acquire (routed.c). */
+static inline void
+trpi_cell_ops_set(trpi_cell *cell, const trpi_kind_ops *ops)
+{
+    __atomic_store_n(&cell->ops, ops, __ATOMIC_RELEASE);
 }
 
 static inline trpi_cell *

@@ -56,7 +56,7 @@ trpi_child_find(trp_ctx *ctx, const trpi_cell *parent, trp_ref ref)
     /* acquire: pairs with the publication of the child; its parent was written before */
     if (child == NULL ||
         atomic_load_explicit(&child->generation, memory_order_acquire) != ref.generation ||
-        atomic_load_explicit(&child->kind, memory_order_relaxed) != TRPI_KIND_ACTOR ||
+        !trpi_kind_is_actor(atomic_load_explicit(&child->kind, memory_order_relaxed)) ||
         trpi_cell_parent(child) != trpi_cell_slot(parent)) {
         return NULL;
     }
@@ -79,8 +79,9 @@ trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
     parent->first_child = slot;
 }
 
-void
-trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
+/* Take child out of the list. */
+static void
+links_out(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
 {
     uint32_t next = child->next_sibling & TRPI_CHILD_SLOT;
     uint32_t prev = child->prev_sibling & TRPI_CHILD_SLOT;
@@ -104,10 +105,25 @@ trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
     }
     child->next_sibling = 0;
     child->prev_sibling = 0;
+}
+
+void
+trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
+{
+    links_out(ctx, parent, child);
     if (child->name != 0) {
         trpi_registry_release(ctx->system->life->registry, child->name);
     }
     trpi_slot_release(ctx, trpi_cell_slot(child));
+}
+
+void
+trpi_child_abandon(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
+{
+    links_out(ctx, parent, child);
+    trpi_child_unprepare(ctx, child);
+    trpi_spawn_dispatcher_undo(ctx, child);
+    trpi_slot_abandon(ctx, child);
 }
 
 void
@@ -185,8 +201,9 @@ forget_options(trp_ctx *ctx, trpi_cell *cell)
 }
 
 /* Name, arguments, parent, depth; not yet linked. On an error nothing is left behind. */
-static trp_err
-prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_spawn_options *options)
+trp_err
+trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                   const trp_spawn_options *options)
 {
     trpi_registry *registry = ctx->system->life->registry;
     const char *name = options == NULL ? NULL : options->name;
@@ -224,6 +241,15 @@ prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell, const trp_spawn_option
     return TRP_OK;
 }
 
+void
+trpi_child_unprepare(trp_ctx *ctx, trpi_cell *cell)
+{
+    forget_options(ctx, cell);
+    if (cell->name != 0) {
+        trpi_registry_release(ctx->system->life->registry, cell->name);
+    }
+}
+
 trp_err
 trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                   const trp_spawn_options *options)
@@ -233,7 +259,7 @@ trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (parent->life == TRPI_LIFE_STOPPING || parent->life == TRPI_LIFE_FREE) {
         return TRP_ECLOSED;
     }
-    err = prepare(ctx, parent, cell, options);
+    err = trpi_child_prepare(ctx, parent, cell, options);
     if (err == TRP_OK) {
         cell->suspended =
             parent->suspended; /* as if it had been there when its parent was suspended */
@@ -255,14 +281,11 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
         return err;
     }
     cell->behaviour = behaviour;
-    err = prepare(ctx, parent, cell, options);
+    err = trpi_child_prepare(ctx, parent, cell, options);
     if (err == TRP_OK) {
         err = trpi_spawn_dispatcher(ctx, cell, options, dispatcher);
         if (err != TRP_OK) {
-            forget_options(ctx, cell);
-            if (cell->name != 0) {
-                trpi_registry_release(ctx->system->life->registry, cell->name);
-            }
+            trpi_child_unprepare(ctx, cell);
         }
     }
     if (err != TRP_OK) {

@@ -42,7 +42,8 @@ enum trpi_sys {
     TRPI_SYS_PROMISE_DEAD = 13, /* from: the ref that was asked and is dead */
     TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
     TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
-    TRPI_SYS_UNWATCH_NODE = 16  /* number: a node that is gone */
+    TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
+    TRPI_SYS_ALARM = 24         /* services only */
 };
 
 /* LIFE's bits of cell->marks. */
@@ -124,6 +125,14 @@ trpi_cell_name_index(const trpi_cell *cell)
 void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 /* Unlink, forget, release name and slot of a child that has ended. */
 void trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* Undo the birth of a child that is linked and not published. */
+void trpi_child_abandon(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* Give a cell that was acquired its name, arguments, parent and depth; not yet linked. On an error
+ * nothing is left behind; else until publication unprepare takes it back. Any thread that holds the
+ * cell's token, not only the parent's runner. Errors: as trp_spawn. */
+trp_err trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                           const trp_spawn_options *options);
+void trpi_child_unprepare(trp_ctx *ctx, trpi_cell *cell);
 /* The live child of that ref; NULL: not a child of parent. */
 trpi_cell *trpi_child_find(trp_ctx *ctx, const trpi_cell *parent, trp_ref ref);
 /* First child, and the one behind; NULL at the end. */

@@ -1,6 +1,6 @@
 # src/actor, the hot half
-troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/run.c \
-	src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
+troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c \
+	src/actor/service.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
 # src/actor, the semantic half
 troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c src/actor/event_stream.c \

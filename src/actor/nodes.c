@@ -297,7 +297,8 @@ proxy_turn_end(trp_ctx *ctx, trpi_cell *cell)
     return entry->ops->flush != NULL && entry->ops->flush(entry->arg, ctx->system);
 }
 
-static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end };
+static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end,
+                                           NULL };
 
 trp_err
 trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops, void *arg)
@@ -316,7 +317,7 @@ trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops
     if (err == TRP_OK) {
         entry->ops = ops;
         entry->arg = arg;
-        cell->ops = &proxy_kind;
+        trpi_cell_ops_set(cell, &proxy_kind);
         cell->state = entry;
         trpi_slot_publish_idle(ctx, cell, TRPI_KIND_ASSOCIATION);
         atomic_store_explicit(&entry->proxy, cell, RELEASE); /* pairs with trpi_nodes_proxy() */

@@ -161,11 +161,13 @@ look_alive(trp_system *system, trp_ref ref, step *ret_step)
     const trpi_cell *cell = trpi_cells_find(system->cells, ref.slot);
     const trpi_cell *parent;
     uint32_t parent_slot;
+    uint8_t kind;
 
     if (cell == NULL || trpi_cell_ref(cell).generation != ref.generation) {
         return false;
     }
-    if (atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_PROMISE) {
+    kind = atomic_load_explicit(&cell->kind, memory_order_relaxed);
+    if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
         ret_step->parent = system->life->temp;
         ret_step->name_bytes = trpi_name_auto_format(ref.slot, ret_step->name);
         return true;
@@ -307,7 +309,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
         ref = trpi_cell_ref(cell);
         /* H1, as in look_alive() */
         if ((ref.generation & 1u) == 0 ||
-            atomic_load_explicit(&cell->kind, memory_order_acquire) != TRPI_KIND_ACTOR ||
+            !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_acquire)) ||
             trpi_cell_parent(cell) != parent_slot || trpi_cell_name_index(cell) != 0 ||
             trpi_cell_ref(cell).generation != ref.generation) {
             return none;

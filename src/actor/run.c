@@ -24,6 +24,7 @@
 
 #include "actor/cells.h"
 #include "actor/mailbox.h"
+#include "actor/routed.h"
 #include "actor/run.h"
 #include "base/assert.h"
 
@@ -70,6 +71,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
         }
     } else {
         err = ctx->failure.err;
+        ctx->route_depth = 0;
     }
     ctx->jump = outer;
     return err;
@@ -151,7 +153,7 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 static void __attribute__((noinline))
 handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
-    if (cell->ops != NULL) {
+    if (trpi_cell_is_special(cell)) {
         cell->ops->deliver(ctx, cell, msg);
     } else {
         trpi_life_auto(ctx, cell, msg);
@@ -182,9 +184,9 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
 
         ctx->sys_rest = sysmsg->next; /* R4 */
         if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
-            (cell->ops != NULL && cell->ops->system == NULL)) {
+            (trpi_cell_is_special(cell) && cell->ops->system == NULL)) {
             trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
-        } else if (cell->ops == NULL) {
+        } else if (!trpi_cell_is_special(cell)) {
             trpi_life_system(ctx, cell, sysmsg);
         } else {
             cell->ops->system(ctx, cell, sysmsg);
@@ -255,7 +257,8 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     uint32_t slot = trpi_cell_slot(cell);
     trp_msg *done;
 
-    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) && cell->ops == NULL) {
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) &&
+        !trpi_cell_is_special(cell)) {
         atomic_store_explicit(&cell->overloaded, 0,
                               RELAXED); /* other kinds say so themselves: turn_end */
     }
@@ -359,7 +362,7 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
 static trpi_run_result
 turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
-    bool of_kind = cell->ops != NULL;
+    bool of_kind = trpi_cell_is_special(cell);
     bool any_generation = atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
     bool open = is_open(cell);
     trpi_msg_cache *cache = ctx->cache;
@@ -374,7 +377,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
                      ctx->sys_rest != NULL)) {
             handle_attention(ctx, cell);
             open = is_open(cell); /* R3 */
-            of_kind = cell->ops != NULL;
+            of_kind = trpi_cell_is_special(cell);
             if (ctx->turn_left <= 0) {
                 return turn_again(ctx, cell);
             }
@@ -409,7 +412,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
             handle_stale(ctx, cell, msg);
         } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind))) {
             open = is_open(cell); /* R3 */
-            of_kind = cell->ops != NULL;
+            of_kind = trpi_cell_is_special(cell);
         }
         if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut)) {
             if (of_kind) {
@@ -461,8 +464,13 @@ trpi_run(void *data, trpi_task *task)
 void
 trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
 {
+    const trpi_kind_ops *ops = cell->ops;
+
     trpi_assert((cell->generation_run & 1) != 0);
     trpi_assert(cell->extra == NULL && cell->state == NULL);
+    if (!trpi_cell_is_special(cell)) {
+        trpi_count(ctx, &ctx->stats->stopped, 1);
+    }
     cell->life = TRPI_LIFE_FREE;
     cell->suspended = 0;
     cell->marks &= TRPI_MARK_ORPHAN;
@@ -470,11 +478,11 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
     /* release: who reads the even number sees all that the actor did */
     atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
     atomic_store_explicit(&cell->overloaded, 0, RELAXED);
-    if (cell->ops == NULL) {
-        trpi_count(ctx, &ctx->stats->stopped, 1);
-    }
     atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
-    cell->ops = NULL;
+    if (UNLIKELY(ops != NULL)) {
+        trpi_cell_ops_set(cell, NULL);
+        trpi_routed_ended(ctx, ops);
+    }
     if (cell->task.dispatch == TRPI_DISPATCH_PRIVATE && ctx->worker != NULL &&
         trpi_worker_index(ctx->worker) != ctx->system->system_worker) {
         trpi_sched_private_release(ctx->system->sched, (uint16_t)trpi_worker_index(ctx->worker));
@@ -510,6 +518,7 @@ turn_after_jump(trp_ctx *ctx, trpi_worker *worker)
     trpi_run_result result;
 
     trpi_assert(cell != NULL);
+    ctx->route_depth = 0; /* a routing function may have been jumped out of */
     trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
     ctx->turn_left--;

@@ -35,6 +35,7 @@
 #define TRPI_SLOTS_CACHED 128u  /* free slots that a worker keeps for itself */
 #define TRPI_OVERLOADED_OUTSIDE                                                                    \
     2u /* cell->overloaded: what it waits for is no worker, but its network */
+#define TRPI_ROUTE_DEPTH_MAX 16u /* routers that a message may pass on one teller's thread */
 #define TRPI_OVERLOAD_TURNS                                                                        \
     10u /* an overloaded cell handles so many times `throughput` in a turn */
 
@@ -71,6 +72,7 @@ struct trp_ctx {
     trpi_cells *cells;
     trpi_msg_cache *cache;
     trp_ref self;         /* of cell, filled at the start of a turn */
+    uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
     jmp_buf *jump;        /* where trp_fail() goes */
     uint32_t run;         /* number of the turn, never 0 */
     uint16_t index;       /* of the worker */
@@ -109,20 +111,10 @@ trpi_count(const trp_ctx *ctx, _Atomic uint64_t *counter, uint64_t n)
     }
 }
 
-/* The calling thread's ctx for this system: the worker's own one inside a run, else the thread's
- * foreign ctx, bracketed (reclamation, chains pushed at leave). Nests. Never NULL: without memory
- * it waits for some. */
-trp_ctx *trpi_enter(trp_system *system);
-void trpi_leave(trp_ctx *ctx);
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_in_behaviour(const trp_system *system);
 
-/* ---- telling --------------------------------------------------------------------------------- */
-/* Tell with any sender; to may be remote, stale or none. */
-void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-               size_t bytes);
-/* Tell a message whose sender and type are set. Takes msg. */
-void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
+/* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push what the ctx has chained: before anything that may block. */
 void trpi_chains_flush(trp_ctx *ctx);
 /* Send a system message to a cell of this system. Never fails. Kept in order with other system
@@ -130,8 +122,6 @@ void trpi_chains_flush(trp_ctx *ctx);
  * once. */
 void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag,
                    trp_ref from, uint64_t number, void *pointer);
-/* Count msg as lost and tell LIFE; borrows msg. to: as in trpi_life_dead. */
-void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 /* The live cell of a local ref, or NULL; a hint unless the caller holds its token. */
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
@@ -203,6 +193,8 @@ trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
 /* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task accordingly.
  * CORE's. */
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
+/* Of a cell that will not live. */
+void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);
 trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
                               const char *default_dispatcher);
 

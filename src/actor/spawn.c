@@ -118,8 +118,8 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
 }
 
 /* What was taken for a cell that will not live. */
-static void
-dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
+void
+trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 {
     uint16_t home = atomic_load_explicit(&cell->task.home, memory_order_relaxed);
 
@@ -136,7 +136,7 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
     trpi_cell *cell;
     trp_err err;
 
-    if (ctx == NULL || ctx->cell == NULL || ctx->cell->ops != NULL || ret_ref == NULL) {
+    if (ctx == NULL || ctx->cell == NULL || trpi_cell_is_special(ctx->cell) || ret_ref == NULL) {
         return TRP_EINVAL;
     }
     err = trpi_spawn_check(behaviour, options);
@@ -151,7 +151,7 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
     if (err == TRP_OK) {
         err = trpi_life_prepare(ctx, ctx->cell, cell, options);
         if (err != TRP_OK) {
-            dispatcher_undo(ctx, cell);
+            trpi_spawn_dispatcher_undo(ctx, cell);
         }
     }
     if (err != TRP_OK) {

@@ -25,6 +25,7 @@
 #include "actor/cells.h"
 #include "actor/mailbox.h"
 #include "actor/nodes.h"
+#include "actor/routed.h"
 #include "actor/run.h"
 #include "base/assert.h"
 
@@ -188,6 +189,22 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     deliver(ctx, proxy, msg);
 }
 
+static inline bool
+is_router(const trpi_cell *cell)
+{
+    /* relaxed: routed.c looks again */
+    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ROUTER);
+}
+
+/* To a router: its routees get msg, unless it is for itself. */
+static void __attribute__((noinline))
+deliver_routed(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    if (!trpi_routed_take(ctx, cell, to, msg)) {
+        deliver(ctx, cell, msg);
+    }
+}
+
 /* ---- telling --------------------------------------------------------------------------------- */
 
 /* Fewer than 33 bytes without a call. */
@@ -246,6 +263,10 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
         return;
     }
+    if (is_router(cell)) {
+        deliver_routed(ctx, cell, to, msg);
+        return;
+    }
     deliver(ctx, cell, msg);
 }
 
@@ -287,7 +308,8 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
     cell = trpi_cells_at(ctx->cells, to.slot);
     if (UNLIKELY(cell == NULL ||
-                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation ||
+                 is_router(cell))) {
         tell_any(ctx, to, type, payload, bytes);
         return;
     }
@@ -338,9 +360,18 @@ trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
     } else if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
         dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
+    } else if (is_router(cell)) {
+        deliver_routed(ctx, cell, to, msg);
     } else {
         deliver(ctx, cell, msg);
     }
+}
+
+void
+trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg)
+{
+    trpi_msg_sender_set(msg, sender);
+    trpi_send(ctx, to, msg);
 }
 
 void

@@ -1,0 +1,325 @@
+/* routed.c - actors whose tellers are asked first where to: birth with children, and the look on
+ * the teller's side.
+ *
+ * Why.     A router that handled each message in its own turn would be slower than its routees. So
+ *          the upper room's function runs on the teller's thread; the actor behind it only keeps
+ *          order in the family.
+ * Shape.   cell.kind = ROUTER, cell.ops -> routed.kind (first member of what belongs to one
+ *          incarnation). Tellers come here from tell.c when they see the kind.
+ * Must hold.
+ *   F1  A teller uses ops only when the generation that it means stands before and behind the load
+ *       of ops: ops are set before the generation is published, and cleared after it has ended.
+ *   F2  A routed is retired when its actor ends: tellers under way may still read it.
+ *   F3  The first children are published after their parent and before it runs: who stops it stops
+ *       them, and what they report finds it.
+ * Limits.  TRPI_ROUTE_DEPTH_MAX routers that lead to each other; behind them a message is a dead
+ *          letter, so that a circle of routers cannot eat the stack.
+ * Tests.   tests/unit/pattern/router_test.c
+ */
+#include "actor/routed.h"
+
+#include <stdio.h>
+
+#include "actor/life.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+
+typedef struct routed {
+    trpi_kind_ops kind; /* deliver NULL: an actor */
+    const trpi_routed_ops *ops;
+    void *arg;
+} routed;
+
+struct trpi_embryo {
+    trp_ctx *ctx;
+    trpi_cell *cell; /* its token is ours */
+};
+
+static bool
+is_routed(const trpi_kind_ops *ops)
+{
+    return ops != NULL && ops->deliver == NULL;
+}
+
+static routed *
+routed_of(const trpi_kind_ops *ops)
+{
+    _Static_assert(offsetof(routed, kind) == 0, "a routed begins with its ops");
+    return (routed *)(uintptr_t)ops;
+}
+
+/* ---- the teller's side ----------------------------------------------------------------------- */
+
+/* F1. NULL: that incarnation has ended, or is no router. */
+static routed *
+routed_get(const trpi_cell *cell, uint32_t generation)
+{
+    const trpi_kind_ops *ops;
+
+    /* acquire: pairs with publication; ops of this incarnation are written */
+    if (atomic_load_explicit(&cell->generation, memory_order_acquire) != generation) {
+        return NULL;
+    }
+    /* acquire: pairs with trpi_cell_ops_set(); had it been cleared or set again, the generation
+     * below is a later one */
+    ops = __atomic_load_n(&cell->ops, __ATOMIC_ACQUIRE);
+    if (atomic_load_explicit(&cell->generation, memory_order_relaxed) != generation) {
+        return NULL;
+    }
+    return is_routed(ops) ? routed_of(ops) : NULL;
+}
+
+bool
+trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    const routed *r = routed_get(cell, to.generation);
+    bool taken;
+
+    if (r == NULL) {
+        return false;
+    }
+    if (ctx->route_depth == TRPI_ROUTE_DEPTH_MAX) {
+        trpi_dead(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
+        trpi_msg_free(ctx->cache, msg);
+        return true;
+    }
+    ctx->route_depth++;
+    taken = r->ops->route(r->arg, ctx, to, msg);
+    ctx->route_depth--;
+    return taken;
+}
+
+void *
+trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops)
+{
+    const trpi_cell *cell = trpi_cell_peek(ctx, ref);
+    const routed *r = NULL;
+
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_ROUTER) {
+        r = routed_get(cell, ref.generation);
+    }
+    return r != NULL && r->ops == ops ? r->arg : NULL;
+}
+
+/* ---- birth ----------------------------------------------------------------------------------- */
+
+trp_ref
+trpi_embryo_ref(const trpi_embryo *embryo)
+{
+    return trpi_slot_ref(embryo->cell);
+}
+
+size_t
+trpi_embryo_path(const trpi_embryo *embryo, trp_ref ref, char *buffer, size_t bytes)
+{
+    trp_system *system = embryo->ctx->system;
+    const trpi_cell *cell = embryo->cell;
+    const trpi_cell *parent = trpi_cells_find(embryo->ctx->cells, trpi_cell_parent(cell));
+    char name[TRP_NAME_BYTES_MAX + 1], above[TRP_PATH_BYTES_MAX + 1];
+    int written;
+
+    trpi_assert(parent != NULL);
+    trpi_path_local(system, trpi_cell_ref(parent), above, sizeof above);
+    trpi_cell_name(system, cell, name, sizeof name);
+    if (ref.slot == trpi_cell_slot(cell)) {
+        written = snprintf(buffer, bytes, "%s/%s", above, name);
+    } else {
+        const trpi_cell *child = trpi_cells_find(embryo->ctx->cells, ref.slot);
+        char last[TRP_NAME_BYTES_MAX + 1];
+
+        trpi_assert(child != NULL && trpi_cell_parent(child) == trpi_cell_slot(cell));
+        trpi_cell_name(system, child, last, sizeof last);
+        written = snprintf(buffer, bytes, "%s/%s/%s", above, name, last);
+    }
+    return written < 0 ? 0 : (size_t)written < bytes ? (size_t)written : bytes - 1;
+}
+
+trp_err
+trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
+                  const trp_spawn_options *options, trp_ref *ret_ref)
+{
+    trp_ctx *ctx = embryo->ctx;
+    trpi_cell *cell;
+    trp_err err = trpi_spawn_check(behaviour, options);
+
+    if (err == TRP_OK) {
+        err = trpi_slot_acquire(ctx, &cell);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    cell->behaviour = behaviour;
+    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
+    if (err == TRP_OK) {
+        err = trpi_life_prepare(ctx, embryo->cell, cell, options);
+        if (err != TRP_OK) {
+            trpi_spawn_dispatcher_undo(ctx, cell);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_slot_abandon(ctx, cell);
+        return err;
+    }
+    *ret_ref = trpi_slot_ref(cell);
+    return TRP_OK;
+}
+
+/* F3 */
+static void
+publish(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_cell *child = trpi_child_first(ctx, cell);
+
+    atomic_store_explicit(&cell->kind, TRPI_KIND_ROUTER, memory_order_relaxed);
+    /* release: as trpi_slot_publish(), but the token stays ours */
+    atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
+    trpi_count(ctx, &ctx->stats->spawned, 1);
+    while (child != NULL) {
+        trpi_cell *next = trpi_child_after(ctx, child);
+
+        trpi_slot_publish(ctx, child, TRPI_KIND_ACTOR);
+        child = next;
+    }
+    trpi_schedule(ctx, cell);
+}
+
+static void
+undo(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_cell *child;
+
+    while ((child = trpi_child_first(ctx, cell)) != NULL) {
+        trpi_child_abandon(ctx, cell, child);
+    }
+    trpi_child_unprepare(ctx, cell);
+    trpi_spawn_dispatcher_undo(ctx, cell);
+    trpi_free(routed_of(cell->ops));
+    trpi_cell_ops_set(cell, NULL);
+    trpi_slot_abandon(ctx, cell);
+}
+
+/* Everything but the link to the parent. */
+static trp_err
+conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
+         const trp_spawn_options *options, routed *r, trpi_cell **ret_cell)
+{
+    trpi_cell *cell;
+    trp_err err = trpi_slot_acquire(ctx, &cell);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    cell->behaviour = behaviour;
+    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
+    if (err == TRP_OK) {
+        err = trpi_child_prepare(ctx, parent, cell, options);
+        if (err != TRP_OK) {
+            trpi_spawn_dispatcher_undo(ctx, cell);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_slot_abandon(ctx, cell);
+        return err;
+    }
+    trpi_cell_ops_set(cell, &r->kind);
+    *ret_cell = cell;
+    return TRP_OK;
+}
+
+/* Make it known: to the guardian, or to the running parent. */
+static trp_err
+give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *cell)
+{
+    bool closed;
+
+    if (guardian == NULL) {
+        trpi_child_link(ctx, parent, cell);
+        publish(ctx, cell);
+        return TRP_OK;
+    }
+    pthread_mutex_lock(&guardian->lock);
+    closed = guardian->closed;
+    if (!closed) {
+        guardian->pending++;
+        trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, trpi_slot_ref(cell), 0, NULL);
+        publish(ctx, cell);
+    }
+    pthread_mutex_unlock(&guardian->lock);
+    return closed ? TRP_ECLOSED : TRP_OK;
+}
+
+static trp_err
+spawn(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, const trp_behaviour *behaviour,
+      const trp_spawn_options *options, routed *r, trp_err (*make)(void *arg, trpi_embryo *embryo),
+      trp_ref *ret_ref)
+{
+    trpi_embryo embryo = { ctx, NULL };
+    trp_ref ref;
+    trp_err err = conceive(ctx, parent, behaviour, options, r, &embryo.cell);
+
+    if (err != TRP_OK) {
+        trpi_free(r);
+        return err;
+    }
+    if (guardian == NULL) {
+        embryo.cell->suspended = parent->suspended;
+    }
+    ref = trpi_slot_ref(embryo.cell);
+    err = make(r->arg, &embryo);
+    if (err == TRP_OK) {
+        err = give_birth(ctx, guardian, parent, embryo.cell);
+    }
+    if (err != TRP_OK) {
+        undo(ctx, embryo.cell);
+        return err;
+    }
+    *ret_ref = ref;
+    return TRP_OK;
+}
+
+trp_err
+trpi_spawn_routed(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
+                  const trp_spawn_options *options, const trpi_routed_ops *ops, void *arg,
+                  trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref)
+{
+    static const trpi_kind_ops kind = { "router", NULL, NULL, NULL, NULL };
+    trpi_guardian *guardian = ctx == NULL ? &system->life->user : NULL;
+    trp_err err = trpi_spawn_check(behaviour, options);
+    trpi_cell *parent;
+    routed *r;
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (ctx != NULL &&
+        (ctx->cell->life == TRPI_LIFE_STOPPING || ctx->cell->life == TRPI_LIFE_FREE)) {
+        return TRP_ECLOSED;
+    }
+    r = trpi_alloc(sizeof *r);
+    if (r == NULL) {
+        return TRP_ENOMEM;
+    }
+    *r = (routed){ kind, ops, arg };
+    if (guardian == NULL) {
+        return spawn(ctx, NULL, ctx->cell, behaviour, options, r, make, ret_ref);
+    }
+    ctx = trpi_enter(system);
+    parent = trpi_cells_find(ctx->cells, guardian->ref.slot);
+    err = spawn(ctx, guardian, parent, behaviour, options, r, make, ret_ref);
+    trpi_leave(ctx);
+    return err;
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+void
+trpi_routed_ended(trp_ctx *ctx, const trpi_kind_ops *ops)
+{
+    if (is_routed(ops)) {
+        routed *r = routed_of(ops);
+
+        r->ops->ended(r->arg, ctx->system);
+        trpi_system_retire(ctx->system, trpi_free, r); /* F2 */
+    }
+}
