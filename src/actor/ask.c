@@ -16,9 +16,7 @@
  */
 #include "actor/life.h"
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -28,8 +26,7 @@ static const trp_ref nobody = TRP_REF_NONE;
 enum purpose { FOR_REPLY, FOR_END, FOR_REF };
 
 typedef struct waiter {   /* a thread that asks */
-    pthread_mutex_t lock; /* guards all below; a leaf */
-    pthread_cond_t changed;
+    trpi_gate gate;       /* guards all below */
     bool done;
     bool given_up;   /* the thread has stopped waiting: a reply is a late one */
     uint32_t owners; /* thread and promise */
@@ -112,16 +109,11 @@ static waiter *
 waiter_new(void)
 {
     waiter *w = trpi_alloc(sizeof *w);
-    pthread_condattr_t monotonic;
 
     if (w == NULL) {
         return NULL;
     }
-    pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    trpi_gate_init(&w->gate);
     w->owners = 2;
     return w;
 }
@@ -131,13 +123,12 @@ waiter_unref(waiter *w)
 {
     bool last;
 
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&w->gate.lock);
     last = --w->owners == 0;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&w->gate.lock);
     if (last) { /* P3 */
         trp_msg_free(w->reply);
-        pthread_cond_destroy(&w->changed);
-        pthread_mutex_destroy(&w->lock);
+        trpi_gate_fini(&w->gate);
         trpi_free(w);
     }
 }
@@ -148,15 +139,15 @@ waiter_wake(waiter *w, trp_err err, trp_msg *reply)
 {
     bool taken;
 
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&w->gate.lock);
     taken = !w->given_up;
     if (taken) {
         w->done = true;
         w->err = err;
         w->reply = reply;
-        pthread_cond_signal(&w->changed);
+        trpi_gate_signal(&w->gate);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&w->gate.lock);
     waiter_unref(w);
     return taken;
 }
@@ -556,18 +547,21 @@ trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- asking from a thread -------------------------------------------------------------------- */
 
-static trp_err
-waiter_wait(waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
+static bool
+waiter_is_done(void *arg)
 {
-    struct timespec until = { (time_t)(deadline_ns / 1000000000u),
-                              (long)(deadline_ns % 1000000000u) };
-    trp_err err = TRP_ETIMEDOUT;
-    int rc = 0;
+    const waiter *w = arg;
 
-    pthread_mutex_lock(&w->lock);
-    while (!w->done && rc != ETIMEDOUT) {
-        rc = pthread_cond_timedwait(&w->changed, &w->lock, &until);
-    }
+    return w->done;
+}
+
+static trp_err
+waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_reply)
+{
+    trp_err err = TRP_ETIMEDOUT;
+
+    pthread_mutex_lock(&w->gate.lock);
+    (void)trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, deadline_ns);
     if (w->done) {
         err = w->err;
         if (ret_reply != NULL) { /* with an error: what the asked one said of it, or NULL */
@@ -577,7 +571,7 @@ waiter_wait(waiter *w, uint64_t deadline_ns, trp_msg **ret_reply)
     } else {
         w->given_up = true;
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&w->gate.lock);
     return err;
 }
 
@@ -646,7 +640,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     err = question_send(ctx, q, promise_ref);
     trpi_leave(ctx);
     if (err == TRP_OK) {
-        err = waiter_wait(w, deadline_ns, ret_reply);
+        err = waiter_wait(w, system, deadline_ns, ret_reply);
     }
     if (err != TRP_OK) { /* the promise may be waiting still */
         ctx = trpi_enter(system);

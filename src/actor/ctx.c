@@ -143,6 +143,7 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->worker = worker;
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;
+    ctx->throughput = system->options.throughput;
     ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
     ctx->cell = NULL;
     ctx->msg = NULL;

@@ -17,9 +17,7 @@
  */
 #include "actor/life.h"
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -190,8 +188,7 @@ life_free(trp_system *system)
     trpi_remote_watches_free(life->watches);
     pthread_mutex_destroy(&life->user.lock);
     pthread_mutex_destroy(&life->system.lock);
-    pthread_mutex_destroy(&life->lock);
-    pthread_cond_destroy(&life->changed);
+    trpi_gate_fini(&life->gate);
     trpi_free(life);
     system->life = NULL;
 }
@@ -200,7 +197,6 @@ trp_err
 trpi_life_system_new(trp_system *system)
 {
     trpi_life *life = trpi_alloc(sizeof *life);
-    pthread_condattr_t monotonic;
     trp_err err;
 
     if (life == NULL) {
@@ -209,11 +205,7 @@ trpi_life_system_new(trp_system *system)
     system->life = life;
     pthread_mutex_init(&life->user.lock, NULL);
     pthread_mutex_init(&life->system.lock, NULL);
-    pthread_mutex_init(&life->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&life->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    trpi_gate_init(&life->gate);
     err = trpi_registry_new(trpi_world_random(system->world), &life->registry);
     if (err == TRP_OK) {
         err = trpi_event_stream_new(&life->events);
@@ -299,10 +291,10 @@ trpi_root_ended(trp_system *system)
 {
     trpi_life *life = system->life;
 
-    pthread_mutex_lock(&life->lock);
+    pthread_mutex_lock(&life->gate.lock);
     atomic_store_explicit(&life->terminated, true, memory_order_release);
-    pthread_cond_broadcast(&life->changed);
-    pthread_mutex_unlock(&life->lock);
+    trpi_gate_signal(&life->gate);
+    pthread_mutex_unlock(&life->gate.lock);
 }
 
 trp_ref
@@ -339,13 +331,19 @@ trp_system_is_terminated(const trp_system *system)
            atomic_load_explicit(&system->life->terminated, memory_order_acquire);
 }
 
+static bool
+is_terminated(void *arg)
+{
+    const trpi_life *life = arg;
+
+    return atomic_load_explicit(&life->terminated, memory_order_acquire);
+}
+
 trp_err
 trp_system_await(trp_system *system, uint32_t timeout_ms)
 {
+    uint64_t deadline_ns = UINT64_MAX;
     trpi_life *life;
-    struct timespec until;
-    uint64_t deadline_ns;
-    int rc = 0;
     bool ended;
 
     if (!trpi_system_is_valid(system)) {
@@ -355,16 +353,12 @@ trp_system_await(trp_system *system, uint32_t timeout_ms)
         return TRP_ESTATE;
     }
     life = system->life;
-    deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
-    until.tv_sec = (time_t)(deadline_ns / 1000000000u);
-    until.tv_nsec = (long)(deadline_ns % 1000000000u);
-    pthread_mutex_lock(&life->lock);
-    while (!atomic_load_explicit(&life->terminated, memory_order_acquire) && rc != ETIMEDOUT) {
-        rc = timeout_ms == 0 ? pthread_cond_wait(&life->changed, &life->lock)
-                             : pthread_cond_timedwait(&life->changed, &life->lock, &until);
+    if (timeout_ms != 0) {
+        deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
     }
-    ended = atomic_load_explicit(&life->terminated, memory_order_acquire);
-    pthread_mutex_unlock(&life->lock);
+    pthread_mutex_lock(&life->gate.lock);
+    ended = trpi_gate_wait(&life->gate, system->sched, is_terminated, life, deadline_ns);
+    pthread_mutex_unlock(&life->gate.lock);
     return ended ? TRP_OK : TRP_ETIMEDOUT;
 }
 

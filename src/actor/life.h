@@ -81,9 +81,8 @@ typedef struct trpi_life_system {
     trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
     trp_strategy user_strategy;    /* a copy of guardian_strategy */
     bool user_ended, system_ended; /* root's runner only */
-    pthread_mutex_t lock;          /* guards terminated */
-    pthread_cond_t changed;        /* terminated */
-    _Atomic bool terminated;       /* written under lock; relaxed look without */
+    trpi_gate gate;                /* guards terminated */
+    _Atomic bool terminated;       /* written under the gate; relaxed look without */
     _Atomic bool shutdown;         /* ordered; first exchange wins */
     _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
 } trpi_life;

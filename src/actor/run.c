@@ -435,7 +435,7 @@ trpi_run(void *data, trpi_task *task)
 {
     trp_ctx *ctx = data;
     trpi_cell *cell = trpi_cell_of_task(task);
-    uint32_t throughput = ctx->system->options.throughput;
+    uint32_t throughput = ctx->throughput;
     trpi_run_result result;
 
     if (UNLIKELY(atomic_load_explicit(&task->home, RELAXED) != ctx->index)) {
@@ -554,4 +554,12 @@ trpi_run_sleep(void *arg, trpi_worker *worker)
 
     (void)arg;
     trpi_msg_cache_trim(ctx->cache);
+}
+
+void
+trpi_run_batch(void *data, uint32_t messages)
+{
+    trp_ctx *ctx = data;
+
+    ctx->throughput = messages != 0 ? messages : ctx->system->options.throughput;
 }

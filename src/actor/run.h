@@ -81,6 +81,7 @@ struct trp_ctx {
     uint16_t cut_home;    /* whose home this is */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
     trpi_stats *stats;    /* count with trpi_count() only */
+    uint32_t throughput;  /* messages a turn, the system's; in a driven run, the next turn's */
     int32_t turn_left;    /* messages that this turn may still handle */
     uint64_t turn_processed; /* cell->processed at the start of the turn */
     trpi_sysmsg *sys_rest;   /* taken from sys_head, not yet handled */
@@ -129,6 +130,7 @@ trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 trpi_run_result trpi_run(void *data, trpi_task *task);
 void trpi_run_thread(void *arg, trpi_worker *worker);
 void trpi_run_sleep(void *arg, trpi_worker *worker);
+void trpi_run_batch(void *data, uint32_t messages);
 bool trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker);
 void trpi_ctx_fini_worker(trp_ctx *ctx);
 /* CORE's own: the reserve of system messages, filled between runs. */

@@ -83,7 +83,8 @@ options_fill(trp_system_options *filled, const trp_system_options *given)
 static trp_err
 tables_make(trp_system *system)
 {
-    static const trpi_sched_ops ops = { trpi_run, trpi_run_thread, trpi_run_sleep };
+    static const trpi_sched_ops ops = { trpi_run, trpi_run_thread, trpi_run_sleep,
+                                        trpi_run_batch };
     trpi_sched_options sched_options;
     trp_err err;
 

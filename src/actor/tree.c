@@ -13,9 +13,7 @@
  */
 #include "actor/life.h"
 
-#include <errno.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -35,8 +33,7 @@ typedef struct inspected {
 } inspected;
 
 typedef struct trpi_inspection {
-    pthread_mutex_t lock; /* guards all; a leaf */
-    pthread_cond_t changed;
+    trpi_gate gate; /* guards all */
     uint32_t refs;
     uint32_t open;
     uint32_t depth_max;
@@ -49,16 +46,11 @@ static trpi_inspection *
 inspection_new(uint32_t depth_max)
 {
     trpi_inspection *in = trpi_alloc(sizeof *in);
-    pthread_condattr_t monotonic;
 
     if (in == NULL) {
         return NULL;
     }
-    pthread_mutex_init(&in->lock, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&in->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    trpi_gate_init(&in->gate);
     in->refs = 1;
     in->depth_max = depth_max;
     return in;
@@ -70,14 +62,13 @@ inspection_unref_locked(trpi_inspection *in)
 {
     bool last = --in->refs == 0;
 
-    pthread_mutex_unlock(&in->lock);
+    pthread_mutex_unlock(&in->gate.lock);
     if (last) {
         for (uint32_t i = 0; i < in->count; i++) {
             trpi_free(in->entries[i].path);
         }
         trpi_free(in->entries);
-        pthread_cond_destroy(&in->changed);
-        pthread_mutex_destroy(&in->lock);
+        trpi_gate_fini(&in->gate);
         trpi_free(in);
     }
 }
@@ -113,7 +104,7 @@ answered_locked(trpi_inspection *in)
     trpi_assert(in->open > 0);
     in->open--;
     if (in->open == 0) {
-        pthread_cond_signal(&in->changed);
+        trpi_gate_signal(&in->gate);
     }
     inspection_unref_locked(in);
 }
@@ -147,7 +138,7 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
          c = trpi_child_after(ctx, c)) {
         children++;
     }
-    pthread_mutex_lock(&in->lock);
+    pthread_mutex_lock(&in->gate.lock);
     trpi_assert(place < in->count);
     if (in->entries[place].depth < in->depth_max) {
         ask_children(ctx, in, cell, (uint32_t)place);
@@ -169,9 +160,17 @@ trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place)
     trpi_inspection *in = inspection;
 
     (void)ctx;
-    pthread_mutex_lock(&in->lock);
+    pthread_mutex_lock(&in->gate.lock);
     in->entries[place].gone = true;
     answered_locked(in);
+}
+
+static bool
+inspection_is_done(void *arg)
+{
+    const trpi_inspection *in = arg;
+
+    return in->open == 0;
 }
 
 /* Ask from ref downwards and wait. The caller locks, looks and unrefs. */
@@ -181,11 +180,8 @@ inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_m
 {
     trpi_inspection *in = inspection_new(depth_max);
     uint64_t deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
-    struct timespec until = { (time_t)(deadline_ns / 1000000000u),
-                              (long)(deadline_ns % 1000000000u) };
     trp_ctx *ctx;
     trp_err err;
-    int rc = 0;
 
     if (in == NULL || !entry_add(in, from, 0)) {
         trpi_free(in);
@@ -194,16 +190,14 @@ inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_m
     ctx = trpi_enter(system);
     trpi_sys_to(ctx, from, TRPI_SYS_INSPECT, 0, nobody, 0, in);
     trpi_leave(ctx);
-    pthread_mutex_lock(&in->lock);
-    while (in->open > 0 && rc != ETIMEDOUT) {
-        rc = pthread_cond_timedwait(&in->changed, &in->lock, &until);
-    }
+    pthread_mutex_lock(&in->gate.lock);
+    (void)trpi_gate_wait(&in->gate, system->sched, inspection_is_done, in, deadline_ns);
     err = in->open > 0 ? TRP_ETIMEDOUT : in->no_memory ? TRP_ENOMEM : TRP_OK;
     if (err == TRP_ENOMEM) {
         inspection_unref_locked(in);
         return err;
     }
-    pthread_mutex_unlock(&in->lock);
+    pthread_mutex_unlock(&in->gate.lock);
     *ret_inspection = in;
     return err;
 }
@@ -297,7 +291,7 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
             visit(in, fn, arg); /* no question is open: nobody writes any more */
         }
     }
-    pthread_mutex_lock(&in->lock);
+    pthread_mutex_lock(&in->gate.lock);
     inspection_unref_locked(in);
     return err;
 }
@@ -314,18 +308,18 @@ trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms)
                  "the system does not stop; out of memory to say why");
         return;
     }
-    pthread_mutex_lock(&in->lock);
+    pthread_mutex_lock(&in->gate.lock);
     for (uint32_t i = 0; i < in->count; i++) {
         trp_ref ref = in->entries[i].ref;
         bool silent = in->entries[i].path == NULL && !in->entries[i].gone;
         bool leaf = !silent && !in->entries[i].gone && in->entries[i].children_all == 0;
 
         if (silent || (err == TRP_OK && leaf)) {
-            pthread_mutex_unlock(&in->lock);
+            pthread_mutex_unlock(&in->gate.lock);
             trpi_path_local(system, ref, path, sizeof path);
             trpi_log(system, TRP_LOG_ERROR, "system", "actor %s %s; the system does not stop", path,
                      silent ? "is stuck in its present message" : "has not ended yet");
-            pthread_mutex_lock(&in->lock);
+            pthread_mutex_lock(&in->gate.lock);
         }
     }
     inspection_unref_locked(in);

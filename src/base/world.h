@@ -7,6 +7,7 @@
 #ifndef TRPI_BASE_WORLD_H
 #define TRPI_BASE_WORLD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,21 +15,47 @@
 
 typedef struct trpi_world trpi_world;
 
+/* What a driven world decides; 0 is the calm answer to each question. */
+typedef enum trpi_choice {
+    TRPI_CHOICE_TASK = 0,  /* which of count ready tasks runs next; 0: the one that waits longest */
+    TRPI_CHOICE_BATCH = 1, /* how many messages its turn may handle; 0: as many as it is due */
+    TRPI_CHOICE_STALL = 2  /* how many milliseconds pass although tasks are ready; 0: none */
+} trpi_choice;
+
 typedef struct trpi_world_ops {
-    const char *name;                             /* "real", "sim" */
+    const char *name;                             /* "real", "virtual", "sim" */
     uint64_t (*mono_ns)(trpi_world *world);       /* monotonic; any thread */
     int64_t (*wall_ms)(trpi_world *world);        /* stamps and logs only */
     uint64_t (*random_u64)(trpi_world *world);    /* any thread */
     void (*free)(trpi_world *world);
+    /* ---- a driven world: its systems have no threads, blocking calls run them (sched/driven.h).
+     * All three NULL: a world with threads. Thread: the one that drives. */
+    uint32_t (*choose)(trpi_world *world, trpi_choice what, uint32_t count); /* 0 .. count - 1 */
+    void (*advance)(trpi_world *world, uint64_t mono_ns); /* set the clock; never back */
+    /* A turn has ended. false: enough, nothing more shall run. */
+    bool (*ran)(trpi_world *world, uint32_t task, uint32_t result);
 } trpi_world_ops;
 
 struct trpi_world {
     const trpi_world_ops *ops;
+    bool manual;              /* driven, and the clock moves only when the test says so */
+    struct trpi_drive *drive; /* sched/driven.c's; NULL at first */
 };
 
 /* Gives *ret_world (trpi_world_free). Errors: TRP_ENOMEM, TRP_EIO (no random source). */
 trp_err trpi_world_real_new(trpi_world **ret_world);
 void trpi_world_free(trpi_world *world); /* NULL is fine */
+
+/* While this thread is inside a driven world, reading the machine's clock or random source is a
+ * mistake, and an assertion: a seed would not repeat. Nests. */
+void trpi_world_virtual_enter(void);
+void trpi_world_virtual_leave(void);
+
+static inline bool
+trpi_world_is_driven(const trpi_world *world)
+{
+    return world->ops->choose != NULL;
+}
 
 static inline uint64_t
 trpi_world_mono_ns(trpi_world *world)

@@ -16,12 +16,29 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
+/* Depth of driven worlds that this thread is in: a thread context (DESIGN 1.3). */
+static _Thread_local unsigned virtual_depth __attribute__((tls_model("initial-exec")));
+
+void
+trpi_world_virtual_enter(void)
+{
+    virtual_depth++;
+}
+
+void
+trpi_world_virtual_leave(void)
+{
+    trpi_assert(virtual_depth > 0);
+    virtual_depth--;
+}
+
 static uint64_t
 real_mono_ns(trpi_world *world)
 {
     struct timespec now;
 
     (void)world;
+    trpi_assert(virtual_depth == 0); /* a driven run reads a real clock */
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
@@ -32,6 +49,7 @@ real_wall_ms(trpi_world *world)
     struct timespec now;
 
     (void)world;
+    trpi_assert(virtual_depth == 0);
     clock_gettime(CLOCK_REALTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
@@ -55,6 +73,7 @@ real_random_u64(trpi_world *world)
     bool filled = random_fill(&number);
 
     (void)world;
+    trpi_assert(virtual_depth == 0);
     trpi_assert(filled); /* it worked in trpi_world_real_new() */
     return number;
 }

@@ -26,6 +26,10 @@ trpi_private_push(trpi_sched *sched, trpi_task *task)
     uint16_t home = atomic_load_explicit(&task->home, memory_order_relaxed);
     trpi_worker *worker = trpi_sched_worker(sched, home);
 
+    if (sched->driven) {
+        trpi_inject_push(sched, task);
+        return;
+    }
     trpi_assert(worker != NULL && worker->is_private);
     (void)pthread_mutex_lock(&worker->queue_lock);
     trpi_task_list_push(&worker->queue, task);
@@ -132,6 +136,10 @@ trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, 
     if (trpi_sched_is_stopping(sched)) {
         return TRP_ECLOSED;
     }
+    if (sched->driven) {
+        *ret_index = 0; /* one worker runs all */
+        return TRP_OK;
+    }
     err = private_index(sched, &index);
     if (err != TRP_OK) {
         return err;
@@ -168,6 +176,9 @@ trpi_sched_private_release(trpi_sched *sched, uint16_t index)
 {
     trpi_worker *worker = trpi_sched_worker(sched, index);
 
+    if (sched->driven) {
+        return;
+    }
     trpi_assert(worker != NULL && worker->is_private);
     (void)pthread_mutex_lock(&worker->queue_lock);
     trpi_assert(!worker->released);

@@ -148,6 +148,12 @@ trpi_sched_inject(trpi_sched *sched, trpi_task *task)
         trpi_private_push(sched, task);
         return;
     }
+    trpi_inject_push(sched, task);
+}
+
+void
+trpi_inject_push(trpi_sched *sched, trpi_task *task)
+{
     (void)pthread_mutex_lock(&sched->inject_lock);
     trpi_task_list_push(&sched->inject, task);
     atomic_fetch_add_explicit(&sched->inject_count, 1, RELAXED);

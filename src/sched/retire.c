@@ -78,7 +78,7 @@ trpi_retire(trpi_sched *sched, void (*fn)(void *object), void *object)
     (void)pthread_mutex_lock(&sched->retire_lock);
     note->next = sched->retired;
     sched->retired = note;
-    was_armed = sched->retire_armed;
+    was_armed = sched->retire_armed || sched->driven; /* driven: trpi_retire_between_runs() */
     sched->retire_armed = true;
     (void)pthread_mutex_unlock(&sched->retire_lock);
     if (!was_armed) {
@@ -186,6 +186,15 @@ void
 trpi_sched_leave(trpi_sched *sched, uint32_t phase)
 {
     (void)atomic_fetch_sub_explicit(&sched->foreign_count[phase & 1], 1, memory_order_seq_cst);
+}
+
+void
+trpi_retire_between_runs(trpi_sched *sched)
+{
+    trpi_retired *list = sched->retired;
+
+    sched->retired = NULL;
+    run_all(list);
 }
 
 void

@@ -36,7 +36,11 @@ sched_init(trpi_sched *sched, const trpi_sched_options *options)
     pthread_condattr_t attributes;
 
     sched->options = *options;
+    sched->driven = trpi_world_is_driven(options->world);
     sched->pool_count = options->workers != 0 ? options->workers : cores_count();
+    if (sched->driven) {
+        sched->pool_count = 1;
+    }
     sched->worker_bytes = (sizeof(trpi_worker) + options->worker_bytes + 127u) & ~(size_t)127u;
     (void)snprintf(sched->name, sizeof sched->name, "%.8s",
                    options->name != NULL ? options->name : "trp");
@@ -82,6 +86,11 @@ trpi_sched_new(const trpi_sched_options *options, trpi_sched **ret_sched)
         }
         atomic_store_explicit(&sched->workers[i], worker, memory_order_release);
     }
+    if (sched->driven && trpi_driven_join(sched) != TRP_OK) {
+        sched->driven = false; /* it is in no world that it could leave */
+        trpi_sched_free(sched);
+        return TRP_ENOMEM;
+    }
     *ret_sched = sched;
     return TRP_OK;
 }
@@ -89,10 +98,13 @@ trpi_sched_new(const trpi_sched_options *options, trpi_sched **ret_sched)
 trp_err
 trpi_sched_start(trpi_sched *sched)
 {
-    trp_err err = trpi_timers_start(sched);
+    trp_err err = sched->driven ? TRP_OK : trpi_timers_start(sched);
 
     trpi_assert(!sched->started);
     sched->started = true;
+    if (sched->driven) {
+        return TRP_OK;
+    }
     for (uint32_t i = 0; err == TRP_OK && i < sched->pool_count; i++) {
         err = trpi_worker_start(trpi_sched_worker(sched, i));
     }
@@ -173,6 +185,9 @@ trpi_sched_free(trpi_sched *sched)
         return;
     }
     trpi_assert(sched->threads_alive == 0);
+    if (sched->driven) {
+        trpi_driven_leave(sched);
+    }
     trpi_retire_all(sched);
     for (uint32_t i = 0; i < WORKERS_ALL; i++) {
         trpi_worker_free(trpi_sched_worker(sched, i));

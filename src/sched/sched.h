@@ -17,6 +17,7 @@
 #ifndef TRPI_SCHED_SCHED_H
 #define TRPI_SCHED_SCHED_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,6 +71,9 @@ typedef struct trpi_sched_ops {
     void (*thread)(void *arg, trpi_worker *worker);
     /* Before a worker sleeps: give back what is cached. May be NULL. */
     void (*sleep)(void *arg, trpi_worker *worker);
+    /* Driven: the next runs handle at most so many messages each; 0: as many as they are due. May
+     * be NULL. */
+    void (*batch)(void *data, uint32_t messages);
 } trpi_sched_ops;
 
 typedef struct trpi_sched_options {
@@ -113,6 +117,37 @@ void trpi_worker_loop(trpi_worker *worker);
 void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result);
 /* Where the next TRPI_RUN_DEFER of this worker shall wait (a task's home). */
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
+
+/* ---- driven ------------------------------------------------------------------------------------
+ * In a driven world (base/world.h) a scheduler has no threads: who would wait runs it instead, one
+ * task at a time, in the order that the world chooses. */
+bool trpi_sched_is_driven(const trpi_sched *sched);
+typedef bool (*trpi_done_fn)(void *arg);
+typedef enum trpi_pumped {
+    TRPI_PUMPED_DONE = 0,    /* done(arg) */
+    TRPI_PUMPED_TIME = 1,    /* the clock stands at the deadline */
+    TRPI_PUMPED_NOTHING = 2, /* no task is ready, no timer is set (or the clock may not move) */
+    TRPI_PUMPED_ENOUGH = 3   /* the world wants no more to run */
+} trpi_pumped;
+/* Run what is ready in all schedulers of the world, and move the clock to the next timer when
+ * nothing is, until done(arg) (NULL: never) or the deadline (UINT64_MAX: none). move: the clock may
+ * move although it is the test's. Thread: the one that made the scheduler, outside of any run. */
+trpi_pumped trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadline_ns,
+                            bool move);
+
+/* A place where a thread that is no actor waits for what actors do. */
+typedef struct trpi_gate {
+    pthread_mutex_t lock; /* guards what done looks at; a leaf */
+    pthread_cond_t changed;
+} trpi_gate;
+void trpi_gate_init(trpi_gate *gate);
+void trpi_gate_fini(trpi_gate *gate);
+void trpi_gate_signal(trpi_gate *gate); /* with the lock held: wakes all who wait */
+/* Wait until done(arg), which is called with the lock held; false: the world's clock passed
+ * deadline_ns (UINT64_MAX: no limit). The caller holds the lock, which is given up meanwhile.
+ * Driven: the wait runs the world. Thread: any but a worker. */
+bool trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
+                    uint64_t deadline_ns);
 
 /* ---- handing tasks in -------------------------------------------------------------------------
  * */

@@ -233,6 +233,29 @@ timer_main(void *arg)
     return NULL;
 }
 
+void
+trpi_timers_fire(trpi_sched *sched)
+{
+    trpi_timers *timers = sched->timers;
+
+    (void)pthread_mutex_lock(&timers->lock);
+    fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
+    (void)pthread_mutex_unlock(&timers->lock);
+}
+
+uint64_t
+trpi_timers_next_ns(trpi_sched *sched)
+{
+    trpi_timers *timers = sched->timers;
+    uint64_t tick;
+    bool any;
+
+    (void)pthread_mutex_lock(&timers->lock);
+    any = trpi_wheel_next(&timers->wheel, &tick);
+    (void)pthread_mutex_unlock(&timers->lock);
+    return any ? tick * TICK_NS : UINT64_MAX;
+}
+
 trp_err
 trpi_timers_new(trpi_sched *sched)
 {

@@ -29,6 +29,12 @@ trpi_worker_current(void)
     return current_worker;
 }
 
+void
+trpi_worker_current_set(trpi_worker *worker)
+{
+    current_worker = worker;
+}
+
 void *
 trpi_worker_data(trpi_worker *worker)
 {
@@ -156,6 +162,10 @@ trpi_worker_loop(trpi_worker *worker)
 
     if (worker->is_private) {
         trpi_private_loop(worker);
+        return;
+    }
+    if (sched->driven) {
+        trpi_driven_loop(worker);
         return;
     }
     while (TRPI_LIKELY(!trpi_sched_is_stopping(sched))) {

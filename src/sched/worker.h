@@ -81,6 +81,7 @@ struct trpi_worker {
 typedef struct trpi_timers trpi_timers; /* timer.c */
 
 struct trpi_retired; /* retire.c */
+void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
 
 struct trpi_sched {
     trpi_sched_options options;
@@ -89,6 +90,8 @@ struct trpi_sched {
     size_t worker_bytes; /* of a whole struct trpi_worker */
     bool membarrier;     /* private expedited works: thieves use it, else the slot is exchanged */
     bool started;        /* owner */
+    bool driven;         /* no threads: driven.c */
+    trpi_sched *driven_next; /* of the same world */
 
     _Alignas(64) _Atomic bool stopping;
     _Atomic(trpi_worker *)
@@ -186,6 +189,7 @@ trpi_task *trpi_slot_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);
+void trpi_inject_push(trpi_sched *sched, trpi_task *task);
 trpi_task *trpi_inject_pop(trpi_sched *sched);
 void trpi_defer_push(trpi_worker *at, trpi_task *task);
 trpi_task *trpi_defer_pop(trpi_worker *at);
@@ -202,7 +206,13 @@ void trpi_private_push(trpi_sched *sched, trpi_task *task);
 void trpi_private_loop(trpi_worker *worker);
 void trpi_private_wake_all(trpi_sched *sched);
 
+/* driven.c */
+trp_err trpi_driven_join(trpi_sched *sched);   /* the world's schedulers */
+void trpi_driven_leave(trpi_sched *sched);
+void trpi_driven_loop(trpi_worker *worker);
+
 /* worker.c */
+void trpi_worker_current_set(trpi_worker *worker); /* driven: the thread has many workers in turn */
 trp_err trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private,
                         trpi_worker **ret_worker);
 void trpi_worker_free(trpi_worker *worker);
@@ -219,8 +229,12 @@ void trpi_timers_stop(trpi_sched *sched);   /* tell the thread to end */
 void trpi_timers_join(trpi_sched *sched);
 void trpi_timers_abandon(trpi_sched *sched); /* the thread that was not joined owns itself */
 void trpi_timers_free(trpi_sched *sched);
+/* Driven: run what is due; the next tick at which something is, UINT64_MAX: none is set. */
+void trpi_timers_fire(trpi_sched *sched);
+uint64_t trpi_timers_next_ns(trpi_sched *sched);
 
 /* retire.c */
+void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
 void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
 
 /* ---- the LIFO slot, owner's side: Q1 of queue.c, in line because each wake-up passes here ---- */

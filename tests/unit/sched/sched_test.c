@@ -43,7 +43,7 @@ on_thread(void *arg, trpi_worker *worker)
 static void
 start(uint32_t workers)
 {
-    static const trpi_sched_ops ops = { on_run, on_thread, NULL };
+    static const trpi_sched_ops ops = { on_run, on_thread, NULL, NULL };
     trpi_sched_options options;
 
     memset(&options, 0, sizeof options);
@@ -302,7 +302,7 @@ an_idle_scheduler_takes_no_time(void)
 static void
 wrong_options_are_refused(void)
 {
-    static const trpi_sched_ops ops = { on_run, on_thread, NULL };
+    static const trpi_sched_ops ops = { on_run, on_thread, NULL, NULL };
     trpi_sched_options options;
     trpi_sched *none = NULL;
 

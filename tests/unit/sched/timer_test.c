@@ -31,7 +31,7 @@ on_thread(void *arg, trpi_worker *worker)
 static void
 start(void)
 {
-    static const trpi_sched_ops ops = { on_run, on_thread, NULL };
+    static const trpi_sched_ops ops = { on_run, on_thread, NULL, NULL };
     trpi_sched_options options;
 
     memset(&options, 0, sizeof options);

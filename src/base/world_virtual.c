@@ -1,0 +1,281 @@
+/* world_virtual.c - a world of one seed.
+ *
+ * Why.     A run is repeated by its seed, or by the list of its decisions. Decision 0 is always the
+ *          calm one (first come, first served; full turns; no time lost), so that a list of the few
+ *          decisions that were not 0 is a whole schedule, and the fewer there are the easier it is
+ *          to see what matters (pattern/testkit_seeded.c shrinks it).
+ * Shape.   Each seed has its own temper: how often it leaves the calm way. Uniform choice alone
+ *          finds shallow races; long calm stretches with a few surprises find the deep ones.
+ * Must hold.
+ *   V1  What is decided depends on the seed (or the list) and the sequence of questions, on nothing
+ *       else: no address, no clock of the machine.
+ *   V2  The world's random numbers and its decisions come from two streams: a shrunk schedule sees
+ *       the same random numbers as the one it came from.
+ * Limits.  TRPI_CHOICES_MAX decisions a run.
+ * Tests.   tests/unit/base/world_virtual_test.c
+ * Sources. S. Vigna, "splitmix64"; A. Zeller, "Simplifying failing tests" (what the list is for).
+ */
+#include "base/world_virtual.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define START_NS 1000000000000ull   /* a clock that has run for a while: no timer is near 0 */
+#define START_WALL_MS 1735689600000 /* 2025-01-01, so that stamps in logs look like stamps */
+#define TURN_NS 1000u               /* a turn takes so long */
+#define STALL_RARELY 64u            /* stalls are so many times rarer than other surprises */
+
+struct trpi_virtual {
+    trpi_world world; /* first */
+    trpi_virtual_options options;
+    uint64_t now_ns;
+    uint64_t random_state; /* V2 */
+    uint64_t choice_state;
+    uint32_t temper; /* of 256 decisions, so many are drawn; the others are 0 */
+    uint64_t hash;
+    uint64_t turns;
+    uint32_t choices;
+    uint32_t next; /* of options.deviations */
+    trpi_deviation *made;
+    uint32_t made_count, made_capacity;
+    bool over, tidying;
+};
+
+static uint64_t
+splitmix(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static trpi_virtual *
+of(trpi_world *world)
+{
+    return (trpi_virtual *)(void *)world;
+}
+
+static uint64_t
+virtual_mono_ns(trpi_world *world)
+{
+    return of(world)->now_ns;
+}
+
+static int64_t
+virtual_wall_ms(trpi_world *world)
+{
+    return START_WALL_MS + (int64_t)((of(world)->now_ns - START_NS) / 1000000u);
+}
+
+static uint64_t
+virtual_random_u64(trpi_world *world)
+{
+    return splitmix(&of(world)->random_state);
+}
+
+static void
+virtual_free(trpi_world *world)
+{
+    trpi_assert(world->drive == NULL); /* its systems are gone */
+    trpi_free(of(world)->made);
+    trpi_free(world);
+}
+
+static bool
+record(trpi_virtual *virt, uint32_t value)
+{
+    if (virt->made_count == virt->made_capacity) {
+        uint32_t capacity = virt->made_capacity == 0 ? 256 : virt->made_capacity * 2;
+        trpi_deviation *made = capacity > TRPI_CHOICES_MAX
+                                   ? NULL
+                                   : trpi_realloc(virt->made, capacity * sizeof *made);
+
+        if (made == NULL) {
+            return false;
+        }
+        virt->made = made;
+        virt->made_capacity = capacity;
+    }
+    virt->made[virt->made_count++] = (trpi_deviation){ virt->choices, value };
+    return true;
+}
+
+static uint32_t
+listed(trpi_virtual *virt, uint32_t count)
+{
+    const trpi_virtual_options *options = &virt->options;
+
+    while (virt->next < options->deviations_count &&
+           options->deviations[virt->next].place < virt->choices) {
+        virt->next++;
+    }
+    if (virt->next == options->deviations_count ||
+        options->deviations[virt->next].place != virt->choices) {
+        return 0;
+    }
+    return options->deviations[virt->next].value % count;
+}
+
+/* Draws the same number of times whatever comes out: V1 needs no more than that. */
+static uint32_t
+drawn(trpi_virtual *virt, trpi_choice what, uint32_t count)
+{
+    uint64_t number = splitmix(&virt->choice_state);
+    bool surprise = (number & 255) < virt->temper;
+
+    number >>= 8;
+    if (what == TRPI_CHOICE_STALL) {
+        if (number % STALL_RARELY != 0) {
+            return 0;
+        }
+        number /= STALL_RARELY;
+    }
+    return surprise ? (uint32_t)(number % count) : 0;
+}
+
+static uint32_t
+virtual_choose(trpi_world *world, trpi_choice what, uint32_t count)
+{
+    trpi_virtual *virt = of(world);
+    uint32_t value = 0;
+
+    trpi_assert(count > 0);
+    if (virt->tidying) {
+        return 0;
+    }
+    if (what == TRPI_CHOICE_STALL) {
+        if (virt->options.stall_ms_max == 0) {
+            return 0;
+        }
+        count = count <= virt->options.stall_ms_max ? count : virt->options.stall_ms_max + 1;
+    }
+    value = virt->options.calm ? listed(virt, count) : drawn(virt, what, count);
+    if (value != 0 && !record(virt, value)) {
+        virt->over = true;
+        value = 0;
+    }
+    trpi_virtual_mix(virt, (uint64_t)what << 32 | value);
+    virt->choices++;
+    if (virt->choices == UINT32_MAX) {
+        virt->over = true;
+        virt->choices--;
+    }
+    return value;
+}
+
+static void
+virtual_advance(trpi_world *world, uint64_t mono_ns)
+{
+    trpi_virtual *virt = of(world);
+
+    trpi_assert(mono_ns >= virt->now_ns);
+    virt->now_ns = mono_ns;
+    trpi_virtual_mix(virt, mono_ns);
+}
+
+static bool
+virtual_ran(trpi_world *world, uint32_t task, uint32_t result)
+{
+    trpi_virtual *virt = of(world);
+
+    if (!world->manual) {
+        virt->now_ns += TURN_NS;
+    }
+    if (virt->tidying) {
+        return true;
+    }
+    trpi_virtual_mix(virt, (uint64_t)result << 32 | task);
+    virt->turns++;
+    if (virt->options.turns_max != 0 && virt->turns >= virt->options.turns_max) {
+        virt->over = true;
+    }
+    return !virt->over;
+}
+
+static const trpi_world_ops virtual_ops = {
+    .name = "virtual",
+    .mono_ns = virtual_mono_ns,
+    .wall_ms = virtual_wall_ms,
+    .random_u64 = virtual_random_u64,
+    .free = virtual_free,
+    .choose = virtual_choose,
+    .advance = virtual_advance,
+    .ran = virtual_ran,
+};
+
+trp_err
+trpi_virtual_new(const trpi_virtual_options *options, trpi_virtual **ret_virtual)
+{
+    static const uint32_t tempers[] = { 256, 256, 128, 64, 32, 16, 8, 4 };
+    trpi_virtual *virt = trpi_alloc(sizeof *virt);
+
+    if (virt == NULL) {
+        return TRP_ENOMEM;
+    }
+    virt->world.ops = &virtual_ops;
+    virt->world.manual = options->manual;
+    virt->options = *options;
+    virt->now_ns = START_NS;
+    virt->random_state = options->seed;
+    virt->choice_state = ~options->seed;
+    (void)splitmix(&virt->choice_state);
+    virt->temper = tempers[splitmix(&virt->choice_state) % (sizeof tempers / sizeof tempers[0])];
+    virt->hash = options->seed;
+    *ret_virtual = virt;
+    return TRP_OK;
+}
+
+trpi_world *
+trpi_virtual_world(trpi_virtual *virt)
+{
+    return &virt->world;
+}
+
+const trpi_deviation *
+trpi_virtual_deviations(const trpi_virtual *virt, uint32_t *ret_count)
+{
+    *ret_count = virt->made_count;
+    return virt->made;
+}
+
+uint32_t
+trpi_virtual_choices(const trpi_virtual *virt)
+{
+    return virt->choices;
+}
+
+uint64_t
+trpi_virtual_turns(const trpi_virtual *virt)
+{
+    return virt->turns;
+}
+
+uint64_t
+trpi_virtual_hash(const trpi_virtual *virt)
+{
+    return virt->hash;
+}
+
+void
+trpi_virtual_mix(trpi_virtual *virt, uint64_t what)
+{
+    virt->hash ^= what;
+    (void)splitmix(&virt->hash); /* moves the state on ... */
+    virt->hash ^= virt->hash >> 29;
+    virt->hash *= 0xbf58476d1ce4e5b9u; /* ... and spreads it: the order of what is mixed matters */
+}
+
+bool
+trpi_virtual_is_over(const trpi_virtual *virt)
+{
+    return virt->over;
+}
+
+void
+trpi_virtual_calm(trpi_virtual *virt)
+{
+    virt->tidying = true;
+    virt->over = false;
+}

@@ -1,0 +1,426 @@
+/* driven.c - schedulers without threads: whoever would wait runs them, one task at a time.
+ *
+ * Why.     A race of actors shows itself in one order of a thousand, and never again. In a driven
+ *          world every decision (who runs next, for how long, when time passes) is a question to
+ *          the world, which answers from a seed or from a list, so that a run can be repeated.
+ * Shape.   One trpi_drive a world, with all its schedulers. pump() asks what is next; a task runs
+ *          in the frame of its scheduler's ops->thread, where the failure jump lives:
+ *            pump -> ops->thread -> trpi_worker_loop -> driven_loop -> run, run, ... -> back
+ *          What a run woke is taken out of ring and slot into the one list of ready tasks, in the
+ *          order of waking. Private and pool tasks are the same here: worker 0 runs all.
+ * Must hold.
+ *   D1  Between runs no worker is current: timers and what done() calls are foreign, as they are
+ *       with threads.
+ *   D2  Time moves between runs only: to the next timer when nothing is ready, or because the world
+ *       says so.
+ *   D3  One thread drives a world; all that is handed in comes from it.
+ * Limits.  A choice is among the TRPI_DRIVEN_WINDOW tasks that wait longest: a step costs the same
+ *          however many are ready. A pump ends after TRPI_DRIVEN_TURNS_MAX turns: where the clock
+ *          does not move by itself, two actors that talk for ever would never let it end.
+ * Tests.   tests/unit/sched/driven_test.c
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "sched/worker.h"
+
+#define TRPI_DRIVEN_WINDOW 64u
+#define TRPI_DRIVEN_TURNS_MAX 20000000u
+#define BATCH_CHOICES 8u     /* 0: as many messages as are due, else so many */
+#define STALL_MS_CHOICES 32u /* 0: none, else so many milliseconds */
+
+typedef struct trpi_drive {
+    trpi_world *world;
+    pthread_t thread; /* D3 */
+    trpi_sched *first;
+    bool pumping;
+    /* of the present pump */
+    trpi_done_fn done;
+    void *done_arg;
+    uint64_t deadline_ns;
+    bool move;
+    bool enough;
+    uint64_t turns;
+    trpi_pumped result;
+    /* what runs next */
+    trpi_sched *next_sched;
+    trpi_task *next_task;
+    uint32_t next_batch;
+    trpi_task *running; /* a run that a failure jump left is settled by who catches it */
+} trpi_drive;
+
+/* ---- the world's schedulers ------------------------------------------------------------------ */
+
+trp_err
+trpi_driven_join(trpi_sched *sched)
+{
+    trpi_world *world = sched->options.world;
+    trpi_sched **link;
+
+    if (world->drive == NULL) {
+        world->drive = trpi_alloc(sizeof *world->drive);
+        if (world->drive == NULL) {
+            return TRP_ENOMEM;
+        }
+        world->drive->world = world;
+        world->drive->thread = pthread_self();
+    }
+    /* at the end: the order of birth is the order of choice */
+    for (link = &world->drive->first; *link != NULL; link = &(*link)->driven_next) {
+    }
+    *link = sched;
+    return TRP_OK;
+}
+
+void
+trpi_driven_leave(trpi_sched *sched)
+{
+    trpi_drive *drive = sched->options.world->drive;
+    trpi_sched **link;
+
+    trpi_assert(drive != NULL && !drive->pumping);
+    for (link = &drive->first; *link != NULL && *link != sched; link = &(*link)->driven_next) {
+    }
+    if (*link == sched) {
+        *link = sched->driven_next;
+    }
+    if (drive->first == NULL) {
+        sched->options.world->drive = NULL;
+        trpi_free(drive);
+    }
+}
+
+bool
+trpi_sched_is_driven(const trpi_sched *sched)
+{
+    return sched->driven;
+}
+
+/* ---- what is next ---------------------------------------------------------------------------- */
+
+/* What a run woke, in that order: displaced from the slot, the slot, the deferred.
+ * Those wait for nothing here: their receiver runs when it is chosen. */
+static void
+gather(trpi_sched *sched)
+{
+    trpi_worker *worker = trpi_sched_worker(sched, 0);
+    trpi_task *task;
+
+    while ((task = trpi_ring_pop(worker)) != NULL || (task = trpi_slot_take(worker)) != NULL ||
+           (task = trpi_defer_pop(worker)) != NULL) {
+        trpi_inject_push(sched, task);
+    }
+}
+
+static uint32_t
+ready_count(trpi_sched *sched)
+{
+    return trpi_sched_is_stopping(sched)
+               ? 0
+               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
+}
+
+static trpi_task *
+ready_take(trpi_sched *sched, uint32_t place)
+{
+    trpi_task **link = &sched->inject.first;
+    trpi_task *before = NULL;
+    trpi_task *task;
+
+    for (; place > 0; place--) {
+        before = *link;
+        link = &(*link)->run_next;
+    }
+    task = *link;
+    *link = task->run_next;
+    if (task == sched->inject.last) {
+        sched->inject.last = before;
+    }
+    (void)atomic_fetch_sub_explicit(&sched->inject_count, 1, memory_order_relaxed);
+    return task;
+}
+
+static void
+fire_all(trpi_drive *drive)
+{
+    for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
+        if (!trpi_sched_is_stopping(s)) {
+            trpi_timers_fire(s);
+        }
+    }
+}
+
+static uint64_t
+timer_next_ns(trpi_drive *drive)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
+        uint64_t due = trpi_sched_is_stopping(s) ? UINT64_MAX : trpi_timers_next_ns(s);
+
+        next = due < next ? due : next;
+    }
+    return next;
+}
+
+static bool
+finish(trpi_drive *drive, trpi_pumped result)
+{
+    drive->result = result;
+    return false;
+}
+
+/* Nothing is ready: to the next timer. false: the pump ends. */
+static bool
+pass_time(trpi_drive *drive)
+{
+    trpi_world *world = drive->world;
+    uint64_t next = timer_next_ns(drive);
+
+    if (!drive->move) {
+        return finish(drive, TRPI_PUMPED_NOTHING);
+    }
+    if (next >= drive->deadline_ns) {
+        if (drive->deadline_ns == UINT64_MAX) {
+            return finish(drive, TRPI_PUMPED_NOTHING);
+        }
+        world->ops->advance(world, drive->deadline_ns);
+        return finish(drive, TRPI_PUMPED_TIME);
+    }
+    world->ops->advance(world, next);
+    return true;
+}
+
+/* Time may pass although somebody could run: a machine is slow, a thread is preempted. */
+static void
+stall(trpi_drive *drive)
+{
+    trpi_world *world = drive->world;
+    uint64_t now = trpi_world_mono_ns(world);
+    uint32_t ms;
+
+    if (world->manual || timer_next_ns(drive) == UINT64_MAX) {
+        return;
+    }
+    ms = world->ops->choose(world, TRPI_CHOICE_STALL, STALL_MS_CHOICES);
+    if (ms != 0) {
+        world->ops->advance(world, now + ms * 1000000ull);
+        fire_all(drive);
+    }
+}
+
+static void
+choose_task(trpi_drive *drive, uint32_t count)
+{
+    trpi_world *world = drive->world;
+    uint32_t window = count < TRPI_DRIVEN_WINDOW ? count : TRPI_DRIVEN_WINDOW;
+    uint32_t place = window == 1 ? 0 : world->ops->choose(world, TRPI_CHOICE_TASK, window);
+    trpi_sched *s = drive->first;
+
+    trpi_assert(place < window);
+    for (; place >= ready_count(s); s = s->driven_next) {
+        place -= ready_count(s);
+    }
+    drive->next_sched = s;
+    drive->next_task = ready_take(s, place);
+    drive->next_batch = world->ops->choose(world, TRPI_CHOICE_BATCH, BATCH_CHOICES);
+}
+
+static uint32_t
+ready_all(const trpi_drive *drive)
+{
+    uint32_t count = 0;
+
+    for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
+        count += ready_count(s);
+    }
+    return count;
+}
+
+/* Set next_*; false: the pump ends. */
+static bool
+find_next(trpi_drive *drive)
+{
+    for (;;) {
+        uint32_t count;
+
+        if (drive->done != NULL && drive->done(drive->done_arg)) {
+            return finish(drive, TRPI_PUMPED_DONE);
+        }
+        if (drive->enough || drive->turns >= TRPI_DRIVEN_TURNS_MAX) {
+            return finish(drive, TRPI_PUMPED_ENOUGH);
+        }
+        if (trpi_world_mono_ns(drive->world) >= drive->deadline_ns &&
+            (drive->turns > 0 || ready_all(drive) == 0)) {
+            return finish(drive, TRPI_PUMPED_TIME);
+        }
+        for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
+            trpi_retire_between_runs(s);
+        }
+        fire_all(drive);
+        count = ready_all(drive);
+        if (count > 0) {
+            stall(drive);
+            choose_task(drive, ready_all(drive));
+            return true;
+        }
+        if (!pass_time(drive)) {
+            return false;
+        }
+    }
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static void
+after_run(trpi_drive *drive, trpi_sched *sched, uint32_t task, uint32_t result)
+{
+    trpi_world *world = drive->world;
+
+    trpi_worker_current_set(NULL); /* D1 */
+    trpi_world_virtual_leave();
+    gather(sched);
+    if (!world->ops->ran(world, task, result)) {
+        drive->enough = true;
+    }
+    drive->next_task = NULL;
+    drive->turns++;
+}
+
+/* In the frame of ops->thread of this scheduler, until another one has the turn. */
+void
+trpi_driven_loop(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    trpi_drive *drive = sched->options.world->drive;
+    const trpi_sched_ops *ops = sched->options.ops;
+
+    if (drive->running != NULL) { /* a failure jump: its turn was ended and settled meanwhile */
+        uint32_t id = drive->running->id;
+
+        drive->running = NULL;
+        after_run(drive, sched, id, UINT32_MAX);
+        if (!find_next(drive)) {
+            return;
+        }
+    }
+    while (drive->next_task != NULL && drive->next_sched == sched) {
+        trpi_task *task = drive->next_task;
+        uint32_t id = task->id;
+        trpi_run_result result;
+
+        trpi_worker_current_set(worker);
+        trpi_world_virtual_enter();
+        drive->running = task;
+        if (ops->batch != NULL) {
+            ops->batch(worker->data, drive->next_batch);
+        }
+        result = ops->run(worker->data, task);
+        drive->running = NULL;
+        trpi_worker_settle(worker, task, result);
+        after_run(drive, sched, id, result);
+        if (!find_next(drive)) {
+            return;
+        }
+    }
+}
+
+trpi_pumped
+trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadline_ns, bool move)
+{
+    trpi_drive *drive = sched->options.world->drive;
+
+    trpi_assert(sched->driven && !drive->pumping);
+    trpi_assert(pthread_equal(drive->thread, pthread_self())); /* D3 */
+    drive->pumping = true;
+    drive->done = done;
+    drive->done_arg = arg;
+    drive->deadline_ns = deadline_ns;
+    drive->move = move || !drive->world->manual;
+    drive->enough = false;
+    drive->turns = 0;
+    for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
+        gather(s);
+    }
+    if (find_next(drive)) {
+        while (drive->next_task != NULL) {
+            trpi_sched *s = drive->next_sched;
+
+            s->options.ops->thread(s->options.arg, trpi_sched_worker(s, 0));
+        }
+    }
+    drive->pumping = false;
+    return drive->result;
+}
+
+/* ---- gates ----------------------------------------------------------------------------------- */
+
+void
+trpi_gate_init(trpi_gate *gate)
+{
+    pthread_condattr_t monotonic;
+
+    (void)pthread_mutex_init(&gate->lock, NULL);
+    (void)pthread_condattr_init(&monotonic);
+    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&gate->changed, &monotonic);
+    (void)pthread_condattr_destroy(&monotonic);
+}
+
+void
+trpi_gate_fini(trpi_gate *gate)
+{
+    (void)pthread_cond_destroy(&gate->changed);
+    (void)pthread_mutex_destroy(&gate->lock);
+}
+
+void
+trpi_gate_signal(trpi_gate *gate)
+{
+    (void)pthread_cond_broadcast(&gate->changed);
+}
+
+typedef struct gate_look {
+    trpi_gate *gate;
+    trpi_done_fn done;
+    void *arg;
+} gate_look;
+
+static bool
+gate_done(void *arg)
+{
+    gate_look *look = arg;
+    bool done;
+
+    (void)pthread_mutex_lock(&look->gate->lock);
+    done = look->done(look->arg);
+    (void)pthread_mutex_unlock(&look->gate->lock);
+    return done;
+}
+
+bool
+trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
+               uint64_t deadline_ns)
+{
+    struct timespec until = { (time_t)(deadline_ns / 1000000000u),
+                              (long)(deadline_ns % 1000000000u) };
+    int rc = 0;
+
+    if (sched->driven) {
+        gate_look look = { gate, done, arg };
+        trpi_pumped pumped;
+
+        (void)pthread_mutex_unlock(&gate->lock);
+        pumped = trpi_sched_pump(sched, gate_done, &look, deadline_ns, false);
+        (void)pthread_mutex_lock(&gate->lock);
+        return pumped == TRPI_PUMPED_DONE;
+    }
+    while (!done(arg) && rc != ETIMEDOUT) {
+        rc = deadline_ns == UINT64_MAX
+                 ? pthread_cond_wait(&gate->changed, &gate->lock)
+                 : pthread_cond_timedwait(&gate->changed, &gate->lock, &until);
+    }
+    return done(arg);
+}
