@@ -1,6 +1,3 @@
-# The configuration needs libconfuse, so it is not among the sources the client links.
-troupe_sources += src/base/config.c src/base/config_schema.c src/base/config_value.c \
-	src/base/config_load.c src/base/nearest.c
 troupe_sources += cluster/node/base64.c cluster/node/carry.c cluster/node/config_main.c \
 	cluster/node/control.c cluster/node/control_actors.c cluster/node/control_call.c \
 	cluster/node/control_change.c cluster/node/control_commands.c cluster/node/control_events.c \

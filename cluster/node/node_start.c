@@ -92,40 +92,12 @@ watchman_spawn(trp_node *node)
     return trpi_system_spawn_internal(node->system, &watchman_behaviour, &options, &ref);
 }
 
-/* CONF-6: every key, so that a log says with what the node ran. */
-static void
-config_log(const trp_node *node)
-{
-    for (size_t i = 0; i < trpi_config_count(node->config); i++) {
-        char text[1024];
-        size_t count = 0;
-        trpi_config_entry entry;
-        trpi_config_at(node->config, i, &entry);
-        text[0] = '\0';
-        for (size_t j = 0; j < entry.count && count + 1 < sizeof text; j++) {
-            int more =
-                snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "", entry.values[j]);
-            count += more > 0 ? (size_t)more : 0; /* cut is fine */
-        }
-        trp_system_log(node->system, TRP_LOG_INFO, "node", "config %s = %s (%s)", entry.key, text,
-                       entry.origin);
-    }
-}
-
 trp_err
 trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_error *ret_error)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_log_level level = trpi_log_level_parse(trpi_config_text(node->config, "log.level"));
-    uint32_t letters = number(node, "log.dead-letters");
-    options.workers = number(node, "actor.default-dispatcher.workers");
-    options.throughput = number(node, "actor.default-dispatcher.throughput");
-    options.actors_max = number(node, "actor.actors-max");
-    options.guardian_stops =
-        strcmp(trpi_config_text(node->config, "actor.guardian-supervisor-strategy"), "stopping") ==
-        0;
-    options.log_level = level;
-    options.log_dead_letters = letters ? letters : UINT32_MAX;
+    options.config = node->config;
     options.log = given->log;
     options.log_arg = given->log_arg;
     if (!given->log) {
@@ -140,9 +112,6 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     if (err == TRP_OK) {
         node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
-    }
-    if (err == TRP_OK && trpi_config_bool(node->config, "log-config-on-start")) {
-        config_log(node);
     }
     return err == TRP_OK
                ? TRP_OK

@@ -8,6 +8,7 @@
 
 #include <troupe/actor.h>
 #include <troupe/base.h>
+#include <troupe/config.h>
 #include <troupe/message.h>
 
 #ifdef __cplusplus
@@ -39,8 +40,14 @@ typedef struct trp_system_options {
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
     const trp_strategy *guardian_strategy;
+    /* Shared until the system is freed; what it says is stronger than the fields above, NULL: they
+     * alone, and the reference configuration (SYS-2, -32) */
+    const trp_config *config;
 } trp_system_options;
-#define TRP_SYSTEM_OPTIONS_INIT { sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL }
+#define TRP_SYSTEM_OPTIONS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL                       \
+    }
 
 /* Start a system with its guardians and worker threads.
  *
@@ -98,6 +105,15 @@ TRP_API void trp_system_free(trp_system *system);
  * Thread:    any; lock-free.
  * Source:    SYS-1.  Since: 0.1 */
 TRP_API const char *trp_system_name(const trp_system *system);
+
+/* Share the configuration that the system was started with; NULL when it had none. The
+ * application's own settings stand in it below "app".
+ *
+ * Ownership: shares the result (trp_config_unref).
+ * Errors:    none
+ * Thread:    any.
+ * Source:    SYS-2, CONF-25.  Since: 0.1 */
+TRP_API trp_config *trp_system_config(const trp_system *system);
 
 /* Start a child of /user. The name and the slot are taken at once; the actor starts in its own
  * time.

@@ -5,6 +5,7 @@
 #include <troupe/actor.h>
 #include <troupe/base.h>
 #include <troupe/cluster.h>
+#include <troupe/config.h>
 #include <troupe/message.h>
 #include <troupe/node.h>
 #include <troupe/plugin.h>

@@ -11,6 +11,7 @@
 
 #include <troupe/system.h>
 
+#include "actor/settings.h"
 #include "base/address.h"
 #include "base/world.h"
 

@@ -273,9 +273,13 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
              const trp_behaviour *behaviour, const trp_spawn_options *options, trp_ref *ret_ref)
 {
     trpi_cell *parent = trpi_cells_find(ctx->cells, guardian->ref.slot);
+    trp_spawn_options deployed;
     trpi_cell *cell;
     trp_err err;
 
+    if (ctx->system->settings != NULL) {
+        options = trpi_settings_deploy(ctx, parent, options, &deployed);
+    }
     err = trpi_slot_acquire(ctx, &cell);
     if (err != TRP_OK) {
         return err;

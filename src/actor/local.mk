@@ -1,6 +1,6 @@
 # src/actor, the hot half
 troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c \
-	src/actor/service.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
+	src/actor/service.c src/actor/settings.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
 # src/actor, the semantic half
 troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c src/actor/event_stream.c \
@@ -70,13 +70,15 @@ tests_unit_actor_watch_test_LDADD = $(TEST_LDADD)
 
 # unit tests of the hot half
 check_PROGRAMS += tests/unit/actor/cell_test tests/unit/actor/mailbox_test tests/unit/actor/msg_test \
-	tests/unit/actor/spawn_test tests/unit/actor/system_test tests/unit/actor/tell_test tests/unit/actor/type_test
+	tests/unit/actor/settings_test tests/unit/actor/spawn_test tests/unit/actor/system_test tests/unit/actor/tell_test tests/unit/actor/type_test
 tests_unit_actor_cell_test_SOURCES = tests/unit/actor/cell_test.c
 tests_unit_actor_cell_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_mailbox_test_SOURCES = tests/unit/actor/mailbox_test.c
 tests_unit_actor_mailbox_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_msg_test_SOURCES = tests/unit/actor/msg_test.c
 tests_unit_actor_msg_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_settings_test_SOURCES = tests/unit/actor/settings_test.c
+tests_unit_actor_settings_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_spawn_test_SOURCES = tests/unit/actor/spawn_test.c
 tests_unit_actor_spawn_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_system_test_SOURCES = tests/unit/actor/system_test.c

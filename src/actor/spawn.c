@@ -133,6 +133,7 @@ trp_err
 trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
           trp_ref *ret_ref)
 {
+    trp_spawn_options deployed;
     trpi_cell *cell;
     trp_err err;
 
@@ -145,6 +146,9 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
     }
     if (err != TRP_OK) {
         return err;
+    }
+    if (ctx->system->settings != NULL) {
+        options = trpi_settings_deploy(ctx, ctx->cell, options, &deployed);
     }
     cell->behaviour = behaviour;
     err = options != NULL ? trpi_spawn_dispatcher(ctx, cell, options, NULL) : TRP_OK;

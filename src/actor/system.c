@@ -18,6 +18,7 @@
 #include "actor/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/config.h"
 
 #define FREE_STOP_MS 10000u   /* for a tree that nobody stopped */
 #define FREE_THREADS_MS 2000u /* for threads in a behaviour, when the tree has ended or is stuck */
@@ -58,25 +59,18 @@ options_are_valid(const trp_system_options *options)
     return true;
 }
 
-static void
-options_fill(trp_system_options *filled, const trp_system_options *given)
+/* What neither configuration nor code says is as in the reference configuration. */
+static trp_err
+options_fill(trp_system *system, const trp_system_options *given)
 {
     trp_system_options none = TRP_SYSTEM_OPTIONS_INIT;
 
-    *filled = given != NULL ? *given : none;
-    filled->size = sizeof *filled;
-    if (filled->throughput == 0) {
-        filled->throughput = TRP_THROUGHPUT_DEFAULT;
-    }
-    if (filled->actors_max == 0) {
-        filled->actors_max = TRPI_CELLS_MAX;
-    }
-    if (filled->log_level == 0) {
-        filled->log_level = TRP_LOG_INFO;
-    }
-    if (filled->log_dead_letters == 0) {
-        filled->log_dead_letters = 10;
-    }
+    system->options = given != NULL ? *given : none;
+    system->options.size = sizeof system->options;
+    trpi_settings_options(system->options.config, &system->options);
+    return system->options.config != NULL
+               ? trpi_settings_new(system->options.config, &system->settings)
+               : TRP_OK;
 }
 
 /* Everything that has no thread. */
@@ -118,6 +112,7 @@ system_destroy(trp_system *system)
     if (system->world_owned) {
         trpi_world_free(system->world);
     }
+    trpi_settings_free(system->settings);
     system->magic = 0;
     trpi_free(system);
 }
@@ -136,6 +131,8 @@ threads_start(trp_system *system)
     }
     if (err != TRP_OK) {
         (void)trpi_sched_stop(system->sched, UINT32_MAX); /* no actor has run */
+    } else if (trpi_config_bool(system->options.config, "log-config-on-start")) {
+        trpi_settings_log(system);
     }
     return err;
 }
@@ -155,9 +152,9 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
         return TRP_ENOMEM;
     }
     (void)snprintf(system->name, sizeof system->name, "%s", name);
-    options_fill(&system->options, options);
+    err = options_fill(system, options);
     system->world = world;
-    if (world == NULL) {
+    if (err == TRP_OK && world == NULL) {
         err = trpi_world_real_new(&system->world);
         system->world_owned = err == TRP_OK;
     }

@@ -16,6 +16,7 @@
 #define TRPI_SYSTEM_MAGIC 0x7472705f73797374ull
 
 struct trpi_nodes; /* nodes.c */
+typedef struct trpi_settings trpi_settings; /* settings.c */
 struct trpi_life_system; /* LIFE: actor/life.h - registry, event stream, guardians, obituaries,
                             shutdown */
 
@@ -36,6 +37,7 @@ struct trp_system {
     trpi_cells *cells;
     struct trpi_nodes *nodes;
     struct trpi_life_system *life;
+    trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */
     /* What remoting registered; NULL: none. Written by the owner, read by any thread
      * (release/acquire). */
     _Atomic(const trpi_remote_ops *) remote_ops;
@@ -61,6 +63,20 @@ trp_err trpi_life_system_new(trp_system *system);
 void trpi_life_system_stop(trp_system *system);
 /* Threads have ended: free. */
 void trpi_life_system_free(trp_system *system);
+
+/* ---- settings.c ------------------------------------------------------------------------------ */
+/* Shares config. Gives *ret_settings. Errors: TRP_ENOMEM. */
+trp_err trpi_settings_new(const trp_config *config, trpi_settings **ret_settings);
+void trpi_settings_free(trpi_settings *settings); /* NULL is fine */
+/* Fill what the configuration says, or what is zero and the reference says. */
+void trpi_settings_options(const trp_config *config, trp_system_options *options);
+/* A line at info for each key: log-config-on-start. */
+void trpi_settings_log(trp_system *system);
+/* The options of a child of parent, with what a deployment section says of it: options itself, or
+ * *copy. Only where system->settings is; parent's runner, or the lock of its guardian. */
+const trp_spawn_options *trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent,
+                                              const trp_spawn_options *options,
+                                              trp_spawn_options *copy);
 
 /* CORE's, for trp_system_stats_get: a snapshot that is exact when nothing runs. */
 void trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats);

@@ -13,14 +13,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <troupe/base.h>
+#include <troupe/config.h>
 
 #define TRPI_CONFIG_KEY_BYTES_MAX 191   /* a dotted key, without the NUL */
 #define TRPI_CONFIG_TEXT_BYTES_MAX 4095 /* one value as text, without the NUL */
 #define TRPI_CONFIG_LIST_MAX 256        /* values of a list */
 #define TRPI_CONFIG_APP_KEYS_MAX 256    /* keys and sections below app { } */
 #define TRPI_CONFIG_APP_DEPTH_MAX 8     /* sections inside one another below app { } */
-#define TRPI_CONFIG_FILE_BYTES_MAX (1024 * 1024)
+#define TRPI_CONFIG_FILE_BYTES_MAX (1024 * 1024) /* of a file with all that it includes */
+#define TRPI_CONFIG_INCLUDES_MAX 64    /* files of one reading, the first one counted */
+#define TRPI_CONFIG_INCLUDE_DEPTH_MAX 8
+#define TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX 32 /* elements of deployment "/a/b/..." */
+#define TRPI_CONFIG_SUBTREES_MAX 16 /* myapp1 { } beside the sections */
+#define TRPI_CONFIG_TITLES_MAX 1024 /* deployment "..." { } and the like, of each kind */
 
 typedef enum trpi_config_type {
     TRPI_CONFIG_TEXT = 1,
@@ -49,6 +54,11 @@ typedef struct trpi_config_row {
     const char *doc;
 } trpi_config_row;
 
+/* What Akka calls otherwise may be written with Akka's name too. */
+typedef struct trpi_config_alias {
+    const char *akka, *ours;
+} trpi_config_alias;
+
 /* One value, as config show prints it. Borrowed until the config is changed or freed. */
 typedef struct trpi_config_entry {
     const char *key;
@@ -58,21 +68,19 @@ typedef struct trpi_config_entry {
     trpi_config_layer layer;
     const char *origin; /* "default", "FILE:LINE", "environment TROUPE_X", "--set" */
     const char *doc;    /* NULL below app */
+    const trpi_config_row *row; /* NULL below app */
 } trpi_config_entry;
 
-typedef struct trpi_config trpi_config;
-
-/* What is wrong and where, one sentence, NUL-terminated. */
-typedef struct trpi_config_error {
-    char text[768];
-} trpi_config_error;
+typedef struct trp_config trpi_config; /* the public one, still being filled */
+typedef trp_config_error trpi_config_error;
 
 /* The table, NULL key at the end; sorted as it is to be shown. */
 extern const trpi_config_row trpi_config_rows[];
+extern const trpi_config_alias trpi_config_aliases[]; /* NULL akka at the end */
 
 /* A config with the defaults. Gives *ret_config. Errors: TRP_ENOMEM. */
 trp_err trpi_config_new(trpi_config **ret_config);
-void trpi_config_free(trpi_config *config); /* NULL is fine */
+void trpi_config_free(trpi_config *config); /* lets go of one share; NULL is fine */
 
 /* Load a file, or text as if it stood in a file called name. Nothing is changed on failure.
  * Errors: TRP_ECONFIG (*ret_error says what), TRP_ENOENT (no such file), TRP_ENOMEM. Loading is
@@ -92,7 +100,8 @@ trp_err trpi_config_put(trpi_config *config, trpi_config_layer layer, const char
                         const char *const *values, size_t count, const char *origin,
                         trpi_config_error *ret_error);
 
-/* Getters: key must be one of the table (asserted) and have the type asked for. */
+/* Getters: key must be one of the table (asserted) and have the type asked for. What is not set has
+ * the table's default. config NULL: the defaults. */
 const char *trpi_config_text(const trpi_config *config, const char *key); /* also CHOICE */
 int64_t trpi_config_int(const trpi_config *config, const char *key);      /* INT, DURATION, SIZE */
 double trpi_config_float(const trpi_config *config, const char *key);
@@ -100,6 +109,8 @@ bool trpi_config_bool(const trpi_config *config, const char *key);
 size_t trpi_config_list_count(const trpi_config *config, const char *key);
 const char *trpi_config_list_at(const trpi_config *config, const char *key, size_t index);
 
+/* Has somebody set key, at whatever layer above the defaults? */
+bool trpi_config_is_set(const trpi_config *config, const char *key);
 /* Look any key up, also below app and with titles. false: not set and no default. */
 bool trpi_config_find(const trpi_config *config, const char *key, trpi_config_entry *ret_entry);
 /* Walk all entries in the order of the table, then titles and app in the order of the file. */

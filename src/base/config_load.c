@@ -4,19 +4,21 @@
  *          twice, a value of the wrong type, and with better words what it refuses itself.
  * Shape.   All scalars are strings to libconfuse, so that our own value parser judges them; lists
  *          are lists of strings. The option tables are made from the schema, one per section.
- *            app { } may hold any key, which libconfuse cannot: a name it does not know below app
- *            is
- *          learned (first as a list, which also takes a single value; as a section when no equal
- *          sign follows) and the text is read again. Each reading learns one name, so the number of
- *          readings is bounded by TRPI_CONFIG_APP_KEYS_MAX.
+ *          app { } may hold any key, and beside the sections may stand subtrees, myapp1 { }, each
+ *          a configuration of its own; libconfuse can neither. A name that it does not know there
+ *          is learned (first as a list, which also takes a single value; as a section when no
+ *          equal sign follows) and the text is read again. Each reading learns one name, so the
+ *          number of readings is bounded.
  * Must hold. I1 values reach the config only when the whole file is right
  *            (trpi_config_load_text)
  *            I2 one loader at a time: libconfuse's scanner is global, and its callbacks carry no
  *               argument of ours, so `loading` is what they find it by         (lock)
- * Limits.  TRPI_CONFIG_FILE_BYTES_MAX, TRPI_CONFIG_APP_KEYS_MAX, TRPI_CONFIG_APP_DEPTH_MAX.
+ * Limits.  TRPI_CONFIG_APP_KEYS_MAX, TRPI_CONFIG_APP_DEPTH_MAX, TRPI_CONFIG_SUBTREES_MAX,
+ *          TRPI_CONFIG_TITLES_MAX; those of config_text.c.
  * Cost.    app with n names is read 2n times at most: 100 names are a few milliseconds.
- * Not here. include(): one node, one file.
- * Tests.   tests/unit/node/config_test.c, tests/fuzz/config_fuzz.c
+ * Not here. Comments, includes and lines: config_text.c.
+ * Tests.   tests/unit/node/config_test.c, tests/unit/base/config_tree_test.c,
+ *          tests/fuzz/config_fuzz.c
  */
 #include <confuse.h>
 #include <errno.h>
@@ -29,8 +31,8 @@
 #include "base/assert.h"
 #include "base/config.h"
 #include "base/config_store.h"
+#include "base/config_text.h"
 
-#define SECTIONS_MAX 64 /* sections of the schema; asserted */
 /* Put behind the text: libconfuse takes the end of the file for a closing brace, and then this is
  * met inside a section, where it is unknown. */
 #define END_MARK "troupe-end-of-file"
@@ -42,19 +44,19 @@ typedef struct learned_name {
 } learned_name;
 
 typedef struct loader {
-    const char *file;
+    trpi_config_joined text;
     trpi_config_error *error;
     bool failed; /* error is filled; later complaints are consequences */
     bool again;  /* a name was learned */
-    int lines;   /* of the text without END_MARK */
     trp_err err; /* TRP_ENOMEM, else TRP_ECONFIG */
     cfg_t *root;
     trpi_config_slots slots; /* what the file says, this reading */
+    uint32_t *instances;     /* of the file that each slot was read from */
+    size_t instances_room;
     learned_name *learned;
-    size_t learned_count;
-    cfg_opt_t *tables[SECTIONS_MAX + TRPI_CONFIG_APP_KEYS_MAX];
-    char *names[SECTIONS_MAX * 4 + TRPI_CONFIG_APP_KEYS_MAX];
-    size_t tables_count, names_count;
+    size_t learned_count, subtrees_count;
+    void **kept; /* option tables and names of this reading */
+    size_t kept_count, kept_room;
     char last_key[PATH_BYTES]; /* the key set last, to explain "1 s" */
     int last_line;
     trpi_config_type last_type;
@@ -112,8 +114,10 @@ complain(loader *l, int line, const char *format, ...)
         return;
     }
     l->failed = true;
-    line = line < l->lines ? line : l->lines; /* not that of END_MARK */
-    int count = snprintf(l->error->text, sizeof l->error->text, "%s:%d: ", l->file, line);
+    const char *file = NULL;
+    uint32_t instance = 0;
+    trpi_config_text_at(&l->text, line, &file, &line, &instance);
+    int count = snprintf(l->error->text, sizeof l->error->text, "%s:%d: ", file, line);
     if (count < 0 || (size_t)count >= sizeof l->error->text) {
         return;
     }
@@ -121,6 +125,43 @@ complain(loader *l, int line, const char *format, ...)
     va_start(list, format);
     (void)vsnprintf(l->error->text + count, sizeof l->error->text - (size_t)count, format, list);
     va_end(list);
+}
+
+static learned_name *
+learned_find(const loader *l, const char *path)
+{
+    for (size_t i = 0; i < l->learned_count; i++) {
+        if (strcmp(l->learned[i].path, path) == 0) {
+            return &l->learned[i];
+        }
+    }
+    return NULL;
+}
+
+/* The bytes of "myapp1." before a key of a subtree; 0: it belongs to the root. */
+static size_t
+subtree_bytes(const loader *l, const char *key)
+{
+    char first[PATH_BYTES];
+    size_t bytes = strcspn(key, ".");
+    if (!key[bytes] || l->subtrees_count == 0 || bytes >= sizeof first) {
+        return 0;
+    }
+    memcpy(first, key, bytes);
+    first[bytes] = '\0';
+    return learned_find(l, first) ? bytes + 1 : 0;
+}
+
+/* The path of a value: what has two names is kept under ours. */
+static void
+value_path(const loader *l, const cfg_t *section, const char *name, char *path, size_t bytes)
+{
+    key_path(l, section, name, path, bytes);
+    size_t before = subtree_bytes(l, path);
+    const char *ours = trpi_config_alias_of(path + before);
+    if (ours) {
+        (void)snprintf(path + before, bytes - before, "%s", ours);
+    }
 }
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -140,24 +181,85 @@ unit_strayed(const loader *l, const char *name, int line)
     return false;
 }
 
+/* The file that slot `index` was read from is `instance`. */
+static bool
+instance_note(loader *l, size_t index, uint32_t instance)
+{
+    if (index >= l->instances_room) {
+        size_t room = l->instances_room ? l->instances_room * 2 : 64;
+        uint32_t *grown = trpi_realloc(l->instances, room * sizeof *grown);
+        if (!grown) {
+            return false;
+        }
+        l->instances = grown;
+        l->instances_room = room;
+    }
+    l->instances[index] = instance;
+    return true;
+}
+
+static void
+no_memory(loader *l, int line)
+{
+    complain(l, line, "out of memory");
+    l->err = TRP_ENOMEM;
+}
+
+/* Is there another title below the same section than those that we have, and one too many? */
+static bool
+title_fits(loader *l, const trpi_config_row *row, int line)
+{
+    size_t count = 0;
+    if (!row || !strchr(row->key, '*')) {
+        return true;
+    }
+    for (size_t i = 0; i < l->slots.count; i++) {
+        count += l->slots.slots[i].row == row;
+    }
+    if (count > TRPI_CONFIG_TITLES_MAX) {
+        complain(l, line, "more than %d sections '%.*s'", TRPI_CONFIG_TITLES_MAX,
+                 (int)(strchr(row->key, '*') - 1 - row->key), row->key);
+    }
+    return count <= TRPI_CONFIG_TITLES_MAX;
+}
+
+/* The slot for a value of key, which stands on `line` of the joined text. A key of another file,
+ * included before or including, gives way (CONF-3). */
 static trpi_config_slot *
 slot_for(loader *l, const cfg_t *section, const cfg_opt_t *opt, const char *key)
 {
     char origin[1024];
+    const char *file = NULL;
+    int line = 0;
+    uint32_t instance = 0;
+    trpi_config_text_at(&l->text, section->line, &file, &line, &instance);
+    (void)snprintf(origin, sizeof origin, "%s:%d", file, line);
     trpi_config_slot *slot = trpi_config_slots_find(&l->slots, key);
     if (slot) {
-        bool is_list = (opt->flags & CFGF_LIST) != 0;
-        if (is_list && opt->nvalues > 1) {
+        size_t index = (size_t)(slot - l->slots.slots);
+        if ((opt->flags & CFGF_LIST) != 0 && opt->nvalues > 1) {
             return slot; /* the next value of one list, or += */
         }
-        complain(l, section->line, "%s is given twice; the first stands at %s", key, slot->origin);
-        return NULL;
+        if (l->instances[index] == instance) {
+            complain(l, section->line, "%s is given twice; the first stands at %s", key,
+                     slot->origin);
+            return NULL;
+        }
+        l->instances[index] = instance;
+        trpi_config_slot_clear(slot);
+    } else {
+        const trpi_config_row *row = trpi_config_row_find(key + subtree_bytes(l, key));
+        if (!title_fits(l, row, section->line)) {
+            return NULL;
+        }
+        if (trpi_config_slots_add(&l->slots, key, row, &slot) != TRP_OK ||
+            !instance_note(l, l->slots.count - 1, instance)) {
+            no_memory(l, section->line);
+            return NULL;
+        }
     }
-    (void)snprintf(origin, sizeof origin, "%s:%d", l->file, section->line);
-    if (trpi_config_slots_add(&l->slots, key, trpi_config_row_find(key), &slot) != TRP_OK ||
-        trpi_config_slot_origin(slot, TRPI_CONFIG_FILE, origin) != TRP_OK) {
-        complain(l, section->line, "out of memory");
-        l->err = TRP_ENOMEM;
+    if (trpi_config_slot_origin(slot, TRPI_CONFIG_FILE, origin) != TRP_OK) {
+        no_memory(l, section->line);
         return NULL;
     }
     return slot;
@@ -173,9 +275,18 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         *(const char **)result = value;
         return 0;
     }
-    key_path(l, section, opt->name, key, sizeof key);
+    value_path(l, section, opt->name, key, sizeof key);
+    if (!strchr(key, '.') && learned_find(l, key)) { /* learned as a subtree, and is none */
+        complain(l, section->line, "no such option '%s'", opt->name);
+        return -1;
+    }
     trpi_config_slot *slot = slot_for(l, section, opt, key);
     if (!slot) {
+        return -1;
+    }
+    if (trpi_config_title_check(key + subtree_bytes(l, key), slot->row, what, sizeof what) !=
+        TRP_OK) {
+        complain(l, section->line, "%s", what);
         return -1;
     }
     if (slot->count == TRPI_CONFIG_LIST_MAX) {
@@ -200,27 +311,17 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         }
         return -1;
     }
+    char folded[64];
+    value = trpi_config_value_fold(slot->row, value, folded, sizeof folded);
     if (trpi_config_slot_append(slot, value) != TRP_OK) {
-        complain(l, section->line, "out of memory");
-        l->err = TRP_ENOMEM;
+        no_memory(l, section->line);
         return -1;
     }
-    *(const char **)result = value;
+    *(const char **)result = slot->values[slot->count - 1]; /* lives as long as the reading */
     return 0;
 }
 
 /* ---- libconfuse's complaints ----------------------------------------------------------------- */
-
-static learned_name *
-learned_find(const loader *l, const char *path)
-{
-    for (size_t i = 0; i < l->learned_count; i++) {
-        if (strcmp(l->learned[i].path, path) == 0) {
-            return &l->learned[i];
-        }
-    }
-    return NULL;
-}
 
 static size_t
 depth_of(const char *path)
@@ -235,19 +336,39 @@ depth_of(const char *path)
 static void
 learn(loader *l, const char *path, int line)
 {
-    if (l->learned_count == TRPI_CONFIG_APP_KEYS_MAX) {
+    if (strlen(path) >= TRPI_CONFIG_KEY_BYTES_MAX) {
+        complain(l, line, "a key is longer than %d bytes", TRPI_CONFIG_KEY_BYTES_MAX);
+        return;
+    }
+    learned_name *name = &l->learned[l->learned_count++];
+    (void)snprintf(name->path, sizeof name->path, "%s", path);
+    name->is_section = false;
+    l->again = true;
+}
+
+static void
+app_learn(loader *l, const char *path, int line)
+{
+    if (l->learned_count - l->subtrees_count == TRPI_CONFIG_APP_KEYS_MAX) {
         complain(l, line, "app has more than %d keys", TRPI_CONFIG_APP_KEYS_MAX);
-    } else if (depth_of(path) > TRPI_CONFIG_APP_DEPTH_MAX) {
+    } else if (depth_of(path + subtree_bytes(l, path)) > TRPI_CONFIG_APP_DEPTH_MAX) {
         complain(l, line, "app has more than %d sections inside one another",
                  TRPI_CONFIG_APP_DEPTH_MAX);
-    } else if (strlen(path) >= TRPI_CONFIG_KEY_BYTES_MAX) {
-        complain(l, line, "a key is longer than %d bytes", TRPI_CONFIG_KEY_BYTES_MAX);
     } else {
-        learned_name *name = &l->learned[l->learned_count++];
-        (void)snprintf(name->path, sizeof name->path, "%s", path);
-        name->is_section = false;
-        l->again = true;
+        learn(l, path, line);
     }
+}
+
+/* A word beside the sections that resembles none of our names may be a subtree. */
+static void
+subtree_learn(loader *l, const char *name, int line)
+{
+    if (l->subtrees_count == TRPI_CONFIG_SUBTREES_MAX) {
+        complain(l, line, "more than %d subtrees", TRPI_CONFIG_SUBTREES_MAX);
+        return;
+    }
+    learn(l, name, line);
+    l->subtrees_count += l->again;
 }
 
 static void
@@ -275,8 +396,8 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
     (void)section_path(l->root, section, where, sizeof where);
     if (strcmp(name, END_MARK) == 0) {
         complain(l, section->line, "the file ends inside %s: a closing brace is missing", where);
-    } else if (strncmp(path, "app.", 4) == 0 && !strchr(name, '.')) {
-        learn(l, path, section->line);
+    } else if (trpi_config_key_is_app(path + subtree_bytes(l, path)) && !strchr(name, '.')) {
+        app_learn(l, path, section->line);
     } else if (unit_strayed(l, name, section->line)) {
         trpi_config_slot *slot = trpi_config_slots_find(&l->slots, l->last_key);
         const char *value = slot && slot->count > 0 ? slot->values[slot->count - 1] : "1";
@@ -289,9 +410,11 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
                  name);
     } else if (strchr(name, '.')) {
         dotted_complain(l, name, section->line);
+    } else if (!*where && !*trpi_config_hint(path, hint, sizeof hint)) {
+        subtree_learn(l, name, section->line);
     } else {
         complain(l, section->line, "no such option '%s'%s%s%s", name, *where ? " in " : "", where,
-                 trpi_config_hint(path, hint, sizeof hint));
+                 trpi_config_hint(path + subtree_bytes(l, path), hint, sizeof hint));
     }
 }
 
@@ -336,16 +459,33 @@ on_error(cfg_t *section, const char *format, va_list list)
 
 /* ---- option tables --------------------------------------------------------------------------- */
 
-static char *
-name_keep(loader *l, const char *start, size_t bytes)
+/* Memory that lasts for this reading. NULL: none. */
+static void *
+keep(loader *l, size_t bytes)
 {
-    trpi_assert(l->names_count < sizeof l->names / sizeof l->names[0]);
-    char *name = trpi_alloc(bytes + 1);
-    if (name) {
-        memcpy(name, start, bytes);
-        l->names[l->names_count++] = name;
+    if (l->kept_count == l->kept_room) {
+        size_t room = l->kept_room ? l->kept_room * 2 : 256;
+        void **grown = trpi_realloc(l->kept, room * sizeof *grown);
+        if (!grown) {
+            return NULL;
+        }
+        l->kept = grown;
+        l->kept_room = room;
     }
-    return name;
+    void *kept = trpi_alloc(bytes);
+    if (kept) {
+        l->kept[l->kept_count++] = kept;
+    }
+    return kept;
+}
+
+static void
+kept_free(loader *l)
+{
+    for (size_t i = 0; i < l->kept_count; i++) {
+        trpi_free(l->kept[i]);
+    }
+    l->kept_count = 0;
 }
 
 static bool
@@ -359,156 +499,108 @@ option_known(const cfg_opt_t *table, size_t count, const char *name, size_t byte
     return false;
 }
 
-static cfg_opt_t *table_make(loader *l, const char *prefix);
+/* A section in the making: "myapp1." and "cluster." and its options. */
+typedef struct table {
+    const char *base, *prefix; /* "" or with a dot at the end */
+    cfg_opt_t *options;
+    size_t count;
+} table;
 
-/* Add the option that `path`, below prefix, needs in prefix's table: a value, or a section. */
-static bool
-option_add(loader *l, const char *prefix, const char *path, bool is_list, bool is_section,
-           cfg_opt_t *table, size_t *count)
+static cfg_opt_t *table_make(loader *l, const char *base, const char *prefix);
+
+static cfg_opt_t *
+section_make(loader *l, const table *in, const char *path, size_t name_end, bool titled)
 {
-    const char *name = path + strlen(prefix);
-    size_t bytes = strcspn(name, ".");
-    if (bytes == 0 || option_known(table, *count, name, bytes)) {
+    char below[PATH_BYTES + 4];
+    (void)snprintf(below, sizeof below, "%.*s%s", (int)name_end, path, titled ? ".*." : ".");
+    bool is_subtree = !*in->base && !strchr(path, '.') && learned_find(l, path);
+    return is_subtree ? table_make(l, below, "") : table_make(l, in->base, below);
+}
+
+/* Add the option that `path`, below prefix, needs in the table: a value, or a section. */
+static bool
+option_add(loader *l, table *to, const char *path, bool is_list, bool is_section)
+{
+    size_t prefix = strlen(to->prefix);
+    if (strncmp(path, to->prefix, prefix) != 0) {
         return true;
     }
-    cfg_opt_t *opt = &table[(*count)++];
-    char *kept = name_keep(l, name, bytes);
+    const char *name = path + prefix;
+    size_t bytes = strcspn(name, ".");
+    if (bytes == 0 || option_known(to->options, to->count, name, bytes)) {
+        return true;
+    }
+    cfg_opt_t *opt = &to->options[to->count++];
+    char *kept = keep(l, bytes + 1);
     if (!kept) {
         return false;
     }
+    memcpy(kept, name, bytes);
     if (name[bytes] == '\0' && !is_section) {
         cfg_opt_t scalar = CFG_STR_CB(kept, NULL, CFGF_NODEFAULT, on_value);
         cfg_opt_t list = CFG_STR_LIST_CB(kept, NULL, CFGF_NODEFAULT, on_value);
         *opt = is_list ? list : scalar;
         return true;
     }
-    char below[PATH_BYTES + 4];
     bool titled = strncmp(name + bytes, ".*.", 3) == 0;
-    (void)snprintf(below, sizeof below, "%.*s%s", (int)(name + bytes - path), path,
-                   titled ? ".*." : ".");
-    cfg_opt_t *options = table_make(l, below);
+    cfg_opt_t *options = section_make(l, to, path, prefix + bytes, titled);
     if (!options) {
         return false;
     }
     cfg_opt_t plain = CFG_SEC(kept, options, CFGF_NONE);
-    cfg_opt_t multi = CFG_SEC(kept, options, CFGF_MULTI | CFGF_TITLE | CFGF_NO_TITLE_DUPES);
+    cfg_opt_t multi = CFG_SEC(kept, options, CFGF_MULTI | CFGF_TITLE);
     *opt = titled ? multi : plain;
     return true;
 }
 
-/* The options of one section; prefix is "" or ends with a dot. */
-static cfg_opt_t *
-table_make(loader *l, const char *prefix)
+/* How many options a table can have at most: rows, their other names, what was learned, app,
+ * END_MARK, and the end. */
+static size_t
+table_room(const loader *l, const char *prefix)
 {
-    size_t room = 3, count = 0; /* app, END_MARK, and the end */
+    size_t room = 3 + l->learned_count, bytes = strlen(prefix);
     for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
-        room += strncmp(row->key, prefix, strlen(prefix)) == 0;
+        room += strncmp(row->key, prefix, bytes) == 0;
     }
-    for (size_t i = 0; i < l->learned_count; i++) {
-        room += strncmp(l->learned[i].path, prefix, strlen(prefix)) == 0;
+    for (const trpi_config_alias *alias = trpi_config_aliases; alias->akka; alias++) {
+        room += strncmp(alias->akka, prefix, bytes) == 0;
     }
-    cfg_opt_t *table = trpi_alloc(room * sizeof *table);
-    if (!table) {
-        return NULL;
-    }
-    trpi_assert(l->tables_count < sizeof l->tables / sizeof l->tables[0]);
-    l->tables[l->tables_count++] = table;
-    bool ok = true;
+    return room;
+}
+
+/* The options of one section. */
+static cfg_opt_t *
+table_make(loader *l, const char *base, const char *prefix)
+{
+    size_t room = table_room(l, prefix), base_bytes = strlen(base);
+    table made = { base, prefix, keep(l, room * sizeof(cfg_opt_t)), 0 };
+    bool ok = made.options != NULL;
     for (const trpi_config_row *row = trpi_config_rows; ok && row->key; row++) {
-        if (strncmp(row->key, prefix, strlen(prefix)) == 0) {
-            ok = option_add(l, prefix, row->key, row->type == TRPI_CONFIG_LIST, false, table,
-                            &count);
-        }
+        ok = option_add(l, &made, row->key, row->type == TRPI_CONFIG_LIST, false);
+    }
+    for (const trpi_config_alias *alias = trpi_config_aliases; ok && alias->akka; alias++) {
+        bool is_list = trpi_config_row_find(alias->ours)->type == TRPI_CONFIG_LIST;
+        ok = option_add(l, &made, alias->akka, is_list, false);
     }
     for (size_t i = 0; ok && i < l->learned_count; i++) {
         const learned_name *name = &l->learned[i];
-        if (strncmp(name->path, prefix, strlen(prefix)) == 0) {
-            ok = option_add(l, prefix, name->path, true, name->is_section, table, &count);
+        if (strncmp(name->path, base, base_bytes) == 0) {
+            ok = option_add(l, &made, name->path + base_bytes, true, name->is_section);
         }
     }
     if (ok && *prefix == '\0') {
-        ok = option_add(l, prefix, "app", false, true, table, &count) &&
-             option_add(l, prefix, END_MARK, false, false, table, &count);
+        ok = option_add(l, &made, "app", false, true);
+    }
+    if (ok && *prefix == '\0' && *base == '\0') {
+        ok = option_add(l, &made, END_MARK, false, false);
+    }
+    if (!ok) {
+        return NULL;
     }
     cfg_opt_t end = CFG_END();
-    table[count] = end;
-    trpi_assert(count < room);
-    return ok ? table : NULL;
-}
-
-static void
-tables_free(loader *l)
-{
-    for (size_t i = 0; i < l->tables_count; i++) {
-        trpi_free(l->tables[i]);
-    }
-    for (size_t i = 0; i < l->names_count; i++) {
-        trpi_free(l->names[i]);
-    }
-    l->tables_count = l->names_count = 0;
-}
-
-/* ---- comments
- * ------------------------------------------------------------------------------------ */
-
-/* The end of what must not be looked into: a quoted text or ${...}; p itself when it is neither. */
-static char *
-opaque_end(char *p)
-{
-    if (*p == '$' && p[1] == '{') {
-        char *end = strchr(p, '}');
-        return end ? end + 1 : p + strlen(p);
-    }
-    if (*p != '"' && *p != '\'') {
-        return p;
-    }
-    char quote = *p++;
-    while (*p && *p != quote) {
-        if (*p == '\\' && p[1]) {
-            p += 2;
-        } else if (quote == '"' && *p == '$' && p[1] == '{') {
-            p = opaque_end(p);
-        } else {
-            p++;
-        }
-    }
-    return *p ? p + 1 : p;
-}
-
-/* Where a comment that begins at p ends; p itself when none does. */
-static char *
-comment_end(char *p, bool token_starts)
-{
-    if (*p == '#' || (token_starts && p[0] == '/' && p[1] == '/')) {
-        return p + strcspn(p, "\n");
-    }
-    if (token_starts && p[0] == '/' && p[1] == '*') {
-        char *end = strstr(p + 2, "*/");
-        return end ? end + 2 : p + strlen(p);
-    }
-    return p;
-}
-
-/* Replace comments by blanks, keeping the lines: libconfuse 3.3 counts the line of a comment up to
- * three times, and its complaints would point elsewhere. What a comment is, is its own rule. */
-static void
-comments_blank(char *text)
-{
-    bool token_starts = true;
-    for (char *p = text; *p;) {
-        char *end = opaque_end(p);
-        if (end == p) {
-            end = comment_end(p, token_starts);
-            for (; p < end; p++) {
-                *p = *p == '\n' ? '\n' : ' ';
-            }
-        }
-        if (end == p) {
-            end = p + 1;
-        }
-        p = end;
-        token_starts = p > text && strchr(" \t\n\r={}(),+", p[-1]) != NULL;
-    }
+    trpi_assert(made.count < room);
+    made.options[made.count] = end;
+    return made.options;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -526,7 +618,7 @@ empty_lists_take(loader *l, cfg_t *section)
             }
         } else if ((opt->flags & CFGF_LIST) && opt->nvalues == 0 && (opt->flags & CFGF_MODIFIED)) {
             char key[PATH_BYTES];
-            key_path(l, section, opt->name, key, sizeof key);
+            value_path(l, section, opt->name, key, sizeof key);
             if (!trpi_config_slots_find(&l->slots, key) && !slot_for(l, section, opt, key)) {
                 return false;
             }
@@ -542,11 +634,10 @@ read_once(loader *l, const char *text)
     l->again = false;
     l->last_key[0] = '\0';
     trpi_config_slots_clear(&l->slots);
-    cfg_opt_t *table = table_make(l, "");
-    l->root = table ? cfg_init(table, CFGF_NONE) : NULL;
+    cfg_opt_t *options = table_make(l, "", "");
+    l->root = options ? cfg_init(options, CFGF_NONE) : NULL;
     if (!l->root) {
-        complain(l, 0, "out of memory");
-        l->err = TRP_ENOMEM;
+        no_memory(l, 0);
     } else {
         (void)cfg_set_error_function(l->root, on_error);
         int rc = cfg_parse_buf(l->root, text);
@@ -559,80 +650,67 @@ read_once(loader *l, const char *text)
         (void)cfg_free(l->root);
         l->root = NULL;
     }
-    tables_free(l);
+    kept_free(l);
+}
+
+static void
+loader_free(loader *l)
+{
+    trpi_config_text_fini(&l->text);
+    trpi_config_slots_clear(&l->slots);
+    trpi_free(l->instances);
+    trpi_free(l->learned);
+    trpi_free(l->kept);
+    trpi_free(l);
+}
+
+/* Read the joined text, until nothing is learned any more. */
+static void
+read_all(loader *l)
+{
+    (void)pthread_mutex_lock(&lock);
+    loading = l;
+    do {
+        read_once(l, (const char *)l->text.joined.data);
+    } while (l->again && !l->failed);
+    loading = NULL;
+    (void)pthread_mutex_unlock(&lock);
 }
 
 trp_err
 trpi_config_load_text(trpi_config *config, const char *name, const char *text,
                       trpi_config_error *ret_error)
 {
+    static const char mark[] = "\n" END_MARK " = x\n"; /* with its NUL */
     loader *l = trpi_alloc(sizeof *l);
-    if (!l || !(l->learned = trpi_alloc(TRPI_CONFIG_APP_KEYS_MAX * sizeof *l->learned))) {
-        trpi_free(l);
+    trp_err err = l ? TRP_OK : TRP_ENOMEM;
+    if (l) {
+        l->error = ret_error;
+        l->err = TRP_ECONFIG;
+        l->learned =
+            trpi_alloc((TRPI_CONFIG_APP_KEYS_MAX + TRPI_CONFIG_SUBTREES_MAX) * sizeof *l->learned);
+        err = l->learned ? trpi_config_text_make(name, text, &l->text, ret_error) : TRP_ENOMEM;
+    }
+    if (err == TRP_OK) {
+        err = trpi_buffer_append(&l->text.joined, mark, sizeof mark, TRPI_BUFFER_NO_LIMIT);
+    }
+    if (err == TRP_OK) {
+        read_all(l);
+        err = l->failed ? l->err : trpi_config_adopt(config, &l->slots); /* I1 */
+    }
+    if (err == TRP_ENOMEM) {
         (void)trpi_config_fail(ret_error, "%s: out of memory", name);
-        return TRP_ENOMEM;
     }
-    size_t bytes = strlen(text) + sizeof "\n" END_MARK " = x\n";
-    char *marked TRPI_AUTO_FREE = trpi_alloc(bytes);
-    if (!marked) {
-        trpi_free(l->learned);
-        trpi_free(l);
-        (void)trpi_config_fail(ret_error, "%s: out of memory", name);
-        return TRP_ENOMEM;
+    if (l) {
+        loader_free(l);
     }
-    (void)snprintf(marked, bytes, "%s\n", text);
-    comments_blank(marked);
-    (void)memcpy(marked + strlen(marked), END_MARK " = x\n", sizeof END_MARK " = x\n");
-    l->file = name;
-    l->lines = 1;
-    for (const char *p = text; *p; p++) {
-        l->lines += *p == '\n' && p[1] != '\0';
-    }
-    l->error = ret_error;
-    l->err = TRP_ECONFIG;
-    (void)pthread_mutex_lock(&lock);
-    loading = l;
-    do {
-        read_once(l, marked);
-    } while (l->again && !l->failed);
-    loading = NULL;
-    (void)pthread_mutex_unlock(&lock);
-    trp_err err = l->failed ? l->err : trpi_config_adopt(config, &l->slots); /* I1 */
-    trpi_config_slots_clear(&l->slots);
-    trpi_free(l->learned);
-    trpi_free(l);
     return err;
 }
 
 trp_err
 trpi_config_load_file(trpi_config *config, const char *path, trpi_config_error *ret_error)
 {
-    FILE *file = fopen(path, "re");
-    if (!file) {
-        int why = errno;
-        (void)trpi_config_fail(ret_error, "%s: %s", path, strerror(why));
-        return why == ENOENT ? TRP_ENOENT : TRP_ECONFIG;
-    }
-    trp_err err = TRP_OK;
-    char *text = trpi_alloc(TRPI_CONFIG_FILE_BYTES_MAX + 2);
-    if (!text) {
-        (void)trpi_config_fail(ret_error, "%s: out of memory", path);
-        err = TRP_ENOMEM;
-    } else {
-        size_t bytes = fread(text, 1, TRPI_CONFIG_FILE_BYTES_MAX + 1, file);
-        if (ferror(file)) {
-            err = trpi_config_fail(ret_error, "%s: %s", path, strerror(errno));
-        } else if (bytes > TRPI_CONFIG_FILE_BYTES_MAX) {
-            err = trpi_config_fail(ret_error, "%s: larger than %d bytes", path,
-                                   TRPI_CONFIG_FILE_BYTES_MAX);
-        } else if (memchr(text, '\0', bytes)) {
-            err = trpi_config_fail(ret_error, "%s: a byte of value 0: that is no text", path);
-        } else {
-            text[bytes] = '\0';
-            err = trpi_config_load_text(config, path, text, ret_error);
-        }
-    }
-    trpi_free(text);
-    (void)fclose(file);
-    return err;
+    char *text TRPI_AUTO_FREE = NULL;
+    trp_err err = trpi_config_file_read(path, &text, ret_error);
+    return err == TRP_OK ? trpi_config_load_text(config, path, text, ret_error) : err;
 }

@@ -39,6 +39,10 @@ const trpi_config_row trpi_config_rows[] = {
     { "actor.guardian-supervisor-strategy", CHOICE, "default", 0, 0, "default|stopping",
       "What /user does when one of its children fails." },
 
+    { "deployment.*.dispatcher", TEXT, "", 0, 0, NULL,
+      "Dispatcher of the actors with this path: deployment \"/service/*\" { dispatcher = pinned }; "
+      "stronger than what the code says; empty: the code decides." },
+
     { "remote.transport", CHOICE, "tcp", 0, 0, "tcp", "How nodes talk to one another." },
     { "remote.hostname", TEXT, "127.0.0.1", 0, 0, NULL,
       "Host by which the others reach this node (advertised); not a wildcard." },
@@ -131,5 +135,11 @@ const trpi_config_row trpi_config_rows[] = {
     { "log.dead-letters", INT, "10", 0, 1000000000, NULL,
       "Dead letters that are logged, 0 none (Akka: log-dead-letters)." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL },
+};
+
+const trpi_config_alias trpi_config_aliases[] = {
+    { "loglevel", "log.level" },
+    { "log-dead-letters", "log.dead-letters" },
+    { NULL, NULL },
 };
 /* clang-format on */

@@ -57,7 +57,13 @@ every_default_passes_its_own_check(void)
     for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
         char assignment[512];
         trpi_config_error error = { "" };
-        snprintf(assignment, sizeof assignment, "%s=%s", row->key, row->initial);
+        const char *star = strchr(row->key, '*');
+        int before = star ? (int)(star - row->key) : (int)strlen(row->key);
+        snprintf(assignment, sizeof assignment, "%.*s%s%s=%s", before, row->key,
+                 !star                                  ? ""
+                 : strncmp(row->key, "deployment", 10) == 0 ? "/a"
+                                                            : "a",
+                 star ? star + 1 : "", row->initial);
         UNIT_EQUAL(trpi_config_set(config, assignment, "--set", &error), TRP_OK);
         UNIT_TEXT(error.text, "");
         UNIT_TRUE(strlen(row->doc) > 10);
@@ -247,7 +253,10 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
     text_gives("cluster {\n", "t.conf:1: the file ends inside cluster: a closing brace is missing");
     text_gives("app { a {", "t.conf:1: the file ends inside app.a: a closing brace is missing");
     text_gives("}", "t.conf:1: unexpected closing brace");
-    text_gives("cluster { role \"a\" { } role \"a\" { } }", "t.conf:1: found duplicate title 'a'");
+    text_gives("cluster { role \"a\" { min-nr-of-members = 1 }\n role \"a\" { "
+               "min-nr-of-members = 1 } }",
+               "t.conf:2: cluster.role.a.min-nr-of-members is given twice; the first stands at "
+               "t.conf:1");
     text_gives("app { a = 1 a { } }", "t.conf:1: missing equal sign after option 'a'");
 }
 

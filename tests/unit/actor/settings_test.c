@@ -1,0 +1,227 @@
+/* settings_test.c - what the configuration says of a system and of actors by their path. */
+#include "tests/unit/actor/stage.h"
+
+#include <troupe/config.h>
+
+/* ---- an actor that says on which thread it runs, and makes children */
+
+static trp_err keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+static const trp_behaviour keeper = {
+    sizeof(trp_behaviour), "keeper", 1, 0, keeper_receive, NULL, NULL, NULL, NULL, NULL, NULL,
+};
+
+static trp_err
+keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    char text[64];
+    (void)state;
+    if (stage_said(msg, "thread")) {
+        snprintf(text, sizeof text, "%llx", (unsigned long long)pthread_self());
+        trp_reply_text(ctx, text);
+    } else if (stage_said(msg, "unnamed")) {
+        trp_ref child = TRP_REF_NONE;
+        UNIT_EQUAL(trp_spawn(ctx, &keeper, NULL, &child), TRP_OK);
+        trp_tell_as(ctx, child, trp_sender(ctx), &trp_string_type, "thread", 6);
+    } else {
+        snprintf(text, sizeof text, "%.*s", (int)trp_msg_bytes(msg),
+                 (const char *)trp_msg_payload(msg));
+        stage_child(ctx, &keeper, text);
+        trp_reply_text(ctx, "done");
+    }
+    return TRP_OK;
+}
+
+static trp_config *
+config_of(const char *text)
+{
+    trp_config *config = NULL;
+    trp_config_error error = { "" };
+    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_REQUIRE(config != NULL);
+    return config;
+}
+
+static trp_system *
+system_of(const char *text)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config *config = config_of(text);
+    options.workers = 1;
+    options.config = config;
+    trp_system *system = stage_open_with(options);
+    trp_config_unref(config); /* the system has its share */
+    return system;
+}
+
+/* Does the actor at path run on another thread than the one worker? */
+static bool
+is_pinned(trp_system *system, const char *path)
+{
+    char own[64] = "", common[64] = "";
+    trp_ref ref = TRP_REF_NONE, usual = TRP_REF_NONE;
+    UNIT_EQUAL(trp_system_resolve(system, "/user/usual", 5000, &usual), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, usual, "thread", common, sizeof common), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, path, 5000, &ref), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, ref, "thread", own, sizeof own), TRP_OK);
+    UNIT_TRUE(*own && *common);
+    return strcmp(own, common) != 0;
+}
+
+static void
+make_child(trp_system *system, const char *parent, const char *name)
+{
+    char answer[16] = "";
+    trp_ref ref = TRP_REF_NONE;
+    UNIT_EQUAL(trp_system_resolve(system, parent, 5000, &ref), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, ref, name, answer, sizeof answer), TRP_OK);
+    UNIT_TEXT(answer, "done");
+}
+
+/* CONF-9, SYS-32, DISP-2 */
+static void
+deployment_sections_move_actors_by_their_path(void)
+{
+    trp_system *system = system_of("deployment \"/single\" { dispatcher = pinned }\n"
+                                   "deployment \"/service/*\" { dispatcher = pinned }\n"
+                                   "deployment \"/service/plain\" { dispatcher = default }\n"
+                                   "deployment \"/user/other/*/leaf\" { dispatcher = pinned }\n");
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    stage_spawn(system, &keeper, "usual");
+    stage_spawn(system, &keeper, "single");
+    stage_spawn(system, &keeper, "service");
+    stage_spawn(system, &keeper, "other");
+    make_child(system, "/user/service", "worker");
+    make_child(system, "/user/service", "plain");
+    make_child(system, "/user/service/worker", "deeper");
+    make_child(system, "/user/other", "any");
+    make_child(system, "/user/other/any", "leaf");
+    make_child(system, "/user/other/any", "twig");
+    make_child(system, "/user/usual", "single");
+    UNIT_TRUE(is_pinned(system, "/user/single"));
+    UNIT_FALSE(is_pinned(system, "/user/service"));
+    UNIT_TRUE(is_pinned(system, "/user/service/worker"));
+    UNIT_FALSE(is_pinned(system, "/user/service/plain")); /* a name beats "*" */
+    UNIT_FALSE(is_pinned(system, "/user/service/worker/deeper"));
+    UNIT_TRUE(is_pinned(system, "/user/other/any/leaf"));
+    UNIT_FALSE(is_pinned(system, "/user/other/any/twig"));
+    UNIT_FALSE(is_pinned(system, "/user/usual/single")); /* another path */
+    /* the configuration wins over the code, in both directions */
+    options.name = "x";
+    options.dispatcher = "pinned";
+    UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_OK);
+    UNIT_TRUE(is_pinned(system, "/user/x"));
+    stage_close(system);
+    system = system_of("deployment \"/x\" { dispatcher = default }");
+    stage_spawn(system, &keeper, "usual");
+    UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_OK);
+    UNIT_FALSE(is_pinned(system, "/user/x"));
+    stage_close(system);
+}
+
+/* CONF-9: "*" stands for automatic names too */
+static void
+unnamed_actors_are_deployed_by_a_star(void)
+{
+    char starred[64] = "", plain[64] = "", usual[64] = "";
+    trp_system *system = system_of("deployment \"/a/*\" { dispatcher = pinned }");
+    trp_ref a = stage_spawn(system, &keeper, "a"), b = stage_spawn(system, &keeper, "b");
+    UNIT_EQUAL(stage_ask(system, b, "thread", usual, sizeof usual), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, a, "unnamed", starred, sizeof starred), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, b, "unnamed", plain, sizeof plain), TRP_OK);
+    UNIT_TEXT(plain, usual);
+    UNIT_TRUE(*starred && strcmp(starred, usual) != 0);
+    stage_close(system);
+}
+
+/* DISP-2: an unknown dispatcher is an error, not the default one (MSC-05) */
+static void
+dispatcher_that_is_not_there_refuses_the_spawn(void)
+{
+    trp_system *system = system_of("deployment \"/a\" { dispatcher = nowhere }");
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    options.name = "a";
+    UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_ENOENT);
+    options.name = "b";
+    UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_OK);
+    stage_close(system);
+}
+
+/* CONF-9 */
+static void
+sections_are_found_by_path(void)
+{
+    trp_system *system = system_of("deployment \"/a/*\" { dispatcher = pinned }\n"
+                                   "deployment \"/*/b\" { dispatcher = one }\n"
+                                   "deployment \"/*/*\" { dispatcher = two }\n");
+    trpi_deployment found;
+    memset(&found, 0, sizeof found);
+    UNIT_TRUE(trpi_deployment_find(system, "/user/a/b", &found));
+    UNIT_TEXT(found.title, "/a/*"); /* the first element decides */
+    UNIT_TEXT(found.dispatcher, "pinned");
+    UNIT_TRUE(found.mailbox == NULL);
+    UNIT_TRUE(trpi_deployment_find(system, "/c/b", &found));
+    UNIT_TEXT(found.dispatcher, "one");
+    UNIT_TRUE(trpi_deployment_find(system, "/c/d", &found));
+    UNIT_TEXT(found.dispatcher, "two");
+    UNIT_TEXT(trpi_deployment_text(&found, "dispatcher"), "two");
+    UNIT_FALSE(trpi_deployment_find(system, "/a", &found));
+    UNIT_FALSE(trpi_deployment_find(system, "/a/b/c", &found));
+    stage_close(system);
+    system = stage_open();
+    UNIT_FALSE(trpi_deployment_find(system, "/a/b", &found));
+    UNIT_TRUE(trp_system_config(system) == NULL);
+    stage_close(system);
+}
+
+static void
+note_line(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    stage_write(&stage_lines, "[%d %s]", (int)line->level, line->text);
+}
+
+/* SYS-2, SYS-6, CONF-6, CONF-7; decision 30 */
+static void
+configuration_is_stronger_than_code_and_code_than_the_reference(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config *config = config_of("log { level = error }\nlog-config-on-start = on");
+    options.config = config;
+    options.log = note_line;
+    options.log_level = TRP_LOG_DEBUG;
+    trp_system *system = stage_open_with(options);
+    trp_system_log(system, TRP_LOG_WARNING, "t", "quiet please");
+    trp_system_log(system, TRP_LOG_ERROR, "t", "this is said");
+    UNIT_FALSE(stage_book_has(&stage_lines, "quiet please"));
+    UNIT_TRUE(stage_book_has(&stage_lines, "[1 this is said]"));
+    stage_close(system);
+    trp_config_unref(config);
+
+    config = config_of("log-config-on-start = on\napp { who = me }");
+    options.config = config;
+    options.log_level = 0;
+    system = stage_open_with(options);
+    UNIT_TRUE(stage_book_has(&stage_lines, "[3 log-config-on-start = on (t.conf:1)]"));
+    UNIT_TRUE(stage_book_has(&stage_lines, "[3 app.who = me (t.conf:2)]"));
+    trp_system_log(system, TRP_LOG_DEBUG, "t", "too much");
+    UNIT_FALSE(stage_book_has(&stage_lines, "too much"));
+    /* CONF-25: an actor or an extension reads the application's own settings */
+    trp_config *own = trp_system_config(system);
+    const char *who = "";
+    UNIT_EQUAL(trp_config_get_text(own, "app.who", &who, NULL), TRP_OK);
+    UNIT_TEXT(who, "me");
+    trp_config_unref(own);
+    stage_close(system);
+    trp_config_unref(config);
+}
+
+UNIT_BEGIN("settings")
+UNIT(deployment_sections_move_actors_by_their_path)
+UNIT(unnamed_actors_are_deployed_by_a_star)
+UNIT(dispatcher_that_is_not_there_refuses_the_spawn)
+UNIT(sections_are_found_by_path)
+UNIT(configuration_is_stronger_than_code_and_code_than_the_reference)
+UNIT_END
