@@ -10,6 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "cluster/shell.h"
 
 /* ---- transport callbacks --------------------------------------------------------------------- */
@@ -207,9 +208,9 @@ trpi_cluster_free(trpi_cluster *cluster)
     trpi_free(cluster->subscribers);
     trpi_free(cluster->on_up);
     trpi_free(cluster->quarantines);
-    pthread_mutex_destroy(&cluster->engine);
-    pthread_mutex_destroy(&cluster->queue);
-    pthread_mutex_destroy(&cluster->listen);
+    trpi_mutex_destroy(&cluster->engine);
+    trpi_mutex_destroy(&cluster->queue);
+    trpi_mutex_destroy(&cluster->listen);
     pthread_cond_destroy(&cluster->listened);
     trpi_free(cluster);
 }

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "cluster/cluster.h"
 #include "cluster/shell.h"
 
@@ -337,7 +338,7 @@ waiter_drop(struct waiter *w)
     uint32_t left = --w->refs;
     pthread_mutex_unlock(&w->lock);
     if (left == 0) {
-        pthread_mutex_destroy(&w->lock);
+        trpi_mutex_destroy(&w->lock);
         pthread_cond_destroy(&w->answered);
         trpi_free(w);
     }

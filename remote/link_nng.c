@@ -27,6 +27,7 @@
  * Locks. link->lock, then transport->lock; no callback is called with either held.
  * Tests. tests/unit/remote/link_test.c
  */
+#include "base/mutex.h"
 #include "remote/link_nng_inner.h"
 
 static void on_read(void *arg);
@@ -59,7 +60,7 @@ trpi_link_unref(trpi_link *link)
     trpi_assert(link->stream == NULL && link->rx == NULL && link->tx == NULL && link->dial == NULL);
     trpi_free(link->read_buffers[0]);
     trpi_free(link->read_buffers[1]);
-    pthread_mutex_destroy(&link->lock);
+    trpi_mutex_destroy(&link->lock);
     trpi_free(link);
 }
 
@@ -544,7 +545,7 @@ tcp_transport_free(trpi_transport *transport)
     }
     trpi_resolver_free(transport->resolver);
     pthread_cond_destroy(&transport->wake);
-    pthread_mutex_destroy(&transport->lock);
+    trpi_mutex_destroy(&transport->lock);
     trpi_free(transport);
 }
 
@@ -621,6 +622,7 @@ const trpi_transport_ops trpi_link_nng_ops = {
     .scheme = "tcp",
     .open = tcp_open,
     .listen = trpi_link_listen,
+    .accept = trpi_link_accept,
     .connect = trpi_link_connect,
     .write = tcp_write,
     .pause = tcp_pause,

@@ -97,6 +97,7 @@ void trpi_link_post_read(trpi_link *link);
 void trpi_link_open_stream(trpi_link *link);
 
 /* link_nng_open.c: as the transport's ops */
+void trpi_link_accept(trpi_transport *transport);
 trp_err trpi_link_listen(trpi_transport *transport, const char *host, uint16_t port,
                          uint16_t *ret_port);
 trp_err trpi_link_connect(trpi_transport *transport, const char *host, uint16_t port,

@@ -232,6 +232,11 @@ trpi_link_listen(trpi_transport *transport, const char *host, uint16_t port, uin
         return err == TRP_ECONN ? TRP_EIO : err;
     }
     *ret_port = (uint16_t)bound;
-    nng_stream_listener_accept(transport->listener, transport->accept);
     return TRP_OK;
+}
+
+void
+trpi_link_accept(trpi_transport *transport)
+{
+    nng_stream_listener_accept(transport->listener, transport->accept);
 }

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "base/wire.h"
 #include "remote/internal.h"
 
@@ -81,7 +82,7 @@ trpi_peer_free(trpi_peer *peer)
     trpi_assert(peer->conns == NULL);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_buffer_fini(&peer->lanes[lane].pending);
-        pthread_mutex_destroy(&peer->lanes[lane].recv_lock);
+        trpi_mutex_destroy(&peer->lanes[lane].recv_lock);
     }
     while (peer->routes != NULL) {
         trpi_route *route = peer->routes;
@@ -95,7 +96,7 @@ trpi_peer_free(trpi_peer *peer)
     trpi_phi_fini(&peer->watch_phi);
     trpi_free(peer->introduced);
     trpi_free(peer->end_again);
-    pthread_mutex_destroy(&peer->lock);
+    trpi_mutex_destroy(&peer->lock);
     trpi_free(peer);
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "remote/internal.h"
 #include "remote/link_nng.h"
 
@@ -66,7 +67,7 @@ trpi_remote_unref(trpi_remote *remote)
         pthread_rwlock_destroy(&remote->channels[i].lock);
     }
     pthread_cond_destroy(&remote->tick_over);
-    pthread_mutex_destroy(&remote->lock);
+    trpi_mutex_destroy(&remote->lock);
     trpi_free(remote);
 }
 
@@ -272,6 +273,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     warn_if_open(remote);
     /* The caller's texts need not live longer than this call. */
     remote->options.host = remote->options.bind_host = NULL;
+    remote->ops->accept(remote->transport); /* last: who calls needs the port that was bound */
     *ret_remote = remote;
     return TRP_OK;
 }

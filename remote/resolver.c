@@ -16,6 +16,7 @@
 
 #include "base/address.h"
 #include "base/alloc.h"
+#include "base/mutex.h"
 
 typedef struct job {
     struct job *next;
@@ -188,7 +189,7 @@ trpi_resolver_free(trpi_resolver *resolver)
         pthread_join(resolver->threads[i], NULL);
     }
     pthread_cond_destroy(&resolver->wake);
-    pthread_mutex_destroy(&resolver->lock);
+    trpi_mutex_destroy(&resolver->lock);
     trpi_free(resolver->cache);
     trpi_free(resolver);
 }

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "base/wire.h"
 #include "cluster/node/node_private.h"
 
@@ -278,6 +279,6 @@ trpi_carry_free(struct trpi_carry *carry)
     if (!carry) {
         return;
     }
-    (void)pthread_mutex_destroy(&carry->lock);
+    trpi_mutex_destroy(&carry->lock);
     trpi_free(carry);
 }

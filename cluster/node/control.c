@@ -36,6 +36,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/buffer.h"
+#include "base/mutex.h"
 #include "cluster/node/control_socket.h"
 #include "cluster/node/ctl_proto.h"
 
@@ -613,7 +614,7 @@ control_free(trpi_control *control)
         (void)close(control->wake_fd);
     }
     (void)pthread_cond_destroy(&control->ended);
-    (void)pthread_mutex_destroy(&control->lock);
+    trpi_mutex_destroy(&control->lock);
     trpi_free(control);
 }
 
@@ -653,16 +654,16 @@ trpi_control_open(const trpi_control_options *options, trpi_control **ret_contro
         control->device = file.st_dev;
         control->inode = file.st_ino;
     }
+    *ret_control = control; /* before the thread, whose commands may ask the owner for it */
     if (err == TRP_OK && thread_start(control) != 0) {
         (void)unlink(control->path);
         err = TRP_EIO;
     }
     if (err != TRP_OK) {
+        *ret_control = NULL;
         control_free(control);
-        return err;
     }
-    *ret_control = control;
-    return TRP_OK;
+    return err;
 }
 
 const char *

@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "cluster/node/control_socket.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
@@ -398,7 +399,7 @@ trp_node_close(trp_node *node)
         (void)close(node->end_fd);
     }
     trpi_config_free(node->config);
-    (void)pthread_mutex_destroy(&node->lock);
+    trpi_mutex_destroy(&node->lock);
     node->magic = 0;
     trpi_free(node);
 }

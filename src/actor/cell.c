@@ -23,6 +23,7 @@
 #include "actor/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 
 #define RELAXED memory_order_relaxed
 #define SLOTS_MOVED 64u /* between a worker's cache and the free list, at a time */
@@ -111,7 +112,7 @@ trpi_cells_free(trpi_cells *cells)
         }
         trpi_free(slab_memory(slab, base));
     }
-    (void)pthread_mutex_destroy(&cells->lock);
+    trpi_mutex_destroy(&cells->lock);
     trpi_free((void *)cells->slabs);
     trpi_free(cells);
 }

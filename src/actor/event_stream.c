@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 
 typedef struct audience {
     _Atomic uint32_t refs; /* relaxed ref (under the lock), acq_rel unref: the last reader frees */
@@ -70,7 +71,7 @@ trpi_event_stream_free(struct trpi_event_stream *stream)
         audience_unref(s->who);
         trpi_free(s);
     }
-    pthread_mutex_destroy(&stream->lock);
+    trpi_mutex_destroy(&stream->lock);
     trpi_free(stream);
 }
 

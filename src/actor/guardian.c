@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 
 #define STUCK_GRACE_MS 200u    /* how long actors have to prove that they are not stuck */
 #define FREE_TIMEOUT_MS 10000u /* for the stop that trp_system_free() makes up for */
@@ -186,8 +187,8 @@ life_free(trp_system *system)
     trpi_event_stream_free(life->events);
     trpi_paths_free(life);
     trpi_remote_watches_free(life->watches);
-    pthread_mutex_destroy(&life->user.lock);
-    pthread_mutex_destroy(&life->system.lock);
+    trpi_mutex_destroy(&life->user.lock);
+    trpi_mutex_destroy(&life->system.lock);
     trpi_gate_fini(&life->gate);
     trpi_free(life);
     system->life = NULL;

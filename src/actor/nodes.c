@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 
 #define CHUNK_NODES 256u
 #define CHUNKS (TRPI_NODES_LIMIT / CHUNK_NODES + 1u)
@@ -183,7 +184,7 @@ trpi_nodes_free(struct trpi_nodes *nodes)
     for (uint32_t i = 0; i < CHUNKS; i++) {
         trpi_free((void *)atomic_load_explicit(&nodes->chunks[i], ACQUIRE));
     }
-    (void)pthread_mutex_destroy(&nodes->lock);
+    trpi_mutex_destroy(&nodes->lock);
     trpi_free(nodes->index);
     trpi_free(nodes);
 }

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 
 typedef struct obituary {
     uint32_t slot, generation;
@@ -67,7 +68,7 @@ trpi_paths_free(trpi_life *life)
     }
     trpi_free(paths->ring);
     trpi_free(paths->remote);
-    pthread_mutex_destroy(&paths->lock);
+    trpi_mutex_destroy(&paths->lock);
     trpi_free(paths);
     life->paths = NULL;
 }

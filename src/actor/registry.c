@@ -20,6 +20,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 
 #define SHARD_BITS 4
 #define SHARDS (1u << SHARD_BITS)
@@ -83,7 +84,7 @@ trpi_registry_free(trpi_registry *registry)
         trpi_free(s->by_local);
         trpi_free(s->free_locals);
         trpi_free(s->buckets);
-        pthread_mutex_destroy(&s->lock);
+        trpi_mutex_destroy(&s->lock);
     }
     trpi_free(registry);
 }

@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 
 typedef struct remote_watch { /* one watcher of one remote actor */
     struct remote_watch *next;
@@ -123,7 +124,7 @@ trpi_remote_watches_free(struct trpi_remote_watches *watches)
         trpi_ref_map_fini(&n->watchers);
         trpi_free(n);
     }
-    pthread_mutex_destroy(&watches->lock);
+    trpi_mutex_destroy(&watches->lock);
     trpi_free(watches);
 }
 

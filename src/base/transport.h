@@ -3,7 +3,7 @@
  * Why.   Remoting frames, batches and associates; a driver only moves bytes. Drivers: tcp on nng
  *        streams (remote/link_nng.c) and the in-memory network (src/sim/mem_transport.c). No type
  *        of a third party appears here.
- * Shape. open -> [listen] -> links: connect() or accepted() makes one; connected() once for a
+ * Shape. open -> [listen -> accept] -> links: connect() or accepted() makes one; connected() once for a
  *        dialled one; then bytes() and written() until closed(), exactly once, the last callback.
  * Must hold.
  *   T1  No callback is made from inside a call of this interface.
@@ -57,11 +57,14 @@ struct trpi_transport_ops {
     /* Borrows events until free. Errors: TRP_ENOMEM, TRP_EIO. */
     trp_err (*open)(void *transport_arg, trpi_world *world, const trpi_transport_events *events,
                     void *arg, trpi_transport **ret_transport);
-    /* Accept connections on host:port (host "", "*": all; port 0: any). *ret_port: the real one.
-     * Once. Errors: TRP_EADDRINUSE, TRP_EINVAL (host is not known here), TRP_EIO, TRP_ENOMEM.
-     * Thread: owner; may block for name resolution. */
+    /* Take host:port (host "", "*": all; port 0: any). *ret_port: the real one. Once. Errors:
+     * TRP_EADDRINUSE, TRP_EINVAL (host is not known here), TRP_EIO, TRP_ENOMEM. Thread: owner; may
+     * block for name resolution. */
     trp_err (*listen)(trpi_transport *transport, const char *host, uint16_t port,
                       uint16_t *ret_port);
+    /* From now on accepted() is called, also for who came since listen(): the caller had time to
+     * learn its own port. Once, after listen(). Thread: owner. */
+    void (*accept)(trpi_transport *transport);
     /* Begin to connect; all addresses of host are tried within timeout_ms. user goes to the
      * callbacks, which may come before this returns. Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any.
      */

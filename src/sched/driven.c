@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "sched/worker.h"
 
 #define TRPI_DRIVEN_WINDOW 64u
@@ -373,7 +374,7 @@ void
 trpi_gate_fini(trpi_gate *gate)
 {
     (void)pthread_cond_destroy(&gate->changed);
-    (void)pthread_mutex_destroy(&gate->lock);
+    trpi_mutex_destroy(&gate->lock);
 }
 
 void

@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "sched/worker.h"
 
 #define WORKERS_ALL (TRPI_POOL_MAX + TRPI_PRIVATE_MAX)
@@ -193,11 +194,11 @@ trpi_sched_free(trpi_sched *sched)
         trpi_worker_free(trpi_sched_worker(sched, i));
     }
     trpi_timers_free(sched);
-    (void)pthread_mutex_destroy(&sched->inject_lock);
-    (void)pthread_mutex_destroy(&sched->sleep_lock);
-    (void)pthread_mutex_destroy(&sched->private_lock);
-    (void)pthread_mutex_destroy(&sched->threads_lock);
-    (void)pthread_mutex_destroy(&sched->retire_lock);
+    trpi_mutex_destroy(&sched->inject_lock);
+    trpi_mutex_destroy(&sched->sleep_lock);
+    trpi_mutex_destroy(&sched->private_lock);
+    trpi_mutex_destroy(&sched->threads_lock);
+    trpi_mutex_destroy(&sched->retire_lock);
     (void)pthread_cond_destroy(&sched->threads_cond);
     trpi_free(sched->grace_progress);
     trpi_free(sched);

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "sched/worker.h"
 
 #define TICK_NS 1000000u
@@ -332,7 +333,7 @@ trpi_timers_free(trpi_sched *sched)
         trpi_free(timers->chunks[i]);
     }
     trpi_free(timers->chunks);
-    (void)pthread_mutex_destroy(&timers->lock);
+    trpi_mutex_destroy(&timers->lock);
     (void)pthread_cond_destroy(&timers->cond);
     trpi_free(timers);
     sched->timers = NULL;

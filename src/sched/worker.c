@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 #include "sched/worker.h"
 
 #define RELAXED memory_order_relaxed
@@ -289,8 +290,8 @@ trpi_worker_free(trpi_worker *worker)
     if (worker == NULL) {
         return;
     }
-    (void)pthread_mutex_destroy(&worker->deferred.lock);
-    (void)pthread_mutex_destroy(&worker->queue_lock);
+    trpi_mutex_destroy(&worker->deferred.lock);
+    trpi_mutex_destroy(&worker->queue_lock);
     (void)pthread_cond_destroy(&worker->queue_cond);
     trpi_free(worker);
 }

@@ -20,6 +20,7 @@
 #include "base/address.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/mutex.h"
 
 enum event_kind { EVENT_CONNECT, EVENT_BYTES, EVENT_WRITTEN, EVENT_CLOSED };
 
@@ -69,6 +70,7 @@ struct trpi_transport {
     void *arg;
     char host[TRPI_HOST_BYTES_MAX + 1];
     uint16_t port; /* 0: does not listen */
+    bool accepts;  /* else who dials is refused, as by a host that does not listen */
     bool stopping;
     trpi_transport *next;
 };
@@ -218,6 +220,14 @@ mem_listen(trpi_transport *transport, const char *host, uint16_t port, uint16_t 
     }
     pthread_mutex_unlock(&network->lock);
     return err;
+}
+
+static void
+mem_accept(trpi_transport *transport)
+{
+    pthread_mutex_lock(&transport->network->lock);
+    transport->accepts = true;
+    pthread_mutex_unlock(&transport->network->lock);
 }
 
 static trp_err
@@ -390,6 +400,7 @@ const trpi_transport_ops trpi_mem_transport_ops = {
     .scheme = "mem",
     .open = mem_open,
     .listen = mem_listen,
+    .accept = mem_accept,
     .connect = mem_connect,
     .write = mem_write,
     .close = mem_close,
@@ -428,7 +439,7 @@ trpi_mem_network_free(trpi_mem_network *network)
     }
     trpi_assert(network->links == NULL);
     pthread_cond_destroy(&network->wake);
-    pthread_mutex_destroy(&network->lock);
+    trpi_mutex_destroy(&network->lock);
     trpi_free(network);
 }
 
@@ -446,7 +457,7 @@ static void
 deliver_connect(trpi_mem_network *network, trpi_link *link)
 {
     trpi_transport *listener = listener_find(network, link->to_host, link->to_port);
-    trpi_link *other = listener == NULL || link->closing
+    trpi_link *other = listener == NULL || !listener->accepts || link->closing
                            ? NULL
                            : link_new(listener, link->from_host, link->to_host, link->to_port);
     if (other == NULL) {

@@ -14,8 +14,8 @@ troupe=$prefix/bin/troupe
 export LD_LIBRARY_PATH=$libdir
 flags() { PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@" troupe; }
 # A sanitized library needs the sanitizer in the program, too.
-sanitize=$(sed -n 's/^S\["TROUPE_CFLAGS"\]="\(.*\)"$/\1/p' "$build/config.status" | tr ' ' '\n' | grep '^-fsanitize' | tr '\n' ' ')
-compiler=$(sed -n 's/^S\["CC"\]="\(.*\)"$/\1/p' "$build/config.status")
+sanitize=$(sed -n 's/^TROUPE_LDFLAGS = //p' "$build/Makefile")
+compiler=$(sed -n 's/^CC = //p' "$build/Makefile")
 for name in hello ping cluster; do
     # shellcheck disable=SC2046,SC2086 # lists of flags
     expect "compile_$name" 0 ${compiler:-cc} $sanitize -Wall -Wextra -Werror "$src/examples/$name.c" $(flags --cflags --libs) -o "$work/$name"

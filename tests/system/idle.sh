@@ -18,14 +18,8 @@ used=$(($(ticks) - before))
 hertz=$(getconf CLK_TCK)
 permille=$((used * 1000 / hertz / seconds))
 rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
-measure idle_rss "$rss" KiB
 measure idle_cpu "$((permille / 10)).$((permille % 10))" percent
 measure idle_seconds "$seconds" s
-# A sanitizer's shadow memory is not the node's.
-if grep -qE 'libasan|libtsan|libubsan' "/proc/$pid/maps"; then
-    echo "SKIP figures under a sanitizer say nothing"
-else
-    if [ "$rss" -le 15360 ]; then pass idle_node_has_at_most_15_mb_resident; else fail idle_node_has_at_most_15_mb_resident "$rss KiB"; fi
-    if [ "$permille" -lt 10 ]; then pass idle_node_uses_less_than_1_percent_of_a_core; else fail idle_node_uses_less_than_1_percent_of_a_core "$permille permille"; fi
-fi
+judge idle_node_has_at_most_15_mb_resident "$rss" 15360 KiB
+judge idle_node_uses_less_than_1_percent_of_a_core "$permille" 9 permille
 test_end

@@ -4,11 +4,16 @@
 #   check NAME COMMAND... PASS when the command succeeds
 #   expect NAME CODE COMMAND...   PASS when it exits with CODE; its output is in $work/out and $work/err
 #   has NAME TEXT [FILE]  PASS when FILE (default $work/out) contains TEXT;  lacks NAME TEXT [FILE]
-#   wait_until SECONDS COMMAND...  polls; returns 1 when the time is over
+#   wait_until SECONDS COMMAND...  polls; returns 1 when the time is over (three times that under a sanitizer)
 #   background COMMAND... starts it, pid in $started, killed at the end
 #   measure NAME VALUE UNIT
+#   judge NAME VALUE BOUND UNIT    measure, and PASS when VALUE is at most BOUND; under a sanitizer, which costs
+#                         memory and time, the figure is told and not judged
 #   skip WHY              exit 77
 #   test_end              exit 0 or 1
+#
+# $sanitizer is "asan" or "tsan" when the build is one (TROUPE_SANITIZER, which tests/run sets), else empty. Then
+# every process writes its findings to $work, whatever becomes of its output, and one of them fails the test.
 # shellcheck shell=bash
 
 lib_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -22,10 +27,16 @@ test_begin() {
     build=$(cd "$build" && pwd)
     # Nodes refuse environment variables that they do not know, and must not see the caller's.
     local name
+    sanitizer=${TROUPE_SANITIZER:-}
     for name in $(compgen -e TROUPE_); do unset "$name"; done
     troupe=$build/troupe
     [ -x "$troupe" ] || { echo "FAIL build: no program at $troupe"; exit 1; }
     work=$(mktemp -d "${TMPDIR:-/tmp}/troupe-test.XXXXXX")
+    if [ -n "$sanitizer" ]; then
+        for name in ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
+            export "$name=${!name:+${!name}:}log_path=$work/finding"
+        done
+    fi
     trap test_cleanup EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
@@ -46,8 +57,8 @@ test_cleanup() {
 }
 
 test_end() {
-    local finding # whatever a sanitizer had to say in the output of a node fails the test
-    finding=$(grep -lE 'Sanitizer: |runtime error: ' "$work"/* 2>/dev/null | head -n 1)
+    local finding # whatever a sanitizer had to say fails the test
+    finding=$(grep -IlE 'Sanitizer: |runtime error: ' "$work"/* 2>/dev/null | head -n 1)
     if [ -n "$finding" ]; then
         fail no_sanitizer_finding "$finding"
         grep -A 40 -m 1 -E 'Sanitizer: |runtime error: ' "$finding" >&2
@@ -66,6 +77,11 @@ skip() {
     exit 77
 }
 measure() { echo "measure $1 $2 $3"; }
+judge() {
+    measure "$1" "$2" "$4"
+    [ -z "$sanitizer" ] || return 0
+    if [ "$2" -le "$3" ]; then pass "$1"; else fail "$1" "$2 $4, more than $3"; fi
+}
 
 check() {
     local name=$1
@@ -101,7 +117,7 @@ is_json() {
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 
 wait_until() {
-    local deadline=$(($(now_ms) + $1 * 1000))
+    local deadline=$(($(now_ms) + $1 * 1000 * (${#sanitizer} ? 3 : 1)))
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$(now_ms)" -lt "$deadline" ] || return 1

@@ -87,6 +87,7 @@ start(void)
     UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &transport) == TRP_OK);
     UNIT_REQUIRE(ops->listen(transport, "127.0.0.1", 0, &port) == TRP_OK);
     UNIT_TRUE(port != 0);
+    ops->accept(transport);
 }
 static void
 finish(void)
@@ -255,7 +256,27 @@ a_port_that_is_taken_is_named_as_such(void)
     finish();
 }
 
+/* Who knows the port and is quick must not be answered before the owner knows it, too. */
+static void
+who_calls_before_accept_is_served_by_it(void)
+{
+    start();
+    trpi_transport *early = NULL;
+    uint16_t at = 0;
+    UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &early) == TRP_OK);
+    UNIT_REQUIRE(ops->listen(early, "127.0.0.1", 0, &at) == TRP_OK);
+    connect_to("127.0.0.1", at);
+    UNIT_WAIT(atomic_load(&dialled.connected) == 1, 5000);
+    UNIT_EQUAL(atomic_load(&accepts), 0);
+    ops->accept(early);
+    UNIT_WAIT(atomic_load(&accepts) == 1, 5000);
+    ops->stop(early);
+    ops->free(early);
+    finish();
+}
+
 UNIT_BEGIN("link")
+UNIT(who_calls_before_accept_is_served_by_it)
 UNIT(bytes_arrive_in_order_and_short_sends_go_on)
 UNIT(a_dial_that_reaches_nobody_is_closed_once)
 UNIT(a_name_is_resolved_and_found_in_the_cache_the_second_time)

@@ -71,6 +71,8 @@ start(void)
     UNIT_REQUIRE(ops->open(network, NULL, &events, NULL, &b) == TRP_OK);
     UNIT_EQUAL(ops->listen(a, "left", 0, &port), TRP_OK);
     UNIT_EQUAL(ops->listen(b, "right", 7, &port), TRP_OK);
+    ops->accept(a);
+    ops->accept(b);
     UNIT_EQUAL(port, 7);
 }
 static void
