@@ -3,8 +3,9 @@
  * Why.   Remoting frames, batches and associates; a driver only moves bytes. Drivers: tcp on nng
  *        streams (remote/link_nng.c) and the in-memory network (src/sim/mem_transport.c). No type
  *        of a third party appears here.
- * Shape. open -> [listen -> accept] -> links: connect() or accepted() makes one; connected() once for a
- *        dialled one; then bytes() and written() until closed(), exactly once, the last callback.
+ * Shape. open -> [listen -> accept] -> links: connect() or accepted() makes one; connected() once
+ *        for a dialled one; then bytes() and written() until closed(), exactly once, the last
+ *        callback.
  * Must hold.
  *   T1  No callback is made from inside a call of this interface.
  *   T2  bytes() and paused() of one link never overlap; written() may run beside bytes().

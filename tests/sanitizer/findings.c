@@ -1,8 +1,9 @@
-/* findings.c - mistakes made on purpose, one a run, each of which a sanitizer must report. findings.sh runs them
- * with the options of tests/run: a sanitizer that is silent about these says nothing about the rest.
+/* findings.c - mistakes made on purpose, one a run, each of which a sanitizer must report.
+ * findings.sh runs them with the options of tests/run: a sanitizer that is silent about these says
+ * nothing about the rest.
  *
- * Threads are ordered by relaxed atomics alone, so that the mistake happens in that order every time while the
- * thread sanitizer sees no order at all. */
+ * Threads are ordered by relaxed atomics alone, so that the mistake happens in that order every
+ * time while the thread sanitizer sees no order at all. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -137,6 +138,6 @@ main(int argc, char **argv)
             return mistakes[i].run();
         }
     }
-    (void)fprintf(stderr, "findings: one of nothing race early late use-after-free leak overflow\n");
+    (void)fprintf(stderr, "findings: nothing race early late use-after-free leak overflow\n");
     return 64;
 }
