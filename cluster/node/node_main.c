@@ -272,6 +272,7 @@ trp_node_main(int argc, char **argv)
         return TRPI_CTL_EXIT_INTERNAL;
     }
     node_options.control_socket_forced = 1;
+    node_options.fault_trap = TRP_FAULT_TRAP_REPORT; /* signals are the program's to choose */
     trp_err err = trpi_node_open(config, &node_options, &node, &error);
     if (err != TRP_OK) {
         (void)fprintf(stderr, "troupe: %s\n", error.text);

@@ -26,10 +26,11 @@ typedef struct trp_node_options {
     trp_log_fn log;          /* NULL: lines on stderr as log.format says */
     void *log_arg;
     int control_socket_forced; /* 1: a control socket whatever cluster.control-socket says */
+    uint32_t fault_trap;       /* trp_fault_trap, unless actor.fault-trap is set */
 } trp_node_options;
 #define TRP_NODE_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        sizeof(trp_node_options), NULL, NULL, 0, NULL, NULL, 0                                     \
+        sizeof(trp_node_options), NULL, NULL, 0, NULL, NULL, 0, 0                                  \
     }
 
 /* What went wrong and where, one sentence. */

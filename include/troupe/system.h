@@ -27,6 +27,24 @@ typedef struct trp_log_line {
 } trp_log_line;
 typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
 
+/* What happens when the code of an actor raises SIGSEGV, SIGBUS or SIGFPE (issue 3, fault-trap).
+ * Handlers are the process's: they serve all systems that ask, pass on to those that were there
+ * before, and are taken out with the last such system.
+ *
+ * REPORT: the process dies as it would, with one more line on stderr: which actor it was. SIGILL
+ * and SIGABRT are reported too.
+ * ON: the actor fails with TRP_EFAULT (code: the signal's number), and its supervisor decides, as
+ * with trp_fail(). A stack overflow is such a fault. Only faults in the actors' own code count: not
+ * in libtroupe, libc and other libraries that may hold a lock, and not signals that were sent;
+ * those are reported. Whatever a behaviour holds beyond trp_alloc() and trp_defer(), locks too,
+ * stays held. Needs the shared library, on x86-64 or arm64: else trp_system_new() answers
+ * TRP_EUNSUPPORTED. */
+typedef enum trp_fault_trap {
+    TRP_FAULT_TRAP_OFF = 0,
+    TRP_FAULT_TRAP_REPORT = 1,
+    TRP_FAULT_TRAP_ON = 2
+} trp_fault_trap;
+
 typedef struct trp_system_options {
     size_t size;
     uint32_t workers;              /* threads of the default dispatcher; 0: one per core */
@@ -40,13 +58,14 @@ typedef struct trp_system_options {
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
     const trp_strategy *guardian_strategy;
-    /* Shared until the system is freed; what it says is stronger than the fields above, NULL: they
+    /* Shared until the system is freed; what it says is stronger than the other fields, NULL: they
      * alone, and the reference configuration (SYS-2, -32) */
     const trp_config *config;
+    uint32_t fault_trap; /* trp_fault_trap; 0: the library installs no signal handler */
 } trp_system_options;
 #define TRP_SYSTEM_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL                       \
+        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0                    \
     }
 
 /* Start a system with its guardians and worker threads.
@@ -54,6 +73,7 @@ typedef struct trp_system_options {
  * Ownership: gives *ret_system (end it with trp_system_stop, free it with trp_system_free).
  * Errors:    TRP_EINVAL  name is empty, too long or has other characters than [a-zA-Z0-9_-]
  *            TRP_ENOMEM  out of memory; TRP_EIO  a thread cannot be made
+ *            TRP_EUNSUPPORTED  fault_trap cannot be TRP_FAULT_TRAP_ON here
  * Thread:    any.
  * Source:    SYS-1, -2, -5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_new(const char *name, const trp_system_options *options,

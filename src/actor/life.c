@@ -143,7 +143,7 @@ trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell)
         trpi_asks_drop(ctx, cell);
         trpi_levels_drop(cell);
         trpi_stash_to_front(cell); /* BEH-10: stashed messages outlive a restart */
-        trpi_memory_drop(cell);
+        trpi_memory_drop(ctx, cell);
     }
     trpi_free(cell->state);
     cell->state = NULL;

@@ -246,7 +246,7 @@ void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 void trpi_stash_to_front(trpi_cell *cell);
 void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
 void trpi_levels_drop(trpi_cell *cell);
-void trpi_memory_drop(trpi_cell *cell);
+void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- inbound.c ------------------------------------------------------------------------------- */
 /* Hand a signal to remoting; false: there is none. Thread: any. */

@@ -2,6 +2,8 @@
 troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c \
 	src/actor/service.c src/actor/settings.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
+troupe_sources += src/actor/fault.c
+
 # src/actor, the semantic half
 troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c src/actor/event_stream.c \
 	src/actor/failure.c src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c \
@@ -14,6 +16,7 @@ check_PROGRAMS += \
 	tests/unit/actor/behaviour_test \
 	tests/unit/actor/children_test \
 	tests/unit/actor/dead_letter_test \
+	tests/unit/actor/fault_test \
 	tests/unit/actor/guardian_test \
 	tests/unit/actor/inbound_test \
 	tests/unit/actor/life_test \
@@ -39,6 +42,9 @@ tests_unit_actor_children_test_SOURCES = tests/unit/actor/children_test.c
 tests_unit_actor_children_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_dead_letter_test_SOURCES = tests/unit/actor/dead_letter_test.c
 tests_unit_actor_dead_letter_test_LDADD = $(TEST_LDADD)
+# a program as users have them: the shared library, the public API
+tests_unit_actor_fault_test_SOURCES = tests/unit/actor/fault_test.c
+tests_unit_actor_fault_test_LDADD = libtroupe.la $(CUNIT_LIBS)
 tests_unit_actor_guardian_test_SOURCES = tests/unit/actor/guardian_test.c
 tests_unit_actor_guardian_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_inbound_test_SOURCES = tests/unit/actor/inbound_test.c

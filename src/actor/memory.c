@@ -6,6 +6,7 @@
  * Must hold.
  *   M1  Deferred calls run before the memory goes, last registered first; the state is still there.
  *   M2  A block is in the list of its actor from its birth to its end.
+ *   M3  A deferred call that fails takes none of the others with it, and no memory.
  * Tests.   tests/unit/actor/memory_test.c
  * Sources. DESIGN 3, Failure in C.
  */
@@ -80,8 +81,18 @@ trp_defer(trp_ctx *ctx, void (*fn)(void *arg), void *arg)
     return TRP_OK;
 }
 
+static trp_err
+call_deferred(trp_ctx *ctx, void *arg)
+{
+    const trpi_deferred *deferred = arg;
+
+    (void)ctx;
+    deferred->fn(deferred->arg);
+    return TRP_OK;
+}
+
 void
-trpi_memory_drop(trpi_cell *cell)
+trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_extra *extra = cell->extra;
 
@@ -89,7 +100,13 @@ trpi_memory_drop(trpi_cell *cell)
         trpi_deferred *deferred = extra->deferred;
 
         extra->deferred = deferred->next;
-        deferred->fn(deferred->arg);
+        if (trpi_run_guarded(ctx, call_deferred, deferred) != TRP_OK) { /* M3 */
+            char path[TRP_PATH_BYTES_MAX + 1];
+
+            trpi_path_local(ctx->system, trpi_cell_ref(cell), path, sizeof path);
+            trp_system_log(ctx->system, TRP_LOG_ERROR, path,
+                           "a deferred call failed: %s; the others go on", ctx->failure.reason);
+        }
         trpi_free(deferred);
     }
     while (extra->blocks != NULL) {

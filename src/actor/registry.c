@@ -274,23 +274,45 @@ trpi_registry_find(trpi_registry *registry, uint32_t parent_slot, const char *na
     return found;
 }
 
-size_t
-trpi_registry_name(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes)
+static size_t
+name_locked(const shard *s, uint32_t index, char *buffer, size_t bytes)
 {
-    shard *s = &registry->shards[index & (SHARDS - 1)];
-    const entry *e;
+    const entry *e = by_index(s, index);
     size_t count = 0;
 
-    trpi_assert(bytes > 0);
-    pthread_mutex_lock(&s->lock);
-    e = by_index(s, index);
     if (e != NULL) {
         count = e->name_bytes < bytes - 1 ? e->name_bytes : bytes - 1;
         memcpy(buffer, e->name, count);
     }
-    pthread_mutex_unlock(&s->lock);
     buffer[count] = 0;
     return count;
+}
+
+size_t
+trpi_registry_name(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes)
+{
+    shard *s = &registry->shards[index & (SHARDS - 1)];
+    size_t count;
+
+    trpi_assert(bytes > 0);
+    pthread_mutex_lock(&s->lock);
+    count = name_locked(s, index, buffer, bytes);
+    pthread_mutex_unlock(&s->lock);
+    return count;
+}
+
+bool
+trpi_registry_name_try(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes)
+{
+    shard *s = &registry->shards[index & (SHARDS - 1)];
+
+    trpi_assert(bytes > 0);
+    if (pthread_mutex_trylock(&s->lock) != 0) {
+        return false;
+    }
+    (void)name_locked(s, index, buffer, bytes);
+    pthread_mutex_unlock(&s->lock);
+    return true;
 }
 
 void

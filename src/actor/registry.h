@@ -32,6 +32,9 @@ bool trpi_registry_find(trpi_registry *registry, uint32_t parent_slot, const cha
  * afterwards that the index still meant what it thought (the cell's generation has not moved).
  * Thread: any. */
 size_t trpi_registry_name(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes);
+/* As trpi_registry_name, without waiting: false when somebody holds the lock. For a signal handler.
+ */
+bool trpi_registry_name_try(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes);
 /* Free the name for reuse. Thread: the parent's runner. */
 void trpi_registry_release(trpi_registry *registry, uint32_t index);
 

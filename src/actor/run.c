@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "actor/cells.h"
+#include "actor/fault.h"
 #include "actor/mailbox.h"
 #include "actor/routed.h"
 #include "actor/run.h"
@@ -539,11 +540,13 @@ trpi_run_thread(void *arg, trpi_worker *worker)
         /* it may be the only one: without it nothing would ever run or stop */
         (void)nanosleep(&pause, NULL);
     }
+    trpi_fault_thread_begin(ctx);
     ctx->jump = &ctx->loop_jump;
     if (_setjmp(ctx->loop_jump) != 0) {
         turn_after_jump(trpi_worker_data(worker), worker);
     }
     trpi_worker_loop(worker);
+    trpi_fault_thread_end(trpi_worker_data(worker));
     trpi_ctx_fini_worker(trpi_worker_data(worker));
 }
 

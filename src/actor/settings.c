@@ -227,6 +227,14 @@ level_of(const char *name)
     return TRP_LOG_INFO;
 }
 
+static uint32_t
+fault_trap_of(const char *text)
+{
+    return strcmp(text, "on") == 0       ? TRP_FAULT_TRAP_ON
+           : strcmp(text, "report") == 0 ? TRP_FAULT_TRAP_REPORT
+                                         : TRP_FAULT_TRAP_OFF;
+}
+
 void
 trpi_settings_options(const trp_config *config, trp_system_options *options)
 {
@@ -244,6 +252,10 @@ trpi_settings_options(const trp_config *config, trp_system_options *options)
     if (trpi_config_is_set(config, "actor.guardian-supervisor-strategy")) {
         options->guardian_stops =
             strcmp(trpi_config_text(config, "actor.guardian-supervisor-strategy"), "stopping") == 0;
+        options->guardian_strategy = NULL;
+    }
+    if (trpi_config_is_set(config, "actor.fault-trap")) {
+        options->fault_trap = fault_trap_of(trpi_config_text(config, "actor.fault-trap"));
     }
 }
 

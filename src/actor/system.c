@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "actor/cells.h"
+#include "actor/fault.h"
 #include "actor/nodes.h"
 #include "actor/run.h"
 #include "base/alloc.h"
@@ -43,7 +44,8 @@ options_are_valid(const trp_system_options *options)
     }
     if (options->size < sizeof *options || options->workers > TRP_WORKERS_MAX ||
         options->throughput > (uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS ||
-        options->actors_max > TRPI_CELLS_MAX || options->log_level > TRP_LOG_DEBUG) {
+        options->actors_max > TRPI_CELLS_MAX || options->log_level > TRP_LOG_DEBUG ||
+        options->fault_trap > TRP_FAULT_TRAP_ON) {
         return false;
     }
     if (options->guardian_strategy != NULL &&
@@ -106,6 +108,7 @@ system_destroy(trp_system *system)
     if (system->cells != NULL && cache != NULL) {
         trpi_cells_drain(system->cells, cache);
     }
+    trpi_fault_close(system);
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
@@ -163,6 +166,9 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     }
     if (err == TRP_OK) {
         system->magic = TRPI_SYSTEM_MAGIC;
+        err = trpi_fault_open(system);
+    }
+    if (err == TRP_OK) {
         err = threads_start(system);
     }
     if (err != TRP_OK) {

@@ -45,6 +45,7 @@ struct trp_system {
     void *_Atomic cluster; /* the cluster room's own; release/acquire, as remote_ops */
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
                                  trpi_count) */
+    bool faults_open;        /* fault.c's; owner */
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
 

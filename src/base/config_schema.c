@@ -38,6 +38,9 @@ const trpi_config_row trpi_config_rows[] = {
       "Actors that may live at one time." },
     { "actor.guardian-supervisor-strategy", CHOICE, "default", 0, 0, "default|stopping",
       "What /user does when one of its children fails." },
+    { "actor.fault-trap", CHOICE, "off", 0, 0, "off|report|on",
+      "on: SIGSEGV, SIGBUS or SIGFPE in an actor's own code is its failure; report: the last line "
+      "of a crash names the actor (`troupe node` does when nothing is said)." },
 
     { "deployment.*.dispatcher", TEXT, "", 0, 0, NULL,
       "Dispatcher of the actors with this path: deployment \"/service/*\" { dispatcher = pinned }; "

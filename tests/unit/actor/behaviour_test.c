@@ -80,8 +80,8 @@ listen_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         const trp_unhandled *what = trp_msg_payload(msg);
         char path[128];
 
-        stage_note("unhandled(%s)", trp_path(trp_ctx_system(ctx), what->recipient, path,
-                                             sizeof path));
+        stage_note("unhandled(%s)",
+                   trp_path(trp_ctx_system(ctx), what->recipient, path, sizeof path));
     } else {
         trp_reply_text(ctx, "here");
     }

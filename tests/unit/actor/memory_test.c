@@ -206,9 +206,25 @@ every_allocation_of_a_system_may_fail(void)
     UNIT_TRUE(n > 5);
 }
 
+/* Issue 3, fault-trap: where the library and the actors' code are one range of addresses, as in
+ * this program, it cannot be told whose a fault is */
+static void
+a_static_library_refuses_the_fault_trap(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system = NULL;
+
+    options.fault_trap = TRP_FAULT_TRAP_ON;
+    UNIT_EQUAL(trp_system_new("stage", &options, &system), TRP_EUNSUPPORTED);
+    UNIT_TRUE(system == NULL);
+    options.fault_trap = TRP_FAULT_TRAP_REPORT;
+    stage_close(stage_open_with(options));
+}
+
 UNIT_BEGIN("memory")
 UNIT(memory_and_deferred_calls_end_with_the_instance)
 UNIT(out_of_memory_is_the_failure_of_the_actor)
 UNIT(every_allocation_of_a_behaviour_may_fail)
 UNIT(every_allocation_of_a_system_may_fail)
+UNIT(a_static_library_refuses_the_fault_trap)
 UNIT_END

@@ -227,7 +227,8 @@ a_strategy_can_log_failures_in_its_own_way(void)
 
 /* ---- all for one ----------------------------------------------------------------------------- */
 
-static const trp_strategy all = { .size = sizeof(trp_strategy), .all_for_one = 1,
+static const trp_strategy all = { .size = sizeof(trp_strategy),
+                                  .all_for_one = 1,
                                   .retries_max = -1 };
 BOSS(all_boss, &all)
 
