@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -25,18 +24,6 @@
 #include "cluster/node/control_socket.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
-
-static trp_err fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static trp_err
-fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
-{
-    va_list list;
-    va_start(list, format);
-    (void)vsnprintf(ret_error->text, sizeof ret_error->text, format, list); /* cut is fine */
-    va_end(list);
-    return err;
-}
 
 /* ---- the end
  * ------------------------------------------------------------------------------------------- */
@@ -133,9 +120,9 @@ control_path_decide(trp_node *node, const trp_node_options *options, unsigned po
     }
     if (*given) {
         if (strlen(given) >= sizeof node->control_path) {
-            return fail(ret_error, TRP_ECONFIG,
-                        "control.socket: the path is longer than %zu bytes: %s",
-                        sizeof node->control_path - 1, given);
+            return trpi_node_fail(ret_error, TRP_ECONFIG,
+                                  "control.socket: the path is longer than %zu bytes: %s",
+                                  sizeof node->control_path - 1, given);
         }
         memcpy(node->control_path, given, strlen(given) + 1);
         return TRP_OK;
@@ -149,10 +136,10 @@ control_path_decide(trp_node *node, const trp_node_options *options, unsigned po
                                    node->control_path);
     }
     if (err != TRP_OK) {
-        return fail(ret_error, TRP_EPERM,
-                    "no place for the control socket (%s): set control.socket or "
-                    "--socket PATH",
-                    trp_strerror(err));
+        return trpi_node_fail(ret_error, TRP_EPERM,
+                              "no place for the control socket (%s): set control.socket or "
+                              "--socket PATH",
+                              trp_strerror(err));
     }
     return TRP_OK;
 }
@@ -163,8 +150,8 @@ running_check(trp_node *node, trp_node_error *ret_error)
 {
     int pid = 0;
     if (node->control_path[0] && trpi_control_is_live(node->control_path, &pid)) {
-        return fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d",
-                    node->control_path, pid);
+        return trpi_node_fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d",
+                              node->control_path, pid);
     }
     return TRP_OK;
 }
@@ -183,16 +170,18 @@ control_start(trp_node *node, trp_node_error *ret_error)
     case TRP_OK:
         return TRP_OK;
     case TRP_EEXIST:
-        return fail(ret_error, err, "already running: %s answers, pid %d", node->control_path, pid);
+        return trpi_node_fail(ret_error, err, "already running: %s answers, pid %d",
+                              node->control_path, pid);
     case TRP_ENOENT:
-        return fail(ret_error, TRP_EPERM, "control socket %s: no such directory",
-                    node->control_path);
+        return trpi_node_fail(ret_error, TRP_EPERM, "control socket %s: no such directory",
+                              node->control_path);
     default:
-        return fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s",
-                    node->control_path,
-                    err == TRP_EIO ? "it cannot be made there; is something else than a socket "
-                                     "of that name in the way?"
-                                   : trp_strerror(err));
+        return trpi_node_fail(ret_error, err == TRP_EIO ? TRP_EPERM : err, "control socket %s: %s",
+                              node->control_path,
+                              err == TRP_EIO
+                                  ? "it cannot be made there; is something else than a socket "
+                                    "of that name in the way?"
+                                  : trp_strerror(err));
     }
 }
 
@@ -201,7 +190,7 @@ plugins_load(trp_node *node, trp_node_error *ret_error)
 {
     size_t count = trpi_config_list_count(node->config, "plugins");
     if (count > TRPI_PLUGINS_MAX) {
-        return fail(ret_error, TRP_ECONFIG, "plugins: more than %d", TRPI_PLUGINS_MAX);
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "plugins: more than %d", TRPI_PLUGINS_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         const char *specification = trpi_config_list_at(node->config, "plugins", i);
@@ -224,8 +213,8 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
     const char *addresses[TRP_CLUSTER_SEEDS_MAX];
     size_t count = trpi_config_list_count(node->config, "cluster.seed-nodes");
     if (count > TRP_CLUSTER_SEEDS_MAX) {
-        return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d",
-                    TRP_CLUSTER_SEEDS_MAX);
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d",
+                              TRP_CLUSTER_SEEDS_MAX);
     }
     if (count == 0) {
         return TRP_OK;
@@ -236,27 +225,30 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
         const trpi_address *own = trpi_remote_address(node->remote);
         trpi_address address = *own;
         if (strcmp(seed, "self") != 0 && trpi_address_parse(seed, &address, NULL, NULL) != TRP_OK) {
-            return fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: '%s' is no address", seed);
+            return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: '%s' is no address",
+                                  seed);
         }
         if (strcmp(address.system, own->system) != 0 ||
             strcmp(address.protocol, own->protocol) != 0) {
-            return fail(ret_error, TRP_ECONFIG,
-                        "cluster.seed-nodes: %s: this node is %s://%s (--system); members "
-                        "have the same system name and protocol",
-                        seed, own->protocol, own->system);
+            return trpi_node_fail(
+                ret_error, TRP_ECONFIG,
+                "cluster.seed-nodes: %s: this node is %s://%s (--system); members "
+                "have the same system name and protocol",
+                seed, own->protocol, own->system);
         }
         only_self = only_self && trpi_address_equal(&address, own);
         addresses[i] = strcmp(seed, "self") == 0 ? node->address : seed;
     }
     if (only_self && !trpi_config_bool(node->config, "cluster.may-create-cluster")) {
-        return fail(ret_error, TRP_ECONFIG,
-                    "cluster.seed-nodes names this node only, and cluster.may-create-cluster is "
-                    "off: it could never join; name another seed node, or switch that on");
+        return trpi_node_fail(
+            ret_error, TRP_ECONFIG,
+            "cluster.seed-nodes names this node only, and cluster.may-create-cluster is "
+            "off: it could never join; name another seed node, or switch that on");
     }
     trp_err err = trpi_cluster_join(node->cluster, addresses, count, NULL, NULL);
-    return err == TRP_OK
-               ? TRP_OK
-               : fail(ret_error, err, "cannot join the seed nodes: %s", trp_strerror(err));
+    return err == TRP_OK ? TRP_OK
+                         : trpi_node_fail(ret_error, err, "cannot join the seed nodes: %s",
+                                          trp_strerror(err));
 }
 
 static trp_err
@@ -273,14 +265,14 @@ node_start(trp_node *node, const trp_node_options *options, trp_node_error *ret_
     }
     err = err == TRP_OK ? trpi_node_cluster_start(node, ret_error) : err;
     if (err == TRP_OK && (err = trpi_carry_new(node, &node->carry)) != TRP_OK) {
-        return fail(ret_error, err, "out of memory");
+        return trpi_node_fail(ret_error, err, "out of memory");
     }
     err = err == TRP_OK ? control_start(node, ret_error) : err;
     if (err == TRP_OK) {
         trpi_carry_bind(node->carry, true);
     }
     if (err == TRP_OK && node->control && (err = trpi_node_events_start(node)) != TRP_OK) {
-        return fail(ret_error, err, "control: %s", trp_strerror(err));
+        return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
     }
     err = err == TRP_OK ? plugins_load(node, ret_error) : err;
     return err == TRP_OK ? seeds_join(node, ret_error) : err;
@@ -292,13 +284,14 @@ trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **
 {
     trp_node *node = trpi_alloc(sizeof *node);
     if (!node) {
-        return fail(ret_error, TRP_ENOMEM, "out of memory");
+        return trpi_node_fail(ret_error, TRP_ENOMEM, "out of memory");
     }
     node->magic = TRPI_NODE_MAGIC;
     node->config = config;
     (void)pthread_mutex_init(&node->lock, NULL);
     node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    trp_err err = node->end_fd < 0 ? fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;
+    trp_err err =
+        node->end_fd < 0 ? trpi_node_fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;
     err = err == TRP_OK ? node_start(node, options, ret_error) : err;
     if (err != TRP_OK) {
         node->config = NULL;  /* still the caller's */
@@ -319,7 +312,7 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
     ret_error = ret_error ? ret_error : &error_unwanted;
     ret_error->text[0] = '\0';
     if (!ret_node) {
-        return fail(ret_error, TRP_EINVAL, "ret_node is NULL");
+        return trpi_node_fail(ret_error, TRP_EINVAL, "ret_node is NULL");
     }
     options = options ? options : &defaults;
     memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
@@ -328,7 +321,8 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
     flags.config_file = given.config_file;
     for (size_t i = 0; given.settings && given.settings[i]; i++) {
         if (flags.settings_count == TRPI_NODE_SETTINGS_MAX) {
-            return fail(ret_error, TRP_ECONFIG, "more than %d settings", TRPI_NODE_SETTINGS_MAX);
+            return trpi_node_fail(ret_error, TRP_ECONFIG, "more than %d settings",
+                                  TRPI_NODE_SETTINGS_MAX);
         }
         flags.settings[flags.settings_count].origin = "settings";
         flags.settings[flags.settings_count++].value = given.settings[i];
@@ -336,7 +330,8 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
     trp_err err = trpi_node_config_build(&flags, given.environment_ignored ? NULL : environ,
                                          &config, &config_error);
     if (err != TRP_OK) {
-        return fail(ret_error, err == TRP_ENOMEM ? err : TRP_ECONFIG, "%s", config_error.text);
+        return trpi_node_fail(ret_error, err == TRP_ENOMEM ? err : TRP_ECONFIG, "%s",
+                              config_error.text);
     }
     err = trpi_node_open(config, &given, ret_node, ret_error);
     if (err != TRP_OK) {

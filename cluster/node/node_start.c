@@ -16,10 +16,8 @@
 
 #define ROLES_MAX 64
 
-static trp_err fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static trp_err
-fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
+trp_err
+trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -114,9 +112,9 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
         node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
     }
-    return err == TRP_OK
-               ? TRP_OK
-               : fail(ret_error, err, "cannot start the actor system: %s", trp_strerror(err));
+    return err == TRP_OK ? TRP_OK
+                         : trpi_node_fail(ret_error, err, "cannot start the actor system: %s",
+                                          trp_strerror(err));
 }
 
 /* Why host cannot stand in an address; NULL: it can. */
@@ -141,13 +139,14 @@ static trp_err
 sizes_check(const trpi_remote_options *options, trp_node_error *ret_error)
 {
     if (options->backoff_min_ms > options->backoff_max_ms) {
-        return fail(ret_error, TRP_ECONFIG,
-                    "remote.retry-backoff-min is more than remote.retry-backoff-max");
+        return trpi_node_fail(ret_error, TRP_ECONFIG,
+                              "remote.retry-backoff-min is more than remote.retry-backoff-max");
     }
     if (options->lane_bytes_max < options->frame_bytes_max) {
-        return fail(ret_error, TRP_ECONFIG,
-                    "remote.lane-buffer-size is less than remote.maximum-frame-size: no message "
-                    "of that size would fit");
+        return trpi_node_fail(
+            ret_error, TRP_ECONFIG,
+            "remote.lane-buffer-size is less than remote.maximum-frame-size: no message "
+            "of that size would fit");
     }
     return TRP_OK;
 }
@@ -162,23 +161,26 @@ remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
     const char *hint = address_hint(node, options->host);
     switch (err) {
     case TRP_EADDRINUSE:
-        return fail(ret_error, err,
-                    "cannot listen on %s:%d: another program has the port; choose another one with "
-                    "--port (0: any free one)",
-                    host, port);
+        return trpi_node_fail(
+            ret_error, err,
+            "cannot listen on %s:%d: another program has the port; choose another one with "
+            "--port (0: any free one)",
+            host, port);
     case TRP_EINVAL:
         if (hint) {
-            return fail(ret_error, TRP_ECONFIG, "remote.hostname '%.253s' cannot be advertised: %s",
-                        options->host, hint);
+            return trpi_node_fail(ret_error, TRP_ECONFIG,
+                                  "remote.hostname '%.253s' cannot be advertised: %s",
+                                  options->host, hint);
         }
-        return fail(ret_error, TRP_EADDRINUSE,
-                    "cannot listen on %s:%d: that is no address of this host, or no name that "
-                    "resolves; where the others reach this host by an address that it does not "
-                    "have itself, say on which one to listen: --bind-host (remote.bind-hostname)",
-                    host, port);
+        return trpi_node_fail(
+            ret_error, TRP_EADDRINUSE,
+            "cannot listen on %s:%d: that is no address of this host, or no name that "
+            "resolves; where the others reach this host by an address that it does not "
+            "have itself, say on which one to listen: --bind-host (remote.bind-hostname)",
+            host, port);
     default:
-        return fail(ret_error, TRP_EADDRINUSE, "cannot listen on %s:%d: %s", host, port,
-                    trp_strerror(err));
+        return trpi_node_fail(ret_error, TRP_EADDRINUSE, "cannot listen on %s:%d: %s", host, port,
+                              trp_strerror(err));
     }
 }
 
@@ -243,9 +245,9 @@ role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_er
         trpi_role_minimum *minimum = &options->role_minima[options->role_minima_count];
         if (options->role_minima_count == TRPI_ROLE_MINIMA_MAX ||
             bytes - frame >= sizeof minimum->role) {
-            return fail(ret_error, TRP_ECONFIG,
-                        "%s: %s: at most %u roles with names up to %zu bytes", entry.origin,
-                        entry.key, TRPI_ROLE_MINIMA_MAX, sizeof minimum->role - 1);
+            return trpi_node_fail(
+                ret_error, TRP_ECONFIG, "%s: %s: at most %u roles with names up to %zu bytes",
+                entry.origin, entry.key, TRPI_ROLE_MINIMA_MAX, sizeof minimum->role - 1);
         }
         memcpy(minimum->role, entry.key + sizeof before - 1, bytes - frame);
         minimum->members = number(node, entry.key);
@@ -275,9 +277,9 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     options->downing_stable_after_ms = number(node, "cluster.downing.stable-after");
     options->auto_down_after_ms = number(node, "cluster.downing.auto-down-after");
     if (strlen(role) >= sizeof options->downing_role) {
-        return fail(ret_error, TRP_ECONFIG,
-                    "cluster.downing.keep-majority.role: longer than %zu bytes",
-                    sizeof options->downing_role - 1);
+        return trpi_node_fail(ret_error, TRP_ECONFIG,
+                              "cluster.downing.keep-majority.role: longer than %zu bytes",
+                              sizeof options->downing_role - 1);
     }
     memcpy(options->downing_role, role, strlen(role) + 1);
     return role_minima_take(node, options, ret_error);
@@ -307,7 +309,7 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     size_t count = trpi_config_list_count(node->config, "cluster.roles");
     memset(&options, 0, sizeof options);
     if (count > ROLES_MAX) {
-        return fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d", ROLES_MAX);
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d", ROLES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         roles[i] = trpi_config_list_at(node->config, "cluster.roles", i);
@@ -325,8 +327,8 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.stopped_arg = node;
     err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
     return err == TRP_OK ? TRP_OK
-                         : fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
-                                "cannot start the membership: %s", trp_strerror(err));
+                         : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
+                                          "cannot start the membership: %s", trp_strerror(err));
 }
 
 /* ---- stopping

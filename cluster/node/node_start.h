@@ -4,6 +4,10 @@
 
 #include "cluster/node/node_private.h"
 
+/* The text of why the node does not start; returns err. */
+trp_err trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);

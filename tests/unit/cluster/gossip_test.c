@@ -7,6 +7,7 @@
 #include "cluster/gossip_codec.h"
 #include "cluster/heartbeat.h"
 #include "tests/unit/cluster/mesh.h"
+#include "tests/unit/golden.h"
 
 static uint64_t random_state;
 
@@ -485,33 +486,12 @@ golden_read(char *text)
     UNIT_EQUAL(frames, 10);
 }
 
-/* Wire version 1 does not change: what an older build wrote is what this one writes and reads. To
- * make the file of a new version: TROUPE_GOLDEN_WRITE=1. */
+/* Wire version 1 does not change: what an older build wrote is what this one writes and reads. */
 static void
 the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 {
-    const char *srcdir = getenv("TROUPE_SRCDIR");
-    char path[512];
-    static char expected[16384], got[16384];
-    (void)snprintf(path, sizeof(path), "%s/tests/golden/gossip-1.txt",
-                   srcdir != NULL ? srcdir : TESTS_SRCDIR);
     idents_make();
-    if (getenv("TROUPE_GOLDEN_WRITE") != NULL) {
-        FILE *file = fopen(path, "w");
-        UNIT_REQUIRE(file != NULL);
-        golden_write(file);
-        fclose(file);
-    }
-    FILE *file = fopen(path, "r");
-    UNIT_REQUIRE(file != NULL);
-    expected[fread(expected, 1, sizeof(expected) - 1, file)] = '\0';
-    fclose(file);
-    FILE *memory = fmemopen(got, sizeof(got), "w");
-    UNIT_REQUIRE(memory != NULL);
-    golden_write(memory);
-    fclose(memory);
-    UNIT_TRUE(strcmp(expected, got) == 0);
-    golden_read(expected);
+    golden_read(unit_golden("gossip-1.txt", golden_write));
     idents_free();
 }
 

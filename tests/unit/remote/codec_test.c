@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/wire.h"
 #include "remote/codec.h"
+#include "tests/unit/golden.h"
 #include "tests/unit/unit.h"
 
 #define GOLDEN_NUMBERS(F, S)                                                                       \
@@ -446,33 +447,12 @@ golden_write(FILE *file)
     trpi_buffer_fini(&out);
 }
 
-/* Wire version 1 does not change: what an older build wrote is what this one writes. To make the
- * file of a new version: TROUPE_GOLDEN_WRITE=1. */
+/* Wire version 1 does not change: what an older build wrote is what this one writes. */
 static void
 the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 {
-    const char *srcdir = getenv("TROUPE_SRCDIR");
-    char path[512], expected[16384] = "", got[16384] = "";
-    (void)snprintf(path, sizeof path, "%s/tests/golden/wire-1.txt", srcdir != NULL ? srcdir : ".");
     nodes_make();
-    if (getenv("TROUPE_GOLDEN_WRITE") != NULL) {
-        FILE *file = fopen(path, "w");
-        UNIT_REQUIRE(file != NULL);
-        golden_write(file);
-        fclose(file);
-    }
-    FILE *file = fopen(path, "r");
-    if (file == NULL) { /* run from a build directory without the variable */
-        file = fopen(TESTS_SRCDIR "/tests/golden/wire-1.txt", "r");
-    }
-    UNIT_REQUIRE(file != NULL);
-    expected[fread(expected, 1, sizeof expected - 1, file)] = '\0';
-    fclose(file);
-    FILE *memory = fmemopen(got, sizeof got, "w");
-    UNIT_REQUIRE(memory != NULL);
-    golden_write(memory);
-    fclose(memory);
-    UNIT_TRUE(strcmp(expected, got) == 0);
+    (void)unit_golden("wire-1.txt", golden_write);
 }
 
 UNIT_BEGIN("codec")

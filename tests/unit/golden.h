@@ -1,0 +1,40 @@
+/* golden.h - bytes that an older build wrote are those that this one writes. */
+#ifndef TESTS_UNIT_GOLDEN_H
+#define TESTS_UNIT_GOLDEN_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/unit/unit.h"
+
+/* What `write` writes is the file tests/golden/NAME, whose text is returned (until the next call).
+ * To make the file of a new version: TROUPE_GOLDEN_WRITE=1. */
+static inline char *
+unit_golden(const char *name, void (*write)(FILE *))
+{
+    static char expected[16384], got[16384];
+    const char *srcdir = getenv("TROUPE_SRCDIR");
+    char path[512];
+
+    (void)snprintf(path, sizeof path, "%s/tests/golden/%s", srcdir != NULL ? srcdir : TESTS_SRCDIR,
+                   name);
+    if (getenv("TROUPE_GOLDEN_WRITE") != NULL) {
+        FILE *made = fopen(path, "w");
+        UNIT_REQUIRE(made != NULL);
+        write(made);
+        (void)fclose(made);
+    }
+    FILE *file = fopen(path, "r");
+    UNIT_REQUIRE(file != NULL);
+    expected[fread(expected, 1, sizeof expected - 1, file)] = '\0';
+    (void)fclose(file);
+    FILE *memory = fmemopen(got, sizeof got, "w");
+    UNIT_REQUIRE(memory != NULL);
+    write(memory);
+    (void)fclose(memory);
+    UNIT_TRUE(strcmp(expected, got) == 0);
+    return expected;
+}
+
+#endif
