@@ -11,5 +11,6 @@
 #include <troupe/plugin.h>
 #include <troupe/sim.h>
 #include <troupe/system.h>
+#include <troupe/testkit.h>
 
 #endif

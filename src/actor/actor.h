@@ -14,6 +14,7 @@
 #include "actor/settings.h"
 #include "base/address.h"
 #include "base/world.h"
+#include "sched/sched.h"
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 /* Node numbers are what trp_ref.node holds: an index into the system's node table, one entry for
@@ -206,5 +207,17 @@ trp_err trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *ty
                               trp_msg **ret_reply);
 /* Change the least level that is logged. Thread: any. */
 void trpi_log_level_set(trp_system *system, trp_log_level level);
+
+/* ---- what the test kit uses ---------------------------------------------------------------------
+ * */
+/* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real
+ * world. */
+trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
+                           trp_system **ret_system);
+trpi_sched *trpi_system_sched(trp_system *system);
+/* Is the caller inside a behaviour or hook of this system (then it must not block)? */
+bool trpi_system_in_behaviour(const trp_system *system);
+/* Who sent a message that is held outside of a behaviour. */
+trp_ref trpi_msg_sender_get(const trp_msg *msg);
 
 #endif

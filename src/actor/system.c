@@ -222,6 +222,24 @@ trpi_system_world(trp_system *system)
     return system->world;
 }
 
+trpi_sched *
+trpi_system_sched(trp_system *system)
+{
+    return system->sched;
+}
+
+trp_ref
+trpi_msg_sender_get(const trp_msg *msg)
+{
+    return trpi_msg_sender(msg);
+}
+
+bool
+trpi_system_in_behaviour(const trp_system *system)
+{
+    return trpi_in_behaviour(system);
+}
+
 void
 trpi_system_cluster_set(trp_system *system, void *cluster)
 {

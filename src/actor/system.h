@@ -49,11 +49,6 @@ struct trp_system {
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
 
-/* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real
- * world. */
-trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
-                           trp_system **ret_system);
-
 /* ---- LIFE's part of birth and death (CORE calls) ------------------------------------------------
  * */
 /* After tables and scheduler are made and started: make guardians and whatever life needs.

@@ -88,9 +88,8 @@ record(trpi_virtual *virt, uint32_t value)
 {
     if (virt->made_count == virt->made_capacity) {
         uint32_t capacity = virt->made_capacity == 0 ? 256 : virt->made_capacity * 2;
-        trpi_deviation *made = capacity > TRPI_CHOICES_MAX
-                                   ? NULL
-                                   : trpi_realloc(virt->made, capacity * sizeof *made);
+        trpi_deviation *made =
+            capacity > TRPI_CHOICES_MAX ? NULL : trpi_realloc(virt->made, capacity * sizeof *made);
 
         if (made == NULL) {
             return false;

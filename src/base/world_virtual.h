@@ -16,10 +16,10 @@ typedef struct trpi_deviation {
 
 typedef struct trpi_virtual_options {
     uint64_t seed;
-    bool manual;             /* the clock moves only by trpi_sched_pump(move) */
-    bool calm;               /* decide 0 always, but for what is listed */
-    uint64_t turns_max;      /* 0: no limit; then `ran` says enough */
-    uint32_t stall_ms_max;   /* 0: time passes only when nothing is ready */
+    bool manual;                      /* the clock moves only by trpi_sched_pump(move) */
+    bool calm;                        /* decide 0 always, but for what is listed */
+    uint64_t turns_max;               /* 0: no limit; then `ran` says enough */
+    uint32_t stall_ms_max;            /* 0: time passes only when nothing is ready */
     const trpi_deviation *deviations; /* calm: in order of place; borrowed while the world lives */
     uint32_t deviations_count;
 } trpi_virtual_options;

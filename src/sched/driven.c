@@ -329,7 +329,8 @@ trpi_driven_loop(trpi_worker *worker)
 }
 
 trpi_pumped
-trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadline_ns, bool move)
+trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadline_ns,
+                trpi_move move)
 {
     trpi_drive *drive = sched->options.world->drive;
 
@@ -339,7 +340,7 @@ trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadli
     drive->done = done;
     drive->done_arg = arg;
     drive->deadline_ns = deadline_ns;
-    drive->move = move || !drive->world->manual;
+    drive->move = move == TRPI_MOVE_ALWAYS || (move == TRPI_MOVE_OF_WORLD && !drive->world->manual);
     drive->enough = false;
     drive->turns = 0;
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
@@ -414,7 +415,7 @@ trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
         trpi_pumped pumped;
 
         (void)pthread_mutex_unlock(&gate->lock);
-        pumped = trpi_sched_pump(sched, gate_done, &look, deadline_ns, false);
+        pumped = trpi_sched_pump(sched, gate_done, &look, deadline_ns, TRPI_MOVE_OF_WORLD);
         (void)pthread_mutex_lock(&gate->lock);
         return pumped == TRPI_PUMPED_DONE;
     }

@@ -129,11 +129,16 @@ typedef enum trpi_pumped {
     TRPI_PUMPED_NOTHING = 2, /* no task is ready, no timer is set (or the clock may not move) */
     TRPI_PUMPED_ENOUGH = 3   /* the world wants no more to run */
 } trpi_pumped;
+typedef enum trpi_move {
+    TRPI_MOVE_OF_WORLD = 0, /* unless the clock is the test's (world->manual) */
+    TRPI_MOVE_NEVER = 1,    /* run what is ready */
+    TRPI_MOVE_ALWAYS = 2    /* it is the test that moves it */
+} trpi_move;
 /* Run what is ready in all schedulers of the world, and move the clock to the next timer when
- * nothing is, until done(arg) (NULL: never) or the deadline (UINT64_MAX: none). move: the clock may
- * move although it is the test's. Thread: the one that made the scheduler, outside of any run. */
+ * nothing is, until done(arg) (NULL: never) or the deadline (UINT64_MAX: none).
+ * Thread: the one that made the scheduler, outside of any run. */
 trpi_pumped trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadline_ns,
-                            bool move);
+                            trpi_move move);
 
 /* A place where a thread that is no actor waits for what actors do. */
 typedef struct trpi_gate {

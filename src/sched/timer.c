@@ -112,9 +112,9 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
     uint64_t due;
 
     trpi_assert(fn != NULL);
-    /* Up to the next full tick, so that it is never early; +1 for the part of this tick that is
-     * over. */
-    due = now_tick(sched) + (delay_ms < UINT64_MAX / 4 ? delay_ms : UINT64_MAX / 4) + 1;
+    /* Up to the next full tick, so that it is never early. */
+    due = (trpi_sched_now(sched) + TICK_NS - 1) / TICK_NS +
+          (delay_ms < UINT64_MAX / 4 ? delay_ms : UINT64_MAX / 4);
     (void)pthread_mutex_lock(&timers->lock);
     entry = timers->stopping ? NULL : entry_new(timers);
     if (entry == NULL) {

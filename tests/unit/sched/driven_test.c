@@ -82,7 +82,8 @@ room_close(room *r)
 static void
 pump(room *r)
 {
-    UNIT_EQUAL(trpi_sched_pump(r->sched, NULL, NULL, UINT64_MAX, false), TRPI_PUMPED_NOTHING);
+    UNIT_EQUAL(trpi_sched_pump(r->sched, NULL, NULL, UINT64_MAX, TRPI_MOVE_OF_WORLD),
+               TRPI_PUMPED_NOTHING);
 }
 
 static const trpi_virtual_options calm = { .seed = 1, .calm = true };
@@ -202,8 +203,8 @@ the_clock_moves_to_the_next_timer_when_nothing_is_ready(void)
     UNIT_TRUE(trpi_timer_cancel(r.sched, cancelled));
     pump(&r);
     UNIT_EQUAL(r.fired, 2);
-    UNIT_EQUAL(r.fired_ms[0] - start_ms, 21);
-    UNIT_EQUAL(r.fired_ms[1] - start_ms, 5001);
+    UNIT_EQUAL(r.fired_ms[0] - start_ms, 20);
+    UNIT_EQUAL(r.fired_ms[1] - start_ms, 5000);
     (void)room_close(&r);
 }
 
@@ -248,11 +249,13 @@ a_manual_clock_stands_still_unless_it_is_moved(void)
     now = trpi_world_mono_ns(trpi_virtual_world(r.virt));
     UNIT_EQUAL(trpi_timer_add(r.sched, 9, note_time, &r, 0, 0, &id), TRP_OK);
     trpi_sched_inject(r.sched, &r.tasks[0]);
-    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, now + 20000000, false), TRPI_PUMPED_NOTHING);
+    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, now + 20000000, TRPI_MOVE_OF_WORLD),
+               TRPI_PUMPED_NOTHING);
     UNIT_EQUAL(r.ran, 1);
     UNIT_EQUAL(r.fired, 0);
     UNIT_EQUAL(trpi_world_mono_ns(trpi_virtual_world(r.virt)), now);
-    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, now + 20000000, true), TRPI_PUMPED_TIME);
+    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, now + 20000000, TRPI_MOVE_ALWAYS),
+               TRPI_PUMPED_TIME);
     UNIT_EQUAL(r.fired, 1);
     UNIT_EQUAL(trpi_world_mono_ns(trpi_virtual_world(r.virt)), now + 20000000);
     (void)room_close(&r);
@@ -271,7 +274,8 @@ a_run_ends_at_its_limit_of_turns_and_not_before(void)
     UNIT_FALSE(trpi_virtual_is_over(r.virt));
     r.turns[0] = 2;
     trpi_sched_inject(r.sched, &r.tasks[0]);
-    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, UINT64_MAX, false), TRPI_PUMPED_ENOUGH);
+    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, UINT64_MAX, TRPI_MOVE_OF_WORLD),
+               TRPI_PUMPED_ENOUGH);
     UNIT_TRUE(trpi_virtual_is_over(r.virt));
     UNIT_EQUAL(r.ran, 50);
     (void)room_close(&r);

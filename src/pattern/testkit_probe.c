@@ -1,0 +1,394 @@
+/* testkit_probe.c - probes: actors with a queue that a test thread empties.
+ *
+ * Shape.   sender -> probe's actor: pilot, ignore -> copy -> queue -> trpi_probe_take() on the
+ * test's thread. Watching is the actor's: the test tells it to and waits until it has. Must hold.
+ *   B1  The pilot runs before the message is queued (TEST-9), and without the gate's lock: it may
+ *       tell anybody, or set another pilot.
+ *   B2  Orders of the test (watch, unwatch) are types of our own: no user's message is taken for
+ *       one.
+ * Tests.   tests/unit/pattern/testkit_test.c
+ * Sources. TEST-3, -5, -8, -9, -16.
+ */
+#include "pattern/testkit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+typedef struct probe_state {
+    trp_probe *probe;
+} probe_state;
+
+typedef struct probe_args {
+    uint64_t probe; /* a pointer: the message never leaves the process */
+} probe_args;
+
+static trp_type args_type = { "testkit.args", sizeof(probe_args), 1, TRP_TYPE_LOCAL, NULL, 0, 0 };
+static trp_type watch_type = { "testkit.watch", sizeof(trp_ref), 2, TRP_TYPE_LOCAL, NULL, 0, 0 };
+static trp_type unwatch_type = {
+    "testkit.unwatch", sizeof(trp_ref), 3, TRP_TYPE_LOCAL, NULL, 0, 0
+};
+static trp_type *const types[] = { &args_type, &watch_type, &unwatch_type };
+static const trp_protocol protocol = { "testkit", types, 3 };
+
+/* ---- the actor ------------------------------------------------------------------------------- */
+
+static trp_err
+probe_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    probe_state *self = state;
+
+    (void)ctx;
+    self->probe = (trp_probe *)(uintptr_t)((const probe_args *)trp_msg_payload(args))->probe;
+    return TRP_OK;
+}
+
+/* B2 */
+static void
+probe_order(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
+{
+    trp_ref ref = *(const trp_ref *)trp_msg_payload(msg);
+    trp_err err = TRP_OK;
+
+    if (trp_msg_is(msg, &watch_type)) {
+        err = trp_watch(ctx, ref);
+    } else {
+        trp_unwatch(ctx, ref);
+    }
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    probe->orders++;
+    probe->order_err = err;
+    trpi_gate_signal(&probe->gate);
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+}
+
+/* B1 */
+static void
+probe_fly(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
+{
+    trp_pilot pilot, next;
+
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    pilot = probe->pilot;
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+    if (pilot.fn == NULL) {
+        return;
+    }
+    next = pilot.fn(ctx, pilot.arg, msg);
+    if (!next.keep) {
+        (void)pthread_mutex_lock(&probe->gate.lock);
+        probe->pilot = next;
+        (void)pthread_mutex_unlock(&probe->gate.lock);
+    }
+}
+
+static trp_err
+probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_probe *probe = ((probe_state *)state)->probe;
+    trp_match_fn ignore;
+    void *ignore_arg;
+    trp_msg *copy = NULL;
+
+    if (trp_msg_is(msg, &watch_type) || trp_msg_is(msg, &unwatch_type)) {
+        probe_order(ctx, probe, msg);
+        return TRP_OK;
+    }
+    probe_fly(ctx, probe, msg);
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    ignore = probe->ignore;
+    ignore_arg = probe->ignore_arg;
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+    if (ignore != NULL && ignore(ignore_arg, msg) != 0) {
+        return TRP_OK;
+    }
+    if (trp_msg_dup(msg, &copy) != TRP_OK) {
+        trp_log(ctx, TRP_LOG_ERROR, "out of memory: a message of a probe is lost");
+        return TRP_OK;
+    }
+    copy->priv_next = NULL;
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    if (probe->last != NULL) {
+        probe->last->priv_next = copy;
+    } else {
+        probe->first = copy;
+    }
+    probe->last = copy;
+    trpi_gate_signal(&probe->gate);
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+    return TRP_OK;
+}
+
+static const trp_behaviour probe_behaviour = { sizeof(trp_behaviour),
+                                               "test probe",
+                                               1,
+                                               sizeof(probe_state),
+                                               probe_receive,
+                                               probe_start,
+                                               NULL,
+                                               NULL,
+                                               NULL,
+                                               NULL,
+                                               NULL };
+
+/* ---- birth and end --------------------------------------------------------------------------- */
+
+trp_err
+trp_probe_open(trp_testkit *kit, trp_probe **ret_probe)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_probe *probe = trpi_alloc(sizeof *probe);
+    probe_args args = { (uint64_t)(uintptr_t)probe };
+    char name[32];
+    trp_err err;
+
+    if (probe == NULL) {
+        return TRP_ENOMEM;
+    }
+    trpi_gate_init(&probe->gate);
+    probe->kit = kit;
+    (void)snprintf(name, sizeof name, "testProbe-%u", ++kit->probes_made);
+    options.name = name;
+    options.args_type = &args_type;
+    options.args = &args;
+    options.args_bytes = sizeof args;
+    err = trp_protocol_register(&protocol);
+    if (err == TRP_OK) {
+        do { /* two kits may share a system */
+            err = trpi_system_spawn_internal(kit->system, &probe_behaviour, &options, &probe->ref);
+            (void)snprintf(name, sizeof name, "testProbe-%u", ++kit->probes_made);
+        } while (err == TRP_EEXIST);
+    }
+    if (err != TRP_OK) {
+        trpi_probe_free(probe);
+        return err;
+    }
+    probe->next = kit->probes;
+    kit->probes = probe;
+    *ret_probe = probe;
+    return TRP_OK;
+}
+
+void
+trpi_probe_forget(trp_probe *probe)
+{
+    for (uint32_t i = 0; i < probe->received_count; i++) {
+        trp_msg_free(probe->received[i]);
+    }
+    probe->received_count = 0;
+}
+
+void
+trpi_probe_free(trp_probe *probe)
+{
+    trpi_probe_forget(probe);
+    while (probe->first != NULL) {
+        trp_msg *msg = probe->first;
+
+        probe->first = msg->priv_next;
+        trp_msg_free(msg);
+    }
+    trpi_free(probe->received);
+    trpi_gate_fini(&probe->gate);
+    trpi_free(probe);
+}
+
+void
+trp_probe_close(trp_probe *probe)
+{
+    trp_testkit *kit;
+    trp_probe **link;
+    trp_err err;
+
+    if (probe == NULL) {
+        return;
+    }
+    kit = probe->kit;
+    err = trp_system_graceful_stop(kit->system, probe->ref, trp_testkit_timeout_ms(kit));
+    for (link = &kit->probes; *link != probe; link = &(*link)->next) {
+        trpi_assert(*link != NULL);
+    }
+    *link = probe->next;
+    if (kit->main == probe) {
+        kit->main = NULL;
+    }
+    if (err == TRP_OK || err == TRP_ENOENT || err == TRP_ECLOSED) {
+        trpi_probe_free(probe);
+    } /* else its actor still uses it: it is leaked rather than pulled away */
+}
+
+trp_ref
+trp_probe_ref(const trp_probe *probe)
+{
+    return probe->ref;
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+void
+trp_probe_tell(trp_probe *probe, trp_ref to, const trp_type *type, const void *payload,
+               size_t bytes)
+{
+    trp_system_tell_as(probe->kit->system, to, probe->ref, type, payload, bytes);
+}
+
+const trp_msg *
+trp_probe_last(const trp_probe *probe)
+{
+    return probe->received_count == 0 ? NULL : probe->received[probe->received_count - 1];
+}
+
+trp_ref
+trp_probe_sender(const trp_probe *probe)
+{
+    const trp_msg *last = trp_probe_last(probe);
+    trp_ref none = TRP_REF_NONE;
+
+    return last == NULL ? none : trpi_msg_sender_get(last);
+}
+
+void
+trp_probe_reply(trp_probe *probe, const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_probe_tell(probe, trp_probe_sender(probe), type, payload, bytes);
+}
+
+trp_err
+trp_probe_forward(trp_probe *probe, trp_ref to)
+{
+    const trp_msg *last = trp_probe_last(probe);
+
+    if (last == NULL) {
+        return TRP_ESTATE;
+    }
+    trp_system_tell_as(probe->kit->system, to, trp_probe_sender(probe), trp_msg_type(last),
+                       trp_msg_payload(last), trp_msg_bytes(last));
+    return TRP_OK;
+}
+
+/* ---- watching -------------------------------------------------------------------------------- */
+
+typedef struct ordered {
+    const trp_probe *probe;
+    uint32_t orders;
+} ordered;
+
+static bool
+order_is_done(void *arg)
+{
+    const ordered *order = arg;
+
+    return order->probe->orders != order->orders;
+}
+
+static trp_err
+order(trp_probe *probe, const trp_type *type, trp_ref ref)
+{
+    uint64_t deadline =
+        trpi_testkit_now_ns(probe->kit) + trpi_testkit_ns(probe->kit, TRP_TEST_TIMEOUT_MS_DEFAULT);
+    ordered given = { probe, 0 };
+    bool done;
+    trp_err err;
+
+    if (trp_ref_is_none(ref)) {
+        return TRP_EINVAL;
+    }
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    given.orders = probe->orders;
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+    trp_system_tell(probe->kit->system, probe->ref, type, &ref, sizeof ref);
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    done = trpi_gate_wait(&probe->gate, trpi_testkit_sched(probe->kit), order_is_done, &given,
+                          deadline);
+    err = done ? probe->order_err : TRP_ETIMEDOUT;
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+    return err;
+}
+
+trp_err
+trp_probe_watch(trp_probe *probe, trp_ref ref)
+{
+    return order(probe, &watch_type, ref);
+}
+
+trp_err
+trp_probe_unwatch(trp_probe *probe, trp_ref ref)
+{
+    return order(probe, &unwatch_type, ref);
+}
+
+/* ---- what is let in -------------------------------------------------------------------------- */
+
+void
+trp_probe_ignore(trp_probe *probe, trp_match_fn fn, void *arg)
+{
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    probe->ignore = fn;
+    probe->ignore_arg = arg;
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+}
+
+void
+trp_probe_pilot(trp_probe *probe, trp_pilot pilot)
+{
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    if (!pilot.keep) {
+        probe->pilot = pilot;
+    }
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+}
+
+/* ---- taking ---------------------------------------------------------------------------------- */
+
+static bool
+has_message(void *arg)
+{
+    const trp_probe *probe = arg;
+
+    return probe->first != NULL;
+}
+
+/* Room for one more; false: no memory. */
+static bool
+received_grow(trp_probe *probe)
+{
+    if (probe->received_count == probe->received_capacity) {
+        uint32_t capacity = probe->received_capacity == 0 ? 8 : probe->received_capacity * 2;
+        trp_msg **received = trpi_realloc(probe->received, capacity * sizeof *received);
+
+        if (received == NULL) {
+            return false;
+        }
+        probe->received = received;
+        probe->received_capacity = capacity;
+    }
+    return true;
+}
+
+const trp_msg *
+trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
+{
+    trp_msg *msg = NULL;
+
+    if (fresh) {
+        trpi_probe_forget(probe);
+    }
+    if (!received_grow(probe)) {
+        return NULL; /* as if none had come: there is no memory for the test itself */
+    }
+    (void)pthread_mutex_lock(&probe->gate.lock);
+    if (has_message(probe) || trpi_gate_wait(&probe->gate, trpi_testkit_sched(probe->kit),
+                                             has_message, probe, deadline_ns)) {
+        msg = probe->first;
+        probe->first = msg->priv_next;
+        if (probe->first == NULL) {
+            probe->last = NULL;
+        }
+        msg->priv_next = NULL;
+        probe->received[probe->received_count++] = msg;
+    }
+    (void)pthread_mutex_unlock(&probe->gate.lock);
+    return msg;
+}
