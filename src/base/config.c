@@ -359,12 +359,16 @@ trpi_config_set(trpi_config *config, const char *assignment, const char *origin,
                                 origin, assignment);
     }
     size_t bytes = (size_t)(equals - assignment);
+    while (bytes > 1 && assignment[bytes - 1] == ' ') {
+        bytes--;
+    }
     if (bytes >= sizeof key) {
         bytes = sizeof key - 1; /* one past the limit, so that put() refuses it */
     }
     memcpy(key, assignment, bytes);
     key[bytes] = '\0';
-    return trpi_config_put_text(config, TRPI_CONFIG_FLAG, key, equals + 1, origin, ret_error);
+    return trpi_config_put_text(config, TRPI_CONFIG_FLAG, key, equals + 1 + strspn(equals + 1, " "),
+                                origin, ret_error);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

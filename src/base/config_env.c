@@ -96,6 +96,13 @@ env_key_find(const trpi_config *config, const char *name, char *key, size_t byte
             return true;
         }
     }
+    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+        if (!strchr(row->key, '*') &&
+            strcmp(trpi_config_env_name(row->key, env, sizeof env) + 7, name) == 0) {
+            (void)snprintf(key, bytes, "%s", row->key);
+            return true;
+        }
+    }
     size_t count = strlen(name), ends = sizeof role - 1 + sizeof role_end - 1;
     if (count > ends && strncmp(name, role, sizeof role - 1) == 0 &&
         strcmp(name + count - (sizeof role_end - 1), role_end) == 0) {

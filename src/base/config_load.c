@@ -205,7 +205,7 @@ no_memory(loader *l, int line)
     l->err = TRP_ENOMEM;
 }
 
-/* Is there another title below the same section than those that we have, and one too many? */
+/* Is there room for one more title that has a value for row? */
 static bool
 title_fits(loader *l, const trpi_config_row *row, int line)
 {
@@ -216,11 +216,11 @@ title_fits(loader *l, const trpi_config_row *row, int line)
     for (size_t i = 0; i < l->slots.count; i++) {
         count += l->slots.slots[i].row == row;
     }
-    if (count > TRPI_CONFIG_TITLES_MAX) {
+    if (count >= TRPI_CONFIG_TITLES_MAX) {
         complain(l, line, "more than %d sections '%.*s'", TRPI_CONFIG_TITLES_MAX,
                  (int)(strchr(row->key, '*') - 1 - row->key), row->key);
     }
-    return count <= TRPI_CONFIG_TITLES_MAX;
+    return count < TRPI_CONFIG_TITLES_MAX;
 }
 
 /* The slot for a value of key, which stands on `line` of the joined text. A key of another file,
