@@ -1,4 +1,5 @@
-/* config_main.c - `troupe config show [--origin] [-o table|json]` and `troupe config check [FILE]`.
+/* config_main.c - `troupe config show [--origin] [-o table|json]`, `troupe config show --reference`
+ * and `troupe config check [FILE]`.
  *
  * Both read what `troupe node` with the same options and environment would read, and start nothing.
  * Tests. tests/system, tests/unit/node/node_options_test.c
@@ -17,11 +18,13 @@
 static const char help[] =
     "usage: troupe config show [KEY] [--origin] [-o table|json] [--config FILE] [--set "
     "KEY=VALUE]...\n"
+    "       troupe config show --reference\n"
     "       troupe config check [FILE]\n"
     "\n"
     "show    print every key with the value that a node started with the same options would use\n"
     "check   read FILE (and the environment) as a node would, and say what is wrong (exit 78)\n"
     "\n"
+    "  --reference       print a file with every key, its default and what it means\n"
     "  --origin          say where each value comes from\n"
     "  -o, --output FMT  table (default) or json\n"
     "  --config FILE     the configuration file\n"
@@ -120,6 +123,26 @@ config_show(const trpi_config *config, const trpi_node_options *options)
     return 0;
 }
 
+static int
+reference_show(void)
+{
+    char *text = NULL;
+    trp_err err =
+        trp_config_render(NULL, TRP_CONFIG_RENDER_DEFAULTS | TRP_CONFIG_RENDER_DOCS, &text);
+    if (err != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", trp_strerror(err));
+        return TRPI_CTL_EXIT_INTERNAL;
+    }
+    (void)fputs("# The reference configuration: every key, what it means, and its default.\n"
+                "# `troupe config show --reference` writes it from the table that the code reads.\n"
+                "# Names are Akka's without the leading \"akka.\"; other names of it are told.\n"
+                "\n",
+                stdout);
+    (void)fputs(text, stdout);
+    trp_config_text_free(text);
+    return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
+}
+
 int
 trp_config_main(int argc, char **argv)
 {
@@ -143,6 +166,9 @@ trp_config_main(int argc, char **argv)
                       *verb ? "no '" : "", verb, *verb ? "'; " : "", near ? "; did you mean '" : "",
                       near ? near : "", near ? "'?" : "; see troupe config --help");
         return TRPI_CTL_EXIT_USAGE;
+    }
+    if (options.reference && !check) {
+        return reference_show();
     }
     if (check && options.positional_count > 1) {
         options.config_file = options.positional[1];

@@ -30,6 +30,7 @@ static const struct flag {
     { "--log-level", "log.level", true },
     { "--log-format", "log.format", true },
     { "--origin", NULL, false },
+    { "--reference", NULL, false },
     { "--output", NULL, true },
     { "--help", NULL, false },
 };
@@ -84,6 +85,7 @@ flag_take(trpi_node_options *options, const struct flag *flag, const char *value
     }
     options->help |= strcmp(flag->name, "--help") == 0;
     options->origin |= strcmp(flag->name, "--origin") == 0;
+    options->reference |= strcmp(flag->name, "--reference") == 0;
     if (!flag->has_value) {
         return 0;
     }

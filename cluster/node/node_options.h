@@ -22,7 +22,7 @@ typedef struct trpi_node_options {
     bool help;
     const char *positional[4];
     size_t positional_count;
-    bool origin, as_json; /* config show --origin, -o json */
+    bool origin, as_json, reference; /* config show --origin, -o json, --reference */
 } trpi_node_options;
 
 /* Borrows argv. Returns 0, or the exit code after having said on stderr what is wrong. */

@@ -50,6 +50,7 @@ typedef struct renderer {
     item *items;
     size_t count;
     bool in_example;
+    size_t example_depth; /* where the section of the example stands */
 } renderer;
 
 /* ---- elements -------------------------------------------------------------------------------- */
@@ -116,10 +117,11 @@ put(renderer *r, const char *text)
 static void
 indent(renderer *r, size_t depth)
 {
-    put(r, r->in_example ? "# " : "");
     for (size_t i = 0; i < depth; i++) {
+        put(r, r->in_example && i == r->example_depth ? "# " : "");
         put(r, "    ");
     }
+    put(r, r->in_example && depth == r->example_depth ? "# " : "");
 }
 
 static void
@@ -190,15 +192,17 @@ put_item_docs(renderer *r, const item *it, size_t depth)
         put_doc(r, depth, it->row->doc);
         if (it->row->choices) {
             indent(r, depth);
-            put(r, "# One of ");
-            put(r, it->row->choices);
+            put(r, "# One of: ");
+            for (const char *c = it->row->choices; *c; c++) {
+                put_bytes(r, *c == '|' ? ", " : c, *c == '|' ? 2 : 1);
+            }
             put(r, ".\n");
         }
         if (akka) {
             indent(r, depth);
-            put(r, "# May be written as ");
+            put(r, "# May also be written with its name in Akka, ");
             put(r, akka);
-            put(r, ", its name in Akka.\n");
+            put(r, ".\n");
         }
     }
 }
@@ -251,7 +255,10 @@ put_section(renderer *r, size_t first, size_t depth)
         const element *e = &it->elements[depth];
         bool was_example = r->in_example;
         put(r, depth == 0 ? "\n" : "");
-        r->in_example = was_example || (e->title && it->is_example);
+        if (!was_example && e->title && it->is_example) {
+            r->in_example = true;
+            r->example_depth = depth;
+        }
         indent(r, depth);
         put_bytes(r, e->text, e->bytes);
         if (e->title) {

@@ -8,6 +8,7 @@ tests_unit_base_alloc_test_SOURCES = tests/unit/base/alloc_test.c
 tests_unit_base_alloc_test_LDADD = $(TEST_LDADD)
 tests_unit_base_config_tree_test_SOURCES = tests/unit/base/config_tree_test.c
 tests_unit_base_config_tree_test_LDADD = $(TEST_LDADD)
+tests_unit_base_config_tree_test_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
 tests_unit_base_buffer_test_SOURCES = tests/unit/base/buffer_test.c
 tests_unit_base_buffer_test_LDADD = $(TEST_LDADD)
 tests_unit_base_err_test_SOURCES = tests/unit/base/err_test.c

@@ -68,8 +68,7 @@ file_gives(const char *name, const char *want)
     snprintf(path, sizeof path, "%s/%s", dir, name);
     for (const char *p = want; *p; p++) {
         size_t count = strlen(full);
-        snprintf(full + count, sizeof full - count, *p == '@' ? "%s" : "%.1s",
-                 *p == '@' ? dir : p);
+        snprintf(full + count, sizeof full - count, *p == '@' ? "%s" : "%.1s", *p == '@' ? dir : p);
     }
     UNIT_EQUAL(trp_config_parse_file(path, &config, &error), TRP_ECONFIG);
     UNIT_TEXT(error.text, full);
@@ -130,7 +129,8 @@ mistakes_in_a_subtree_are_refused_with_the_right_name(void)
         { "one { log { level = loud } }",
           "t.conf:1: one.log.level: 'loud' is not one of error|warning|info|debug" },
         { "one { two { } }", "t.conf:1: no such option 'two' in one" },
-        { "lgo { level = info }", "t.conf:1: no such option 'lgo'; did you mean the section 'log'?" },
+        { "lgo { level = info }",
+          "t.conf:1: no such option 'lgo'; did you mean the section 'log'?" },
         { "one { app { a = 1 }\n app { a = 2 } }",
           "t.conf:2: one.app.a is given twice; the first stands at t.conf:1" },
         { "one = 1", "t.conf:1: no such option 'one'" },
@@ -174,10 +174,11 @@ later_keys_win_whether_included_or_not(void)
                             "/* over\n   lines */ log { level = debug dead-letters = 3 }\n"
                             "cluster { roles = { a, b }\n gossip-interval = 2s }\n");
     file_write("sub.conf", "min-nr-of-members = 3");
-    file_write("main.conf", "log { level = error }\n"
-                            "include( 'base.conf' ) system = late\n"
-                            "log { dead-letters = 4 }\n"
-                            "cluster { roles += c include(\"sub.conf\") seed-node-timeout = 7s }\n");
+    file_write("main.conf",
+               "log { level = error }\n"
+               "include( 'base.conf' ) system = late\n"
+               "log { dead-letters = 4 }\n"
+               "cluster { roles += c include(\"sub.conf\") seed-node-timeout = 7s }\n");
     snprintf(path, sizeof path, "%s/main.conf", dir);
     UNIT_EQUAL(trp_config_parse_file(path, &config, &error), TRP_OK);
     UNIT_TEXT(error.text, "");
@@ -279,8 +280,7 @@ getters_read_types_and_say_what_is_wrong_and_where(void)
     UNIT_EQUAL(trp_config_get_int(config, "app.word", &number, &error), TRP_ECONFIG);
     UNIT_TEXT(error.text, "t.conf:3: app.word: 'hello': expected a whole number");
     UNIT_EQUAL(trp_config_get_duration(config, "app.retries", &number, &error), TRP_ECONFIG);
-    UNIT_TEXT(error.text,
-              "t.conf:2: app.retries: '3': a duration needs a unit: ms, s, m, h or d");
+    UNIT_TEXT(error.text, "t.conf:2: app.retries: '3': a duration needs a unit: ms, s, m, h or d");
     UNIT_EQUAL(trp_config_get_text(config, "app.names", &text, &error), TRP_ECONFIG);
     UNIT_TEXT(error.text, "t.conf:3: app.names is a list of 2 values");
     UNIT_EQUAL(trp_config_get_text(config, "app.retires", &text, &error), TRP_ENOENT);
@@ -351,12 +351,12 @@ configs_equal(const trp_config *a, const trp_config *b)
 static void
 what_is_rendered_reads_back(void)
 {
-    trp_config *config =
-        parse("system = bank log { level = error }\n"
-              "deployment \"/a.b/*\" { dispatcher = pinned }\n"
-              "cluster { role \"db\" { min-nr-of-members = 2 } roles = { a, \"b-c\" } }\n"
-              "app { odd = \"a \\\"q\\\" \\\\ \\$x # {y}\" none = {} limits { retries = 3 } }\n"
-              "one { log { level = info } deployment \"/x\" { dispatcher = pinned } app { k = v } }\n");
+    trp_config *config = parse(
+        "system = bank log { level = error }\n"
+        "deployment \"/a.b/*\" { dispatcher = pinned }\n"
+        "cluster { role \"db\" { min-nr-of-members = 2 } roles = { a, \"b-c\" } }\n"
+        "app { odd = \"a \\\"q\\\" \\\\ \\$x # {y}\" none = {} limits { retries = 3 } }\n"
+        "one { log { level = info } deployment \"/x\" { dispatcher = pinned } app { k = v } }\n");
     char *text = NULL;
     trp_config *back = NULL;
     trp_config_error error = { "" };
@@ -404,6 +404,29 @@ reference_has_every_key_with_its_default_and_a_sentence(void)
     }
     trp_config_text_free(text);
     trp_config_unref(reference);
+}
+
+/* CONF-26: what is shipped is what the code has; after a change of the table: make reference */
+static void
+shipped_reference_is_the_table(void)
+{
+    const char *srcdir = getenv("TROUPE_SRCDIR");
+    static char shipped[256 * 1024];
+    char path[512], *text = NULL;
+    snprintf(path, sizeof path, "%s/docs/reference.conf", srcdir ? srcdir : TESTS_SRCDIR);
+    FILE *file = fopen(path, "r");
+    UNIT_REQUIRE(file != NULL);
+    size_t bytes = fread(shipped, 1, sizeof shipped - 1, file);
+    UNIT_EQUAL(fclose(file), 0);
+    UNIT_EQUAL(trp_config_render(NULL, TRP_CONFIG_RENDER_DEFAULTS | TRP_CONFIG_RENDER_DOCS, &text),
+               TRP_OK);
+    UNIT_REQUIRE(text != NULL && strlen(text) <= bytes);
+    bool same = strcmp(shipped + bytes - strlen(text), text) == 0;
+    if (!same) {
+        printf("  docs/reference.conf is not what the table says: make reference\n");
+    }
+    UNIT_TRUE(same);
+    trp_config_text_free(text);
 }
 
 static void
@@ -513,6 +536,7 @@ UNIT(getters_read_types_and_say_what_is_wrong_and_where)
 UNIT(layers_are_values_that_stay_as_they_were)
 UNIT(what_is_rendered_reads_back)
 UNIT(reference_has_every_key_with_its_default_and_a_sentence)
+UNIT(shipped_reference_is_the_table)
 UNIT(deployment_paths_are_checked)
 UNIT(deployments_are_limited_in_number_and_depth)
 UNIT(without_memory_nothing_is_made_and_nothing_leaks)
