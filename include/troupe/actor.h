@@ -202,6 +202,15 @@ TRP_API void trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text);
  * Source:    MSG-1.  Since: 0.1 */
 TRP_API void trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json);
 
+/* Put all that was told so far into the mailboxes before anything that is told from now on. Between
+ * two actors order holds without it. Across three it does not by itself (A tells C, then B, who
+ * tells C: C may hear B first), because what a turn tells is gathered by receiver.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-7, -10; DESIGN 3, Chains.  Since: 0.1 */
+TRP_API void trp_flush(trp_ctx *ctx);
+
 /* Pass the current message on; its sender stays.
  *
  * Ownership: borrows msg.

@@ -385,6 +385,12 @@ trp_system_stop_actor(trp_system *system, trp_ref ref)
     }
 }
 
+void
+trp_flush(trp_ctx *ctx)
+{
+    trpi_chains_flush(ctx);
+}
+
 trp_ref
 trp_self(const trp_ctx *ctx)
 {

@@ -16,6 +16,7 @@ check_PROGRAMS += \
 	tests/unit/actor/behaviour_test \
 	tests/unit/actor/children_test \
 	tests/unit/actor/dead_letter_test \
+	tests/unit/actor/delivery_test \
 	tests/unit/actor/fault_test \
 	tests/unit/actor/guardian_test \
 	tests/unit/actor/inbound_test \
@@ -45,6 +46,8 @@ tests_unit_actor_dead_letter_test_LDADD = $(TEST_LDADD)
 # a program as users have them: the shared library, the public API
 tests_unit_actor_fault_test_SOURCES = tests/unit/actor/fault_test.c
 tests_unit_actor_fault_test_LDADD = libtroupe.la $(CUNIT_LIBS)
+tests_unit_actor_delivery_test_SOURCES = tests/unit/actor/delivery_test.c
+tests_unit_actor_delivery_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_guardian_test_SOURCES = tests/unit/actor/guardian_test.c
 tests_unit_actor_guardian_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_inbound_test_SOURCES = tests/unit/actor/inbound_test.c
