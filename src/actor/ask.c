@@ -10,6 +10,8 @@
  *   P2  Completing needs no memory but for the copy of the reply: the CONTINUE is made by the
  *       asker.
  *   P3  A waiter is freed by the last of thread and promise.
+ *   P4  An Identify may be lost with a connection. A thread that resolves a path asks again for the
+ *       same promise; the first answer counts (P1).
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
@@ -20,6 +22,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+
+#define AGAIN_MS    1000u /* then twice that, and so on */
+#define AGAIN_TIMES 3     /* after 1, 3 and 7 s */
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -606,6 +611,32 @@ question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
     return err;
 }
 
+/* Wait for the answer or the deadline; ask for a ref again meanwhile (P4). */
+static trp_err
+question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
+              uint64_t deadline_ns, trp_msg **ret_reply)
+{
+    uint64_t pause_ns = AGAIN_MS * UINT64_C(1000000);
+    uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
+
+    for (int i = 0; i < AGAIN_TIMES && q->purpose == FOR_REF && again_ns < deadline_ns; i++) {
+        bool done;
+
+        pthread_mutex_lock(&w->gate.lock);
+        done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, again_ns);
+        pthread_mutex_unlock(&w->gate.lock);
+        if (done) {
+            break;
+        }
+        trp_ctx *ctx = trpi_enter(system);
+        (void)question_send(ctx, q, promise_ref); /* one more chance: the first went out */
+        trpi_leave(ctx);
+        pause_ns *= 2;
+        again_ns += pause_ns;
+    }
+    return waiter_wait(w, system, deadline_ns, ret_reply);
+}
+
 static trp_err
 thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg **ret_reply)
 {
@@ -640,7 +671,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     err = question_send(ctx, q, promise_ref);
     trpi_leave(ctx);
     if (err == TRP_OK) {
-        err = waiter_wait(w, system, deadline_ns, ret_reply);
+        err = question_wait(system, q, promise_ref, w, deadline_ns, ret_reply);
     }
     if (err != TRP_OK) { /* the promise may be waiting still */
         ctx = trpi_enter(system);

@@ -335,6 +335,76 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     stage_close(system);
 }
 
+/* ---- another node, whose answer the test gives ----------------------------------------------- */
+
+static _Atomic uint32_t selects;
+static trp_ref select_sender; /* of the last */
+
+static trp_err
+far_connect(void *arg, trp_system *system, uint32_t node)
+{
+    (void)arg;
+    (void)system;
+    (void)node;
+    return TRP_ECONN;
+}
+static void
+far_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+           trp_ref target, trp_ref from, uint32_t flag)
+{
+    (void)arg;
+    (void)system;
+    (void)node;
+    (void)signal;
+    (void)target;
+    (void)from;
+    (void)flag;
+}
+static void
+far_select(void *arg, trp_system *system, const trpi_address *address, const char *path,
+           trp_ref sender, const trp_msg *msg)
+{
+    (void)arg;
+    (void)system;
+    UNIT_TEXT(address->host, "192.0.2.1");
+    UNIT_TEXT(path, "/user/x");
+    UNIT_TRUE(trp_msg_type(msg) == &trp_identify_type);
+    UNIT_TRUE(atomic_load(&selects) == 0 || trp_ref_equal(sender, select_sender));
+    select_sender = sender;
+    atomic_fetch_add(&selects, 1);
+}
+static const trpi_remote_ops far_ops = { far_connect, far_signal, far_select };
+
+static void *
+resolve_far(void *arg)
+{
+    static trp_ref ref;
+    trp_err err = trp_system_resolve(arg, "troupe.tcp://far@192.0.2.1:2552/user/x", 60000, &ref);
+
+    UNIT_EQUAL(err, TRP_OK);
+    return &ref;
+}
+
+/* SYS-26: the first question is lost with its connection */
+static void
+a_path_elsewhere_is_asked_for_again(void)
+{
+    trp_system *system = open_ask();
+    trp_actor_identity identity = { 1, server_ref };
+    pthread_t thread;
+    void *found = NULL;
+
+    atomic_store(&selects, 0);
+    UNIT_EQUAL(trpi_system_remote_set(system, &far_ops, NULL), TRP_OK);
+    UNIT_REQUIRE(pthread_create(&thread, NULL, resolve_far, system) == 0);
+    UNIT_WAIT(atomic_load(&selects) == 2, 5000);
+    trpi_inbound_tell(system, select_sender.slot, select_sender.generation,
+                      (trp_ref)TRP_REF_NONE, &trp_actor_identity_type, &identity, sizeof identity);
+    UNIT_REQUIRE(pthread_join(thread, &found) == 0);
+    UNIT_TRUE(trp_ref_equal(*(trp_ref *)found, server_ref));
+    stage_close(system);
+}
+
 /* DESIGN: a behaviour never blocks */
 static void
 calls_that_block_are_refused_inside_a_behaviour(void)
@@ -359,5 +429,6 @@ UNIT(graceful_stop_times_out_when_the_actor_does_not_end)
 UNIT(continuations_end_with_the_instance_and_may_fail_it)
 UNIT(bad_arguments_are_refused)
 UNIT(a_path_is_resolved_or_known_to_name_nobody)
+UNIT(a_path_elsewhere_is_asked_for_again)
 UNIT(calls_that_block_are_refused_inside_a_behaviour)
 UNIT_END
