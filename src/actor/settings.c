@@ -259,6 +259,13 @@ trpi_settings_options(const trp_config *config, trp_system_options *options)
     }
 }
 
+uint32_t
+trpi_settings_stash_max(const trp_config *config)
+{
+    int64_t capacity = trpi_config_int(config, "actor.default-mailbox.stash-capacity");
+    return capacity > 0 ? (uint32_t)capacity : 0;
+}
+
 /* CONF-6 */
 void
 trpi_settings_log(trp_system *system)

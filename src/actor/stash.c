@@ -6,7 +6,8 @@
  *   B1  A message is in the stash at most once.                                        (stash)
  *   B2  unstash_all puts the stash before what is in front already, in order (BEH-7).
  *   B3  A restart drops the stack (LIFE-6) and unstashes (BEH-10).
- * Limits.  stash_msgs_max of the spawn options; 0 is unbounded (BEH-9).
+ * Limits.  stash_msgs_max of the spawn options, else actor.default-mailbox.stash-capacity of the
+ *          configuration, else none (BEH-9).
  * Tests.   tests/unit/actor/stash_test.c, tests/unit/actor/become_test.c
  */
 #include "actor/life.h"
@@ -98,6 +99,7 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
 {
     trpi_extra *extra;
     trp_msg *copy;
+    uint32_t limit;
     trp_err err;
 
     if (msg == NULL || msg != ctx->msg) {
@@ -110,7 +112,8 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
     if (extra->stashed_turn == ctx->cell->processed + 1 && extra->stash.count > 0) {
         return TRP_EEXIST; /* B1 */
     }
-    if (extra->stash_max != 0 && extra->stash.count >= extra->stash_max) {
+    limit = extra->stash_max != 0 ? extra->stash_max : ctx->system->stash_max;
+    if (limit != 0 && extra->stash.count >= limit) {
         return TRP_ELIMIT;
     }
     err = trp_msg_dup(msg, &copy);

@@ -70,6 +70,7 @@ options_fill(trp_system *system, const trp_system_options *given)
     system->options = given != NULL ? *given : none;
     system->options.size = sizeof system->options;
     trpi_settings_options(system->options.config, &system->options);
+    system->stash_max = trpi_settings_stash_max(system->options.config);
     return system->options.config != NULL
                ? trpi_settings_new(system->options.config, &system->settings)
                : TRP_OK;

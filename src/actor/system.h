@@ -37,6 +37,7 @@ struct trp_system {
     trpi_cells *cells;
     struct trpi_nodes *nodes;
     struct trpi_life_system *life;
+    uint32_t stash_max;      /* of actors whose options do not say; 0: unbounded */
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */
     /* What remoting registered; NULL: none. Written by the owner, read by any thread
      * (release/acquire). */
@@ -66,6 +67,8 @@ trp_err trpi_settings_new(const trp_config *config, trpi_settings **ret_settings
 void trpi_settings_free(trpi_settings *settings); /* NULL is fine */
 /* Fill what the configuration says, or what is zero and the reference says. */
 void trpi_settings_options(const trp_config *config, trp_system_options *options);
+/* Messages that an actor may stash whose options do not say; 0: unbounded. */
+uint32_t trpi_settings_stash_max(const trp_config *config);
 /* A line at info for each key: log-config-on-start. */
 void trpi_settings_log(trp_system *system);
 /* The options of a child of parent, with what a deployment section says of it: options itself, or

@@ -11,6 +11,7 @@
  */
 #include "base/config.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -399,6 +400,9 @@ number_get(const trpi_config *config, const char *key)
     double number = -1;
     if (*value == '\0') {
         return -1;
+    }
+    if (row->choices && row->type != TRPI_CONFIG_CHOICE && !isdigit((unsigned char)*value)) {
+        return strcmp(value, "on") == 0 ? row->max : row->min;
     }
     trp_err err = trpi_config_parse_number(row->type, value, &number, &what);
     trpi_assert(err == TRP_OK); /* I2 */

@@ -144,7 +144,7 @@ const char *
 trpi_config_value_fold(const trpi_config_row *row, const char *value, char *buffer, size_t bytes)
 {
     size_t count = strlen(value);
-    if (!row || row->type != TRPI_CONFIG_CHOICE || count >= bytes) {
+    if (!row || !row->choices || count >= bytes) {
         return value;
     }
     for (size_t i = 0; i <= count; i++) {
@@ -178,6 +178,15 @@ seed_check(const char *value, char *ret_what, size_t what_bytes)
     return TRP_ECONFIG;
 }
 
+/* Whole numbers are compared: "0.1" is 0.1.0 and 0.1.7, not 0.10.0. */
+static bool
+version_matches(const char *value)
+{
+    size_t count = strlen(value);
+    return count == 0 || (strncmp(TRP_VERSION, value, count) == 0 &&
+                          (TRP_VERSION[count] == '.' || TRP_VERSION[count] == '\0'));
+}
+
 /* What a type cannot say. */
 static trp_err
 meaning_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
@@ -190,6 +199,11 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
         (void)snprintf(ret_what, what_bytes,
                        "'%s' is no system name: 1 to %d letters, digits, '-' and '_'", value,
                        TRPI_SYSTEM_BYTES_MAX);
+        return TRP_ECONFIG;
+    }
+    if (strcmp(row->key, "version") == 0 && !version_matches(value)) {
+        (void)snprintf(ret_what, what_bytes, "written for Troupe %s, this is %s", value,
+                       TRP_VERSION);
         return TRP_ECONFIG;
     }
     if (strcmp(row->key, "cluster.roles") == 0 &&
@@ -232,8 +246,12 @@ number_check(const trpi_config_row *row, const char *value, char *ret_what, size
     if (row->type == TRPI_CONFIG_INT && *row->initial == '\0' && *value == '\0') {
         return TRP_OK; /* an optional number */
     }
+    if (row->choices && choice_holds(row->choices, value)) {
+        return TRP_OK; /* a word for a number */
+    }
     if (trpi_config_parse_number(row->type, value, &number, &what) != TRP_OK) {
-        (void)snprintf(ret_what, what_bytes, "'%s': %s", value, what);
+        (void)snprintf(ret_what, what_bytes, "'%s': %s%s%s", value, what,
+                       row->choices ? ", or one of " : "", row->choices ? row->choices : "");
         return TRP_ECONFIG;
     }
     if ((row->min != 0 || row->max != 0) && (number < row->min || number > row->max)) {

@@ -25,6 +25,9 @@
 const trpi_config_row trpi_config_rows[] = {
     { "system", TEXT, "demo", 0, 0, NULL,
       "Name of the actor system; all members of a cluster have the same one." },
+    { "version", TEXT, "", 0, 0, NULL,
+      "Version of Troupe that the file was written for, \"0.1\" or \"0.1.0\": another one refuses "
+      "it; empty: any." },
     { "log-config-on-start", BOOL, "off", 0, 0, NULL,
       "on: log every key with its value and where it came from, at info." },
     { "plugins", LIST, "", 0, 0, NULL,
@@ -41,6 +44,9 @@ const trpi_config_row trpi_config_rows[] = {
     { "actor.fault-trap", CHOICE, "off", 0, 0, "off|report|on",
       "on: SIGSEGV, SIGBUS or SIGFPE in an actor's own code is its failure; report: the last line "
       "of a crash names the actor (`troupe node` does when nothing is said)." },
+
+    { "actor.default-mailbox.stash-capacity", INT, "-1", -1, 1000000000, NULL,
+      "Messages that an actor may stash when its code does not say; 0 or less: unbounded." },
 
     { "deployment.*.dispatcher", TEXT, "", 0, 0, NULL,
       "Dispatcher of the actors with this path: deployment \"/service/*\" { dispatcher = pinned }; "
@@ -133,10 +139,10 @@ const trpi_config_row trpi_config_rows[] = {
       "Path of the control socket; empty: SYSTEM@PORT.sock in $XDG_RUNTIME_DIR/troupe or "
       "/run/troupe." },
     { "log.level", CHOICE, "info", 0, 0, "error|warning|info|debug",
-      "Least level that is logged (Akka: loglevel)." },
+      "Least level that is logged." },
     { "log.format", CHOICE, "text", 0, 0, "text|json", "A line of text or a JSON object." },
-    { "log.dead-letters", INT, "10", 0, 1000000000, NULL,
-      "Dead letters that are logged, 0 none (Akka: log-dead-letters)." },
+    { "log.dead-letters", INT, "10", 0, 4294967294, "on|off",
+      "How many dead letters are logged, at info; on: all; off: none." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL },
 };
 

@@ -176,6 +176,50 @@ sections_are_found_by_path(void)
     stage_close(system);
 }
 
+/* ---- an actor that stashes, and says whether it could -----------------------------------------
+ */
+
+static trp_err
+hoarder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    char text[32];
+    (void)state;
+    snprintf(text, sizeof text, "%d", (int)trp_stash(ctx, msg));
+    trp_reply_text(ctx, text);
+    return TRP_OK;
+}
+
+static const trp_behaviour hoarder = {
+    sizeof(trp_behaviour), "hoarder", 1, 0, hoarder_receive, NULL, NULL, NULL, NULL, NULL, NULL,
+};
+
+static int
+stash_once(trp_system *system, trp_ref ref)
+{
+    char answer[32] = "";
+    UNIT_EQUAL(stage_ask(system, ref, "keep", answer, sizeof answer), TRP_OK);
+    return atoi(answer);
+}
+
+/* BEH-9, CONF-4: the capacity of the default mailbox, unless the code says another one */
+static void
+stash_capacity_is_a_setting(void)
+{
+    trp_system *system = system_of("actor { default-mailbox { stash-capacity = 2 } }");
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = stage_spawn(system, &hoarder, "two"), more = TRP_REF_NONE;
+    UNIT_EQUAL(stash_once(system, ref), TRP_OK);
+    UNIT_EQUAL(stash_once(system, ref), TRP_OK);
+    UNIT_EQUAL(stash_once(system, ref), TRP_ELIMIT);
+    options.stash_msgs_max = 3;
+    UNIT_EQUAL(trp_system_spawn(system, &hoarder, &options, &more), TRP_OK);
+    for (int i = 0; i < 3; i++) {
+        UNIT_EQUAL(stash_once(system, more), TRP_OK);
+    }
+    UNIT_EQUAL(stash_once(system, more), TRP_ELIMIT);
+    stage_close(system);
+}
+
 static void
 note_line(void *arg, const trp_log_line *line)
 {
@@ -223,5 +267,6 @@ UNIT(deployment_sections_move_actors_by_their_path)
 UNIT(unnamed_actors_are_deployed_by_a_star)
 UNIT(dispatcher_that_is_not_there_refuses_the_spawn)
 UNIT(sections_are_found_by_path)
+UNIT(stash_capacity_is_a_setting)
 UNIT(configuration_is_stronger_than_code_and_code_than_the_reference)
 UNIT_END

@@ -429,6 +429,64 @@ shipped_reference_is_the_table(void)
     trp_config_text_free(text);
 }
 
+/* CONF-8 */
+static void
+file_of_another_version_is_refused(void)
+{
+    static const struct {
+        const char *text, *want;
+    } rows[] = {
+        { "version = 0.1", "" },
+        { "version = \"" TRP_VERSION "\"", "" },
+        { "version = \"\"", "" },
+        { "version = 2.2.5", "t.conf:1: version: written for Troupe 2.2.5, this is " TRP_VERSION },
+        { "version = 0.1.", "t.conf:1: version: written for Troupe 0.1., this is " TRP_VERSION },
+        { "version = 0.10", "t.conf:1: version: written for Troupe 0.10, this is " TRP_VERSION },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        trp_config *config = NULL;
+        trp_config_error error = { "" };
+        UNIT_EQUAL(trp_config_parse_text("t.conf", rows[i].text, &config, &error),
+                   *rows[i].want ? TRP_ECONFIG : TRP_OK);
+        UNIT_TEXT(error.text, rows[i].want);
+        trp_config_unref(config);
+    }
+}
+
+/* LOG-11, CONF-7: Akka's name, and its words for a number */
+static void
+akka_names_and_words_are_understood(void)
+{
+    static const struct {
+        const char *text, *key, *value;
+        int64_t number;
+    } rows[] = {
+        { "log-dead-letters = on", "log.dead-letters", "on", 4294967294 },
+        { "log-dead-letters = OFF", "log.dead-letters", "off", 0 },
+        { "log-dead-letters = 7", "log.dead-letters", "7", 7 },
+        { "log { dead-letters = 8 }", "log.dead-letters", "8", 8 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        trp_config *config = parse(rows[i].text);
+        UNIT_TEXT(text_of(config, rows[i].key), rows[i].value);
+        UNIT_EQUAL(trpi_config_int(config, rows[i].key), rows[i].number);
+        trp_config_unref(config);
+    }
+    trp_config *config = parse("loglevel = \"DEBUG\"");
+    UNIT_TEXT(text_of(config, "log.level"), "debug");
+    trp_config_unref(config);
+    config = NULL;
+    trp_config_error error = { "" };
+    UNIT_EQUAL(
+        trp_config_parse_text("t.conf", "loglevel = info\nlog { level = debug }", &config, &error),
+        TRP_ECONFIG);
+    UNIT_TEXT(error.text, "t.conf:2: log.level is given twice; the first stands at t.conf:1");
+    UNIT_EQUAL(trp_config_parse_text("t.conf", "log-dead-letters = some", &config, &error),
+               TRP_ECONFIG);
+    UNIT_TEXT(error.text,
+              "t.conf:1: log.dead-letters: 'some': expected a whole number, or one of on|off");
+}
+
 static void
 deployment_paths_are_checked(void)
 {
@@ -537,6 +595,8 @@ UNIT(layers_are_values_that_stay_as_they_were)
 UNIT(what_is_rendered_reads_back)
 UNIT(reference_has_every_key_with_its_default_and_a_sentence)
 UNIT(shipped_reference_is_the_table)
+UNIT(file_of_another_version_is_refused)
+UNIT(akka_names_and_words_are_understood)
 UNIT(deployment_paths_are_checked)
 UNIT(deployments_are_limited_in_number_and_depth)
 UNIT(without_memory_nothing_is_made_and_nothing_leaks)
