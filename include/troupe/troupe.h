@@ -9,6 +9,7 @@
 #include <troupe/message.h>
 #include <troupe/node.h>
 #include <troupe/plugin.h>
+#include <troupe/router.h>
 #include <troupe/sim.h>
 #include <troupe/system.h>
 #include <troupe/testkit.h>

@@ -12,6 +12,7 @@
 #include <troupe/system.h>
 
 #include "actor/settings.h"
+#include "actor/type.h"
 #include "base/address.h"
 #include "base/world.h"
 #include "sched/sched.h"
@@ -77,6 +78,19 @@ trp_err trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
 /* What the actor's ref will be, and the path that it, or a child made here, will have. */
 trp_ref trpi_embryo_ref(const trpi_embryo *embryo);
 size_t trpi_embryo_path(const trpi_embryo *embryo, trp_ref ref, char *buffer, size_t bytes);
+/* What a teller can see of an actor without asking it. A hint: it changes meanwhile. */
+typedef struct trpi_look {
+    bool local;     /* false: on another node, all else is unknown */
+    bool alive;
+    bool suspended; /* it, or one above it, has failed */
+    bool busy;      /* it runs, or waits for a thread to run on */
+    bool empty;     /* it is not busy and has no mail */
+    uint64_t handled; /* messages so far, with the one that it is at */
+} trpi_look;
+void trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look);
+/* The actor at a path of this system without wildcards ("/user/a", or with the own address), now;
+ * TRP_REF_NONE: nobody. *ret_remote: it is another node's. Errors: TRP_EINVAL. Thread: any. */
+trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote);
 /* The arg of a live actor routed by these ops; NULL: ref is none. It stays until trpi_leave() of
  * the caller's bracket, or the end of its run. */
 void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
@@ -142,11 +156,7 @@ typedef struct trpi_remote_ops {
 /* Errors: TRP_EEXIST. ops NULL unregisters (at shutdown). Thread: owner. */
 trp_err trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg);
 
-/* Types by number and by wire id (64-bit xxhash of the name). NULL, 0: not registered. Thread: any.
- * */
-const trp_type *trpi_type_get(uint32_t number);
-uint64_t trpi_type_wire_id(uint32_t number);
-const trp_type *trpi_type_find_wire(uint64_t wire_id);
+/* Types by number and by wire id: actor/type.h. */
 
 /* Run fn(object) when no thread can be inside a registered op or a run that began before this call;
  * at the latest when the system is freed. For what an op's arg points to, after it was

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "actor/life.h"
+#include "actor/mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 
@@ -102,6 +103,32 @@ trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops)
     return r != NULL && r->ops == ops ? r->arg : NULL;
 }
 
+/* Line B is its runner's, who writes while we look: suspended and processed are single bytes and
+ * words of aligned memory, read once, and old values do no harm. That is no data race on any
+ * machine that the library runs on, but the thread sanitizer cannot know. */
+__attribute__((no_sanitize("thread"))) static void
+look_at(const trpi_cell *cell, trpi_look *ret_look)
+{
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_relaxed);
+
+    ret_look->busy = (head & TRPI_TOKEN) == 0;
+    ret_look->empty =
+        head == ((uintptr_t)trpi_cell_stub((trpi_cell *)(uintptr_t)cell) | TRPI_TOKEN);
+    ret_look->suspended = __atomic_load_n(&cell->suspended, __ATOMIC_RELAXED) != 0;
+    ret_look->handled = __atomic_load_n(&cell->processed, __ATOMIC_RELAXED);
+}
+
+void
+trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
+{
+    const trpi_cell *cell = trpi_cell_peek(ctx, ref);
+
+    *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
+    if (cell != NULL) {
+        look_at(cell, ret_look);
+    }
+}
+
 /* ---- birth ----------------------------------------------------------------------------------- */
 
 trp_ref
@@ -140,9 +167,13 @@ trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
                   const trp_spawn_options *options, trp_ref *ret_ref)
 {
     trp_ctx *ctx = embryo->ctx;
+    trp_spawn_options deployed;
     trpi_cell *cell;
     trp_err err = trpi_spawn_check(behaviour, options);
 
+    if (ctx->system->settings != NULL) {
+        options = trpi_settings_deploy(ctx, embryo->cell, options, &deployed);
+    }
     if (err == TRP_OK) {
         err = trpi_slot_acquire(ctx, &cell);
     }

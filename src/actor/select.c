@@ -244,6 +244,37 @@ trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, cons
     return select_remote(ctx, &address, rest[0] == 0 ? "/" : rest, sender, msg);
 }
 
+trp_err
+trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote)
+{
+    trpi_selection_path parsed;
+    trpi_address address;
+    trp_ref here = system->life->root;
+    const char *rest = path;
+
+    *ret_remote = false;
+    if (strstr(path, "://") != NULL) {
+        if (trpi_address_parse(path, &address, &rest, NULL) != TRP_OK) {
+            return TRP_EINVAL;
+        }
+        *ret_remote = !is_own_address(system, &address);
+    }
+    if (trpi_selection_parse(rest, &parsed, NULL) != TRP_OK || !parsed.absolute ||
+        parsed.has_pattern) {
+        return TRP_EINVAL;
+    }
+    for (uint32_t i = 0; i < parsed.count && !trp_ref_is_none(here) && !*ret_remote; i++) {
+        const trpi_element *e = &parsed.elements[i];
+
+        if (e->kind != TRPI_ELEMENT_NAME) {
+            return TRP_EINVAL;
+        }
+        here = trpi_path_child(system, here.slot, rest + e->offset, e->bytes);
+    }
+    *ret_ref = *ret_remote ? (trp_ref)TRP_REF_NONE : here;
+    return TRP_OK;
+}
+
 /* ---- verbs ----------------------------------------------------------------------------------- */
 
 static trp_err

@@ -13,6 +13,8 @@
  */
 #include "actor/type.h"
 
+#include <troupe/router.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -69,6 +71,44 @@ INTERNAL(trpi_inspect_type, "troupe.priv-inspect", TRPI_TYPE_INSPECT);
 INTERNAL(trpi_supervise_type, "troupe.priv-supervise", TRPI_TYPE_SUPERVISE);
 INTERNAL(trpi_life11_type, "troupe.priv-life11", TRPI_TYPE_LIFE_11);
 
+/* Routers. Envelopes and lists hold numbers and refs of this node: they do not leave it. */
+static const trp_field add_fields[] = { { "routee", TRP_FIELD_ref,
+                                          offsetof(trp_add_routee, routee) } };
+static const trp_field remove_fields[] = { { "routee", TRP_FIELD_ref,
+                                             offsetof(trp_remove_routee, routee) } };
+static const trp_field adjust_fields[] = { { "change", TRP_FIELD_i32,
+                                             offsetof(trp_adjust_pool_size, change) } };
+BUILT_IN(trp_broadcast_type, "troupe.broadcast", 0, trp_broadcast_tag,
+         TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_BROADCAST);
+BUILT_IN(trp_keyed_type, "troupe.keyed", 0, trp_keyed_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL,
+         TRPI_TYPE_KEYED);
+BUILT_IN(trp_get_routees_type, "troupe.get-routees", 0, trp_get_routees_tag, 0,
+         TRPI_TYPE_GET_ROUTEES);
+BUILT_IN(trp_routees_type, "troupe.routees", 0, trp_routees_tag,
+         TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_ROUTEES);
+trp_type trp_add_routee_type = { "troupe.add-routee",
+                                 sizeof(trp_add_routee),
+                                 trp_add_routee_tag,
+                                 TRP_TYPE_POSSIBLY_HARMFUL,
+                                 add_fields,
+                                 1,
+                                 TRPI_TYPE_ADD_ROUTEE };
+trp_type trp_remove_routee_type = { "troupe.remove-routee",
+                                    sizeof(trp_remove_routee),
+                                    trp_remove_routee_tag,
+                                    TRP_TYPE_POSSIBLY_HARMFUL,
+                                    remove_fields,
+                                    1,
+                                    TRPI_TYPE_REMOVE_ROUTEE };
+trp_type trp_adjust_pool_size_type = { "troupe.adjust-pool-size",
+                                       sizeof(trp_adjust_pool_size),
+                                       trp_adjust_pool_size_tag,
+                                       TRP_TYPE_POSSIBLY_HARMFUL,
+                                       adjust_fields,
+                                       1,
+                                       TRPI_TYPE_ADJUST_POOL_SIZE };
+INTERNAL(trpi_resize_type, "troupe.priv-resize", TRPI_TYPE_RESIZE);
+
 typedef struct type_entry {
     _Atomic(const trp_type *) type; /* release; pairs with acquire of trpi_type_get() */
     const trp_protocol *protocol;   /* NULL: built in */
@@ -95,6 +135,14 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_STATUS_FAILURE] = { &trp_status_failure_type, NULL, 0 },
     [TRPI_TYPE_DEAD_LETTER] = { &trp_dead_letter_type, NULL, 0 },
     [TRPI_TYPE_UNHANDLED] = { &trp_unhandled_type, NULL, 0 },
+    [TRPI_TYPE_BROADCAST] = { &trp_broadcast_type, NULL, 0 },
+    [TRPI_TYPE_KEYED] = { &trp_keyed_type, NULL, 0 },
+    [TRPI_TYPE_GET_ROUTEES] = { &trp_get_routees_type, NULL, 0 },
+    [TRPI_TYPE_ROUTEES] = { &trp_routees_type, NULL, 0 },
+    [TRPI_TYPE_ADD_ROUTEE] = { &trp_add_routee_type, NULL, 0 },
+    [TRPI_TYPE_REMOVE_ROUTEE] = { &trp_remove_routee_type, NULL, 0 },
+    [TRPI_TYPE_ADJUST_POOL_SIZE] = { &trp_adjust_pool_size_type, NULL, 0 },
+    [TRPI_TYPE_RESIZE] = { &trpi_resize_type, NULL, 0 },
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below, and writing `types` */

@@ -34,6 +34,15 @@ enum {
     TRPI_TYPE_STATUS_FAILURE = 21,
     TRPI_TYPE_DEAD_LETTER = 22,
     TRPI_TYPE_UNHANDLED = 23,
+    TRPI_TYPE_ROUTER_FIRST = 32, /* envelopes and orders of routers (troupe/router.h) */
+    TRPI_TYPE_BROADCAST = 32,
+    TRPI_TYPE_KEYED = 33,
+    TRPI_TYPE_GET_ROUTEES = 34,
+    TRPI_TYPE_ROUTEES = 35,
+    TRPI_TYPE_ADD_ROUTEE = 36,
+    TRPI_TYPE_REMOVE_ROUTEE = 37,
+    TRPI_TYPE_ADJUST_POOL_SIZE = 38,
+    TRPI_TYPE_RESIZE = 39, /* internal: the head of a router is to look at its pool */
     TRPI_TYPE_USER_FIRST = 64
 };
 
@@ -44,6 +53,7 @@ extern trp_type trpi_select_type;
 extern trp_type trpi_inspect_type;
 extern trp_type trpi_supervise_type;
 extern trp_type trpi_life11_type;
+extern trp_type trpi_resize_type;
 
 /* The descriptor of a number; NULL: no such type. Lock-free; any thread. */
 const trp_type *trpi_type_get(uint32_t number);

@@ -1,0 +1,188 @@
+/* routing.h - private to the routers of the pattern room: what a router is in memory.
+ *
+ * Threads. "teller": any thread, inside a run or a bracket, several at once. "head": the router's
+ * own actor, one at a time. The table and its routees are written before they are swapped in, and
+ * retired when they are swapped out; `sent` and `base` are tellers' statistics.
+ */
+#ifndef TRPI_PATTERN_ROUTING_H
+#define TRPI_PATTERN_ROUTING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include <troupe/router.h>
+
+#include "actor/actor.h"
+#include "pattern/pattern.h"
+#include "pattern/routing_plan.h"
+
+#define TRPI_ROUTING_LOGICS_MAX 256u /* that programs register in one process */
+
+/* ---- table ----------------------------------------------------------------------------------- */
+
+typedef struct trpi_routee {
+    struct trpi_routee *next; /* in `leaving` */
+    trp_ref ref;
+    uint64_t identity; /* hash of the address and path: its places on the ring */
+    bool child;
+    _Atomic uint64_t sent; /* by tellers through this router, where the logic wants to know */
+    _Atomic uint64_t base; /* messages it had handled when sent was 0; set again when it is idle */
+} trpi_routee;
+
+typedef struct trpi_ring_place {
+    uint64_t hash;
+    uint32_t index; /* of the routee */
+} trpi_ring_place;
+
+typedef struct trpi_routee_table {
+    uint32_t count;
+    uint32_t places_count; /* 0: no ring */
+    trpi_ring_place *places;
+    trpi_routee **routees; /* the router's */
+    trp_ref refs[];        /* the same in line */
+} trpi_routee_table;
+
+/* Errors: TRP_ENOMEM. virtual_nodes 0: no ring. */
+trp_err trpi_routee_table_new(trpi_routee *const *routees, uint32_t count, uint32_t virtual_nodes,
+                              trpi_routee_table **ret_table);
+void trpi_routee_table_free(void *table); /* not the routees */
+/* Whom the hash of a key leads to; count > 0. */
+uint32_t trpi_routee_table_lookup(const trpi_routee_table *table, uint64_t key_hash);
+
+/* ---- logics ---------------------------------------------------------------------------------- */
+
+enum {                          /* what a built-in logic needs of its router */
+       TRPI_LOGIC_SENT = 1,     /* count what each routee is sent */
+       TRPI_LOGIC_RING = 2,     /* a ring in the table */
+       TRPI_LOGIC_BALANCING = 4 /* children share a mailbox */
+};
+typedef struct trpi_logic {
+    trp_routing_logic logic;
+    uint32_t needs;
+} trpi_logic;
+/* Built in or registered. *ret_needs: of a built-in one. NULL: no logic has that name. */
+const trp_routing_logic *trpi_logic_find(const char *name, uint32_t *ret_needs);
+
+/* ---- router ---------------------------------------------------------------------------------- */
+
+typedef struct trpi_abandoned { /* gets a poison pill when it is due */
+    struct trpi_abandoned *next;
+    trp_ref ref;
+    uint64_t due_ms;
+} trpi_abandoned;
+
+typedef struct trpi_router {
+    /* written before the router is known; read by all */
+    trp_system *system;
+    trp_ref self;
+    const trp_routing_logic *logic;
+    void *logic_state;
+    uint32_t needs;
+    bool resizes;  /* plan has a resizer */
+    uint64_t seed; /* of its random choices */
+    trpi_router_plan plan;
+    trp_behaviour head;                 /* the router's own behaviour */
+    const trp_behaviour *routee;        /* of children; NULL: none can be made */
+    trp_spawn_options child;            /* what it points to is owned */
+    _Atomic(trpi_routee_table *) table; /* release; tellers acquire. Swapped by the head */
+    /* head */
+    trpi_routee **routees; /* those of the table, owned */
+    uint32_t routees_count, routees_room;
+    uint32_t paths_left;  /* entries of plan.paths that are not found yet */
+    trpi_routee *leaving; /* removed, but the table could not be replaced yet */
+    trpi_abandoned *abandoned;
+    const trpi_routee_source *source; /* NULL: no routees come from elsewhere */
+    void *source_arg;
+    /* tellers */
+    _Alignas(64) _Atomic uint64_t number; /* of the next message */
+    _Atomic bool keyless;                 /* it was logged that a message had no key */
+    _Atomic bool resizing; /* a resize order is on its way; set by a teller, cleared by the head */
+} trpi_router;
+
+extern const trpi_routed_ops trpi_router_ops;
+
+/* The router that the running actor is. Thread: head. */
+trpi_router *trpi_router_self(trp_ctx *ctx);
+/* The table as tellers see it; until the end of the run or bracket. */
+static inline const trpi_routee_table *
+trpi_router_table(const trpi_router *router)
+{
+    return atomic_load_explicit(&router->table, memory_order_acquire); /* pairs with the swap */
+}
+
+/* ---- routing_pool.c: head, or the thread of the birth ---------------------------------------- */
+/* Add to `routees`, without swapping. path: for the identity; NULL: looked up. Errors: TRP_EINVAL,
+ * TRP_ELIMIT, TRP_ENOMEM. */
+trp_err trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path);
+/* Take out; false: it is no routee. The object lives on until tellers have passed. */
+bool trpi_router_remove(trpi_router *router, trp_ref ref);
+bool trpi_router_has(const trpi_router *router, trp_ref ref);
+/* Make a table of `routees` and swap it in. Errors: TRP_ENOMEM: the old one stays. */
+trp_err trpi_router_swap(trpi_router *router);
+/* Make, add and watch `count` children. Stops at the first error. Thread: head. */
+trp_err trpi_router_grow(trp_ctx *ctx, trpi_router *router, uint32_t count);
+/* Remove the last `count` routees; poison pills after the delay, to children only or to all. */
+void trpi_router_shrink(trp_ctx *ctx, trpi_router *router, uint32_t count, uint32_t delay_ms,
+                        bool children_only);
+/* Poison ref after the delay. Thread: head. */
+void trpi_router_abandon(trp_ctx *ctx, trpi_router *router, trp_ref ref, uint32_t delay_ms);
+/* Free the router; no teller is left, and nobody else. */
+void trpi_router_free(void *router);
+
+/* ---- routing_head.c -------------------------------------------------------------------------- */
+trp_err trpi_router_head_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+trp_err trpi_router_head_start(trp_ctx *ctx, void *state, const trp_msg *args);
+trp_err trpi_router_head_restart(trp_ctx *ctx, void *state, const trp_failure *why,
+                                 const trp_msg *msg);
+extern const trp_strategy trpi_router_escalate;
+
+/* ---- routing_load.c -------------------------------------------------------------------------- */
+/* What the router knows of a routee. Thread: teller. */
+void trpi_routee_load(trp_ctx *ctx, trpi_routee *routee, trp_routee_load *ret_load);
+/* How many routees more or fewer. Thread: head. */
+int32_t trpi_router_capacity(trp_ctx *ctx, const trpi_router *router);
+bool trpi_resizer_is_valid(const trp_resizer_options *options);
+
+/* ---- routing.c: teller ----------------------------------------------------------------------- */
+struct trp_route {
+    trpi_router *router;
+    const trpi_routee_table *table;
+    trp_ctx *ctx;
+    trp_msg *msg; /* ours; goes to the destination that was named last */
+    trp_ref sender;
+    uint64_t number;
+    bool numbered;
+    bool any;   /* to and as hold a destination that has no message yet */
+    bool own;   /* the router itself is one */
+    bool lost;  /* to nobody: a dead letter */
+    bool keyed; /* key_hash comes from an envelope */
+    uint64_t key_hash;
+    trp_ref to, as;
+    trp_destination *list; /* trp_router_route(): nothing is sent */
+    uint32_t list_max, count;
+};
+/* What cannot be routed is a dead letter, not the router's own mail. */
+void trpi_route_nobody(trp_route *route);
+/* Route to the routee of this index, counting it where that is wanted. */
+void trpi_route_to_index(trp_route *route, uint32_t index);
+/* A number that looks random, by the router's seed and the message's number. */
+uint64_t trpi_route_random(trp_route *route);
+
+/* ---- routing_gather.c: teller ---------------------------------------------------------------- */
+void trpi_route_scatter(void *state, trp_route *route, trp_ref sender, const trp_msg *msg);
+void trpi_route_chop(void *state, trp_route *route, trp_ref sender, const trp_msg *msg);
+
+/* ---- routing_hash.c: teller ------------------------------------------------------------------ */
+void trpi_route_hash(void *state, trp_route *route, trp_ref sender, const trp_msg *msg);
+
+/* ---- routing_envelope.c ---------------------------------------------------------------------- */
+typedef struct trpi_envelope { /* payload of an envelope: this, the key, the payload; 16-aligned */
+    uint32_t type;             /* number */
+    uint32_t key_bytes;
+    uint64_t bytes;
+} trpi_envelope;
+/* Look into an envelope; false: it is none of ours. */
+bool trpi_envelope_open(const trp_msg *msg, const trp_type **ret_type, trp_hash_key *ret_key,
+                        const void **ret_payload, size_t *ret_bytes);
+
+#endif

@@ -1,0 +1,279 @@
+/* routing_head.c - the router's own actor: it keeps the family together while messages pass it by.
+ *
+ * Why.     Who is a routee, who has ended, how many there should be: one actor decides, in its own
+ *          turn, and publishes the result as a table.
+ * Must hold.
+ *   E1  Every routee is watched while the head has an instance; one that ends leaves the table.
+ *   E2  A router whose last routee has ended ends too, unless more may come: by its resizer, by a
+ *       path that is still looked for, or from elsewhere.                          (end_if_alone)
+ *   E3  A restart leaves the routees alone: they are the head's children, and are restarted after
+ *       it (ROUTE-17).
+ * Tests.   tests/unit/pattern/pool_test.c, supervision_test.c
+ * Sources. ROUTE-14 to -20, -24.
+ */
+#include "pattern/routing_head.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+static trp_directive
+escalate(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    (void)failure;
+    return TRP_ESCALATE;
+}
+const trp_strategy trpi_router_escalate = { sizeof(trp_strategy), 0, escalate, -1, 0, 0 };
+
+void
+trpi_head_timer(trp_ctx *ctx, enum trpi_head_order order, uint64_t delay_ms)
+{
+    uint8_t payload = (uint8_t)order;
+
+    if (trp_timer_once(ctx, TRPI_HEAD_TIMERS + order, (uint32_t)delay_ms, &trpi_resize_type,
+                       &payload, 1) != TRP_OK) {
+        trp_fail(ctx, 0, "no memory for a timer");
+    }
+}
+
+/* E2 */
+static void
+end_if_alone(trp_ctx *ctx, const trpi_router *router)
+{
+    if (router->routees_count == 0 && !router->resizes && router->paths_left == 0 &&
+        router->source == NULL) {
+        trp_stop(ctx, trp_self(ctx));
+    }
+}
+
+/* E1 */
+static void
+watch(trp_ctx *ctx, trp_ref ref)
+{
+    if (trp_watch(ctx, ref) != TRP_OK) {
+        trp_fail(ctx, 0, "no memory to watch a routee");
+    }
+}
+
+/* ---- lookups --------------------------------------------------------------------------------- */
+
+static trp_err
+looked_up(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    trpi_router *router = trpi_router_self(ctx);
+    uintptr_t place = (uintptr_t)arg;
+    char **path = &router->plan.paths[place];
+    trp_actor_identity found;
+
+    (void)state;
+    if (err != TRP_OK || *path == NULL) {
+        return TRP_OK; /* the timer tries again */
+    }
+    memcpy(&found, trp_msg_payload(reply), sizeof found);
+    if (trpi_router_has(router, found.ref) ||
+        trpi_router_add(router, found.ref, false, NULL) == TRP_OK) {
+        trpi_free(*path);
+        *path = NULL;
+        router->paths_left--;
+        watch(ctx, found.ref);
+        return trpi_router_swap(router);
+    }
+    return TRP_OK;
+}
+
+static void
+look_up(trp_ctx *ctx, trpi_router *router)
+{
+    if (router->paths_left == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < router->plan.paths_count; i++) {
+        const char *path = router->plan.paths[i];
+
+        if (path != NULL) {
+            trp_err err =
+                trp_resolve(ctx, path, TRPI_ROUTER_ANSWER_MS, looked_up, (void *)(uintptr_t)i);
+
+            if (err != TRP_OK) { /* tried again, like one that is not there */
+                trp_log(ctx, TRP_LOG_WARNING, "routee %s is not looked up: %s", path,
+                        trp_strerror(err));
+            }
+        }
+    }
+    trpi_head_timer(ctx, TRPI_HEAD_LOOKUP, TRPI_ROUTER_LOOKUP_MS);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+trp_err
+trpi_router_head_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    trpi_router *router = trpi_router_self(ctx);
+
+    (void)state;
+    (void)args;
+    for (uint32_t i = 0; i < router->routees_count; i++) {
+        watch(ctx, router->routees[i]->ref);
+    }
+    trpi_router_abandoned_check(ctx, router);
+    look_up(ctx, router);
+    if (router->source != NULL) {
+        router->source->start(router->source_arg, ctx, router->self);
+    }
+    return TRP_OK;
+}
+
+/* E3: the default would stop the children. */
+trp_err
+trpi_router_head_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)why;
+    (void)msg;
+    return TRP_OK;
+}
+
+/* ---- orders ---------------------------------------------------------------------------------- */
+
+static void
+reply_routees(trp_ctx *ctx, const trpi_router *router)
+{
+    const trpi_routee_table *table = trpi_router_table(router);
+
+    trp_reply(ctx, &trp_routees_type, table->refs, table->count * sizeof table->refs[0]);
+}
+
+static trp_err
+add(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+{
+    trp_add_routee order;
+    trp_err err;
+
+    memcpy(&order, trp_msg_payload(msg), sizeof order);
+    if (trpi_router_has(router, order.routee)) {
+        return TRP_OK;
+    }
+    err = trpi_router_add(router, order.routee, false, NULL);
+    if (err != TRP_OK) {
+        trp_log(ctx, TRP_LOG_WARNING, "a routee was not added: %s", trp_strerror(err));
+        return TRP_OK;
+    }
+    watch(ctx, order.routee);
+    return trpi_router_swap(router);
+}
+
+static void
+remove_routee(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+{
+    trp_remove_routee order;
+    bool child = false;
+
+    memcpy(&order, trp_msg_payload(msg), sizeof order);
+    for (uint32_t i = 0; i < router->routees_count; i++) {
+        if (trp_ref_equal(router->routees[i]->ref, order.routee)) {
+            child = router->routees[i]->child;
+        }
+    }
+    if (!trpi_router_remove(router, order.routee)) {
+        return;
+    }
+    trp_unwatch(ctx, order.routee);
+    if (child) {
+        trpi_router_abandon(ctx, router, order.routee, TRP_ROUTER_STOP_DELAY_MS);
+    }
+    end_if_alone(ctx, router);
+}
+
+static void
+adjust(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+{
+    trp_adjust_pool_size order;
+
+    memcpy(&order, trp_msg_payload(msg), sizeof order);
+    if (order.change > 0) {
+        (void)trpi_router_grow(ctx, router, (uint32_t)order.change); /* logged there */
+    } else if (order.change < 0) {
+        trpi_router_shrink(ctx, router, 0u - (uint32_t)order.change, TRP_ROUTER_STOP_DELAY_MS,
+                           true);
+        end_if_alone(ctx, router);
+    }
+}
+
+static void
+resize(trp_ctx *ctx, trpi_router *router)
+{
+    uint32_t delay_ms = router->plan.resizes_own ? router->plan.own_resizer.stop_delay_ms
+                                                 : router->plan.resizer.stop_delay_ms;
+    int32_t change = trpi_router_capacity(ctx, router);
+
+    if (change > 0) {
+        (void)trpi_router_grow(ctx, router, (uint32_t)change); /* logged there */
+    } else if (change < 0) {
+        trpi_router_shrink(ctx, router, 0u - (uint32_t)change, delay_ms, false);
+    }
+    /* release: who orders the next one may as well see what this one did; nothing hangs on it */
+    atomic_store_explicit(&router->resizing, false, memory_order_release);
+}
+
+static void
+obey(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+{
+    const uint8_t *order = trp_msg_payload(msg);
+
+    if (trp_msg_bytes(msg) == 0) {
+        resize(ctx, router);
+    } else if (*order == TRPI_HEAD_ABANDONED) {
+        trpi_router_abandoned_check(ctx, router);
+    } else {
+        look_up(ctx, router);
+    }
+}
+
+static void
+routee_ended(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+{
+    trp_terminated what;
+
+    memcpy(&what, trp_msg_payload(msg), sizeof what);
+    if (trpi_router_remove(router, what.ref)) {
+        end_if_alone(ctx, router);
+    }
+}
+
+trp_err
+trpi_router_head_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trpi_router *router = trpi_router_self(ctx);
+
+    (void)state;
+    switch (trp_msg_type(msg)->number) {
+    case TRPI_TYPE_TERMINATED:
+        routee_ended(ctx, router, msg);
+        break;
+    case TRPI_TYPE_GET_ROUTEES:
+        reply_routees(ctx, router);
+        break;
+    case TRPI_TYPE_ADD_ROUTEE:
+        return add(ctx, router, msg);
+    case TRPI_TYPE_REMOVE_ROUTEE:
+        remove_routee(ctx, router, msg);
+        break;
+    case TRPI_TYPE_ADJUST_POOL_SIZE:
+        adjust(ctx, router, msg);
+        break;
+    case TRPI_TYPE_RESIZE:
+        obey(ctx, router, msg);
+        break;
+    default:
+        if (router->logic->receive != NULL) {
+            return router->logic->receive(ctx, router->logic_state, msg);
+        }
+        trp_unhandled_msg(ctx, msg);
+        break;
+    }
+    return TRP_OK;
+}

@@ -1,0 +1,435 @@
+/* routing_plan.c - options of code, overridden by keys of configuration, checked as a whole.
+ *
+ * Must hold.
+ *   P1  A key that is set wins over what the options said; "router" = "from-code" leaves them.
+ *   P2  Whoever names routees takes precedence over whoever names a number (ROUTE-5): paths of the
+ *       configuration replace routees of the code.
+ * Tests.   tests/unit/pattern/plan_test.c
+ * Sources. ROUTE-3, -4, -5, -19; Akka 2.2.5, akka.actor.deployment.default.
+ */
+#include "pattern/routing_plan.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "pattern/routing.h"
+
+#define PATHS_SEPARATORS ", \t\n"
+
+/* ---- from options ---------------------------------------------------------------------------- */
+
+/* Append a copy of text. */
+static trp_err
+texts_add(char ***texts, uint32_t *count, const char *text, size_t bytes)
+{
+    char **more = trpi_realloc(*texts, (*count + 1u) * sizeof *more);
+    char *copy = trpi_alloc(bytes + 1);
+
+    if (more != NULL) {
+        *texts = more;
+    }
+    if (more == NULL || copy == NULL) {
+        trpi_free(copy);
+        return TRP_ENOMEM;
+    }
+    memcpy(copy, text, bytes);
+    more[(*count)++] = copy;
+    return TRP_OK;
+}
+
+static void
+texts_free(char ***texts, uint32_t *count)
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        trpi_free((*texts)[i]);
+    }
+    trpi_free(*texts);
+    *texts = NULL;
+    *count = 0;
+}
+
+static trp_err
+text_set(char **text, const char *value)
+{
+    char *copy = value == NULL ? NULL : trpi_strdup(value);
+
+    if (copy == NULL && value != NULL) {
+        return TRP_ENOMEM;
+    }
+    trpi_free(*text);
+    *text = copy;
+    return TRP_OK;
+}
+
+static trp_err
+lists_copy(trpi_router_plan *plan, const trp_router_options *options)
+{
+    trp_err err = TRP_OK;
+
+    if (options->routees_count > 0) {
+        plan->routees = trpi_alloc(options->routees_count * sizeof *plan->routees);
+        if (plan->routees == NULL) {
+            return TRP_ENOMEM;
+        }
+        memcpy(plan->routees, options->routees, options->routees_count * sizeof *plan->routees);
+        plan->routees_count = options->routees_count;
+    }
+    for (const char *const *path = options->routee_paths;
+         err == TRP_OK && path != NULL && *path != NULL; path++) {
+        err = texts_add(&plan->paths, &plan->paths_count, *path, strlen(*path));
+    }
+    for (const char *const *setting = options->settings;
+         err == TRP_OK && setting != NULL && *setting != NULL; setting++) {
+        err = texts_add(&plan->settings, &plan->settings_count, *setting, strlen(*setting));
+    }
+    return err;
+}
+
+static bool
+options_are_valid(const trp_router_options *options)
+{
+    const unsigned char *bytes = (const unsigned char *)options;
+
+    if (options->size < sizeof *options) {
+        return false;
+    }
+    for (size_t i = sizeof *options; i < options->size; i++) { /* of a newer caller */
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return (options->routees != NULL || options->routees_count == 0) &&
+           options->routees_count <= TRP_ROUTEES_MAX &&
+           (options->resizer == NULL || options->own_resizer == NULL) &&
+           (options->own_resizer == NULL ||
+            (options->own_resizer->size >= sizeof *options->own_resizer &&
+             options->own_resizer->is_time != NULL && options->own_resizer->capacity != NULL)) &&
+           (options->custom == NULL || options->logic == NULL) &&
+           (options->custom == NULL ||
+            (options->custom->size >= sizeof *options->custom && options->custom->route != NULL)) &&
+           (options->resizer == NULL || options->resizer->size >= sizeof *options->resizer) &&
+           (options->strategy == NULL || options->strategy->size >= sizeof *options->strategy);
+}
+
+trp_err
+trpi_router_plan_init(trpi_router_plan *plan, const trp_router_options *options)
+{
+    static const trp_router_options none = TRP_ROUTER_OPTIONS_INIT;
+    static const trp_resizer_options resizer = TRP_RESIZER_OPTIONS_INIT;
+    const trp_router_options *o = options != NULL ? options : &none;
+    trp_err err;
+
+    memset(plan, 0, sizeof *plan);
+    if (!options_are_valid(o)) {
+        return TRP_EINVAL;
+    }
+    plan->instances = o->instances;
+    plan->within_ms = o->within_ms;
+    plan->interval_ms = o->interval_ms;
+    plan->virtual_nodes = o->virtual_nodes;
+    plan->resizes = o->resizer != NULL || o->own_resizer != NULL;
+    plan->resizes_own = o->own_resizer != NULL;
+    plan->resizer = o->resizer != NULL ? *o->resizer : resizer;
+    plan->resizer.size = sizeof plan->resizer;
+    if (o->own_resizer != NULL) {
+        plan->own_resizer = *o->own_resizer;
+    }
+    plan->strategy = o->strategy;
+    plan->hash_mapping = o->hash_mapping;
+    plan->hash_arg = o->hash_arg;
+    plan->custom = o->custom;
+    plan->from_config = o->from_config != 0;
+    err = text_set(&plan->logic, o->logic);
+    if (err == TRP_OK) {
+        err = text_set(&plan->dispatcher, o->dispatcher);
+    }
+    if (err == TRP_OK) {
+        err = lists_copy(plan, o);
+    }
+    if (err != TRP_OK) {
+        trpi_router_plan_fini(plan);
+    }
+    return err;
+}
+
+void
+trpi_router_plan_fini(trpi_router_plan *plan)
+{
+    trpi_free(plan->logic);
+    trpi_free(plan->dispatcher);
+    trpi_free(plan->routees);
+    texts_free(&plan->paths, &plan->paths_count);
+    texts_free(&plan->settings, &plan->settings_count);
+    memset(plan, 0, sizeof *plan);
+}
+
+/* ---- from configuration ---------------------------------------------------------------------- */
+
+static trp_err wrong(char *error, size_t bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static trp_err
+wrong(char *error, size_t bytes, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(error, bytes, format, arguments);
+    va_end(arguments);
+    return TRP_ECONFIG;
+}
+
+static bool
+parse_u32(const char *value, uint32_t *ret_number)
+{
+    char *end;
+    unsigned long long number;
+
+    errno = 0;
+    number = strtoull(value, &end, 10);
+    if (value[0] < '0' || value[0] > '9' || *end != 0 || errno != 0 || number > UINT32_MAX) {
+        return false;
+    }
+    *ret_number = (uint32_t)number;
+    return true;
+}
+
+static bool
+parse_share(const char *value, double *ret_share)
+{
+    char *end;
+    double share = strtod(value, &end);
+
+    if (end == value || *end != 0 || !isfinite(share)) {
+        return false;
+    }
+    *ret_share = share;
+    return true;
+}
+
+static bool
+parse_ms(const char *value, uint32_t *ret_ms)
+{
+    static const struct {
+        const char *name;
+        double ms;
+    } units[] = { { "", 1 },         { "ms", 1 },       { "millis", 1 },    { "milliseconds", 1 },
+                  { "s", 1e3 },      { "second", 1e3 }, { "seconds", 1e3 }, { "m", 6e4 },
+                  { "min", 6e4 },    { "minute", 6e4 }, { "minutes", 6e4 }, { "h", 3.6e6 },
+                  { "hour", 3.6e6 }, { "hours", 3.6e6 } };
+    char *unit;
+    double number = strtod(value, &unit);
+
+    if (unit == value || !(number >= 0)) {
+        return false;
+    }
+    unit += strspn(unit, " ");
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(unit, units[i].name) == 0 && number * units[i].ms <= UINT32_MAX) {
+            *ret_ms = (uint32_t)(number * units[i].ms + 0.5);
+            return true;
+        }
+    }
+    return false;
+}
+
+static trp_err
+set_paths(trpi_router_plan *plan, const char *value, bool more)
+{
+    trp_err err = TRP_OK;
+
+    if (!more) {
+        texts_free(&plan->paths, &plan->paths_count);
+    }
+    while (err == TRP_OK && *(value += strspn(value, PATHS_SEPARATORS)) != 0) {
+        size_t bytes = strcspn(value, PATHS_SEPARATORS);
+
+        err = texts_add(&plan->paths, &plan->paths_count, value, bytes);
+        value += bytes;
+    }
+    if (plan->paths_count > 0) { /* P2 */
+        trpi_free(plan->routees);
+        plan->routees = NULL;
+        plan->routees_count = 0;
+    }
+    return err;
+}
+
+static trp_err
+set_logic(trpi_router_plan *plan, const char *value, char *error, size_t bytes)
+{
+    uint32_t needs;
+
+    if (strcmp(value, "from-code") == 0) { /* P1 */
+        return TRP_OK;
+    }
+    if (trpi_logic_find(value, &needs) == NULL) {
+        return wrong(error, bytes, "router: no routing logic is called \"%s\"", value);
+    }
+    plan->custom = NULL;
+    return text_set(&plan->logic, value);
+}
+
+static trp_err
+set_resizer(trpi_router_plan *plan, const char *key, const char *value, char *error, size_t bytes)
+{
+    trp_resizer_options *r = &plan->resizer;
+    const struct {
+        const char *key;
+        uint32_t *number;
+        uint32_t *ms;
+        double *share;
+    } keys[] = {
+        { "lower-bound", &r->lower_bound, NULL, NULL },
+        { "upper-bound", &r->upper_bound, NULL, NULL },
+        { "pressure-threshold", &r->pressure_threshold, NULL, NULL },
+        { "rampup-rate", NULL, NULL, &r->rampup_rate },
+        { "backoff-threshold", NULL, NULL, &r->backoff_threshold },
+        { "backoff-rate", NULL, NULL, &r->backoff_rate },
+        { "stop-delay", NULL, &r->stop_delay_ms, NULL },
+        { "messages-per-resize", &r->messages_per_resize, NULL, NULL },
+    };
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        bool good;
+
+        if (strcmp(keys[i].key, key) != 0) {
+            continue;
+        }
+        good = keys[i].number != NULL ? parse_u32(value, keys[i].number)
+               : keys[i].ms != NULL   ? parse_ms(value, keys[i].ms)
+                                      : parse_share(value, keys[i].share);
+        if (!good) {
+            return wrong(error, bytes, "resizer.%s: \"%s\" is no %s", key, value,
+                         keys[i].number != NULL ? "whole number"
+                         : keys[i].ms != NULL   ? "duration"
+                                                : "number");
+        }
+        plan->resizes = true;
+        plan->resizes_own = false; /* P1 */
+        return TRP_OK;
+    }
+    return wrong(error, bytes, "resizer.%s: there is no such key", key);
+}
+
+static trp_err
+set_setting(trpi_router_plan *plan, const char *key, const char *value)
+{
+    size_t bytes = strlen(key) + 1 + strlen(value);
+    char *setting = trpi_alloc(bytes + 1);
+    trp_err err;
+
+    if (setting == NULL) {
+        return TRP_ENOMEM;
+    }
+    (void)snprintf(setting, bytes + 1, "%s=%s", key, value);
+    err = texts_add(&plan->settings, &plan->settings_count, setting, bytes);
+    trpi_free(setting);
+    return err;
+}
+
+trp_err
+trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value, char *error,
+                     size_t error_bytes)
+{
+    bool good = true;
+
+    plan->configured = true;
+    if (strcmp(key, "router") == 0) {
+        return set_logic(plan, value, error, error_bytes);
+    }
+    if (strcmp(key, "routees.paths") == 0) {
+        return set_paths(plan, value, false);
+    }
+    if (strcmp(key, "routees.paths+") == 0) {
+        return set_paths(plan, value, true);
+    }
+    if (strcmp(key, "router-dispatcher") == 0) {
+        return text_set(&plan->dispatcher, value);
+    }
+    if (strncmp(key, "resizer.", 8) == 0) {
+        return set_resizer(plan, key + 8, value, error, error_bytes);
+    }
+    if (strcmp(key, "nr-of-instances") == 0) {
+        good = parse_u32(value, &plan->instances) && plan->instances > 0;
+    } else if (strcmp(key, "within") == 0) {
+        good = parse_ms(value, &plan->within_ms) && plan->within_ms > 0;
+    } else if (strcmp(key, "interval") == 0 || strcmp(key, "tail-chopping-router.interval") == 0) {
+        good = parse_ms(value, &plan->interval_ms) && plan->interval_ms > 0;
+    } else if (strcmp(key, "virtual-nodes-factor") == 0) {
+        good = parse_u32(value, &plan->virtual_nodes) && plan->virtual_nodes > 0;
+    } else {
+        return set_setting(plan, key, value);
+    }
+    return good ? TRP_OK : wrong(error, error_bytes, "%s: \"%s\" is no value for it", key, value);
+}
+
+/* ---- as a whole ------------------------------------------------------------------------------ */
+
+static trp_err
+check_resizer(const trpi_router_plan *plan, char *error, size_t bytes)
+{
+    const trp_resizer_options *r = &plan->resizer;
+
+    if (!plan->resizes || plan->resizes_own || trpi_resizer_is_valid(r)) {
+        return TRP_OK;
+    }
+    (void)wrong(error, bytes,
+                "resizer: bounds %u to %u, rates %g and %g, threshold %g, messages-per-resize %u "
+                "are out of range or contradict each other",
+                r->lower_bound, r->upper_bound, r->rampup_rate, r->backoff_rate,
+                r->backoff_threshold, r->messages_per_resize);
+    return TRP_EINVAL;
+}
+
+trp_err
+trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
+{
+    uint32_t needs;
+
+    if (plan->from_config && !plan->configured) {
+        return wrong(error, error_bytes,
+                     "the router is to come from the configuration, and has no "
+                     "deployment section");
+    }
+    plan->instances = plan->instances == 0 ? 1 : plan->instances;
+    plan->within_ms = plan->within_ms == 0 ? TRP_ROUTER_WITHIN_MS_DEFAULT : plan->within_ms;
+    plan->interval_ms = plan->interval_ms == 0 ? TRP_ROUTER_INTERVAL_MS_DEFAULT : plan->interval_ms;
+    plan->virtual_nodes =
+        plan->virtual_nodes == 0 ? TRP_ROUTER_VIRTUAL_NODES_DEFAULT : plan->virtual_nodes;
+    if (plan->custom == NULL &&
+        trpi_logic_find(plan->logic != NULL ? plan->logic : "round-robin", &needs) == NULL) {
+        (void)wrong(error, error_bytes, "no routing logic is called \"%s\"", plan->logic);
+        return TRP_EINVAL;
+    }
+    if (plan->instances > TRP_ROUTEES_MAX ||
+        plan->routees_count + (uint64_t)plan->paths_count > TRP_ROUTEES_MAX) {
+        (void)wrong(error, error_bytes, "more than %d routees", TRP_ROUTEES_MAX);
+        return TRP_ELIMIT;
+    }
+    if (plan->virtual_nodes > TRP_ROUTER_VIRTUAL_NODES_MAX) {
+        (void)wrong(error, error_bytes, "virtual-nodes-factor %u, at most %d", plan->virtual_nodes,
+                    TRP_ROUTER_VIRTUAL_NODES_MAX);
+        return TRP_EINVAL;
+    }
+    return check_resizer(plan, error, error_bytes);
+}
+
+const char *
+trpi_router_plan_setting(const trpi_router_plan *plan, const char *key)
+{
+    size_t bytes = strlen(key);
+
+    for (uint32_t i = plan->settings_count; i > 0; i--) {
+        const char *setting = plan->settings[i - 1];
+
+        if (strncmp(setting, key, bytes) == 0 && setting[bytes] == '=') {
+            return setting + bytes + 1;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,49 @@
+/* routing_plan.h - what a router is to be: options of code and keys of configuration in one value.
+ *
+ * Configuration beats code: a plan is made from the options, then each key of the deployment
+ * section of its path is set in it, then it is checked.
+ */
+#ifndef TRPI_PATTERN_ROUTING_PLAN_H
+#define TRPI_PATTERN_ROUTING_PLAN_H
+
+#include <stdbool.h>
+
+#include <troupe/router.h>
+
+typedef struct trpi_router_plan {
+    char *logic; /* NULL: custom, else round-robin */
+    uint32_t instances;
+    trp_ref *routees;
+    uint32_t routees_count;
+    char **paths; /* NULL: one that was found */
+    uint32_t paths_count;
+    uint32_t within_ms, interval_ms, virtual_nodes;
+    bool resizes, resizes_own;
+    trp_resizer_options resizer;
+    trp_resizer own_resizer;
+    const trp_strategy *strategy;
+    char *dispatcher;
+    trp_hash_key_fn hash_mapping;
+    void *hash_arg;
+    const trp_routing_logic *custom;
+    char **settings; /* "key=value"; later ones win */
+    uint32_t settings_count;
+    bool from_config, configured;
+} trpi_router_plan;
+
+/* Copy options; NULL: all defaults. Errors: TRP_EINVAL, TRP_ENOMEM; then the plan is empty. */
+trp_err trpi_router_plan_init(trpi_router_plan *plan, const trp_router_options *options);
+void trpi_router_plan_fini(trpi_router_plan *plan);
+/* Set one key of a deployment section: router, nr-of-instances, routees.paths (separated by commas
+ * or blanks; "routees.paths+" adds to them), within, interval (both also
+ * tail-chopping-router.interval), virtual-nodes-factor, router-dispatcher, resizer.*; others are
+ * settings of the custom logic. Durations are "5 s", "10ms", "1m"; a bare number is milliseconds.
+ * Errors: TRP_ECONFIG, with what is wrong in error (error_bytes large); TRP_ENOMEM. */
+trp_err trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
+                             char *error, size_t error_bytes);
+/* Is all in range, and do bounds fit each other? Fills in defaults. Errors: TRP_EINVAL. */
+trp_err trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes);
+/* The value of a setting; NULL: none. */
+const char *trpi_router_plan_setting(const trpi_router_plan *plan, const char *key);
+
+#endif

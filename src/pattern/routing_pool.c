@@ -1,0 +1,290 @@
+/* routing_pool.c - the routees of one router: adding, removing, and the swap of the table.
+ *
+ * Must hold.
+ *   O1  `routees` is the head's own list; tellers see it through the table that was made of it
+ *       last. A routee that is removed is retired after the swap, so a table never leads to freed
+ *       memory.
+ *   O2  Who is abandoned is in no table when its poison pill is sent.
+ * Tests.   tests/unit/pattern/pool_test.c
+ * Sources. ROUTE-5, -18, -19; Akka 2.2.5, RouteeProvider.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+#include "pattern/routing.h"
+#include "pattern/routing_head.h"
+
+static uint32_t
+find(const trpi_router *router, trp_ref ref)
+{
+    uint32_t i = 0;
+
+    while (i < router->routees_count && !trp_ref_equal(router->routees[i]->ref, ref)) {
+        i++;
+    }
+    return i;
+}
+
+bool
+trpi_router_has(const trpi_router *router, trp_ref ref)
+{
+    return find(router, ref) < router->routees_count;
+}
+
+/* Address and path: the same on every node that knows the routee by its path. */
+static uint64_t
+identity(trp_system *system, trp_ref ref, const char *path)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES + TRP_PATH_BYTES_MAX + 1];
+    size_t used = 0;
+
+    if (ref.node == TRPI_NODE_SELF) {
+        trpi_address_format(&trpi_system_self(system)->address, text, TRPI_ADDRESS_TEXT_BYTES);
+        used = strlen(text);
+    }
+    if (path != NULL && ref.node == TRPI_NODE_SELF) {
+        (void)snprintf(text + used, sizeof text - used, "%s", path);
+    } else {
+        trp_path(system, ref, text + used, sizeof text - used);
+    }
+    return trpi_hash_text(text);
+}
+
+static uint64_t
+handled(trp_system *system, trp_ref ref)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_look look;
+
+    trpi_actor_look(ctx, ref, &look);
+    trpi_leave(ctx);
+    return look.handled;
+}
+
+trp_err
+trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path)
+{
+    trpi_routee *routee;
+
+    if (trp_ref_is_none(ref) || trp_ref_equal(ref, router->self)) {
+        return TRP_EINVAL;
+    }
+    if (router->routees_count == TRP_ROUTEES_MAX) {
+        return TRP_ELIMIT;
+    }
+    if (router->routees_count == router->routees_room) {
+        uint32_t room = router->routees_room == 0 ? 8 : router->routees_room * 2;
+        trpi_routee **more = trpi_realloc(router->routees, room * sizeof *more);
+
+        if (more == NULL) {
+            return TRP_ENOMEM;
+        }
+        router->routees = more;
+        router->routees_room = room;
+    }
+    routee = trpi_alloc(sizeof *routee);
+    if (routee == NULL) {
+        return TRP_ENOMEM;
+    }
+    routee->ref = ref;
+    routee->child = child;
+    routee->identity = identity(router->system, ref, path);
+    atomic_init(&routee->base, child ? 0 : handled(router->system, ref));
+    router->routees[router->routees_count++] = routee;
+    return TRP_OK;
+}
+
+bool
+trpi_router_remove(trpi_router *router, trp_ref ref)
+{
+    uint32_t i = find(router, ref);
+    trpi_routee *routee;
+
+    if (i == router->routees_count) {
+        return false;
+    }
+    routee = router->routees[i];
+    router->routees_count--;
+    memmove(&router->routees[i], &router->routees[i + 1],
+            (router->routees_count - i) * sizeof router->routees[0]);
+    if (trpi_router_swap(router) != TRP_OK) {
+        /* No memory for a smaller table: tellers go on with the old one, and tell a dead letter now
+         * and then. What it leads to must stay. */
+        routee->next = router->leaving;
+        router->leaving = routee;
+        return true;
+    }
+    trpi_system_retire(router->system, trpi_free, routee); /* O1 */
+    return true;
+}
+
+/* Those whose table could not be replaced at once. */
+static void
+leaving_retire(trpi_router *router)
+{
+    while (router->leaving != NULL) {
+        trpi_routee *routee = router->leaving;
+
+        router->leaving = routee->next;
+        trpi_system_retire(router->system, trpi_free, routee);
+    }
+}
+
+trp_err
+trpi_router_swap(trpi_router *router)
+{
+    uint32_t virtual_nodes =
+        (router->needs & TRPI_LOGIC_RING) != 0 ? router->plan.virtual_nodes : 0;
+    trpi_routee_table *table, *before;
+    trp_err err =
+        trpi_routee_table_new(router->routees, router->routees_count, virtual_nodes, &table);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    /* acq_rel: release pairs with the acquire of trpi_router_table() */
+    before = atomic_exchange_explicit(&router->table, table, memory_order_acq_rel);
+    if (before != NULL) {
+        trpi_system_retire(router->system, trpi_routee_table_free, before);
+        leaving_retire(router);
+    }
+    return TRP_OK;
+}
+
+/* ---- head ------------------------------------------------------------------------------------ */
+
+static trp_err
+grow_one(trp_ctx *ctx, trpi_router *router)
+{
+    trp_ref ref;
+    trp_err err;
+
+    if (router->routees_count == TRP_ROUTEES_MAX) {
+        return TRP_ELIMIT;
+    }
+    err =
+        router->routee == NULL ? TRP_EINVAL : trp_spawn(ctx, router->routee, &router->child, &ref);
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = trpi_router_add(router, ref, true, NULL);
+    if (err != TRP_OK || trp_watch(ctx, ref) != TRP_OK) {
+        (void)trpi_router_remove(router, ref);
+        trp_stop(ctx, ref);
+        return err != TRP_OK ? err : TRP_ENOMEM;
+    }
+    return TRP_OK;
+}
+
+trp_err
+trpi_router_grow(trp_ctx *ctx, trpi_router *router, uint32_t count)
+{
+    trp_err err = TRP_OK;
+
+    while (count-- > 0 && err == TRP_OK) {
+        err = grow_one(ctx, router);
+    }
+    if (err != TRP_OK) {
+        trp_log(ctx, TRP_LOG_WARNING, "no more routees than %u can be made: %s",
+                router->routees_count, trp_strerror(err));
+    }
+    return trpi_router_swap(router) != TRP_OK ? TRP_ENOMEM : err;
+}
+
+void
+trpi_router_shrink(trp_ctx *ctx, trpi_router *router, uint32_t count, uint32_t delay_ms,
+                   bool children_only)
+{
+    while (count-- > 0 && router->routees_count > 0) {
+        const trpi_routee *last = router->routees[router->routees_count - 1];
+        trp_ref ref = last->ref;
+        bool child = last->child;
+
+        trp_unwatch(ctx, ref);
+        (void)trpi_router_remove(router, ref);
+        if (child || !children_only) {
+            trpi_router_abandon(ctx, router, ref, delay_ms);
+        }
+    }
+}
+
+/* O2 */
+void
+trpi_router_abandon(trp_ctx *ctx, trpi_router *router, trp_ref ref, uint32_t delay_ms)
+{
+    trpi_abandoned *entry = delay_ms == 0 ? NULL : trpi_alloc(sizeof *entry);
+
+    if (entry == NULL) { /* no memory to wait */
+        trp_tell(ctx, ref, &trp_poison_pill_type, NULL, 0);
+        return;
+    }
+    entry->ref = ref;
+    entry->due_ms = trp_now_ms(ctx) + delay_ms;
+    entry->next = router->abandoned;
+    router->abandoned = entry;
+    trpi_router_abandoned_check(ctx, router);
+}
+
+void
+trpi_router_abandoned_check(trp_ctx *ctx, trpi_router *router)
+{
+    uint64_t now_ms = trp_now_ms(ctx), due_ms = UINT64_MAX;
+
+    for (trpi_abandoned **link = &router->abandoned; *link != NULL;) {
+        trpi_abandoned *entry = *link;
+
+        if (entry->due_ms <= now_ms) {
+            trp_tell(ctx, entry->ref, &trp_poison_pill_type, NULL, 0);
+            *link = entry->next;
+            trpi_free(entry);
+        } else {
+            due_ms = entry->due_ms < due_ms ? entry->due_ms : due_ms;
+            link = &entry->next;
+        }
+    }
+    if (due_ms != UINT64_MAX) {
+        trpi_head_timer(ctx, TRPI_HEAD_ABANDONED, due_ms - now_ms);
+    }
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+void
+trpi_router_free(void *object)
+{
+    trpi_router *router = object;
+
+    if (router == NULL) {
+        return;
+    }
+    if (router->logic != NULL && router->logic->destroy != NULL) {
+        router->logic->destroy(router->logic_state);
+    }
+    if (router->source != NULL) {
+        router->source->ended(router->source_arg);
+    }
+    for (uint32_t i = 0; i < router->routees_count; i++) {
+        trpi_free(router->routees[i]);
+    }
+    while (router->leaving != NULL) {
+        trpi_routee *routee = router->leaving;
+
+        router->leaving = routee->next;
+        trpi_free(routee);
+    }
+    while (router->abandoned != NULL) {
+        trpi_abandoned *entry = router->abandoned;
+
+        router->abandoned = entry->next;
+        trpi_free(entry);
+    }
+    trpi_free(router->routees);
+    trpi_routee_table_free(atomic_load_explicit(&router->table, memory_order_relaxed));
+    trpi_router_plan_fini(&router->plan);
+    trpi_free((void *)(uintptr_t)router->child.dispatcher);
+    trpi_free((void *)(uintptr_t)router->child.args);
+    trpi_free(router);
+}

@@ -1,0 +1,386 @@
+/* routing_spawn.c - the birth of a router: plan, deployment, first routees.
+ *
+ * Shape.   options -> plan -> deployment section of the path -> check -> trpi_spawn_routed, which
+ *          calls make() before anybody knows the router -> first table
+ * Must hold.
+ *   B1  A router is known when its table stands: the first tell is routed like any other.
+ *   B2  What fails leaves nothing behind.
+ * Tests.   tests/unit/pattern/router_test.c, plan_test.c
+ * Sources. ROUTE-3, -4, -5, -21, -23.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "pattern/routing.h"
+
+#define ERROR_BYTES 256
+
+struct trp_routee_provider {
+    trpi_router *router;
+    trpi_embryo *embryo;
+};
+
+/* ---- routees at birth ------------------------------------------------------------------------ */
+
+trp_err
+trp_routee_spawn(trp_routee_provider *provider, const trp_behaviour *behaviour,
+                 const trp_spawn_options *options, trp_ref *ret_ref)
+{
+    return trpi_embryo_spawn(provider->embryo, behaviour, options, ret_ref);
+}
+
+static trp_err
+add_child(trp_routee_provider *provider, trp_ref ref)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+
+    trpi_embryo_path(provider->embryo, ref, path, sizeof path);
+    return trpi_router_add(provider->router, ref, true, path);
+}
+
+trp_err
+trp_routees_create(trp_routee_provider *provider, uint32_t count)
+{
+    trpi_router *router = provider->router;
+    trp_err err = router->routee == NULL ? TRP_EINVAL : TRP_OK;
+
+    if (count == 0) {
+        count = router->plan.instances;
+    }
+    while (err == TRP_OK && count-- > 0) {
+        trp_ref ref;
+
+        err = trpi_embryo_spawn(provider->embryo, router->routee, &router->child, &ref);
+        if (err == TRP_OK) {
+            err = add_child(provider, ref);
+        }
+    }
+    return err;
+}
+
+/* Paths that name somebody here and now; the head looks for the others. */
+static trp_err
+find_paths(trpi_router *router)
+{
+    trp_err err = TRP_OK;
+
+    router->paths_left = router->plan.paths_count;
+    for (uint32_t i = 0; err == TRP_OK && i < router->plan.paths_count; i++) {
+        char **path = &router->plan.paths[i];
+        bool remote;
+        trp_ref ref;
+
+        err = trpi_path_find(router->system, *path, &ref, &remote);
+        if (err == TRP_OK && !trp_ref_is_none(ref)) {
+            err = trpi_router_add(router, ref, false, NULL);
+            trpi_free(*path);
+            *path = NULL;
+            router->paths_left--;
+        }
+    }
+    return err;
+}
+
+trp_err
+trp_routees_register(trp_routee_provider *provider, const trp_ref *refs, uint32_t count)
+{
+    trpi_router *router = provider->router;
+    bool of_options = refs == NULL && count == 0;
+    const trp_ref *list = of_options ? router->plan.routees : refs;
+    uint32_t left = of_options ? router->plan.routees_count : count;
+    trp_err err = TRP_OK;
+
+    for (uint32_t i = 0; err == TRP_OK && i < left; i++) {
+        err = trpi_router_add(router, list[i], false, NULL);
+    }
+    return err == TRP_OK && of_options ? find_paths(router) : err;
+}
+
+const char *
+trp_routee_setting(const trp_routee_provider *provider, const char *key)
+{
+    return trpi_router_plan_setting(&provider->router->plan, key);
+}
+
+/* ---- birth ----------------------------------------------------------------------------------- */
+
+/* The routees of a router whose logic does not say. */
+static trp_err
+make_routees(trp_routee_provider *provider)
+{
+    trpi_router *router = provider->router;
+    const trpi_router_plan *plan = &router->plan;
+    bool given = plan->routees_count > 0 || plan->paths_count > 0;
+    uint32_t count = plan->instances;
+    trp_err err = TRP_OK;
+
+    if (given) {
+        err = trp_routees_register(provider, NULL, 0);
+        count = 0;
+    }
+    if (err == TRP_OK && router->resizes) { /* within its bounds from the start */
+        int32_t more = plan->resizes_own
+                           ? plan->own_resizer.capacity(plan->own_resizer.arg, NULL, 0)
+                           : trp_resizer_capacity(&plan->resizer, router->routees_count, 0);
+
+        count = more > 0 ? (uint32_t)more : 0;
+    }
+    if (err != TRP_OK || count == 0 || (router->source != NULL && router->routee == NULL)) {
+        return err;
+    }
+    return count > TRP_ROUTEES_MAX ? TRP_ELIMIT : trp_routees_create(provider, count);
+}
+
+/* B1 */
+static trp_err
+make(void *arg, trpi_embryo *embryo)
+{
+    trpi_router *router = arg;
+    const trp_routing_logic *logic = router->logic;
+    trp_routee_provider provider = { router, embryo };
+    trp_err err;
+
+    router->self = trpi_embryo_ref(embryo);
+    if (logic->create != NULL) {
+        err = logic->create(logic->arg, &provider, &router->logic_state);
+        if (err == TRP_OK && router->routees_count == 0 && router->paths_left == 0) {
+            err = TRP_EINIT; /* ROUTE-21 */
+        }
+    } else {
+        router->logic_state = logic->arg;
+        err = make_routees(&provider);
+    }
+    return err == TRP_OK ? trpi_router_swap(router) : err;
+}
+
+/* ---- deployment ------------------------------------------------------------------------------ */
+
+static const char *const plan_keys[] = {
+    "router",
+    "nr-of-instances",
+    "within",
+    "tail-chopping-router.interval",
+    "virtual-nodes-factor",
+    "router-dispatcher",
+    "resizer.lower-bound",
+    "resizer.upper-bound",
+    "resizer.pressure-threshold",
+    "resizer.rampup-rate",
+    "resizer.backoff-threshold",
+    "resizer.backoff-rate",
+    "resizer.stop-delay",
+    "resizer.messages-per-resize",
+};
+
+static trp_err
+deploy_paths(trpi_router_plan *plan, const trpi_deployment *deployment, char *error)
+{
+    const char *const *paths;
+    size_t count = trpi_deployment_list(deployment, "routees.paths", &paths);
+    trp_err err = TRP_OK;
+
+    for (size_t i = 0; err == TRP_OK && i < count; i++) {
+        err = trpi_router_plan_set(plan, i == 0 ? "routees.paths" : "routees.paths+", paths[i],
+                                   error, ERROR_BYTES);
+    }
+    return err;
+}
+
+/* Configuration beats code (ROUTE-3). */
+static trp_err
+deploy(trpi_router *router, const char *path, char *error)
+{
+    trpi_deployment deployment;
+    trp_err err = TRP_OK;
+
+    if (!trpi_deployment_find(router->system, path, &deployment)) {
+        return TRP_OK;
+    }
+    if (deployment.router == NULL && !router->plan.from_config) {
+        return TRP_OK; /* a section for something else: mailbox, dispatcher */
+    }
+    for (size_t i = 0; err == TRP_OK && i < sizeof plan_keys / sizeof plan_keys[0]; i++) {
+        const char *value = trpi_deployment_text(&deployment, plan_keys[i]);
+
+        if (value != NULL && value[0] != 0) {
+            err = trpi_router_plan_set(&router->plan, plan_keys[i], value, error, ERROR_BYTES);
+        }
+    }
+    if (err == TRP_OK) {
+        err = deploy_paths(&router->plan, &deployment, error);
+    }
+    if (err == TRP_OK && deployment.dispatcher != NULL) { /* of the routees (ROUTE-23) */
+        char *dispatcher = trpi_strdup(deployment.dispatcher);
+
+        trpi_free((void *)(uintptr_t)router->child.dispatcher);
+        router->child.dispatcher = dispatcher;
+        err = dispatcher == NULL ? TRP_ENOMEM : TRP_OK;
+    }
+    return err;
+}
+
+/* ---- spawning -------------------------------------------------------------------------------- */
+
+/* What the options of routees point to must last: routees may be made at any time. */
+static trp_err
+keep_child_options(trpi_router *router, const trp_spawn_options *options)
+{
+    static const trp_spawn_options none = TRP_SPAWN_OPTIONS_INIT;
+    void *args = NULL;
+
+    router->child = none;
+    if (options == NULL) {
+        return TRP_OK;
+    }
+    if (options->size < sizeof *options || options->name != NULL ||
+        (options->args == NULL && options->args_bytes > 0)) {
+        return TRP_EINVAL;
+    }
+    router->child = *options;
+    router->child.size = sizeof router->child;
+    router->child.dispatcher = NULL;
+    router->child.args = NULL;
+    if (options->args_type != NULL) {
+        args = trpi_alloc(options->args_bytes + 1);
+        if (args == NULL) {
+            return TRP_ENOMEM;
+        }
+        if (options->args_bytes > 0) {
+            memcpy(args, options->args, options->args_bytes);
+        }
+        router->child.args = args;
+    }
+    if (options->dispatcher != NULL) {
+        router->child.dispatcher = trpi_strdup(options->dispatcher);
+        return router->child.dispatcher == NULL ? TRP_ENOMEM : TRP_OK;
+    }
+    return TRP_OK;
+}
+
+/* With a checked plan. */
+static void
+router_settle(trpi_router *router)
+{
+    const trpi_router_plan *plan = &router->plan;
+    const trp_behaviour head = TRP_BEHAVIOUR_INIT("router", char[1], trpi_router_head_receive);
+
+    router->logic = plan->custom;
+    if (router->logic == NULL) {
+        router->logic =
+            trpi_logic_find(plan->logic != NULL ? plan->logic : "round-robin", &router->needs);
+        trpi_assert(router->logic != NULL);
+    }
+    router->resizes = plan->resizes;
+    if (router->resizes) {
+        router->needs |= TRPI_LOGIC_SENT;
+    }
+    router->seed = trpi_world_random(trpi_system_world(router->system));
+    router->head = head;
+    router->head.state_bytes = 0;
+    router->head.pre_start = trpi_router_head_start;
+    router->head.pre_restart = trpi_router_head_restart;
+    router->head.strategy = plan->strategy != NULL ? plan->strategy : &trpi_router_escalate;
+}
+
+static void
+path_of(trp_ctx *ctx, trp_system *system, const char *name, char *path, size_t bytes)
+{
+    char above[TRP_PATH_BYTES_MAX + 1] = "/user";
+
+    if (ctx != NULL) {
+        trp_path(system, trp_self(ctx), above, sizeof above);
+    }
+    (void)snprintf(path, bytes, "%s/%s", above, name == NULL ? "" : name);
+}
+
+/* Gives *ret_router. */
+static trp_err
+router_new(trp_system *system, const trp_behaviour *routee, const trp_spawn_options *routee_options,
+           const char *path, const trp_router_options *options, char *error,
+           trpi_router **ret_router)
+{
+    trpi_router *router = trpi_alloc_aligned(64, sizeof *router);
+    trp_err err;
+
+    if (router == NULL) {
+        return TRP_ENOMEM;
+    }
+    router->system = system;
+    router->routee = routee;
+    err = trpi_router_plan_init(&router->plan, options);
+    if (err == TRP_OK) {
+        err = keep_child_options(router, routee_options);
+    }
+    if (err == TRP_OK) {
+        err = deploy(router, path, error);
+    }
+    if (err == TRP_OK) {
+        err = trpi_router_plan_check(&router->plan, error, ERROR_BYTES);
+    }
+    if (err != TRP_OK) {
+        trpi_router_free(router);
+        return err;
+    }
+    router_settle(router);
+    *ret_router = router;
+    return TRP_OK;
+}
+
+trp_err
+trpi_router_spawn_open(trp_ctx *ctx, trp_system *system, const trp_behaviour *routee,
+                       const trp_spawn_options *routee_options, const char *name,
+                       const trp_router_options *options, const trpi_routee_source *source,
+                       void *arg, trp_ref *ret_ref)
+{
+    trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    char path[TRP_PATH_BYTES_MAX + 1], error[ERROR_BYTES] = "";
+    trpi_router *router = NULL;
+    trp_err err;
+
+    if (ret_ref == NULL || (name != NULL && strlen(name) > TRP_NAME_BYTES_MAX)) {
+        return TRP_EINVAL;
+    }
+    path_of(ctx, system, name, path, sizeof path);
+    err = router_new(system, routee, routee_options, path, options, error, &router);
+    if (err == TRP_OK) {
+        router->source = source;
+        router->source_arg = arg;
+        spawn.name = name;
+        spawn.dispatcher = router->plan.dispatcher;
+        err = trpi_spawn_routed(ctx, system, &router->head, &spawn, &trpi_router_ops, router, make,
+                                ret_ref);
+        if (err != TRP_OK) { /* B2 */
+            router->source = NULL;
+            trpi_router_free(router);
+        }
+    }
+    if (error[0] != 0) {
+        trp_system_log(system, TRP_LOG_ERROR, path, "no router: %s", error);
+    }
+    return err;
+}
+
+trp_err
+trp_router_spawn(trp_ctx *ctx, const trp_behaviour *routee, const trp_spawn_options *routee_options,
+                 const char *name, const trp_router_options *options, trp_ref *ret_ref)
+{
+    if (ctx == NULL) {
+        return TRP_EINVAL;
+    }
+    return trpi_router_spawn_open(ctx, trp_ctx_system(ctx), routee, routee_options, name, options,
+                                  NULL, NULL, ret_ref);
+}
+
+trp_err
+trp_system_router_spawn(trp_system *system, const trp_behaviour *routee,
+                        const trp_spawn_options *routee_options, const char *name,
+                        const trp_router_options *options, trp_ref *ret_ref)
+{
+    if (system == NULL) {
+        return TRP_EINVAL;
+    }
+    return trpi_router_spawn_open(NULL, system, routee, routee_options, name, options, NULL, NULL,
+                                  ret_ref);
+}

@@ -1,0 +1,397 @@
+/* router_test.c - the schemes of routing, envelopes, groups, senders. */
+#include "tests/unit/pattern/crew.h"
+
+typedef struct processed {
+    const char *path;
+    uint64_t count;
+} processed;
+
+static int
+processed_visit(void *arg, const trp_tree_entry *entry)
+{
+    ((processed *)arg)->count = entry->processed;
+    return 1;
+}
+
+/* ROUTE-1, ROUTE-2, ROUTE-5, ROUTE-7: five children, strict rotation, from the first tell on; the
+ * routee sees who asked, and the router's own mailbox sees nothing of it. */
+static void
+messages_rotate_over_children_and_pass_the_router_by(void)
+{
+    trp_system *system = crew_open();
+    trp_ref router = crew_router(system, "pool", "round-robin", 5);
+    trp_ref refs[CREW_MAX];
+    char name[64], path[128];
+    processed seen = { "/user/pool", 99 };
+
+    for (int i = 0; i < 15; i++) {
+        UNIT_EQUAL(stage_ask(system, router, "who", name, sizeof name), TRP_OK);
+        UNIT_EQUAL(crew_of(system, router, refs), 5);
+        UNIT_TEXT(name, stage_name(system, refs[i % 5], path, sizeof path));
+    }
+    trp_path(system, refs[0], path, sizeof path);
+    UNIT_TRUE(strncmp(path, "/user/pool/$", 12) == 0);
+    UNIT_EQUAL(trp_system_tree(system, seen.path, 0, 5000, processed_visit, &seen), TRP_OK);
+    UNIT_EQUAL(seen.count, 0);
+    UNIT_EQUAL(atomic_load(&crew_started), 5);
+    stage_close(system);
+    UNIT_EQUAL(atomic_load(&crew_stopped), 5);
+}
+
+static trp_err
+asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_ref *router = state;
+    char path[256];
+
+    if (trp_msg_is(msg, &trp_i64_type)) {
+        memcpy(router, trp_msg_payload(msg), 8);
+        return TRP_OK;
+    }
+    if (stage_said(msg, "go")) {
+        trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+
+        UNIT_EQUAL(trp_router_spawn(ctx, &crew_behaviour, NULL, "r", &options, router), TRP_OK);
+        trp_tell_text(ctx, *router, "first");
+        trp_tell_text(ctx, *router, "second");
+        trp_tell_text(ctx, *router, "as router");
+        trp_tell_text(ctx, *router, "who");
+        return TRP_OK;
+    }
+    stage_note("reply-from-%s", trp_ref_equal(trp_sender(ctx), *router)
+                                    ? "router"
+                                    : trp_path(trp_ctx_system(ctx), trp_sender(ctx), path, 13));
+    return TRP_OK;
+}
+
+/* ROUTE-2, ROUTE-3: a child of an actor; order is kept from the very first message on, and a routee
+ * may answer in the router's name. */
+static void
+replies_come_from_the_routee_or_in_the_routers_name(void)
+{
+    static const trp_behaviour asker = TRP_BEHAVIOUR_INIT("asker", trp_ref, asker_receive);
+    trp_system *system = crew_open();
+    trp_ref ref = stage_spawn(system, &asker, "asker"), refs[CREW_MAX], router;
+    char name[64], script[256];
+
+    stage_tell(system, ref, "go");
+    UNIT_WAIT(stage_count("reply-from") == 2, 5000);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/asker/r", 5000, &router), TRP_OK);
+    UNIT_EQUAL(crew_of(system, router, refs), 1);
+    stage_name(system, refs[0], name, sizeof name);
+    snprintf(script, sizeof script, "%s:first %s:second ", stage_name(system, refs[0], name, 64),
+             stage_name(system, refs[0], script + 200, 50));
+    UNIT_TRUE(stage_has(":first "));
+    UNIT_TRUE(strstr(stage_events.text, ":first ") < strstr(stage_events.text, ":second "));
+    UNIT_TRUE(stage_has("reply-from-router reply-from-/user/asker/"));
+    stage_close(system);
+}
+
+static trp_err
+draw(uint64_t seed, int *hits, int draws, uint32_t *ret_trace)
+{
+    crew_world world;
+    trp_system *system = crew_open_seeded(&world, seed);
+    trp_ref router = crew_router(system, "pool", "random", 10), refs[CREW_MAX];
+    int64_t number = 0;
+
+    UNIT_EQUAL(crew_of(system, router, refs), 10);
+    *ret_trace = 0;
+    for (int i = 0; i < draws; i++) {
+        int index = crew_index(refs, 10, crew_route(system, router, &trp_i64_type, &number, 8));
+
+        if (index < 0) {
+            UNIT_FAIL("not to exactly one routee");
+            break;
+        }
+        hits[index]++;
+        *ret_trace = *ret_trace * 31 + (uint32_t)index;
+    }
+    crew_close_seeded(system, &world);
+    return TRP_OK;
+}
+
+/* ROUTE-8: uniform (chi-square of 10 bins, 9 degrees of freedom: 27.9 is p = 0.001), chosen anew
+ * for each message, and the same for the same seed of the world. */
+static void
+random_choice_is_uniform_and_follows_from_the_seed(void)
+{
+    int hits[10] = { 0 }, again[10] = { 0 }, other[10] = { 0 };
+    uint32_t trace, trace_again, trace_other;
+    double chi = 0;
+
+    draw(2013, hits, 10000, &trace);
+    draw(2013, again, 10000, &trace_again);
+    draw(2014, other, 10000, &trace_other);
+    for (int i = 0; i < 10; i++) {
+        chi += (hits[i] - 1000.0) * (hits[i] - 1000.0) / 1000.0;
+    }
+    if (!UNIT_TRUE(chi > 0.1 && chi < 27.9)) {
+        printf("  seed 2013, chi-square %f\n", chi);
+    }
+    UNIT_EQUAL(trace, trace_again);
+    UNIT_TRUE(trace != trace_other);
+}
+
+/* ROUTE-9: idle ones first; then those with an empty mailbox; then by what waits. */
+static void
+the_smallest_mailbox_is_found(void)
+{
+    trp_system *system = crew_open();
+    trp_ref router = crew_router(system, "pool", "smallest-mailbox", 3), refs[CREW_MAX];
+
+    UNIT_EQUAL(crew_of(system, router, refs), 3);
+    for (int i = 0; i < 2; i++) { /* the first two are busy, the third is idle */
+        stage_tell(system, router, "hold");
+        UNIT_WAIT(atomic_load(&crew_held) == i + 1, 5000);
+    }
+    UNIT_EQUAL(crew_index(refs, 3, crew_route(system, router, &trp_string_type, "x", 1)), 2);
+    stage_tell(system, router, "hold");
+    UNIT_WAIT(atomic_load(&crew_held) == 3, 5000);
+    stage_tell(system, router, "a"); /* all are at a message: mailboxes are empty, then not */
+    UNIT_EQUAL(crew_index(refs, 3, crew_route(system, router, &trp_string_type, "x", 1)), 1);
+    stage_tell(system, router, "b");
+    stage_tell(system, router, "c");
+    stage_tell(system, router, "d"); /* 2 1 1 */
+    UNIT_EQUAL(crew_index(refs, 3, crew_route(system, router, &trp_string_type, "x", 1)), 1);
+    atomic_store(&crew_gate, 1);
+    UNIT_WAIT(stage_count(":") == 4, 5000);
+    stage_close(system);
+}
+
+/* ROUTE-9: one that has failed takes nothing, however empty its mailbox is; one on another node
+ * comes last of those that do. */
+static trp_directive
+never(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    (void)failure;
+    atomic_fetch_add(&crew_held, 1);
+    while (atomic_load(&crew_gate) == 0) {
+        unit_pause();
+    }
+    return TRP_RESUME;
+}
+static void
+suspended_and_remote_routees_come_last(void)
+{
+    static const trp_strategy strategy = { sizeof(trp_strategy), 0, never, -1, 0, 1 };
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref router, refs[CREW_MAX], remote = TRP_REF_NONE;
+    trpi_node_id id = { .uid = 7 };
+    trp_ref group[2];
+
+    options.logic = "smallest-mailbox";
+    options.instances = 2;
+    options.strategy = &strategy;
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "pool", &options, &router),
+               TRP_OK);
+    UNIT_EQUAL(crew_of(system, router, refs), 2);
+    stage_tell(system, refs[0], "fail");
+    UNIT_WAIT(atomic_load(&crew_held) == 1, 5000); /* its supervisor thinks about it */
+    for (int i = 0; i < 5; i++) {
+        UNIT_EQUAL(crew_index(refs, 2, crew_route(system, router, &trp_string_type, "x", 1)), 1);
+    }
+    snprintf(id.address.protocol, sizeof id.address.protocol, "troupe.tcp");
+    snprintf(id.address.system, sizeof id.address.system, "other");
+    snprintf(id.address.host, sizeof id.address.host, "192.0.2.1");
+    id.address.port = 2552;
+    remote.slot = 5;
+    remote.generation = 5;
+    UNIT_EQUAL(trpi_node_intern(system, &id, &remote.node), TRP_OK);
+    group[0] = remote;
+    group[1] = refs[1];
+    options.routees = group;
+    options.routees_count = 2;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "group", &options, &router), TRP_OK);
+    UNIT_EQUAL(crew_index(group, 2, crew_route(system, router, &trp_string_type, "x", 1)), 1);
+    group[1] = refs[0];
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "group2", &options, &router), TRP_OK);
+    UNIT_EQUAL(crew_index(group, 2, crew_route(system, router, &trp_string_type, "x", 1)), 0);
+    atomic_store(&crew_gate, 1);
+    stage_close(system);
+}
+
+/* ROUTE-10, ROUTE-13: payloads in one line, in several lines, out of line. */
+static void
+a_broadcast_reaches_every_routee_of_any_router(void)
+{
+    static const char *const logics[] = { "broadcast", "round-robin", "scatter-gather",
+                                          "consistent-hashing", "smallest-mailbox" };
+    trp_system *system = crew_open();
+    trp_ref none = TRP_REF_NONE, refs[CREW_MAX];
+    char *big = malloc(100000);
+
+    memset(big, 'b', 100000);
+    for (size_t i = 0; i < sizeof logics / sizeof logics[0]; i++) {
+        trp_ref router = crew_router(system, NULL, logics[i], 4);
+        int64_t five = 5;
+
+        stage_clear(&stage_events);
+        UNIT_EQUAL(crew_of(system, router, refs), 4);
+        trp_system_router_broadcast(system, router, none, &trp_i64_type, &five, 8);
+        for (int r = 0; r < 4; r++) {
+            UNIT_EQUAL(crew_sum(system, refs[r]), 5);
+        }
+        trp_system_router_broadcast(system, router, none, &trp_string_type, big, 300);
+        UNIT_WAIT(stage_count(":b") == 4, 5000);
+        stage_clear(&stage_events);
+        trp_system_router_broadcast(system, router, none, &trp_string_type, big, 100000);
+        UNIT_WAIT(stage_count(":b") == 4 || stage_events.used > STAGE_BYTES - 100, 5000);
+    }
+    stage_clear(&stage_events);
+    stage_tell(system, crew_router(system, NULL, "broadcast", 3), "all");
+    UNIT_WAIT(stage_count(":all") == 3, 5000);
+    free(big);
+    stage_close(system);
+}
+
+/* ROUTE-14, ROUTE-15: what stops a router stops its children, and nobody else; in an envelope it
+ * reaches the routees. */
+static void
+pills_are_for_the_router_and_in_an_envelope_for_its_routees(void)
+{
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref none = TRP_REF_NONE, pool = crew_router(system, "pool", "round-robin", 3), group,
+            one[2];
+    char name[64];
+
+    one[0] = stage_spawn(system, &crew_behaviour, "a");
+    one[1] = stage_spawn(system, &crew_behaviour, "b");
+    options.routees = one;
+    options.routees_count = 2;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "group", &options, &group), TRP_OK);
+    trp_system_tell(system, pool, &trp_poison_pill_type, NULL, 0);
+    UNIT_WAIT(atomic_load(&crew_stopped) == 3, 5000);
+    trp_system_tell(system, group, &trp_kill_type, NULL, 0); /* the guardian stops the killed */
+    UNIT_WAIT(crew_count(system, group) == UINT32_MAX, 5000);
+    UNIT_EQUAL(stage_ask(system, one[0], "who", name, sizeof name), TRP_OK);
+    UNIT_TEXT(name, "a");
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "group2", &options, &group), TRP_OK);
+    for (int i = 0; i < 10; i++) {
+        stage_tell(system, group, "last");
+    }
+    trp_system_router_broadcast(system, group, none, &trp_poison_pill_type, NULL, 0);
+    UNIT_WAIT(atomic_load(&crew_stopped) == 5, 5000);
+    UNIT_EQUAL(stage_count(":last"), 10);                     /* each has drained its mailbox */
+    UNIT_WAIT(crew_count(system, group) == UINT32_MAX, 5000); /* the router has ended with them */
+    pool = crew_router(system, "pool2", "random", 2);
+    trp_system_router_broadcast(system, pool, none, &trp_kill_type, NULL, 0);
+    UNIT_WAIT(atomic_load(&crew_stopped) == 7, 5000);
+    stage_close(system);
+}
+
+/* ROUTE-5: routees by path, here: found at once, or when they come. */
+static void
+routees_are_found_by_their_paths(void)
+{
+    static const char *const paths[] = { "/user/early", "/user/late", NULL };
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref router, refs[CREW_MAX], early = stage_spawn(system, &crew_behaviour, "early"), late;
+    static const char *const bad[] = { "no path", NULL };
+
+    options.routee_paths = paths;
+    options.instances = 9; /* not used: routees are given */
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "group", &options, &router), TRP_OK);
+    UNIT_EQUAL(crew_of(system, router, refs), 1);
+    UNIT_TRUE(trp_ref_equal(refs[0], early));
+    late = stage_spawn(system, &crew_behaviour, "late");
+    UNIT_WAIT(crew_of(system, router, refs) == 2, 5000);
+    UNIT_TRUE(trp_ref_equal(refs[1], late));
+    options.routee_paths = bad;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "bad", &options, &router), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "bad", NULL, &router), TRP_EINVAL);
+    stage_close(system);
+}
+
+/* ROUTE-3: what is wrong is refused, and leaves neither name nor children behind. */
+static void
+a_router_that_cannot_be_leaves_nothing_behind(void)
+{
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
+    trp_system_stats before = { .size = sizeof before }, after = { .size = sizeof after };
+    trp_ref router;
+
+    trp_system_stats_get(system, &before);
+    options.logic = "no-such";
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "r", &options, &router),
+               TRP_EINVAL);
+    options.logic = NULL;
+    options.instances = TRP_ROUTEES_MAX + 1;
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "r", &options, &router),
+               TRP_ELIMIT);
+    options.instances = 3;
+    routee.dispatcher = "no-such";
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router),
+               TRP_ENOENT);
+    routee.dispatcher = NULL;
+    options.dispatcher = "no-such";
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router),
+               TRP_ENOENT);
+    options.dispatcher = NULL;
+    options.virtual_nodes = TRP_ROUTER_VIRTUAL_NODES_MAX + 1;
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router),
+               TRP_EINVAL);
+    options.virtual_nodes = TRP_ROUTER_VIRTUAL_NODES_MAX;
+    routee.name = "one";
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router),
+               TRP_EINVAL);
+    routee.name = NULL;
+    trp_system_stats_get(system, &after);
+    UNIT_EQUAL(after.spawned - before.spawned, 0);
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router),
+               TRP_OK);
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router),
+               TRP_EEXIST);
+    stage_close(system);
+    UNIT_EQUAL(atomic_load(&crew_started), 3);
+}
+
+/* ROUTE-1: routers may lead to routers; a circle of them ends in a dead letter. */
+static void
+routers_nest_and_a_circle_ends(void)
+{
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_ref inner = crew_router(system, "inner", NULL, 2), outer, other;
+    trp_add_routee add;
+    char name[64];
+
+    options.routees = &inner;
+    options.routees_count = 1;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "outer", &options, &outer), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, outer, "who", name, sizeof name), TRP_OK);
+    options.routees = &outer;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "other", &options, &other), TRP_OK);
+    add.routee = other;
+    trp_system_tell(system, outer, &trp_add_routee_type, &add, sizeof add);
+    UNIT_WAIT(crew_count(system, outer) == 2, 5000);
+    add.routee = inner;
+    trp_system_tell(system, outer, &trp_remove_routee_type, &add, sizeof add);
+    UNIT_WAIT(crew_count(system, outer) == 1, 5000);
+    stage_tell(system, outer, "round and round");
+    trp_system_stats_get(system, &stats);
+    UNIT_EQUAL(stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR], 1);
+    UNIT_FALSE(stage_has("round"));
+    stage_close(system);
+}
+
+UNIT_BEGIN("router")
+UNIT(messages_rotate_over_children_and_pass_the_router_by)
+UNIT(replies_come_from_the_routee_or_in_the_routers_name)
+UNIT(random_choice_is_uniform_and_follows_from_the_seed)
+UNIT(the_smallest_mailbox_is_found)
+UNIT(suspended_and_remote_routees_come_last)
+UNIT(a_broadcast_reaches_every_routee_of_any_router)
+UNIT(pills_are_for_the_router_and_in_an_envelope_for_its_routees)
+UNIT(routees_are_found_by_their_paths)
+UNIT(a_router_that_cannot_be_leaves_nothing_behind)
+UNIT(routers_nest_and_a_circle_ends)
+UNIT_END
