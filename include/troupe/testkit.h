@@ -132,10 +132,11 @@ TRP_API uint32_t trp_testkit_failures(const trp_testkit *kit);
 
 /* Report a failure of the test's own, as an expectation does; use it through trp_testkit_fail(kit,
  * "want %d", ...), or TRP_TESTKIT_CHECK(kit, condition).
+ * From a behaviour it neither jumps nor returns anything: the test has failed, the actor goes on.
  *
  * Ownership: borrows file, format and its arguments.
  * Errors:    none
- * Thread:    owner (the creator; no lock inside).
+ * Thread:    any; a jump needs the thread of the test.
  * Source:    TEST-4.  Since: 0.1 */
 TRP_API void trp_testkit_fail_at(trp_testkit *kit, const char *file, int line, const char *format,
                                  ...) TRP_PRINTF(4, 5);

@@ -10,6 +10,7 @@
 #include <troupe/node.h>
 #include <troupe/plugin.h>
 #include <troupe/router.h>
+#include <troupe/seeded.h>
 #include <troupe/sim.h>
 #include <troupe/system.h>
 #include <troupe/testkit.h>

@@ -15,11 +15,12 @@
 
 typedef struct trpi_world trpi_world;
 
-/* What a driven world decides; 0 is the calm answer to each question. */
+/* What a driven world decides before each turn, each at most once and in this order; 0 is the calm
+ * answer to each question. */
 typedef enum trpi_choice {
-    TRPI_CHOICE_TASK = 0,  /* which of count ready tasks runs next; 0: the one that waits longest */
-    TRPI_CHOICE_BATCH = 1, /* how many messages its turn may handle; 0: as many as it is due */
-    TRPI_CHOICE_STALL = 2  /* how many milliseconds pass although tasks are ready; 0: none */
+    TRPI_CHOICE_STALL = 0, /* how many milliseconds pass although tasks are ready; 0: none */
+    TRPI_CHOICE_TASK = 1,  /* which of count ready tasks runs next; 0: the one that waits longest */
+    TRPI_CHOICE_BATCH = 2  /* how many messages its turn may handle; 0: as many as it is due */
 } trpi_choice;
 
 typedef struct trpi_world_ops {

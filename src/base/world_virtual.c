@@ -84,7 +84,7 @@ virtual_free(trpi_world *world)
 }
 
 static bool
-record(trpi_virtual *virt, uint32_t value)
+record(trpi_virtual *virt, trpi_choice what, uint32_t value)
 {
     if (virt->made_count == virt->made_capacity) {
         uint32_t capacity = virt->made_capacity == 0 ? 256 : virt->made_capacity * 2;
@@ -97,24 +97,28 @@ record(trpi_virtual *virt, uint32_t value)
         virt->made = made;
         virt->made_capacity = capacity;
     }
-    virt->made[virt->made_count++] = (trpi_deviation){ virt->choices, value };
+    virt->made[virt->made_count++] =
+        (trpi_deviation){ (uint32_t)virt->turns, (uint16_t)what, (uint16_t)value };
     return true;
 }
 
 static uint32_t
-listed(trpi_virtual *virt, uint32_t count)
+listed(trpi_virtual *virt, trpi_choice what, uint32_t count)
 {
     const trpi_virtual_options *options = &virt->options;
+    const trpi_deviation *next = NULL;
 
-    while (virt->next < options->deviations_count &&
-           options->deviations[virt->next].place < virt->choices) {
-        virt->next++;
+    for (; virt->next < options->deviations_count; virt->next++) {
+        next = &options->deviations[virt->next];
+        if (next->turn > virt->turns || (next->turn == virt->turns && next->what >= what)) {
+            break;
+        }
     }
-    if (virt->next == options->deviations_count ||
-        options->deviations[virt->next].place != virt->choices) {
+    if (virt->next == options->deviations_count || next->turn != virt->turns ||
+        next->what != what) {
         return 0;
     }
-    return options->deviations[virt->next].value % count;
+    return next->value % count;
 }
 
 /* Draws the same number of times whatever comes out: V1 needs no more than that. */
@@ -150,17 +154,13 @@ virtual_choose(trpi_world *world, trpi_choice what, uint32_t count)
         }
         count = count <= virt->options.stall_ms_max ? count : virt->options.stall_ms_max + 1;
     }
-    value = virt->options.calm ? listed(virt, count) : drawn(virt, what, count);
-    if (value != 0 && !record(virt, value)) {
+    value = virt->options.calm ? listed(virt, what, count) : drawn(virt, what, count);
+    if (value != 0 && !record(virt, what, value)) {
         virt->over = true;
         value = 0;
     }
     trpi_virtual_mix(virt, (uint64_t)what << 32 | value);
     virt->choices++;
-    if (virt->choices == UINT32_MAX) {
-        virt->over = true;
-        virt->choices--;
-    }
     return value;
 }
 
@@ -187,7 +187,8 @@ virtual_ran(trpi_world *world, uint32_t task, uint32_t result)
     }
     trpi_virtual_mix(virt, (uint64_t)result << 32 | task);
     virt->turns++;
-    if (virt->options.turns_max != 0 && virt->turns >= virt->options.turns_max) {
+    if ((virt->options.turns_max != 0 && virt->turns >= virt->options.turns_max) ||
+        virt->turns == UINT32_MAX) {
         virt->over = true;
     }
     return !virt->over;

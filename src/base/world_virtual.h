@@ -8,10 +8,13 @@
 
 #define TRPI_CHOICES_MAX (16u * 1024u * 1024u) /* of one run; then it ends as if by its limit */
 
-/* The n-th decision of a run was value; all that are not listed were 0. */
+/* Before turn number turn, the answer to a question was value; all that are not listed were 0.
+ * Named by turn and kind, so that one that is left out does not change what the others are about.
+ */
 typedef struct trpi_deviation {
-    uint32_t place;
-    uint32_t value;
+    uint32_t turn;
+    uint16_t what; /* trpi_choice */
+    uint16_t value;
 } trpi_deviation;
 
 typedef struct trpi_virtual_options {
@@ -20,7 +23,8 @@ typedef struct trpi_virtual_options {
     bool calm;                        /* decide 0 always, but for what is listed */
     uint64_t turns_max;               /* 0: no limit; then `ran` says enough */
     uint32_t stall_ms_max;            /* 0: time passes only when nothing is ready */
-    const trpi_deviation *deviations; /* calm: in order of place; borrowed while the world lives */
+    const trpi_deviation *deviations; /* calm: in order of turn, stall before task before
+                                          batch; borrowed while the world lives */
     uint32_t deviations_count;
 } trpi_virtual_options;
 

@@ -1,6 +1,6 @@
 # src/pattern: on the actor API
 troupe_sources += src/pattern/testkit.c src/pattern/testkit_expect.c src/pattern/testkit_filter.c \
-	src/pattern/testkit_probe.c
+	src/pattern/testkit_probe.c src/pattern/testkit_seeded.c
 check_PROGRAMS += tests/unit/pattern/testkit_test
 tests_unit_pattern_testkit_test_SOURCES = tests/unit/pattern/testkit_test.c
 tests_unit_pattern_testkit_test_LDADD = $(TEST_LDADD)
@@ -14,3 +14,6 @@ troupe_sources += src/pattern/routing.c src/pattern/routing_envelope.c src/patte
 check_PROGRAMS += tests/unit/pattern/router_test
 tests_unit_pattern_router_test_SOURCES = tests/unit/pattern/router_test.c
 tests_unit_pattern_router_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/pattern/seeded_test
+tests_unit_pattern_seeded_test_SOURCES = tests/unit/pattern/seeded_test.c
+tests_unit_pattern_seeded_test_LDADD = $(TEST_LDADD)

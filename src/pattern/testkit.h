@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include <troupe/testkit.h>
@@ -35,7 +36,7 @@ struct trp_testkit {
     trp_probe *probes; /* newest first */
     trp_probe *main;
     uint32_t probes_made;
-    uint32_t failures;
+    _Atomic uint32_t failures; /* an actor may fail a test, too */
     jmp_buf *jump;          /* of the present trp_testkit_run() */
     trpi_gate filters_gate; /* guards filters */
     trpi_filtering filters[TRPI_TEST_FILTERS_MAX];
