@@ -10,8 +10,8 @@
  *   B1  A block is in one place: with a user, or in one magazine.
  *   B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under the
  *       lock).
- * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when a
- *          worker goes to sleep, and again when it has doubled.
+ * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when
+ *          all workers have slept for a while, and again when it has doubled.
  * Cost.    64-byte message: one pointer popped; 33rd byte of payload: a block of 128.
  * Tests.   tests/unit/actor/msg_test.c
  */
@@ -396,7 +396,7 @@ trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
 }
 
 void
-trpi_msg_cache_trim(trpi_msg_cache *cache)
+trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too)
 {
     for (uint32_t i = 0; i < TRPI_BLOCK_CLASSES; i++) {
         depot *place = &depots[i];
@@ -405,6 +405,9 @@ trpi_msg_cache_trim(trpi_msg_cache *cache)
         if (of->spare != NULL && of->spare->count > 0) {
             give_full(i, of->spare);
             of->spare = NULL; /* made again when needed */
+        }
+        if (!depots_too) {
+            continue;
         }
         (void)pthread_mutex_lock(&place->lock);
         if (place->bytes > place->bytes_search) {

@@ -7,6 +7,7 @@
 #ifndef TRPI_ACTOR_MSG_H
 #define TRPI_ACTOR_MSG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -73,9 +74,9 @@ trpi_line_free(trpi_msg_cache *cache, void *block)
 #endif
     trpi_block_free(cache, block, 64);
 }
-/* Give what is cached beyond a little back to the global stacks, and wholly free chunks to the
- * machine. */
-void trpi_msg_cache_trim(trpi_msg_cache *cache);
+/* Give what is cached beyond a little back to the global stacks; depots_too: and wholly free chunks
+ * to the machine, which takes long and makes others wait. */
+void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 
 /* A message of `bytes` payload with target, sender, type filled in and the payload copied. NULL: no
  * memory. sender TRP_REF_NONE: none. */

@@ -551,12 +551,20 @@ trpi_run_thread(void *arg, trpi_worker *worker)
 }
 
 void
-trpi_run_sleep(void *arg, trpi_worker *worker)
+trpi_run_sleep(void *arg, trpi_worker *worker, bool all)
 {
     trp_ctx *ctx = trpi_worker_data(worker);
 
     (void)arg;
-    trpi_msg_cache_trim(ctx->cache);
+    trpi_msg_cache_trim(ctx->cache, all);
+}
+
+uint64_t
+trpi_run_work(void *data)
+{
+    trp_ctx *ctx = data;
+
+    return atomic_load_explicit(&ctx->own_stats.processed, RELAXED);
 }
 
 void

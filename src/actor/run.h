@@ -129,7 +129,8 @@ trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 /* CORE's own: scheduler callbacks, a worker's ctx. */
 trpi_run_result trpi_run(void *data, trpi_task *task);
 void trpi_run_thread(void *arg, trpi_worker *worker);
-void trpi_run_sleep(void *arg, trpi_worker *worker);
+void trpi_run_sleep(void *arg, trpi_worker *worker, bool all);
+uint64_t trpi_run_work(void *data);
 void trpi_run_batch(void *data, uint32_t messages);
 bool trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker);
 void trpi_ctx_fini_worker(trp_ctx *ctx);

@@ -81,7 +81,7 @@ static trp_err
 tables_make(trp_system *system)
 {
     static const trpi_sched_ops ops = { trpi_run, trpi_run_thread, trpi_run_sleep,
-                                        trpi_run_batch };
+                                        trpi_run_batch, trpi_run_work };
     trpi_sched_options sched_options;
     trp_err err;
 

@@ -109,7 +109,7 @@ gather(trpi_sched *sched)
     trpi_worker *worker = trpi_sched_worker(sched, 0);
     trpi_task *task;
 
-    while ((task = trpi_ring_pop(worker)) != NULL || (task = trpi_slot_take(worker)) != NULL ||
+    while ((task = trpi_ring_pop(worker)) != NULL || (task = trpi_own_take(worker)) != NULL ||
            (task = trpi_defer_pop(worker)) != NULL) {
         trpi_inject_push(sched, task);
     }

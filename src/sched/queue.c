@@ -1,23 +1,23 @@
 /* queue.c - where ready tasks wait: the LIFO slot, the ring, the injection queue, the deferred.
  *
  * Shape.   slot: one task, the one that the present run woke last: hot in this core's cache.
- *          ring: 256 tasks, FIFO; the owner pushes by plain store, everybody pops by CAS on
- *          ring_head. injection queue: unbounded, one for all, behind a lock: overflow and foreign
- *          wake-ups. deferred: tasks that told an overloaded receiver, at the worker that ran the
+ *          ring: 256 tasks, FIFO; when it is full its younger half goes to the injection queue.
+ *          injection queue: unbounded, one for all, behind a lock: overflow and foreign wake-ups.
+ *          deferred: tasks that told an overloaded receiver, at the worker that ran the
  *          receiver last.
  * Must hold.
- *   Q1  The slot belongs to its owner between busy = 1 and busy = 0; a thief owns it between
- *       steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The owner's side has
- *       plain stores and a compiler fence only: membarrier makes the owner's core pass a full
- *       barrier, so that either the owner sees steal_req, or the thief sees busy (Dekker with the
- *       fence on the thief's side).
- *   Q2  Entries ring_head .. ring_tail - 1 are not written until ring_head has passed them, so a
- *       thief may copy them before its CAS proves that they were its.
+ *   Q1  The slot and ring_head belong to their owner between busy = 1 and busy = 0; a thief owns
+ *       them between steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The
+ *       owner's side has plain stores and a compiler fence only: membarrier makes the owner's core
+ *       pass a full barrier, so that either the owner sees steal_req, or the thief sees busy
+ *       (Dekker with the fence on the thief's side).
+ *   Q2  ring_tail is the owner's. Entries ring_head .. ring_tail - 1 are not written until
+ *       ring_head has passed them.
  *   Q3  The order of a push is: task into the queue, seq_cst fence, look for sleepers; of a
  *       sleeper: be counted as sleeper, seq_cst fence, look at the queues. One of the two sees the
  *       other.   (sleep.c)
- * Cost.    slot: no atomic RMW. ring: push a store, pop a CAS (a store when the pool has one
- *          worker).
+ * Cost.    slot and ring: no atomic RMW for the owner; a theft is a system call and interrupts the
+ *          other cores, so it takes half a ring.
  * Tests.   tests/unit/sched/sched_test.c; tests/stress/churn_test.c
  */
 #include <sys/syscall.h>
@@ -32,82 +32,58 @@
 #define ACQUIRE memory_order_acquire
 #define RELEASE memory_order_release
 
-/* How long a thief waits for the owner to leave the slot: the owner is there for a few
- * instructions; if it was preempted there, the thief gives up. */
+/* How long a thief waits for the owner to leave: the owner is there for a few instructions; if it
+ * was preempted there, the thief gives up. */
 #define STEAL_SPINS 1000
 
-trpi_task *
-trpi_slot_steal(trpi_worker *victim)
+
+/* ---- theft ----------------------------------------------------------------------------------- */
+
+/* The thief's side of Q1. true: slot and ring_head are ours until thief_leave(). */
+static bool
+thief_enter(trpi_worker *victim)
 {
-    trpi_task *task = NULL;
     uint32_t none = 0;
 
-    if (!victim->sched->membarrier) {
-        return atomic_exchange_explicit(&victim->slot, NULL, memory_order_acq_rel);
-    }
     /* acquire: pairs with the release of the thief before us */
-    if (!atomic_compare_exchange_strong_explicit(&victim->steal_req, &none, 1, memory_order_acq_rel,
+    if (!atomic_compare_exchange_strong_explicit(&victim->steal_req, &none, 1, memory_order_seq_cst,
                                                  RELAXED)) {
-        return NULL;
+        return false;
     }
-    (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
-                  0); /* registered at start: cannot fail */
+    if (victim->sched->membarrier) {
+        (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0,
+                      0); /* registered at start: cannot fail */
+    } else {
+        trpi_fence(victim->sched);
+    }
     for (int i = 0; i < STEAL_SPINS; i++) {
-        if (atomic_load_explicit(&victim->busy, ACQUIRE) == 0) { /* Q1: the slot is ours */
-            task = atomic_load_explicit(&victim->slot, RELAXED);
-            if (task != NULL) {
-                atomic_store_explicit(&victim->slot, NULL, RELAXED);
-            }
-            break;
+        if (atomic_load_explicit(&victim->busy, ACQUIRE) == 0) {
+            return true;
         }
         trpi_pause();
     }
     atomic_store_explicit(&victim->steal_req, 0, RELEASE);
-    return task;
+    return false;
 }
 
-/* ---- ring ------------------------------------------------------------------------------------ */
-
-void
-trpi_ring_push(trpi_worker *worker, trpi_task *task)
+static void
+thief_leave(trpi_worker *victim)
 {
-    uint32_t tail = atomic_load_explicit(&worker->ring_tail, RELAXED);
-    /* acquire: pairs with the pop's CAS; the entry that we overwrite was read */
-    uint32_t head = atomic_load_explicit(&worker->ring_head, ACQUIRE);
-
-    if (TRPI_UNLIKELY(tail - head >= TRPI_RING_TASKS)) {
-        trpi_sched_inject(worker->sched, task);
-        return;
-    }
-    atomic_store_explicit(&worker->ring[tail % TRPI_RING_TASKS], task, RELAXED);
-    /* release: pairs with the thief's acquire of ring_tail; the entry and the task are written */
-    atomic_store_explicit(&worker->ring_tail, tail + 1, RELEASE);
-    if (!worker->alone && tail != head) { /* one waited already: there is something to share (Q3) */
-        trpi_wake_for_push(worker->sched);
-    }
+    atomic_store_explicit(&victim->steal_req, 0, RELEASE);
 }
 
 trpi_task *
-trpi_ring_pop(trpi_worker *worker)
+trpi_slot_steal(trpi_worker *victim)
 {
-    for (;;) {
-        uint32_t head = atomic_load_explicit(&worker->ring_head, ACQUIRE);
-        uint32_t tail = atomic_load_explicit(&worker->ring_tail, RELAXED);
-        trpi_task *task;
+    trpi_task *task;
 
-        if (head == tail) {
-            return NULL;
-        }
-        task = atomic_load_explicit(&worker->ring[head % TRPI_RING_TASKS], RELAXED);
-        if (worker->alone) {
-            atomic_store_explicit(&worker->ring_head, head + 1, RELAXED);
-            return task;
-        }
-        if (atomic_compare_exchange_strong_explicit(&worker->ring_head, &head, head + 1,
-                                                    memory_order_acq_rel, RELAXED)) {
-            return task;
-        }
+    if (atomic_load_explicit(&victim->slot, RELAXED) == NULL || !thief_enter(victim)) {
+        return NULL;
     }
+    task = atomic_load_explicit(&victim->slot, RELAXED);
+    atomic_store_explicit(&victim->slot, NULL, RELAXED);
+    thief_leave(victim);
+    return task;
 }
 
 /* Take half of victim's ring, if it has at_least tasks: the first is returned, the others go to the
@@ -116,27 +92,81 @@ trpi_task *
 trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
 {
     trpi_task *taken[TRPI_RING_TASKS / 2];
-    uint32_t head = atomic_load_explicit(&victim->ring_head, ACQUIRE);
-    /* acquire: pairs with the push's release; the entries below tail are written */
-    uint32_t tail = atomic_load_explicit(&victim->ring_tail, ACQUIRE);
-    uint32_t length = tail - head;
-    uint32_t count = (length + 1) / 2;
+    uint32_t head, length, count = 0;
 
-    if (length < at_least || length == 0 ||
-        length > TRPI_RING_TASKS) { /* > : head moved between the loads */
+    if (trpi_ring_length(victim) < at_least || !thief_enter(victim)) {
         return NULL;
     }
-    for (uint32_t i = 0; i < count; i++) {
-        taken[i] = atomic_load_explicit(&victim->ring[(head + i) % TRPI_RING_TASKS], RELAXED);
+    head = atomic_load_explicit(&victim->ring_head, RELAXED);
+    /* acquire: pairs with the push's release; the entries below tail are written */
+    length = atomic_load_explicit(&victim->ring_tail, ACQUIRE) - head;
+    if (length >= at_least) {
+        count = (length + 1) / 2;
+        for (uint32_t i = 0; i < count; i++) {
+            taken[i] = atomic_load_explicit(&victim->ring[(head + i) % TRPI_RING_TASKS], RELAXED);
+        }
+        atomic_store_explicit(&victim->ring_head, head + count, RELEASE);
     }
-    if (!atomic_compare_exchange_strong_explicit(&victim->ring_head, &head, head + count,
-                                                 memory_order_acq_rel, RELAXED)) { /* Q2 */
-        return NULL;
-    }
+    thief_leave(victim);
     for (uint32_t i = 1; i < count; i++) {
         trpi_ring_push(thief, taken[i]);
     }
-    return taken[0];
+    return count != 0 ? taken[0] : NULL;
+}
+
+/* ---- ring ------------------------------------------------------------------------------------ */
+
+/* The ring is full: its younger half and the task go to the injection queue, by one lock. */
+static void __attribute__((noinline))
+ring_overflow(trpi_worker *worker, trpi_task *task)
+{
+    trpi_task_list list = { NULL, NULL };
+    uint32_t tail = atomic_load_explicit(&worker->ring_tail, RELAXED);
+    uint32_t head, first;
+
+    trpi_slot_enter(worker);
+    head = atomic_load_explicit(&worker->ring_head, RELAXED);
+    first = head + (tail - head) / 2;
+    for (uint32_t i = first; i != tail; i++) {
+        trpi_task_list_push(
+            &list, atomic_load_explicit(&worker->ring[i % TRPI_RING_TASKS], RELAXED));
+    }
+    atomic_store_explicit(&worker->ring_tail, first, RELAXED);
+    trpi_slot_leave(worker);
+    trpi_task_list_push(&list, task);
+    trpi_inject_list(worker->sched, &list, tail - first + 1);
+}
+
+void
+trpi_ring_push(trpi_worker *worker, trpi_task *task)
+{
+    uint32_t tail = atomic_load_explicit(&worker->ring_tail, RELAXED);
+    /* acquire: pairs with the thief's release; the entry that we overwrite was read */
+    uint32_t head = atomic_load_explicit(&worker->ring_head, ACQUIRE);
+
+    if (TRPI_UNLIKELY(tail - head >= TRPI_RING_TASKS)) {
+        ring_overflow(worker, task);
+        return;
+    }
+    atomic_store_explicit(&worker->ring[tail % TRPI_RING_TASKS], task, RELAXED);
+    /* release: pairs with the thief's acquire of ring_tail; the entry and the task are written */
+    atomic_store_explicit(&worker->ring_tail, tail + 1, RELEASE);
+    /* One waited already: there is something to share (Q3), if there is anybody to share with. */
+    if (tail != head && atomic_load_explicit(&worker->sched->limit, RELAXED) > 1 &&
+        !atomic_load_explicit(&worker->sched->calm, RELAXED)) {
+        trpi_wake_for_push(worker->sched);
+    }
+}
+
+trpi_task *
+trpi_ring_pop(trpi_worker *worker)
+{
+    trpi_task *task;
+
+    trpi_slot_enter(worker);
+    task = trpi_ring_take(worker);
+    trpi_slot_leave(worker);
+    return task;
 }
 
 /* ---- injection queue ------------------------------------------------------------------------- */
@@ -161,21 +191,48 @@ trpi_inject_push(trpi_sched *sched, trpi_task *task)
     trpi_wake_for_push(sched); /* Q3 */
 }
 
-trpi_task *
-trpi_inject_pop(trpi_sched *sched)
+void
+trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count)
 {
-    trpi_task *task;
-
-    if (atomic_load_explicit(&sched->inject_count, RELAXED) == 0) {
-        return NULL;
+    if (list->first == NULL) {
+        return;
     }
     (void)pthread_mutex_lock(&sched->inject_lock);
-    task = trpi_task_list_pop(&sched->inject);
-    if (task != NULL) {
-        atomic_fetch_sub_explicit(&sched->inject_count, 1, RELAXED);
-    }
+    trpi_task_list_append(&sched->inject, list);
+    atomic_fetch_add_explicit(&sched->inject_count, count, RELAXED);
     (void)pthread_mutex_unlock(&sched->inject_lock);
-    return task;
+    trpi_wake_for_push(sched); /* Q3 */
+}
+
+/* Take this worker's share, at most so many: the first is returned, the others go to its ring. */
+trpi_task *
+trpi_inject_pop(trpi_worker *worker, uint32_t most)
+{
+    trpi_sched *sched = worker->sched;
+    trpi_task_list list = { NULL, NULL };
+    uint32_t waiting = atomic_load_explicit(&sched->inject_count, RELAXED);
+    uint32_t room = (TRPI_RING_TASKS - trpi_ring_length(worker)) / 2;
+    uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
+    uint32_t share = waiting / (limit != 0 ? limit : 1) + 1;
+    uint32_t count = 0;
+    trpi_task *first, *task;
+
+    if (waiting == 0) {
+        return NULL;
+    }
+    share = share > most ? most : share;
+    share = share > room + 1 ? room + 1 : share;
+    (void)pthread_mutex_lock(&sched->inject_lock);
+    for (; count < share && (task = trpi_task_list_pop(&sched->inject)) != NULL; count++) {
+        trpi_task_list_push(&list, task);
+    }
+    atomic_fetch_sub_explicit(&sched->inject_count, count, RELAXED);
+    (void)pthread_mutex_unlock(&sched->inject_lock);
+    first = trpi_task_list_pop(&list);
+    while ((task = trpi_task_list_pop(&list)) != NULL) {
+        trpi_ring_push(worker, task);
+    }
+    return first;
 }
 
 void
@@ -201,6 +258,28 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
     atomic_fetch_add_explicit(&deferred->count, 1, RELAXED);
     (void)pthread_mutex_unlock(&deferred->lock);
     trpi_wake_worker(at); /* Q3: the pair of its last look before sleep */
+    /* It may have begun to sit out, and handed over what it had before this came. The lock orders
+     * its look at limit before ours. */
+    if (TRPI_UNLIKELY(at->index >= atomic_load_explicit(&at->sched->limit, RELAXED))) {
+        trpi_defer_drain(at);
+    }
+}
+
+/* All of them to the injection queue. */
+void
+trpi_defer_drain(trpi_worker *at)
+{
+    trpi_waiting *deferred = &at->deferred;
+    trpi_task_list all = { NULL, NULL };
+    uint32_t count;
+
+    (void)pthread_mutex_lock(&deferred->lock);
+    trpi_task_list_append(&all, &deferred->due);
+    trpi_task_list_append(&all, &deferred->old);
+    trpi_task_list_append(&all, &deferred->young);
+    count = atomic_exchange_explicit(&deferred->count, 0, RELAXED);
+    (void)pthread_mutex_unlock(&deferred->lock);
+    trpi_inject_list(at->sched, &all, count);
 }
 
 trpi_task *
@@ -227,20 +306,6 @@ trpi_defer_pop(trpi_worker *at)
     return task;
 }
 
-static void
-list_append(trpi_task_list *list, trpi_task_list *more)
-{
-    if (more->first != NULL) {
-        if (list->last != NULL) {
-            list->last->run_next = more->first;
-        } else {
-            list->first = more->first;
-        }
-        list->last = more->last;
-    }
-    *more = (trpi_task_list){ NULL, NULL };
-}
-
 /* Half a bound per age: a task that becomes young just after the turn of an age waits two of them.
  * What is due goes to the end of the ring, one at a time: the receiver that it waited for has a
  * turn for each turn of a due sender, so that a hundred due senders do not bury it. */
@@ -259,8 +324,8 @@ trpi_defer_age(trpi_worker *worker)
     }
     (void)pthread_mutex_lock(&deferred->lock);
     if (turn) {
-        list_append(&deferred->due, &deferred->old);
-        list_append(&deferred->old, &deferred->young);
+        trpi_task_list_append(&deferred->due, &deferred->old);
+        trpi_task_list_append(&deferred->old, &deferred->young);
         deferred->age_ns = now;
     }
     if (passed) {

@@ -4,15 +4,15 @@
  * Shape.   A task is a node of a list. Whoever hands a task to the scheduler owns it (the actor
  *          room calls that the token); the scheduler gives it to exactly one call of ops->run.
  *            pool worker: LIFO slot (what this run woke last) -> ring of 256 -> injection queue ->
- *            theft private worker (pinned actor, "system" dispatcher): one FIFO, one thread
+ *            theft. As many of them run as make it faster (gang.c).
+ *            private worker (pinned actor, "system" dispatcher): one FIFO, one thread
  * Must hold.
  *   S1  A task that was handed in is run exactly once; a task is never in two places.
  *   S2  While a task waits and a pool worker can run, it is run: after 20 us without progress of
  *       the worker it waits behind, by a thief; asleep workers are woken by a push that needs them.
  *   S3  When nothing is ready and no timer is due, no thread wakes up.
- * Threads. Each function says who may call it. Lock order: none of the locks is held while another
- * one
- *          is taken, except sleep_lock inside none.
+ * Threads. Each function says who may call it. Lock order: none of the locks is held while
+ *          another one is taken.
  */
 #ifndef TRPI_SCHED_SCHED_H
 #define TRPI_SCHED_SCHED_H
@@ -30,9 +30,12 @@
 #define TRPI_RING_TASKS 256u        /* of a pool worker */
 #define TRPI_SLOT_WINS_MAX 64u      /* runs from the LIFO slot before the ring has its turn */
 #define TRPI_INJECT_RUNS 61u        /* the injection queue is looked at every so many runs */
+#define TRPI_GANG_LOOKS 3u          /* of those: how many to one look at the clock (gang.c) */
 #define TRPI_STUCK_NS 20000u /* no progress for so long: the slot and the last task may be taken   \
                               */
+#define TRPI_BACKLOG_NS 50000u      /* tasks that would wait for so long may be taken at once */
 #define TRPI_SPIN_NS 50000u         /* before a worker sleeps */
+#define TRPI_TRIM_NS 100000000u     /* when all sleep for so long, caches are given back */
 #define TRPI_SENTINEL_NS 1000000u   /* the sentinel's tick, while any worker is awake */
 #define TRPI_DEFER_HOLD                                                                            \
     UINT16_MAX /* defer_to: wait the time out; an idle worker would not help the receiver */
@@ -69,11 +72,15 @@ typedef struct trpi_sched_ops {
      * failure jump (one _setjmp per thread) lives in its frame: after a jump it gives the
      * interrupted task back with trpi_worker_settle() and calls trpi_worker_loop() again. */
     void (*thread)(void *arg, trpi_worker *worker);
-    /* Before a worker sleeps: give back what is cached. May be NULL. */
-    void (*sleep)(void *arg, trpi_worker *worker);
+    /* Before a worker sleeps: give back what is cached. all: no worker has had anything to do for
+     * TRPI_TRIM_NS. May be NULL. */
+    void (*sleep)(void *arg, trpi_worker *worker, bool all);
     /* Driven: the next runs handle at most so many messages each; 0: as many as they are due. May
      * be NULL. */
     void (*batch)(void *data, uint32_t messages);
+    /* What a worker has done so far, in units of about a message. Any thread; it may be a little
+     * old. NULL: runs are counted. */
+    uint64_t (*work)(void *data);
 } trpi_sched_ops;
 
 typedef struct trpi_sched_options {

@@ -2,7 +2,7 @@
  *
  * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300
  *          ns: so a worker without work spins for 50 us and then sleeps, a push pays for looking at
- *          sleepers only when it may need one, and a pair of actors that talk is not pulled apart.
+ *          sleepers only when it may need one, and actors that talk are not pulled apart.
  * States.  running -> searching (spins) -> asleep -> searching ...
  *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and
  *          looks for workers that are stuck in a long run with tasks behind them. When all sleep
@@ -15,8 +15,11 @@
  *       it stopped searching.
  *   L3  While a worker runs and another sleeps there is a sentinel: the last searcher that finds
  *       work appoints one.
- *   L4  A ring with one task, the slot and the deferred of a worker are taken by a thief only when
- *       its run counter has not moved for 20 us.
+ *   L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20 us,
+ *       would wait for 50 us and more; of who has not moved for 20 us slot, ring and deferred are
+ *       taken.
+ *   L5  A searcher that finds nothing but backlogs that are short (L4) sets `calm`: until the next
+ *       look, 1 ms later, pushes into rings wake nobody.
  * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -35,15 +38,15 @@
 
 enum { WOKEN_NOT = 0, WOKEN_TO_SEARCH = 1, WOKEN_TO_WATCH = 2 };
 
-static void
-futex_wake(_Atomic uint32_t *word)
+void
+trpi_futex_wake(_Atomic uint32_t *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); /* wakes one or none */
 }
 
 /* false: the time is over. Spurious returns count as wake-ups: the caller looks at the word. */
-static bool
-futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
+bool
+trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
     struct timespec timeout = { (time_t)(timeout_ns / 1000000000u),
                                 (long)(timeout_ns % 1000000000u) };
@@ -81,7 +84,7 @@ wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
     sleepers_remove(sched, worker);
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST); /* on its behalf (L2) */
     atomic_store_explicit(&worker->woken, why, memory_order_release);
-    futex_wake(&worker->woken);
+    trpi_futex_wake(&worker->woken);
 }
 
 static void
@@ -140,33 +143,33 @@ trpi_wake_all(trpi_sched *sched)
 
 /* ---- theft ----------------------------------------------------------------------------------- */
 
-/* What may be taken from anybody at once: the injection queue, half of a ring of two or more. */
+/* What may be taken at once: what is injected, and what waits for this worker. */
 static trpi_task *
 look(trpi_worker *worker)
 {
-    trpi_sched *sched = worker->sched;
-    trpi_task *task = trpi_inject_pop(sched);
+    trpi_task *task = trpi_inject_pop(worker, TRPI_INJECT_SHARE);
 
-    for (uint32_t i = 0; task == NULL && i < sched->pool_count; i++) {
-        trpi_worker *victim = trpi_sched_worker(sched, (worker->victim + i) % sched->pool_count);
-
-        if (victim != worker) {
-            task = trpi_ring_steal(worker, victim, 2);
-            if (task != NULL) {
-                worker->victim = victim->index;
-            }
-        }
-    }
     return task != NULL ? task : trpi_defer_pop(worker);
 }
 
-static bool
-has_something(trpi_worker *victim)
+bool
+trpi_has_tasks(trpi_worker *victim)
 {
     return atomic_load_explicit(&victim->slot, RELAXED) != NULL ||
            atomic_load_explicit(&victim->ring_head, RELAXED) !=
                atomic_load_explicit(&victim->ring_tail, RELAXED) ||
            atomic_load_explicit(&victim->deferred.count, RELAXED) != 0;
+}
+
+trpi_task *
+trpi_stuck_take(trpi_worker *thief, trpi_worker *victim)
+{
+    trpi_task *task = trpi_ring_steal(thief, victim, 1);
+
+    if (task == NULL) {
+        task = trpi_slot_steal(victim);
+    }
+    return task != NULL ? task : trpi_defer_pop(victim);
 }
 
 /* Keep off other people's lines for a while, but not from what is injected. */
@@ -184,44 +187,67 @@ wait_ns(trpi_sched *sched, uint64_t ns)
     }
 }
 
-/* L4. Takes up to 20 us when there is anything to watch. */
+typedef struct sight {
+    uint64_t progress;
+    uint32_t tasks; /* in the ring */
+} sight;
+
+/* L4. What was seen of a victim `ns` ago was `before`. NULL: it is better left alone; *ret_short:
+ * because what waits there will be run soon. */
 static trpi_task *
-look_at_stuck(trpi_worker *worker)
+take_backlog(trpi_worker *worker, trpi_worker *victim, sight before, uint64_t ns, bool *ret_short)
+{
+    uint64_t runs = atomic_load_explicit(&victim->progress, RELAXED) - before.progress;
+    uint32_t tasks = trpi_ring_length(victim);
+
+    if (runs == 0) {
+        return trpi_stuck_take(worker, victim);
+    }
+    tasks = tasks < before.tasks ? tasks : before.tasks;
+    if (tasks < 2) {
+        return NULL;
+    }
+    if (tasks * ns < runs * TRPI_BACKLOG_NS) {
+        *ret_short = true;
+        return NULL;
+    }
+    return trpi_ring_steal(worker, victim, 2);
+}
+
+/* Watch those who run for 20 us, when there is anything to watch, and take what waits too long. */
+static trpi_task *
+look_at_others(trpi_worker *worker, bool *ret_short)
 {
     trpi_sched *sched = worker->sched;
-    uint64_t progress[TRPI_POOL_MAX];
-    uint64_t candidates = 0;
+    sight before[TRPI_POOL_MAX];
+    uint64_t candidates = 0, start;
     trpi_task *task = NULL;
 
     _Static_assert(TRPI_POOL_MAX <= 64, "candidates is a bit set");
     for (uint32_t i = 0; i < sched->pool_count; i++) {
         trpi_worker *victim = trpi_sched_worker(sched, i);
 
-        if (victim != worker && has_something(victim)) {
+        if (victim != worker && trpi_has_tasks(victim)) {
             candidates |= 1ull << i;
-            progress[i] = atomic_load_explicit(&victim->progress, RELAXED);
+            before[i].progress = atomic_load_explicit(&victim->progress, RELAXED);
+            before[i].tasks = trpi_ring_length(victim);
         }
     }
     if (candidates == 0) {
         return NULL;
     }
+    start = trpi_sched_now(sched);
     wait_ns(sched, TRPI_STUCK_NS);
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0) {
-        return trpi_inject_pop(sched);
+        return trpi_inject_pop(worker, TRPI_INJECT_SHARE);
     }
-    for (; candidates != 0 && task == NULL; candidates &= candidates - 1) {
-        uint32_t i = (uint32_t)__builtin_ctzll(candidates);
-        trpi_worker *victim = trpi_sched_worker(sched, i);
+    for (uint32_t i = 0; i < sched->pool_count && task == NULL; i++) {
+        uint32_t index = (worker->victim + i) % sched->pool_count;
 
-        if (atomic_load_explicit(&victim->progress, RELAXED) != progress[i]) {
-            continue;
-        }
-        task = trpi_ring_steal(worker, victim, 1);
-        if (task == NULL) {
-            task = trpi_slot_steal(victim);
-        }
-        if (task == NULL) {
-            task = trpi_defer_pop(victim);
+        if ((candidates & 1ull << index) != 0) {
+            task = take_backlog(worker, trpi_sched_worker(sched, index), before[index],
+                                trpi_sched_now(sched) - start, ret_short);
+            worker->victim = task != NULL ? index : worker->victim;
         }
     }
     return task;
@@ -248,11 +274,12 @@ searching_leave(trpi_worker *worker)
     }
 }
 
-/* Count the worker as a sleeper. true: as the sentinel. */
-static bool
+/* Count the worker as a sleeper. How long may it sleep? 0: until it is woken. */
+static uint64_t
 sleepers_add(trpi_sched *sched, trpi_worker *worker)
 {
-    bool watch;
+    uint64_t timeout = 0;
+    uint32_t sleepers;
 
     (void)pthread_mutex_lock(&sched->sleep_lock);
     worker->sleep_next = sched->sleepers_first;
@@ -260,13 +287,15 @@ sleepers_add(trpi_sched *sched, trpi_worker *worker)
     worker->in_sleepers = true;
     atomic_store_explicit(&worker->woken, WOKEN_NOT, RELAXED);
     atomic_store_explicit(&worker->asleep, true, SEQ_CST);
-    watch = atomic_fetch_add_explicit(&sched->sleepers, 1, SEQ_CST) + 1 < sched->pool_count &&
-            atomic_load_explicit(&sched->sentinel, RELAXED) == NULL;
-    if (watch) {
+    sleepers = atomic_fetch_add_explicit(&sched->sleepers, 1, SEQ_CST) + 1;
+    if (sleepers == sched->pool_count) {
+        timeout = worker->trims < TRPI_TRIMS_ALL ? TRPI_TRIM_NS : 0;
+    } else if (atomic_load_explicit(&sched->sentinel, RELAXED) == NULL) {
         atomic_store_explicit(&sched->sentinel, worker, RELAXED);
+        timeout = TRPI_SENTINEL_NS;
     }
     (void)pthread_mutex_unlock(&sched->sleep_lock);
-    return watch;
+    return timeout;
 }
 
 /* Stop being a sleeper, if nobody woke us meanwhile; in either case we count as searching then. */
@@ -282,24 +311,39 @@ sleepers_leave(trpi_sched *sched, trpi_worker *worker)
     (void)pthread_mutex_unlock(&sched->sleep_lock);
 }
 
+void
+trpi_trim(trpi_worker *worker, uint32_t trims)
+{
+    const trpi_sched_options *options = &worker->sched->options;
+
+    if (worker->trims < trims && options->ops->sleep != NULL) {
+        options->ops->sleep(options->arg, worker, trims == TRPI_TRIMS_ALL);
+    }
+    worker->trims = trims;
+}
+
 /* One sleep; searching before and after. Returns why it ended; *ret_task: found on the way to bed.
  * */
 static uint32_t
 sleep_once(trpi_worker *worker, trpi_task **ret_task)
 {
     trpi_sched *sched = worker->sched;
-    bool watch = sleepers_add(sched, worker);
+    uint64_t timeout = sleepers_add(sched, worker);
 
     (void)atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
     trpi_fence(sched); /* L1 */
     *ret_task = look(worker);
     while (*ret_task == NULL && !trpi_sched_is_stopping(sched) &&
            atomic_load_explicit(&worker->woken, memory_order_acquire) == WOKEN_NOT) {
-        if (!futex_wait(&worker->woken, WOKEN_NOT, watch ? TRPI_SENTINEL_NS : 0)) {
+        if (!trpi_futex_wait(&worker->woken, WOKEN_NOT, timeout)) {
             break;
         }
     }
     sleepers_leave(sched, worker);
+    if (*ret_task == NULL && timeout == TRPI_TRIM_NS &&
+        atomic_load_explicit(&sched->sleepers, RELAXED) + 1 == sched->pool_count) {
+        trpi_trim(worker, TRPI_TRIMS_ALL); /* nobody had anything to do meanwhile */
+    }
     return atomic_load_explicit(&worker->woken, memory_order_acquire);
 }
 
@@ -311,14 +355,18 @@ trpi_search(trpi_worker *worker)
     trpi_task *task = NULL;
 
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
-    while (task == NULL && !trpi_sched_is_stopping(sched)) {
+    while (task == NULL &&
+           worker->index < atomic_load_explicit(&sched->limit, RELAXED)) { /* it is 0 at the end */
         /* release: a quiescent state as after a run (retire.c) */
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, RELAXED) + 1,
                               memory_order_release);
         task = look(worker);
         if (task == NULL) {
-            task = look_at_stuck(worker);
+            bool is_short = false;
+
+            task = look_at_others(worker, &is_short);
+            atomic_store_explicit(&sched->calm, task == NULL && is_short, RELAXED);
         }
         if (task != NULL) {
             break;
@@ -327,14 +375,16 @@ trpi_search(trpi_worker *worker)
             wait_ns(sched, 1000);
             continue;
         }
-        if (!worker->trimmed && sched->options.ops->sleep != NULL) {
-            worker->trimmed = true;
-            sched->options.ops->sleep(sched->options.arg, worker);
+        if (worker->trims == 0) {
+            trpi_trim(worker, TRPI_TRIMS_OWN);
         }
         if (sleep_once(worker, &task) == WOKEN_TO_SEARCH) {
             start = trpi_sched_now(sched); /* spin again: we were woken for something */
         }
     }
     searching_leave(worker);
+    if (task != NULL) {
+        worker->trims = 0;
+    }
     return task;
 }

@@ -2,7 +2,7 @@
  *
  * Shape.   next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue -> deferred
  *          -> search. The injection queue comes first every 61 runs, so that foreign wake-ups are
- *          not starved.
+ *          not starved. A worker whose index is not below the limit sits out (gang.c).
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include <signal.h>
@@ -68,48 +68,31 @@ trpi_worker_defer_to(trpi_worker *worker, uint16_t home)
 
 /* ---- loop ------------------------------------------------------------------------------------ */
 
-/* The due, the foreign, the ring: in this order, when the slot has had its turns. */
-static trpi_task *
-next_fair(trpi_worker *worker)
-{
-    trpi_task *task = NULL;
-
-    if (worker->inject_countdown == 0) {
-        worker->inject_countdown = TRPI_INJECT_RUNS;
-        task = trpi_inject_pop(worker->sched);
-    }
-    if (task == NULL) {
-        task = trpi_ring_pop(worker);
-    }
-    if (task == NULL) {
-        task = trpi_slot_take(worker);
-    }
-    if (task == NULL) {
-        task = trpi_inject_pop(worker->sched);
-    }
-    return task != NULL ? task : trpi_defer_pop(worker);
-}
-
 static inline trpi_task *
 next(trpi_worker *worker)
 {
-    trpi_task *task;
+    trpi_task *task = NULL;
 
     if (TRPI_UNLIKELY(atomic_load_explicit(&worker->deferred.count, RELAXED) != 0)) {
         trpi_defer_age(worker);
     }
     if (TRPI_LIKELY(worker->inject_countdown != 0)) {
         worker->inject_countdown--;
-        if (worker->slot_wins < TRPI_SLOT_WINS_MAX) {
-            task = trpi_slot_take(worker);
-            if (TRPI_LIKELY(task != NULL)) {
-                worker->slot_wins++;
-                return task;
-            }
+    } else {
+        worker->inject_countdown = TRPI_INJECT_RUNS;
+        if (worker->gang_countdown-- == 0) {
+            worker->gang_countdown = TRPI_GANG_LOOKS;
+            trpi_gang_look(worker->sched);
         }
+        task = trpi_inject_pop(worker, 1);
     }
-    worker->slot_wins = 0;
-    return next_fair(worker);
+    if (TRPI_LIKELY(task == NULL)) {
+        task = trpi_own_take(worker);
+    }
+    if (TRPI_UNLIKELY(task == NULL)) {
+        task = trpi_inject_pop(worker, TRPI_INJECT_SHARE);
+    }
+    return TRPI_LIKELY(task != NULL) ? task : trpi_defer_pop(worker);
 }
 
 static void
@@ -149,6 +132,9 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
         if (worker->defer_to < worker->sched->pool_count) { /* a private worker has no deferred */
             at = trpi_sched_worker(worker->sched, worker->defer_to);
         }
+        if (at->index >= atomic_load_explicit(&worker->sched->limit, RELAXED)) {
+            at = worker; /* the other one sits out */
+        }
         trpi_defer_push(at, task);
         return;
     }
@@ -169,15 +155,23 @@ trpi_worker_loop(trpi_worker *worker)
         trpi_driven_loop(worker);
         return;
     }
-    while (TRPI_LIKELY(!trpi_sched_is_stopping(sched))) {
-        trpi_task *task = next(worker);
+    for (;;) {
+        uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
+        trpi_task *task;
 
+        if (TRPI_UNLIKELY(worker->index >= limit)) {
+            if (limit == 0) {
+                return;
+            }
+            trpi_gang_sit_out(worker);
+            continue;
+        }
+        task = next(worker);
         if (TRPI_UNLIKELY(task == NULL)) {
             task = trpi_search(worker);
             if (task == NULL) {
-                return;
+                continue;
             }
-            worker->trimmed = false;
         }
         trpi_worker_settle(worker, task, ops->run(worker->data, task));
         /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
@@ -272,8 +266,8 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->sched = sched;
     worker->index = index;
     worker->is_private = is_private;
-    worker->alone = !is_private && sched->pool_count == 1;
     worker->inject_countdown = TRPI_INJECT_RUNS;
+    worker->gang_countdown = TRPI_GANG_LOOKS;
     worker->victim = index;
     (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,
                    is_private ? 'p' : 'w', (unsigned)index % 10000u);

@@ -26,6 +26,8 @@ typedef struct trpi_task_list {
     trpi_task *first, *last;
 } trpi_task_list;
 
+enum { TRPI_TRIMS_OWN = 1, TRPI_TRIMS_ALL = 2 };
+
 /* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the
  * next age begins is due. The lock is held for a few instructions. */
 typedef struct trpi_waiting {
@@ -43,13 +45,13 @@ struct trpi_worker {
     uint16_t index;
     uint16_t defer_to;
     bool is_private;
-    bool alone; /* the pool has one worker: nobody steals */
     uint32_t slot_wins;
     uint32_t inject_countdown;
+    uint32_t gang_countdown;
     uint32_t victim; /* where the next theft starts */
     pthread_t thread;
     bool thread_made;
-    bool trimmed; /* ops->sleep was called since the last run */
+    uint32_t trims; /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
 
     /* written by the owner in each run, read by thieves */
     _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
@@ -63,6 +65,7 @@ struct trpi_worker {
     /* written by others */
     _Alignas(64) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
     _Atomic bool asleep;                 /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
+    _Atomic uint32_t sits_out;           /* futex word: 1 while it waits in gang.c */
     bool in_sleepers;                    /* sleep_lock */
     trpi_worker *sleep_next;             /* sleep_lock */
     trpi_waiting deferred;
@@ -77,6 +80,21 @@ struct trpi_worker {
 
     _Alignas(64) unsigned char data[];
 };
+
+/* How many workers share the work: gang.c. */
+typedef struct trpi_gang {
+    _Atomic uint32_t turn; /* 1: a worker is at the fields below; acquire, release */
+    uint32_t state;
+    uint32_t limits[2];   /* what is compared: the one that was, another one */
+    uint64_t best[2];     /* work in a second with each */
+    uint32_t measures;    /* taken so far */
+    bool up;              /* the direction of the next trial */
+    uint64_t until_ns;    /* end of the present state */
+    uint64_t since_ns;    /* start of what is being measured */
+    uint64_t work;        /* done until then */
+    uint64_t interval_ns; /* between trials */
+    uint64_t runs[TRPI_POOL_MAX]; /* of each worker, when the watch began */
+} trpi_gang;
 
 typedef struct trpi_timers trpi_timers; /* timer.c */
 
@@ -93,7 +111,10 @@ struct trpi_sched {
     bool driven;         /* no threads: driven.c */
     trpi_sched *driven_next; /* of the same world */
 
-    _Alignas(64) _Atomic bool stopping;
+    /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
+    _Alignas(64) _Atomic uint32_t limit;
+    _Atomic bool stopping;
+    _Atomic bool calm; /* relaxed hint: L5 of sleep.c */
     _Atomic(trpi_worker *)
         workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
 
@@ -125,6 +146,7 @@ struct trpi_sched {
     uint64_t *grace_progress;     /* timer thread: of each worker at its start */
     int grace_step;               /* timer thread */
     bool retire_armed;            /* retire_lock: a timer is on its way */
+    _Alignas(64) trpi_gang gang;
     _Alignas(64) _Atomic uint32_t foreign_phase;
     _Alignas(64) _Atomic uint32_t foreign_count[2];
 };
@@ -184,22 +206,52 @@ trpi_task_list_pop(trpi_task_list *list)
     return task;
 }
 
+static inline void
+trpi_task_list_append(trpi_task_list *list, trpi_task_list *more)
+{
+    if (more->first != NULL) {
+        if (list->last != NULL) {
+            list->last->run_next = more->first;
+        } else {
+            list->first = more->first;
+        }
+        list->last = more->last;
+    }
+    *more = (trpi_task_list){ NULL, NULL };
+}
+
 /* queue.c */
 trpi_task *trpi_slot_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);
-trpi_task *trpi_inject_pop(trpi_sched *sched);
+#define TRPI_INJECT_SHARE 64u /* that an idle worker takes at a time */
+trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
+void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count); /* takes them */
 void trpi_defer_push(trpi_worker *at, trpi_task *task);
 trpi_task *trpi_defer_pop(trpi_worker *at);
 void trpi_defer_age(trpi_worker *worker);
+void trpi_defer_drain(trpi_worker *at);
 
 /* sleep.c */
 void trpi_wake_for_push(trpi_sched *sched); /* after a push that others may have to see */
 void trpi_wake_worker(trpi_worker *worker); /* if it sleeps */
 void trpi_wake_all(trpi_sched *sched);
-trpi_task *trpi_search(trpi_worker *worker); /* find a task, spin, sleep; NULL: stopping */
+/* Find a task, spin, sleep; NULL: stopping, or to sit out. */
+trpi_task *trpi_search(trpi_worker *worker);
+void trpi_trim(trpi_worker *worker, uint32_t trims);
+bool trpi_has_tasks(trpi_worker *victim); /* a hint */
+/* From a worker that has not moved for long; NULL: there is nothing. */
+trpi_task *trpi_stuck_take(trpi_worker *thief, trpi_worker *victim);
+bool trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
+void trpi_futex_wake(_Atomic uint32_t *word);
+
+/* gang.c */
+void trpi_gang_init(trpi_sched *sched);
+void trpi_gang_look(trpi_sched *sched);        /* now and then, by whoever runs */
+void trpi_gang_sit_out(trpi_worker *worker);   /* its index is not below the limit */
+void trpi_gang_stop(trpi_sched *sched);
 
 /* private.c */
 void trpi_private_push(trpi_sched *sched, trpi_task *task);
@@ -237,15 +289,17 @@ uint64_t trpi_timers_next_ns(trpi_sched *sched);
 void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
 void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
 
-/* ---- the LIFO slot, owner's side: Q1 of queue.c, in line because each wake-up passes here ---- */
+/* ---- slot and ring, owner's side: Q1 of queue.c; in line: each wake-up passes here ----------- */
 static inline void
 trpi_slot_enter(trpi_worker *worker)
 {
     for (;;) {
         atomic_store_explicit(&worker->busy, 1, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
-        /* acquire: pairs with the thief's release of steal_req, after which the slot is as it left
-         * it */
+        if (TRPI_UNLIKELY(!worker->sched->membarrier)) {
+            trpi_fence(worker->sched);
+        }
+        /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
         if (TRPI_LIKELY(atomic_load_explicit(&worker->steal_req, memory_order_acquire) == 0)) {
             return;
         }
@@ -263,40 +317,59 @@ trpi_slot_leave(trpi_worker *worker)
     atomic_store_explicit(&worker->busy, 0, memory_order_release);
 }
 
-static inline trpi_task *
-trpi_slot_swap(trpi_worker *worker, trpi_task *task)
+static inline uint32_t
+trpi_ring_length(trpi_worker *worker)
 {
-    trpi_task *old;
-
-    if (worker->alone) {
-        old = atomic_load_explicit(&worker->slot, memory_order_relaxed);
-        atomic_store_explicit(&worker->slot, task, memory_order_relaxed);
-        return old;
-    }
-    if (TRPI_UNLIKELY(!worker->sched->membarrier)) {
-        return atomic_exchange_explicit(&worker->slot, task, memory_order_acq_rel);
-    }
-    trpi_slot_enter(worker);
-    old = atomic_load_explicit(&worker->slot, memory_order_relaxed);
-    atomic_store_explicit(&worker->slot, task, memory_order_relaxed);
-    trpi_slot_leave(worker);
-    return old;
+    return atomic_load_explicit(&worker->ring_tail, memory_order_relaxed) -
+           atomic_load_explicit(&worker->ring_head, memory_order_relaxed);
 }
 
+/* Between enter and leave. */
 static inline trpi_task *
-trpi_slot_take(trpi_worker *worker)
+trpi_ring_take(trpi_worker *worker)
 {
-    if (atomic_load_explicit(&worker->slot, memory_order_relaxed) == NULL) {
+    uint32_t head = atomic_load_explicit(&worker->ring_head, memory_order_relaxed);
+
+    if (head == atomic_load_explicit(&worker->ring_tail, memory_order_relaxed)) {
         return NULL;
     }
-    return trpi_slot_swap(worker, NULL);
+    atomic_store_explicit(&worker->ring_head, head + 1, memory_order_relaxed);
+    return atomic_load_explicit(&worker->ring[head % TRPI_RING_TASKS], memory_order_relaxed);
+}
+
+/* The next task of this worker's own: from the slot, so many times in a row, then from the ring. */
+static inline trpi_task *
+trpi_own_take(trpi_worker *worker)
+{
+    trpi_task *task, *other;
+
+    trpi_slot_enter(worker);
+    task = atomic_load_explicit(&worker->slot, memory_order_relaxed);
+    if (TRPI_LIKELY(task != NULL && worker->slot_wins < TRPI_SLOT_WINS_MAX)) {
+        worker->slot_wins++;
+        atomic_store_explicit(&worker->slot, NULL, memory_order_relaxed);
+    } else {
+        worker->slot_wins = 0;
+        other = trpi_ring_take(worker);
+        if (other != NULL) {
+            task = other;
+        } else if (task != NULL) {
+            atomic_store_explicit(&worker->slot, NULL, memory_order_relaxed);
+        }
+    }
+    trpi_slot_leave(worker);
+    return task;
 }
 
 static inline void
 trpi_slot_put(trpi_worker *worker, trpi_task *task)
 {
-    trpi_task *old = trpi_slot_swap(worker, task);
+    trpi_task *old;
 
+    trpi_slot_enter(worker);
+    old = atomic_load_explicit(&worker->slot, memory_order_relaxed);
+    atomic_store_explicit(&worker->slot, task, memory_order_relaxed);
+    trpi_slot_leave(worker);
     if (old != NULL) {
         trpi_ring_push(worker, old);
     }

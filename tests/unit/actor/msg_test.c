@@ -176,7 +176,7 @@ wholly_free_chunks_go_back_to_the_machine(void)
     for (int i = 0; i < MANY; i++) {
         trp_msg_free(messages[i]);
     }
-    trpi_msg_cache_trim(trpi_msg_cache_get());
+    trpi_msg_cache_trim(trpi_msg_cache_get(), true);
     after = resident();
     free(messages);
 #ifndef UNIT_SANITIZED

@@ -1,0 +1,388 @@
+/* gang.c - how many of the pool's workers share the work: as many as make it faster.
+ *
+ * Why.     A line that crosses between two cores costs 50 to 300 ns, a message that stays 20. When
+ *          actors do little but talk, two cores get less done than one, and no rule about a single
+ *          theft can see that. So the work done is measured with fewer workers and with more, and
+ *          the better number stays.
+ * Shape.   Workers with an index below `limit` run; the others hand over what they have and sit
+ *          out.
+ *            REST    until the next trial is due (4 ms, twice as long after each that failed, at
+ *                    most 512 ms)
+ *            WATCH   1 ms: do several workers run, and are messages short? Else there is nothing
+ *                    to gain: rest.
+ *            SETTLE, MEASURE   0.15 and 0.4 ms, three times with each of the two limits by turns
+ *          The best of the three counts, so that a thread that lost its core for a while misleads
+ *          nobody. The other limit must do 5 % more to be taken. Limits go by factors of two.
+ * Must hold.
+ *   G1  A task is at no worker that sits out: what it had is handed over before it waits, and what
+ *       comes later (a deferred task) by whoever brought it.        (sit_out; trpi_defer_push)
+ *   G2  Who sits out looks every millisecond for a worker that has not moved since the last look,
+ *       takes what waits there, and orders a trial with more workers.                      (S2)
+ *   G3  When all others sleep, nobody sits out: the limit is the whole pool again.          (S3)
+ *   G4  A limit of 0 is final.
+ * Tests.   tests/unit/sched/gang_test.c
+ */
+#include "sched/worker.h"
+
+#define RELAXED memory_order_relaxed
+#define SEQ_CST memory_order_seq_cst
+
+#define INTERVAL_NS_MIN 4000000u
+#define INTERVAL_NS_MAX 512000000u
+#define WATCH_NS 1000000u
+#define SETTLE_NS 150000u
+#define MEASURE_NS 400000u
+#define MEASURES 6u      /* three with each limit */
+#define BETTER_PERCENT 105u
+#define TICK_NS 1000000u /* of the first who sits out */
+/* Where a message takes longer, crossing costs too little to matter, and a measure would see too
+ * few of them. */
+#define WORK_PER_S_MIN 500000u
+
+enum { REST, WATCH, SETTLE, MEASURE };
+
+/* Wake those who sit out: they look at the limit again. */
+static void
+wake_all(trpi_sched *sched)
+{
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        trpi_worker *worker = trpi_sched_worker(sched, i);
+
+        if (worker != NULL && atomic_exchange_explicit(&worker->sits_out, 0, SEQ_CST) != 0) {
+            trpi_futex_wake(&worker->sits_out);
+        }
+    }
+}
+
+static void
+limit_set(trpi_sched *sched, uint32_t limit)
+{
+    uint32_t before = atomic_load_explicit(&sched->limit, RELAXED);
+
+    while (before != 0 && before != limit) { /* G4 */
+        /* seq_cst: pairs with sits_out; who sits out stores that, then looks at the limit */
+        if (atomic_compare_exchange_weak_explicit(&sched->limit, &before, limit, SEQ_CST,
+                                                  RELAXED)) {
+            wake_all(sched);
+            return;
+        }
+    }
+}
+
+void
+trpi_gang_init(trpi_sched *sched)
+{
+    atomic_store_explicit(&sched->limit, sched->pool_count, RELAXED);
+    sched->gang.interval_ns = INTERVAL_NS_MIN;
+}
+
+void
+trpi_gang_stop(trpi_sched *sched)
+{
+    atomic_store_explicit(&sched->limit, 0, SEQ_CST);
+    wake_all(sched);
+}
+
+/* ---- trials: one worker at a time ------------------------------------------------------------ */
+
+static uint64_t
+work_done(trpi_sched *sched)
+{
+    uint64_t (*work)(void *data) = sched->options.ops->work;
+    uint64_t sum = 0;
+
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        trpi_worker *worker = trpi_sched_worker(sched, i);
+
+        sum += work != NULL ? work(worker->data)
+                            : atomic_load_explicit(&worker->progress, RELAXED);
+    }
+    return sum;
+}
+
+static void
+state_set(trpi_gang *gang, uint32_t state, uint64_t now, uint64_t ns)
+{
+    gang->state = state;
+    gang->since_ns = now;
+    gang->until_ns = now + ns;
+}
+
+static uint64_t
+work_per_s(trpi_sched *sched, uint64_t now)
+{
+    const trpi_gang *gang = &sched->gang;
+
+    return (work_done(sched) - gang->work) * 1000000u / ((now - gang->since_ns) / 1000u + 1);
+}
+
+static void
+watch_begin(trpi_sched *sched, uint64_t now)
+{
+    trpi_gang *gang = &sched->gang;
+
+    state_set(gang, WATCH, now, WATCH_NS);
+    gang->work = work_done(sched);
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        gang->runs[i] = atomic_load_explicit(&trpi_sched_worker(sched, i)->progress, RELAXED);
+    }
+}
+
+/* Did more than one worker do an eighth of its share or more? */
+static bool
+several_ran(trpi_sched *sched)
+{
+    uint64_t runs[TRPI_POOL_MAX], sum = 0;
+    uint32_t several = 0;
+
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        runs[i] = atomic_load_explicit(&trpi_sched_worker(sched, i)->progress, RELAXED) -
+                  sched->gang.runs[i];
+        sum += runs[i];
+    }
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        several += runs[i] > 0 && runs[i] * 8 * sched->pool_count >= sum;
+    }
+    return several > 1;
+}
+
+/* The watch is over: is there a limit to be tried? */
+static void
+watch_end(trpi_sched *sched, uint64_t now)
+{
+    trpi_gang *gang = &sched->gang;
+    uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
+    uint32_t all = sched->pool_count;
+
+    if (work_per_s(sched, now) < WORK_PER_S_MIN) {
+        limit_set(sched, all);
+        limit = 0;
+    }
+    gang->up = limit < all && (gang->up || limit == 1);
+    if (limit == 0 || (limit == all && !several_ran(sched))) {
+        state_set(gang, REST, now, INTERVAL_NS_MIN);
+        return;
+    }
+    gang->limits[0] = limit;
+    gang->limits[1] = !gang->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
+    gang->best[0] = gang->best[1] = 0;
+    gang->measures = 0;
+    state_set(gang, SETTLE, now, 0); /* as it is, it is settled */
+}
+
+static void
+trial_end(trpi_sched *sched, uint64_t now)
+{
+    trpi_gang *gang = &sched->gang;
+
+    if (gang->best[1] * 100u > gang->best[0] * BETTER_PERCENT) {
+        gang->interval_ns = INTERVAL_NS_MIN; /* perhaps further in this direction */
+    } else {
+        limit_set(sched, gang->limits[0]);
+        gang->up = !gang->up;
+        gang->interval_ns *= 2;
+        if (gang->interval_ns > INTERVAL_NS_MAX) {
+            gang->interval_ns = INTERVAL_NS_MAX;
+        }
+    }
+    state_set(gang, REST, now, gang->interval_ns);
+}
+
+static void
+measure_end(trpi_sched *sched, uint64_t now)
+{
+    trpi_gang *gang = &sched->gang;
+    uint32_t side = gang->measures % 2;
+    uint64_t rate = work_per_s(sched, now);
+
+    gang->best[side] = rate > gang->best[side] ? rate : gang->best[side];
+    if (++gang->measures == MEASURES) {
+        trial_end(sched, now); /* the other limit is set */
+        return;
+    }
+    limit_set(sched, gang->limits[!side]);
+    state_set(gang, SETTLE, now, SETTLE_NS);
+}
+
+static void
+step(trpi_sched *sched, uint64_t now)
+{
+    trpi_gang *gang = &sched->gang;
+
+    if (now < gang->until_ns) {
+        return;
+    }
+    switch (gang->state) {
+    case REST:
+        watch_begin(sched, now);
+        break;
+    case WATCH:
+        watch_end(sched, now);
+        break;
+    case SETTLE:
+        state_set(gang, MEASURE, now, MEASURE_NS);
+        gang->work = work_done(sched);
+        break;
+    default:
+        measure_end(sched, now);
+        break;
+    }
+}
+
+static bool
+turn_take(trpi_gang *gang)
+{
+    return atomic_load_explicit(&gang->turn, RELAXED) == 0 &&
+           atomic_exchange_explicit(&gang->turn, 1, memory_order_acquire) == 0;
+}
+
+static void
+turn_give(trpi_gang *gang)
+{
+    atomic_store_explicit(&gang->turn, 0, memory_order_release);
+}
+
+void
+trpi_gang_look(trpi_sched *sched)
+{
+    if (sched->pool_count > 1 && turn_take(&sched->gang)) {
+        step(sched, trpi_sched_now(sched));
+        turn_give(&sched->gang);
+    }
+}
+
+/* Rest for a while; `up`: then try more workers. */
+static void
+trial_order(trpi_sched *sched, uint64_t ns, bool up)
+{
+    trpi_gang *gang = &sched->gang;
+
+    if (turn_take(gang)) {
+        if (gang->state == REST) {
+            state_set(gang, REST, trpi_sched_now(sched), ns);
+            gang->up = up;
+            gang->interval_ns = INTERVAL_NS_MIN;
+        }
+        turn_give(gang);
+    }
+}
+
+/* ---- sitting out ----------------------------------------------------------------------------- */
+
+static void
+hand_over(trpi_worker *worker)
+{
+    trpi_task_list list = { NULL, NULL };
+    uint32_t count = 0;
+    trpi_task *task;
+
+    while ((task = trpi_own_take(worker)) != NULL) {
+        trpi_task_list_push(&list, task);
+        count++;
+    }
+    trpi_inject_list(worker->sched, &list, count);
+    if (atomic_load_explicit(&worker->deferred.count, RELAXED) != 0) {
+        trpi_defer_drain(worker);
+    }
+}
+
+static void
+moved(trpi_worker *worker)
+{
+    /* release: a quiescent state (retire.c) */
+    atomic_store_explicit(&worker->progress,
+                          atomic_load_explicit(&worker->progress, RELAXED) + 1,
+                          memory_order_release);
+}
+
+/* Run what waits behind a stuck worker, until that moves. (G2) */
+static void
+help(trpi_worker *worker, trpi_worker *stuck)
+{
+    trpi_sched *sched = worker->sched;
+    uint64_t progress = atomic_load_explicit(&stuck->progress, RELAXED);
+
+    while (atomic_load_explicit(&stuck->progress, RELAXED) == progress &&
+           worker->index >= atomic_load_explicit(&sched->limit, RELAXED) &&
+           !trpi_sched_is_stopping(sched)) {
+        trpi_task *task = trpi_stuck_take(worker, stuck);
+
+        if (task == NULL) {
+            task = trpi_inject_pop(worker, 1);
+        }
+        if (task == NULL) {
+            return;
+        }
+        worker->trims = 0;
+        trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task));
+        moved(worker);
+        hand_over(worker);
+    }
+}
+
+/* Look at all who run. false: all of them sleep. runs: what was seen at the last look. */
+static bool
+look_around(trpi_worker *worker, uint64_t *runs)
+{
+    trpi_sched *sched = worker->sched;
+    uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
+    bool injected = atomic_load_explicit(&sched->inject_count, RELAXED) != 0;
+    bool awake = false;
+
+    for (uint32_t i = 0; i < limit && i < worker->index; i++) {
+        trpi_worker *other = trpi_sched_worker(sched, i);
+        uint64_t before = runs[i];
+
+        runs[i] = atomic_load_explicit(&other->progress, RELAXED);
+        if (atomic_load_explicit(&other->asleep, SEQ_CST)) {
+            continue;
+        }
+        awake = true;
+        if (runs[i] == before && (injected || trpi_has_tasks(other))) {
+            trial_order(sched, 0, true);
+            help(worker, other);
+        }
+    }
+    return awake;
+}
+
+void
+trpi_gang_sit_out(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+    uint64_t runs[TRPI_POOL_MAX];
+
+    for (uint32_t i = 0; i < TRPI_POOL_MAX; i++) {
+        runs[i] = UINT64_MAX;
+    }
+    hand_over(worker); /* G1 */
+    trpi_wake_for_push(sched); /* who relied on our search, or woke us, needs another one */
+    if (worker->trims == 0) {
+        trpi_trim(worker, TRPI_TRIMS_OWN);
+    }
+    for (;;) {
+        uint32_t limit;
+
+        atomic_store_explicit(&worker->asleep, true, SEQ_CST); /* quiescent (retire.c) */
+        atomic_store_explicit(&worker->sits_out, 1, SEQ_CST);
+        limit = atomic_load_explicit(&sched->limit, SEQ_CST);
+        if (worker->index >= limit && limit != 0) {
+            (void)trpi_futex_wait(&worker->sits_out, 1, worker->index == limit ? TICK_NS : 0);
+        }
+        atomic_store_explicit(&worker->sits_out, 0, RELAXED);
+        atomic_store_explicit(&worker->asleep, false, SEQ_CST);
+        moved(worker);
+        limit = atomic_load_explicit(&sched->limit, RELAXED);
+        if (worker->index < limit || limit == 0) {
+            return;
+        }
+        if (worker->index == limit) {
+            if (!look_around(worker, runs)) { /* G3 */
+                trial_order(sched, INTERVAL_NS_MIN, false);
+                limit_set(sched, sched->pool_count);
+                return;
+            }
+            trpi_gang_look(sched);
+        }
+    }
+}

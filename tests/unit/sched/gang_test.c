@@ -1,0 +1,219 @@
+/* gang_test.c - how many workers share the work: fewer where they hinder each other, all where they
+ * do not, and nothing waits for those who sit out. */
+#include "tests/unit/unit.h"
+
+#include <stdatomic.h>
+
+#include "base/alloc.h"
+#include "sched/worker.h"
+
+#define JOBS 1000
+#define UNITS 1000 /* of work in a run: so that the slowest build does enough in a second */
+
+typedef struct job {
+    trpi_task task; /* first */
+    trpi_run_result (*run)(struct job *job, trpi_worker *worker);
+    _Atomic uint32_t runs;
+} job;
+
+typedef struct data {
+    trpi_worker *worker;
+    _Atomic uint64_t work;
+    _Atomic uint64_t seen_ns; /* its last run */
+} data;
+
+static trpi_world *world;
+static trpi_sched *sched;
+static _Atomic bool hindering, over, go;
+
+static trpi_run_result
+on_run(void *at, trpi_task *task)
+{
+    job *j = (job *)(void *)task;
+
+    return j->run(j, ((data *)at)->worker);
+}
+
+static void
+on_thread(void *arg, trpi_worker *worker)
+{
+    (void)arg;
+    ((data *)trpi_worker_data(worker))->worker = worker;
+    trpi_worker_loop(worker);
+}
+
+static uint64_t
+on_work(void *at)
+{
+    return atomic_load(&((data *)at)->work);
+}
+
+static void
+start(void)
+{
+    static const trpi_sched_ops ops = { .run = on_run, .thread = on_thread, .work = on_work };
+    trpi_sched_options options = { .workers = 2, .worker_bytes = sizeof(data), .ops = &ops };
+
+    atomic_store(&hindering, false);
+    atomic_store(&over, false);
+    atomic_store(&go, false);
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    options.world = world;
+    UNIT_REQUIRE(trpi_sched_new(&options, &sched) == TRP_OK);
+    UNIT_REQUIRE(trpi_sched_start(sched) == TRP_OK);
+}
+
+static void
+end(void)
+{
+    UNIT_TRUE(trpi_sched_stop(sched, 10000));
+    trpi_sched_free(sched);
+    trpi_world_free(world);
+}
+
+static uint32_t
+limit(void)
+{
+    return atomic_load(&sched->limit);
+}
+
+/* A run does a unit of work; if they hinder each other, a third of it while the other runs too. */
+static trpi_run_result
+run_hindered(job *j, trpi_worker *worker)
+{
+    data *mine = trpi_worker_data(worker);
+    data *other = trpi_worker_data(trpi_sched_worker(sched, 1 - trpi_worker_index(worker)));
+    uint64_t now = trpi_sched_now(sched);
+    bool both = now < atomic_load(&other->seen_ns) + 100000;
+
+    atomic_store(&mine->seen_ns, now);
+    atomic_fetch_add(&mine->work, atomic_load(&hindering) && both ? UNITS / 3 : UNITS);
+    atomic_fetch_add(&j->runs, 1);
+    return atomic_load(&over) ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
+}
+
+static trpi_run_result
+run_once(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    atomic_fetch_add(&j->runs, 1);
+    return TRPI_RUN_IDLE;
+}
+
+static trpi_run_result
+run_stuck(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    atomic_fetch_add(&j->runs, 1);
+    while (!atomic_load(&go)) {
+        unit_pause();
+    }
+    return TRPI_RUN_IDLE;
+}
+
+static job *
+many(void)
+{
+    job *jobs = trpi_alloc(JOBS * sizeof *jobs);
+
+    UNIT_REQUIRE(jobs != NULL);
+    for (int i = 0; i < JOBS; i++) {
+        jobs[i].run = run_hindered;
+        trpi_sched_inject(sched, &jobs[i].task);
+    }
+    return jobs;
+}
+
+static uint32_t
+least_runs(job *jobs)
+{
+    uint32_t least = UINT32_MAX;
+
+    for (int i = 0; i < JOBS; i++) {
+        uint32_t runs = atomic_load(&jobs[i].runs);
+
+        least = runs < least ? runs : least;
+    }
+    return least;
+}
+
+static void
+workers_that_hinder_each_other_become_one_and_more_again(void)
+{
+    uint32_t before;
+    job *jobs;
+
+    start();
+    UNIT_EQUAL(limit(), 2);
+    atomic_store(&hindering, true);
+    jobs = many();
+    UNIT_WAIT(limit() == 1, 8000);
+    before = least_runs(jobs); /* what the second one had goes on (G1) */
+    UNIT_WAIT(least_runs(jobs) > before + 1, 4000);
+    atomic_store(&hindering, false);
+    UNIT_WAIT(limit() == 2, 8000);
+    atomic_store(&over, true);
+    end();
+    trpi_free(jobs);
+}
+
+/* G2 */
+static void
+what_waits_behind_a_stuck_worker_is_run_by_who_sits_out(void)
+{
+    job stuck = { .run = run_stuck };
+    job behind = { .run = run_once };
+    job *jobs;
+
+    start();
+    atomic_store(&hindering, true);
+    jobs = many();
+    UNIT_WAIT(limit() == 1, 8000);
+    trpi_sched_inject(sched, &stuck.task);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 4000);
+    trpi_sched_inject(sched, &behind.task);
+    UNIT_WAIT(atomic_load(&behind.runs) == 1, 4000);
+    atomic_store(&over, true);
+    atomic_store(&go, true);
+    end();
+    trpi_free(jobs);
+}
+
+/* G3, G4 */
+static void
+when_there_is_nothing_to_do_nobody_sits_out(void)
+{
+    job *jobs;
+
+    start();
+    atomic_store(&hindering, true);
+    jobs = many();
+    UNIT_WAIT(limit() == 1, 8000);
+    atomic_store(&over, true);
+    UNIT_WAIT(limit() == 2, 4000);
+    end();
+    trpi_free(jobs);
+}
+
+static void
+a_stop_reaches_who_sits_out(void)
+{
+    job *jobs;
+
+    start();
+    atomic_store(&hindering, true);
+    jobs = many();
+    UNIT_WAIT(limit() == 1, 8000);
+    UNIT_TRUE(trpi_sched_stop(sched, 10000)); /* in the midst of it */
+    UNIT_EQUAL(limit(), 0);
+    trpi_sched_free(sched);
+    trpi_world_free(world);
+    trpi_free(jobs);
+}
+
+UNIT_BEGIN("gang")
+UNIT(workers_that_hinder_each_other_become_one_and_more_again)
+UNIT(what_waits_behind_a_stuck_worker_is_run_by_who_sits_out)
+UNIT(when_there_is_nothing_to_do_nobody_sits_out)
+UNIT(a_stop_reaches_who_sits_out)
+UNIT_END
