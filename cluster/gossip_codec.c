@@ -220,7 +220,8 @@ read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_
     const trpi_pack_value *array = trpi_pack_at(member, 6);
     uint32_t count = 0;
     const char *roles[TRPI_ROLES_MAX];
-    if (!trpi_pack_get_text(trpi_pack_at(member, 5), version, sizeof(version)) ||
+    if (!trpi_address_is_valid(&id->address) || /* it will be dialled, and printed */
+        !trpi_pack_get_text(trpi_pack_at(member, 5), version, sizeof(version)) ||
         !trpi_pack_get_count(array, TRPI_ROLES_MAX, &count)) {
         return TRP_EDATA;
     }

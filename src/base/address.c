@@ -258,6 +258,17 @@ trpi_address_format(const trpi_address *address, char *buffer, size_t bytes)
     return buffer;
 }
 
+bool
+trpi_address_is_valid(const trpi_address *address)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    trpi_address parsed;
+
+    return trpi_address_parse(trpi_address_format(address, text, sizeof text), &parsed, NULL,
+                              NULL) == TRP_OK &&
+           trpi_address_equal(&parsed, address);
+}
+
 static int
 compare_u64(uint64_t a, uint64_t b)
 {

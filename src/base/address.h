@@ -43,6 +43,8 @@ trp_err trpi_address_parse(const char *text, trpi_address *ret_address, const ch
                            const char **ret_hint);
 /* Write "protocol://system@host:port"; returns buffer, cut at bytes - 1. */
 char *trpi_address_format(const trpi_address *address, char *buffer, size_t bytes);
+/* Is it one that the parser would give? For fields that came over the wire. */
+bool trpi_address_is_valid(const trpi_address *address);
 int trpi_address_compare(const trpi_address *a, const trpi_address *b); /* total order, see head */
 bool trpi_address_equal(const trpi_address *a, const trpi_address *b);
 uint64_t trpi_address_hash(const trpi_address *address);                   /* fixed seed */

@@ -277,6 +277,28 @@ a_view_survives_its_encoding(void)
     idents_free();
 }
 
+/* A host goes into logs, tables and the resolver. */
+static void
+a_member_whose_host_is_no_host_is_refused(void)
+{
+    static const char *const hosts[] = { "a b",    "a\nb",   "x@y",    "::zz",
+                                         "::0001", "h/user", "\x1b[2J" };
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        trpi_node_id id = mesh_id(0, 9);
+        trpi_ident *ident = NULL;
+        trpi_gossip *back = NULL;
+        trpi_gossip *g = trpi_gossip_new();
+        snprintf(id.address.host, sizeof id.address.host, "%s", hosts[i]);
+        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0", &ident) == TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(g, ident, TRP_MEMBER_UP, 1), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_encode(g), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_decode(g->encoded, g->encoded_bytes, NULL, &back), TRP_EDATA);
+        trpi_gossip_unref(g);
+        trpi_ident_unref(ident);
+    }
+}
+
 static void
 bytes_that_are_no_frame_are_refused(void)
 {
@@ -502,6 +524,7 @@ UNIT(every_pair_of_statuses_is_legal_or_not_as_the_table_says)
 UNIT(merge_is_commutative_associative_idempotent_and_monotone)
 UNIT(a_removed_member_is_not_resurrected_by_an_older_view)
 UNIT(a_view_survives_its_encoding)
+UNIT(a_member_whose_host_is_no_host_is_refused)
 UNIT(bytes_that_are_no_frame_are_refused)
 UNIT(an_identity_is_checked_at_its_limits)
 UNIT(a_merge_without_memory_is_an_error_and_changes_nothing)
