@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include <troupe/system.h>
+#include <troupe/log.h>
 
 #define TRPI_LOG_LINE_BYTES_MAX 4096 /* longer lines are cut */
 
@@ -18,8 +18,6 @@ typedef struct trpi_node_log {
 
 /* trp_log_fn; arg is a trpi_node_log. One write for a line, so that lines of threads do not mix. */
 void trpi_node_log_line(void *arg, const trp_log_line *line);
-/* Write line (with its newline) into buffer; returns its bytes. */
-size_t trpi_node_log_format(const trp_log_line *line, bool json, char *buffer, size_t bytes);
 /* "2026-11-20T12:01:46.000Z"; returns buffer (at least 32 bytes). */
 char *trpi_time_format(int64_t wall_ms, char *buffer, size_t bytes);
 /* "error" -> TRP_LOG_ERROR; 0: no level. */

@@ -17,6 +17,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <troupe/log.h>
+
 #include "base/assert.h"
 #include "cluster/node/node_private.h"
 
@@ -198,7 +200,7 @@ reload(trp_node *node, const trpi_node_options *options)
         }
     }
     atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
-    trpi_log_level_set(node->system, level);
+    trp_log_level_set(node->system, level);
     trp_system_log(node->system, TRP_LOG_INFO, "node", "reloaded: log.level is %s", name);
     trpi_config_free(config);
 }

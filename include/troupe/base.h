@@ -104,7 +104,8 @@ typedef enum trp_log_level {
     TRP_LOG_ERROR = 1,
     TRP_LOG_WARNING = 2,
     TRP_LOG_INFO = 3,
-    TRP_LOG_DEBUG = 4
+    TRP_LOG_DEBUG = 4,
+    TRP_LOG_OFF = 255 /* as a threshold: nothing; 0 is the default of an option */
 } trp_log_level;
 
 /* an actor system; a heavy value, several may live in one process */

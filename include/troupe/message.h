@@ -27,6 +27,7 @@ extern "C" {
 #define TRP_TYPE_NAME_BYTES_MAX 127   /* "protocol.name" without the NUL */
 #define TRP_INLINE_PAYLOAD_MAX 61440  /* above, the payload is held out of line */
 #define TRP_TYPES_MAX 65535           /* descriptors registered in one process */
+#define TRP_TYPE_DEPTH_MAX 16         /* levels of a hierarchy of types */
 
 typedef enum trp_field_kind {
     TRP_FIELD_bool = 1,
@@ -177,6 +178,19 @@ TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protoco
  * Source:    DESIGN 3, Types.  Since: 0.1 */
 TRP_API const trp_type *trp_type_find(const char *name);
 
+/* Put type below parent in the hierarchy of events: who subscribes to parent is told events of
+ * type, too, from now on. Once and for the whole process; saying the same again is no error. Types do not
+ * change: say it before the first event of the type is published.
+ *
+ * Ownership: borrows both until the process ends.
+ * Errors:    TRP_EINVAL   an argument is NULL, or parent is type itself or below it
+ *            TRP_ENOTYPE  one is not registered
+ *            TRP_EEXIST   type has another parent
+ *            TRP_ELIMIT   type would be more than TRP_TYPE_DEPTH_MAX levels deep
+ * Thread:    any.
+ * Source:    EB-04, ES-01.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_type_extend(const trp_type *type, const trp_type *parent);
+
 /* Built-in types: text, JSON text, raw bytes, one 64-bit integer. */
 TRP_API extern trp_type trp_string_type;
 TRP_API extern trp_type trp_json_type;
@@ -196,7 +210,11 @@ enum { /* tags of built-in types a behaviour may meet */
     trp_actor_identity_tag = 0xff15,
     trp_status_failure_tag = 0xff16,
     trp_dead_letter_tag = 0xff17,
-    trp_unhandled_tag = 0xff18
+    trp_unhandled_tag = 0xff18,
+    trp_suppressed_dead_letter_tag = 0xff30,
+    trp_log_event_tag = 0xff31, /* of all levels */
+    trp_logger_init_tag = 0xff32,
+    trp_logger_ready_tag = 0xff33
 };
 
 /* Told to a watcher once when the watched actor has ended (WATCH). */
@@ -255,6 +273,10 @@ typedef struct trp_dead_letter {
     char path[256];      /* recipient's path, as far as known, cut at 255 */
 } trp_dead_letter;
 TRP_API extern trp_type trp_dead_letter_type;
+/* The same for a loss that is no news, such as a second order to stop or Terminated for a watcher
+ * that has ended (LIFE-17). */
+TRP_API extern trp_type trp_suppressed_dead_letter_type;
+TRP_API extern trp_type trp_all_dead_letters_type; /* parent of the two */
 
 /* Event on the event stream: a message that its receiver did not handle (MSG-15). */
 typedef struct trp_unhandled {

@@ -18,12 +18,18 @@ extern "C" {
 #define TRP_SYSTEM_NAME_BYTES_MAX 63
 #define TRP_WORKERS_MAX 64
 
-/* One log line; borrowed for the call. fields is "key=value ..." or NULL. */
+/* One log line; borrowed for the call. No string is NULL. */
 typedef struct trp_log_line {
     trp_log_level level;
     const char *source; /* actor path or room */
     const char *text;
-    int64_t wall_ms; /* since 1970 */
+    int64_t wall_ms;    /* when it was logged, since 1970 */
+    const char *kind;   /* name of the source's behaviour; "" when the source is no actor */
+    const char *thread; /* name of the thread that logged */
+    const char *mdc;    /* what trp_log_mdc_next() reads: the context of the line */
+    uint64_t mono_ns;   /* when it was logged, on the world's monotonic clock */
+    trp_ref actor;      /* who logged; TRP_REF_NONE: no actor */
+    trp_err cause;      /* TRP_OK: none was given */
 } trp_log_line;
 typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
 
@@ -53,7 +59,7 @@ typedef struct trp_system_options {
     uint32_t log_level;            /* trp_log_level; 0: info */
     trp_log_fn log;                /* any thread; must not block long; NULL: stderr */
     void *log_arg;
-    uint32_t log_dead_letters;     /* number logged, at info; 0: 10; UINT32_MAX: none (LIFE-16) */
+    uint32_t log_dead_letters;     /* number logged, at info; 0: 10; TRP_LOG_DEAD_LETTERS_* */
     uint32_t guardian_stops;       /* 1: /user uses the stopping strategy (SYS-6) */
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
@@ -62,11 +68,15 @@ typedef struct trp_system_options {
      * alone, and the reference configuration (SYS-2, -32) */
     const trp_config *config;
     uint32_t fault_trap; /* trp_fault_trap; 0: the library installs no signal handler */
+    const struct trp_log_options *logging;         /* troupe/log.h; NULL: all defaults; copied */
+    const struct trp_scheduler_options *scheduler; /* troupe/scheduler.h; the same */
 } trp_system_options;
 #define TRP_SYSTEM_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0                    \
+        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL        \
     }
+#define TRP_LOG_DEAD_LETTERS_ALL 0xfffffffeu
+#define TRP_LOG_DEAD_LETTERS_NONE 0xffffffffu
 
 /* Start a system with its guardians and worker threads.
  *
@@ -254,6 +264,14 @@ TRP_API void trp_system_publish(trp_system *system, const trp_type *type, const 
  * Source:    ES-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_subscribe(trp_system *system, trp_ref subscriber,
                                                     const trp_type *type);
+
+/* End a subscription of any actor; type NULL: all of them.
+ *
+ * Errors:    TRP_ENOENT   there was none
+ * Thread:    any.
+ * Source:    EB-01.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_unsubscribe(trp_system *system, trp_ref subscriber,
+                                                      const trp_type *type);
 
 typedef struct trp_system_stats {
     size_t size;                                  /* sizeof(trp_system_stats), set by the caller */

@@ -6,10 +6,12 @@
 #include <troupe/base.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
+#include <troupe/log.h>
 #include <troupe/message.h>
 #include <troupe/node.h>
 #include <troupe/plugin.h>
 #include <troupe/router.h>
+#include <troupe/scheduler.h>
 #include <troupe/seeded.h>
 #include <troupe/sim.h>
 #include <troupe/system.h>

@@ -215,8 +215,6 @@ void trpi_log(trp_system *system, trp_log_level level, const char *room, const c
 trp_err trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type,
                               const void *payload, size_t bytes, uint32_t timeout_ms,
                               trp_msg **ret_reply);
-/* Change the least level that is logged. Thread: any. */
-void trpi_log_level_set(trp_system *system, trp_log_level level);
 
 /* ---- what the test kit uses ---------------------------------------------------------------------
  * */

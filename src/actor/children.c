@@ -143,6 +143,10 @@ trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
 void
 trpi_children_stop(trp_ctx *ctx, trpi_cell *parent)
 {
+    if (trpi_loggers_below(ctx->system, parent)) {
+        trpi_loggers_spare(ctx, parent);
+        return;
+    }
     for (trpi_cell *c = trpi_child_first(ctx, parent); c != NULL; c = trpi_child_after(ctx, c)) {
         trpi_child_stop(ctx, parent, c);
     }

@@ -91,6 +91,7 @@ trpi_enter(trp_system *system)
     ctx = foreign_get(system);
     if (ctx->foreign_depth++ == 0) {
         ctx->system = system;
+        ctx->log_gate = &system->log_gate;
         ctx->cells = system->cells;
         ctx->stats = &system->foreign_stats;
         ctx->cell = NULL;
@@ -140,6 +141,7 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
         return false;
     }
     ctx->system = system;
+    ctx->log_gate = &system->log_gate;
     ctx->worker = worker;
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;

@@ -17,8 +17,6 @@
 
 #include "base/assert.h"
 
-#define LOGGED_DEFAULT 10u
-
 static const char *
 reason_text(trp_dead_reason reason)
 {
@@ -62,9 +60,13 @@ may_log(trp_system *system, bool *ret_last)
     uint32_t limit = system->options.log_dead_letters;
     uint32_t before;
 
-    limit = limit == 0 ? LOGGED_DEFAULT : limit == UINT32_MAX ? 0 : limit;
-    if (!trpi_log_wanted(system, TRP_LOG_INFO)) {
+    if (limit == TRP_LOG_DEAD_LETTERS_NONE || !trpi_log_wanted(system, TRP_LOG_INFO) ||
+        (system->logging.no_dead_letters_at_end != 0 &&
+         atomic_load_explicit(&system->life->shutdown, memory_order_relaxed))) {
         return false;
+    }
+    if (limit == TRP_LOG_DEAD_LETTERS_ALL) {
+        return true;
     }
     /* relaxed: a counter that guards nothing. A look first, so that it cannot come round. */
     before = atomic_load_explicit(&system->life->dead_logged, memory_order_relaxed);
@@ -87,27 +89,46 @@ log_letter(trp_ctx *ctx, const trp_dead_letter *what, const trp_type *type, bool
              last ? "; no more dead letters will be logged" : "");
 }
 
+/* D1: an event of the system's own about what happened to a message, or a log event. */
+static bool
+is_event(uint32_t number)
+{
+    return number == TRPI_TYPE_DEAD_LETTER || number == TRPI_TYPE_UNHANDLED ||
+           number == TRPI_TYPE_SUPPRESSED || trpi_type_is_log(number);
+}
+
 static bool
 is_silent(const trp_type *type)
 {
     return type != NULL && type->number != 0 &&
-           (type->number < TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_DEAD_LETTER ||
-            type->number == TRPI_TYPE_UNHANDLED); /* D1, D2 */
+           (type->number < TRPI_TYPE_AUTO_END || is_event(type->number)); /* D2 */
+}
+
+/* What users told or asked for, and may want to see although it is no news. */
+static bool
+is_suppressed(uint32_t number)
+{
+    return number == TRPI_TYPE_TERMINATED || number == TRPI_TYPE_POISON_PILL ||
+           number == TRPI_TYPE_KILL || number == TRPI_TYPE_RECEIVE_TIMEOUT;
 }
 
 void
 trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
                    const trp_type *type, size_t bytes, const char *path)
 {
+    const trp_type *event = &trp_dead_letter_type;
     trp_dead_letter what;
-    bool log, last = false;
+    bool log = false, last = false;
 
     trpi_ask_dead(ctx, sender, recipient, reason_err(reason)); /* D3 */
-    if (is_silent(type)) {
+    if (!is_silent(type)) {
+        log = may_log(ctx->system, &last);
+    } else if (is_suppressed(type->number)) {
+        event = &trp_suppressed_dead_letter_type;
+    } else {
         return;
     }
-    log = may_log(ctx->system, &last);
-    if (!log && !trpi_event_is_wanted(ctx->system, &trp_dead_letter_type)) {
+    if (!log && !trpi_event_is_wanted(ctx, event)) {
         return;
     }
     memset(&what, 0, sizeof what);
@@ -124,7 +145,7 @@ trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_rea
     if (log) {
         log_letter(ctx, &what, type, last);
     }
-    trpi_event_publish(ctx, &trp_dead_letter_type, &what, sizeof what);
+    (void)trpi_event_publish(ctx, event, &what, sizeof what);
 }
 
 /* Nobody is there: that is the answer to Identify. */
@@ -154,6 +175,14 @@ trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
     case TRPI_TYPE_IDENTIFY:
         identify_nobody(ctx, msg);
         break;
+    case TRPI_TYPE_LOG_ERROR:
+    case TRPI_TYPE_LOG_WARNING:
+    case TRPI_TYPE_LOG_INFO:
+    case TRPI_TYPE_LOG_DEBUG:
+    case TRPI_TYPE_LOGGER_END:
+        trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1); /* nothing of a user's */
+        trpi_logger_late(ctx->system, to, msg);
+        break;
     default:
         trpi_dead_announce(ctx, trpi_msg_sender(msg), to, reason, trp_msg_type(msg),
                            reason == TRP_DEAD_NO_MEMORY ? 0 : trp_msg_bytes(msg), NULL);
@@ -180,10 +209,18 @@ trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
     trp_unhandled what = { trpi_msg_sender(msg), trpi_cell_ref(cell), msg->priv_type, 0 };
 
-    if (trpi_log_wanted(ctx->system, TRP_LOG_DEBUG)) {
-        trp_log(ctx, TRP_LOG_DEBUG, "unhandled message of type %s", trp_msg_type(msg)->name);
+    if (is_event(msg->priv_type)) {
+        return; /* D1: a subscriber that does not handle what it subscribed to */
     }
-    trpi_event_publish(ctx, &trp_unhandled_type, &what, sizeof what);
+    if (trpi_log_debugs(ctx->system, TRP_DEBUG_UNHANDLED)) {
+        char sender[TRP_PATH_BYTES_MAX + 1];
+
+        trp_path(ctx->system, what.sender, sender, sizeof sender);
+        trpi_log_about(ctx, what.recipient, TRP_LOG_DEBUG, TRP_OK,
+                       "unhandled message of type %s from %s", trp_msg_type(msg)->name,
+                       sender[0] == 0 ? "nobody" : sender);
+    }
+    (void)trpi_event_publish(ctx, &trp_unhandled_type, &what, sizeof what);
 }
 
 void

@@ -1,14 +1,21 @@
-/* event_stream.c - publish to whoever subscribed: dead letters, unhandled messages, the user's own
- * events.
+/* event_stream.c - publish to whoever subscribed: log events, dead letters, unhandled messages, the
+ * user's own events.
  *
- * Shape.   One entry per subscribed type (number 0: all) with an immutable, counted array of
- *          subscribers. A change makes a new array; publishing holds the lock only to take a count.
+ * Shape.   Under the lock: one subject for each subscribed type (number 0: all) with its
+ *          subscribers. For those who publish, without the lock: for each type that was published
+ *          the list of all who are to be told, those of the type, of its parents (trp_type_extend),
+ *          and of all. A list is made when the first event of a type is published; all lists go
+ *          when a subscription changes.
  * Must hold.
  *   E1  Telling happens without the lock: it may lead to a dead letter, which is published in turn.
  *   E2  A subscriber that has ended gets nothing more: removed at its end, or skipped and swept.
- * Cost.    Nobody subscribed: one relaxed load.
- * Tests.   tests/unit/actor/event_stream_test.c
- * Sources. EB-02 (the sender is not kept), ES-01, ES-03, ES-05.
+ *   E3  A list never changes once it can be found, and goes by trpi_retire(), so who publishes
+ *       (inside a run, or entered) may read it.
+ *   E4  One event is told to one subscriber once, whatever it has subscribed to.
+ * Cost.    Publishing: a look into a table of 64 chains. After a change of a subscription each
+ *          type's list is made again: not meant for changes at a high rate.
+ * Tests.   tests/unit/actor/event_stream_test.c, dead_letter_test.c
+ * Sources. EB-02 (the sender is not kept), EB-04, ES-01, ES-03, ES-05.
  */
 #include "actor/life.h"
 
@@ -18,21 +25,31 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 
-typedef struct audience {
-    _Atomic uint32_t refs; /* relaxed ref (under the lock), acq_rel unref: the last reader frees */
-    uint32_t count;
-    trp_ref items[];
-} audience;
+#define CHAINS 64u /* of lists, by type; a power of two */
+
+typedef struct member {
+    trp_ref ref;
+    trpi_event_limit *limit; /* NULL: none; outlives the stream */
+} member;
 
 typedef struct subject {
     struct subject *next;
     uint32_t type; /* number; 0: all */
-    audience *who; /* never NULL, never empty */
+    uint32_t count, room;
+    member *members;
 } subject;
 
+typedef struct audience {
+    struct audience *next; /* in its chain */
+    uint32_t type;
+    uint32_t count;
+    member members[];
+} audience;
+
 struct trpi_event_stream {
-    pthread_mutex_t lock; /* guards subjects; a leaf */
+    pthread_mutex_t lock; /* guards subjects, and writing to chains; a leaf */
     subject *subjects;
+    _Atomic(audience *) chains[CHAINS]; /* release (under the lock) / acquire */
     _Atomic uint32_t
         subscriptions; /* written under lock, read relaxed: a hint that nobody listens */
 };
@@ -50,11 +67,15 @@ trpi_event_stream_new(struct trpi_event_stream **ret_stream)
     return TRP_OK;
 }
 
+/* A whole chain. */
 static void
-audience_unref(audience *who)
+audiences_free(void *object)
 {
-    if (who != NULL && atomic_fetch_sub_explicit(&who->refs, 1, memory_order_acq_rel) == 1) {
-        trpi_free(who);
+    audience *next;
+
+    for (audience *a = object; a != NULL; a = next) {
+        next = a->next;
+        trpi_free(a);
     }
 }
 
@@ -68,8 +89,11 @@ trpi_event_stream_free(struct trpi_event_stream *stream)
     }
     for (subject *s = stream->subjects; s != NULL; s = next) {
         next = s->next;
-        audience_unref(s->who);
+        trpi_free(s->members);
         trpi_free(s);
+    }
+    for (size_t i = 0; i < CHAINS; i++) {
+        audiences_free(atomic_load_explicit(&stream->chains[i], memory_order_relaxed));
     }
     trpi_mutex_destroy(&stream->lock);
     trpi_free(stream);
@@ -87,6 +111,8 @@ is_alive(trp_system *system, trp_ref ref)
     return cell != NULL && trpi_cell_ref(cell).generation == ref.generation;
 }
 
+/* ---- changing: under the lock ---------------------------------------------------------------- */
+
 static subject **
 subject_find(struct trpi_event_stream *stream, uint32_t type)
 {
@@ -98,74 +124,95 @@ subject_find(struct trpi_event_stream *stream, uint32_t type)
     return link;
 }
 
-/* A new array: the living of the old one but `without`, and `with` if it is not none. NULL: no
- * memory. */
-static audience *
-audience_change(trp_system *system, const audience *old, trp_ref without, trp_ref with)
+static uint32_t
+member_find(const subject *s, trp_ref ref)
 {
-    uint32_t room = (old == NULL ? 0 : old->count) + 1;
-    audience *fresh = trpi_alloc(sizeof *fresh + room * sizeof fresh->items[0]);
+    uint32_t i = 0;
 
-    if (fresh == NULL) {
-        return NULL;
+    while (i < s->count && !trp_ref_equal(s->members[i].ref, ref)) {
+        i++;
     }
-    atomic_init(&fresh->refs, 1);
-    for (uint32_t i = 0; old != NULL && i < old->count; i++) {
-        if (!trp_ref_equal(old->items[i], without) && !trp_ref_equal(old->items[i], with) &&
-            is_alive(system, old->items[i])) {
-            fresh->items[fresh->count++] = old->items[i];
-        }
-    }
-    if (!trp_ref_is_none(with)) {
-        fresh->items[fresh->count++] = with;
-    }
-    return fresh;
+    return i;
 }
 
-/* Put fresh in place of what the subject at link has; an empty one takes the subject out. */
 static void
-audience_set(struct trpi_event_stream *stream, subject **link, audience *fresh)
+member_remove(struct trpi_event_stream *stream, subject *s, uint32_t i)
 {
-    subject *s = *link;
-    uint32_t before = s->who == NULL ? 0 : s->who->count;
+    memmove(&s->members[i], &s->members[i + 1], (s->count - i - 1) * sizeof s->members[0]);
+    s->count--;
+    atomic_fetch_sub_explicit(&stream->subscriptions, 1, memory_order_relaxed);
+}
 
-    atomic_fetch_add_explicit(&stream->subscriptions, fresh->count - before, memory_order_relaxed);
-    audience_unref(s->who);
-    s->who = fresh;
-    if (fresh->count == 0) {
-        *link = s->next;
-        audience_unref(fresh);
-        trpi_free(s);
+/* E2: those that ended without our knowledge (subscribed by others while they died). */
+static void
+sweep(trp_system *system, struct trpi_event_stream *stream, subject *s)
+{
+    for (uint32_t i = s->count; i-- > 0;) {
+        if (!is_alive(system, s->members[i].ref)) {
+            member_remove(stream, s, i);
+        }
     }
 }
 
 static trp_err
-subscribe_locked(trp_system *system, uint32_t type, trp_ref subscriber)
+member_add(trp_system *system, struct trpi_event_stream *stream, uint32_t type, member fresh)
 {
-    struct trpi_event_stream *stream = system->life->events;
     subject **link = subject_find(stream, type);
-    audience *fresh;
-    trp_ref none = TRP_REF_NONE;
+    subject *s = *link;
 
-    fresh = audience_change(system, *link == NULL ? NULL : (*link)->who, none, subscriber);
-    if (fresh == NULL) {
-        return TRP_ENOMEM;
-    }
-    if (*link == NULL) {
-        *link = trpi_alloc(sizeof **link);
-        if (*link == NULL) {
-            trpi_free(fresh);
+    if (s == NULL) {
+        s = trpi_alloc(sizeof *s);
+        if (s == NULL) {
             return TRP_ENOMEM;
         }
-        (*link)->type = type;
+        s->type = type;
+        *link = s; /* an empty one is harmless */
     }
-    audience_set(stream, link, fresh);
+    sweep(system, stream, s);
+    if (member_find(s, fresh.ref) < s->count) {
+        return TRP_EEXIST;
+    }
+    if (s->count == s->room) {
+        uint32_t room = s->room == 0 ? 4 : s->room * 2;
+        member *members = trpi_realloc(s->members, room * sizeof *members);
+
+        if (members == NULL) {
+            return TRP_ENOMEM;
+        }
+        s->members = members;
+        s->room = room;
+    }
+    s->members[s->count++] = fresh;
+    atomic_fetch_add_explicit(&stream->subscriptions, 1, memory_order_relaxed);
     return TRP_OK;
 }
 
-static trp_err
-subscribe(trp_system *system, trp_ref subscriber, const trp_type *type)
+/* Take all lists out; they are to be retired when the lock has been given up. */
+static void
+lists_take(struct trpi_event_stream *stream, audience **ret_old)
 {
+    for (size_t i = 0; i < CHAINS; i++) {
+        ret_old[i] = atomic_exchange_explicit(&stream->chains[i], NULL, memory_order_relaxed);
+    }
+}
+
+static void
+lists_retire(trp_system *system, audience *const *old)
+{
+    for (size_t i = 0; i < CHAINS; i++) {
+        if (old[i] != NULL) {
+            trpi_retire(system->sched, audiences_free, old[i]); /* E3 */
+        }
+    }
+}
+
+trp_err
+trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type,
+                     trpi_event_limit *limit)
+{
+    struct trpi_event_stream *stream = system->life->events;
+    member fresh = { subscriber, limit };
+    audience *old[CHAINS] = { NULL };
     trp_err err;
 
     if (trp_ref_is_none(subscriber)) {
@@ -174,31 +221,80 @@ subscribe(trp_system *system, trp_ref subscriber, const trp_type *type)
     if (type != NULL && type->number == 0) {
         return TRP_ENOTYPE;
     }
-    pthread_mutex_lock(&system->life->events->lock);
-    err = subscribe_locked(system, type == NULL ? 0 : type->number, subscriber);
-    pthread_mutex_unlock(&system->life->events->lock);
-    return err;
+    if (!is_alive(system, subscriber)) {
+        return TRP_ENOENT;
+    }
+    pthread_mutex_lock(&stream->lock);
+    err = member_add(system, stream, type == NULL ? 0 : type->number, fresh);
+    if (err == TRP_OK) {
+        lists_take(stream, old);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    lists_retire(system, old);
+    return err == TRP_EEXIST ? TRP_OK : err;
 }
 
-/* Without memory for a new array the old one stays: its reader skips the dead. */
-static void
-unsubscribe_locked(trp_system *system, subject **link, trp_ref subscriber)
+/* all: of every type. true: it was subscribed. */
+static bool
+unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type, bool all)
 {
-    trp_ref none = TRP_REF_NONE;
-    audience *fresh = audience_change(system, (*link)->who, subscriber, none);
+    struct trpi_event_stream *stream = system->life->events;
+    uint32_t number = type == NULL ? 0 : type->number;
+    audience *old[CHAINS] = { NULL };
+    bool found = false;
 
-    if (fresh != NULL) {
-        audience_set(system->life->events, link, fresh);
+    pthread_mutex_lock(&stream->lock);
+    for (subject *s = stream->subjects; s != NULL; s = s->next) {
+        uint32_t i = all || s->type == number ? member_find(s, subscriber) : s->count;
+
+        if (i < s->count) {
+            member_remove(stream, s, i);
+            found = true;
+        }
+    }
+    if (found) {
+        lists_take(stream, old);
+    }
+    pthread_mutex_unlock(&stream->lock);
+    lists_retire(system, old);
+    return found;
+}
+
+void
+trpi_event_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type)
+{
+    (void)unsubscribe(system, subscriber, type, false);
+}
+
+void
+trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber)
+{
+    (void)unsubscribe(system, subscriber, NULL, true);
+}
+
+/* ---- the verbs ------------------------------------------------------------------------------- */
+
+/* ES-07. */
+static void
+trace(trp_system *system, trp_ref subscriber, const char *what, const trp_type *type)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+
+    if (trpi_log_debugs(system, TRP_DEBUG_EVENT_STREAM)) {
+        trp_path(system, subscriber, path, sizeof path);
+        trpi_log(system, TRP_LOG_DEBUG, "eventStream", "%s %s %s", path, what,
+                 type == NULL ? "all channels" : type->name);
     }
 }
 
 trp_err
 trp_subscribe(trp_ctx *ctx, const trp_type *type)
 {
-    trp_err err = subscribe(ctx->system, ctx->self, type);
+    trp_err err = trpi_event_subscribe(ctx->system, ctx->self, type, NULL);
 
     if (err == TRP_OK) {
         ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
+        trace(ctx->system, ctx->self, "subscribes to", type);
     }
     return err;
 }
@@ -206,110 +302,156 @@ trp_subscribe(trp_ctx *ctx, const trp_type *type)
 void
 trp_unsubscribe(trp_ctx *ctx, const trp_type *type)
 {
-    struct trpi_event_stream *stream = ctx->system->life->events;
-    subject **link;
-
-    pthread_mutex_lock(&stream->lock);
-    link = subject_find(stream, type == NULL ? 0 : type->number);
-    if (*link != NULL) {
-        unsubscribe_locked(ctx->system, link, ctx->self);
+    if (unsubscribe(ctx->system, ctx->self, type, type == NULL)) {
+        trace(ctx->system, ctx->self, "unsubscribes from", type);
     }
-    pthread_mutex_unlock(&stream->lock);
 }
 
 trp_err
 trp_system_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type)
 {
-    return trpi_system_is_valid(system) ? subscribe(system, subscriber, type) : TRP_EINVAL;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    err = trpi_event_subscribe(system, subscriber, type, NULL);
+    if (err == TRP_OK) {
+        trace(system, subscriber, "subscribes to", type);
+    }
+    return err;
 }
 
-void
-trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber)
+trp_err
+trp_system_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type)
 {
-    struct trpi_event_stream *stream = system->life->events;
-    subject **link, *present;
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    if (!unsubscribe(system, subscriber, type, type == NULL)) {
+        return TRP_ENOENT;
+    }
+    trace(system, subscriber, "unsubscribes from", type);
+    return TRP_OK;
+}
 
-    pthread_mutex_lock(&stream->lock);
-    link = &stream->subjects;
-    while ((present = *link) != NULL) {
-        unsubscribe_locked(system, link, subscriber);
-        if (*link == present) {
-            link = &present->next;
+/* ---- publishing ------------------------------------------------------------------------------ */
+
+/* Under the lock. E4. */
+static void
+audience_add(audience *to, const subject *s)
+{
+    for (uint32_t i = 0; s != NULL && i < s->count; i++) {
+        uint32_t k = 0;
+
+        while (k < to->count && !trp_ref_equal(to->members[k].ref, s->members[i].ref)) {
+            k++;
+        }
+        if (k == to->count) {
+            to->members[to->count++] = s->members[i];
         }
     }
-    pthread_mutex_unlock(&stream->lock);
+}
+
+static audience *
+audience_find(struct trpi_event_stream *stream, uint32_t type)
+{
+    audience *a = atomic_load_explicit(&stream->chains[type % CHAINS], memory_order_acquire);
+
+    while (a != NULL && a->type != type) {
+        a = a->next;
+    }
+    return a;
+}
+
+/* Under the lock: the list of a type. NULL: out of memory. */
+static audience *
+audience_new(struct trpi_event_stream *stream, uint32_t type)
+{
+    uint32_t room = atomic_load_explicit(&stream->subscriptions, memory_order_relaxed);
+    audience *a = trpi_alloc(sizeof *a + room * sizeof a->members[0]);
+
+    if (a != NULL) {
+        a->type = type;
+        for (uint32_t up = type; up != 0; up = trpi_type_parent(up)) {
+            audience_add(a, *subject_find(stream, up));
+        }
+        audience_add(a, *subject_find(stream, 0));
+    }
+    return a;
 }
 
 static audience *
 audience_get(struct trpi_event_stream *stream, uint32_t type)
 {
-    subject *s = *subject_find(stream, type);
+    audience *a;
 
-    if (s == NULL) {
+    if (type == 0 || atomic_load_explicit(&stream->subscriptions, memory_order_relaxed) == 0) {
         return NULL;
     }
-    atomic_fetch_add_explicit(&s->who->refs, 1, memory_order_relaxed);
-    return s->who;
+    a = audience_find(stream, type);
+    if (a != NULL) {
+        return a;
+    }
+    pthread_mutex_lock(&stream->lock);
+    a = audience_find(stream, type); /* made meanwhile */
+    if (a == NULL && (a = audience_new(stream, type)) != NULL) {
+        _Atomic(audience *) *chain = &stream->chains[type % CHAINS];
+
+        a->next = atomic_load_explicit(chain, memory_order_relaxed);
+        atomic_store_explicit(chain, a, memory_order_release); /* E3 */
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return a;
 }
 
 bool
-trpi_event_is_wanted(trp_system *system, const trp_type *type)
+trpi_event_is_wanted(trp_ctx *ctx, const trp_type *type)
 {
-    struct trpi_event_stream *stream = system->life->events;
-    bool wanted;
+    const audience *a = audience_get(ctx->system->life->events, type->number);
 
-    if (atomic_load_explicit(&stream->subscriptions, memory_order_relaxed) == 0) {
+    return a != NULL && a->count > 0;
+}
+
+/* Is there room? Counts the event as waiting. */
+static bool
+limit_admits(trpi_event_limit *limit)
+{
+    if (atomic_load_explicit(&limit->waiting, memory_order_relaxed) >= limit->max) {
+        atomic_fetch_add_explicit(&limit->dropped, 1, memory_order_relaxed);
         return false;
     }
-    pthread_mutex_lock(&stream->lock);
-    wanted = *subject_find(stream, type->number) != NULL || *subject_find(stream, 0) != NULL;
-    pthread_mutex_unlock(&stream->lock);
-    return wanted;
+    atomic_fetch_add_explicit(&limit->waiting, 1, memory_order_relaxed);
+    return true;
 }
 
-static void
-tell_audience(trp_ctx *ctx, const audience *who, const audience *told, const trp_type *type,
-              const void *payload, size_t bytes)
-{
-    trp_ref none = TRP_REF_NONE;
-
-    for (uint32_t i = 0; who != NULL && i < who->count; i++) {
-        bool again = false;
-
-        for (uint32_t k = 0; told != NULL && k < told->count && !again; k++) {
-            again =
-                trp_ref_equal(told->items[k], who->items[i]); /* subscribed to all and to this */
-        }
-        if (!again && is_alive(ctx->system, who->items[i])) {
-            trpi_tell(ctx, who->items[i], none, type, payload, bytes);
-        }
-    }
-}
-
-void
+uint32_t
 trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
-    struct trpi_event_stream *stream = ctx->system->life->events;
-    audience *some, *all;
+    const audience *a = audience_get(ctx->system->life->events, type->number);
+    const trp_ref none = TRP_REF_NONE;
+    uint32_t limited = 0;
 
-    if (atomic_load_explicit(&stream->subscriptions, memory_order_relaxed) == 0) {
-        return;
+    for (uint32_t i = 0; a != NULL && i < a->count; i++) {
+        const member *m = &a->members[i];
+
+        if (m->limit != NULL) {
+            limited++; /* one that has ended is told, too: its lines are not lost (logger.c, K1) */
+            if (limit_admits(m->limit)) {
+                trpi_tell(ctx, m->ref, none, type, payload, bytes); /* E1 */
+            }
+        } else if (is_alive(ctx->system, m->ref)) {
+            trpi_tell(ctx, m->ref, none, type, payload, bytes);
+        }
     }
-    pthread_mutex_lock(&stream->lock);
-    some = type->number == 0 ? NULL : audience_get(stream, type->number);
-    all = audience_get(stream, 0);
-    pthread_mutex_unlock(&stream->lock);
-    tell_audience(ctx, some, NULL, type, payload, bytes); /* E1 */
-    tell_audience(ctx, all, some, type, payload, bytes);
-    audience_unref(some);
-    audience_unref(all);
+    return limited;
 }
 
 void
 trp_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
     if (type != NULL) {
-        trpi_event_publish(ctx, type, payload, bytes);
+        (void)trpi_event_publish(ctx, type, payload, bytes);
     }
 }
 
@@ -319,7 +461,7 @@ trp_system_publish(trp_system *system, const trp_type *type, const void *payload
     if (trpi_system_is_valid(system) && type != NULL) {
         trp_ctx *ctx = trpi_enter(system);
 
-        trpi_event_publish(ctx, type, payload, bytes);
+        (void)trpi_event_publish(ctx, type, payload, bytes);
         trpi_leave(ctx);
     }
 }

@@ -91,6 +91,8 @@ typedef struct trpi_extra {
     uint64_t touched_ms;
     trpi_block *blocks;
     trpi_deferred *deferred;
+    struct trpi_log_context *log_context; /* NULL: none */
+    bool log_receive;                     /* each message is logged (MSG-19) */
 } trpi_extra;
 
 /* The side block, made if need be. NULL: out of memory. Thread: the token's holder. */

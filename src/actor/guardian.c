@@ -184,6 +184,7 @@ life_free(trp_system *system)
         return;
     }
     trpi_registry_free(life->registry);
+    trpi_loggers_free(system);
     trpi_event_stream_free(life->events);
     trpi_paths_free(life);
     trpi_remote_watches_free(life->watches);
@@ -234,8 +235,8 @@ trpi_life_system_stop(trp_system *system)
         return;
     }
     if (trp_system_stop(system, FREE_TIMEOUT_MS) != TRP_OK) {
-        trpi_log(system, TRP_LOG_ERROR, "system",
-                 "freed while actors run: what they use is leaked");
+        trpi_log_direct(system, TRP_LOG_ERROR, "system",
+                        "freed while actors run: what they use is leaked");
     }
 }
 

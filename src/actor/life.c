@@ -144,6 +144,7 @@ trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell)
         trpi_levels_drop(cell);
         trpi_stash_to_front(cell); /* BEH-10: stashed messages outlive a restart */
         trpi_memory_drop(ctx, cell);
+        trpi_log_context_drop(cell);
     }
     trpi_free(cell->state);
     cell->state = NULL;
@@ -276,10 +277,7 @@ end(trp_ctx *ctx, trpi_cell *cell)
     trpi_assert(cell->first_child == 0);
     if ((cell->marks & TRPI_MARK_STARTED) != 0 &&
         trpi_life_hook(ctx, cell, TRPI_HOOK_POST_STOP, NULL, NULL) != TRP_OK) {
-        char path[TRP_PATH_BYTES_MAX + 1];
-
-        trpi_path_local(system, self, path, sizeof path);
-        trp_system_log(system, TRP_LOG_ERROR, path, "post_stop failed: %s; the stop goes on",
+        trpi_log_about(ctx, self, TRP_LOG_ERROR, TRP_OK, "post_stop failed: %s; the stop goes on",
                        ctx->failure.reason);
     }
     trpi_life_trace(ctx, cell, "stopped", nobody);
@@ -341,8 +339,13 @@ void
 trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
 {
     if (cell->life == TRPI_LIFE_STOPPING) {
-        if (guardian_close(ctx->system, cell) && cell->first_child == 0) {
+        if (!guardian_close(ctx->system, cell)) {
+            return;
+        }
+        if (cell->first_child == 0) {
             end(ctx, cell);
+        } else if (trpi_loggers_below(ctx->system, cell)) {
+            trpi_loggers_spare(ctx, cell);
         }
     } else if (cell->life == TRPI_LIFE_RESTARTING && cell->flags == 0) {
         trpi_life_restart_finish(ctx, cell);

@@ -16,6 +16,7 @@
 
 #include "actor/cell.h"
 #include "actor/extra.h"
+#include "actor/log.h"
 #include "actor/name.h"
 #include "actor/registry.h"
 #include "actor/run.h"
@@ -23,7 +24,7 @@
 
 #define TRPI_OBITUARIES 4096u   /* paths of the dead that are remembered */
 #define TRPI_REMOTE_PATHS 4096u /* paths of remote refs that are remembered */
-#define TRPI_LOG_TEXT_BYTES 1024u
+#define TRPI_LOG_LINE_BYTES 4096u /* of a line on stderr; longer ones are cut */
 
 /* Kinds of system messages. `from` and what number, flag and pointer carry. */
 enum trpi_sys {
@@ -74,6 +75,7 @@ struct trpi_remote_watches;
 typedef struct trpi_life_system {
     trpi_registry *registry;
     struct trpi_event_stream *events;
+    trpi_loggers *loggers; /* set once, when the guardians run */
     struct trpi_paths *paths;
     struct trpi_remote_watches *watches;
     trp_ref root, dead_letters, temp, remote;
@@ -284,9 +286,14 @@ void trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms);
 /* ---- event_stream.c -------------------------------------------------------------------------- */
 trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);
 void trpi_event_stream_free(struct trpi_event_stream *stream);
-void trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+/* Returns how many subscribers with a limit there are, dropped ones included. */
+uint32_t trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+/* Errors: as trp_system_subscribe. limit: NULL, or what outlives the stream. Twice is once. */
+trp_err trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type,
+                             trpi_event_limit *limit);
+void trpi_event_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type);
 void trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber);
-bool trpi_event_is_wanted(trp_system *system, const trp_type *type);
+bool trpi_event_is_wanted(trp_ctx *ctx, const trp_type *type);
 
 /* ---- guardian.c, shutdown.c ------------------------------------------------------------------ */
 trp_err trpi_guardians_new(trp_system *system);
@@ -298,7 +305,7 @@ void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
 void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
 void trpi_root_ended(trp_system *system);
 
-/* At debug level, with the path of the running cell (LIFE-20). */
+/* With debug.lifecycle, with the path of the running cell (LIFE-20); log.c. */
 void trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other);
 
 /* ---- dead_letter.c --------------------------------------------------------------------------- */
@@ -306,8 +313,5 @@ void trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref ot
  * NULL. */
 void trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
                         const trp_type *type, size_t bytes, const char *path);
-
-/* ---- log.c ----------------------------------------------------------------------------------- */
-bool trpi_log_wanted(const trp_system *system, trp_log_level level);
 
 #endif

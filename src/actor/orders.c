@@ -58,6 +58,7 @@ supervise(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
     }
     if (cell->life == TRPI_LIFE_STOPPING) {
         trpi_child_stop(ctx, cell, fresh);
+        trpi_life_check(ctx, cell);
     }
 }
 

@@ -65,6 +65,7 @@ typedef struct trpi_chain {
 } trpi_chain;
 
 struct trp_ctx {
+    const trp_log_priv_gate *log_gate; /* first: trp_log_wants() reads it in line */
     trp_system *system;
     trpi_worker *worker;  /* NULL: a foreign thread (trpi_enter) */
     trpi_cell *cell;      /* the running cell; NULL on foreign threads and between runs */

@@ -53,7 +53,7 @@ trp_unbecome(trp_ctx *ctx)
 
         extra->levels = top->below;
         trpi_free(top);
-        if (extra->levels == NULL) {
+        if (extra->levels == NULL && !extra->log_receive) {
             ctx->cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
         }
     }
@@ -74,7 +74,9 @@ trp_or_else(trp_ctx *ctx, void *state, const trp_msg *msg, const trp_receive_fn 
 trp_receive_fn
 trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
 {
-    (void)ctx;
+    if (cell->extra != NULL && cell->extra->log_receive) {
+        trpi_log_received(ctx);
+    }
     return cell->extra != NULL && cell->extra->levels != NULL ? cell->extra->levels->receive
                                                               : cell->behaviour->receive;
 }

@@ -86,7 +86,6 @@ log_failure(trp_ctx *ctx, decision *d)
     const trp_strategy *strategy = d->strategy;
     const trp_failure *what = d->failure;
     trp_directive directive = d->directive;
-    char path[TRP_PATH_BYTES_MAX + 1];
     trp_log_level level = directive == TRP_RESUME ? TRP_LOG_WARNING : TRP_LOG_ERROR;
 
     if (strategy->quiet || directive == TRP_ESCALATE) {
@@ -98,13 +97,12 @@ log_failure(trp_ctx *ctx, decision *d)
     if (!trpi_log_wanted(ctx->system, level)) {
         return;
     }
-    trpi_path_local(ctx->system, what->actor, path, sizeof path);
     if (what->file != NULL) {
-        trp_system_log(ctx->system, level, path, "failed: %s (%s, code %d, %s:%d); %s",
+        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s, code %d, %s:%d); %s",
                        what->reason, trp_err_name(what->err), (int)what->code, what->file,
                        what->line, next[directive]);
     } else {
-        trp_system_log(ctx->system, level, path, "failed: %s (%s); %s", what->reason,
+        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s); %s", what->reason,
                        trp_err_name(what->err), next[directive]);
     }
 }

@@ -15,6 +15,7 @@
 
 #include "actor/cells.h"
 #include "actor/fault.h"
+#include "actor/log.h"
 #include "actor/nodes.h"
 #include "actor/run.h"
 #include "base/alloc.h"
@@ -34,33 +35,6 @@ name_is_valid(const char *name)
                length;
 }
 
-static bool
-options_are_valid(const trp_system_options *options)
-{
-    const unsigned char *bytes = (const unsigned char *)options;
-
-    if (options == NULL) {
-        return true;
-    }
-    if (options->size < sizeof *options || options->workers > TRP_WORKERS_MAX ||
-        options->throughput > (uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS ||
-        options->actors_max > TRPI_CELLS_MAX || options->log_level > TRP_LOG_DEBUG ||
-        options->fault_trap > TRP_FAULT_TRAP_ON) {
-        return false;
-    }
-    if (options->guardian_strategy != NULL &&
-        options->guardian_strategy->size < sizeof *options->guardian_strategy) {
-        return false;
-    }
-    for (size_t i = sizeof *options; i < options->size;
-         i++) { /* a newer caller's: zero, or we cannot obey */
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* What neither configuration nor code says is as in the reference configuration. */
 static trp_err
 options_fill(trp_system *system, const trp_system_options *given)
@@ -71,6 +45,7 @@ options_fill(trp_system *system, const trp_system_options *given)
     system->options.size = sizeof system->options;
     trpi_settings_options(system->options.config, &system->options);
     system->stash_max = trpi_settings_stash_max(system->options.config);
+    trpi_options_parts(system);
     return system->options.config != NULL
                ? trpi_settings_new(system->options.config, &system->settings)
                : TRP_OK;
@@ -135,8 +110,6 @@ threads_start(trp_system *system)
     }
     if (err != TRP_OK) {
         (void)trpi_sched_stop(system->sched, UINT32_MAX); /* no actor has run */
-    } else if (trpi_config_bool(system->options.config, "log-config-on-start")) {
-        trpi_settings_log(system);
     }
     return err;
 }
@@ -148,7 +121,7 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     trp_system *system;
     trp_err err = TRP_OK;
 
-    if (!name_is_valid(name) || !options_are_valid(options) || ret_system == NULL) {
+    if (!name_is_valid(name) || !trpi_options_are_valid(options) || ret_system == NULL) {
         return TRP_EINVAL;
     }
     system = trpi_alloc_aligned(64, sizeof *system);
@@ -176,6 +149,14 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
         system_destroy(system);
         return err;
     }
+    err = trpi_loggers_start(system);
+    if (err != TRP_OK) {
+        trp_system_free(system); /* actors run already */
+        return err;
+    }
+    if (trpi_config_bool(system->options.config, "log-config-on-start")) {
+        trpi_settings_log(system);
+    }
     *ret_system = system;
     return TRP_OK;
 }
@@ -200,7 +181,7 @@ trp_system_free(trp_system *system)
     }
     trpi_life_system_stop(system);
     if (!trpi_sched_stop(system->sched, FREE_THREADS_MS)) { /* Z1 */
-        trpi_log(
+        trpi_log_direct(
             system, TRP_LOG_ERROR, "actor",
             "a thread did not end: the system is leaked, its memory is not given back system=%s",
             system->name);

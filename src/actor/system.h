@@ -6,6 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <troupe/log.h>
+#include <troupe/scheduler.h>
 #include <troupe/system.h>
 
 #include "actor/actor.h"
@@ -30,6 +32,9 @@ struct trp_system {
     uint64_t magic;
     char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
     trp_system_options options; /* defaults filled in */
+    trp_log_options logging;    /* the same; levels: 0 is off */
+    trp_scheduler_options scheduling;
+    trp_log_priv_gate log_gate; /* any thread, relaxed */
     trpi_world *world;
     bool world_owned;
     uint16_t system_worker; /* private worker of the "system" dispatcher */
@@ -76,6 +81,11 @@ void trpi_settings_log(trp_system *system);
 const trp_spawn_options *trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent,
                                               const trp_spawn_options *options,
                                               trp_spawn_options *copy);
+
+/* ---- options.c ------------------------------------------------------------------------------- */
+bool trpi_options_are_valid(const trp_system_options *options); /* NULL is */
+/* Fill in logging, scheduling and the log gate. */
+void trpi_options_parts(trp_system *system);
 
 /* CORE's, for trp_system_stats_get: a snapshot that is exact when nothing runs. */
 void trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats);

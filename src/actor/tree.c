@@ -304,8 +304,8 @@ trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms)
     char path[TRP_PATH_BYTES_MAX + 1];
 
     if (err == TRP_ENOMEM) {
-        trpi_log(system, TRP_LOG_ERROR, "system",
-                 "the system does not stop; out of memory to say why");
+        trpi_log_direct(system, TRP_LOG_ERROR, "system",
+                        "the system does not stop; out of memory to say why");
         return;
     }
     pthread_mutex_lock(&in->gate.lock);
@@ -317,8 +317,9 @@ trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms)
         if (silent || (err == TRP_OK && leaf)) {
             pthread_mutex_unlock(&in->gate.lock);
             trpi_path_local(system, ref, path, sizeof path);
-            trpi_log(system, TRP_LOG_ERROR, "system", "actor %s %s; the system does not stop", path,
-                     silent ? "is stuck in its present message" : "has not ended yet");
+            trpi_log_direct(system, TRP_LOG_ERROR, "system",
+                            "actor %s %s; the system does not stop", path,
+                            silent ? "is stuck in its present message" : "has not ended yet");
             pthread_mutex_lock(&in->gate.lock);
         }
     }

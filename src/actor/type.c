@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <troupe/log.h>
+
 #include "base/assert.h"
 #include "base/hash.h"
 
@@ -64,11 +66,27 @@ BUILT_IN(trp_dead_letter_type, "troupe.dead-letter", sizeof(trp_dead_letter), tr
          TRP_TYPE_LOCAL, TRPI_TYPE_DEAD_LETTER);
 BUILT_IN(trp_unhandled_type, "troupe.unhandled", sizeof(trp_unhandled), trp_unhandled_tag,
          TRP_TYPE_LOCAL, TRPI_TYPE_UNHANDLED);
+BUILT_IN(trp_all_dead_letters_type, "troupe.all-dead-letters", sizeof(trp_dead_letter),
+         trp_dead_letter_tag, TRP_TYPE_LOCAL, TRPI_TYPE_ALL_DEAD_LETTERS);
+BUILT_IN(trp_suppressed_dead_letter_type, "troupe.suppressed-dead-letter", sizeof(trp_dead_letter),
+         trp_suppressed_dead_letter_tag, TRP_TYPE_LOCAL, TRPI_TYPE_SUPPRESSED);
+#define LOG_EVENT(symbol, text, number)                                                            \
+    BUILT_IN(symbol, text, 0, trp_log_event_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, number)
+LOG_EVENT(trp_log_event_type, "troupe.log", TRPI_TYPE_LOG_EVENT);
+LOG_EVENT(trp_log_error_type, "troupe.log-error", TRPI_TYPE_LOG_ERROR);
+LOG_EVENT(trp_log_warning_type, "troupe.log-warning", TRPI_TYPE_LOG_WARNING);
+LOG_EVENT(trp_log_info_type, "troupe.log-info", TRPI_TYPE_LOG_INFO);
+LOG_EVENT(trp_log_debug_type, "troupe.log-debug", TRPI_TYPE_LOG_DEBUG);
+BUILT_IN(trp_logger_init_type, "troupe.logger-init", 0, trp_logger_init_tag, TRP_TYPE_LOCAL,
+         TRPI_TYPE_LOGGER_INIT);
+BUILT_IN(trp_logger_ready_type, "troupe.logger-ready", 0, trp_logger_ready_tag, TRP_TYPE_LOCAL,
+         TRPI_TYPE_LOGGER_READY);
 INTERNAL(trpi_timer_type, "troupe.priv-timer", TRPI_TYPE_TIMER);
 INTERNAL(trpi_continue_type, "troupe.priv-continue", TRPI_TYPE_CONTINUE);
 INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
 INTERNAL(trpi_inspect_type, "troupe.priv-inspect", TRPI_TYPE_INSPECT);
 INTERNAL(trpi_supervise_type, "troupe.priv-supervise", TRPI_TYPE_SUPERVISE);
+INTERNAL(trpi_logger_end_type, "troupe.priv-logger-end", TRPI_TYPE_LOGGER_END);
 INTERNAL(trpi_life11_type, "troupe.priv-life11", TRPI_TYPE_LIFE_11);
 
 /* Routers. Envelopes and lists hold numbers and refs of this node: they do not leave it. */
@@ -113,36 +131,48 @@ typedef struct type_entry {
     _Atomic(const trp_type *) type; /* release; pairs with acquire of trpi_type_get() */
     const trp_protocol *protocol;   /* NULL: built in */
     uint64_t wire_id;               /* 0: built in, computed when asked for */
+    _Atomic uint16_t parent;        /* set once, under the lock; 0: none */
 } type_entry;
 
 static type_entry types[TRP_TYPES_MAX + 1u] = {
-    [TRPI_TYPE_TERMINATED] = { &trp_terminated_type, NULL, 0 },
-    [TRPI_TYPE_POISON_PILL] = { &trp_poison_pill_type, NULL, 0 },
-    [TRPI_TYPE_KILL] = { &trp_kill_type, NULL, 0 },
-    [TRPI_TYPE_IDENTIFY] = { &trp_identify_type, NULL, 0 },
-    [TRPI_TYPE_RECEIVE_TIMEOUT] = { &trp_receive_timeout_type, NULL, 0 },
-    [TRPI_TYPE_TIMER] = { &trpi_timer_type, NULL, 0 },
-    [TRPI_TYPE_CONTINUE] = { &trpi_continue_type, NULL, 0 },
-    [TRPI_TYPE_SELECT] = { &trpi_select_type, NULL, 0 },
-    [TRPI_TYPE_INSPECT] = { &trpi_inspect_type, NULL, 0 },
-    [TRPI_TYPE_SUPERVISE] = { &trpi_supervise_type, NULL, 0 },
-    [TRPI_TYPE_LIFE_11] = { &trpi_life11_type, NULL, 0 },
-    [TRPI_TYPE_STRING] = { &trp_string_type, NULL, 0 },
-    [TRPI_TYPE_JSON] = { &trp_json_type, NULL, 0 },
-    [TRPI_TYPE_BYTES] = { &trp_bytes_type, NULL, 0 },
-    [TRPI_TYPE_I64] = { &trp_i64_type, NULL, 0 },
-    [TRPI_TYPE_ACTOR_IDENTITY] = { &trp_actor_identity_type, NULL, 0 },
-    [TRPI_TYPE_STATUS_FAILURE] = { &trp_status_failure_type, NULL, 0 },
-    [TRPI_TYPE_DEAD_LETTER] = { &trp_dead_letter_type, NULL, 0 },
-    [TRPI_TYPE_UNHANDLED] = { &trp_unhandled_type, NULL, 0 },
-    [TRPI_TYPE_BROADCAST] = { &trp_broadcast_type, NULL, 0 },
-    [TRPI_TYPE_KEYED] = { &trp_keyed_type, NULL, 0 },
-    [TRPI_TYPE_GET_ROUTEES] = { &trp_get_routees_type, NULL, 0 },
-    [TRPI_TYPE_ROUTEES] = { &trp_routees_type, NULL, 0 },
-    [TRPI_TYPE_ADD_ROUTEE] = { &trp_add_routee_type, NULL, 0 },
-    [TRPI_TYPE_REMOVE_ROUTEE] = { &trp_remove_routee_type, NULL, 0 },
-    [TRPI_TYPE_ADJUST_POOL_SIZE] = { &trp_adjust_pool_size_type, NULL, 0 },
-    [TRPI_TYPE_RESIZE] = { &trpi_resize_type, NULL, 0 },
+    [TRPI_TYPE_TERMINATED] = { &trp_terminated_type, NULL, 0, 0 },
+    [TRPI_TYPE_POISON_PILL] = { &trp_poison_pill_type, NULL, 0, 0 },
+    [TRPI_TYPE_KILL] = { &trp_kill_type, NULL, 0, 0 },
+    [TRPI_TYPE_IDENTIFY] = { &trp_identify_type, NULL, 0, 0 },
+    [TRPI_TYPE_RECEIVE_TIMEOUT] = { &trp_receive_timeout_type, NULL, 0, 0 },
+    [TRPI_TYPE_TIMER] = { &trpi_timer_type, NULL, 0, 0 },
+    [TRPI_TYPE_CONTINUE] = { &trpi_continue_type, NULL, 0, 0 },
+    [TRPI_TYPE_SELECT] = { &trpi_select_type, NULL, 0, 0 },
+    [TRPI_TYPE_INSPECT] = { &trpi_inspect_type, NULL, 0, 0 },
+    [TRPI_TYPE_SUPERVISE] = { &trpi_supervise_type, NULL, 0, 0 },
+    [TRPI_TYPE_LIFE_11] = { &trpi_life11_type, NULL, 0, 0 },
+    [TRPI_TYPE_STRING] = { &trp_string_type, NULL, 0, 0 },
+    [TRPI_TYPE_JSON] = { &trp_json_type, NULL, 0, 0 },
+    [TRPI_TYPE_BYTES] = { &trp_bytes_type, NULL, 0, 0 },
+    [TRPI_TYPE_I64] = { &trp_i64_type, NULL, 0, 0 },
+    [TRPI_TYPE_ACTOR_IDENTITY] = { &trp_actor_identity_type, NULL, 0, 0 },
+    [TRPI_TYPE_STATUS_FAILURE] = { &trp_status_failure_type, NULL, 0, 0 },
+    [TRPI_TYPE_DEAD_LETTER] = { &trp_dead_letter_type, NULL, 0, TRPI_TYPE_ALL_DEAD_LETTERS },
+    [TRPI_TYPE_UNHANDLED] = { &trp_unhandled_type, NULL, 0, 0 },
+    [TRPI_TYPE_ALL_DEAD_LETTERS] = { &trp_all_dead_letters_type, NULL, 0, 0 },
+    [TRPI_TYPE_SUPPRESSED] = { &trp_suppressed_dead_letter_type, NULL, 0,
+                               TRPI_TYPE_ALL_DEAD_LETTERS },
+    [TRPI_TYPE_LOG_EVENT] = { &trp_log_event_type, NULL, 0, 0 },
+    [TRPI_TYPE_LOG_ERROR] = { &trp_log_error_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
+    [TRPI_TYPE_LOG_WARNING] = { &trp_log_warning_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
+    [TRPI_TYPE_LOG_INFO] = { &trp_log_info_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
+    [TRPI_TYPE_LOG_DEBUG] = { &trp_log_debug_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
+    [TRPI_TYPE_LOGGER_INIT] = { &trp_logger_init_type, NULL, 0, 0 },
+    [TRPI_TYPE_LOGGER_READY] = { &trp_logger_ready_type, NULL, 0, 0 },
+    [TRPI_TYPE_LOGGER_END] = { &trpi_logger_end_type, NULL, 0, 0 },
+    [TRPI_TYPE_BROADCAST] = { &trp_broadcast_type, NULL, 0, 0 },
+    [TRPI_TYPE_KEYED] = { &trp_keyed_type, NULL, 0, 0 },
+    [TRPI_TYPE_GET_ROUTEES] = { &trp_get_routees_type, NULL, 0, 0 },
+    [TRPI_TYPE_ROUTEES] = { &trp_routees_type, NULL, 0, 0 },
+    [TRPI_TYPE_ADD_ROUTEE] = { &trp_add_routee_type, NULL, 0, 0 },
+    [TRPI_TYPE_REMOVE_ROUTEE] = { &trp_remove_routee_type, NULL, 0, 0 },
+    [TRPI_TYPE_ADJUST_POOL_SIZE] = { &trp_adjust_pool_size_type, NULL, 0, 0 },
+    [TRPI_TYPE_RESIZE] = { &trpi_resize_type, NULL, 0, 0 },
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below, and writing `types` */
@@ -312,6 +342,44 @@ trp_protocol_register(const trp_protocol *protocol)
     index_make();
     for (uint32_t i = 0; err == TRP_OK && i < protocol->types_count; i++) {
         err = type_register(protocol, protocol->types[i]);
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return err;
+}
+
+uint32_t
+trpi_type_parent(uint32_t number)
+{
+    return number > TRP_TYPES_MAX ? 0
+                                  : atomic_load_explicit(&types[number].parent,
+                                                         memory_order_acquire); /* pair: extend */
+}
+
+trp_err
+trp_type_extend(const trp_type *type, const trp_type *parent)
+{
+    uint32_t depth = 1;
+    uint32_t at, known;
+    trp_err err = TRP_OK;
+
+    if (type == NULL || parent == NULL || type->number == 0 || parent->number == 0) {
+        return type == NULL || parent == NULL ? TRP_EINVAL : TRP_ENOTYPE;
+    }
+    (void)pthread_mutex_lock(&lock);
+    for (at = parent->number; at != 0; at = trpi_type_parent(at), depth++) {
+        if (at == type->number) {
+            err = TRP_EINVAL;
+            break;
+        }
+    }
+    known = trpi_type_parent(type->number);
+    if (err == TRP_OK && known != 0 && known != parent->number) {
+        err = TRP_EEXIST;
+    } else if (err == TRP_OK && depth > TRP_TYPE_DEPTH_MAX) {
+        err = TRP_ELIMIT;
+    } else if (err == TRP_OK) {
+        atomic_store_explicit(&types[type->number].parent, (uint16_t)parent->number,
+                              memory_order_release); /* pair: trpi_type_parent */
     }
     (void)pthread_mutex_unlock(&lock);
     return err;

@@ -43,8 +43,27 @@ enum {
     TRPI_TYPE_REMOVE_ROUTEE = 37,
     TRPI_TYPE_ADJUST_POOL_SIZE = 38,
     TRPI_TYPE_RESIZE = 39, /* internal: the head of a router is to look at its pool */
+    TRPI_TYPE_ALL_DEAD_LETTERS = 40,
+    TRPI_TYPE_SUPPRESSED = 41,
+    TRPI_TYPE_LOG_EVENT = 42,
+    TRPI_TYPE_LOG_ERROR = 43, /* in the order of trp_log_level */
+    TRPI_TYPE_LOG_WARNING = 44,
+    TRPI_TYPE_LOG_INFO = 45,
+    TRPI_TYPE_LOG_DEBUG = 46,
+    TRPI_TYPE_LOGGER_INIT = 47,
+    TRPI_TYPE_LOGGER_READY = 48,
+    TRPI_TYPE_LOGGER_END = 49,
     TRPI_TYPE_USER_FIRST = 64
 };
+
+/* Is it a log event of some level? */
+static inline bool
+trpi_type_is_log(uint32_t number)
+{
+    return number >= TRPI_TYPE_LOG_EVENT && number <= TRPI_TYPE_LOG_DEBUG;
+}
+/* The next type up in the hierarchy of events; 0: none. Lock-free; any thread. */
+uint32_t trpi_type_parent(uint32_t number);
 
 /* Internal types of the numbers above; payload variable, local, opaque. */
 extern trp_type trpi_timer_type;
@@ -54,6 +73,7 @@ extern trp_type trpi_inspect_type;
 extern trp_type trpi_supervise_type;
 extern trp_type trpi_life11_type;
 extern trp_type trpi_resize_type;
+extern trp_type trpi_logger_end_type;
 
 /* The descriptor of a number; NULL: no such type. Lock-free; any thread. */
 const trp_type *trpi_type_get(uint32_t number);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <troupe/log.h>
 #include <troupe/system.h>
 
 #include "actor/actor.h"

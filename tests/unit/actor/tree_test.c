@@ -124,8 +124,8 @@ numbers_add_up(void)
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
     UNIT_WAIT((trp_system_stats_get(system, &stats), stats.stopped == 2), 5000);
     UNIT_EQUAL(stats.restarts, 1);
-    UNIT_EQUAL(stats.actors, 7); /* six guardians and a */
-    UNIT_EQUAL(stats.spawned, 9);
+    UNIT_EQUAL(stats.actors, 8); /* six guardians, the logger and a */
+    UNIT_EQUAL(stats.spawned, 10);
     UNIT_TRUE(stats.messages_processed >= 3);
     stage_close(system);
 }

@@ -413,9 +413,12 @@ static void
 the_life_cycle_can_be_logged(void)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
     trp_system *system;
     trp_ref w;
 
+    logging.debug = TRP_DEBUG_LIFECYCLE;
+    options.logging = &logging;
     options.log_level = TRP_LOG_DEBUG;
     system = stage_open_with(options);
     targets[0] = stage_spawn(system, &target, "t0");
@@ -426,6 +429,7 @@ the_life_cycle_can_be_logged(void)
     UNIT_EQUAL(stage_ask(system, w, "ping", answer, sizeof answer), TRP_OK);
     UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/t0: restarted]"), 5000);
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
     UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/t0: started]"));
     UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/w: watches /user/t0]"), 5000);
     UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/w: unwatches /user/t0]"));

@@ -66,11 +66,14 @@ static void
 log_lines_are_one_line_each(void)
 {
     char buffer[512];
-    trp_log_line line = { TRP_LOG_WARNING, "clu\"ster", "a\nb\x01 \"c\"", 1763640181204 };
-    size_t bytes = trpi_node_log_format(&line, false, buffer, sizeof buffer);
+    trp_log_line line = { .level = TRP_LOG_WARNING,
+                          .source = "clu\"ster",
+                          .text = "a\nb\x01 \"c\"",
+                          .wall_ms = 1763640181204 };
+    size_t bytes = trp_log_format(&line, false, buffer, sizeof buffer);
     buffer[bytes] = '\0';
     UNIT_TEXT(buffer, "2025-11-20T12:03:01.204Z warning clu\"ster a\\x0ab\\x01 \"c\"\n");
-    bytes = trpi_node_log_format(&line, true, buffer, sizeof buffer);
+    bytes = trp_log_format(&line, true, buffer, sizeof buffer);
     buffer[bytes] = '\0';
     UNIT_TEXT(
         buffer,
@@ -84,9 +87,9 @@ long_log_lines_are_cut_and_stay_whole_lines(void)
     char text[8192], buffer[TRPI_LOG_LINE_BYTES_MAX];
     memset(text, '"', sizeof text - 1);
     text[sizeof text - 1] = '\0';
-    trp_log_line line = { TRP_LOG_INFO, "s", text, 0 };
+    trp_log_line line = { .level = TRP_LOG_INFO, .source = "s", .text = text };
     for (int json = 0; json < 2; json++) {
-        size_t bytes = trpi_node_log_format(&line, json, buffer, sizeof buffer);
+        size_t bytes = trp_log_format(&line, json, buffer, sizeof buffer);
         UNIT_TRUE(bytes <= sizeof buffer);
         UNIT_TRUE(buffer[bytes - 1] == '\n');
         UNIT_TRUE(!json || memcmp(buffer + bytes - 3, "\"}\n", 3) == 0);

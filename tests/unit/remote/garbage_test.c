@@ -266,7 +266,7 @@ two_type_names_with_one_id_are_refused_and_both_are_named(void)
     UNIT_TRUE(closed_by_peer(fd));
     UNIT_WAIT(stats(1).quarantined == 1, 5000);
     UNIT_WAIT(pair_logged("types other.name (there) and"), 5000);
-    UNIT_TRUE(pair_logged(trp_i64_type.name));
+    UNIT_WAIT(pair_logged(trp_i64_type.name), 5000);
     (void)close(fd);
     still_works();
     pair_end(&p);
@@ -339,7 +339,7 @@ a_message_larger_than_a_frame_is_dropped_alone(void)
                TRP_EMSGSIZE);
     trp_msg_free(reply);
     UNIT_EQUAL(dead(0, TRP_DEAD_TOO_LARGE), 1);
-    UNIT_TRUE(pair_logged("larger than maximum-frame-size"));
+    UNIT_WAIT(pair_logged("larger than maximum-frame-size"), 5000);
     still_works();
     pair_end(&p);
 }

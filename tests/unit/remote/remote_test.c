@@ -31,7 +31,7 @@ a_path_on_another_system_answers_over_tcp(void)
     ask_echo();
     ask_echo();
     UNIT_TEXT(pair_state(&p, 0), "active");
-    UNIT_TRUE(pair_logged("association active"));
+    UNIT_WAIT(pair_logged("association active"), 5000);
     pair_end(&p);
 }
 
@@ -262,7 +262,7 @@ a_watcher_is_told_when_the_other_system_says_goodbye(void)
     trpi_remote_stop(p.remote[1]);
     UNIT_WAIT(atomic_load(&ended) == 1, 10000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
-    UNIT_TRUE(pair_logged("peer said goodbye"));
+    UNIT_WAIT(pair_logged("peer said goodbye"), 5000);
     UNIT_EQUAL(trp_system_stop(p.system[1], 10000), TRP_OK);
     trp_system_free(p.system[1]);
     p.system[1] = NULL;
@@ -505,7 +505,7 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
     options.bind_host = "0.0.0.0";
     UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_OK);
     UNIT_TRUE(trpi_remote_address(remote)->port != 0);
-    UNIT_TRUE(pair_logged("neither encrypted nor authenticated"));
+    UNIT_WAIT(pair_logged("neither encrypted nor authenticated"), 5000);
     trp_system *second = pair_system("two");
     trpi_remote *refused = NULL;
     trpi_remote_options same = { .host = "127.0.0.1",

@@ -1,0 +1,341 @@
+/* logger.c - the actors that write log events down.
+ *
+ * Why.     Writing is slow, and a program wants its own way of it. A logger is an actor like any
+ *          other, below /system, subscribed to the levels that are on.
+ * Shape.   log1 is the default logger (the sink of the system's options, or stderr) unless it is
+ *          switched off; then come the program's own. Each is wrapped: its receive is ours, which
+ *          counts, and calls the program's.
+ * States.  A system starts: the loggers are told logger-init one after the other; who does not
+ *          answer in time is left out. It ends: user tree, then the others below /system, then
+ *          the loggers by a last message, behind all lines that came before it.
+ * Must hold.
+ *   K1  At an orderly stop no line is lost: what is queued before the last message is written by the
+ *       logger, and what comes later is written at once (trpi_logger_late).
+ *   K2  A logger that is slow costs memory for queue_max events; the rest is dropped, counted, and
+ *       said when it has caught up.
+ *   K3  `count` is raised behind a complete entry; entries never change but for `levels`.
+ * Limits.  TRP_LOGGERS_MAX; queue_max.
+ * Tests.   tests/unit/actor/log_test.c
+ * Sources. LOG-01, -06, -07; ES-02; SYS-7; TRP-14.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/life.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+
+typedef struct logger {
+    trp_behaviour behaviour; /* first: the cell's; a copy of the program's with our receive */
+    trp_receive_fn receive;  /* the program's, and the one below */
+    trp_err (*pre_start)(trp_ctx *ctx, void *state, const trp_msg *args);
+    trp_ref ref;
+    trpi_event_limit limit;
+    uint32_t levels; /* subscribed to, up to this one; loggers->lock */
+} logger;
+
+struct trpi_loggers {
+    pthread_mutex_t lock; /* serialises subscribing */
+    _Atomic uint32_t count;
+    logger items[TRP_LOGGERS_MAX + 1];
+};
+
+static trp_type *const level_types[] = { NULL, &trp_log_error_type, &trp_log_warning_type,
+                                         &trp_log_info_type, &trp_log_debug_type };
+
+/* ---- the default one ------------------------------------------------------------------------- */
+
+static trp_err
+default_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_log_line line;
+
+    (void)state;
+    if (trp_log_event_line(msg, &line) != 0) {
+        trpi_log_sink(ctx->system, &line);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour default_behaviour =
+    TRP_BEHAVIOUR_INIT("default logger", char, default_receive);
+
+/* ---- the wrapper ----------------------------------------------------------------------------- */
+
+static void
+event_handled(trp_ctx *ctx, logger *self)
+{
+    uint32_t before = atomic_fetch_sub_explicit(&self->limit.waiting, 1, memory_order_relaxed);
+    uint64_t dropped;
+
+    if (before == 0) { /* not published but told by somebody */
+        atomic_fetch_add_explicit(&self->limit.waiting, 1, memory_order_relaxed);
+    } else if (before - 1 == self->limit.max / 2) { /* K2 */
+        dropped = atomic_load_explicit(&self->limit.dropped, memory_order_relaxed);
+        if (dropped > 0) {
+            trp_log(ctx, TRP_LOG_WARNING,
+                    "this logger is too slow: %llu lines were dropped so far (queue_max is %u)",
+                    (unsigned long long)dropped, (unsigned)self->limit.max);
+        }
+    }
+}
+
+/* So that the stream forgets it when it ends. */
+static trp_err
+logger_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    const logger *self = (const logger *)(const void *)ctx->cell->behaviour;
+
+    ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
+    return self->pre_start == NULL ? TRP_OK : self->pre_start(ctx, state, args);
+}
+
+static trp_err
+logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    logger *self = (logger *)(uintptr_t)ctx->cell->behaviour;
+
+    ctx->turn_processed++; /* statistics count what users tell, not what is logged about it */
+    if (msg->priv_type == TRPI_TYPE_LOGGER_END) {
+        trp_stop(ctx, ctx->self);
+        return TRP_OK;
+    }
+    if (trpi_type_is_log(msg->priv_type)) {
+        event_handled(ctx, self);
+    }
+    return self->receive(ctx, state, msg);
+}
+
+bool
+trpi_logger_is(const trp_system *system, trp_ref ref)
+{
+    trpi_loggers *loggers = system->life == NULL ? NULL : system->life->loggers;
+    uint32_t count = loggers == NULL ? 0 : atomic_load_explicit(&loggers->count,
+                                                                memory_order_acquire); /* K3 */
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (trp_ref_equal(loggers->items[i].ref, ref)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+trpi_logger_late(trp_system *system, trp_ref to, const trp_msg *msg)
+{
+    trpi_loggers *loggers = system->life->loggers;
+    trp_log_line line;
+
+    if (loggers != NULL && atomic_load_explicit(&loggers->count, memory_order_acquire) > 0 &&
+        trp_ref_equal(loggers->items[0].ref, to) && trp_log_event_line(msg, &line) != 0) {
+        trpi_log_sink(system, &line); /* K1 */
+    }
+}
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+/* Under the lock. An error leaves the logger where it was. */
+static trp_err
+follow(trp_system *system, logger *l, uint32_t level)
+{
+    trp_err err = TRP_OK;
+
+    while (err == TRP_OK && l->levels < level) {
+        err = trpi_event_subscribe(system, l->ref, level_types[l->levels + 1], &l->limit);
+        l->levels += err == TRP_OK;
+    }
+    while (l->levels > level) {
+        trpi_event_unsubscribe(system, l->ref, level_types[l->levels]);
+        l->levels--;
+    }
+    return err;
+}
+
+void
+trpi_loggers_follow(trp_system *system)
+{
+    trpi_loggers *loggers = system->life->loggers;
+    uint32_t level;
+
+    if (loggers == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&loggers->lock);
+    level = __atomic_load_n(&system->log_gate.level, __ATOMIC_RELAXED);
+    for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_relaxed); i++) {
+        if (loggers->items[i].levels != UINT32_MAX) {
+            (void)follow(system, &loggers->items[i], level); /* without memory: as before */
+        }
+    }
+    pthread_mutex_unlock(&loggers->lock);
+}
+
+/* ---- birth ----------------------------------------------------------------------------------- */
+
+/* Ask it whether it is ready. A logger that is not is stopped and left out; the system starts. */
+static bool
+logger_init(trp_system *system, logger *l)
+{
+    trp_msg *answer = NULL;
+    trp_err err = trp_system_ask(system, l->ref, &trp_logger_init_type, NULL, 0,
+                                 system->logging.start_ms, &answer);
+    bool ready = err == TRP_OK && trp_msg_is(answer, &trp_logger_ready_type);
+
+    trp_msg_free(answer);
+    if (!ready) {
+        trpi_log_direct(system, TRP_LOG_WARNING, "log",
+                        "logger %s did not say within %u ms that it is ready (%s): it is left out",
+                        l->behaviour.name, (unsigned)system->logging.start_ms,
+                        err == TRP_OK ? "another answer" : trp_strerror(err));
+        trp_system_stop_actor(system, l->ref);
+    }
+    return ready;
+}
+
+static trp_err
+logger_start(trp_system *system, const trp_behaviour *behaviour)
+{
+    trpi_loggers *loggers = system->life->loggers;
+    uint32_t count = atomic_load_explicit(&loggers->count, memory_order_relaxed);
+    logger *l = &loggers->items[count];
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    char name[16];
+    trp_err err;
+
+    l->behaviour = *behaviour;
+    l->receive = behaviour->receive;
+    l->pre_start = behaviour->pre_start;
+    l->behaviour.receive = logger_receive;
+    l->behaviour.pre_start = logger_pre_start;
+    l->limit.max = system->logging.queue_max;
+    (void)snprintf(name, sizeof name, "log%u", (unsigned)count + 1);
+    options.name = name;
+    options.dispatcher = system->logging.dispatcher;
+    err = trpi_spawn_outside(system, &system->life->system, "default", &l->behaviour, &options,
+                             &l->ref);
+    if (err != TRP_OK) {
+        return err;
+    }
+    l->levels = UINT32_MAX; /* not yet, or never */
+    atomic_store_explicit(&loggers->count, count + 1, memory_order_release); /* K3 */
+    if (behaviour != &default_behaviour && !logger_init(system, l)) {
+        return TRP_OK;
+    }
+    pthread_mutex_lock(&loggers->lock);
+    l->levels = 0;
+    err = follow(system, l, __atomic_load_n(&system->log_gate.level, __ATOMIC_RELAXED));
+    pthread_mutex_unlock(&loggers->lock);
+    return err;
+}
+
+trp_err
+trpi_loggers_start(trp_system *system)
+{
+    const trp_behaviour *const *own = system->logging.loggers;
+    trp_err err = TRP_OK;
+
+    system->life->loggers = trpi_alloc(sizeof *system->life->loggers);
+    if (system->life->loggers == NULL) {
+        return TRP_ENOMEM;
+    }
+    pthread_mutex_init(&system->life->loggers->lock, NULL);
+    if (system->logging.no_default == 0) {
+        err = logger_start(system, &default_behaviour);
+    }
+    for (; err == TRP_OK && own != NULL && *own != NULL; own++) {
+        err = logger_start(system, *own);
+    }
+    system->logging.loggers = NULL; /* borrowed until here */
+    return err;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+bool
+trpi_loggers_below(trp_system *system, const trpi_cell *cell)
+{
+    return trpi_guardian_of(system, cell) == &system->life->system;
+}
+
+void
+trpi_loggers_spare(trp_ctx *ctx, trpi_cell *guardian)
+{
+    const trp_ref none = TRP_REF_NONE;
+    bool alone = true;
+    trpi_cell *c;
+
+    for (c = trpi_child_first(ctx, guardian); c != NULL; c = trpi_child_after(ctx, c)) {
+        if (!trpi_logger_is(ctx->system, trpi_cell_ref(c))) {
+            trpi_child_stop(ctx, guardian, c);
+            alone = false;
+        }
+    }
+    for (c = trpi_child_first(ctx, guardian); alone && c != NULL; c = trpi_child_after(ctx, c)) {
+        if (guardian->suspended > 0) {
+            trpi_child_stop(ctx, guardian, c); /* it failed: they would not come to a message */
+        } else if (!trpi_child_is_dying(c)) {
+            c->prev_sibling |= TRPI_CHILD_DYING;
+            guardian->flags++; /* as trpi_child_stop */
+            trpi_tell(ctx, trpi_cell_ref(c), none, &trpi_logger_end_type, NULL, 0); /* K1 */
+        }
+    }
+}
+
+void
+trpi_loggers_free(trp_system *system)
+{
+    if (system->life->loggers != NULL) {
+        trpi_mutex_destroy(&system->life->loggers->lock);
+        trpi_free(system->life->loggers);
+        system->life->loggers = NULL;
+    }
+}
+
+/* ---- what the public asks -------------------------------------------------------------------- */
+
+trp_err
+trp_log_flush(trp_system *system, uint32_t timeout_ms)
+{
+    const trp_identify question = { 0 };
+    trpi_loggers *loggers;
+    uint64_t end_ns;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    if (trpi_in_behaviour(system)) {
+        return TRP_ESTATE;
+    }
+    loggers = system->life->loggers;
+    end_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
+    for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
+        uint64_t now_ns = trpi_world_mono_ns(system->world);
+        uint32_t left_ms = now_ns < end_ns ? (uint32_t)((end_ns - now_ns) / 1000000u) : 0;
+        trp_msg *answer = NULL;
+        trp_err err;
+
+        /* its answer stands behind all lines that were told before */
+        err = trp_system_ask(system, loggers->items[i].ref, &trp_identify_type, &question,
+                             sizeof question, left_ms == 0 ? 1 : left_ms, &answer);
+        trp_msg_free(answer);
+        if (err == TRP_ETIMEDOUT) {
+            return err;
+        }
+    }
+    return TRP_OK;
+}
+
+uint64_t
+trp_log_dropped(const trp_system *system)
+{
+    trpi_loggers *loggers = trpi_system_is_valid(system) ? system->life->loggers : NULL;
+    uint64_t dropped = 0;
+
+    for (uint32_t i = 0;
+         loggers != NULL && i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
+        dropped += atomic_load_explicit(&loggers->items[i].limit.dropped, memory_order_relaxed);
+    }
+    return dropped;
+}
