@@ -179,8 +179,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protoco
 TRP_API const trp_type *trp_type_find(const char *name);
 
 /* Put type below parent in the hierarchy of events: who subscribes to parent is told events of
- * type, too, from now on. Once and for the whole process; saying the same again is no error. Types do not
- * change: say it before the first event of the type is published.
+ * type, too, from now on. Once and for the whole process; saying the same again is no error. Say it
+ * before the first event of the type is published.
  *
  * Ownership: borrows both until the process ends.
  * Errors:    TRP_EINVAL   an argument is NULL, or parent is type itself or below it

@@ -1,8 +1,8 @@
 /* log.h - log events inside the room: how a line is made, and who takes it.
  *
  * Shape.   log.c makes an event of a line; event_stream.c tells it to whom it concerns; logger.c
- *          are the actors that write it down; log_format.c is what a line looks like; log_context.c the
- *          actor's MDC and its mark for LoggingReceive.
+ *          are the actors that write it down; log_format.c is what a line looks like;
+ *          log_context.c the actor's MDC and its mark for LoggingReceive.
  */
 #ifndef TRPI_ACTOR_LOG_H
 #define TRPI_ACTOR_LOG_H

@@ -9,8 +9,8 @@
  *          answer in time is left out. It ends: user tree, then the others below /system, then
  *          the loggers by a last message, behind all lines that came before it.
  * Must hold.
- *   K1  At an orderly stop no line is lost: what is queued before the last message is written by the
- *       logger, and what comes later is written at once (trpi_logger_late).
+ *   K1  At an orderly stop no line is lost: what is queued before the last message is written by
+ *       the logger, and what comes later is written at once (trpi_logger_late).
  *   K2  A logger that is slow costs memory for queue_max events; the rest is dropped, counted, and
  *       said when it has caught up.
  *   K3  `count` is raised behind a complete entry; entries never change but for `levels`.
