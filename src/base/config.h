@@ -50,7 +50,9 @@ typedef struct trpi_config_row {
     trpi_config_type type;
     const char *initial; /* the default, as it would be written; "" with INT: none, reads as -1 */
     double min, max;     /* both 0: not checked; durations in ms, sizes in bytes */
-    const char *choices; /* "a|b|c"; of INT: "on|off", which read as max and min */
+    /* "a|b|c"; of INT: "on|off", which read as max and min; of TEXT: words that it usually is, so
+     * that a misspelt one is refused */
+    const char *choices;
     const char *doc;
 } trpi_config_row;
 

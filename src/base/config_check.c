@@ -13,6 +13,7 @@
 #include "base/address.h"
 #include "base/config.h"
 #include "base/config_store.h"
+#include "base/nearest.h"
 
 bool
 trpi_config_key_is_app(const char *key)
@@ -144,7 +145,7 @@ const char *
 trpi_config_value_fold(const trpi_config_row *row, const char *value, char *buffer, size_t bytes)
 {
     size_t count = strlen(value);
-    if (!row || !row->choices || count >= bytes) {
+    if (!row || !row->choices || row->type == TRPI_CONFIG_TEXT || count >= bytes) {
         return value;
     }
     for (size_t i = 0; i <= count; i++) {
@@ -224,6 +225,27 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
     return TRP_OK;
 }
 
+/* A word that is none of the usual ones may be the program's own, unless it is nearly one. */
+static trp_err
+word_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
+{
+    char word[64];
+    if (choice_holds(row->choices, value)) {
+        return TRP_OK;
+    }
+    for (const char *p = row->choices; *p; p += *p == '|') {
+        size_t count = strcspn(p, "|");
+        (void)snprintf(word, sizeof word, "%.*s", (int)count, p);
+        if (trpi_edit_distance(word, value) <= (count <= 5 ? 1u : 2u)) {
+            (void)snprintf(ret_what, what_bytes, "'%s' is unknown; did you mean '%s'?", value,
+                           word);
+            return TRP_ECONFIG;
+        }
+        p += count;
+    }
+    return TRP_OK;
+}
+
 static void
 bound_format(trpi_config_type type, double bound, char *buffer, size_t bytes)
 {
@@ -278,6 +300,10 @@ trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret
     }
     switch (row->type) {
     case TRPI_CONFIG_TEXT:
+        if (row->choices) {
+            return word_check(row, value, ret_what, what_bytes);
+        }
+        return meaning_check(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_LIST:
         return meaning_check(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_CHOICE:

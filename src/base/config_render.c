@@ -185,18 +185,28 @@ akka_name(const char *ours)
 }
 
 static void
+put_choices(renderer *r, const char *choices, size_t depth)
+{
+    char text[512];
+    size_t count = (size_t)snprintf(text, sizeof text, "One of: ");
+    for (const char *c = choices; *c && count + 4 < sizeof text; c++) {
+        text[count++] = *c == '|' ? ',' : *c;
+        if (*c == '|') {
+            text[count++] = ' ';
+        }
+    }
+    (void)snprintf(text + count, sizeof text - count, ".");
+    put_doc(r, depth, text);
+}
+
+static void
 put_item_docs(renderer *r, const item *it, size_t depth)
 {
     if ((r->flags & TRP_CONFIG_RENDER_DOCS) && it->row) {
         const char *akka = akka_name(it->row->key);
         put_doc(r, depth, it->row->doc);
         if (it->row->choices) {
-            indent(r, depth);
-            put(r, "# One of: ");
-            for (const char *c = it->row->choices; *c; c++) {
-                put_bytes(r, *c == '|' ? ", " : c, *c == '|' ? 2 : 1);
-            }
-            put(r, ".\n");
+            put_choices(r, it->row->choices, depth);
         }
         if (akka) {
             indent(r, depth);

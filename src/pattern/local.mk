@@ -11,7 +11,9 @@ troupe_sources += src/pattern/routing.c src/pattern/routing_envelope.c src/patte
 	src/pattern/routing_logic.c src/pattern/routing_plan.c src/pattern/routing_pool.c \
 	src/pattern/routing_spawn.c src/pattern/routing_table.c
 
-check_PROGRAMS += tests/unit/pattern/router_test
+check_PROGRAMS += tests/unit/pattern/router_config_test tests/unit/pattern/router_test
+tests_unit_pattern_router_config_test_SOURCES = tests/unit/pattern/router_config_test.c
+tests_unit_pattern_router_config_test_LDADD = $(TEST_LDADD)
 tests_unit_pattern_router_test_SOURCES = tests/unit/pattern/router_test.c
 tests_unit_pattern_router_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/pattern/seeded_test

@@ -259,13 +259,38 @@ set_paths(trpi_router_plan *plan, const char *value, bool more)
     return err;
 }
 
+/* "round-robin-pool" and "round-robin-group" name the logic "round-robin": which of both it is
+ * follows from routees.paths. false: there is no such ending, or no room. */
+static bool
+logic_shorten(const char *value, char *shorter, size_t bytes)
+{
+    static const char *const endings[] = { "-pool", "-group" };
+    size_t length = strlen(value);
+
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        size_t ending = strlen(endings[i]);
+
+        if (length > ending && length - ending < bytes &&
+            strcmp(value + length - ending, endings[i]) == 0) {
+            memcpy(shorter, value, length - ending);
+            shorter[length - ending] = 0;
+            return true;
+        }
+    }
+    return false;
+}
+
 static trp_err
 set_logic(trpi_router_plan *plan, const char *value, char *error, size_t bytes)
 {
+    char shorter[64];
     uint32_t needs;
 
     if (strcmp(value, "from-code") == 0) { /* P1 */
         return TRP_OK;
+    }
+    if (trpi_logic_find(value, &needs) == NULL && logic_shorten(value, shorter, sizeof shorter)) {
+        value = shorter;
     }
     if (trpi_logic_find(value, &needs) == NULL) {
         return wrong(error, bytes, "router: no routing logic is called \"%s\"", value);
