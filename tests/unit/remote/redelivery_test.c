@@ -28,22 +28,38 @@ typedef struct packet {
     int kind;
     uint64_t seq, number;
 } packet;
-typedef struct link {
-    packet packets[4096];
-    uint32_t count;
+#define LINK_PACKETS_MAX 4096u
+typedef struct link { /* first .. first + count: taking the first one moves nothing */
+    packet packets[2 * LINK_PACKETS_MAX];
+    uint32_t first, count;
 } link_t;
 
 static void
 put(link_t *link, packet p, uint64_t *seed, unsigned loss)
 {
     uint64_t dice = next_random(seed) % 100;
-    if (dice < loss || link->count + 2 > 4096) {
+    if (dice < loss || link->count + 2 > LINK_PACKETS_MAX) {
         return;
     }
-    link->packets[link->count++] = p;
-    if (dice >= 90) {
-        link->packets[link->count++] = p; /* duplicated */
+    if (link->first + link->count + 2 > 2 * LINK_PACKETS_MAX) {
+        memmove(link->packets, &link->packets[link->first], link->count * sizeof p);
+        link->first = 0;
     }
+    link->packets[link->first + link->count++] = p;
+    if (dice >= 90) {
+        link->packets[link->first + link->count++] = p; /* duplicated */
+    }
+}
+
+static packet
+take(link_t *link, uint32_t at)
+{
+    packet *first = &link->packets[link->first++];
+    packet taken = first[at];
+
+    memmove(first + 1, first, at * sizeof taken);
+    link->count--;
+    return taken;
 }
 
 static void
@@ -77,8 +93,7 @@ run_seed(uint64_t run)
         while (wire.count > 0 && next_random(&seed) % 4 != 0) {
             uint32_t at = next_random(&seed) % 3 == 0 ? (uint32_t)(next_random(&seed) % wire.count)
                                                       : 0; /* reordered */
-            packet p = wire.packets[at];
-            memmove(&wire.packets[at], &wire.packets[at + 1], (--wire.count - at) * sizeof p);
+            packet p = take(&wire, at);
             if (p.kind == TO_RECEIVER) {
                 enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&receiver, p.seq);
                 if (verdict == TRPI_REDELIVERY_DELIVER) {
