@@ -3,6 +3,12 @@
  * An actor is private state plus a behaviour, run by at most one thread at a time. The only way in
  * is a message. Everything in this header that takes a trp_ctx is for the actor that is running;
  * for threads that are not actors the same verbs stand in troupe/system.h.
+ *
+ * What a sender wrote before it told is seen by the receiver of that message, and what the handling
+ * of one message wrote is seen by the next, on whatever thread: state needs no lock and no atomics
+ * (MEM-1, -2). Refs and copies of values may leave the actor, in a message, in a callback's arg or
+ * in another thread's hands. ctx, state and the message may not: ctx and the message are valid in
+ * this call only, and state is the running actor's alone (MEM-6).
  */
 #ifndef TROUPE_ACTOR_H
 #define TROUPE_ACTOR_H

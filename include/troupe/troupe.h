@@ -9,6 +9,7 @@
 #include <troupe/log.h>
 #include <troupe/message.h>
 #include <troupe/node.h>
+#include <troupe/path.h>
 #include <troupe/plugin.h>
 #include <troupe/router.h>
 #include <troupe/scheduler.h>

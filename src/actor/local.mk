@@ -2,7 +2,8 @@
 troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c \
 	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
-troupe_sources += src/actor/fault.c
+troupe_sources += src/actor/fault.c src/actor/path_text.c
+pkginclude_HEADERS += include/troupe/path.h
 
 pkginclude_HEADERS += include/troupe/log.h include/troupe/scheduler.h
 
@@ -28,7 +29,9 @@ check_PROGRAMS += \
 	tests/unit/actor/name_test \
 	tests/unit/actor/path_test \
 	tests/unit/actor/ref_map_test \
+	tests/unit/actor/ref_test \
 	tests/unit/actor/restart_test \
+	tests/unit/actor/sample_test \
 	tests/unit/actor/stash_test \
 	tests/unit/actor/strategy_test \
 	tests/unit/actor/supervise_test \
@@ -51,6 +54,10 @@ tests_unit_actor_fault_test_SOURCES = tests/unit/actor/fault_test.c
 tests_unit_actor_fault_test_LDADD = libtroupe.la $(CUNIT_LIBS)
 tests_unit_actor_delivery_test_SOURCES = tests/unit/actor/delivery_test.c
 tests_unit_actor_delivery_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_sample_test_SOURCES = tests/unit/actor/sample_test.c
+tests_unit_actor_sample_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_ref_test_SOURCES = tests/unit/actor/ref_test.c
+tests_unit_actor_ref_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_guardian_test_SOURCES = tests/unit/actor/guardian_test.c
 tests_unit_actor_guardian_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_inbound_test_SOURCES = tests/unit/actor/inbound_test.c
