@@ -112,7 +112,7 @@ typedef struct trp_behaviour {
 typedef struct trp_spawn_options {
     size_t size;
     const char *name;        /* copied; NULL: an automatic name, "$..." */
-    const char *dispatcher;  /* "default" (NULL), "pinned", "system" */
+    const char *dispatcher;  /* an id (troupe/dispatcher.h); NULL: "default" */
     uint32_t stash_msgs_max; /* 0: as configured; unbounded if nothing is */
     const trp_type *args_type;
     const void *args; /* copied, kept for restart */

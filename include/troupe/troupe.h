@@ -6,6 +6,7 @@
 #include <troupe/base.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
+#include <troupe/dispatcher.h>
 #include <troupe/log.h>
 #include <troupe/message.h>
 #include <troupe/node.h>

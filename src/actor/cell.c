@@ -286,7 +286,8 @@ cell_reset(trpi_cell *cell)
     cell->first_child = 0;
     cell->next_sibling = 0;
     cell->prev_sibling = 0;
-    cell->task.dispatch = TRPI_DISPATCH_POOL;
+    __atomic_store_n(&cell->task.dispatch, TRPI_DISPATCH_POOL, __ATOMIC_RELAXED);
+    cell->task.number = 0;
     atomic_store_explicit(&cell->task.home, 0, RELAXED);
     atomic_store_explicit(&cell->overloaded, 0, RELAXED);
 }

@@ -15,6 +15,8 @@
  */
 #include "actor/life.h"
 
+#include "actor/dispatcher.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
@@ -320,10 +322,12 @@ trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *disp
         return err != TRP_OK ? err : TRP_EINVAL;
     }
     ctx = trpi_enter(system);
+    trpi_here_hold(ctx);
     pthread_mutex_lock(&guardian->lock);
     err = guardian->closed ? TRP_ECLOSED
                            : spawn_locked(ctx, guardian, dispatcher, behaviour, options, ret_ref);
     pthread_mutex_unlock(&guardian->lock);
+    trpi_here_release(ctx);
     trpi_leave(ctx);
     return err;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "actor/dispatcher.h"
 #include "actor/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -130,12 +131,24 @@ trpi_in_behaviour(const trp_system *system)
 {
     trpi_worker *worker = trpi_worker_current();
 
-    return worker != NULL && trpi_worker_sched(worker) == system->sched;
+    if (worker != NULL && trpi_worker_sched(worker) == system->sched) {
+        const trp_ctx *ctx = trpi_worker_data(worker);
+
+        return ctx->cell != NULL || !trpi_worker_is_private(worker); /* a job there may block */
+    }
+    for (const trp_ctx *ctx = foreign_first; ctx != NULL; ctx = ctx->foreign_next) {
+        if (ctx->foreign_depth > 0 && ctx->system == system) {
+            return ctx->cell != NULL; /* calling-thread */
+        }
+    }
+    return false;
 }
 
 bool
 trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
 {
+    const trpi_dispatcher *entry;
+
     ctx->cache = trpi_msg_cache_get();
     if (ctx->cache == NULL) {
         return false;
@@ -149,7 +162,13 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
     ctx->cell = NULL;
     ctx->msg = NULL;
-    ctx->chaining = !trpi_worker_is_private(worker);
+    entry = trpi_dispatcher_get(system, trpi_worker_number(worker));
+    ctx->throughput = entry->options.throughput;
+    ctx->deadline_ns = entry->deadline_ns;
+    /* who may block shall not hold messages back */
+    ctx->chaining = entry->options.kind != TRP_DISPATCHER_PINNED &&
+                    entry->options.kind != TRP_DISPATCHER_BLOCKING &&
+                    entry->options.kind != TRP_DISPATCHER_SYSTEM;
     trpi_reserve_fill(ctx);
     return true;
 }

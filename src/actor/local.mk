@@ -106,3 +106,14 @@ tests_unit_actor_tell_test_SOURCES = tests/unit/actor/tell_test.c
 tests_unit_actor_tell_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_type_test_SOURCES = tests/unit/actor/type_test.c
 tests_unit_actor_type_test_LDADD = $(TEST_LDADD)
+
+# dispatchers and mailboxes
+pkginclude_HEADERS += include/troupe/dispatcher.h
+troupe_sources += src/actor/dispatcher.c src/actor/here.c
+check_PROGRAMS += tests/unit/actor/affinity_test tests/unit/actor/calling_test tests/unit/actor/dispatcher_test
+tests_unit_actor_affinity_test_SOURCES = tests/unit/actor/affinity_test.c
+tests_unit_actor_affinity_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_calling_test_SOURCES = tests/unit/actor/calling_test.c
+tests_unit_actor_calling_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_dispatcher_test_SOURCES = tests/unit/actor/dispatcher_test.c
+tests_unit_actor_dispatcher_test_LDADD = $(TEST_LDADD)

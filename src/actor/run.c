@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "actor/cells.h"
+#include "actor/dispatcher.h"
 #include "actor/fault.h"
 #include "actor/mailbox.h"
 #include "actor/routed.h"
@@ -288,6 +289,29 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     return IDLE_GIVEN;
 }
 
+static trpi_run_result
+turn_defer(trp_ctx *ctx, uint16_t home)
+{
+    if (ctx->worker == NULL) { /* here.c: on a thread without a place to wait */
+        return TRPI_RUN_AGAIN;
+    }
+    trpi_worker_defer_to(ctx->worker, home);
+    return TRPI_RUN_DEFER;
+}
+
+/* With a deadline each message is a turn of its own for the loop. true: there is time for more. */
+static bool
+turn_has_time(trp_ctx *ctx)
+{
+    if (ctx->turn_rest == 0 || ctx->cut ||
+        trpi_world_mono_ns(ctx->system->world) >= ctx->turn_until_ns) {
+        return false;
+    }
+    ctx->turn_rest--;
+    ctx->turn_left = 1;
+    return true;
+}
+
 /* The turn is over with messages left. */
 static trpi_run_result
 turn_again(trp_ctx *ctx, trpi_cell *cell)
@@ -295,19 +319,17 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
     bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
 
     turn_finish(ctx, cell->processed);
-    if (ctx->turn_left <= 0 && !overloaded && trpi_mailbox_has_more(cell)) {
+    if (ctx->turn_left <= 0 && ctx->turn_rest == 0 && !overloaded && trpi_mailbox_has_more(cell)) {
         atomic_store_explicit(&cell->overloaded, 1, RELAXED);
         overloaded = true;
     }
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE)) {
         /* A proxy whose network is behind: what it would take now it could only drop. Its tellers
          * wait too. */
-        trpi_worker_defer_to(ctx->worker, TRPI_DEFER_HOLD);
-        return TRPI_RUN_DEFER;
+        return turn_defer(ctx, TRPI_DEFER_HOLD);
     }
     if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
-        trpi_worker_defer_to(ctx->worker, ctx->cut_home);
-        return TRPI_RUN_DEFER;
+        return turn_defer(ctx, ctx->cut_home);
     }
     return TRPI_RUN_AGAIN;
 }
@@ -379,7 +401,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
             handle_attention(ctx, cell);
             open = is_open(cell); /* R3 */
             of_kind = trpi_cell_is_special(cell);
-            if (ctx->turn_left <= 0) {
+            if (ctx->turn_left <= 0 && !turn_has_time(ctx)) {
                 return turn_again(ctx, cell);
             }
             if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
@@ -416,6 +438,9 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
             of_kind = trpi_cell_is_special(cell);
         }
         if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut)) {
+            if (turn_has_time(ctx)) {
+                continue;
+            }
             if (of_kind) {
                 turn_end_of_kind(ctx, cell);
             }
@@ -439,6 +464,9 @@ trpi_run(void *data, trpi_task *task)
     uint32_t throughput = ctx->throughput;
     trpi_run_result result;
 
+    if (UNLIKELY(task->id == 0)) { /* slot 0 is nobody's */
+        return trpi_job_run(ctx, task);
+    }
     if (UNLIKELY(atomic_load_explicit(&task->home, RELAXED) != ctx->index)) {
         atomic_store_explicit(&task->home, ctx->index,
                               RELAXED); /* private tasks run at home only */
@@ -454,6 +482,11 @@ trpi_run(void *data, trpi_task *task)
     ctx->turn_left = (int32_t)(UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)
                                    ? throughput * TRPI_OVERLOAD_TURNS
                                    : throughput);
+    if (UNLIKELY(ctx->deadline_ns != 0)) {
+        ctx->turn_rest = (uint32_t)ctx->turn_left - 1;
+        ctx->turn_left = 1;
+        ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
+    }
     if (UNLIKELY(cell->life == TRPI_LIFE_STARTING)) {
         trpi_life_start(ctx, cell);
     }
@@ -484,11 +517,7 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
         trpi_cell_ops_set(cell, NULL);
         trpi_routed_ended(ctx, ops);
     }
-    if (cell->task.dispatch == TRPI_DISPATCH_PRIVATE && ctx->worker != NULL &&
-        trpi_worker_index(ctx->worker) != ctx->system->system_worker) {
-        trpi_sched_private_release(ctx->system->sched, (uint16_t)trpi_worker_index(ctx->worker));
-    }
-    cell->task.dispatch = TRPI_DISPATCH_POOL; /* late messages are drained by the pool */
+    trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
 }
 
 void
@@ -511,9 +540,8 @@ trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-/* trp_fail jumped out of the running cell's receive: settle it, and go on with its turn. */
-static void
-turn_after_jump(trp_ctx *ctx, trpi_worker *worker)
+trpi_run_result
+trpi_run_after_jump(trp_ctx *ctx)
 {
     trpi_cell *cell = ctx->cell;
     trpi_run_result result;
@@ -525,7 +553,7 @@ turn_after_jump(trp_ctx *ctx, trpi_worker *worker)
     ctx->turn_left--;
     result = turn_continue(ctx, cell);
     turn_leave(ctx);
-    trpi_worker_settle(worker, &cell->task, result);
+    return result;
 }
 
 void
@@ -543,7 +571,10 @@ trpi_run_thread(void *arg, trpi_worker *worker)
     trpi_fault_thread_begin(ctx);
     ctx->jump = &ctx->loop_jump;
     if (_setjmp(ctx->loop_jump) != 0) {
-        turn_after_jump(trpi_worker_data(worker), worker);
+        trp_ctx *jumped = trpi_worker_data(worker);
+        trpi_task *task = &jumped->cell->task;
+
+        trpi_worker_settle(worker, task, trpi_run_after_jump(jumped));
     }
     trpi_worker_loop(worker);
     trpi_fault_thread_end(trpi_worker_data(worker));
@@ -573,4 +604,13 @@ trpi_run_batch(void *data, uint32_t messages)
     trp_ctx *ctx = data;
 
     ctx->throughput = messages != 0 ? messages : ctx->system->options.throughput;
+}
+
+bool
+trpi_run_urgent(const trpi_task *task)
+{
+    const trpi_cell *cell = trpi_cell_of_task((trpi_task *)(uintptr_t)task);
+
+    /* relaxed: the task was handed to us after it was set, or the urgent flag was (affine.c, A2) */
+    return task->id != 0 && atomic_load_explicit(&cell->attention, RELAXED) != 0;
 }

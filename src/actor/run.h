@@ -82,8 +82,12 @@ struct trp_ctx {
     uint16_t cut_home;    /* whose home this is */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
     trpi_stats *stats;    /* count with trpi_count() only */
-    uint32_t throughput;  /* messages a turn, the system's; in a driven run, the next turn's */
-    int32_t turn_left;    /* messages that this turn may still handle */
+    uint32_t throughput;  /* messages a turn, of the dispatcher; in a driven run, the next turn's */
+    uint64_t deadline_ns; /* of a turn, likewise; 0: none */
+    /* messages that this turn may still handle before it looks at turn_rest */
+    int32_t turn_left;
+    uint32_t turn_rest;   /* with a deadline: messages left after a look at the clock */
+    uint64_t turn_until_ns;
     uint64_t turn_processed; /* cell->processed at the start of the turn */
     trpi_sysmsg *sys_rest;   /* taken from sys_head, not yet handled */
     trpi_sysmsg *reserve;    /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
@@ -97,6 +101,8 @@ struct trp_ctx {
         uint32_t head, count;
         uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;
+    uint32_t here_depth, here_held;   /* here.c: nested turns; why none may begin now */
+    trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
     jmp_buf loop_jump;
     trpi_chain chains[TRPI_CHAINS];
 };
@@ -133,6 +139,9 @@ void trpi_run_thread(void *arg, trpi_worker *worker);
 void trpi_run_sleep(void *arg, trpi_worker *worker, bool all);
 uint64_t trpi_run_work(void *data);
 void trpi_run_batch(void *data, uint32_t messages);
+bool trpi_run_urgent(const trpi_task *task);
+/* trp_fail jumped out of the running cell: settle that, and go on with the turn. */
+trpi_run_result trpi_run_after_jump(trp_ctx *ctx);
 bool trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker);
 void trpi_ctx_fini_worker(trp_ctx *ctx);
 /* CORE's own: the reserve of system messages, filled between runs. */

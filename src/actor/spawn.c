@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "actor/dispatcher.h"
 #include "actor/run.h"
 #include "base/assert.h"
 
@@ -94,39 +95,21 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
 {
     const char *name =
         options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
-    uint16_t home;
-    trp_err err;
+    trpi_dispatcher *dispatcher;
 
-    if (name == NULL || strcmp(name, "default") == 0) {
+    if (name == NULL) {
         return TRP_OK; /* as the slot was made */
     }
-    if (strcmp(name, "system") == 0) {
-        home = ctx->system->system_worker;
-    } else if (strcmp(name, "pinned") == 0) {
-        err = trpi_sched_private_new(ctx->system->sched,
-                                     cell->behaviour != NULL ? cell->behaviour->name : NULL, false,
-                                     &home);
-        if (err != TRP_OK) {
-            return err;
-        }
-    } else {
-        return TRP_ENOENT;
-    }
-    cell->task.dispatch = TRPI_DISPATCH_PRIVATE;
-    atomic_store_explicit(&cell->task.home, home, memory_order_relaxed);
-    return TRP_OK;
+    dispatcher = trpi_dispatcher_find(ctx->system, name);
+    return dispatcher != NULL ? trpi_dispatcher_join(ctx, cell, dispatcher)
+                              : TRP_ENOENT; /* nothing falls back to another one (MSC-05) */
 }
 
 /* What was taken for a cell that will not live. */
 void
 trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 {
-    uint16_t home = atomic_load_explicit(&cell->task.home, memory_order_relaxed);
-
-    if (cell->task.dispatch == TRPI_DISPATCH_PRIVATE && home != ctx->system->system_worker) {
-        trpi_sched_private_release(ctx->system->sched, home);
-    }
-    cell->task.dispatch = TRPI_DISPATCH_POOL;
+    trpi_dispatcher_leave(ctx, cell);
 }
 
 trp_err

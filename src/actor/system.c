@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "actor/cells.h"
+#include "actor/dispatcher.h"
 #include "actor/fault.h"
 #include "actor/log.h"
 #include "actor/nodes.h"
@@ -55,8 +56,13 @@ options_fill(trp_system *system, const trp_system_options *given)
 static trp_err
 tables_make(trp_system *system)
 {
-    static const trpi_sched_ops ops = { trpi_run, trpi_run_thread, trpi_run_sleep,
-                                        trpi_run_batch, trpi_run_work };
+    static const trpi_sched_ops ops = { .run = trpi_run,
+                                        .thread = trpi_run_thread,
+                                        .sleep = trpi_run_sleep,
+                                        .batch = trpi_run_batch,
+                                        .work = trpi_run_work,
+                                        .here = trpi_here,
+                                        .urgent = trpi_run_urgent };
     trpi_sched_options sched_options;
     trp_err err;
 
@@ -72,7 +78,10 @@ tables_make(trp_system *system)
     if (err == TRP_OK) {
         err = trpi_nodes_new(system, &system->nodes);
     }
-    return err == TRP_OK ? trpi_sched_new(&sched_options, &system->sched) : err;
+    if (err == TRP_OK) {
+        err = trpi_sched_new(&sched_options, &system->sched);
+    }
+    return err == TRP_OK ? trpi_dispatchers_new(system) : err;
 }
 
 /* Of a system without threads, complete or not. */
@@ -86,6 +95,7 @@ system_destroy(trp_system *system)
     }
     trpi_fault_close(system);
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
+    trpi_dispatchers_free(system);
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
     if (system->world_owned) {
@@ -99,12 +109,13 @@ system_destroy(trp_system *system)
 static trp_err
 threads_start(trp_system *system)
 {
+    trpi_private_options system_worker = { "system", true, false, 0, TRPI_DISPATCHER_SYSTEM };
     trp_err err = trpi_sched_start(system->sched);
 
     if (err != TRP_OK) {
         return err;
     }
-    err = trpi_sched_private_new(system->sched, "system", true, &system->system_worker);
+    err = trpi_sched_private_open(system->sched, &system_worker, &system->system_worker);
     if (err == TRP_OK) {
         err = trpi_life_system_new(system);
     }

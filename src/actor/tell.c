@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "actor/cells.h"
+#include "actor/dispatcher.h"
 #include "actor/mailbox.h"
 #include "actor/nodes.h"
 #include "actor/routed.h"
@@ -109,6 +110,19 @@ chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     push_one(ctx, cell, msg);
 }
 
+/* Without chains: a foreign thread, or one that may block. */
+static void __attribute__((noinline))
+deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    note_overload(ctx, cell);
+    if (trpi_mailbox_push(cell, msg, msg)) {
+        trpi_schedule(ctx, cell);
+    } else if (ctx->worker == NULL && ctx->cell == NULL &&
+               __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE) {
+        trpi_here_wait(cell); /* another thread handles it: TEST-12 */
+    }
+}
+
 /* Queue msg for cell; msg->priv_next is NULL. Rare ways end in calls, so that the usual one needs
  * no frame. */
 static inline __attribute__((always_inline)) void
@@ -118,7 +132,7 @@ deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     trpi_chain *chain = &ctx->chains[index];
 
     if (UNLIKELY(!ctx->chaining)) {
-        push_one(ctx, cell, msg);
+        deliver_unchained(ctx, cell, msg);
         return;
     }
     if (chain->cell == cell && chain->run == ctx->run) { /* told before in this run */
@@ -500,6 +514,10 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     }
     if (trpi_mailbox_push_system(cell, sysmsg)) {
         trpi_schedule(ctx, cell);
+    }
+    /* relaxed: a hint (dispatcher.c, F2). A directive goes before the mail of others (A4J-31). */
+    if (__atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_PRIVATE) {
+        trpi_sched_urgent(ctx->system->sched, atomic_load_explicit(&cell->task.home, RELAXED));
     }
 }
 

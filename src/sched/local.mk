@@ -14,3 +14,6 @@ tests_unit_sched_timer_wheel_test_SOURCES = tests/unit/sched/timer_wheel_test.c
 tests_unit_sched_timer_wheel_test_LDADD = $(TEST_LDADD)
 tests_unit_sched_driven_test_SOURCES = tests/unit/sched/driven_test.c
 tests_unit_sched_driven_test_LDADD = $(TEST_LDADD)
+
+# dispatchers
+troupe_sources += src/sched/affine.c src/sched/group.c

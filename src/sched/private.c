@@ -31,6 +31,10 @@ trpi_private_push(trpi_sched *sched, trpi_task *task)
         return;
     }
     trpi_assert(worker != NULL && worker->is_private);
+    if (worker->affine != NULL) {
+        trpi_affine_push(worker, task);
+        return;
+    }
     (void)pthread_mutex_lock(&worker->queue_lock);
     trpi_task_list_push(&worker->queue, task);
     (void)pthread_cond_signal(&worker->queue_cond);
@@ -118,8 +122,8 @@ private_index(trpi_sched *sched, uint16_t *ret_index)
     return err;
 }
 
-static void
-private_index_free(trpi_sched *sched, uint16_t index)
+void
+trpi_private_index_free(trpi_sched *sched, uint16_t index)
 {
     (void)pthread_mutex_lock(&sched->private_lock);
     sched->private_free[sched->private_free_count++] = index;
@@ -127,7 +131,8 @@ private_index_free(trpi_sched *sched, uint16_t index)
 }
 
 trp_err
-trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, uint16_t *ret_index)
+trpi_private_start(trpi_sched *sched, const trpi_private_options *options, struct trpi_group *group,
+                   uint16_t *ret_index)
 {
     trpi_worker *worker;
     uint16_t index;
@@ -148,7 +153,7 @@ trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, 
     if (worker == NULL) {
         err = trpi_worker_new(sched, index, true, &worker);
         if (err != TRP_OK) {
-            private_index_free(sched, index);
+            trpi_private_index_free(sched, index);
             return err;
         }
         atomic_store_explicit(&sched->workers[index], worker, memory_order_release);
@@ -158,17 +163,37 @@ trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, 
     }
     worker->released = false;
     atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
-    worker->high_priority = high_priority;
-    if (name != NULL) {
-        (void)snprintf(worker->name, sizeof worker->name, "%.6s-%.8s", sched->name, name);
+    worker->high_priority = options->high_priority;
+    worker->number = options->number;
+    worker->group = group;
+    if (options->name != NULL) {
+        (void)snprintf(worker->name, sizeof worker->name, "%.6s-%.8s", sched->name, options->name);
     }
-    err = trpi_worker_start(worker);
+    err = options->affine ? trpi_affine_new(worker, options->affine_runs) : TRP_OK;
+    if (err == TRP_OK) {
+        err = trpi_worker_start(worker);
+    }
     if (err != TRP_OK) {
-        private_index_free(sched, index);
+        trpi_affine_free(worker);
+        trpi_private_index_free(sched, index);
         return err;
     }
     *ret_index = index;
     return TRP_OK;
+}
+
+trp_err
+trpi_sched_private_open(trpi_sched *sched, const trpi_private_options *options, uint16_t *ret_index)
+{
+    return trpi_private_start(sched, options, NULL, ret_index);
+}
+
+trp_err
+trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority, uint16_t *ret_index)
+{
+    trpi_private_options options = { name, high_priority, false, 0, 0 };
+
+    return trpi_private_start(sched, &options, NULL, ret_index);
 }
 
 void
@@ -185,7 +210,7 @@ trpi_sched_private_release(trpi_sched *sched, uint16_t index)
     worker->released = true;
     (void)pthread_cond_signal(&worker->queue_cond);
     (void)pthread_mutex_unlock(&worker->queue_lock);
-    private_index_free(sched, index);
+    trpi_private_index_free(sched, index);
 }
 
 void
@@ -195,10 +220,11 @@ trpi_private_wake_all(trpi_sched *sched)
         trpi_worker *worker = trpi_sched_worker(sched, i);
 
         if (worker == NULL) {
-            break; /* indices are given out in order */
+            continue; /* an index may be given out whose worker is being made */
         }
         (void)pthread_mutex_lock(&worker->queue_lock);
         (void)pthread_cond_broadcast(&worker->queue_cond);
         (void)pthread_mutex_unlock(&worker->queue_lock);
     }
+    trpi_groups_wake_all(sched);
 }

@@ -171,11 +171,25 @@ trpi_ring_pop(trpi_worker *worker)
 
 /* ---- injection queue ------------------------------------------------------------------------- */
 
+static void __attribute__((noinline))
+inject_elsewhere(trpi_sched *sched, trpi_task *task)
+{
+    if (task->dispatch == TRPI_DISPATCH_HERE) {
+        sched->options.ops->here(sched->options.arg, task);
+    } else if (task->dispatch == TRPI_DISPATCH_PRIVATE) {
+        trpi_private_push(sched, task);
+    } else if (sched->driven) {
+        trpi_inject_push(sched, task);
+    } else {
+        trpi_group_push(sched, task);
+    }
+}
+
 void
 trpi_sched_inject(trpi_sched *sched, trpi_task *task)
 {
-    if (task->dispatch == TRPI_DISPATCH_PRIVATE) {
-        trpi_private_push(sched, task);
+    if (task->dispatch != TRPI_DISPATCH_POOL) {
+        inject_elsewhere(sched, task);
         return;
     }
     trpi_inject_push(sched, task);
@@ -239,7 +253,7 @@ void
 trpi_sched_ready(trpi_worker *worker, trpi_task *task)
 {
     trpi_assert_slow(worker == trpi_worker_current());
-    if (TRPI_UNLIKELY(task->dispatch == TRPI_DISPATCH_PRIVATE || worker->is_private)) {
+    if (TRPI_UNLIKELY(task->dispatch != TRPI_DISPATCH_POOL || worker->is_private)) {
         trpi_sched_inject(worker->sched, task);
         return;
     }

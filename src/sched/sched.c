@@ -31,6 +31,13 @@ cores_count(void)
     return cores < 1 ? 1 : cores > (long)TRPI_POOL_MAX ? TRPI_POOL_MAX : (uint32_t)cores;
 }
 
+uint32_t
+trpi_sched_cores(const trpi_sched *sched)
+{
+    (void)sched;
+    return cores_count();
+}
+
 static void
 sched_init(trpi_sched *sched, const trpi_sched_options *options)
 {
@@ -195,6 +202,7 @@ trpi_sched_free(trpi_sched *sched)
     for (uint32_t i = 0; i < WORKERS_ALL; i++) {
         trpi_worker_free(trpi_sched_worker(sched, i));
     }
+    trpi_groups_free(sched);
     trpi_timers_free(sched);
     trpi_mutex_destroy(&sched->inject_lock);
     trpi_mutex_destroy(&sched->sleep_lock);

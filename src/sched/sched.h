@@ -46,7 +46,14 @@
 typedef struct trpi_sched trpi_sched;
 typedef struct trpi_worker trpi_worker;
 
-enum { TRPI_DISPATCH_POOL = 0, TRPI_DISPATCH_PRIVATE = 1 };
+/* Where a task runs. POOL: the work-stealing workers. PRIVATE: worker task.home and no other.
+ * GROUP: the threads of group task.number. HERE: ops->here, on the thread that hands it in. */
+enum {
+    TRPI_DISPATCH_POOL = 0,
+    TRPI_DISPATCH_PRIVATE = 1,
+    TRPI_DISPATCH_GROUP = 2,
+    TRPI_DISPATCH_HERE = 3
+};
 
 /* What can be run. 16 bytes, part of the owner's object. Only the owner of the task writes it. */
 typedef struct trpi_task {
@@ -54,7 +61,7 @@ typedef struct trpi_task {
     _Atomic uint16_t home;      /* worker that ran it last (pool), or that must run it (private).
                                    Relaxed:      others read it as a hint where to wait */
     uint8_t dispatch;           /* TRPI_DISPATCH_* */
-    uint8_t spare;
+    uint8_t number;             /* GROUP: which one; else the owner's */
     uint32_t id; /* the owner's (a cell's slot) */
 } trpi_task;
 
@@ -81,6 +88,11 @@ typedef struct trpi_sched_ops {
     /* What a worker has done so far, in units of about a message. Any thread; it may be a little
      * old. NULL: runs are counted. */
     uint64_t (*work)(void *data);
+    /* A task whose dispatch is HERE was handed in, on this thread. NULL: there are none. */
+    void (*here)(void *arg, trpi_task *task);
+    /* Has this task, which waits in a queue, something to do that goes before all others? For
+     * affine workers; any thread. NULL: never. */
+    bool (*urgent)(const trpi_task *task);
 } trpi_sched_ops;
 
 typedef struct trpi_sched_options {
@@ -112,7 +124,9 @@ void *trpi_worker_data(trpi_worker *worker);
 trpi_sched *trpi_worker_sched(trpi_worker *worker);
 uint32_t trpi_worker_index(const trpi_worker *worker); /* what trpi_task.home holds */
 bool trpi_worker_is_private(const trpi_worker *worker);
+uint8_t trpi_worker_number(const trpi_worker *worker); /* as given at its making; pool: 0 */
 uint32_t trpi_sched_pool_count(const trpi_sched *sched);
+uint32_t trpi_sched_cores(const trpi_sched *sched); /* of the machine, at most TRPI_POOL_MAX */
 /* Visit every worker that was ever made (statistics); private ones may have ended. Thread: any. */
 void trpi_sched_workers_each(trpi_sched *sched, void (*fn)(void *arg, trpi_worker *worker),
                              void *arg);
@@ -173,9 +187,38 @@ void trpi_sched_inject(trpi_sched *sched, trpi_task *task);
  * Errors: TRP_ELIMIT (TRPI_PRIVATE_MAX), TRP_ENOMEM, TRP_EIO, TRP_ECLOSED. Thread: any. */
 trp_err trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_priority,
                                uint16_t *ret_index);
+/* The same with more to say. */
+typedef struct trpi_private_options {
+    const char *name; /* NULL: made from the index */
+    bool high_priority;
+    bool affine;       /* four queues (affine.c) instead of one; lives as long as the scheduler */
+    uint32_t affine_runs; /* from one of the queues before the next has its turn; >= 1 */
+    uint8_t number;    /* the owner's, trpi_worker_number() */
+} trpi_private_options;
+trp_err trpi_sched_private_open(trpi_sched *sched, const trpi_private_options *options,
+                                uint16_t *ret_index);
+/* task, which an affine worker may have in a queue, has become urgent. A hint: a wrong home is
+ * harmless. Thread: any. */
+void trpi_sched_urgent(trpi_sched *sched, uint16_t home);
 /* Let the private thread end when its queue is empty. Its tasks must have been moved to the pool or
  * be idle for good. Thread: any, also its own. */
 void trpi_sched_private_release(trpi_sched *sched, uint16_t index);
+
+/* ---- groups: threads that share one queue ---------------------------------------------------- */
+/* A group makes a thread when a task waits and none of its threads does, up to threads_max; a
+ * thread that has waited for keep_alive_ms ends, and when nobody is attached, after shutdown_ms. */
+#define TRPI_GROUPS_MAX 256u /* task.number is a byte */
+typedef struct trpi_group_options {
+    const char *name;
+    uint32_t threads_max; /* 1 .. TRPI_PRIVATE_MAX */
+    uint32_t keep_alive_ms, shutdown_ms;
+} trpi_group_options;
+/* Errors: TRP_ENOMEM. The number must be unused. Thread: any, one at a time. */
+trp_err trpi_sched_group_new(trpi_sched *sched, uint8_t number, const trpi_group_options *options);
+/* Count those whose tasks run in the group, so that a group without any lets its threads go. */
+void trpi_sched_group_attach(trpi_sched *sched, uint8_t number);
+void trpi_sched_group_detach(trpi_sched *sched, uint8_t number);
+uint32_t trpi_sched_group_threads(trpi_sched *sched, uint8_t number); /* alive now; 0: no group */
 
 /* ---- timers -----------------------------------------------------------------------------------
  * */

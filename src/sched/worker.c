@@ -60,6 +60,12 @@ trpi_worker_is_private(const trpi_worker *worker)
     return worker->is_private;
 }
 
+uint8_t
+trpi_worker_number(const trpi_worker *worker)
+{
+    return worker->number;
+}
+
 void
 trpi_worker_defer_to(trpi_worker *worker, uint16_t home)
 {
@@ -119,7 +125,7 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
     if (TRPI_LIKELY(result == TRPI_RUN_IDLE)) {
         return;
     }
-    if (worker->is_private || task->dispatch == TRPI_DISPATCH_PRIVATE) {
+    if (worker->is_private || task->dispatch != TRPI_DISPATCH_POOL) {
         trpi_sched_inject(worker->sched, task);
         return;
     }
@@ -147,6 +153,14 @@ trpi_worker_loop(trpi_worker *worker)
     trpi_sched *sched = worker->sched;
     const trpi_sched_ops *ops = sched->options.ops;
 
+    if (worker->group != NULL) {
+        trpi_group_loop(worker);
+        return;
+    }
+    if (worker->affine != NULL) {
+        trpi_affine_loop(worker);
+        return;
+    }
     if (worker->is_private) {
         trpi_private_loop(worker);
         return;
@@ -284,6 +298,7 @@ trpi_worker_free(trpi_worker *worker)
     if (worker == NULL) {
         return;
     }
+    trpi_affine_free(worker);
     trpi_mutex_destroy(&worker->deferred.lock);
     trpi_mutex_destroy(&worker->queue_lock);
     (void)pthread_cond_destroy(&worker->queue_cond);

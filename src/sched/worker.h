@@ -73,9 +73,12 @@ struct trpi_worker {
     /* private workers: their queue */
     _Alignas(64) pthread_mutex_t queue_lock;
     pthread_cond_t queue_cond;
-    trpi_task_list queue; /* queue_lock */
+    trpi_task_list queue; /* queue_lock; of an affine worker: what other workers handed in */
     bool released;        /* queue_lock */
     bool high_priority;
+    uint8_t number;
+    struct trpi_group *group;   /* a thread of this group; NULL: a worker of its own */
+    struct trpi_affine *affine; /* affine.c; NULL: not affine */
     char name[16];
 
     _Alignas(64) unsigned char data[];
@@ -131,6 +134,7 @@ struct trpi_sched {
 
     pthread_mutex_t private_lock;
     uint32_t private_count;                    /* private_lock: highest index used so far */
+    _Atomic(struct trpi_group *) groups[TRPI_GROUPS_MAX]; /* release; never unset */
     uint16_t private_free[TRPI_PRIVATE_MAX];   /* private_lock: indices whose thread has ended */
     uint32_t private_free_count;
 
@@ -262,6 +266,22 @@ void trpi_private_wake_all(trpi_sched *sched);
 trp_err trpi_driven_join(trpi_sched *sched);   /* the world's schedulers */
 void trpi_driven_leave(trpi_sched *sched);
 void trpi_driven_loop(trpi_worker *worker);
+void trpi_private_index_free(trpi_sched *sched, uint16_t index);
+/* Make the memory and the thread of a private worker; attach: what it shall be, before it runs. */
+trp_err trpi_private_start(trpi_sched *sched, const trpi_private_options *options,
+                           struct trpi_group *group, uint16_t *ret_index);
+
+/* group.c */
+void trpi_group_push(trpi_sched *sched, trpi_task *task);
+void trpi_group_loop(trpi_worker *worker);
+void trpi_groups_wake_all(trpi_sched *sched);
+void trpi_groups_free(trpi_sched *sched);
+
+/* affine.c */
+trp_err trpi_affine_new(trpi_worker *worker, uint32_t runs);
+void trpi_affine_push(trpi_worker *worker, trpi_task *task);
+void trpi_affine_loop(trpi_worker *worker);
+void trpi_affine_free(trpi_worker *worker);
 
 /* worker.c */
 void trpi_worker_current_set(trpi_worker *worker); /* driven: the thread has many workers in turn */

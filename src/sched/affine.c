@@ -1,0 +1,209 @@
+/* affine.c - workers whose tasks are theirs for life: four queues on the thread, after Actor4j.
+ *
+ * Why.     A task that never changes its thread keeps its data in one cache, and what the thread
+ *          hands to itself needs no lock and no fence.
+ * Shape.   directive   tasks with something urgent: before everything else
+ *          inner       handed in on this thread: a plain list
+ *          outer       handed in by other workers    } behind the lock; taken over as a whole
+ *          server      handed in by other threads    } into a list that needs none (two levels)
+ *          inner, outer and server have the same share: so many runs each, then the next one.
+ * Must hold.
+ *   A1  A task is in one of the lists; the lists in hand belong to the thread.
+ *   A2  Who makes a task urgent sets the flag after that; the thread clears the flag before it
+ *       looks, so that one of the two sees the other.
+ * Threads. queue_lock guards what others hand in; `urgent` is a flag.
+ * Cost.    inner: no atomic instruction but one load. A directive for a task that waits already:
+ *          one look at each waiting task.
+ * Tests.   tests/unit/actor/affinity_test.c
+ * Sources. Actor4j specification, Execution 1 to 6 (A4J-29 to -32).
+ */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "sched/worker.h"
+
+enum { INNER = 0, OUTER = 1, SERVER = 2, QUEUES = 3 };
+
+typedef struct trpi_affine {
+    uint32_t runs;             /* of one queue, before the next has its turn */
+    _Atomic bool urgent;       /* A2: seq_cst on both sides */
+    /* queue_lock */
+    trpi_task_list handed[QUEUES]; /* INNER is not used */
+    _Atomic uint32_t handed_count; /* relaxed hint without the lock, exact with it */
+    /* the thread's */
+    trpi_task_list directive, in_hand[QUEUES];
+    uint32_t turn, turn_left;
+} trpi_affine;
+
+trp_err
+trpi_affine_new(trpi_worker *worker, uint32_t runs)
+{
+    trpi_assert(worker->affine == NULL && runs > 0);
+    worker->affine = trpi_alloc(sizeof *worker->affine);
+    if (worker->affine == NULL) {
+        return TRP_ENOMEM;
+    }
+    worker->affine->runs = runs;
+    worker->affine->turn_left = runs;
+    return TRP_OK;
+}
+
+void
+trpi_affine_free(trpi_worker *worker)
+{
+    trpi_free(worker->affine);
+    worker->affine = NULL;
+}
+
+void
+trpi_affine_push(trpi_worker *worker, trpi_task *task)
+{
+    trpi_affine *affine = worker->affine;
+    const trpi_worker *current = trpi_worker_current();
+    int queue = current != NULL && current->sched == worker->sched ? OUTER : SERVER;
+
+    if (current == worker) {
+        trpi_task_list_push(&affine->in_hand[INNER], task);
+        return;
+    }
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    trpi_task_list_push(&affine->handed[queue], task);
+    atomic_fetch_add_explicit(&affine->handed_count, 1, memory_order_relaxed);
+    (void)pthread_cond_signal(&worker->queue_cond);
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+}
+
+void
+trpi_sched_urgent(trpi_sched *sched, uint16_t home)
+{
+    trpi_worker *worker = home < TRPI_POOL_MAX + TRPI_PRIVATE_MAX ? trpi_sched_worker(sched, home)
+                                                                  : NULL;
+
+    if (worker != NULL && worker->affine != NULL) {
+        /* no wake-up: the task waits in a queue, so the thread is awake */
+        atomic_store_explicit(&worker->affine->urgent, true, memory_order_seq_cst); /* A2 */
+    }
+}
+
+static void
+append(trpi_task_list *list, trpi_task_list *more)
+{
+    if (more->first == NULL) {
+        return;
+    }
+    if (list->last != NULL) {
+        list->last->run_next = more->first;
+    } else {
+        list->first = more->first;
+    }
+    list->last = more->last;
+    *more = (trpi_task_list){ NULL, NULL };
+}
+
+/* With the lock: what others handed in becomes ours. */
+static void
+take_over(trpi_affine *affine)
+{
+    append(&affine->in_hand[OUTER], &affine->handed[OUTER]);
+    append(&affine->in_hand[SERVER], &affine->handed[SERVER]);
+    atomic_store_explicit(&affine->handed_count, 0, memory_order_relaxed);
+}
+
+/* Move what is urgent to the directive queue, in its order. */
+static void
+pick_urgent(trpi_worker *worker)
+{
+    trpi_affine *affine = worker->affine;
+    const trpi_sched_ops *ops = worker->sched->options.ops;
+
+    atomic_store_explicit(&affine->urgent, false, memory_order_seq_cst); /* A2: before the look */
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    take_over(affine);
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+    for (int i = 0; i < QUEUES && ops->urgent != NULL; i++) {
+        trpi_task_list rest = { NULL, NULL };
+        trpi_task *task;
+
+        while ((task = trpi_task_list_pop(&affine->in_hand[i])) != NULL) {
+            trpi_task_list_push(ops->urgent(task) ? &affine->directive : &rest, task);
+        }
+        affine->in_hand[i] = rest;
+    }
+}
+
+/* The queue whose turn it is, else the next one that has something. */
+static trpi_task *
+take_fair(trpi_affine *affine)
+{
+    for (int i = 0; i <= QUEUES; i++) {
+        trpi_task *task = affine->turn_left > 0 ? trpi_task_list_pop(&affine->in_hand[affine->turn])
+                                                : NULL;
+
+        if (task != NULL) {
+            affine->turn_left--;
+            return task;
+        }
+        affine->turn = (affine->turn + 1) % QUEUES;
+        affine->turn_left = affine->runs;
+    }
+    return NULL;
+}
+
+static trpi_task *
+affine_next(trpi_worker *worker)
+{
+    trpi_affine *affine = worker->affine;
+    trpi_task *task;
+
+    if (TRPI_UNLIKELY(atomic_load_explicit(&affine->urgent, memory_order_seq_cst))) {
+        pick_urgent(worker);
+    }
+    task = trpi_task_list_pop(&affine->directive);
+    if (task != NULL) {
+        return task;
+    }
+    if (atomic_load_explicit(&affine->handed_count, memory_order_relaxed) != 0) {
+        (void)pthread_mutex_lock(&worker->queue_lock);
+        take_over(affine);
+        (void)pthread_mutex_unlock(&worker->queue_lock);
+    }
+    return take_fair(affine);
+}
+
+/* false: the scheduler stops. */
+static bool
+affine_wait(trpi_worker *worker)
+{
+    (void)pthread_mutex_lock(&worker->queue_lock);
+    while (atomic_load_explicit(&worker->affine->handed_count, memory_order_relaxed) == 0 &&
+           !trpi_sched_is_stopping(worker->sched)) {
+        atomic_store_explicit(&worker->asleep, true,
+                              memory_order_seq_cst); /* quiescent (retire.c) */
+        (void)pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
+        atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
+    }
+    (void)pthread_mutex_unlock(&worker->queue_lock);
+    return !trpi_sched_is_stopping(worker->sched);
+}
+
+void
+trpi_affine_loop(trpi_worker *worker)
+{
+    trpi_sched *sched = worker->sched;
+
+    while (!trpi_sched_is_stopping(sched)) {
+        trpi_task *task = affine_next(worker);
+
+        if (task == NULL) {
+            if (!affine_wait(worker)) {
+                break;
+            }
+            continue;
+        }
+        trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task));
+        /* release: as in trpi_worker_loop() */
+        atomic_store_explicit(&worker->progress,
+                              atomic_load_explicit(&worker->progress, memory_order_relaxed) + 1,
+                              memory_order_release);
+    }
+    atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* for good */
+}
