@@ -2,3 +2,7 @@
 noinst_PROGRAMS += tests/sim/sim_test
 tests_sim_sim_test_SOURCES = tests/sim/sim_test.c
 tests_sim_sim_test_LDADD = $(TEST_LDADD)
+# Random actor programs under seeds.
+noinst_PROGRAMS += tests/sim/local_test
+tests_sim_local_test_SOURCES = tests/sim/local_test.c tests/sim/local_program.c tests/sim/local_laws.c
+tests_sim_local_test_LDADD = $(TEST_LDADD)
