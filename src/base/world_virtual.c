@@ -4,8 +4,9 @@
  *          calm one (first come, first served; full turns; no time lost), so that a list of the few
  *          decisions that were not 0 is a whole schedule, and the fewer there are the easier it is
  *          to see what matters (pattern/testkit_seeded.c shrinks it).
- * Shape.   Each seed has its own temper: how often it leaves the calm way. Uniform choice alone
- *          finds shallow races; long calm stretches with a few surprises find the deep ones.
+ * Shape.   Each seed has its own temper: how often it leaves the calm way, and whether then to any
+ *          task or to the newest. Uniform choice alone finds shallow races; long calm stretches
+ *          with a few surprises, and old tasks that starve behind new ones, find the deep ones.
  * Must hold.
  *   V1  What is decided depends on the seed (or the list) and the sequence of questions, on nothing
  *       else: no address, no clock of the machine.
@@ -32,6 +33,7 @@ struct trpi_virtual {
     uint64_t random_state; /* V2 */
     uint64_t choice_state;
     uint32_t temper; /* of 256 decisions, so many are drawn; the others are 0 */
+    bool newest;     /* drawn tasks are the newest */
     uint64_t hash;
     uint64_t turns;
     uint32_t choices;
@@ -135,6 +137,9 @@ drawn(trpi_virtual *virt, trpi_choice what, uint32_t count)
         }
         number /= STALL_RARELY;
     }
+    if (what == TRPI_CHOICE_TASK && virt->newest) {
+        number = count - 1;
+    }
     return surprise ? (uint32_t)(number % count) : 0;
 }
 
@@ -222,6 +227,7 @@ trpi_virtual_new(const trpi_virtual_options *options, trpi_virtual **ret_virtual
     virt->choice_state = ~options->seed;
     (void)splitmix(&virt->choice_state);
     virt->temper = tempers[splitmix(&virt->choice_state) % (sizeof tempers / sizeof tempers[0])];
+    virt->newest = splitmix(&virt->choice_state) % 4 == 0;
     virt->hash = options->seed;
     *ret_virtual = virt;
     return TRP_OK;

@@ -350,12 +350,16 @@ static void
 shrink_failure(seeded *s, const outcome *failure, trp_seeded_result *result)
 {
     shrinking shrink = { s, result->seed, failure->file, failure->line, 0, { NULL, 0 } };
+    uint32_t count;
 
     if (!schedule_copy(&shrink.best, failure->made.list, failure->made.count)) {
         return;
     }
-    leave_out(&shrink);
-    make_smaller(&shrink);
+    do { /* what is smaller may make others superfluous */
+        count = shrink.best.count;
+        leave_out(&shrink);
+        make_smaller(&shrink);
+    } while (shrink.best.count < count);
     result->shrunk = shrink.best.count;
     result->shrink_runs = shrink.runs;
     schedule_print(&shrink.best, result->schedule, sizeof result->schedule);
