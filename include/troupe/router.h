@@ -135,9 +135,10 @@ typedef struct trp_routee_load {
 /* A resizer of one's own. */
 typedef struct trp_resizer {
     size_t size;
-    /* Is it time, before the message of this number (from 0)? Any thread. */
+    /* Is it time, before the message of this number (from 1)? Any thread. */
     int (*is_time)(void *arg, uint64_t number);
-    /* How many routees more (> 0) or fewer (< 0)? Called by the router's own actor. */
+    /* How many routees more (> 0) or fewer (< 0)? By the router's own actor; first, with count 0,
+     * at its birth. */
     int32_t (*capacity)(void *arg, const trp_routee_load *routees, uint32_t count);
     uint32_t stop_delay_ms;
     void *arg;

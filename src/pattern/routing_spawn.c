@@ -275,6 +275,7 @@ router_settle(trpi_router *router)
     router->resizes = plan->resizes;
     if (router->resizes) {
         router->needs |= TRPI_LOGIC_SENT;
+        atomic_init(&router->number, 1); /* 0 is the look at its birth */
     }
     router->seed = trpi_world_random(trpi_system_world(router->system));
     router->head = head;

@@ -12,6 +12,7 @@
 /* ---- workers --------------------------------------------------------------------------------- */
 
 static _Atomic int crew_started, crew_stopped, crew_restarted, crew_gate, crew_held;
+static _Atomic int64_t crew_total; /* sums of those that have ended */
 
 static inline trp_err
 crew_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
@@ -36,7 +37,7 @@ static inline void
 crew_post_stop(trp_ctx *ctx, void *state)
 {
     (void)ctx;
-    (void)state;
+    atomic_fetch_add(&crew_total, *(const int64_t *)state);
     atomic_fetch_add(&crew_stopped, 1);
 }
 /* "who": its name; "hold": until the gate opens; "fail"; "as router": replies in its parent's name;
@@ -90,6 +91,7 @@ crew_open(void)
     atomic_store(&crew_restarted, 0);
     atomic_store(&crew_gate, 0);
     atomic_store(&crew_held, 0);
+    atomic_store(&crew_total, 0);
     options.workers = 4;
     return stage_open_with(options);
 }
