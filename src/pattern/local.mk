@@ -34,3 +34,6 @@ tests_unit_pattern_resizer_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/pattern/pool_test
 tests_unit_pattern_pool_test_SOURCES = tests/unit/pattern/pool_test.c
 tests_unit_pattern_pool_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/pattern/custom_test
+tests_unit_pattern_custom_test_SOURCES = tests/unit/pattern/custom_test.c
+tests_unit_pattern_custom_test_LDADD = $(TEST_LDADD)

@@ -40,8 +40,9 @@ crew_post_stop(trp_ctx *ctx, void *state)
     atomic_fetch_add(&crew_total, *(const int64_t *)state);
     atomic_fetch_add(&crew_stopped, 1);
 }
-/* "who": its name; "hold": until the gate opens; "fail"; "as router": replies in its parent's name;
- * all other texts are noted as "name:text"; numbers are added up and asked for with "sum". */
+/* Long texts: their length is added up. "who": its name; "hold": until the gate opens; "fail"; "as
+ * router": replies in its parent's name; all other texts are noted as "name:text"; numbers are
+ * added up and asked for with "sum". */
 static inline trp_err
 crew_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -51,6 +52,8 @@ crew_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     if (trp_msg_is(msg, &trp_i64_type)) {
         *sum += *(const int64_t *)trp_msg_payload(msg);
+    } else if (trp_msg_bytes(msg) > 100) {
+        *sum += (int64_t)trp_msg_bytes(msg);
     } else if (stage_said(msg, "who")) {
         trp_reply_text(ctx, name);
     } else if (stage_said(msg, "sum")) {

@@ -13,8 +13,7 @@ slow_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     (void)msg;
     if (atomic_fetch_add(&slow_asked, 1) + 1 >= atomic_load(&answers_from)) {
-        trp_reply_text(ctx,
-                       stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+        trp_reply_text(ctx, stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
     }
     return TRP_OK;
 }
@@ -60,7 +59,8 @@ scatter_asks_all_and_the_first_answer_wins(void)
     stage_close(system);
 }
 
-/* ROUTE-11: nobody answers: a failure after `within`, not before, and not the asker's own timeout. */
+/* ROUTE-11: nobody answers: a failure after `within`, not before, and not the asker's own timeout.
+ */
 static void
 no_answer_within_is_a_timeout_for_the_asker(void)
 {

@@ -10,8 +10,8 @@ a_router_tells_its_routees(void)
     trp_msg *reply = NULL;
 
     UNIT_EQUAL(crew_of(system, router, refs), 3);
-    UNIT_EQUAL(
-        trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 5000, &reply), TRP_OK);
+    UNIT_EQUAL(trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 5000, &reply),
+               TRP_OK);
     UNIT_TRUE(trp_msg_is(reply, &trp_routees_type));
     UNIT_EQUAL(trp_msg_bytes(reply), 3 * sizeof refs[0]);
     UNIT_EQUAL(memcmp(trp_msg_payload(reply), refs, 3 * sizeof refs[0]), 0);
@@ -20,7 +20,8 @@ a_router_tells_its_routees(void)
     stage_close(system);
 }
 
-/* ROUTE-18, -24 (orders of Akka 2.3): an order is done when the answer to a later question comes. */
+/* ROUTE-18, -24 (orders of Akka 2.3): an order is done when the answer to a later question comes.
+ */
 static void
 routees_are_added_and_removed_by_order(void)
 {
@@ -38,8 +39,8 @@ routees_are_added_and_removed_by_order(void)
     add.routee = router;
     trp_system_tell(system, router, &trp_add_routee_type, &add, sizeof add); /* refused */
     trp_system_tell(system, router, &trp_adjust_pool_size_type, &adjust, sizeof adjust);
-    UNIT_EQUAL(
-        trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 5000, &reply), TRP_OK);
+    UNIT_EQUAL(trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 5000, &reply),
+               TRP_OK);
     UNIT_EQUAL(trp_msg_bytes(reply), 6 * sizeof refs[0]);
     trp_msg_free(reply);
     UNIT_EQUAL(crew_of(system, router, refs), 6);
@@ -122,8 +123,8 @@ route_to_itself(void *state, trp_route *route, trp_ref sender, const trp_msg *ms
     (void)msg;
 }
 
-/* ROUTE-23: routees run where their options say, the router where its own say: here each on a thread
- * of its own. */
+/* ROUTE-23: routees run where their options say, the router where its own say: here each on a
+ * thread of its own. */
 static void
 router_and_routees_have_dispatchers_of_their_own(void)
 {
@@ -172,9 +173,9 @@ sum_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static void
 routees_get_their_arguments_at_any_time(void)
 {
-    static const trp_behaviour summer = { sizeof(trp_behaviour), "summer", 1,    8,    crew_receive,
-                                          sum_start,             NULL,     NULL, NULL, NULL,
-                                          NULL };
+    static const trp_behaviour summer = {
+        sizeof(trp_behaviour), "summer", 1, 8, crew_receive, sum_start, NULL, NULL, NULL, NULL, NULL
+    };
     trp_system *system = crew_open();
     trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
     trp_adjust_pool_size adjust = { 1 };

@@ -143,7 +143,8 @@ pressure_counts_what_the_threshold_says(void)
         resizer.messages_per_resize = 1;
         router = open_pool(system, &resizer);
         press(system, router, 2, (int)threshold - 1);
-        /* so far nobody has been pressed; an order that is refused shows that the head is through */
+        /* so far nobody has been pressed; an order that is refused shows that the head is through
+         */
         UNIT_EQUAL(crew_count(system, router), 2);
         trp_system_tell(system, router, &trp_add_routee_type, &nobody, sizeof nobody);
         UNIT_WAIT(stage_book_has(&stage_lines, "a routee was not added"), 5000);

@@ -229,17 +229,13 @@ a_broadcast_reaches_every_routee_of_any_router(void)
         trp_ref router = crew_router(system, NULL, logics[i], 4);
         int64_t five = 5;
 
-        stage_clear(&stage_events);
         UNIT_EQUAL(crew_of(system, router, refs), 4);
         trp_system_router_broadcast(system, router, none, &trp_i64_type, &five, 8);
-        for (int r = 0; r < 4; r++) {
-            UNIT_EQUAL(crew_sum(system, refs[r]), 5);
-        }
         trp_system_router_broadcast(system, router, none, &trp_string_type, big, 300);
-        UNIT_WAIT(stage_count(":b") == 4, 5000);
-        stage_clear(&stage_events);
         trp_system_router_broadcast(system, router, none, &trp_string_type, big, 100000);
-        UNIT_WAIT(stage_count(":b") == 4 || stage_events.used > STAGE_BYTES - 100, 5000);
+        for (int r = 0; r < 4; r++) {
+            UNIT_EQUAL(crew_sum(system, refs[r]), 5 + 300 + 100000);
+        }
     }
     stage_clear(&stage_events);
     stage_tell(system, crew_router(system, NULL, "broadcast", 3), "all");

@@ -93,8 +93,16 @@ parent_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static void
 a_killed_router_takes_its_children_along_and_nobody_else(void)
 {
-    trp_behaviour parent = { sizeof(trp_behaviour), "parent", 1,    0,        crew_receive,
-                             parent_start,          NULL,     NULL, NULL,     &decides,
+    trp_behaviour parent = { sizeof(trp_behaviour),
+                             "parent",
+                             1,
+                             0,
+                             crew_receive,
+                             parent_start,
+                             NULL,
+                             NULL,
+                             NULL,
+                             &decides,
                              NULL };
     trp_system *system = crew_open();
     trp_ref pool, group, refs[CREW_MAX];

@@ -12,8 +12,8 @@
 #define SPEAK_LATER(F, S) F(S, u32, after_ms)
 #define SPEAK_MESSAGES(M, P)                                                                       \
     M(P, say, SPEAK_SAY)                                                                           \
-    M(P, later, SPEAK_LATER) M(P, rang, TRP_NO_FIELDS) M(P, crash, TRP_NO_FIELDS)                  \
-        M(P, relay, SPEAK_SAY)
+    M(P, later, SPEAK_LATER)                                                                       \
+    M(P, rang, TRP_NO_FIELDS) M(P, crash, TRP_NO_FIELDS) M(P, relay, SPEAK_SAY)
 TRP_PROTOCOL(speak, SPEAK_MESSAGES)
 
 typedef struct speaker {
