@@ -37,3 +37,6 @@ tests_unit_pattern_pool_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/pattern/custom_test
 tests_unit_pattern_custom_test_SOURCES = tests/unit/pattern/custom_test.c
 tests_unit_pattern_custom_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/pattern/plan_test
+tests_unit_pattern_plan_test_SOURCES = tests/unit/pattern/plan_test.c
+tests_unit_pattern_plan_test_LDADD = $(TEST_LDADD)
