@@ -58,7 +58,7 @@ hosts_namespaces() {
     net=${HOSTS_NET:-10.$((RANDOM % 200 + 20)).$((RANDOM % 250 + 1))}
     for ((index = 1; index <= count; index++)); do
         hosts_hold "host$index" "${hosts_enter[@]}" --target "$hosts_switch" --net --mount --uts \
-            unshare --net --mount --uts || { hosts_why="no namespace for host $index"; return 1; }
+            unshare --net --mount --uts || { hosts_why="no namespace for host $index: $(tail -n 1 "$hosts_dir/host$index.err")"; return 1; }
         holder=$hosts_held
         host_holder[index]=$holder
         {
