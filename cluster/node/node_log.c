@@ -23,7 +23,7 @@ trpi_log_level_parse(const char *name)
             return (trp_log_level)level;
         }
     }
-    return (trp_log_level)0;
+    return strcmp(name, "off") == 0 ? TRP_LOG_OFF : (trp_log_level)0;
 }
 
 char *

@@ -76,12 +76,6 @@ trpi_options_are_valid(const trp_system_options *options)
            logging_is_valid(options->logging) && scheduling_is_valid(options->scheduler);
 }
 
-static uint32_t
-or_default(uint32_t given, uint32_t otherwise)
-{
-    return given == 0 ? otherwise : given;
-}
-
 void
 trpi_options_parts(trp_system *system)
 {
@@ -94,14 +88,9 @@ trpi_options_parts(trp_system *system)
     *scheduling = system->options.scheduler == NULL ? none : *system->options.scheduler;
     system->options.logging = NULL; /* borrowed */
     system->options.scheduler = NULL;
-    logging->stdout_level = or_default(logging->stdout_level, TRP_LOG_WARNING);
+    trpi_settings_logging(system->options.config, logging);
+    trpi_settings_scheduling(system->options.config, scheduling);
     logging->stdout_level = logging->stdout_level == TRP_LOG_OFF ? 0 : logging->stdout_level;
-    logging->queue_max = or_default(logging->queue_max, TRP_LOG_QUEUE_DEFAULT);
-    logging->start_ms = or_default(logging->start_ms, TRP_LOGGER_START_MS_DEFAULT);
-    scheduling->tick_ms = or_default(scheduling->tick_ms, TRP_TICK_MS_DEFAULT);
-    scheduling->ticks_per_wheel =
-        or_default(scheduling->ticks_per_wheel, TRP_WHEEL_TICKS_DEFAULT);
-    scheduling->stop_ms = or_default(scheduling->stop_ms, TRP_SCHEDULER_STOP_MS_DEFAULT);
     system->log_gate.level = system->options.log_level == TRP_LOG_OFF ? 0
                                                                       : system->options.log_level;
     system->log_gate.debug = logging->debug;

@@ -198,9 +198,8 @@ trp_system_config(const trp_system *system)
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* The configuration, then the code (0: silent), then the reference. */
-static uint32_t
-number_pick(const trp_config *config, const char *key, uint32_t coded)
+uint32_t
+trpi_setting_pick(const trp_config *config, const char *key, uint32_t coded)
 {
     if (coded != 0 && !trpi_config_is_set(config, key)) {
         return coded;
@@ -209,19 +208,26 @@ number_pick(const trp_config *config, const char *key, uint32_t coded)
     return number < 0 ? 0 : number > UINT32_MAX - 1 ? UINT32_MAX - 1 : (uint32_t)number;
 }
 
-static trp_log_level
+double
+trpi_setting_pick_float(const trp_config *config, const char *key, double coded)
+{
+    return coded > 0 && !trpi_config_is_set(config, key) ? coded : trpi_config_float(config, key);
+}
+
+static uint32_t
 level_of(const char *name)
 {
     static const struct {
         const char *name;
         trp_log_level level;
-    } levels[] = { { "error", TRP_LOG_ERROR },
+    } levels[] = { { "off", TRP_LOG_OFF },
+                   { "error", TRP_LOG_ERROR },
                    { "warning", TRP_LOG_WARNING },
                    { "info", TRP_LOG_INFO },
                    { "debug", TRP_LOG_DEBUG } };
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++) {
         if (strcmp(name, levels[i].name) == 0) {
-            return levels[i].level;
+            return (uint32_t)levels[i].level;
         }
     }
     return TRP_LOG_INFO;
@@ -235,18 +241,67 @@ fault_trap_of(const char *text)
                                          : TRP_FAULT_TRAP_OFF;
 }
 
+static uint32_t
+level_pick(const trp_config *config, const char *key, uint32_t coded)
+{
+    return coded != 0 && !trpi_config_is_set(config, key) ? coded
+                                                          : level_of(trpi_config_text(config, key));
+}
+
+/* A switch that code can only turn on. */
+static uint32_t
+switch_pick(const trp_config *config, const char *key, uint32_t coded)
+{
+    return trpi_config_is_set(config, key) ? trpi_config_bool(config, key) : coded != 0;
+}
+
+void
+trpi_settings_logging(const trp_config *config, trp_log_options *logging)
+{
+    static const struct {
+        const char *key;
+        uint32_t flag;
+    } debug[] = { { "actor.debug.receive", TRP_DEBUG_RECEIVE },
+                  { "actor.debug.lifecycle", TRP_DEBUG_LIFECYCLE },
+                  { "actor.debug.event-stream", TRP_DEBUG_EVENT_STREAM },
+                  { "actor.debug.unhandled", TRP_DEBUG_UNHANDLED } };
+    for (size_t i = 0; i < sizeof debug / sizeof debug[0]; i++) {
+        uint32_t on = switch_pick(config, debug[i].key, logging->debug & debug[i].flag);
+        logging->debug = (logging->debug & ~debug[i].flag) | (on ? debug[i].flag : 0);
+    }
+    logging->stdout_level = level_pick(config, "log.stdout-level", logging->stdout_level);
+    logging->queue_max = trpi_setting_pick(config, "log.queue-size", logging->queue_max);
+    logging->start_ms = trpi_setting_pick(config, "log.logger-startup-timeout", logging->start_ms);
+    if (trpi_config_is_set(config, "log.format")) {
+        logging->json = strcmp(trpi_config_text(config, "log.format"), "json") == 0;
+    }
+    if (trpi_config_is_set(config, "log.dead-letters-during-shutdown")) {
+        logging->no_dead_letters_at_end =
+            !trpi_config_bool(config, "log.dead-letters-during-shutdown");
+    }
+}
+
+void
+trpi_settings_scheduling(const trp_config *config, trp_scheduler_options *scheduling)
+{
+    scheduling->tick_ms = trpi_setting_pick(config, "scheduler.tick-duration", scheduling->tick_ms);
+    scheduling->ticks_per_wheel =
+        trpi_setting_pick(config, "scheduler.ticks-per-wheel", scheduling->ticks_per_wheel);
+    scheduling->stop_ms =
+        trpi_setting_pick(config, "scheduler.shutdown-timeout", scheduling->stop_ms);
+}
+
 void
 trpi_settings_options(const trp_config *config, trp_system_options *options)
 {
-    options->workers = number_pick(config, "actor.default-dispatcher.workers", options->workers);
+    options->workers =
+        trpi_setting_pick(config, "actor.default-dispatcher.workers", options->workers);
     options->throughput =
-        number_pick(config, "actor.default-dispatcher.throughput", options->throughput);
-    options->actors_max = number_pick(config, "actor.actors-max", options->actors_max);
-    if (options->log_level == 0 || trpi_config_is_set(config, "log.level")) {
-        options->log_level = (uint32_t)level_of(trpi_config_text(config, "log.level"));
-    }
+        trpi_setting_pick(config, "actor.default-dispatcher.throughput", options->throughput);
+    options->actors_max = trpi_setting_pick(config, "actor.actors-max", options->actors_max);
+    options->log_level = level_pick(config, "log.level", options->log_level);
     if (options->log_dead_letters == 0 || trpi_config_is_set(config, "log.dead-letters")) {
-        uint32_t letters = number_pick(config, "log.dead-letters", 0);
+        uint32_t letters = trpi_setting_pick(config, "log.dead-letters", 0);
         options->log_dead_letters = letters != 0 ? letters : UINT32_MAX;
     }
     if (trpi_config_is_set(config, "actor.guardian-supervisor-strategy")) {

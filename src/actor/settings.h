@@ -24,6 +24,11 @@ typedef struct trpi_deployment {
  * the getters of base/config.h answer for NULL. Thread: any. */
 const trp_config *trpi_system_config(const trp_system *system);
 
+/* A number of the configuration, else what the code says (0: nothing), else of the reference.
+ * Durations are milliseconds. Thread: any. */
+uint32_t trpi_setting_pick(const trp_config *config, const char *key, uint32_t coded);
+double trpi_setting_pick_float(const trp_config *config, const char *key, double coded);
+
 /* The section for the actor at path ("/user/service/a", or without "/user"), the most exact one: at
  * the first element in which two differ a name beats "*". false: none; *ret_deployment is as it was
  * then. Thread: any. */

@@ -276,6 +276,11 @@ number_check(const trpi_config_row *row, const char *value, char *ret_what, size
                        row->choices ? ", or one of " : "", row->choices ? row->choices : "");
         return TRP_ECONFIG;
     }
+    if (strcmp(row->key, "scheduler.ticks-per-wheel") == 0 &&
+        ((uint64_t)number & ((uint64_t)number - 1)) != 0) {
+        (void)snprintf(ret_what, what_bytes, "%s is no power of two", value);
+        return TRP_ECONFIG;
+    }
     if ((row->min != 0 || row->max != 0) && (number < row->min || number > row->max)) {
         char low[48], high[48];
         bound_format(row->type, row->min, low, sizeof low);

@@ -5,12 +5,23 @@
  */
 #include "base/config.h"
 
+#include <troupe/actor.h>
+#include <troupe/log.h>
+#include <troupe/router.h>
+#include <troupe/scheduler.h>
+#include <troupe/testkit.h>
+
 #define PORT_MAX 65535
 #define KIB 1024.0
 #define MIB (1024.0 * 1024.0)
 #define SECONDS 1000.0
 #define HOURS 3600000.0
 #define DAYS (24.0 * HOURS)
+
+/* The text of a number that a public header names. */
+#define TEXT_OF(number) TEXT_OF_EXPANDED(number)
+#define TEXT_OF_EXPANDED(number) #number
+#define MS_OF(number) TEXT_OF(number) "ms"
 
 #define TEXT TRPI_CONFIG_TEXT
 #define INT TRPI_CONFIG_INT
@@ -35,7 +46,7 @@ const trpi_config_row trpi_config_rows[] = {
 
     { "actor.default-dispatcher.workers", INT, "0", 0, 64, NULL,
       "Threads that run actors; 0 is one per core." },
-    { "actor.default-dispatcher.throughput", INT, "100", 1, 1000000, NULL,
+    { "actor.default-dispatcher.throughput", INT, TEXT_OF(TRP_THROUGHPUT_DEFAULT), 1, 1000000, NULL,
       "Messages an actor may handle before it gives way; Akka's default is 5." },
     { "actor.actors-max", INT, "100000000", 16, 2000000000, NULL,
       "Actors that may live at one time." },
@@ -45,6 +56,14 @@ const trpi_config_row trpi_config_rows[] = {
       "on: SIGSEGV, SIGBUS or SIGFPE in an actor's own code is its failure; report: the last line "
       "of a crash names the actor (`troupe node` does when nothing is said)." },
 
+    { "actor.debug.receive", BOOL, "off", 0, 0, NULL,
+      "Log, at debug, the messages of actors that asked for it by trp_log_receive()." },
+    { "actor.debug.lifecycle", BOOL, "off", 0, 0, NULL,
+      "Log, at debug, starts, restarts, watches and stops." },
+    { "actor.debug.event-stream", BOOL, "off", 0, 0, NULL,
+      "Log, at debug, changes of subscriptions." },
+    { "actor.debug.unhandled", BOOL, "off", 0, 0, NULL,
+      "Log, at debug, messages that nobody handled." },
     { "actor.default-mailbox.stash-capacity", INT, "-1", -1, 1000000000, NULL,
       "Messages that an actor may stash when its code does not say; 0 or less: unbounded." },
 
@@ -56,21 +75,23 @@ const trpi_config_row trpi_config_rows[] = {
       "balancing|consistent-hashing",
       "How a router that the code makes at this path routes, or the name of a registered logic; "
       "-pool or -group may stand behind. from-code: as the code says, the keys below too." },
-    { "deployment.*.nr-of-instances", INT, "1", 1, 65536, NULL,
+    { "deployment.*.nr-of-instances", INT, "1", 1, TRP_ROUTEES_MAX, NULL,
       "Children that the router makes; not used where routees.paths is given." },
     { "deployment.*.routees.paths", LIST, "", 0, 0, NULL,
       "Actors to route to, by path; the router makes none then." },
-    { "deployment.*.within", DURATION, "5s", 1, HOURS, NULL,
+    { "deployment.*.within", DURATION, MS_OF(TRP_ROUTER_WITHIN_MS_DEFAULT), 1, HOURS, NULL,
       "scatter-gather, tail-chopping: when they give up." },
-    { "deployment.*.tail-chopping-router.interval", DURATION, "10ms", 1, HOURS, NULL,
+    { "deployment.*.tail-chopping-router.interval", DURATION,
+      MS_OF(TRP_ROUTER_INTERVAL_MS_DEFAULT), 1, HOURS, NULL,
       "tail-chopping: when the next routee is tried." },
-    { "deployment.*.virtual-nodes-factor", INT, "10", 1, 1000, NULL,
+    { "deployment.*.virtual-nodes-factor", INT,
+      TEXT_OF(TRP_ROUTER_VIRTUAL_NODES_DEFAULT), 1, TRP_ROUTER_VIRTUAL_NODES_MAX, NULL,
       "consistent-hashing: places of each routee on the ring." },
     { "deployment.*.router-dispatcher", TEXT, "", 0, 0, NULL,
       "Dispatcher of the router itself, which manages its routees; empty: the code decides." },
-    { "deployment.*.resizer.lower-bound", INT, "1", 1, 65536, NULL,
+    { "deployment.*.resizer.lower-bound", INT, "1", 1, TRP_ROUTEES_MAX, NULL,
       "Routees at least. One key of this section is enough to make the pool grow and shrink." },
-    { "deployment.*.resizer.upper-bound", INT, "10", 1, 65536, NULL, "Routees at most." },
+    { "deployment.*.resizer.upper-bound", INT, "10", 1, TRP_ROUTEES_MAX, NULL, "Routees at most." },
     { "deployment.*.resizer.pressure-threshold", INT, "1", 0, 1000000000, NULL,
       "When a routee is busy: 0: it handles a message; 1: and has more mail; above: that many." },
     { "deployment.*.resizer.rampup-rate", FLOAT, "0.2", 0, 65536, NULL,
@@ -170,17 +191,45 @@ const trpi_config_row trpi_config_rows[] = {
     { "control.socket", TEXT, "", 0, 0, NULL,
       "Path of the control socket; empty: SYSTEM@PORT.sock in $XDG_RUNTIME_DIR/troupe or "
       "/run/troupe." },
-    { "log.level", CHOICE, "info", 0, 0, "error|warning|info|debug",
+    { "log.level", CHOICE, "info", 0, 0, "error|warning|info|debug|off",
       "Least level that is logged." },
+    { "log.stdout-level", CHOICE, "warning", 0, 0, "error|warning|info|debug|off",
+      "The same while no logger runs, at the start and at the end of a system." },
     { "log.format", CHOICE, "text", 0, 0, "text|json", "A line of text or a JSON object." },
     { "log.dead-letters", INT, "10", 0, 4294967294, "on|off",
       "How many dead letters are logged, at info; on: all; off: none." },
+    { "log.dead-letters-during-shutdown", BOOL, "on", 0, 0, NULL,
+      "off: dead letters of a system that ends are counted, not logged." },
+    { "log.logger-startup-timeout", DURATION, MS_OF(TRP_LOGGER_START_MS_DEFAULT), 1, HOURS, NULL,
+      "How long a logger of the program's own may take to say that it is ready." },
+    { "log.queue-size", INT, TEXT_OF(TRP_LOG_QUEUE_DEFAULT), 1, 1000000000, NULL,
+      "Lines that may wait for one logger; more are dropped and counted." },
+
+    { "scheduler.tick-duration", DURATION, MS_OF(TRP_TICK_MS_DEFAULT), 1, TRP_TICK_MS_MAX, NULL,
+      "What is due runs at the next tick; Akka's default is 10ms." },
+    { "scheduler.ticks-per-wheel", INT, TEXT_OF(TRP_WHEEL_TICKS_DEFAULT), TRP_WHEEL_TICKS_MIN,
+      TRP_WHEEL_TICKS_MAX, NULL,
+      "Slots of each wheel of the timer, a power of two; Akka's default is 512 in one wheel." },
+    { "scheduler.shutdown-timeout", DURATION, MS_OF(TRP_SCHEDULER_STOP_MS_DEFAULT), 1, HOURS, NULL,
+      "How long functions that are being run may take when the system ends." },
+
+    { "test.timefactor", FLOAT, "1.0", 0.001, 1000000, NULL,
+      "Time limits of the test kit are multiplied by it, for slow machines." },
+    { "test.single-expect-default", DURATION, MS_OF(TRP_TEST_EXPECT_MS_DEFAULT), 1, HOURS, NULL,
+      "How long a probe waits for what it expects when the test does not say." },
+    { "test.filter-leeway", DURATION, MS_OF(TRP_TEST_LEEWAY_MS_DEFAULT), 1, HOURS, NULL,
+      "How long an event filter waits for what is still to come." },
+    { "test.default-timeout", DURATION, MS_OF(TRP_TEST_TIMEOUT_MS_DEFAULT), 1, HOURS, NULL,
+      "Of the test kit's asks and stops." },
     { NULL, TEXT, NULL, 0, 0, NULL, NULL },
 };
 
 const trpi_config_alias trpi_config_aliases[] = {
     { "loglevel", "log.level" },
+    { "stdout-loglevel", "log.stdout-level" },
     { "log-dead-letters", "log.dead-letters" },
+    { "log-dead-letters-during-shutdown", "log.dead-letters-during-shutdown" },
+    { "logger-startup-timeout", "log.logger-startup-timeout" },
     { NULL, NULL },
 };
 /* clang-format on */

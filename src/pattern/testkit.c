@@ -147,11 +147,14 @@ options_fill(trp_testkit *kit, const trp_testkit_options *given)
 
     *options = given != NULL ? *given : none;
     options->name = options->name != NULL ? options->name : "test";
-    options->timefactor = options->timefactor > 0.0 ? options->timefactor : 1.0;
-    options->expect_ms = options->expect_ms != 0 ? options->expect_ms : TRP_TEST_EXPECT_MS_DEFAULT;
-    options->leeway_ms = options->leeway_ms != 0 ? options->leeway_ms : TRP_TEST_LEEWAY_MS_DEFAULT;
-    options->timeout_ms =
-        options->timeout_ms != 0 ? options->timeout_ms : TRP_TEST_TIMEOUT_MS_DEFAULT;
+    const trp_config *config = options->system != NULL         ? trpi_system_config(options->system)
+                               : options->system_options != NULL ? options->system_options->config
+                                                               : NULL;
+    options->timefactor = trpi_setting_pick_float(config, "test.timefactor", options->timefactor);
+    options->expect_ms =
+        trpi_setting_pick(config, "test.single-expect-default", options->expect_ms);
+    options->leeway_ms = trpi_setting_pick(config, "test.filter-leeway", options->leeway_ms);
+    options->timeout_ms = trpi_setting_pick(config, "test.default-timeout", options->timeout_ms);
     kit->system_options = options->system_options != NULL ? *options->system_options : system_none;
 }
 

@@ -2,6 +2,11 @@
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/config.h>
+#include <troupe/log.h>
+#include <troupe/testkit.h>
+
+#include "actor/log.h"
+#include "actor/system.h"
 
 /* ---- an actor that says on which thread it runs, and makes children */
 
@@ -265,6 +270,83 @@ configuration_is_stronger_than_code_and_code_than_the_reference(void)
     trp_config_unref(config);
 }
 
+/* CONF-7, LOG-06, LOG-11, LOG-13: from the file to what is logged */
+static void
+logging_is_configured(void)
+{
+    trp_system *system = system_of("loglevel = DEBUG\n"
+                                   "log { format = json stdout-level = off queue-size = 77 }\n"
+                                   "log-dead-letters = off\n"
+                                   "logger-startup-timeout = \"2 seconds\"\n"
+                                   "actor { debug { lifecycle = on } }\n");
+    trp_ref ref = stage_spawn(system, &keeper, "seen");
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/seen"), 5000); /* that it has started */
+    UNIT_EQUAL(trp_system_graceful_stop(system, ref, 5000), TRP_OK);
+    stage_tell(system, ref, "too late");
+    trp_system_log(system, TRP_LOG_ERROR, "t", "the last word");
+    UNIT_WAIT(stage_book_has(&stage_lines, "the last word"), 5000);
+    UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
+    UNIT_EQUAL(system->logging.stdout_level, 0);
+    UNIT_EQUAL(system->logging.queue_max, 77);
+    UNIT_EQUAL(system->logging.start_ms, 2000);
+    UNIT_EQUAL(system->logging.json, 1);
+    UNIT_EQUAL(system->logging.no_dead_letters_at_end, 0);
+    UNIT_EQUAL(system->logging.debug, TRP_DEBUG_LIFECYCLE);
+    stage_close(system);
+    system = system_of("log { level = off dead-letters-during-shutdown = off }");
+    trp_system_log(system, TRP_LOG_ERROR, "t", "nobody hears");
+    UNIT_FALSE(trpi_log_wanted(system, TRP_LOG_ERROR));
+    UNIT_EQUAL(system->logging.no_dead_letters_at_end, 1);
+    stage_close(system);
+    UNIT_FALSE(stage_book_has(&stage_lines, "nobody hears"));
+    /* the switch of the code stays where the configuration is silent */
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+    logging.debug = TRP_DEBUG_UNHANDLED | TRP_DEBUG_LIFECYCLE;
+    options.logging = &logging;
+    trp_config *config = config_of("actor { debug { lifecycle = off event-stream = on } }");
+    options.config = config;
+    system = stage_open_with(options);
+    UNIT_EQUAL(system->logging.debug, TRP_DEBUG_UNHANDLED | TRP_DEBUG_EVENT_STREAM);
+    stage_close(system);
+    trp_config_unref(config);
+}
+
+/* DISP-14 */
+static void
+scheduler_is_configured(void)
+{
+    trp_system *system =
+        system_of("scheduler { tick-duration = 20ms ticks-per-wheel = 128 shutdown-timeout = 3s }");
+    UNIT_EQUAL(system->scheduling.tick_ms, 20);
+    UNIT_EQUAL(system->scheduling.ticks_per_wheel, 128);
+    UNIT_EQUAL(system->scheduling.stop_ms, 3000);
+    stage_close(system);
+    trp_config *config = NULL;
+    trp_config_error error = { "" };
+    UNIT_EQUAL(
+        trp_config_parse_text("t.conf", "scheduler { ticks-per-wheel = 100 }", &config, &error),
+        TRP_ECONFIG);
+    UNIT_TEXT(error.text, "t.conf:1: scheduler.ticks-per-wheel: 100 is no power of two");
+}
+
+/* TEST-7 */
+static void
+test_kit_is_configured(void)
+{
+    trp_testkit_options options = TRP_TESTKIT_OPTIONS_INIT;
+    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_testkit *kit = NULL;
+    trp_config *config = config_of("test { timefactor = 2.5 default-timeout = 4s }");
+    system_options.config = config;
+    options.system_options = &system_options;
+    UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_OK);
+    UNIT_EQUAL(trp_testkit_dilated(kit, 100), 250);
+    UNIT_EQUAL(trp_testkit_timeout_ms(kit), 10000);
+    UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
+    trp_config_unref(config);
+}
+
 UNIT_BEGIN("settings")
 UNIT(deployment_sections_move_actors_by_their_path)
 UNIT(unnamed_actors_are_deployed_by_a_star)
@@ -272,4 +354,7 @@ UNIT(dispatcher_that_is_not_there_refuses_the_spawn)
 UNIT(sections_are_found_by_path)
 UNIT(stash_capacity_is_a_setting)
 UNIT(configuration_is_stronger_than_code_and_code_than_the_reference)
+UNIT(logging_is_configured)
+UNIT(scheduler_is_configured)
+UNIT(test_kit_is_configured)
 UNIT_END

@@ -127,7 +127,7 @@ mistakes_in_a_subtree_are_refused_with_the_right_name(void)
         { "one {\n log { levle = info } }",
           "t.conf:2: no such option 'levle' in one.log; did you mean 'log.level'?" },
         { "one { log { level = loud } }",
-          "t.conf:1: one.log.level: 'loud' is not one of error|warning|info|debug" },
+          "t.conf:1: one.log.level: 'loud' is not one of error|warning|info|debug|off" },
         { "one { two { } }", "t.conf:1: no such option 'two' in one" },
         { "lgo { level = info }",
           "t.conf:1: no such option 'lgo'; did you mean the section 'log'?" },

@@ -237,7 +237,7 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
         "cluster { gossip-interval = 1parsec }",
         "t.conf:1: cluster.gossip-interval: '1parsec': no such unit of time; use ms, s, m, h or d");
     text_gives("log { level = inof }",
-               "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug");
+               "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug|off");
     text_gives(
         "cluster { seed-nodes = { \"akka.tcp://a@b:1\" } }",
         "t.conf:1: cluster.seed-nodes: 'akka.tcp://a@b:1' is no address: akka.tcp: did you mean "
@@ -288,7 +288,8 @@ mistakes_in_flags_and_environment_are_refused(void)
               "did you mean TROUPE_CLUSTER_GOSSIP_INTERVAL?");
     env_gives(
         "TROUPE_LOG_LEVEL=loud",
-        "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of error|warning|info|debug");
+        "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of "
+        "error|warning|info|debug|off");
     env_gives("TROUPE_CLUSTER_DOWNING_STABLE_AFTER=5s", NULL);
     env_gives("TROUPE_SOCKET=/tmp/x", NULL); /* the client's */
 }
