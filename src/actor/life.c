@@ -159,6 +159,10 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
 
     trpi_assert(cell->life == TRPI_LIFE_STARTING);
     cell->life = TRPI_LIFE_RUNNING;
+    if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE) && cell->parent != 0) {
+        trpi_life_trace(ctx, cell, "created below",
+                        trpi_cell_ref(trpi_cells_find(ctx->cells, cell->parent)));
+    }
     err = trpi_life_state_new(cell);
     if (err == TRP_OK) {
         err = trpi_life_hook(ctx, cell, TRPI_HOOK_PRE_START, NULL, NULL);
@@ -166,7 +170,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
         trpi_failure_fill(&ctx->failure, ctx->self, err, NULL);
     }
     if (err == TRP_OK) {
-        cell->marks |= TRPI_MARK_STARTED;
+        cell->marks |= TRPI_MARK_STARTED | TRPI_MARK_CREATED;
         trpi_life_trace(ctx, cell, "started", nobody);
         return;
     }

@@ -51,7 +51,8 @@ enum trpi_sys {
 enum {
     TRPI_MARK_FAILED = 0x10,     /* suspended by its own failure, waits for the supervisor */
     TRPI_MARK_STARTED = 0x20,    /* an instance exists: post_stop will be called */
-    TRPI_MARK_SUBSCRIBED = 0x40 /* the event stream knows it */
+    TRPI_MARK_SUBSCRIBED = 0x40, /* the event stream knows it */
+    TRPI_MARK_CREATED = 0x80     /* pre_start has been through once: from now on post_restart */
 };
 
 /* Marks in the links of a child; its parent's runner owns them. Slots are below TRPI_CELLS_MAX. */

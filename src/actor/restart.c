@@ -10,6 +10,7 @@
  * Must hold.
  *   R1  Each RESTART or RESUME takes back exactly one suspension, in whatever state it arrives.
  *   R2  post_restart runs when no child of step 3 is left.
+ *   R3  An actor that never came through pre_start is created, not restarted: pre_start runs again.
  * Tests.   tests/unit/actor/restart_test.c
  * Sources. LIFE-1..7, SUP-3; Akka 2.2.5, "What Restarting Means".
  */
@@ -110,6 +111,8 @@ void
 trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_failure *why = cell->extra->why;
+    enum trpi_hook hook = (cell->marks & TRPI_MARK_CREATED) != 0 ? TRPI_HOOK_POST_RESTART
+                                                                 : TRPI_HOOK_PRE_START; /* R3 */
     bool survivors;
     trp_err err;
 
@@ -121,12 +124,12 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
     survivors = mark_survivors(ctx, cell);
     err = trpi_life_state_new(cell);
     if (err == TRP_OK) {
-        err = trpi_life_hook(ctx, cell, TRPI_HOOK_POST_RESTART, &why->what, NULL);
+        err = trpi_life_hook(ctx, cell, hook, &why->what, NULL);
     } else {
         trpi_failure_fill(&ctx->failure, trpi_cell_ref(cell), err, NULL);
     }
     if (err == TRP_OK) {
-        cell->marks |= TRPI_MARK_STARTED;
+        cell->marks |= TRPI_MARK_STARTED | TRPI_MARK_CREATED;
         trpi_count(ctx, &ctx->stats->restarts, 1);
         trpi_life_trace(ctx, cell, "restarted", nobody);
         if (cell->extra != NULL) {

@@ -413,6 +413,29 @@ a_mode_that_is_none_is_refused(void)
     UNIT_EQUAL(trp_system_new("stage", &options, &system), TRP_EINVAL);
 }
 
+/* Issue 3: fault-trap is a key of the configuration, too, which is stronger than the code */
+static void
+the_configuration_can_turn_it_on(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config_error error = { "" };
+    trp_config *config = NULL;
+    trp_system *system;
+    trp_ref a;
+
+    UNIT_EQUAL(trp_config_parse_text("t.conf", "actor { fault-trap = on }", &config, &error),
+               TRP_OK);
+    options.config = config;
+    options.fault_trap = TRP_FAULT_TRAP_REPORT;
+    system = stage_open_with(options);
+    trp_config_unref(config);
+    a = stage_spawn(system, &villain, "a");
+    stage_tell(system, a, "write");
+    UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/a: failed: SIGSEGV"), 5000);
+    stage_close(system);
+}
+
 /* ---- no memory ------------------------------------------------------------------------------- */
 
 static trp_err
@@ -498,6 +521,7 @@ UNIT(ten_thousand_crashing_restarts_leak_nothing)
 UNIT(the_last_line_of_a_crash_names_the_actor)
 UNIT(handlers_are_installed_on_demand_and_passed_on)
 UNIT(a_mode_that_is_none_is_refused)
+UNIT(the_configuration_can_turn_it_on)
 UNIT(an_actor_that_finds_no_memory_fails_and_gives_back_what_it_had)
 UNIT_END
 #endif

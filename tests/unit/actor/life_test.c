@@ -303,6 +303,57 @@ a_failure_in_post_restart_stops_the_actor(void)
     atomic_store(&failing_hook, 0);
 }
 
+static _Atomic int starts_that_fail;
+static trp_err
+late_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    (void)state;
+    (void)args;
+    stage_note("pre_start");
+    return atomic_fetch_sub(&starts_that_fail, 1) > 0 ? TRP_EIO : TRP_OK;
+}
+static const trp_behaviour late = { .size = sizeof(trp_behaviour),
+                                    .name = "late",
+                                    .state_bytes = sizeof(player),
+                                    .receive = player_receive,
+                                    .pre_start = late_pre_start,
+                                    .pre_restart = fragile_pre_restart,
+                                    .post_restart = fragile_post_restart };
+static _Atomic int on_init;
+static trp_directive
+decide_on_init(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    return failure->err == TRP_EINIT ? (trp_directive)atomic_load(&on_init)
+                                     : trp_default_decider(ctx, state, failure);
+}
+
+/* LIFE-2, SUP-15: an actor that has never started is created when its supervisor restarts or
+ * resumes it: no pre_restart, and pre_start again, not post_restart; after that it restarts as
+ * usual */
+static void
+an_actor_that_never_started_is_created_by_a_restart(void)
+{
+    static const int directives[] = { TRP_RESTART, TRP_RESUME };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_strategy strategy = TRP_STRATEGY_INIT;
+
+    strategy.decider = decide_on_init;
+    options.guardian_strategy = &strategy;
+    for (int i = 0; i < 2; i++) {
+        trp_system *system = stage_open_with(options);
+        trp_ref a;
+
+        atomic_store(&on_init, directives[i]);
+        atomic_store(&starts_that_fail, 2);
+        a = stage_spawn(system, &late, "a");
+        STAGE_EXPECT("pre_start pre_start pre_start");
+        stage_tell(system, a, "fail");
+        STAGE_EXPECT("pre_start pre_start pre_start pre_restart(no way) post_restart");
+        stage_close(system);
+    }
+}
+
 /* SYS-18, SYS-22 */
 static void
 a_name_is_free_again_only_after_the_end(void)
@@ -417,6 +468,7 @@ UNIT(a_failure_in_pre_start_stops_the_actor)
 UNIT(a_failure_in_post_stop_is_logged_and_the_stop_goes_on)
 UNIT(a_failure_in_pre_restart_is_logged_and_the_restart_goes_on)
 UNIT(a_failure_in_post_restart_stops_the_actor)
+UNIT(an_actor_that_never_started_is_created_by_a_restart)
 UNIT(what_is_told_during_post_stop_is_a_dead_letter)
 UNIT(an_actor_logs_with_its_path)
 UNIT(a_name_is_free_again_only_after_the_end)

@@ -2,6 +2,9 @@
  * restart repairs; what all-for-one does not do. */
 #include "tests/unit/actor/stage.h"
 
+#include "actor/system.h"
+#include "base/world_virtual.h"
+
 static trp_err
 actor_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
@@ -309,6 +312,133 @@ a_supervisor_between_keeps_a_temporary_child_from_all_for_one(void)
     stage_close(system);
 }
 
+/* ---- limits, to the millisecond -------------------------------------------------------------- */
+
+enum { FAILURES_MAX = 8 };
+typedef struct plan { /* when a child fails, in ms; 0 ends the list */
+    uint32_t at_ms[FAILURES_MAX];
+    int who[FAILURES_MAX];
+} plan;
+
+static trp_err
+planned_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    trp_fail(ctx, 1, "as planned");
+}
+static const trp_behaviour planned = { .size = sizeof(trp_behaviour),
+                                       .name = "planned",
+                                       .receive = planned_receive,
+                                       .pre_start = actor_pre_start,
+                                       .post_stop = actor_post_stop };
+static trp_err
+planner_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    const plan *p = trp_msg_payload(args);
+    trp_ref kids[2] = { stage_child(ctx, &planned, "a"), stage_child(ctx, &planned, "b") };
+
+    memcpy(state, kids, sizeof kids);
+    for (int i = 0; i < FAILURES_MAX && p->at_ms[i] != 0; i++) {
+        int64_t who = p->who[i];
+
+        UNIT_EQUAL(trp_timer_once(ctx, (uint64_t)i, p->at_ms[i], &trp_i64_type, &who, sizeof who),
+                   TRP_OK);
+    }
+    return trp_timer_once(ctx, 99, 20000, &trp_string_type, "end", 3);
+}
+static trp_err
+planner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    const trp_ref *kids = state;
+
+    if (trp_msg_is(msg, &trp_i64_type)) {
+        trp_tell_text(ctx, kids[*(const int64_t *)trp_msg_payload(msg)], "fail");
+    } else {
+        trp_system_shutdown(trp_ctx_system(ctx));
+    }
+    return TRP_OK;
+}
+
+/* Run the plan in virtual time under this strategy; how often each child started. */
+static void
+play(const trp_strategy *strategy, const plan *p, size_t *ret_a, size_t *ret_b)
+{
+    trp_behaviour planner = { .size = sizeof(trp_behaviour),
+                              .name = "planner",
+                              .state_bytes = 2 * sizeof(trp_ref),
+                              .receive = planner_receive,
+                              .pre_start = planner_pre_start,
+                              .strategy = strategy };
+    trpi_virtual_options world_options = { .seed = 1 };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    trpi_virtual *virt;
+    trp_system *system;
+    trp_ref ref;
+
+    stage_clear(&stage_events);
+    options.log = stage_log;
+    options.workers = 1;
+    UNIT_REQUIRE(trpi_virtual_new(&world_options, &virt) == TRP_OK);
+    UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(virt), "plan", &options, &system) == TRP_OK);
+    spawn.args_type = &trp_bytes_type;
+    spawn.args = p;
+    spawn.args_bytes = sizeof *p;
+    UNIT_EQUAL(trp_system_spawn(system, &planner, &spawn, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
+    trp_system_free(system);
+    trpi_world_free(trpi_virtual_world(virt));
+    *ret_a = stage_count("a+");
+    *ret_b = stage_count("b+");
+}
+
+/* SUP-7: three restarts within 5 s are allowed and a fourth is not; the window opens with the first
+ * restart, and the first one after its end opens the next */
+static void
+restarts_are_counted_within_a_window_that_opens_with_the_first(void)
+{
+    static const plan burst = { { 1000, 2000, 3000, 5900, 7000 }, { 0 } };
+    static const plan spread = { { 1000, 2000, 3000, 6100, 7000, 8000, 9000 }, { 0 } };
+    trp_strategy strategy = TRP_STRATEGY_INIT;
+    size_t a, b;
+
+    strategy.retries_max = 3;
+    strategy.window_ms = 5000;
+    play(&strategy, &burst, &a, &b);
+    UNIT_EQUAL(a, 4); /* the failure at 5.9 s stops it */
+    UNIT_EQUAL(b, 1);
+    play(&strategy, &spread, &a, &b);
+    UNIT_EQUAL(a, 7); /* at 6.1 s a new window has opened: three more, and then it is over */
+    strategy.window_ms = 0;
+    play(&strategy, &spread, &a, &b);
+    UNIT_EQUAL(a, 4); /* without a window the number is absolute */
+    strategy.retries_max = -1;
+    strategy.window_ms = 1;
+    play(&strategy, &spread, &a, &b);
+    UNIT_EQUAL(a, 8); /* without a number there is no limit */
+}
+
+/* SUP-6, SUP-7: with all-for-one each restart counts for each child, in its own window */
+static void
+all_for_one_counts_in_the_window_of_each_child(void)
+{
+    static const plan turns = { { 1000, 2000, 3000, 4000 }, { 0, 1, 0, 1 } };
+    static const plan later = { { 1000, 2000, 7000, 8000 }, { 0, 1, 0, 1 } };
+    trp_strategy strategy = TRP_STRATEGY_INIT;
+    size_t a, b;
+
+    strategy.all_for_one = 1;
+    strategy.retries_max = 2;
+    strategy.window_ms = 5000;
+    play(&strategy, &turns, &a, &b);
+    UNIT_EQUAL(a, 3); /* the third failure stops both */
+    UNIT_EQUAL(b, 3);
+    play(&strategy, &later, &a, &b);
+    UNIT_EQUAL(a, 5);
+    UNIT_EQUAL(b, 5);
+}
+
 UNIT_BEGIN("strategy")
 UNIT(the_user_guardian_can_use_a_strategy_of_ones_own)
 UNIT(a_top_level_actor_has_as_many_restarts_as_the_guardian_allows)
@@ -317,4 +447,6 @@ UNIT(the_system_guardian_restarts_stops_or_escalates)
 UNIT(a_strategy_can_log_failures_in_its_own_way)
 UNIT(all_for_one_does_not_empty_the_mailboxes_of_the_siblings)
 UNIT(a_supervisor_between_keeps_a_temporary_child_from_all_for_one)
+UNIT(restarts_are_counted_within_a_window_that_opens_with_the_first)
+UNIT(all_for_one_counts_in_the_window_of_each_child)
 UNIT_END
