@@ -28,8 +28,10 @@ typedef struct outer {
     const trp_msg *msg;
     trp_ref self;
     jmp_buf *jump;
-    bool chaining, cut;
+    bool chaining, cut, draining;
+    uint8_t drains;
     uint16_t cut_home;
+    uint32_t cut_told;
     uint32_t throughput;
     uint64_t deadline_ns;
     uint32_t turn_rest;
@@ -42,10 +44,24 @@ typedef struct outer {
 static void
 outer_keep(const trp_ctx *ctx, outer *kept)
 {
-    *kept = (outer){ ctx->cell,       ctx->msg,         ctx->self,        ctx->jump,
-                     ctx->chaining,   ctx->cut,         ctx->cut_home,    ctx->throughput,
-                     ctx->deadline_ns, ctx->turn_rest,  ctx->turn_left,   ctx->turn_until_ns,
-                     ctx->turn_processed, ctx->sys_rest, ctx->failure };
+    *kept = (outer){ .cell = ctx->cell,
+                     .msg = ctx->msg,
+                     .self = ctx->self,
+                     .jump = ctx->jump,
+                     .chaining = ctx->chaining,
+                     .cut = ctx->cut,
+                     .draining = ctx->draining,
+                     .drains = ctx->drains,
+                     .cut_home = ctx->cut_home,
+                     .cut_told = ctx->cut_told,
+                     .throughput = ctx->throughput,
+                     .deadline_ns = ctx->deadline_ns,
+                     .turn_rest = ctx->turn_rest,
+                     .turn_left = ctx->turn_left,
+                     .turn_until_ns = ctx->turn_until_ns,
+                     .turn_processed = ctx->turn_processed,
+                     .sys_rest = ctx->sys_rest,
+                     .failure = ctx->failure };
 }
 
 static void
@@ -57,7 +73,10 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->jump = kept->jump;
     ctx->chaining = kept->chaining;
     ctx->cut = kept->cut;
+    ctx->draining = kept->draining;
+    ctx->drains = kept->drains;
     ctx->cut_home = kept->cut_home;
+    ctx->cut_told = kept->cut_told;
     ctx->throughput = kept->throughput;
     ctx->deadline_ns = kept->deadline_ns;
     ctx->turn_rest = kept->turn_rest;

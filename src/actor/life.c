@@ -111,6 +111,10 @@ trpi_life_hook(trp_ctx *ctx, trpi_cell *cell, enum trpi_hook hook, const trp_fai
     const trp_msg *before = ctx->msg;
     trp_err err;
 
+    if ((hook == TRPI_HOOK_PRE_START && cell->behaviour->pre_start == NULL) ||
+        (hook == TRPI_HOOK_POST_STOP && cell->behaviour->post_stop == NULL)) {
+        return TRP_OK; /* most actors have neither */
+    }
     memset(&ctx->failure, 0, sizeof ctx->failure);
     ctx->msg = msg;
     err = trpi_run_guarded(ctx, call_hook, &call);

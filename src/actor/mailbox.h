@@ -108,6 +108,15 @@ trpi_mailbox_has_more(trpi_cell *cell)
            (uintptr_t)cell->tail;
 }
 
+/* More than one message waits. (One alone is no backlog: who tells itself to go on has one.) */
+static inline bool
+trpi_mailbox_has_many(trpi_cell *cell)
+{
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN;
+
+    return head != (uintptr_t)cell->tail && head != (uintptr_t)trpi_msg_next(cell->tail);
+}
+
 /* Give the token up with an empty queue. false: a message came, the token is still ours. *ret_done:
  * the last message, to be freed. After true, line B is not ours any more. */
 static inline bool

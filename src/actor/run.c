@@ -14,8 +14,11 @@
  *   R3  After a hook, life, suspended and generation_run are read again.
  *   R4  A failure jump leaves no system message behind: those that were taken wait in
  *       ctx->sys_rest.
- * Limits.  `throughput` messages a turn, ten times as many for an overloaded cell; a turn also ends
- *          when a teller does not finish its push (it was preempted).
+ *   R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells before
+ *       (admitted): a cell that cannot keep up gets no more than it handles, but for one turn of
+ *       each sender in a millisecond.
+ * Limits.  `throughput` messages a turn, ten turns in a row for an overloaded cell; a turn also
+ *          ends when a teller does not finish its push (it was preempted).
  * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
  */
 #include <stdio.h>
@@ -36,6 +39,8 @@
 
 /* Looks at a half-done push before the turn is given up. */
 #define NOT_YET_SPINS 200
+
+#define CREDIT_MAX 10000u /* answers to overloaded cells that one look lets pass */
 
 static inline bool
 is_open(const trpi_cell *cell)
@@ -193,7 +198,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         } else {
             cell->ops->system(ctx, cell, sysmsg);
         }
-        trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
+        trpi_line_free(ctx->cache, sysmsg);
     }
     if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
         trp_msg *msg = trpi_life_front(ctx, cell);
@@ -226,6 +231,9 @@ turn_finish(trp_ctx *ctx, uint64_t processed)
     }
     if (processed != ctx->turn_processed) {
         trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn_processed);
+    }
+    if (UNLIKELY(ctx->draining) && ctx->worker != NULL) {
+        trpi_count(ctx, &ctx->drained, processed - ctx->turn_processed);
     }
     if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
         trpi_reserve_fill(ctx);
@@ -263,6 +271,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
         !trpi_cell_is_special(cell)) {
         atomic_store_explicit(&cell->overloaded, 0,
                               RELAXED); /* other kinds say so themselves: turn_end */
+        ctx->drains = 0;
     }
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
@@ -319,9 +328,10 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
     bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
 
     turn_finish(ctx, cell->processed);
-    if (ctx->turn_left <= 0 && ctx->turn_rest == 0 && !overloaded && trpi_mailbox_has_more(cell)) {
-        atomic_store_explicit(&cell->overloaded, 1, RELAXED);
-        overloaded = true;
+    if (overloaded ? cell->ops == NULL && !trpi_mailbox_has_many(cell)
+                   : ctx->turn_left <= 0 && ctx->turn_rest == 0 && trpi_mailbox_has_many(cell)) {
+        overloaded = !overloaded;
+        atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
     }
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE)) {
         /* A proxy whose network is behind: what it would take now it could only drop. Its tellers
@@ -331,6 +341,10 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
     if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
         return turn_defer(ctx, ctx->cut_home);
     }
+    if (overloaded && !ctx->cut && ++ctx->drains < TRPI_OVERLOAD_TURNS) {
+        return TRPI_RUN_ON;
+    }
+    ctx->drains = 0;
     return TRPI_RUN_AGAIN;
 }
 
@@ -382,6 +396,48 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
     return hooked;
 }
 
+/* R5. May the cell, which told an overloaded one, go idle instead of being deferred? Deferring is
+ * for those who have more to say; who only answers would come back to find nothing. But as answers
+ * may be driven by others, no more of them are let pass than overloaded cells have handled, on the
+ * worker that the receiver is at, since the last look: what waits for them does not grow by it. */
+static bool
+admitted(trp_ctx *ctx, trpi_cell *cell)
+{
+    struct trpi_credit *credit;
+    trp_ctx *home;
+
+    if (ctx->chains_open != 0 || trpi_mailbox_has_more(cell)) {
+        return false;
+    }
+    home = trpi_sched_pool_data(ctx->system->sched, ctx->cut_home);
+    if (home == NULL) { /* on a network, or on a thread of its own */
+        return false;
+    }
+    credit = &ctx->credits[ctx->cut_home];
+    if (credit->left < ctx->cut_told) {
+        uint64_t drained = atomic_load_explicit(&home->drained, RELAXED);
+        uint64_t more = (drained - credit->seen) / trpi_sched_pool_count(ctx->system->sched);
+
+        credit->seen = drained;
+        credit->left = more < CREDIT_MAX ? (uint32_t)more : CREDIT_MAX;
+        if (credit->left < ctx->cut_told) {
+            return false;
+        }
+    }
+    credit->left -= ctx->cut_told;
+    ctx->cut = false;
+    ctx->cut_told = 0;
+    return true;
+}
+
+/* As many messages as a turn has, or one that told an overloaded cell: not over yet? */
+static bool
+turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
+{
+    return ctx->sys_rest != NULL || /* what it ordered from itself comes first */
+           (ctx->cut && ctx->turn_left > 0 && admitted(ctx, cell)) || turn_has_time(ctx);
+}
+
 static trpi_run_result
 turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -401,7 +457,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
             handle_attention(ctx, cell);
             open = is_open(cell); /* R3 */
             of_kind = trpi_cell_is_special(cell);
-            if (ctx->turn_left <= 0 && !turn_has_time(ctx)) {
+            if (ctx->cut || (ctx->turn_left <= 0 && !turn_has_time(ctx))) {
                 return turn_again(ctx, cell);
             }
             if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
@@ -438,7 +494,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
             of_kind = trpi_cell_is_special(cell);
         }
         if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut)) {
-            if (turn_has_time(ctx)) {
+            if (turn_goes_on(ctx, cell)) {
                 continue;
             }
             if (of_kind) {
@@ -461,7 +517,6 @@ trpi_run(void *data, trpi_task *task)
 {
     trp_ctx *ctx = data;
     trpi_cell *cell = trpi_cell_of_task(task);
-    uint32_t throughput = ctx->throughput;
     trpi_run_result result;
 
     if (UNLIKELY(task->id == 0)) { /* slot 0 is nobody's */
@@ -478,12 +533,12 @@ trpi_run(void *data, trpi_task *task)
         ctx->run = 1;
     }
     ctx->cut = false;
+    ctx->cut_told = 0;
     ctx->turn_processed = cell->processed;
-    ctx->turn_left = (int32_t)(UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)
-                                   ? throughput * TRPI_OVERLOAD_TURNS
-                                   : throughput);
+    ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+    ctx->turn_left = (int32_t)ctx->throughput;
     if (UNLIKELY(ctx->deadline_ns != 0)) {
-        ctx->turn_rest = (uint32_t)ctx->turn_left - 1;
+        ctx->turn_rest = ctx->throughput - 1;
         ctx->turn_left = 1;
         ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
     }

@@ -37,7 +37,7 @@
     2u /* cell->overloaded: what it waits for is no worker, but its network */
 #define TRPI_ROUTE_DEPTH_MAX 16u /* routers that a message may pass on one teller's thread */
 #define TRPI_OVERLOAD_TURNS                                                                        \
-    10u /* an overloaded cell handles so many times `throughput` in a turn */
+    10u /* so many turns an overloaded cell has in a row */
 
 /* ---- system messages ----------------------------------------------------------------------------
  * */
@@ -79,7 +79,10 @@ struct trp_ctx {
     uint16_t index;       /* of the worker */
     bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
     bool cut;             /* this turn told an overloaded cell */
-    uint16_t cut_home;    /* whose home this is */
+    bool draining;        /* this turn is an overloaded cell's */
+    uint8_t drains;       /* such turns of it in a row */
+    uint16_t cut_home;    /* of that cell */
+    uint32_t cut_told;    /* messages so told */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
     trpi_stats *stats;    /* count with trpi_count() only */
     uint32_t throughput;  /* messages a turn, of the dispatcher; in a driven run, the next turn's */
@@ -103,6 +106,12 @@ struct trp_ctx {
     } slots;
     uint32_t here_depth, here_held;   /* here.c: nested turns; why none may begin now */
     trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
+    /* Messages that overloaded cells have handled on this worker; read by others, relaxed. */
+    _Atomic uint64_t drained;
+    struct trpi_credit { /* for each pool worker: see admitted() in run.c */
+        uint64_t seen;   /* of its `drained` */
+        uint32_t left;
+    } credits[TRPI_POOL_MAX];
     jmp_buf loop_jump;
     trpi_chain chains[TRPI_CHAINS];
 };

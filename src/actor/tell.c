@@ -74,6 +74,7 @@ note_overload(trp_ctx *ctx, trpi_cell *cell)
 {
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)) {
         ctx->cut = true;
+        ctx->cut_told++;
         ctx->cut_home = atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE
                             ? TRPI_DEFER_HOLD
                             : atomic_load_explicit(&cell->task.home, RELAXED);
@@ -457,7 +458,7 @@ sysmsg_new(trp_ctx *ctx)
     trpi_sysmsg *sysmsg;
 
     _Static_assert(sizeof(trpi_sysmsg) <= 64, "a system message is one line");
-    while ((sysmsg = trpi_block_new(ctx->cache, sizeof *sysmsg)) == NULL) {
+    while ((sysmsg = trpi_line_new(ctx->cache)) == NULL) {
         struct timespec pause = { 0, 1000000 };
 
         if (ctx->reserve != NULL) {
@@ -510,6 +511,13 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     if (cell == NULL) {
         trpi_life_system_stale(ctx, NULL, slot, sysmsg);
         trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
+        return;
+    }
+    /* An actor that orders something from itself (most often its end) has its token, and looks at
+     * sys_rest before the next message. Only behind an empty stack: the order of senders holds. */
+    if (cell == ctx->cell && cell->ops == NULL && ctx->sys_rest == NULL &&
+        atomic_load_explicit(&cell->sys_head, RELAXED) == NULL) {
+        ctx->sys_rest = sysmsg;
         return;
     }
     if (trpi_mailbox_push_system(cell, sysmsg)) {

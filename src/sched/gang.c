@@ -6,13 +6,15 @@
  *          the better number stays.
  * Shape.   Workers with an index below `limit` run; the others hand over what they have and sit
  *          out.
- *            REST    until the next trial is due (4 ms, twice as long after each that failed, at
- *                    most 512 ms)
+ *            REST    until the next trial is due (4 ms, three times as long after each that failed,
+ *                    at most 512 ms)
  *            WATCH   1 ms: do several workers run, and are messages short? Else there is nothing
  *                    to gain: rest.
- *            SETTLE, MEASURE   0.15 and 0.4 ms, three times with each of the two limits by turns
- *          The best of the three counts, so that a thread that lost its core for a while misleads
- *          nobody. The other limit must do 5 % more to be taken. Limits go by factors of two.
+ *            SETTLE, MEASURE   0.15 and 0.4 ms, five times with each of the two limits by turns; if
+ *                    the other one is hopeless, it is over sooner
+ *          All but the worst of the five count, so that a thread that lost its core for a while
+ *          misleads nobody. The other limit must do 5 % more to be taken. Limits go by factors of
+ *          two.
  * Must hold.
  *   G1  A task is at no worker that sits out: what it had is handed over before it waits, and what
  *       comes later (a deferred task) by whoever brought it.        (sit_out; trpi_defer_push)
@@ -32,8 +34,10 @@
 #define WATCH_NS 1000000u
 #define SETTLE_NS 150000u
 #define MEASURE_NS 400000u
-#define MEASURES 6u      /* three with each limit */
+#define MEASURES 10u     /* five with each limit */
+#define MEASURES_HOPELESS 4u /* after so many, half as good is hopeless */
 #define BETTER_PERCENT 105u
+#define LOOK_NS 20000u
 #define TICK_NS 1000000u /* of the first who sits out */
 /* Where a message takes longer, crossing costs too little to matter, and a measure would see too
  * few of them. */
@@ -165,7 +169,8 @@ watch_end(trpi_sched *sched, uint64_t now)
     }
     gang->limits[0] = limit;
     gang->limits[1] = !gang->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
-    gang->best[0] = gang->best[1] = 0;
+    gang->sum[0] = gang->sum[1] = 0;
+    gang->worst[0] = gang->worst[1] = UINT64_MAX;
     gang->measures = 0;
     state_set(gang, SETTLE, now, 0); /* as it is, it is settled */
 }
@@ -175,12 +180,13 @@ trial_end(trpi_sched *sched, uint64_t now)
 {
     trpi_gang *gang = &sched->gang;
 
-    if (gang->best[1] * 100u > gang->best[0] * BETTER_PERCENT) {
+    if (gang->measures == MEASURES && (gang->sum[1] - gang->worst[1]) * 100u >
+                                          (gang->sum[0] - gang->worst[0]) * BETTER_PERCENT) {
         gang->interval_ns = INTERVAL_NS_MIN; /* perhaps further in this direction */
     } else {
         limit_set(sched, gang->limits[0]);
         gang->up = !gang->up;
-        gang->interval_ns *= 2;
+        gang->interval_ns *= 3;
         if (gang->interval_ns > INTERVAL_NS_MAX) {
             gang->interval_ns = INTERVAL_NS_MAX;
         }
@@ -195,8 +201,10 @@ measure_end(trpi_sched *sched, uint64_t now)
     uint32_t side = gang->measures % 2;
     uint64_t rate = work_per_s(sched, now);
 
-    gang->best[side] = rate > gang->best[side] ? rate : gang->best[side];
-    if (++gang->measures == MEASURES) {
+    gang->sum[side] += rate;
+    gang->worst[side] = rate < gang->worst[side] ? rate : gang->worst[side];
+    if (++gang->measures == MEASURES ||
+        (gang->measures == MEASURES_HOPELESS && 2 * gang->sum[1] < gang->sum[0])) {
         trial_end(sched, now); /* the other limit is set */
         return;
     }
@@ -243,10 +251,25 @@ turn_give(trpi_gang *gang)
 }
 
 void
-trpi_gang_look(trpi_sched *sched)
+trpi_gang_look(trpi_worker *worker)
 {
-    if (sched->pool_count > 1 && turn_take(&sched->gang)) {
-        step(sched, trpi_sched_now(sched));
+    trpi_sched *sched = worker->sched;
+    uint64_t now;
+
+    if (sched->pool_count == 1) {
+        worker->gang_stride = UINT32_MAX;
+        return;
+    }
+    now = trpi_sched_now(sched);
+    /* Looking costs 25 ns: not more often than every 20 to 40 us. */
+    if (now - worker->gang_looked_ns < LOOK_NS) {
+        worker->gang_stride = 2 * worker->gang_stride + 1;
+    } else {
+        worker->gang_stride /= 2;
+    }
+    worker->gang_looked_ns = now;
+    if (turn_take(&sched->gang)) {
+        step(sched, now);
         turn_give(&sched->gang);
     }
 }
@@ -283,6 +306,10 @@ hand_over(trpi_worker *worker)
     trpi_inject_list(worker->sched, &list, count);
     if (atomic_load_explicit(&worker->deferred.count, RELAXED) != 0) {
         trpi_defer_drain(worker);
+        count++;
+    }
+    for (uint32_t i = 0; count > 0 && i < worker->index; i++) { /* soon, though runs are long */
+        atomic_store_explicit(&trpi_sched_worker(worker->sched, i)->inject_countdown, 0, RELAXED);
     }
 }
 
@@ -346,6 +373,24 @@ look_around(trpi_worker *worker, uint64_t *runs)
     return awake;
 }
 
+/* How long the first who sits out waits: until the next step of a trial. */
+static uint64_t
+tick_ns(trpi_sched *sched)
+{
+    trpi_gang *gang = &sched->gang;
+    uint64_t ns = TICK_NS;
+
+    if (turn_take(gang)) {
+        uint64_t now = trpi_sched_now(sched);
+
+        if (gang->state != REST && gang->until_ns < now + TICK_NS) {
+            ns = gang->until_ns > now ? gang->until_ns - now : 1;
+        }
+        turn_give(gang);
+    }
+    return ns;
+}
+
 void
 trpi_gang_sit_out(trpi_worker *worker)
 {
@@ -367,7 +412,8 @@ trpi_gang_sit_out(trpi_worker *worker)
         atomic_store_explicit(&worker->sits_out, 1, SEQ_CST);
         limit = atomic_load_explicit(&sched->limit, SEQ_CST);
         if (worker->index >= limit && limit != 0) {
-            (void)trpi_futex_wait(&worker->sits_out, 1, worker->index == limit ? TICK_NS : 0);
+            (void)trpi_futex_wait(&worker->sits_out, 1,
+                                  worker->index == limit ? tick_ns(sched) : 0);
         }
         atomic_store_explicit(&worker->sits_out, 0, RELAXED);
         atomic_store_explicit(&worker->asleep, false, SEQ_CST);
@@ -382,7 +428,7 @@ trpi_gang_sit_out(trpi_worker *worker)
                 limit_set(sched, sched->pool_count);
                 return;
             }
-            trpi_gang_look(sched);
+            trpi_gang_look(worker);
         }
     }
 }

@@ -37,6 +37,23 @@
 #define STEAL_SPINS 1000
 
 
+/* The owner's side of Q1 when a thief is there, or membarrier is not. */
+void
+trpi_slot_enter_slowly(trpi_worker *worker)
+{
+    for (;;) {
+        trpi_fence(worker->sched);
+        if (atomic_load_explicit(&worker->steal_req, ACQUIRE) == 0) {
+            return;
+        }
+        atomic_store_explicit(&worker->busy, 0, RELEASE);
+        while (atomic_load_explicit(&worker->steal_req, ACQUIRE) != 0) {
+            trpi_pause();
+        }
+        atomic_store_explicit(&worker->busy, 1, RELAXED);
+    }
+}
+
 /* ---- theft ----------------------------------------------------------------------------------- */
 
 /* The thief's side of Q1. true: slot and ring_head are ours until thief_leave(). */
@@ -151,8 +168,11 @@ trpi_ring_push(trpi_worker *worker, trpi_task *task)
     atomic_store_explicit(&worker->ring[tail % TRPI_RING_TASKS], task, RELAXED);
     /* release: pairs with the thief's acquire of ring_tail; the entry and the task are written */
     atomic_store_explicit(&worker->ring_tail, tail + 1, RELEASE);
-    /* One waited already: there is something to share (Q3), if there is anybody to share with. */
-    if (tail != head && atomic_load_explicit(&worker->sched->limit, RELAXED) > 1 &&
+    /* One waited already: there is something to share, if there is anybody to share with. A look
+     * without fence: who goes to sleep meanwhile is missed, and looks again in a millisecond, for
+     * this worker is awake. */
+    if (tail != head && atomic_load_explicit(&worker->sched->sleepers, RELAXED) != 0 &&
+        atomic_load_explicit(&worker->sched->limit, RELAXED) > 1 &&
         !atomic_load_explicit(&worker->sched->calm, RELAXED)) {
         trpi_wake_for_push(worker->sched);
     }

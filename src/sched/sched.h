@@ -30,7 +30,6 @@
 #define TRPI_RING_TASKS 256u        /* of a pool worker */
 #define TRPI_SLOT_WINS_MAX 64u      /* runs from the LIFO slot before the ring has its turn */
 #define TRPI_INJECT_RUNS 61u        /* the injection queue is looked at every so many runs */
-#define TRPI_GANG_LOOKS 3u          /* of those: how many to one look at the clock (gang.c) */
 #define TRPI_STUCK_NS 20000u /* no progress for so long: the slot and the last task may be taken   \
                               */
 #define TRPI_BACKLOG_NS 50000u      /* tasks that would wait for so long may be taken at once */
@@ -68,7 +67,9 @@ typedef struct trpi_task {
 typedef enum trpi_run_result {
     TRPI_RUN_IDLE = 0,  /* the task was given up during the run: do not touch it again */
     TRPI_RUN_AGAIN = 1, /* more to do: it goes to the end of this worker's ring */
-    TRPI_RUN_DEFER = 2  /* more to do, but later: it waits at worker trpi_worker_defer_to() */
+    TRPI_RUN_DEFER = 2, /* more to do, but later: it waits at worker trpi_worker_defer_to() */
+    TRPI_RUN_ON = 3     /* more to do, and at once: a long turn in short runs, so that others see it
+                           move (S2); as AGAIN where nobody watches */
 } trpi_run_result;
 
 typedef struct trpi_sched_ops {
@@ -121,6 +122,8 @@ void trpi_sched_free(trpi_sched *sched);
  * */
 /* The user's per-worker data: 64-aligned, zeroed, worker_bytes long. */
 void *trpi_worker_data(trpi_worker *worker);
+/* The data of the pool worker with this index, NULL: there is none. Thread: any. */
+void *trpi_sched_pool_data(trpi_sched *sched, uint32_t index);
 trpi_sched *trpi_worker_sched(trpi_worker *worker);
 uint32_t trpi_worker_index(const trpi_worker *worker); /* what trpi_task.home holds */
 bool trpi_worker_is_private(const trpi_worker *worker);

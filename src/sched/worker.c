@@ -42,6 +42,12 @@ trpi_worker_data(trpi_worker *worker)
     return worker->data;
 }
 
+void *
+trpi_sched_pool_data(trpi_sched *sched, uint32_t index)
+{
+    return index < sched->pool_count ? trpi_sched_worker(sched, index)->data : NULL;
+}
+
 trpi_sched *
 trpi_worker_sched(trpi_worker *worker)
 {
@@ -78,17 +84,19 @@ static inline trpi_task *
 next(trpi_worker *worker)
 {
     trpi_task *task = NULL;
+    uint32_t countdown;
 
     if (TRPI_UNLIKELY(atomic_load_explicit(&worker->deferred.count, RELAXED) != 0)) {
         trpi_defer_age(worker);
     }
-    if (TRPI_LIKELY(worker->inject_countdown != 0)) {
-        worker->inject_countdown--;
+    countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
+    if (TRPI_LIKELY(countdown != 0)) {
+        atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
     } else {
-        worker->inject_countdown = TRPI_INJECT_RUNS;
+        atomic_store_explicit(&worker->inject_countdown, TRPI_INJECT_RUNS, RELAXED);
         if (worker->gang_countdown-- == 0) {
-            worker->gang_countdown = TRPI_GANG_LOOKS;
-            trpi_gang_look(worker->sched);
+            trpi_gang_look(worker);
+            worker->gang_countdown = worker->gang_stride;
         }
         task = trpi_inject_pop(worker, 1);
     }
@@ -147,6 +155,16 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
     trpi_ring_push(worker, task);
 }
 
+/* A run is over: a quiescent state, and a sign of life. */
+static inline void
+ran(trpi_worker *worker)
+{
+    /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
+    atomic_store_explicit(&worker->progress,
+                          atomic_load_explicit(&worker->progress, RELAXED) + 1,
+                          memory_order_release);
+}
+
 void
 trpi_worker_loop(trpi_worker *worker)
 {
@@ -171,6 +189,7 @@ trpi_worker_loop(trpi_worker *worker)
     }
     for (;;) {
         uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
+        trpi_run_result result;
         trpi_task *task;
 
         if (TRPI_UNLIKELY(worker->index >= limit)) {
@@ -187,11 +206,13 @@ trpi_worker_loop(trpi_worker *worker)
                 continue;
             }
         }
-        trpi_worker_settle(worker, task, ops->run(worker->data, task));
-        /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
-        atomic_store_explicit(&worker->progress,
-                              atomic_load_explicit(&worker->progress, RELAXED) + 1,
-                              memory_order_release);
+        result = ops->run(worker->data, task);
+        while (TRPI_UNLIKELY(result == TRPI_RUN_ON)) {
+            ran(worker);
+            result = ops->run(worker->data, task);
+        }
+        trpi_worker_settle(worker, task, result);
+        ran(worker);
     }
 }
 
@@ -280,8 +301,8 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->sched = sched;
     worker->index = index;
     worker->is_private = is_private;
-    worker->inject_countdown = TRPI_INJECT_RUNS;
-    worker->gang_countdown = TRPI_GANG_LOOKS;
+    worker->fenced = !sched->membarrier;
+    atomic_init(&worker->inject_countdown, TRPI_INJECT_RUNS);
     worker->victim = index;
     (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,
                    is_private ? 'p' : 'w', (unsigned)index % 10000u);

@@ -45,9 +45,11 @@ struct trpi_worker {
     uint16_t index;
     uint16_t defer_to;
     bool is_private;
+    bool fenced; /* no membarrier: the owner pays for the fence at its slot */
     uint32_t slot_wins;
-    uint32_t inject_countdown;
-    uint32_t gang_countdown;
+    _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
+    uint32_t gang_countdown, gang_stride; /* looks at the injection queue to one at the gang */
+    uint64_t gang_looked_ns;
     uint32_t victim; /* where the next theft starts */
     pthread_t thread;
     bool thread_made;
@@ -89,7 +91,7 @@ typedef struct trpi_gang {
     _Atomic uint32_t turn; /* 1: a worker is at the fields below; acquire, release */
     uint32_t state;
     uint32_t limits[2];   /* what is compared: the one that was, another one */
-    uint64_t best[2];     /* work in a second with each */
+    uint64_t sum[2], worst[2]; /* work in a second with each */
     uint32_t measures;    /* taken so far */
     bool up;              /* the direction of the next trial */
     uint64_t until_ns;    /* end of the present state */
@@ -225,12 +227,13 @@ trpi_task_list_append(trpi_task_list *list, trpi_task_list *more)
 }
 
 /* queue.c */
+void trpi_slot_enter_slowly(trpi_worker *worker);
 trpi_task *trpi_slot_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);
-#define TRPI_INJECT_SHARE 64u /* that an idle worker takes at a time */
+#define TRPI_INJECT_SHARE 12u /* that an idle worker takes at a time */
 trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
 void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count); /* takes them */
 void trpi_defer_push(trpi_worker *at, trpi_task *task);
@@ -253,7 +256,7 @@ void trpi_futex_wake(_Atomic uint32_t *word);
 
 /* gang.c */
 void trpi_gang_init(trpi_sched *sched);
-void trpi_gang_look(trpi_sched *sched);        /* now and then, by whoever runs */
+void trpi_gang_look(trpi_worker *worker);      /* now and then, by whoever runs */
 void trpi_gang_sit_out(trpi_worker *worker);   /* its index is not below the limit */
 void trpi_gang_stop(trpi_sched *sched);
 
@@ -313,20 +316,12 @@ void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
 static inline void
 trpi_slot_enter(trpi_worker *worker)
 {
-    for (;;) {
-        atomic_store_explicit(&worker->busy, 1, memory_order_relaxed);
-        atomic_signal_fence(memory_order_seq_cst);
-        if (TRPI_UNLIKELY(!worker->sched->membarrier)) {
-            trpi_fence(worker->sched);
-        }
-        /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
-        if (TRPI_LIKELY(atomic_load_explicit(&worker->steal_req, memory_order_acquire) == 0)) {
-            return;
-        }
-        atomic_store_explicit(&worker->busy, 0, memory_order_release);
-        while (atomic_load_explicit(&worker->steal_req, memory_order_acquire) != 0) {
-            trpi_pause();
-        }
+    atomic_store_explicit(&worker->busy, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
+    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->steal_req, memory_order_acquire) != 0 ||
+                      worker->fenced)) {
+        trpi_slot_enter_slowly(worker);
     }
 }
 
