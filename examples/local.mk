@@ -1,11 +1,13 @@
 # Programs and plugins that need nothing but the public headers and libtroupe.
-noinst_PROGRAMS += examples/hello examples/ping examples/cluster
+noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/router
 examples_hello_SOURCES = examples/hello.c
 examples_hello_LDADD = libtroupe.la
 examples_ping_SOURCES = examples/ping.c
 examples_ping_LDADD = libtroupe.la
 examples_cluster_SOURCES = examples/cluster.c
 examples_cluster_LDADD = libtroupe.la
+examples_router_SOURCES = examples/router.c
+examples_router_LDADD = libtroupe.la
 
 # Installed, so that `troupe node --load echo.so` works out of the box.
 plugindir = $(pkglibdir)

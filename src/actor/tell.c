@@ -323,8 +323,7 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
     cell = trpi_cells_at(ctx->cells, to.slot);
     if (UNLIKELY(cell == NULL ||
-                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation ||
-                 is_router(cell))) {
+                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
         tell_any(ctx, to, type, payload, bytes);
         return;
     }
@@ -336,6 +335,10 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     msg->priv_type = (uint16_t)type->number;
     msg->priv_bytes = (uint16_t)bytes;
     copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    if (is_router(cell)) {
+        deliver_routed(ctx, cell, to, msg);
+        return;
+    }
     deliver(ctx, cell, msg);
 }
 

@@ -77,15 +77,23 @@ producer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour producer = TRP_BEHAVIOUR_INIT("producer", role, producer_receive);
 
 static int
-run_producers(const char *name, const bench_options *options, uint64_t producers, uint64_t each)
+run_producers(const char *name, const bench_options *options, uint64_t producers, uint64_t each,
+              const char *logic)
 {
     trp_system *system = bench_system(options);
-    trp_ref to = bench_spawn(system, &counter);
+    trp_router_options router = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref to;
     trp_ref *refs = calloc(producers, sizeof *refs);
 
     if (refs == NULL) {
         bench_check(TRP_ENOMEM, "producers");
         return 1;
+    }
+    if (logic == NULL) {
+        to = bench_spawn(system, &counter);
+    } else {
+        router.logic = logic;
+        bench_check(trp_system_router_spawn(system, &counter, NULL, NULL, &router, &to), "router");
     }
     goal = producers * each;
     for (uint64_t i = 0; i < producers; i++) {
@@ -106,14 +114,23 @@ run_producers(const char *name, const bench_options *options, uint64_t producers
 static int
 run_count(const bench_options *options)
 {
-    return run_producers("count", options, 1, options->count != 0 ? options->count : 20000000);
+    return run_producers("count", options, 1, options->count != 0 ? options->count : 20000000,
+                         NULL);
 }
 
 static int
 run_fanin(const bench_options *options)
 {
     return run_producers("fanin", options, SENDERS,
-                         (options->count != 0 ? options->count : 10000000) / SENDERS);
+                         (options->count != 0 ? options->count : 10000000) / SENDERS, NULL);
+}
+
+/* As count, but the counter is the only routee of a router: what routing costs. */
+static int
+run_route(const bench_options *options)
+{
+    return run_producers("route", options, 1, options->count != 0 ? options->count : 20000000,
+                         "round-robin");
 }
 
 /* ---- forkjoin_throughput: one driver tells many, in turns of about a thousand ---------------- */
@@ -194,6 +211,7 @@ run_forkjoin(const bench_options *options)
 const bench_workload bench_flood[] = {
     { "count", "1 producer tells 1 counter 20 M times", run_count },
     { "fanin", "100 producers tell 1 counter 100 k times each", run_fanin },
+    { "route", "as count, by way of a round-robin router", run_route },
     { "forkjoin_throughput", "1 driver tells each of 60 actors 100 k times, round robin",
       run_forkjoin },
     { NULL, NULL, NULL },

@@ -31,6 +31,7 @@ smoke pingpong 20000 rate:messages/s
 smoke ring 20000 rate:hops/s
 smoke count 200000 peak_rss:MiB rate:messages/s
 smoke fanin 200000 peak_rss:MiB rate:messages/s
+smoke route 200000 peak_rss:MiB rate:messages/s
 smoke big 20000 rate:messages/s
 smoke create 50000 bytes_per_live_actor:bytes actors_per_gib:actors rate:actors/s
 smoke spawn_tree 10000 time:s

@@ -150,7 +150,7 @@ from_config_without_a_section_is_an_error(void)
     options.from_config = 1;
     UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "r", &options, &ref),
                TRP_ECONFIG);
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/r: no router: "));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/r: no router: "), 5000);
     stage_close(system);
 }
 

@@ -106,8 +106,9 @@ a_message_without_a_key_is_a_dead_letter(void)
     stage_tell(system, router, "none either");
     trp_system_stats_get(system, &stats);
     UNIT_EQUAL(stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR], 2);
-    UNIT_TRUE(stage_book_has(&stage_lines, "[2 /user/cache: a message of type troupe.string has no "
-                                           "hash key"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "[2 /user/cache: a message of type troupe.string has no "
+                                           "hash key"),
+              5000);
     UNIT_TRUE(strstr(strstr(stage_lines.text, "hash key") + 1, "[2 ") == NULL);
     stage_close(system);
 }
