@@ -1,4 +1,4 @@
-/* router.c - one name for many workers: a pool that rotates, and a cache whose keys stay together. */
+/* router.c - one name for many workers: a rotating pool, and a cache whose keys stay together. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 

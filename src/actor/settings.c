@@ -264,7 +264,8 @@ trpi_settings_logging(const trp_config *config, trp_log_options *logging)
     } debug[] = { { "actor.debug.receive", TRP_DEBUG_RECEIVE },
                   { "actor.debug.lifecycle", TRP_DEBUG_LIFECYCLE },
                   { "actor.debug.event-stream", TRP_DEBUG_EVENT_STREAM },
-                  { "actor.debug.unhandled", TRP_DEBUG_UNHANDLED } };
+                  { "actor.debug.unhandled", TRP_DEBUG_UNHANDLED },
+                  { "actor.debug.router-misconfiguration", TRP_DEBUG_ROUTER } };
     for (size_t i = 0; i < sizeof debug / sizeof debug[0]; i++) {
         uint32_t on = switch_pick(config, debug[i].key, logging->debug & debug[i].flag);
         logging->debug = (logging->debug & ~debug[i].flag) | (on ? debug[i].flag : 0);
@@ -477,6 +478,13 @@ trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent, const trp_spawn_opti
         return options;
     }
     deployment_fill(settings, best, &deployment);
+    if (deployment.router != NULL && strcmp(deployment.router, "from-code") != 0 &&
+        (__atomic_load_n(&ctx->system->log_gate.debug, __ATOMIC_RELAXED) & TRP_DEBUG_ROUTER) != 0) {
+        trpi_log(ctx->system, TRP_LOG_WARNING, "router",
+                 "deployment \"%s\" says router = %s, but the code makes a plain actor: remove "
+                 "the key, or make a router",
+                 deployment.title, deployment.router); /* ROUTE-24 */
+    }
     *copy = options != NULL ? *options : none;
     copy->size = sizeof *copy;
     if (deployment.dispatcher != NULL) {

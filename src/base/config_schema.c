@@ -64,6 +64,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Log, at debug, changes of subscriptions." },
     { "actor.debug.unhandled", BOOL, "off", 0, 0, NULL,
       "Log, at debug, messages that nobody handled." },
+    { "actor.debug.router-misconfiguration", BOOL, "off", 0, 0, NULL,
+      "Warn when a deployment section says router and the code makes a plain actor." },
     { "actor.default-mailbox.stash-capacity", INT, "-1", -1, 1000000000, NULL,
       "Messages that an actor may stash when its code does not say; 0 or less: unbounded." },
 

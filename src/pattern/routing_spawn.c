@@ -194,21 +194,23 @@ deploy(trpi_router *router, const char *path, char *error)
 {
     trpi_deployment deployment;
     trp_err err = TRP_OK;
+    bool decides;
 
     if (!trpi_deployment_find(router->system, path, &deployment)) {
         return TRP_OK;
     }
-    if (deployment.router == NULL && !router->plan.from_config) {
-        return TRP_OK; /* a section for something else: mailbox, dispatcher */
-    }
-    for (size_t i = 0; err == TRP_OK && i < sizeof plan_keys / sizeof plan_keys[0]; i++) {
+    /* from-code, which is also what a section without the key says: values of code count */
+    decides = router->plan.from_config ||
+              (deployment.router != NULL && strcmp(deployment.router, "from-code") != 0);
+    for (size_t i = 0; decides && err == TRP_OK && i < sizeof plan_keys / sizeof plan_keys[0];
+         i++) {
         const char *value = trpi_deployment_text(&deployment, plan_keys[i]);
 
         if (value != NULL && value[0] != 0) {
             err = trpi_router_plan_set(&router->plan, plan_keys[i], value, error, ERROR_BYTES);
         }
     }
-    if (err == TRP_OK) {
+    if (err == TRP_OK && decides) {
         err = deploy_paths(&router->plan, &deployment, error);
     }
     if (err == TRP_OK && deployment.dispatcher != NULL) { /* of the routees (ROUTE-23) */

@@ -60,6 +60,43 @@ configuration_decides_how_a_router_routes_and_over_whom(void)
     stage_close(system);
 }
 
+/* ROUTE-24: on demand it is said that a section means a router and the code a plain actor. */
+static void
+a_router_section_of_a_plain_actor_is_warned_of(void)
+{
+    static const char section[] = "deployment \"/plain\" { router = random }\n"
+                                  "deployment \"/coded\" { router = from-code }\n%s";
+    for (int on = 0; on < 2; on++) {
+        char text[256];
+        snprintf(text, sizeof text, section,
+                 on ? "actor { debug { router-misconfiguration = on } }\n" : "");
+        trp_system *system = open_with(text);
+        stage_spawn(system, &crew_behaviour, "plain");
+        stage_spawn(system, &crew_behaviour, "coded");
+        crew_router(system, "pool", NULL, 1);
+        trp_system_log(system, TRP_LOG_WARNING, "test", "behind it");
+        UNIT_WAIT(stage_book_has(&stage_lines, "behind it"), 5000);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "deployment \"/plain\" says router = random"), on);
+        UNIT_FALSE(stage_book_has(&stage_lines, "/coded"));
+        stage_close(system);
+    }
+}
+
+/* ROUTE-3: a router that is to come from the configuration does, whatever the code says of it. */
+static void
+a_router_from_config_is_all_configured(void)
+{
+    trp_system *system = open_with("deployment \"/r\" { router = random nr-of-instances = 4 }\n");
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref ref;
+    options.from_config = 1;
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "r", &options, &ref), TRP_OK);
+    UNIT_EQUAL(crew_count(system, ref), 4);
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "s", &options, &ref),
+               TRP_ECONFIG);
+    stage_close(system);
+}
+
 /* ROUTE-19, CONF-9 */
 static void
 one_key_of_the_resizer_makes_a_pool_that_resizes(void)
@@ -103,6 +140,8 @@ wrong_router_names_are_refused(void)
 
 UNIT_BEGIN("router_config")
 UNIT(configuration_decides_how_a_router_routes_and_over_whom)
+UNIT(a_router_section_of_a_plain_actor_is_warned_of)
+UNIT(a_router_from_config_is_all_configured)
 UNIT(one_key_of_the_resizer_makes_a_pool_that_resizes)
 UNIT(wrong_router_names_are_refused)
 UNIT_END
