@@ -83,6 +83,7 @@ typedef struct trp_system_options {
  * Ownership: gives *ret_system (end it with trp_system_stop, free it with trp_system_free).
  * Errors:    TRP_EINVAL  name is empty, too long or has other characters than [a-zA-Z0-9_-]
  *            TRP_ENOMEM  out of memory; TRP_EIO  a thread cannot be made
+ *            TRP_ECONFIG  a dispatcher of the configuration is refused; the log says which
  *            TRP_EUNSUPPORTED  fault_trap cannot be TRP_FAULT_TRAP_ON here
  * Thread:    any.
  * Source:    SYS-1, -2, -5.  Since: 0.1 */

@@ -222,6 +222,11 @@ trpi_dispatchers_new(trp_system *system)
         trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
 
         options.kind = fixed[i].kind;
+        if (fixed[i].kind == TRP_DISPATCHER_DEFAULT) {
+            options.throughput_deadline_ms =
+                trpi_setting_pick(system->options.config,
+                                  "actor.default-dispatcher.throughput-deadline-time", 0);
+        }
         if (fixed[i].kind == TRP_DISPATCHER_BLOCKING) {
             options.threads_min = TRP_DISPATCHER_THREADS_CAP_DEFAULT;
         }

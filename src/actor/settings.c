@@ -18,7 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <troupe/dispatcher.h>
+
 #include "actor/life.h"
+#include "actor/log.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/config.h"
@@ -92,17 +95,18 @@ section_is_known(const trpi_settings *settings, const char *title, size_t bytes)
     return false;
 }
 
-/* The title of key, when it is one of a deployment that somebody has set. */
+/* The title of a key that somebody has set below prefix, "deployment.". */
 static bool
-title_of(const trpi_config_entry *entry, const char **ret_title, size_t *ret_bytes)
+title_of(const trpi_config_entry *entry, const char *prefix, const char **ret_title,
+         size_t *ret_bytes)
 {
-    static const char prefix[] = "deployment.";
     const trpi_config_row *row = entry->row;
-    if (row == NULL || strncmp(row->key, prefix, sizeof prefix - 1) != 0 ||
-        strncmp(entry->key, prefix, sizeof prefix - 1) != 0) {
+    size_t bytes = strlen(prefix);
+    if (row == NULL || strncmp(row->key, prefix, bytes) != 0 ||
+        strncmp(entry->key, prefix, bytes) != 0) {
         return false;
     }
-    *ret_title = entry->key + sizeof prefix - 1;
+    *ret_title = entry->key + bytes;
     *ret_bytes = strlen(*ret_title) - strlen(strchr(row->key, '*') + 1);
     return true;
 }
@@ -115,7 +119,8 @@ sections_make(trpi_settings *settings)
         const char *title = NULL;
         size_t bytes = 0;
         trpi_config_at(settings->config, i, &entry);
-        if (!title_of(&entry, &title, &bytes) || section_is_known(settings, title, bytes)) {
+        if (!title_of(&entry, "deployment.", &title, &bytes) ||
+            section_is_known(settings, title, bytes)) {
             continue;
         }
         section *grown =
@@ -341,6 +346,89 @@ trpi_settings_log(trp_system *system)
         trp_system_log(system, TRP_LOG_INFO, "config", "%s = %s (%s)", entry.key, text,
                        entry.origin);
     }
+}
+
+/* ---- dispatchers ----------------------------------------------------------------------------- */
+
+static uint32_t
+dispatcher_kind_of(const char *type)
+{
+    static const struct {
+        const char *type;
+        trp_dispatcher_kind kind;
+    } kinds[] = {
+        { "pinned", TRP_DISPATCHER_PINNED },          { "pinneddispatcher", TRP_DISPATCHER_PINNED },
+        { "blocking", TRP_DISPATCHER_BLOCKING },      { "affinity", TRP_DISPATCHER_AFFINITY },
+        { "calling-thread", TRP_DISPATCHER_CALLING },
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kinds[i].type, type) == 0) {
+            return (uint32_t)kinds[i].kind;
+        }
+    }
+    return TRP_DISPATCHER_POOL;
+}
+
+/* A key of the section dispatcher "id" { }; NULL: not said. */
+static const char *
+dispatcher_text(const trp_config *config, const char *id, const char *key, char *full)
+{
+    (void)snprintf(full, TRPI_CONFIG_KEY_BYTES_MAX + 1, "dispatcher.%s.%s", id, key);
+    return trpi_config_is_set(config, full) ? trpi_config_text(config, full) : NULL;
+}
+
+static uint32_t
+dispatcher_number(const trp_config *config, const char *id, const char *key)
+{
+    char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
+    return dispatcher_text(config, id, key, full) != NULL ? trpi_setting_pick(config, full, 0) : 0;
+}
+
+/* Zero is what registering takes for the default, which is the table's. */
+static trp_err
+dispatcher_register(trp_system *system, const trp_config *config, const char *id)
+{
+    trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
+    char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
+    const char *type = dispatcher_text(config, id, "type", full);
+    options.kind = type != NULL ? dispatcher_kind_of(type) : TRP_DISPATCHER_POOL;
+    options.throughput = dispatcher_number(config, id, "throughput");
+    options.throughput_deadline_ms = dispatcher_number(config, id, "throughput-deadline-time");
+    options.threads_min = dispatcher_number(config, id, "fork-join-executor.parallelism-min");
+    options.threads_max = dispatcher_number(config, id, "fork-join-executor.parallelism-max");
+    if (dispatcher_text(config, id, "fork-join-executor.parallelism-factor", full) != NULL) {
+        options.threads_factor = trpi_config_float(config, full);
+    }
+    options.keep_alive_ms = dispatcher_number(config, id, "thread-pool-executor.keep-alive-time");
+    options.shutdown_timeout_ms = dispatcher_number(config, id, "shutdown-timeout");
+    return trp_dispatcher_register(system, id, &options);
+}
+
+/* Register what has a section dispatcher "id" { }. */
+trp_err
+trpi_settings_dispatchers(trp_system *system)
+{
+    const trp_config *config = trpi_system_config(system);
+    for (size_t i = 0; config != NULL && i < trpi_config_count(config); i++) {
+        char id[TRPI_CONFIG_KEY_BYTES_MAX + 1];
+        trpi_config_entry entry;
+        trp_dispatcher_info info = { .size = sizeof info };
+        const char *title = NULL;
+        size_t bytes = 0;
+        trpi_config_at(config, i, &entry);
+        if (!title_of(&entry, "dispatcher.", &title, &bytes)) {
+            continue;
+        }
+        (void)snprintf(id, sizeof id, "%.*s", (int)bytes, title);
+        bool is_ours = trp_dispatcher_find(system, id, &info) == TRP_OK; /* by another key */
+        trp_err err = is_ours ? TRP_OK : dispatcher_register(system, config, id);
+        if (err != TRP_OK) {
+            trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: dispatcher \"%s\" is refused: %s",
+                            entry.origin, id, trp_strerror(err));
+            return err == TRP_ENOMEM ? err : TRP_ECONFIG;
+        }
+    }
+    return TRP_OK;
 }
 
 /* ---- deployments ----------------------------------------------------------------------------- */

@@ -151,6 +151,9 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     }
     if (err == TRP_OK) {
         system->magic = TRPI_SYSTEM_MAGIC;
+        err = trpi_settings_dispatchers(system);
+    }
+    if (err == TRP_OK) {
         err = trpi_fault_open(system);
     }
     if (err == TRP_OK) {

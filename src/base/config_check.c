@@ -119,6 +119,20 @@ deployment_wrong(const char *path)
     return elements > TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX ? "the path is too deep" : NULL;
 }
 
+/* What is wrong with the name of a dispatcher; NULL: nothing. */
+static const char *
+dispatcher_wrong(const char *id)
+{
+    static const char *const fixed[] = { "default",  "system",         "pinned", "blocking",
+                                         "affinity", "calling-thread", NULL };
+    for (size_t i = 0; fixed[i]; i++) {
+        if (strcmp(fixed[i], id) == 0) {
+            return "this one is there from the start; take another name";
+        }
+    }
+    return word_is_plain(id, "-_.") ? NULL : "letters, digits, '-', '_' and '.' only";
+}
+
 trp_err
 trpi_config_title_check(const char *key, const trpi_config_row *row, char *ret_what,
                         size_t what_bytes)
@@ -130,9 +144,9 @@ trpi_config_title_check(const char *key, const trpi_config_row *row, char *ret_w
     char title[TRPI_CONFIG_KEY_BYTES_MAX + 1];
     size_t before = (size_t)(star - row->key), after = strlen(star + 1);
     (void)snprintf(title, sizeof title, "%.*s", (int)(strlen(key) - before - after), key + before);
-    bool is_deployment = strncmp(row->key, "deployment.", 11) == 0;
-    const char *wrong = is_deployment                 ? deployment_wrong(title)
-                        : word_is_plain(title, "-_.") ? NULL
+    const char *wrong = strncmp(row->key, "deployment.", 11) == 0   ? deployment_wrong(title)
+                        : strncmp(row->key, "dispatcher.", 11) == 0 ? dispatcher_wrong(title)
+                        : word_is_plain(title, "-_.")               ? NULL
                                                       : "letters, digits, '-', '_' and '.' only";
     if (wrong) {
         (void)snprintf(ret_what, what_bytes, "%.*s \"%s\": %s", (int)before - 1, row->key, title,

@@ -6,6 +6,7 @@
 #include "base/config.h"
 
 #include <troupe/actor.h>
+#include <troupe/dispatcher.h>
 #include <troupe/log.h>
 #include <troupe/router.h>
 #include <troupe/scheduler.h>
@@ -48,6 +49,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Threads that run actors; 0 is one per core." },
     { "actor.default-dispatcher.throughput", INT, TEXT_OF(TRP_THROUGHPUT_DEFAULT), 1, 1000000, NULL,
       "Messages an actor may handle before it gives way; Akka's default is 5." },
+    { "actor.default-dispatcher.throughput-deadline-time", DURATION, "0ms", 0, HOURS, NULL,
+      "An actor gives way after this time, too; 0ms: no deadline." },
     { "actor.actors-max", INT, "100000000", 16, 2000000000, NULL,
       "Actors that may live at one time." },
     { "actor.guardian-supervisor-strategy", CHOICE, "default", 0, 0, "default|stopping",
@@ -68,6 +71,29 @@ const trpi_config_row trpi_config_rows[] = {
       "Warn when a deployment section says router and the code makes a plain actor." },
     { "actor.default-mailbox.stash-capacity", INT, "-1", -1, 1000000000, NULL,
       "Messages that an actor may stash when its code does not say; 0 or less: unbounded." },
+
+    { "dispatcher.*.type", CHOICE, "pool", 0, 0,
+      "pool|pinned|blocking|affinity|calling-thread|dispatcher|pinneddispatcher",
+      "A dispatcher of one's own, named by its title: dispatcher \"my-pool\" { type = pool }. "
+      "Akka's Dispatcher is a pool, its PinnedDispatcher is pinned." },
+    { "dispatcher.*.throughput", INT, TEXT_OF(TRP_THROUGHPUT_DEFAULT), 1, 1000000, NULL,
+      "Messages an actor may handle before it gives way; if not said, the default dispatcher's." },
+    { "dispatcher.*.throughput-deadline-time", DURATION, "0ms", 0, HOURS, NULL,
+      "It gives way after this time, too; 0ms: no deadline." },
+    { "dispatcher.*.fork-join-executor.parallelism-min", INT,
+      TEXT_OF(TRP_DISPATCHER_THREADS_MIN_DEFAULT), 1, TRP_DISPATCHER_THREADS_MAX, NULL,
+      "Threads at least, of a pool; if not said, 1 for affinity and the maximum for blocking." },
+    { "dispatcher.*.fork-join-executor.parallelism-factor", FLOAT,
+      TEXT_OF(TRP_DISPATCHER_THREADS_FACTOR_DEFAULT), 0.001, 1024, NULL,
+      "Threads for each core, within the bounds; if not said, 1.0 for affinity." },
+    { "dispatcher.*.fork-join-executor.parallelism-max", INT,
+      TEXT_OF(TRP_DISPATCHER_THREADS_CAP_DEFAULT), 1, TRP_DISPATCHER_THREADS_MAX, NULL,
+      "Threads at most; they are made when they are needed." },
+    { "dispatcher.*.thread-pool-executor.keep-alive-time", DURATION,
+      MS_OF(TRP_DISPATCHER_KEEP_ALIVE_DEFAULT_MS), 1, DAYS, NULL,
+      "An idle thread ends after this time; not with affinity." },
+    { "dispatcher.*.shutdown-timeout", DURATION, MS_OF(TRP_DISPATCHER_SHUTDOWN_DEFAULT_MS), 1, DAYS,
+      NULL, "The threads of a dispatcher without actors end after this time." },
 
     { "deployment.*.dispatcher", TEXT, "", 0, 0, NULL,
       "Dispatcher of the actors with this path: deployment \"/service/*\" { dispatcher = pinned }; "

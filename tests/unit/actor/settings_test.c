@@ -2,6 +2,7 @@
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/config.h>
+#include <troupe/dispatcher.h>
 #include <troupe/log.h>
 #include <troupe/testkit.h>
 
@@ -23,6 +24,8 @@ keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (stage_said(msg, "thread")) {
         snprintf(text, sizeof text, "%llx", (unsigned long long)pthread_self());
         trp_reply_text(ctx, text);
+    } else if (stage_said(msg, "dispatcher")) {
+        trp_reply_text(ctx, trp_dispatcher_id(ctx));
     } else if (stage_said(msg, "unnamed")) {
         trp_ref child = TRP_REF_NONE;
         UNIT_EQUAL(trp_spawn(ctx, &keeper, NULL, &child), TRP_OK);
@@ -152,6 +155,55 @@ dispatcher_that_is_not_there_refuses_the_spawn(void)
     options.name = "b";
     UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_OK);
     stage_close(system);
+}
+
+/* DISP-1, -2, -3, -8, -9, CONF-9 */
+static void
+dispatchers_are_configured(void)
+{
+    trp_system *system = system_of(
+        "dispatcher \"my-pool\" { type = Dispatcher throughput = 7\n"
+        "  fork-join-executor { parallelism-min = 2 parallelism-max = 3\n"
+        "                       parallelism-factor = 100 }\n"
+        "  thread-pool-executor { keep-alive-time = 1s } shutdown-timeout = 2s }\n"
+        "dispatcher \"own\" { type = \"PinnedDispatcher\" }\n"
+        "deployment \"/a\" { dispatcher = my-pool }\n"
+        "actor { default-dispatcher { throughput = 11 throughput-deadline-time = 5ms } }");
+    trp_dispatcher_info info = { .size = sizeof info };
+    char answer[64] = "";
+    UNIT_EQUAL(trp_dispatcher_find(system, "my-pool", &info), TRP_OK);
+    UNIT_EQUAL(info.kind, TRP_DISPATCHER_POOL);
+    UNIT_EQUAL(info.throughput, 7);
+    UNIT_EQUAL(info.threads_max, 3); /* cores * 100, within 2 and 3 */
+    UNIT_EQUAL(trp_dispatcher_find(system, "own", &info), TRP_OK);
+    UNIT_EQUAL(info.kind, TRP_DISPATCHER_PINNED);
+    UNIT_EQUAL(info.throughput, 11); /* the default dispatcher's */
+    trp_ref a = stage_spawn(system, &keeper, "a");
+    UNIT_EQUAL(stage_ask(system, a, "dispatcher", answer, sizeof answer), TRP_OK);
+    UNIT_TEXT(answer, "my-pool");
+    stage_close(system);
+}
+
+static void
+wrong_dispatchers_are_refused(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system = NULL;
+    trp_config *config = config_of("\ndispatcher \"x\" { fork-join-executor { parallelism-min = 9 "
+                                   "parallelism-max = 2 } }");
+    options.config = config;
+    options.log = stage_log;
+    stage_clear(&stage_lines);
+    UNIT_EQUAL(trp_system_new("stage", &options, &system), TRP_ECONFIG);
+    UNIT_TRUE(stage_book_has(&stage_lines, "t.conf:2: dispatcher \"x\" is refused"));
+    trp_config_unref(config);
+    config = NULL;
+    trp_config_error error = { "" };
+    UNIT_EQUAL(trp_config_parse_text("t.conf", "dispatcher \"pinned\" { throughput = 1 }", &config,
+                                     &error),
+               TRP_ECONFIG);
+    UNIT_TEXT(error.text, "t.conf:1: dispatcher \"pinned\": this one is there from the start; take "
+                          "another name");
 }
 
 /* CONF-9 */
@@ -351,6 +403,8 @@ UNIT_BEGIN("settings")
 UNIT(deployment_sections_move_actors_by_their_path)
 UNIT(unnamed_actors_are_deployed_by_a_star)
 UNIT(dispatcher_that_is_not_there_refuses_the_spawn)
+UNIT(dispatchers_are_configured)
+UNIT(wrong_dispatchers_are_refused)
 UNIT(sections_are_found_by_path)
 UNIT(stash_capacity_is_a_setting)
 UNIT(configuration_is_stronger_than_code_and_code_than_the_reference)
