@@ -161,7 +161,7 @@ typedef struct trp_router_options {
     const trp_resizer_options *resizer; /* NULL: the pool keeps its size */
     const trp_resizer *own_resizer;     /* instead of resizer */
     const trp_strategy *strategy;       /* for children; NULL: always escalate */
-    const char *dispatcher;             /* of the router itself, not of its routees */
+    const char *dispatcher; /* of the router itself, not of its routees; no balancing one */
     trp_hash_key_fn hash_mapping;       /* consistent-hashing: asked first */
     void *hash_arg;
     const trp_routing_logic *custom; /* instead of logic; borrowed until the router has ended */

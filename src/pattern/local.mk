@@ -40,3 +40,6 @@ tests_unit_pattern_custom_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/pattern/plan_test
 tests_unit_pattern_plan_test_SOURCES = tests/unit/pattern/plan_test.c
 tests_unit_pattern_plan_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/pattern/remote_routee_test
+tests_unit_pattern_remote_routee_test_SOURCES = tests/unit/pattern/remote_routee_test.c
+tests_unit_pattern_remote_routee_test_LDADD = $(TEST_LDADD)

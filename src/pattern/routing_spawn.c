@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <troupe/dispatcher.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "pattern/routing.h"
@@ -287,6 +289,21 @@ router_settle(trpi_router *router)
     router->head.strategy = plan->strategy != NULL ? plan->strategy : &trpi_router_escalate;
 }
 
+/* What the head is told can be handled by nobody else (ROUTE-23). */
+static trp_err
+dispatcher_check(const trpi_router *router, char *error)
+{
+    const char *id = router->plan.dispatcher;
+    trp_dispatcher_info info = { .size = sizeof info };
+
+    if (id != NULL && trp_dispatcher_find(router->system, id, &info) == TRP_OK &&
+        info.kind == TRP_DISPATCHER_BALANCING) {
+        (void)snprintf(error, ERROR_BYTES, "its dispatcher \"%s\" is a balancing one", id);
+        return TRP_EINVAL;
+    }
+    return TRP_OK; /* one that is not there is found out by the spawn */
+}
+
 static void
 path_of(trp_ctx *ctx, trp_system *system, const char *name, char *path, size_t bytes)
 {
@@ -321,6 +338,9 @@ router_new(trp_system *system, const trp_behaviour *routee, const trp_spawn_opti
     }
     if (err == TRP_OK) {
         err = trpi_router_plan_check(&router->plan, error, ERROR_BYTES);
+    }
+    if (err == TRP_OK) {
+        err = dispatcher_check(router, error);
     }
     if (err != TRP_OK) {
         trpi_router_free(router);

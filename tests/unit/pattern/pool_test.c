@@ -1,6 +1,8 @@
 /* pool_test.c - orders to a router, and routees that come and go. */
 #include "tests/unit/pattern/crew.h"
 
+#include <troupe/dispatcher.h>
+
 /* ROUTE-24: who asks gets the present routees. */
 static void
 a_router_tells_its_routees(void)
@@ -132,6 +134,7 @@ router_and_routees_have_dispatchers_of_their_own(void)
     trp_routing_logic own = TRP_ROUTING_LOGIC_INIT("own", route_to_itself);
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_dispatcher_options balancing = TRP_DISPATCHER_OPTIONS_INIT;
     trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
     trp_system *system;
     trp_ref router, refs[CREW_MAX];
@@ -158,6 +161,10 @@ router_and_routees_have_dispatchers_of_their_own(void)
     two = ask_where(system, refs[1]);
     UNIT_EQUAL(ask_where(system, router), pool);
     UNIT_TRUE(one != pool && two != pool && one != two);
+    balancing.kind = TRP_DISPATCHER_BALANCING;
+    UNIT_EQUAL(trp_dispatcher_register(system, "shared", &balancing), TRP_OK);
+    options.dispatcher = "shared"; /* what is for the router nobody else can handle */
+    UNIT_EQUAL(trp_system_router_spawn(system, &where, NULL, "c", &options, &router), TRP_EINVAL);
     stage_close(system);
 }
 
