@@ -1,5 +1,8 @@
 # Programs and plugins that need nothing but the public headers and libtroupe.
 noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/router
+noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/crash
+examples_crash_SOURCES = examples/crash.c
+examples_crash_LDADD = libtroupe.la
 examples_hello_SOURCES = examples/hello.c
 examples_hello_LDADD = libtroupe.la
 examples_ping_SOURCES = examples/ping.c

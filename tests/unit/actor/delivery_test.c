@@ -146,6 +146,65 @@ messages_arrive_once_at_most_in_order_and_complete(void)
     UNIT_EQUAL(seen, atomic_load(&received));
 }
 
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static int ends, ends_seen; /* plain, and nothing in between that is locked or logged */
+
+static void
+count_end(trp_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+    ends++;
+}
+static _Atomic bool heard_the_end;
+static trp_err
+after_the_end(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    (void)ctx;
+    (void)state;
+    (void)arg;
+    (void)reply;
+    UNIT_EQUAL(err, TRP_OK);
+    ends_seen = ends;
+    atomic_store(&heard_the_end, true);
+    return TRP_OK;
+}
+static trp_ref parting_ref;
+static trp_err
+end_it(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    return trp_graceful_stop(ctx, parting_ref, 5000, after_the_end, NULL);
+}
+static const trp_behaviour parting = {
+    .size = sizeof(trp_behaviour), .name = "parting", .receive = end_it, .post_stop = count_end
+};
+static const trp_behaviour ender = { .size = sizeof(trp_behaviour),
+                                     .name = "ender",
+                                     .receive = end_it };
+
+/* MEM-5, LIFE-14: who waited for an end sees all that post_stop wrote, a thread and an actor alike,
+ * and so does who waited for the whole system */
+static void
+what_post_stop_wrote_is_seen_by_who_waited_for_the_end(void)
+{
+    trp_system *system = stage_open();
+
+    parting_ref = stage_spawn(system, &parting, NULL);
+    UNIT_EQUAL(trp_system_graceful_stop(system, parting_ref, 5000), TRP_OK);
+    UNIT_EQUAL(ends, 1);
+    parting_ref = stage_spawn(system, &parting, NULL);
+    stage_tell(system, stage_spawn(system, &ender, NULL), "end it");
+    UNIT_WAIT(atomic_load(&heard_the_end), 5000);
+    UNIT_EQUAL(ends_seen, 2);
+    (void)stage_spawn(system, &parting, NULL);
+    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(ends, 3);
+    trp_system_free(system);
+}
+
 /* ---- senders --------------------------------------------------------------------------------- */
 
 static trp_ref echo_ref, third_ref;
@@ -491,6 +550,7 @@ acknowledging_and_repeating_make_delivery_certain(void)
 
 UNIT_BEGIN("delivery")
 UNIT(messages_arrive_once_at_most_in_order_and_complete)
+UNIT(what_post_stop_wrote_is_seen_by_who_waited_for_the_end)
 UNIT(the_sender_goes_along_and_may_be_kept)
 UNIT(a_sender_is_not_told_that_its_receiver_failed_or_is_dead)
 UNIT(a_message_does_not_change_after_it_was_sent)
