@@ -107,10 +107,18 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return self->receive(ctx, state, msg);
 }
 
+/* NULL until they are started. acquire: pairs with trpi_loggers_start(), which runs while the
+ * guardians may log already. */
+static trpi_loggers *
+loggers_of(const trp_system *system)
+{
+    return system->life == NULL ? NULL : __atomic_load_n(&system->life->loggers, __ATOMIC_ACQUIRE);
+}
+
 bool
 trpi_logger_is(const trp_system *system, trp_ref ref)
 {
-    trpi_loggers *loggers = system->life == NULL ? NULL : system->life->loggers;
+    trpi_loggers *loggers = loggers_of(system);
     uint32_t count = loggers == NULL ? 0 : atomic_load_explicit(&loggers->count,
                                                                 memory_order_acquire); /* K3 */
 
@@ -125,7 +133,7 @@ trpi_logger_is(const trp_system *system, trp_ref ref)
 void
 trpi_logger_late(trp_system *system, trp_ref to, const trp_msg *msg)
 {
-    trpi_loggers *loggers = system->life->loggers;
+    trpi_loggers *loggers = loggers_of(system);
     trp_log_line line;
 
     if (loggers != NULL && atomic_load_explicit(&loggers->count, memory_order_acquire) > 0 &&
@@ -156,7 +164,7 @@ follow(trp_system *system, logger *l, uint32_t level)
 void
 trpi_loggers_follow(trp_system *system)
 {
-    trpi_loggers *loggers = system->life->loggers;
+    trpi_loggers *loggers = loggers_of(system);
     uint32_t level;
 
     if (loggers == NULL) {
@@ -197,7 +205,7 @@ logger_init(trp_system *system, logger *l)
 static trp_err
 logger_start(trp_system *system, const trp_behaviour *behaviour)
 {
-    trpi_loggers *loggers = system->life->loggers;
+    trpi_loggers *loggers = loggers_of(system);
     uint32_t count = atomic_load_explicit(&loggers->count, memory_order_relaxed);
     logger *l = &loggers->items[count];
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
@@ -236,11 +244,13 @@ trpi_loggers_start(trp_system *system)
     const trp_behaviour *const *own = system->logging.loggers;
     trp_err err = TRP_OK;
 
-    system->life->loggers = trpi_alloc(sizeof *system->life->loggers);
-    if (system->life->loggers == NULL) {
+    trpi_loggers *loggers = trpi_alloc(sizeof *loggers);
+
+    if (loggers == NULL) {
         return TRP_ENOMEM;
     }
-    pthread_mutex_init(&system->life->loggers->lock, NULL);
+    pthread_mutex_init(&loggers->lock, NULL);
+    __atomic_store_n(&system->life->loggers, loggers, __ATOMIC_RELEASE); /* pair: loggers_of() */
     if (system->logging.no_default == 0) {
         err = logger_start(system, &default_behaviour);
     }
@@ -308,7 +318,7 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
     if (trpi_in_behaviour(system)) {
         return TRP_ESTATE;
     }
-    loggers = system->life->loggers;
+    loggers = loggers_of(system);
     end_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
     for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
         uint64_t now_ns = trpi_world_mono_ns(system->world);
@@ -330,7 +340,7 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
 uint64_t
 trp_log_dropped(const trp_system *system)
 {
-    trpi_loggers *loggers = trpi_system_is_valid(system) ? system->life->loggers : NULL;
+    trpi_loggers *loggers = trpi_system_is_valid(system) ? loggers_of(system) : NULL;
     uint64_t dropped = 0;
 
     for (uint32_t i = 0;

@@ -284,7 +284,7 @@ a_sender_is_not_told_that_its_receiver_failed_or_is_dead(void)
 
     stage_tell(system, one, "tell the failing");
     STAGE_EXPECT("one<answer"); /* by the next instance */
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/echo: failed"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/echo: failed"), 5000);
     UNIT_EQUAL(trp_system_graceful_stop(system, echo_ref, 5000), TRP_OK);
     stage_tell(system, one, "tell the failing");
     UNIT_WAIT(lost(system) == 2, 5000);

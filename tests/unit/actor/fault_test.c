@@ -174,7 +174,7 @@ a_fault_of_an_actor_is_its_failure(void)
         UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
         UNIT_TEXT(answer, "pong 1"); /* a fresh state */
         UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
-        if (!UNIT_TRUE(stage_book_has(&stage_lines, rows[i].said))) {
+        if (!UNIT_WAIT(stage_book_has(&stage_lines, rows[i].said), 5000)) {
             printf("  was: %s\n", stage_lines.text);
         }
         stage_tell(system, a, rows[i].how); /* the mask is as it was: again */
@@ -221,20 +221,20 @@ a_fault_in_a_hook_is_a_failure_there(void)
     bad_hook = "pre_start";
     a = stage_spawn(system, &villain, "a");
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/a: failed: SIGSEGV"), 5000);
-    UNIT_TRUE(stage_book_has(&stage_lines, "(TRP_EINIT"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "(TRP_EINIT"), 5000);
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
 
     a = stage_spawn(system, &villain, "b");
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
     bad_hook = "post_stop";
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/b: post_stop failed: SIGSEGV"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/b: post_stop failed: SIGSEGV"), 5000);
 
     a = stage_spawn(system, &villain, "c");
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
     bad_hook = "deferred";
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/c: a deferred call failed: SIGSEGV"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/c: a deferred call failed: SIGSEGV"), 5000);
 
     stage_spawn(system, &parent, "p");
     UNIT_WAIT(trp_system_resolve(system, "/user/p/kid", 1000, &kid) == TRP_OK, 5000);

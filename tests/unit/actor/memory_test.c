@@ -147,7 +147,7 @@ out_of_memory_is_the_failure_of_the_actor(void)
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
     trpi_alloc_fail_after(-1);
     UNIT_FALSE(stage_has("impossible"));
-    UNIT_TRUE(stage_book_has(&stage_lines, "TRP_ENOMEM"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "TRP_ENOMEM"), 5000);
     stage_close(system);
 }
 

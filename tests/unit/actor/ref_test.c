@@ -278,7 +278,7 @@ a_system_is_made_by_name_and_gives_access_to_its_services(void)
     c = stage_spawn(system, &clerk, "c");
     stage_tell(system, c, "go"); /* log, timers, events */
     STAGE_EXPECT("tick");
-    UNIT_TRUE(stage_book_has(&stage_lines, "[3 /user/c: a clerk of stage]"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "[3 /user/c: a clerk of stage]"), 5000);
     stage_tell(system, trp_system_dead_letters(system), "lost"); /* dead letters */
     STAGE_EXPECT("tick dead");
     UNIT_EQUAL(trp_system_select_tell(system, "/user/*", &trp_string_type, "tick", 4), TRP_OK);

@@ -120,7 +120,7 @@ an_internal_error_escalates_to_the_root_and_ends_the_system(void)
     UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
     UNIT_EQUAL(stage_count("-"), 2);
     UNIT_EQUAL(stage_count("+"), 2);
-    UNIT_TRUE(stage_book_has(&stage_lines, "the root guardian failed: internal error"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "the root guardian failed: internal error"), 5000);
     trp_system_free(system);
 }
 
@@ -224,7 +224,7 @@ a_strategy_can_log_failures_in_its_own_way(void)
     atomic_store(&log_fails, true);
     stage_tell(system, sister, "fail");
     STAGE_EXPECT("log(kid,oops,2,7) kid- kid+ sister- sister+");
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/boss/sister: failed: oops"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/boss/sister: failed: oops"), 5000);
     stage_close(system);
 }
 

@@ -250,7 +250,7 @@ escalation_makes_the_supervisor_fail_itself(void)
     UNIT_EQUAL(stage_count("k3-"), 1);
     UNIT_FALSE(stage_book_has(&stage_lines,
                               "/user/boss/k1: failed")); /* SUP-11: logged where it is decided */
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/boss: failed: oops"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/boss: failed: oops"), 5000);
     stage_close(system);
 }
 
@@ -268,7 +268,7 @@ a_decider_that_fails_or_answers_nonsense_escalates(void)
     atomic_store(&directive, -1);
     stage_tell(system, kids[0], "fail");
     UNIT_WAIT(stage_count("+") == 6, 5000);
-    UNIT_TRUE(stage_book_has(&stage_lines, "/user/boss: failed: undecided"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/boss: failed: undecided"), 5000);
     stage_close(system);
 }
 
