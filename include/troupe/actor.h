@@ -102,11 +102,12 @@ typedef struct trp_behaviour {
     /* NULL-terminated; others are unhandled. NULL: everything */
     const trp_protocol *const *accepts;
     const trp_type *args_type; /* what spawn's args must be, checked there (SYS-29). NULL: any */
+    uint32_t mailbox_requirement; /* TRP_MAILBOX_* (troupe/mailbox.h) that its mailbox must have */
 } trp_behaviour;
 #define TRP_BEHAVIOUR_INIT(name_, type_, receive_)                                                 \
     {                                                                                              \
         sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL,  \
-            NULL, NULL, NULL, NULL                                                                 \
+            NULL, NULL, NULL, NULL, 0                                                              \
     }
 
 typedef struct trp_spawn_options {
@@ -117,8 +118,9 @@ typedef struct trp_spawn_options {
     const trp_type *args_type;
     const void *args; /* copied, kept for restart */
     size_t args_bytes;
+    const char *mailbox; /* an id (troupe/mailbox.h); NULL: what dispatcher and behaviour say */
 } trp_spawn_options;
-#define TRP_SPAWN_OPTIONS_INIT { sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0 }
+#define TRP_SPAWN_OPTIONS_INIT { sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0, NULL }
 
 /* Start a child of the running actor. It starts by itself, in its own time; messages told to
  * *ret_ref at once are kept for it. Also usable with ctx->system guardians through

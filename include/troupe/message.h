@@ -64,7 +64,8 @@ enum {
     TRP_TYPE_TEXT = 2,             /* payload is UTF-8 text, not NUL-terminated */
     TRP_TYPE_JSON = 4,             /* payload is JSON text */
     TRP_TYPE_LOCAL = 8,            /* never leaves the node: dead letter "not-encodable" */
-    TRP_TYPE_POSSIBLY_HARMFUL = 16 /* dropped from peers in untrusted mode (REMOTE-54) */
+    TRP_TYPE_POSSIBLY_HARMFUL = 16, /* dropped from peers in untrusted mode (REMOTE-54) */
+    TRP_TYPE_CONTROL = 32           /* a control-aware mailbox gives it first */
 };
 
 typedef struct trp_type {

@@ -8,6 +8,7 @@
 #include <troupe/config.h>
 #include <troupe/dispatcher.h>
 #include <troupe/log.h>
+#include <troupe/mailbox.h>
 #include <troupe/message.h>
 #include <troupe/node.h>
 #include <troupe/path.h>

@@ -62,13 +62,14 @@ enum trpi_kind {
     TRPI_KIND_PROMISE = 2,     /* ask: LIFE's ops */
     TRPI_KIND_ASSOCIATION = 3, /* proxy of a remote node: nodes.c's ops */
     TRPI_KIND_SERVICE = 4,     /* what an upper room made: service.c's ops */
-    TRPI_KIND_ROUTER = 5       /* an actor whose tellers ask routed.c first where to */
+    TRPI_KIND_ROUTER = 5,      /* an actor whose tellers ask routed.c first where to */
+    TRPI_KIND_BOXED = 6        /* an actor whose tellers ask box.c first whether there is room */
 };
 
 static inline bool
 trpi_kind_is_actor(uint8_t kind)
 {
-    return kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_ROUTER;
+    return kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_ROUTER || kind == TRPI_KIND_BOXED;
 }
 
 /* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.

@@ -15,6 +15,7 @@
  */
 #include "actor/life.h"
 
+#include "actor/box.h"
 #include "actor/dispatcher.h"
 
 #include <string.h>
@@ -306,7 +307,7 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
     guardian->pending++;
     /* before the child runs: what it sends to its guardian stands behind this (I2) */
     trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, *ret_ref, 0, NULL);
-    trpi_slot_publish(ctx, cell, TRPI_KIND_ACTOR);
+    trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
     return TRP_OK;
 }
 

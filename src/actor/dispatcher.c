@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "actor/box.h"
 #include "actor/cells.h"
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -196,6 +197,9 @@ trp_dispatcher_register(trp_system *system, const char *id, const trp_dispatcher
     if (!trpi_system_is_valid(system) || !id_is_valid(id) || !options_are_valid(options) ||
         options->kind == TRP_DISPATCHER_DEFAULT || options->kind == TRP_DISPATCHER_SYSTEM) {
         return TRP_EINVAL;
+    }
+    if (options->mailbox != NULL && trpi_box_type_find(system, options->mailbox) == NULL) {
+        return TRP_ENOENT;
     }
     return entry_add(system, id, options);
 }

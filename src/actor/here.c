@@ -32,6 +32,8 @@ typedef struct outer {
     uint8_t drains;
     uint16_t cut_home;
     uint32_t cut_told;
+    trp_ref cut_box;
+    trp_msg *boxed;
     uint32_t throughput;
     uint64_t deadline_ns;
     uint32_t turn_rest;
@@ -54,6 +56,8 @@ outer_keep(const trp_ctx *ctx, outer *kept)
                      .drains = ctx->drains,
                      .cut_home = ctx->cut_home,
                      .cut_told = ctx->cut_told,
+                     .cut_box = ctx->cut_box,
+                     .boxed = ctx->boxed,
                      .throughput = ctx->throughput,
                      .deadline_ns = ctx->deadline_ns,
                      .turn_rest = ctx->turn_rest,
@@ -77,6 +81,8 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->drains = kept->drains;
     ctx->cut_home = kept->cut_home;
     ctx->cut_told = kept->cut_told;
+    ctx->cut_box = kept->cut_box;
+    ctx->boxed = kept->boxed;
     ctx->throughput = kept->throughput;
     ctx->deadline_ns = kept->deadline_ns;
     ctx->turn_rest = kept->turn_rest;
@@ -114,6 +120,8 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     trpi_chains_flush(ctx); /* what the outer turn told so far goes first */
     outer_keep(ctx, &kept);
     ctx->sys_rest = NULL;
+    ctx->boxed = NULL;
+    ctx->cut_box = (trp_ref)TRP_REF_NONE;
     ctx->chaining = false;
     ctx->throughput = entry->options.throughput;
     ctx->deadline_ns = entry->deadline_ns;

@@ -117,3 +117,10 @@ tests_unit_actor_calling_test_SOURCES = tests/unit/actor/calling_test.c
 tests_unit_actor_calling_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_dispatcher_test_SOURCES = tests/unit/actor/dispatcher_test.c
 tests_unit_actor_dispatcher_test_LDADD = $(TEST_LDADD)
+
+# mailboxes
+pkginclude_HEADERS += include/troupe/mailbox.h
+troupe_sources += src/actor/box.c src/actor/box_order.c src/actor/box_type.c
+check_PROGRAMS += tests/unit/actor/box_test
+tests_unit_actor_box_test_SOURCES = tests/unit/actor/box_test.c
+tests_unit_actor_box_test_LDADD = $(TEST_LDADD)

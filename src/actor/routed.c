@@ -16,6 +16,7 @@
  *          letter, so that a circle of routers cannot eat the stack.
  * Tests.   tests/unit/pattern/router_test.c
  */
+#include "actor/box.h"
 #include "actor/routed.h"
 
 #include <stdio.h>
@@ -210,7 +211,7 @@ publish(trp_ctx *ctx, trpi_cell *cell)
     while (child != NULL) {
         trpi_cell *next = trpi_child_after(ctx, child);
 
-        trpi_slot_publish(ctx, child, TRPI_KIND_ACTOR);
+        trpi_slot_publish(ctx, child, trpi_box_kind(child));
         child = next;
     }
     trpi_schedule(ctx, cell);

@@ -25,6 +25,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "actor/box.h"
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
 #include "actor/fault.h"
@@ -338,6 +339,9 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
          * wait too. */
         return turn_defer(ctx, TRPI_DEFER_HOLD);
     }
+    if (UNLIKELY(ctx->cut_box.generation != 0) && trpi_box_wait(ctx, cell)) {
+        return TRPI_RUN_IDLE; /* the full mailbox has our task */
+    }
     if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
         return turn_defer(ctx, ctx->cut_home);
     }
@@ -438,8 +442,8 @@ turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
            (ctx->cut && ctx->turn_left > 0 && admitted(ctx, cell)) || turn_has_time(ctx);
 }
 
-static trpi_run_result
-turn_continue(trp_ctx *ctx, trpi_cell *cell)
+static inline __attribute__((always_inline)) trpi_run_result
+turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
 {
     bool of_kind = trpi_cell_is_special(cell);
     bool any_generation = atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
@@ -467,7 +471,12 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
         if (UNLIKELY(!open)) {
             return turn_park(ctx, cell);
         }
-        taken = trpi_mailbox_take(cell, &msg, &done);
+        if (boxed) {
+            done = NULL;
+            taken = trpi_box_take(ctx, cell, &msg);
+        } else {
+            taken = trpi_mailbox_take(cell, &msg, &done);
+        }
         if (UNLIKELY(taken == TRPI_TAKE_NOT_YET)) {
             if (wait_for_link(cell)) {
                 continue;
@@ -505,6 +514,23 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
+static trpi_run_result __attribute__((noinline))
+turn_boxed(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_run_result result = turn_loop(ctx, cell, true);
+
+    trpi_box_done(ctx);
+    return result;
+}
+
+static trpi_run_result
+turn_continue(trp_ctx *ctx, trpi_cell *cell)
+{
+    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED)
+               ? turn_boxed(ctx, cell)
+               : turn_loop(ctx, cell, false);
+}
+
 static void
 turn_leave(trp_ctx *ctx)
 {
@@ -534,6 +560,7 @@ trpi_run(void *data, trpi_task *task)
     }
     ctx->cut = false;
     ctx->cut_told = 0;
+    ctx->cut_box.generation = 0;
     ctx->turn_processed = cell->processed;
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     ctx->turn_left = (int32_t)ctx->throughput;
@@ -570,7 +597,11 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
     atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
     if (UNLIKELY(ops != NULL)) {
         trpi_cell_ops_set(cell, NULL);
-        trpi_routed_ended(ctx, ops);
+        if (trpi_box_is(ops)) {
+            trpi_box_close(ctx, cell, (trpi_box *)(uintptr_t)ops);
+        } else {
+            trpi_routed_ended(ctx, ops);
+        }
     }
     trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
 }
@@ -605,6 +636,7 @@ trpi_run_after_jump(trp_ctx *ctx)
     ctx->route_depth = 0; /* a routing function may have been jumped out of */
     trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
+    trpi_box_done(ctx);
     ctx->turn_left--;
     result = turn_continue(ctx, cell);
     turn_leave(ctx);

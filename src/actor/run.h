@@ -83,6 +83,8 @@ struct trp_ctx {
     uint8_t drains;       /* such turns of it in a row */
     uint16_t cut_home;    /* of that cell */
     uint32_t cut_told;    /* messages so told */
+    trp_ref cut_box;      /* the full mailbox that it told; none: none */
+    trp_msg *boxed;       /* the message being handled, out of its queue (box.c); NULL: in it */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
     trpi_stats *stats;    /* count with trpi_count() only */
     uint32_t throughput;  /* messages a turn, of the dispatcher; in a driven run, the next turn's */

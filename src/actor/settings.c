@@ -578,5 +578,8 @@ trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent, const trp_spawn_opti
     if (deployment.dispatcher != NULL) {
         copy->dispatcher = deployment.dispatcher;
     }
+    if (deployment.mailbox != NULL) {
+        copy->mailbox = deployment.mailbox; /* MBOX-10: before all others */
+    }
     return copy;
 }

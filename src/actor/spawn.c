@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "actor/box.h"
 #include "actor/dispatcher.h"
 #include "actor/run.h"
 #include "base/assert.h"
@@ -97,18 +98,27 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
         options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
     trpi_dispatcher *dispatcher;
 
-    if (name == NULL) {
-        return TRP_OK; /* as the slot was made */
+    trp_err err = TRP_OK;
+
+    if (name != NULL) {
+        dispatcher = trpi_dispatcher_find(ctx->system, name);
+        err = dispatcher != NULL ? trpi_dispatcher_join(ctx, cell, dispatcher)
+                                 : TRP_ENOENT; /* nothing falls back to another one (MSC-05) */
     }
-    dispatcher = trpi_dispatcher_find(ctx->system, name);
-    return dispatcher != NULL ? trpi_dispatcher_join(ctx, cell, dispatcher)
-                              : TRP_ENOENT; /* nothing falls back to another one (MSC-05) */
+    if (err == TRP_OK && cell->behaviour != NULL) {
+        err = trpi_box_choose(ctx, cell, options);
+        if (err != TRP_OK) {
+            trpi_dispatcher_leave(ctx, cell);
+        }
+    }
+    return err;
 }
 
 /* What was taken for a cell that will not live. */
 void
 trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 {
+    trpi_box_undo(ctx, cell);
     trpi_dispatcher_leave(ctx, cell);
 }
 
@@ -134,7 +144,7 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
         options = trpi_settings_deploy(ctx, ctx->cell, options, &deployed);
     }
     cell->behaviour = behaviour;
-    err = options != NULL ? trpi_spawn_dispatcher(ctx, cell, options, NULL) : TRP_OK;
+    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
     if (err == TRP_OK) {
         err = trpi_life_prepare(ctx, ctx->cell, cell, options);
         if (err != TRP_OK) {
@@ -146,6 +156,6 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
         return err;
     }
     *ret_ref = trpi_slot_ref(cell);
-    trpi_slot_publish(ctx, cell, TRPI_KIND_ACTOR);
+    trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
     return TRP_OK;
 }

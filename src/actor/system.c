@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "actor/box.h"
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
 #include "actor/fault.h"
@@ -81,6 +82,9 @@ tables_make(trp_system *system)
     if (err == TRP_OK) {
         err = trpi_sched_new(&sched_options, &system->sched);
     }
+    if (err == TRP_OK) {
+        err = trpi_boxes_new(system);
+    }
     return err == TRP_OK ? trpi_dispatchers_new(system) : err;
 }
 
@@ -96,6 +100,7 @@ system_destroy(trp_system *system)
     trpi_fault_close(system);
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
     trpi_dispatchers_free(system);
+    trpi_boxes_free(system);
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
     if (system->world_owned) {

@@ -22,6 +22,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "actor/box.h"
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
 #include "actor/mailbox.h"
@@ -205,17 +206,19 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 }
 
 static inline bool
-is_router(const trpi_cell *cell)
+asks_first(const trpi_cell *cell)
 {
-    /* relaxed: routed.c looks again */
-    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ROUTER);
+    /* relaxed: routed.c and box.c look again */
+    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) >= TRPI_KIND_ROUTER);
 }
 
-/* To a router: its routees get msg, unless it is for itself. */
+/* To a router: its routees get msg, unless it is for itself. To a box: if there is room. */
 static void __attribute__((noinline))
-deliver_routed(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
-    if (!trpi_routed_take(ctx, cell, to, msg)) {
+    if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED) {
+        (void)trpi_box_tell(ctx, cell, to, msg, false);
+    } else if (!trpi_routed_take(ctx, cell, to, msg)) {
         deliver(ctx, cell, msg);
     }
 }
@@ -278,8 +281,8 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
         return;
     }
-    if (is_router(cell)) {
-        deliver_routed(ctx, cell, to, msg);
+    if (asks_first(cell)) {
+        deliver_asking(ctx, cell, to, msg);
         return;
     }
     deliver(ctx, cell, msg);
@@ -335,11 +338,59 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     msg->priv_type = (uint16_t)type->number;
     msg->priv_bytes = (uint16_t)bytes;
     copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
-    if (is_router(cell)) {
-        deliver_routed(ctx, cell, to, msg);
+    if (asks_first(cell)) {
+        deliver_asking(ctx, cell, to, msg);
         return;
     }
     deliver(ctx, cell, msg);
+}
+
+/* trp_try_tell(): only a full box refuses. */
+static trp_err
+try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_cell *cell = trpi_cell_peek(ctx, to);
+    trp_msg *msg;
+    trp_err err;
+
+    if (cell == NULL || type->number == 0 ||
+        atomic_load_explicit(&cell->kind, RELAXED) != TRPI_KIND_BOXED) {
+        trpi_tell(ctx, to, ctx->self, type, payload, bytes);
+        return TRP_OK;
+    }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    msg = trpi_msg_make(ctx->cache, to, ctx->self, type, payload, bytes);
+    if (msg == NULL) {
+        dead_no_memory(ctx, to, ctx->self, type);
+        return TRP_OK;
+    }
+    err = trpi_box_tell(ctx, cell, to, msg, true);
+    if (err != TRP_OK) {
+        trpi_msg_free(ctx->cache, msg);
+    }
+    return err;
+}
+
+trp_err
+trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    return try_tell(ctx, to, type, payload, bytes);
+}
+
+trp_err
+trp_system_try_tell(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+                    size_t bytes)
+{
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system) || type == NULL) {
+        return TRP_EINVAL;
+    }
+    ctx = trpi_enter(system);
+    err = try_tell(ctx, to, type, payload, bytes);
+    trpi_leave(ctx);
+    return err;
 }
 
 void
@@ -378,8 +429,8 @@ trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
     } else if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
         dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
-    } else if (is_router(cell)) {
-        deliver_routed(ctx, cell, to, msg);
+    } else if (asks_first(cell)) {
+        deliver_asking(ctx, cell, to, msg);
     } else {
         deliver(ctx, cell, msg);
     }
