@@ -349,6 +349,45 @@ a_router_that_cannot_be_leaves_nothing_behind(void)
     UNIT_EQUAL(atomic_load(&crew_started), 3);
 }
 
+/* ROUTE-3: whichever allocation fails, the name is free again and no child has started. */
+static void
+a_router_without_memory_leaves_nothing_behind(void)
+{
+    static const char *const paths[] = { "/user/one", "/user/nobody", NULL };
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
+    trp_resizer_options resizer = TRP_RESIZER_OPTIONS_INIT;
+    trp_ref router = TRP_REF_NONE;
+    trp_err err = TRP_ENOMEM;
+    int refused = 0;
+
+    stage_spawn(system, &crew_behaviour, "one");
+    UNIT_WAIT(atomic_load(&crew_started) == 1, 5000);
+    resizer.lower_bound = 3;
+    options.logic = "consistent-hashing";
+    options.routee_paths = paths;
+    options.resizer = &resizer;
+    routee.dispatcher = "default";
+    for (long n = 0; n < 200 && err != TRP_OK; n++) {
+        trpi_alloc_fail_after(n);
+        err = trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router);
+        trpi_alloc_fail_after(-1);
+        if (err != TRP_OK) {
+            UNIT_EQUAL(err, TRP_ENOMEM);
+            UNIT_EQUAL(atomic_load(&crew_started), 1);
+            refused++;
+        }
+    }
+    UNIT_EQUAL(err, TRP_OK);
+    UNIT_TRUE(refused > 10);
+    /* that one may have met the last failure in its own turn; a fresh one has all it needs */
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, &routee, "s", &options, &router),
+               TRP_OK);
+    UNIT_EQUAL(crew_count(system, router), 3); /* the one that is there, and two children */
+    stage_close(system);
+}
+
 /* ROUTE-1: routers may lead to routers; a circle of them ends in a dead letter. */
 static void
 routers_nest_and_a_circle_ends(void)
@@ -389,5 +428,6 @@ UNIT(a_broadcast_reaches_every_routee_of_any_router)
 UNIT(pills_are_for_the_router_and_in_an_envelope_for_its_routees)
 UNIT(routees_are_found_by_their_paths)
 UNIT(a_router_that_cannot_be_leaves_nothing_behind)
+UNIT(a_router_without_memory_leaves_nothing_behind)
 UNIT(routers_nest_and_a_circle_ends)
 UNIT_END
