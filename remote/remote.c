@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/config.h"
 #include "base/mutex.h"
 #include "remote/internal.h"
 #include "remote/link_nng.h"
@@ -153,6 +154,13 @@ or_default(uint32_t *option, uint32_t value)
     *option = *option != 0 ? *option : value;
 }
 
+/* What neither the caller nor a node's configuration says is as in the reference configuration. */
+static void
+or_configured(uint32_t *value, const char *key)
+{
+    or_default(value, (uint32_t)trpi_config_int(NULL, key));
+}
+
 /* Fill in what was left out; copy the texts' meaning into remote->address. */
 static trp_err
 options_check(trpi_remote *remote, const trpi_remote_options *options)
@@ -164,19 +172,22 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     o->transport = o->transport != NULL ? o->transport : &trpi_link_nng_ops;
     o->host = o->host != NULL && o->host[0] != '\0' ? o->host : "127.0.0.1";
     o->bind_host = o->bind_host != NULL && o->bind_host[0] != '\0' ? o->bind_host : o->host;
-    or_default(&o->handshake_timeout_ms, 15000);
-    or_default(&o->frame_bytes_max, TRPI_FRAME_BYTES_DEFAULT);
-    or_default(&o->lane_bytes_max, 16u << 20);
+    or_configured(&o->handshake_timeout_ms, "remote.handshake-timeout");
+    or_configured(&o->frame_bytes_max, "remote.maximum-frame-size");
+    or_configured(&o->lane_bytes_max, "remote.lane-buffer-size");
     or_default(&o->receiver_messages_max, 1000000);
     or_default(&o->receiver_bytes_max, 64u << 20);
-    or_default(&o->control_bytes_max, 1u << 20);
-    or_default(&o->system_messages_max, TRPI_SYSTEM_MESSAGES_DEFAULT);
-    or_default(&o->backoff_min_ms, 50);
-    or_default(&o->backoff_max_ms, 10000);
-    or_default(&o->flush_on_shutdown_ms, 2000);
-    or_default(&o->watch_heartbeat_ms, 1000);
-    or_default(&o->watch_pause_ms, 4000);
-    o->watch_threshold = o->watch_threshold > 0 ? o->watch_threshold : 10.0;
+    or_configured(&o->control_bytes_max, "remote.control-buffer-size");
+    or_configured(&o->system_messages_max, "remote.system-message-buffer-size");
+    or_configured(&o->backoff_min_ms, "remote.retry-backoff-min");
+    or_configured(&o->backoff_max_ms, "remote.retry-backoff-max");
+    or_configured(&o->flush_on_shutdown_ms, "remote.flush-wait-on-shutdown");
+    or_configured(&o->watch_heartbeat_ms, "remote.watch-failure-detector.heartbeat-interval");
+    or_configured(&o->watch_pause_ms,
+                  "remote.watch-failure-detector.acceptable-heartbeat-pause");
+    o->watch_threshold = o->watch_threshold > 0
+                             ? o->watch_threshold
+                             : trpi_config_float(NULL, "remote.watch-failure-detector.threshold");
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
         o->lane_bytes_max < o->frame_bytes_max || o->control_bytes_max < TRPI_FRAME_BYTES_LEAST) {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/phi.h"
+#include "cluster/membership_core.h"
 #include "tests/unit/unit.h"
 
 static trpi_config *
@@ -69,6 +71,43 @@ every_default_passes_its_own_check(void)
         UNIT_TRUE(strlen(row->doc) > 10);
     }
     trpi_config_free(config);
+}
+
+/* CONF-26: engines of the cluster are made by the thousand, and do not read the table for that */
+static void
+engines_have_the_defaults_of_the_table(void)
+{
+    trpi_node_id id = { .uid = 1 };
+    trpi_member_options none = { .seed = 1 };
+    trpi_member_core *core = NULL;
+    trpi_phi phi;
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://s@127.0.0.1:1", &id.address, NULL, NULL), TRP_OK);
+    UNIT_REQUIRE(trpi_member_new(&id, NULL, 0, "0.0.0", &none, &core) == TRP_OK);
+    const trpi_member_options *o = &core->options;
+    UNIT_EQUAL(o->gossip_interval_ms, trpi_config_int(NULL, "cluster.gossip-interval"));
+    UNIT_EQUAL(o->leader_actions_interval_ms,
+               trpi_config_int(NULL, "cluster.leader-actions-interval"));
+    UNIT_EQUAL(o->seed_node_timeout_ms, trpi_config_int(NULL, "cluster.seed-node-timeout"));
+    UNIT_EQUAL(o->retry_unsuccessful_join_after_ms,
+               trpi_config_int(NULL, "cluster.retry-unsuccessful-join-after"));
+    UNIT_EQUAL(o->min_nr_of_members, trpi_config_int(NULL, "cluster.min-nr-of-members"));
+    UNIT_EQUAL(o->downing_stable_after_ms, trpi_config_int(NULL, "cluster.downing.stable-after"));
+    UNIT_EQUAL(o->auto_down_after_ms, trpi_config_int(NULL, "cluster.downing.auto-down-after"));
+    UNIT_TRUE(o->gossip_different_view_probability ==
+              trpi_config_float(NULL, "cluster.gossip-different-view-probability"));
+    trpi_member_free(core);
+    UNIT_EQUAL(trpi_phi_init(&phi, NULL), TRP_OK);
+    UNIT_TRUE(phi.options.threshold ==
+              trpi_config_float(NULL, "cluster.failure-detector.threshold"));
+    UNIT_EQUAL(phi.options.max_samples,
+               trpi_config_int(NULL, "cluster.failure-detector.max-sample-size"));
+    UNIT_EQUAL(phi.options.min_std_deviation_ms,
+               trpi_config_int(NULL, "cluster.failure-detector.min-std-deviation"));
+    UNIT_EQUAL(phi.options.heartbeat_interval_ms,
+               trpi_config_int(NULL, "cluster.failure-detector.heartbeat-interval"));
+    UNIT_EQUAL(phi.options.acceptable_pause_ms,
+               trpi_config_int(NULL, "cluster.failure-detector.acceptable-heartbeat-pause"));
+    trpi_phi_fini(&phi);
 }
 
 /* CONF-1 */
@@ -370,6 +409,7 @@ two_threads_may_load_at_one_time(void)
 
 UNIT_BEGIN("config")
 UNIT(every_default_passes_its_own_check)
+UNIT(engines_have_the_defaults_of_the_table)
 UNIT(file_values_are_read_with_their_types_and_origin)
 UNIT(flags_beat_environment_beats_file_beats_default_in_any_order)
 UNIT(app_takes_any_key_at_any_depth)
