@@ -34,6 +34,7 @@ typedef struct outer {
     uint32_t cut_told;
     trp_ref cut_box;
     trp_msg *boxed;
+    int32_t told_left;
     uint32_t throughput;
     uint64_t deadline_ns;
     uint32_t turn_rest;
@@ -58,6 +59,7 @@ outer_keep(const trp_ctx *ctx, outer *kept)
                      .cut_told = ctx->cut_told,
                      .cut_box = ctx->cut_box,
                      .boxed = ctx->boxed,
+                     .told_left = ctx->told_left,
                      .throughput = ctx->throughput,
                      .deadline_ns = ctx->deadline_ns,
                      .turn_rest = ctx->turn_rest,
@@ -83,6 +85,7 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->cut_told = kept->cut_told;
     ctx->cut_box = kept->cut_box;
     ctx->boxed = kept->boxed;
+    ctx->told_left = kept->told_left;
     ctx->throughput = kept->throughput;
     ctx->deadline_ns = kept->deadline_ns;
     ctx->turn_rest = kept->turn_rest;

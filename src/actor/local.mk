@@ -89,7 +89,7 @@ tests_unit_actor_watch_test_LDADD = $(TEST_LDADD)
 
 # unit tests of the hot half
 check_PROGRAMS += tests/unit/actor/cell_test tests/unit/actor/mailbox_test tests/unit/actor/msg_test \
-	tests/unit/actor/settings_test tests/unit/actor/spawn_test tests/unit/actor/system_test tests/unit/actor/tell_test tests/unit/actor/type_test
+	tests/unit/actor/settings_test tests/unit/actor/spawn_test tests/unit/actor/system_test tests/unit/actor/overload_test tests/unit/actor/tell_test tests/unit/actor/type_test
 tests_unit_actor_cell_test_SOURCES = tests/unit/actor/cell_test.c
 tests_unit_actor_cell_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_mailbox_test_SOURCES = tests/unit/actor/mailbox_test.c
@@ -102,6 +102,8 @@ tests_unit_actor_spawn_test_SOURCES = tests/unit/actor/spawn_test.c
 tests_unit_actor_spawn_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_system_test_SOURCES = tests/unit/actor/system_test.c
 tests_unit_actor_system_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_overload_test_SOURCES = tests/unit/actor/overload_test.c
+tests_unit_actor_overload_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_tell_test_SOURCES = tests/unit/actor/tell_test.c
 tests_unit_actor_tell_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_type_test_SOURCES = tests/unit/actor/type_test.c

@@ -17,6 +17,8 @@
  *   R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells before
  *       (admitted): a cell that cannot keep up gets no more than it handles, but for one turn of
  *       each sender in a millisecond.
+ *   R6  A turn that has told some thousand messages ends with the present one: what it told is
+ *       handled while it is in the cache, and nobody floods others by telling himself to go on.
  * Limits.  `throughput` messages a turn, ten turns in a row for an overloaded cell; a turn also
  *          ends when a teller does not finish its push (it was preempted).
  * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
@@ -327,10 +329,12 @@ static trpi_run_result
 turn_again(trp_ctx *ctx, trpi_cell *cell)
 {
     bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+    /* as many messages as a turn has, and it did not run empty in between */
+    bool full = cell->processed - ctx->turn_processed >= ctx->throughput;
 
     turn_finish(ctx, cell->processed);
     if (overloaded ? cell->ops == NULL && !trpi_mailbox_has_many(cell)
-                   : ctx->turn_left <= 0 && ctx->turn_rest == 0 && trpi_mailbox_has_many(cell)) {
+                   : full && trpi_mailbox_has_many(cell)) {
         overloaded = !overloaded;
         atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
     }
@@ -561,6 +565,7 @@ trpi_run(void *data, trpi_task *task)
     ctx->cut = false;
     ctx->cut_told = 0;
     ctx->cut_box.generation = 0;
+    ctx->told_left = TRPI_TOLD_MAX;
     ctx->turn_processed = cell->processed;
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     ctx->turn_left = (int32_t)ctx->throughput;

@@ -31,6 +31,7 @@
 
 #define TRPI_CHAINS 64u         /* entries of a worker's chain table: one bit each in chains_open */
 #define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
+#define TRPI_TOLD_MAX 1000 /* chained messages of a turn, which then ends */
 #define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
 #define TRPI_SLOTS_CACHED 128u  /* free slots that a worker keeps for itself */
 #define TRPI_OVERLOADED_OUTSIDE                                                                    \
@@ -85,6 +86,7 @@ struct trp_ctx {
     uint32_t cut_told;    /* messages so told */
     trp_ref cut_box;      /* the full mailbox that it told; none: none */
     trp_msg *boxed;       /* the message being handled, out of its queue (box.c); NULL: in it */
+    int32_t told_left;    /* chained messages that this turn may still push */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
     trpi_stats *stats;    /* count with trpi_count() only */
     uint32_t throughput;  /* messages a turn, of the dispatcher; in a driven run, the next turn's */

@@ -53,6 +53,10 @@ chain_push(trp_ctx *ctx, uint32_t index)
     trpi_chain *chain = &ctx->chains[index];
     trp_msg *first = chain->first;
 
+    ctx->told_left -= (int32_t)chain->count;
+    if (UNLIKELY(ctx->told_left <= 0)) {
+        ctx->turn_left = 1; /* R6: the present message is the last one of this turn */
+    }
     ctx->chains_open &= ~(1ull << index);
     chain->first = NULL;
     chain->count = 0;

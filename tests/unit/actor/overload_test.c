@@ -1,0 +1,261 @@
+/* overload_test.c - who outruns his receiver is slowed, and actors that overload one another go on.
+ */
+#include "tests/unit/unit.h"
+
+#include <stdatomic.h>
+
+#include <troupe/troupe.h>
+
+#define TURN 500 /* tells before a producer tells itself to go on */
+#define PRODUCERS 10
+#define ROUNDS 40
+#define FLOOD (PRODUCERS * ROUNDS * TURN)
+
+static trp_system *system_;
+
+static void
+start(uint32_t workers)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+
+    options.workers = workers;
+    options.log_level = TRP_LOG_ERROR;
+    UNIT_REQUIRE(trp_system_new("overload", &options, &system_) == TRP_OK);
+}
+
+static void
+end(void)
+{
+    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    trp_system_free(system_);
+}
+
+static trp_ref
+spawn(const trp_behaviour *behaviour)
+{
+    trp_ref ref = TRP_REF_NONE;
+
+    UNIT_REQUIRE(trp_system_spawn(system_, behaviour, NULL, &ref) == TRP_OK);
+    return ref;
+}
+
+static void
+tell(trp_ref to, int64_t value)
+{
+    trp_system_tell(system_, to, &trp_i64_type, &value, sizeof value);
+}
+
+/* ---- producers and a receiver ---------------------------------------------------------------- */
+
+static _Atomic int64_t sent, received, waiting_max;
+static trp_ref receiver_ref;
+
+static trp_err
+receiver_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t waiting = atomic_load(&sent) - atomic_fetch_add(&received, 1);
+
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    if (waiting > atomic_load(&waiting_max)) {
+        atomic_store(&waiting_max, waiting);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+producer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t rounds = *(const int64_t *)trp_msg_payload(msg) - 1;
+
+    (void)state;
+    for (int64_t i = 0; i < TURN; i++) {
+        trp_tell(ctx, receiver_ref, &trp_i64_type, &i, sizeof i);
+    }
+    atomic_fetch_add(&sent, TURN);
+    if (rounds > 0) {
+        trp_tell(ctx, trp_self(ctx), &trp_i64_type, &rounds, sizeof rounds);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour receiver = { .size = sizeof(trp_behaviour),
+                                        .name = "receiver",
+                                        .receive = receiver_receive };
+static const trp_behaviour producer = { .size = sizeof(trp_behaviour),
+                                        .name = "producer",
+                                        .receive = producer_receive };
+
+/* Issue 3, Overload: the producers together are ten times as fast; without deferral nearly all that
+ * they tell would wait at once. */
+static void
+a_flood_is_slowed_to_its_receiver(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        atomic_store(&sent, 0);
+        atomic_store(&received, 0);
+        atomic_store(&waiting_max, 0);
+        start(workers);
+        receiver_ref = spawn(&receiver);
+        for (int i = 0; i < PRODUCERS; i++) {
+            tell(spawn(&producer), ROUNDS);
+        }
+        UNIT_WAIT(atomic_load(&received) == FLOOD, 9000);
+        UNIT_TRUE(atomic_load(&waiting_max) < FLOOD / 3);
+        end();
+    }
+}
+
+/* ---- cycles ---------------------------------------------------------------------------------- */
+
+#define TOKENS 2000 /* of each: many times a batch */
+#define HOPS 20
+
+static trp_ref cycle_refs[3];
+static _Atomic int64_t ended, flooded;
+
+static trp_err
+cycle_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t hops = *(const int64_t *)trp_msg_payload(msg) - 1;
+    int next = 0;
+
+    (void)state;
+    if (hops == 0) {
+        atomic_fetch_add(&ended, 1);
+        return TRP_OK;
+    }
+    while (!trp_ref_equal(cycle_refs[next], trp_self(ctx))) {
+        next++;
+    }
+    trp_tell(ctx, cycle_refs[(next + 1) % 3], &trp_i64_type, &hops, sizeof hops);
+    return TRP_OK;
+}
+
+static const trp_behaviour cycle = { .size = sizeof(trp_behaviour),
+                                     .name = "cycle",
+                                     .receive = cycle_receive };
+
+/* Issue 3, Overload: no deadlock in cycles. Each has a mailbox of many batches and tells another
+ * that has one too. */
+static void
+three_that_overload_one_another_in_a_circle_go_on(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        atomic_store(&ended, 0);
+        start(workers);
+        for (int i = 0; i < 3; i++) {
+            cycle_refs[i] = spawn(&cycle);
+        }
+        for (int i = 0; i < 3 * TOKENS; i++) {
+            tell(cycle_refs[i % 3], HOPS);
+        }
+        UNIT_WAIT(atomic_load(&ended) == 3 * TOKENS, 9000);
+        end();
+    }
+}
+
+/* Positive: a message of the other's flood. Else an order to flood the other, that many times. */
+static trp_err
+rival_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t value = *(const int64_t *)trp_msg_payload(msg);
+    trp_ref other = cycle_refs[trp_ref_equal(cycle_refs[0], trp_self(ctx)) ? 1 : 0];
+
+    (void)state;
+    if (value > 0) {
+        atomic_fetch_add(&flooded, 1);
+        return TRP_OK;
+    }
+    for (int64_t i = 1; i <= TURN; i++) {
+        trp_tell(ctx, other, &trp_i64_type, &i, sizeof i);
+    }
+    if (++value < 0) {
+        trp_tell(ctx, trp_self(ctx), &trp_i64_type, &value, sizeof value);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour rival = { .size = sizeof(trp_behaviour),
+                                     .name = "rival",
+                                     .receive = rival_receive };
+
+static void
+two_that_flood_each_other_go_on(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        atomic_store(&flooded, 0);
+        start(workers);
+        cycle_refs[0] = spawn(&rival);
+        cycle_refs[1] = spawn(&rival);
+        tell(cycle_refs[0], -100);
+        tell(cycle_refs[1], -100);
+        UNIT_WAIT(atomic_load(&flooded) == 2 * 100 * TURN, 9000);
+        end();
+    }
+}
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+#define CHILDREN 20000
+
+static _Atomic int64_t answers;
+
+static trp_err
+child_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_reply(ctx, &trp_i64_type, trp_msg_payload(msg), 8);
+    return TRP_OK;
+}
+
+static const trp_behaviour child = { .size = sizeof(trp_behaviour),
+                                     .name = "child",
+                                     .receive = child_receive };
+
+static trp_err
+parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t value = 1;
+
+    (void)state;
+    if (!trp_ref_is_none(trp_sender(ctx))) {
+        atomic_fetch_add(&answers, *(const int64_t *)trp_msg_payload(msg));
+        return TRP_OK;
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        trp_ref ref;
+
+        if (trp_spawn(ctx, &child, NULL, &ref) != TRP_OK) {
+            return TRP_EFAILED;
+        }
+        trp_tell(ctx, ref, &trp_i64_type, &value, sizeof value);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour parent = { .size = sizeof(trp_behaviour),
+                                      .name = "parent",
+                                      .receive = parent_receive };
+
+/* Decision 16: those who only answer are let pass, or come back from their deferral; none is lost.
+ */
+static void
+twenty_thousand_children_answer_their_overloaded_parent(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        atomic_store(&answers, 0);
+        start(workers);
+        tell(spawn(&parent), 0);
+        UNIT_WAIT(atomic_load(&answers) == CHILDREN, 9000);
+        end();
+    }
+}
+
+UNIT_BEGIN("overload")
+UNIT(a_flood_is_slowed_to_its_receiver)
+UNIT(three_that_overload_one_another_in_a_circle_go_on)
+UNIT(two_that_flood_each_other_go_on)
+UNIT(twenty_thousand_children_answer_their_overloaded_parent)
+UNIT_END
