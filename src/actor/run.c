@@ -687,7 +687,10 @@ trpi_run_work(void *data)
 {
     trp_ctx *ctx = data;
 
-    return atomic_load_explicit(&ctx->own_stats.processed, RELAXED);
+    /* a birth and an end cost about a message each */
+    return atomic_load_explicit(&ctx->own_stats.processed, RELAXED) +
+           atomic_load_explicit(&ctx->own_stats.spawned, RELAXED) +
+           atomic_load_explicit(&ctx->own_stats.stopped, RELAXED);
 }
 
 void

@@ -8,8 +8,7 @@
  *          out.
  *            REST    until the next trial is due (4 ms, three times as long after each that failed,
  *                    at most 512 ms)
- *            WATCH   1 ms: do several workers run, and are messages short? Else there is nothing
- *                    to gain: rest.
+ *            WATCH   1 ms: are messages short? Else there is nothing to gain: rest.
  *            SETTLE, MEASURE   0.15 and 0.4 ms, five times with each of the two limits by turns; if
  *                    the other one is hopeless, it is over sooner
  *          All but the worst of the five count, so that a thread that lost its core for a while
@@ -30,6 +29,7 @@
 #define SEQ_CST memory_order_seq_cst
 
 #define INTERVAL_NS_MIN 4000000u
+#define INTERVAL_NS_END 24000000u
 #define INTERVAL_NS_MAX 512000000u
 #define WATCH_NS 1000000u
 #define SETTLE_NS 150000u
@@ -127,27 +127,6 @@ watch_begin(trpi_sched *sched, uint64_t now)
 
     state_set(gang, WATCH, now, WATCH_NS);
     gang->work = work_done(sched);
-    for (uint32_t i = 0; i < sched->pool_count; i++) {
-        gang->runs[i] = atomic_load_explicit(&trpi_sched_worker(sched, i)->progress, RELAXED);
-    }
-}
-
-/* Did more than one worker do an eighth of its share or more? */
-static bool
-several_ran(trpi_sched *sched)
-{
-    uint64_t runs[TRPI_POOL_MAX], sum = 0;
-    uint32_t several = 0;
-
-    for (uint32_t i = 0; i < sched->pool_count; i++) {
-        runs[i] = atomic_load_explicit(&trpi_sched_worker(sched, i)->progress, RELAXED) -
-                  sched->gang.runs[i];
-        sum += runs[i];
-    }
-    for (uint32_t i = 0; i < sched->pool_count; i++) {
-        several += runs[i] > 0 && runs[i] * 8 * sched->pool_count >= sum;
-    }
-    return several > 1;
 }
 
 /* The watch is over: is there a limit to be tried? */
@@ -163,7 +142,7 @@ watch_end(trpi_sched *sched, uint64_t now)
         limit = 0;
     }
     gang->up = limit < all && (gang->up || limit == 1);
-    if (limit == 0 || (limit == all && !several_ran(sched))) {
+    if (limit == 0) {
         state_set(gang, REST, now, INTERVAL_NS_MIN);
         return;
     }
@@ -182,7 +161,11 @@ trial_end(trpi_sched *sched, uint64_t now)
 
     if (gang->measures == MEASURES && (gang->sum[1] - gang->worst[1]) * 100u >
                                           (gang->sum[0] - gang->worst[0]) * BETTER_PERCENT) {
-        gang->interval_ns = INTERVAL_NS_MIN; /* perhaps further in this direction */
+        uint32_t limit = gang->limits[1];
+
+        /* perhaps further in this direction; at its end it has been learned, for longer */
+        gang->interval_ns =
+            limit == 1 || limit == sched->pool_count ? INTERVAL_NS_END : INTERVAL_NS_MIN;
     } else {
         limit_set(sched, gang->limits[0]);
         gang->up = !gang->up;
@@ -293,7 +276,7 @@ trial_order(trpi_sched *sched, uint64_t ns, bool up)
 /* ---- sitting out ----------------------------------------------------------------------------- */
 
 static void
-hand_over(trpi_worker *worker)
+hand_over(trpi_worker *worker, bool first)
 {
     trpi_task_list list = { NULL, NULL };
     uint32_t count = 0;
@@ -303,7 +286,7 @@ hand_over(trpi_worker *worker)
         trpi_task_list_push(&list, task);
         count++;
     }
-    trpi_inject_list(worker->sched, &list, count);
+    trpi_inject_list(worker->sched, &list, count, first);
     if (atomic_load_explicit(&worker->deferred.count, RELAXED) != 0) {
         trpi_defer_drain(worker);
         count++;
@@ -343,7 +326,7 @@ help(trpi_worker *worker, trpi_worker *stuck)
         worker->trims = 0;
         trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task));
         moved(worker);
-        hand_over(worker);
+        hand_over(worker, false);
     }
 }
 
@@ -400,7 +383,7 @@ trpi_gang_sit_out(trpi_worker *worker)
     for (uint32_t i = 0; i < TRPI_POOL_MAX; i++) {
         runs[i] = UINT64_MAX;
     }
-    hand_over(worker); /* G1 */
+    hand_over(worker, true); /* G1; they were about to run */
     trpi_wake_for_push(sched); /* who relied on our search, or woke us, needs another one */
     if (worker->trims == 0) {
         trpi_trim(worker, TRPI_TRIMS_OWN);

@@ -151,7 +151,7 @@ ring_overflow(trpi_worker *worker, trpi_task *task)
     atomic_store_explicit(&worker->ring_tail, first, RELAXED);
     trpi_slot_leave(worker);
     trpi_task_list_push(&list, task);
-    trpi_inject_list(worker->sched, &list, tail - first + 1);
+    trpi_inject_list(worker->sched, &list, tail - first + 1, false);
 }
 
 void
@@ -226,12 +226,15 @@ trpi_inject_push(trpi_sched *sched, trpi_task *task)
 }
 
 void
-trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count)
+trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool first)
 {
     if (list->first == NULL) {
         return;
     }
     (void)pthread_mutex_lock(&sched->inject_lock);
+    if (first) {
+        trpi_task_list_append(list, &sched->inject);
+    }
     trpi_task_list_append(&sched->inject, list);
     atomic_fetch_add_explicit(&sched->inject_count, count, RELAXED);
     (void)pthread_mutex_unlock(&sched->inject_lock);
@@ -313,7 +316,7 @@ trpi_defer_drain(trpi_worker *at)
     trpi_task_list_append(&all, &deferred->young);
     count = atomic_exchange_explicit(&deferred->count, 0, RELAXED);
     (void)pthread_mutex_unlock(&deferred->lock);
-    trpi_inject_list(at->sched, &all, count);
+    trpi_inject_list(at->sched, &all, count, false);
 }
 
 trpi_task *

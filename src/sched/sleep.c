@@ -18,8 +18,8 @@
  *   L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20 us,
  *       would wait for 50 us and more; of who has not moved for 20 us slot, ring and deferred are
  *       taken.
- *   L5  A searcher that finds nothing but backlogs that are short (L4) sets `calm`: until the next
- *       look, 1 ms later, pushes into rings wake nobody.
+ *   L5  A searcher that finds nothing but backlogs that are short (L4), or was woken for nothing,
+ *       sets `calm`: until the next look, 1 ms later, pushes into rings wake nobody.
  * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -353,6 +353,7 @@ trpi_search(trpi_worker *worker)
     trpi_sched *sched = worker->sched;
     uint64_t start = trpi_sched_now(sched);
     trpi_task *task = NULL;
+    bool in_vain = false;
 
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
     while (task == NULL &&
@@ -366,7 +367,7 @@ trpi_search(trpi_worker *worker)
             bool is_short = false;
 
             task = look_at_others(worker, &is_short);
-            atomic_store_explicit(&sched->calm, task == NULL && is_short, RELAXED);
+            atomic_store_explicit(&sched->calm, task == NULL && (is_short || in_vain), RELAXED);
         }
         if (task != NULL) {
             break;
@@ -378,7 +379,8 @@ trpi_search(trpi_worker *worker)
         if (worker->trims == 0) {
             trpi_trim(worker, TRPI_TRIMS_OWN);
         }
-        if (sleep_once(worker, &task) == WOKEN_TO_SEARCH) {
+        in_vain = sleep_once(worker, &task) == WOKEN_TO_SEARCH;
+        if (in_vain) { /* until we find something */
             start = trpi_sched_now(sched); /* spin again: we were woken for something */
         }
     }

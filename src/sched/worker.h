@@ -98,7 +98,6 @@ typedef struct trpi_gang {
     uint64_t since_ns;    /* start of what is being measured */
     uint64_t work;        /* done until then */
     uint64_t interval_ns; /* between trials */
-    uint64_t runs[TRPI_POOL_MAX]; /* of each worker, when the watch began */
 } trpi_gang;
 
 typedef struct trpi_timers trpi_timers; /* timer.c */
@@ -235,7 +234,8 @@ trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);
 #define TRPI_INJECT_SHARE 12u /* that an idle worker takes at a time */
 trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
-void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count); /* takes them */
+/* Takes them all; first: before what waits there. */
+void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool first);
 void trpi_defer_push(trpi_worker *at, trpi_task *task);
 trpi_task *trpi_defer_pop(trpi_worker *at);
 void trpi_defer_age(trpi_worker *worker);
