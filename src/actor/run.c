@@ -414,7 +414,7 @@ admitted(trp_ctx *ctx, trpi_cell *cell)
     struct trpi_credit *credit;
     trp_ctx *home;
 
-    if (ctx->chains_open != 0 || trpi_mailbox_has_more(cell)) {
+    if (ctx->chains_open != 0 || ctx->cut_box.generation != 0 || trpi_mailbox_has_more(cell)) {
         return false;
     }
     home = trpi_sched_pool_data(ctx->system->sched, ctx->cut_home);
