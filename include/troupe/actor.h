@@ -437,9 +437,10 @@ TRP_API void trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg);
  * incarnation of the state (stop or restart).
  *
  * Ownership: borrows payload.
- * Errors:    TRP_ENOMEM   out of memory
+ * Errors:    TRP_EINVAL   type is NULL, or delay_ms is more than TRP_DELAY_TICKS_MAX ticks
+ *            TRP_ENOMEM   out of memory
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    SCH-1, -8.  Since: 0.1 */
+ * Source:    SCH-1, -8, -10.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms,
                                               const trp_type *type, const void *payload,
                                               size_t bytes);
@@ -447,7 +448,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_timer_once(trp_ctx *ctx, uint64_t key, uint32
 /* Do as trp_timer_once, and again every interval_ms after the first.
  *
  * Ownership: borrows payload.
- * Errors:    TRP_EINVAL   interval_ms is 0
+ * Errors:    TRP_EINVAL   as trp_timer_once, or interval_ms is less than a tick
  *            TRP_ENOMEM   out of memory
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SCH-1.  Since: 0.1 */

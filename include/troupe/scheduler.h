@@ -34,6 +34,81 @@ typedef struct trp_scheduler_options {
 } trp_scheduler_options;
 #define TRP_SCHEDULER_OPTIONS_INIT { sizeof(trp_scheduler_options), 0, 0, 0 }
 
+/* Something scheduled. The caller's; to be cancelled and asked through the same one. All-zero is
+ * nothing, which cannot be cancelled. */
+typedef struct trp_schedule {
+    uint64_t priv_id;
+    uint32_t priv_cancelled;
+    uint32_t priv_zero;
+} trp_schedule;
+#define TRP_SCHEDULE_NONE { 0, 0, 0 }
+
+/* Tell `to` a message at or after delay_ms; sender may be TRP_REF_NONE. It is told although the
+ * receiver may have ended meanwhile: then it is a dead letter. ret_schedule may be NULL.
+ *
+ * Ownership: borrows payload.
+ * Errors:    TRP_EINVAL   an argument is invalid, or delay_ms above TRP_DELAY_TICKS_MAX ticks
+ *            TRP_ENOTYPE  type is not registered
+ *            TRP_ENOMEM   out of memory, or TRP_SCHEDULES_MAX are pending
+ *            TRP_ECLOSED  the system has ended
+ * Thread:    any.
+ * Source:    SCH-01, -10.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_schedule_once(trp_system *system, uint64_t delay_ms, trp_ref to,
+                                                 trp_ref sender, const trp_type *type,
+                                                 const void *payload, size_t bytes,
+                                                 trp_schedule *ret_schedule);
+
+/* Do as trp_schedule_once, and again every interval_ms: the n-th time at the start plus delay_ms
+ * plus n * interval_ms, without drift. It ends with a receiver of this system, which the last
+ * message finds dead (SCH-06).
+ *
+ * Ownership: borrows payload.
+ * Errors:    as trp_schedule_once; also
+ *            TRP_EINVAL   interval_ms is less than a tick, or too long
+ * Thread:    any.
+ * Source:    SCH-01, -06, -07.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_schedule_repeat(trp_system *system, uint64_t delay_ms,
+                                                   uint64_t interval_ms, trp_ref to, trp_ref sender,
+                                                   const trp_type *type, const void *payload,
+                                                   size_t bytes, trp_schedule *ret_schedule);
+
+/* Run fn(arg) on a dispatcher (NULL: "default") at or after delay_ms, and with interval_ms not 0
+ * again and again; two runs may overlap when one is slow. fn must not touch the state of an actor:
+ * for that, schedule a message to it (SCH-09). What is left when the system ends runs then, early
+ * and once, as far as scheduler stop_ms allows.
+ *
+ * Ownership: arg is passed through; borrows dispatcher until return.
+ * Errors:    TRP_EINVAL   fn is NULL, or as trp_schedule_repeat; dispatcher is longer than 63 bytes
+ *            TRP_ENOMEM, TRP_ECLOSED  as trp_schedule_once
+ * Thread:    any.
+ * Source:    SCH-01, -05, -09.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_schedule_run(trp_system *system, uint64_t delay_ms,
+                                                uint64_t interval_ms, const char *dispatcher,
+                                                void (*fn)(void *arg), void *arg,
+                                                trp_schedule *ret_schedule);
+
+/* Cancel. Returns 1 for exactly one caller, when what was to come will not come any more (a run
+ * that has begun goes on); 0 when it has run, or was cancelled before.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    SCH-08, TRP-12.  Since: 0.1 */
+TRP_API int trp_schedule_cancel(trp_system *system, trp_schedule *schedule);
+
+/* Return 1 when this one was cancelled in time, else 0.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    SCH-08, TRP-12.  Since: 0.1 */
+TRP_API int trp_schedule_is_cancelled(const trp_schedule *schedule);
+
+/* Return the highest frequency of a repetition, in Hz: one each tick.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    SCH-07.  Since: 0.1 */
+TRP_API double trp_scheduler_frequency_max(const trp_system *system);
+
 #ifdef __cplusplus
 }
 #endif

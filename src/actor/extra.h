@@ -47,7 +47,7 @@ typedef struct trpi_named_timer {
     uint64_t key;
     uint64_t number;      /* what a tick must carry to be this timer's */
     uint64_t id;          /* trpi_timer_add's */
-    uint64_t due_ms;      /* of the next tick, monotonic */
+    uint64_t due_ns;      /* of the next tick, monotonic */
     uint32_t interval_ms; /* 0: once */
     trp_msg *msg;         /* what the behaviour is told */
 } trpi_named_timer;

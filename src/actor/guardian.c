@@ -293,6 +293,7 @@ trpi_root_ended(trp_system *system)
 {
     trpi_life *life = system->life;
 
+    trpi_schedules_close(system);
     pthread_mutex_lock(&life->gate.lock);
     atomic_store_explicit(&life->terminated, true, memory_order_release);
     trpi_gate_signal(&life->gate);

@@ -87,6 +87,7 @@ typedef struct trpi_life_system {
     trpi_gate gate;                /* guards terminated */
     _Atomic bool terminated;       /* written under the gate; relaxed look without */
     _Atomic bool shutdown;         /* ordered; first exchange wins */
+    _Atomic bool scheduler_closed; /* release / acquire */
     _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
 } trpi_life;
 
@@ -238,6 +239,16 @@ void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell); /* runner */
 void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
 /* A message with this sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
 void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
+
+/* ---- scheduler.c ----------------------------------------------------------------------------- */
+/* The longest delay: TRP_DELAY_TICKS_MAX ticks. */
+static inline uint64_t
+trpi_delay_ms_max(const trp_system *system)
+{
+    return (uint64_t)TRP_DELAY_TICKS_MAX * system->scheduling.tick_ms;
+}
+/* The tree has ended: run the functions that are left, forget the messages. */
+void trpi_schedules_close(trp_system *system);
 
 /* ---- timers.c: runner ------------------------------------------------------------------------ */
 void trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);

@@ -12,7 +12,7 @@ troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c s
 	src/actor/failure.c src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c \
 	src/actor/log_context.c src/actor/log_format.c src/actor/logger.c src/actor/memory.c \
 	src/actor/name.c src/actor/orders.c src/actor/path.c src/actor/ref_map.c src/actor/registry.c \
-	src/actor/restart.c src/actor/select.c src/actor/stash.c src/actor/supervise.c \
+	src/actor/restart.c src/actor/scheduler.c src/actor/select.c src/actor/stash.c src/actor/supervise.c \
 	src/actor/timers.c src/actor/tree.c src/actor/watch.c
 
 check_PROGRAMS += \
@@ -25,6 +25,7 @@ check_PROGRAMS += \
 	tests/unit/actor/guardian_test \
 	tests/unit/actor/inbound_test \
 	tests/unit/actor/life_test \
+	tests/unit/actor/log_test \
 	tests/unit/actor/memory_test \
 	tests/unit/actor/name_test \
 	tests/unit/actor/path_test \
@@ -32,6 +33,7 @@ check_PROGRAMS += \
 	tests/unit/actor/ref_test \
 	tests/unit/actor/restart_test \
 	tests/unit/actor/sample_test \
+	tests/unit/actor/scheduler_test \
 	tests/unit/actor/stash_test \
 	tests/unit/actor/strategy_test \
 	tests/unit/actor/supervise_test \
@@ -126,3 +128,7 @@ troupe_sources += src/actor/box.c src/actor/box_order.c src/actor/box_type.c
 check_PROGRAMS += tests/unit/actor/box_test
 tests_unit_actor_box_test_SOURCES = tests/unit/actor/box_test.c
 tests_unit_actor_box_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_log_test_SOURCES = tests/unit/actor/log_test.c
+tests_unit_actor_log_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_scheduler_test_SOURCES = tests/unit/actor/scheduler_test.c
+tests_unit_actor_scheduler_test_LDADD = $(TEST_LDADD)

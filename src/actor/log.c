@@ -337,6 +337,15 @@ trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other)
     }
 }
 
+void
+trpi_log_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
+{
+    if (msg->priv_type <= TRPI_TYPE_RECEIVE_TIMEOUT) { /* the others are no messages of users */
+        trpi_log_about(ctx, trpi_cell_ref(cell), TRP_LOG_DEBUG, TRP_OK,
+                       "received automatic message of type %s", trp_msg_type(msg)->name);
+    }
+}
+
 /* ---- levels ---------------------------------------------------------------------------------- */
 
 void

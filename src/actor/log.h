@@ -37,6 +37,9 @@ void trpi_log_direct(trp_system *system, trp_log_level level, const char *source
 /* Give a line to the sink of the system. */
 void trpi_log_sink(trp_system *system, const trp_log_line *line);
 
+/* debug.autoreceive: a message that is looked at first. */
+void trpi_log_auto(trp_ctx *ctx, struct trpi_cell *cell, const trp_msg *msg);
+
 /* ---- logger.c -------------------------------------------------------------------------------- */
 typedef struct trpi_loggers trpi_loggers;
 /* Start the loggers of the options and wait for their answers. Errors: TRP_ENOMEM and those of

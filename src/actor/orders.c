@@ -291,6 +291,9 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trpi_run_receive(ctx, cell, msg);
         return;
     }
+    if (trpi_log_debugs(ctx->system, TRP_DEBUG_AUTORECEIVE)) {
+        trpi_log_auto(ctx, cell, msg);
+    }
     switch (msg->priv_type) {
     case TRPI_TYPE_TERMINATED:
         if (trpi_watch_admit(cell, msg)) {

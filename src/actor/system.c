@@ -72,6 +72,8 @@ tables_make(trp_system *system)
     sched_options.worker_bytes = sizeof(trp_ctx);
     sched_options.world = system->world;
     sched_options.name = system->name;
+    sched_options.tick_ns = (uint64_t)system->scheduling.tick_ms * 1000000u;
+    sched_options.wheel_slots = system->scheduling.ticks_per_wheel;
     sched_options.ops = &ops;
     sched_options.arg = system;
     err = trpi_cells_new(system->options.actors_max,

@@ -56,12 +56,16 @@ timer_fired(void *arg, uint64_t a, uint64_t b)
 }
 
 static trp_err
-timer_arm(trp_ctx *ctx, trpi_named_timer *timer, uint64_t delay_ms)
+timer_arm(trp_ctx *ctx, trpi_named_timer *timer)
 {
-    uint64_t name = (uint64_t)ctx->self.generation << 32 | ctx->self.slot;
+    trpi_timer what = { 0 };
 
-    return trpi_timer_add(ctx->system->sched, delay_ms, timer_fired, ctx->system, name,
-                          timer->number, &timer->id);
+    what.due_ns = timer->due_ns;
+    what.fn = timer_fired;
+    what.arg = ctx->system;
+    what.a = (uint64_t)ctx->self.generation << 32 | ctx->self.slot;
+    what.b = timer->number;
+    return trpi_timer_start(ctx->system->sched, &what, &timer->id);
 }
 
 static void
@@ -89,9 +93,9 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
     timer->key = key;
     timer->interval_ms = interval_ms;
     timer->number = ++extra->timers_number;
-    timer->due_ms = trp_now_ms(ctx) + delay_ms;
+    timer->due_ns = trp_now_ns(ctx) + (uint64_t)delay_ms * 1000000u;
     timer->msg = trpi_msg_make(ctx->cache, ctx->self, nobody, type, payload, bytes);
-    err = timer->msg == NULL ? TRP_ENOMEM : timer_arm(ctx, timer, delay_ms);
+    err = timer->msg == NULL ? TRP_ENOMEM : timer_arm(ctx, timer);
     if (err != TRP_OK) {
         timer_free(ctx, timer);
         return err;
@@ -106,14 +110,18 @@ trp_err
 trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, const trp_type *type,
                const void *payload, size_t bytes)
 {
-    return type == NULL ? TRP_EINVAL : timer_start(ctx, key, delay_ms, 0, type, payload, bytes);
+    return type == NULL || delay_ms > trpi_delay_ms_max(ctx->system)
+               ? TRP_EINVAL
+               : timer_start(ctx, key, delay_ms, 0, type, payload, bytes);
 }
 
 trp_err
 trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
                  const trp_type *type, const void *payload, size_t bytes)
 {
-    if (type == NULL || interval_ms == 0) {
+    if (type == NULL || interval_ms < ctx->system->scheduling.tick_ms ||
+        delay_ms > trpi_delay_ms_max(ctx->system) ||
+        interval_ms > trpi_delay_ms_max(ctx->system)) {
         return TRP_EINVAL;
     }
     return timer_start(ctx, key, delay_ms, interval_ms, type, payload, bytes);
@@ -148,16 +156,15 @@ timer_find(trpi_extra *extra, uint64_t number)
 }
 
 /* When the next tick is due: the first planned time that has not passed. */
-static uint64_t
-timer_plan(trpi_named_timer *timer, uint64_t now_ms)
+static void
+timer_plan(trpi_named_timer *timer, uint64_t now_ns)
 {
-    timer->due_ms += timer->interval_ms;
-    if (timer->due_ms <= now_ms) {
-        uint64_t missed = (now_ms - timer->due_ms) / timer->interval_ms + 1;
+    uint64_t interval_ns = (uint64_t)timer->interval_ms * 1000000u;
 
-        timer->due_ms += missed * timer->interval_ms;
+    timer->due_ns += interval_ns;
+    if (timer->due_ns <= now_ns) {
+        timer->due_ns += ((now_ns - timer->due_ns) / interval_ns + 1) * interval_ns;
     }
-    return timer->due_ms - now_ms;
 }
 
 void
@@ -185,7 +192,8 @@ trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
         trp_err err = trp_msg_dup(timer->msg, &show);
 
         if (err == TRP_OK) {
-            err = timer_arm(ctx, timer, timer_plan(timer, trp_now_ms(ctx)));
+            timer_plan(timer, trp_now_ns(ctx));
+            err = timer_arm(ctx, timer);
         }
         if (err != TRP_OK &&
             err != TRP_ECLOSED) { /* closed: the system ends, and its timers with it */

@@ -101,6 +101,8 @@ typedef struct trpi_sched_options {
     size_t worker_bytes; /* room for the user's per-worker data, see trpi_worker_data() */
     trpi_world *world;
     const char *name; /* of threads, cut at 8 bytes */
+    uint64_t tick_ns;     /* of timers; 0: 1 ms */
+    uint32_t wheel_slots; /* of each level of their wheel, a power of two; 0: 64 */
     const trpi_sched_ops *ops;
     void *arg;
 } trpi_sched_options;
@@ -227,7 +229,25 @@ uint32_t trpi_sched_group_threads(trpi_sched *sched, uint8_t number); /* alive n
  * */
 /* Called on the timer's thread: short, must not block. */
 typedef void (*trpi_timer_fn)(void *arg, uint64_t a, uint64_t b);
-/* Run fn(arg, a, b) once, delay_ms from now or up to 1 ms later. O(1). *ret_id is never 0.
+typedef struct trpi_timer {
+    uint64_t due_ns;      /* on the world's clock; never early, up to a tick late */
+    uint64_t interval_ns; /* of again */
+    /* One of the two: once, or at due_ns + n * interval_ns until it returns false. */
+    trpi_timer_fn fn;
+    bool (*again)(void *arg, uint64_t a, uint64_t b);
+    trpi_timer_fn drop; /* exactly once, when neither will be called any more; may be NULL */
+    void *arg;
+    uint64_t a, b;
+} trpi_timer;
+/* Errors: TRP_ENOMEM (also: too many), TRP_ECLOSED. O(1). *ret_id is never 0. Thread: any. */
+trp_err trpi_timer_start(trpi_sched *sched, const trpi_timer *what, uint64_t *ret_id);
+/* As trpi_timer_cancel; *cancelled becomes 1 before any other cancel can find out that it lost. */
+bool trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled);
+/* End every timer with this drop, calling each(user, arg) and drop for those that wait; one that
+ * runs just now is not repeated. O(all timers). Thread: any. */
+void trpi_timers_take(trpi_sched *sched, trpi_timer_fn of, void (*each)(void *user, void *arg),
+                      void *user);
+/* Run fn(arg, a, b) once, delay_ms from now or up to a tick later. O(1). *ret_id is never 0.
  * Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
 trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg,
                        uint64_t a, uint64_t b, uint64_t *ret_id);

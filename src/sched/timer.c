@@ -8,6 +8,7 @@
  *       generation, so a late cancel finds nothing.
  *   T2  fn is called without the lock; cancel returns true only for an entry whose fn was not taken
  *       to be called.
+ *   T3  The n-th time of a repeating timer is start + n * interval, whatever happened before.
  * Limits.  TRPI_TIMERS_MAX at one time.
  * Tests.   tests/unit/sched/timer_test.c, timer_wheel_test.c
  */
@@ -20,15 +21,16 @@
 #include "base/mutex.h"
 #include "sched/worker.h"
 
-#define TICK_NS 1000000u
+#define TICK_NS_DEFAULT 1000000u
+#define WHEEL_SLOTS_DEFAULT 64u
 #define CHUNK_ENTRIES 256u
 #define TRPI_TIMERS_MAX (16u * 1024u * 1024u)
 
 typedef struct timer_entry {
     trpi_wheel_node node; /* first: the wheel hands these out */
-    trpi_timer_fn fn;
-    void *arg;
-    uint64_t a, b;
+    trpi_timer what;
+    bool cancelled; /* while fire() has it: not to be called any more */
+    bool last;      /* the same: not to be repeated */
     uint32_t index;
     uint32_t generation;
     struct timer_entry *free_next;
@@ -41,16 +43,18 @@ struct trpi_timers {
     bool thread_made;
     bool stopping;         /* lock */
     uint64_t sleeps_until; /* lock; tick at which the thread looks next, UINT64_MAX: when told */
+    uint64_t tick_ns;
     trpi_timer_wheel wheel;
+    void *wheel_memory;
     timer_entry **chunks;
-    uint32_t chunks_count;
+    uint32_t chunks_count, chunks_room;
     timer_entry *free_first;
 };
 
 static uint64_t
 now_tick(trpi_sched *sched)
 {
-    return trpi_sched_now(sched) / TICK_NS;
+    return trpi_sched_now(sched) / sched->timers->tick_ns;
 }
 
 /* Under the lock. */
@@ -72,12 +76,17 @@ entry_new(trpi_timers *timers)
     if (chunk == NULL) {
         return NULL;
     }
-    chunks = trpi_realloc(timers->chunks, (timers->chunks_count + 1) * sizeof *chunks);
-    if (chunks == NULL) {
-        trpi_free(chunk);
-        return NULL;
+    if (timers->chunks_count == timers->chunks_room) {
+        uint32_t room = timers->chunks_room == 0 ? 4 : timers->chunks_room * 2;
+
+        chunks = trpi_realloc(timers->chunks, room * sizeof *chunks);
+        if (chunks == NULL) {
+            trpi_free(chunk);
+            return NULL;
+        }
+        timers->chunks = chunks;
+        timers->chunks_room = room;
     }
-    timers->chunks = chunks;
     for (uint32_t i = 0; i < CHUNK_ENTRIES; i++) {
         chunk[i].index = timers->chunks_count * CHUNK_ENTRIES + i;
         chunk[i].generation = 1;
@@ -86,7 +95,7 @@ entry_new(trpi_timers *timers)
             timers->free_first = &chunk[i];
         }
     }
-    chunks[timers->chunks_count++] = chunk;
+    timers->chunks[timers->chunks_count++] = chunk;
     return &chunk[0];
 }
 
@@ -94,6 +103,7 @@ entry_new(trpi_timers *timers)
 static void
 entry_free(trpi_timers *timers, timer_entry *entry)
 {
+    entry->what.drop = NULL;
     entry->generation++;
     if (entry->generation == 0) {
         entry->generation = 1; /* so that no id is 0 */
@@ -102,28 +112,29 @@ entry_free(trpi_timers *timers, timer_entry *entry)
     timers->free_first = entry;
 }
 
+/* The first tick that does not begin before this time: a timer is never early. */
+static uint64_t
+tick_of(const trpi_timers *timers, uint64_t ns)
+{
+    return ns / timers->tick_ns + (ns % timers->tick_ns != 0);
+}
+
 trp_err
-trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg, uint64_t a,
-               uint64_t b, uint64_t *ret_id)
+trpi_timer_start(trpi_sched *sched, const trpi_timer *what, uint64_t *ret_id)
 {
     trpi_timers *timers = sched->timers;
     trp_err err = TRP_OK;
     timer_entry *entry;
-    uint64_t due;
+    uint64_t due = tick_of(timers, what->due_ns);
 
-    trpi_assert(fn != NULL);
-    /* Up to the next full tick, so that it is never early. */
-    due = (trpi_sched_now(sched) + TICK_NS - 1) / TICK_NS +
-          (delay_ms < UINT64_MAX / 4 ? delay_ms : UINT64_MAX / 4);
+    trpi_assert((what->fn != NULL) != (what->again != NULL));
     (void)pthread_mutex_lock(&timers->lock);
     entry = timers->stopping ? NULL : entry_new(timers);
     if (entry == NULL) {
         err = timers->stopping ? TRP_ECLOSED : TRP_ENOMEM;
     } else {
-        entry->fn = fn;
-        entry->arg = arg;
-        entry->a = a;
-        entry->b = b;
+        entry->what = *what;
+        entry->cancelled = entry->last = false;
         trpi_wheel_add(&timers->wheel, &entry->node, due);
         *ret_id = (uint64_t)entry->generation << 32 | entry->index;
         if (due < timers->sleeps_until) {
@@ -135,49 +146,135 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
     return err;
 }
 
+trp_err
+trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg, uint64_t a,
+               uint64_t b, uint64_t *ret_id)
+{
+    const uint64_t delay_max = UINT64_MAX / 4 / 1000000u;
+    trpi_timer what = { 0 };
+
+    what.due_ns =
+        trpi_sched_now(sched) + (delay_ms < delay_max ? delay_ms : delay_max) * 1000000u;
+    what.fn = fn;
+    what.arg = arg;
+    what.a = a;
+    what.b = b;
+    return trpi_timer_start(sched, &what, ret_id);
+}
+
+static void
+drop(const trpi_timer *what)
+{
+    if (what->drop != NULL) {
+        what->drop(what->arg, what->a, what->b);
+    }
+}
+
 bool
-trpi_timer_cancel(trpi_sched *sched, uint64_t id)
+trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled)
 {
     trpi_timers *timers = sched->timers;
     uint32_t index = (uint32_t)id;
-    bool cancelled = false;
+    trpi_timer dropped = { 0 };
+    bool won = false;
 
     (void)pthread_mutex_lock(&timers->lock);
     if (index / CHUNK_ENTRIES < timers->chunks_count) {
         timer_entry *entry = &timers->chunks[index / CHUNK_ENTRIES][index % CHUNK_ENTRIES];
 
         if (entry->generation == (uint32_t)(id >> 32)) {
-            cancelled = entry->fn != NULL;
+            won = !entry->cancelled;
             if (trpi_wheel_remove(&timers->wheel, &entry->node)) {
+                dropped = entry->what;
                 entry_free(timers, entry);
             } else {
-                entry->fn = NULL; /* due, and waiting in fire()'s list: passed over there */
+                entry->cancelled = true; /* in the hands of fire(): passed over, or ended, there */
             }
         }
     }
+    if (won && cancelled != NULL) {
+        __atomic_store_n(cancelled, 1, __ATOMIC_RELAXED); /* who loses finds it set: the lock */
+    }
     (void)pthread_mutex_unlock(&timers->lock);
-    return cancelled;
+    drop(&dropped);
+    return won;
 }
 
-/* Under the lock, which is given up around fn (T2). */
+bool
+trpi_timer_cancel(trpi_sched *sched, uint64_t id)
+{
+    return trpi_timer_cancel_note(sched, id, NULL);
+}
+
+/* Under the lock, which is given up around fn and again (T2). What has missed some of its times
+ * comes once a tick until it has caught up: T3. */
+static void
+fire_one(trpi_timers *timers, timer_entry *entry)
+{
+    trpi_timer what = entry->what;
+    bool again = false, cancelled = entry->cancelled;
+
+    if (what.again == NULL) {
+        entry_free(timers, entry); /* from here a cancel says false */
+    }
+    (void)pthread_mutex_unlock(&timers->lock);
+    if (!cancelled && what.again != NULL) {
+        again = what.again(what.arg, what.a, what.b);
+    } else if (!cancelled) {
+        what.fn(what.arg, what.a, what.b);
+    }
+    (void)pthread_mutex_lock(&timers->lock);
+    if (what.again != NULL && again && !entry->cancelled && !entry->last && !timers->stopping) {
+        entry->what.due_ns += what.interval_ns;
+        trpi_wheel_add(&timers->wheel, &entry->node, tick_of(timers, entry->what.due_ns));
+        return;
+    }
+    if (what.again != NULL) {
+        entry_free(timers, entry);
+    }
+    (void)pthread_mutex_unlock(&timers->lock);
+    drop(&what);
+    (void)pthread_mutex_lock(&timers->lock);
+}
+
 static void
 fire(trpi_sched *sched, trpi_wheel_node *node)
 {
-    trpi_timers *timers = sched->timers;
-
     while (node != NULL) {
         timer_entry *entry = (timer_entry *)(void *)node;
-        timer_entry copy = *entry;
 
         node = node->next;
         entry->node.next = NULL;
-        entry_free(timers, entry); /* from here a cancel says false */
-        if (copy.fn != NULL) {
+        fire_one(sched->timers, entry);
+    }
+}
+
+void
+trpi_timers_take(trpi_sched *sched, void (*of)(void *arg, uint64_t a, uint64_t b),
+                 void (*each)(void *user, void *arg), void *user)
+{
+    trpi_timers *timers = sched->timers;
+
+    (void)pthread_mutex_lock(&timers->lock);
+    for (uint32_t i = 0; i < timers->chunks_count * CHUNK_ENTRIES; i++) {
+        timer_entry *entry = &timers->chunks[i / CHUNK_ENTRIES][i % CHUNK_ENTRIES];
+
+        if (entry->what.drop != of) {
+            continue;
+        }
+        if (trpi_wheel_remove(&timers->wheel, &entry->node)) {
+            trpi_timer what = entry->what;
+
+            entry_free(timers, entry);
             (void)pthread_mutex_unlock(&timers->lock);
-            copy.fn(copy.arg, copy.a, copy.b);
+            each(user, what.arg);
+            drop(&what);
             (void)pthread_mutex_lock(&timers->lock);
+        } else {
+            entry->last = true; /* it runs, or is about to */
         }
     }
+    (void)pthread_mutex_unlock(&timers->lock);
 }
 
 /* Under the lock. */
@@ -194,10 +291,10 @@ wait_until(trpi_sched *sched, uint64_t tick)
         (void)pthread_cond_wait(&timers->cond, &timers->lock);
         return;
     }
-    if (tick * TICK_NS <= now_ns) {
+    if (tick * timers->tick_ns <= now_ns) {
         return;
     }
-    wait_ns = tick * TICK_NS - now_ns;
+    wait_ns = tick * timers->tick_ns - now_ns;
     if (wait_ns > 3600u * 1000000000ull) {
         wait_ns = 3600u * 1000000000ull;
     }
@@ -254,16 +351,22 @@ trpi_timers_next_ns(trpi_sched *sched)
     (void)pthread_mutex_lock(&timers->lock);
     any = trpi_wheel_next(&timers->wheel, &tick);
     (void)pthread_mutex_unlock(&timers->lock);
-    return any ? tick * TICK_NS : UINT64_MAX;
+    return any ? tick * timers->tick_ns : UINT64_MAX;
 }
 
 trp_err
 trpi_timers_new(trpi_sched *sched)
 {
+    uint32_t slots =
+        sched->options.wheel_slots == 0 ? WHEEL_SLOTS_DEFAULT : sched->options.wheel_slots;
+    uint64_t tick_ns = sched->options.tick_ns == 0 ? TICK_NS_DEFAULT : sched->options.tick_ns;
     trpi_timers *timers = trpi_alloc(sizeof *timers);
+    void *memory = trpi_alloc(trpi_wheel_bytes(slots));
     pthread_condattr_t attributes;
 
-    if (timers == NULL) {
+    if (timers == NULL || memory == NULL) {
+        trpi_free(timers);
+        trpi_free(memory);
         return TRP_ENOMEM;
     }
     (void)pthread_mutex_init(&timers->lock, NULL);
@@ -272,7 +375,9 @@ trpi_timers_new(trpi_sched *sched)
     (void)pthread_cond_init(&timers->cond, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     sched->timers = timers;
-    trpi_wheel_init(&timers->wheel, now_tick(sched));
+    timers->tick_ns = tick_ns;
+    timers->wheel_memory = memory;
+    trpi_wheel_init(&timers->wheel, slots, memory, now_tick(sched));
     timers->sleeps_until = UINT64_MAX;
     return TRP_OK;
 }
@@ -329,10 +434,14 @@ trpi_timers_free(trpi_sched *sched)
     if (timers == NULL) {
         return;
     }
+    for (uint32_t i = 0; i < timers->chunks_count * CHUNK_ENTRIES; i++) {
+        drop(&timers->chunks[i / CHUNK_ENTRIES][i % CHUNK_ENTRIES].what);
+    }
     for (uint32_t i = 0; i < timers->chunks_count; i++) {
         trpi_free(timers->chunks[i]);
     }
     trpi_free(timers->chunks);
+    trpi_free(timers->wheel_memory);
     trpi_mutex_destroy(&timers->lock);
     (void)pthread_cond_destroy(&timers->cond);
     trpi_free(timers);

@@ -2,17 +2,17 @@
  *
  * Why.     Receive timeouts are set and cancelled by the million and hardly ever fire: adding and
  *          removing must be O(1), and knowing the next tick with work must not mean ticking.
- * Shape.   Level L has 64 slots of 64^L ticks. A node stands at the level of the highest 6-bit
- *          digit in which its due tick differs from `now`, in the slot of that digit. When `now`
- *          reaches the start of a slot of a higher level, its nodes move down (each at most once a
- *          level).
+ * Shape.   Level L has S slots of S^L ticks, S a power of two. A node stands at the level of the
+ *          highest digit (base S) in which its due tick differs from `now`, in the slot of that
+ *          digit. When `now` reaches the start of a slot of a higher level, its nodes move down
+ *          (each at most once a level).
  * Must hold.
  *   W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a level is
  *       its first occupied slot from now's digit on.
  *       (place, advance)
  *   W2  `occupied` has the bit of a slot exactly when its list has a node.           (link, unlink)
- * Limits.  Nodes farther than 2^36 ticks wait in the last slot of the top level and are placed
- *          again.
+ * Limits.  Nodes farther than S^levels (at least 2^36) ticks wait in the last slot of the top
+ *          level and are placed again.
  * Tests.   tests/unit/sched/timer_wheel_test.c
  * Sources. G. Varghese and T. Lauck, "Hashed and hierarchical timing wheels" (1987).
  */
@@ -22,18 +22,49 @@
 
 #include "base/assert.h"
 
-#define WHEEL_TICKS (1ull << (TRPI_WHEEL_BITS * TRPI_WHEEL_LEVELS))
+static unsigned
+levels_of(unsigned bits)
+{
+    return (TRPI_WHEEL_RANGE_BITS + bits - 1) / bits;
+}
+
+static unsigned
+words_of(unsigned slots)
+{
+    return slots <= 64 ? 1 : slots / 64;
+}
+
+size_t
+trpi_wheel_bytes(unsigned slots)
+{
+    unsigned levels = levels_of((unsigned)__builtin_ctz(slots));
+
+    return levels * (slots * sizeof(trpi_wheel_node) + words_of(slots) * sizeof(uint64_t));
+}
 
 void
-trpi_wheel_init(trpi_timer_wheel *wheel, uint64_t now)
+trpi_wheel_init(trpi_timer_wheel *wheel, unsigned slots, void *memory, uint64_t now)
 {
+    trpi_assert(slots >= TRPI_WHEEL_SLOTS_MIN && slots <= TRPI_WHEEL_SLOTS_MAX);
+    trpi_assert((slots & (slots - 1)) == 0);
     wheel->now = now;
-    for (unsigned level = 0; level < TRPI_WHEEL_LEVELS; level++) {
-        wheel->occupied[level] = 0;
+    wheel->bits = (unsigned)__builtin_ctz(slots);
+    wheel->levels = levels_of(wheel->bits);
+    wheel->words = words_of(slots);
+    wheel->slots = memory;
+    wheel->occupied = (uint64_t *)(void *)(wheel->slots + wheel->levels * slots);
+    for (unsigned i = 0; i < wheel->levels * wheel->words; i++) {
+        wheel->occupied[i] = 0;
     }
-    for (unsigned i = 0; i < TRPI_WHEEL_LEVELS * TRPI_WHEEL_SLOTS; i++) {
+    for (unsigned i = 0; i < wheel->levels * slots; i++) {
         wheel->slots[i] = (trpi_wheel_node){ &wheel->slots[i], &wheel->slots[i], 0, 0 };
     }
+}
+
+static uint64_t *
+word_of(const trpi_timer_wheel *wheel, unsigned level, unsigned slot)
+{
+    return &wheel->occupied[level * wheel->words + slot / 64];
 }
 
 static void
@@ -41,34 +72,35 @@ link_node(trpi_timer_wheel *wheel, trpi_wheel_node *node, unsigned level, unsign
 {
     trpi_wheel_node *head;
 
-    node->place = (uint16_t)(level * TRPI_WHEEL_SLOTS + slot);
+    node->place = (uint16_t)((level << wheel->bits) + slot);
     head = &wheel->slots[node->place];
     node->prev = head->prev;
     node->next = head;
     head->prev->next = node;
     head->prev = node;
-    wheel->occupied[level] |= 1ull << slot;
+    *word_of(wheel, level, slot) |= 1ull << (slot % 64);
 }
 
 /* Level and slot of a due tick after now (W1). */
 static void
 place(trpi_timer_wheel *wheel, trpi_wheel_node *node)
 {
+    const uint64_t range = 1ull << (wheel->bits * wheel->levels);
+    const unsigned slots = 1u << wheel->bits;
     uint64_t due = node->due;
     uint64_t differing;
     unsigned level;
 
     trpi_assert(due > wheel->now);
-    if (due - wheel->now >= WHEEL_TICKS) {
-        due = wheel->now + WHEEL_TICKS - 1;
+    if (due - wheel->now >= range) {
+        due = wheel->now + range - 1;
     }
-    differing = (due ^ wheel->now) | (TRPI_WHEEL_SLOTS - 1);
-    level = (unsigned)(63 - __builtin_clzll(differing)) / TRPI_WHEEL_BITS;
-    if (level >= TRPI_WHEEL_LEVELS) { /* now is just below a multiple of WHEEL_TICKS */
-        level = TRPI_WHEEL_LEVELS - 1;
+    differing = (due ^ wheel->now) | (slots - 1);
+    level = (unsigned)(63 - __builtin_clzll(differing)) / wheel->bits;
+    if (level >= wheel->levels) { /* now is just below a multiple of the range */
+        level = wheel->levels - 1;
     }
-    link_node(wheel, node, level,
-              (unsigned)(due >> (TRPI_WHEEL_BITS * level)) & (TRPI_WHEEL_SLOTS - 1));
+    link_node(wheel, node, level, (unsigned)(due >> (wheel->bits * level)) & (slots - 1));
 }
 
 void
@@ -82,8 +114,8 @@ trpi_wheel_add(trpi_timer_wheel *wheel, trpi_wheel_node *node, uint64_t due)
 bool
 trpi_wheel_remove(trpi_timer_wheel *wheel, trpi_wheel_node *node)
 {
-    unsigned level = node->place / TRPI_WHEEL_SLOTS;
-    unsigned slot = node->place % TRPI_WHEEL_SLOTS;
+    unsigned level = node->place >> wheel->bits;
+    unsigned slot = node->place & ((1u << wheel->bits) - 1);
 
     if (node->prev == NULL) { /* next may link a list that advance() handed out */
         return false;
@@ -92,38 +124,56 @@ trpi_wheel_remove(trpi_timer_wheel *wheel, trpi_wheel_node *node)
     node->next->prev = node->prev;
     node->next = node->prev = NULL;
     if (wheel->slots[node->place].next == &wheel->slots[node->place]) {
-        wheel->occupied[level] &= ~(1ull << slot);
+        *word_of(wheel, level, slot) &= ~(1ull << (slot % 64));
     }
     return true;
 }
 
-/* First occupied slot of a level and the tick at which it starts. */
-static uint64_t
-slot_start(const trpi_timer_wheel *wheel, unsigned level, unsigned *ret_slot)
+/* First occupied slot of a level from `digit` on, going round. false: there is none. */
+static bool
+slot_from(const trpi_timer_wheel *wheel, unsigned level, unsigned digit, unsigned *ret_slot)
 {
-    unsigned shift = TRPI_WHEEL_BITS * level;
-    unsigned digit = (unsigned)(wheel->now >> shift) & (TRPI_WHEEL_SLOTS - 1);
-    uint64_t occupied = wheel->occupied[level];
-    uint64_t turned = digit == 0 ? occupied : occupied >> digit | occupied << (64 - digit);
-    unsigned slot = (digit + (unsigned)__builtin_ctzll(turned)) & (TRPI_WHEEL_SLOTS - 1);
-    uint64_t round = 1ull << (shift + TRPI_WHEEL_BITS);
-    uint64_t start = (wheel->now & ~(round - 1)) + ((uint64_t)slot << shift);
+    const uint64_t *words = &wheel->occupied[level * wheel->words];
+    const unsigned first = digit / 64;
+    uint64_t set = words[first] >> (digit % 64) << (digit % 64);
 
-    if (start <= wheel->now) { /* only the top level goes round */
-        start += round;
+    for (unsigned i = 0; i <= wheel->words; i++) { /* the first word once more at the end */
+        unsigned at = (first + i) % wheel->words;
+
+        set = i == 0 ? set : words[at];
+        if (set != 0) {
+            *ret_slot = at * 64 + (unsigned)__builtin_ctzll(set);
+            return true;
+        }
     }
-    *ret_slot = slot;
-    return start;
+    return false;
+}
+
+/* The tick at which it starts. */
+static bool
+slot_start(const trpi_timer_wheel *wheel, unsigned level, unsigned *ret_slot, uint64_t *ret_tick)
+{
+    unsigned shift = wheel->bits * level;
+    unsigned digit = (unsigned)(wheel->now >> shift) & ((1u << wheel->bits) - 1);
+    uint64_t round = 1ull << (shift + wheel->bits);
+
+    if (!slot_from(wheel, level, digit, ret_slot)) {
+        return false;
+    }
+    *ret_tick = (wheel->now & ~(round - 1)) + ((uint64_t)*ret_slot << shift);
+    if (*ret_tick <= wheel->now) { /* only the top level goes round */
+        *ret_tick += round;
+    }
+    return true;
 }
 
 static bool
 next_slot(const trpi_timer_wheel *wheel, unsigned *ret_level, unsigned *ret_slot,
           uint64_t *ret_tick)
 {
-    for (unsigned level = 0; level < TRPI_WHEEL_LEVELS; level++) {
-        if (wheel->occupied[level] != 0) {
+    for (unsigned level = 0; level < wheel->levels; level++) {
+        if (slot_start(wheel, level, ret_slot, ret_tick)) {
             *ret_level = level;
-            *ret_tick = slot_start(wheel, level, ret_slot);
             return true;
         }
     }
@@ -147,11 +197,11 @@ trpi_wheel_advance(trpi_timer_wheel *wheel, uint64_t now)
     uint64_t tick;
 
     while (next_slot(wheel, &level, &slot, &tick) && tick <= now) {
-        trpi_wheel_node *head = &wheel->slots[level * TRPI_WHEEL_SLOTS + slot];
+        trpi_wheel_node *head = &wheel->slots[(level << wheel->bits) + slot];
         trpi_wheel_node *node = head->next;
 
         head->next = head->prev = head; /* the slot is emptied as a whole (W2) */
-        wheel->occupied[level] &= ~(1ull << slot);
+        *word_of(wheel, level, slot) &= ~(1ull << (slot % 64));
         wheel->now = tick;
         while (node != head) {
             trpi_wheel_node *following = node->next;

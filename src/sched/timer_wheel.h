@@ -5,28 +5,33 @@
 #define TRPI_SCHED_TIMER_WHEEL_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#define TRPI_WHEEL_BITS 6u
-#define TRPI_WHEEL_SLOTS (1u << TRPI_WHEEL_BITS)
-#define TRPI_WHEEL_LEVELS                                                                          \
-    6u /* 2^36 ticks: at 1 ms, 2 years; farther ones are looked at again then */
+/* At least 2^36 ticks: at 1 ms, 2 years; farther ones are looked at again then. */
+#define TRPI_WHEEL_RANGE_BITS 36u
+#define TRPI_WHEEL_SLOTS_MIN 2u
+#define TRPI_WHEEL_SLOTS_MAX 4096u
 
 /* Part of the caller's object. Zeroed: in no wheel. prev NULL: in no wheel (next may link those
  * handed out). */
 typedef struct trpi_wheel_node {
     struct trpi_wheel_node *next, *prev;
     uint64_t due;   /* tick */
-    uint16_t place; /* level * TRPI_WHEEL_SLOTS + slot */
+    uint16_t place; /* level * slots of a level + slot */
 } trpi_wheel_node;
 
 typedef struct trpi_timer_wheel {
-    uint64_t now; /* all nodes with due <= now have been handed out */
-    uint64_t occupied[TRPI_WHEEL_LEVELS];
-    trpi_wheel_node slots[TRPI_WHEEL_LEVELS * TRPI_WHEEL_SLOTS]; /* list heads */
+    uint64_t now;           /* all nodes with due <= now have been handed out */
+    unsigned bits, levels;  /* 2^bits slots a level */
+    unsigned words;         /* of a level's bits in occupied */
+    uint64_t *occupied;     /* the caller's memory, as are the slots */
+    trpi_wheel_node *slots; /* list heads */
 } trpi_timer_wheel;
 
-void trpi_wheel_init(trpi_timer_wheel *wheel, uint64_t now);
+/* Memory for a wheel of `slots` a level, a power of two in the limits above. */
+size_t trpi_wheel_bytes(unsigned slots);
+void trpi_wheel_init(trpi_timer_wheel *wheel, unsigned slots, void *memory, uint64_t now);
 /* Add a node that is in no wheel. A due time that has passed is the next tick. O(1). */
 void trpi_wheel_add(trpi_timer_wheel *wheel, trpi_wheel_node *node, uint64_t due);
 /* Take a node out; false: it is in no wheel. O(1). */

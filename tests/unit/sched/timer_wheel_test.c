@@ -14,6 +14,16 @@ typedef struct entry {
 
 static trpi_timer_wheel wheel;
 
+static unsigned wheel_slots = 64;
+static trpi_wheel_node memory[600000 / sizeof(trpi_wheel_node)];
+
+static void
+wheel_init(uint64_t now)
+{
+    UNIT_REQUIRE(trpi_wheel_bytes(wheel_slots) <= sizeof memory);
+    trpi_wheel_init(&wheel, wheel_slots, memory, now);
+}
+
 static uint64_t
 random_next(uint64_t *state)
 {
@@ -28,7 +38,7 @@ an_empty_wheel_has_no_next_tick(void)
 {
     uint64_t tick;
 
-    trpi_wheel_init(&wheel, 1000);
+    wheel_init(1000);
     UNIT_FALSE(trpi_wheel_next(&wheel, &tick));
     UNIT_TRUE(trpi_wheel_advance(&wheel, 1u << 30) == NULL);
     UNIT_FALSE(trpi_wheel_next(&wheel, &tick));
@@ -44,7 +54,7 @@ a_node_is_due_at_its_tick_and_not_before(void)
         trpi_wheel_node node = { NULL, NULL, 0, 0 };
         uint64_t start = 123456789, tick;
 
-        trpi_wheel_init(&wheel, start);
+        wheel_init(start);
         trpi_wheel_add(&wheel, &node, start + delays[i]);
         while (trpi_wheel_next(&wheel, &tick)) {
             trpi_wheel_node *due;
@@ -63,7 +73,7 @@ a_due_time_that_has_passed_is_the_next_tick(void)
 {
     trpi_wheel_node node = { NULL, NULL, 0, 0 };
 
-    trpi_wheel_init(&wheel, 50);
+    wheel_init(50);
     trpi_wheel_add(&wheel, &node, 7);
     UNIT_TRUE(trpi_wheel_advance(&wheel, 50) == NULL);
     UNIT_TRUE(trpi_wheel_advance(&wheel, 51) == &node);
@@ -75,7 +85,7 @@ a_removed_node_is_never_due(void)
     trpi_wheel_node node = { NULL, NULL, 0, 0 };
     uint64_t tick;
 
-    trpi_wheel_init(&wheel, 0);
+    wheel_init(0);
     trpi_wheel_add(&wheel, &node, 5000);
     UNIT_TRUE(trpi_wheel_remove(&wheel, &node));
     UNIT_FALSE(trpi_wheel_remove(&wheel, &node));
@@ -113,7 +123,7 @@ random_adds_removes_and_jumps_agree_with_a_list(void)
         uint64_t random = seed * 0x9e3779b97f4a7c15u, now = random % 1000000;
 
         memset(entries, 0, sizeof entries);
-        trpi_wheel_init(&wheel, now);
+        wheel_init(now);
         for (int step = 0; step < 3000; step++) {
             uint64_t r = random_next(&random);
             entry *e = &entries[r % NODES];
@@ -138,10 +148,25 @@ random_adds_removes_and_jumps_agree_with_a_list(void)
     }
 }
 
+/* DISP-14, SCH-02: the size of the wheel is a setting and changes no time */
+static void
+wheels_of_every_size_agree(void)
+{
+    static const unsigned sizes[] = { 2, 4, 512, 4096 };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        wheel_slots = sizes[i];
+        a_node_is_due_at_its_tick_and_not_before();
+        random_adds_removes_and_jumps_agree_with_a_list();
+    }
+    wheel_slots = 64;
+}
+
 UNIT_BEGIN("timer_wheel")
 UNIT(an_empty_wheel_has_no_next_tick)
 UNIT(a_node_is_due_at_its_tick_and_not_before)
 UNIT(a_due_time_that_has_passed_is_the_next_tick)
 UNIT(a_removed_node_is_never_due)
 UNIT(random_adds_removes_and_jumps_agree_with_a_list)
+UNIT(wheels_of_every_size_agree)
 UNIT_END

@@ -1,0 +1,536 @@
+/* log_test.c - lines as events: levels, loggers, context, switches, bounds; none is lost. */
+#include "tests/unit/actor/stage.h"
+
+#include "actor/type.h"
+
+
+static atomic_int computed;
+
+static int
+costly(void)
+{
+    return atomic_fetch_add(&computed, 1) + 1;
+}
+
+static trp_err
+speaker_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    trp_log_receive(ctx);
+    return TRP_OK;
+}
+
+static trp_err
+speaker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "debug")) {
+        TRP_LOG_DEBUG(ctx, "computed %d", costly());
+    } else if (stage_said(msg, "all")) {
+        TRP_LOG_ERROR(ctx, "one");
+        TRP_LOG_WARNING(ctx, "two");
+        TRP_LOG_INFO(ctx, "three");
+        TRP_LOG_DEBUG(ctx, "four");
+        trp_log_cause(ctx, TRP_LOG_ERROR, TRP_EIO, "cannot write");
+    } else if (stage_said(msg, "context")) {
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "user", "bob"), TRP_OK);
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "user", "ann"), TRP_OK);
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "room", "7"), TRP_OK);
+        UNIT_EQUAL(trp_log_mdc_put_message(ctx, "room", "8"), TRP_OK);
+        UNIT_EQUAL(trp_log_mdc_put_message(ctx, "request", "x1"), TRP_OK);
+        TRP_LOG_INFO(ctx, "with both");
+    } else if (stage_said(msg, "later")) {
+        TRP_LOG_INFO(ctx, "with mine");
+        trp_log_mdc_remove(ctx, "room");
+        TRP_LOG_INFO(ctx, "with one");
+        trp_log_mdc_remove(ctx, NULL);
+        TRP_LOG_INFO(ctx, "with none");
+    } else if (stage_said(msg, "too much")) {
+        char value[TRP_LOG_MDC_BYTES_MAX];
+
+        memset(value, 'v', sizeof value);
+        value[sizeof value - 3] = 0; /* with "k" and the two NULs: at the limit */
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "k", value), TRP_OK);
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "l", ""), TRP_ELIMIT);
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "", "v"), TRP_EINVAL);
+        value[sizeof value - 3] = 'v';
+        value[sizeof value - 2] = 0;
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "k", value), TRP_ELIMIT);
+        UNIT_EQUAL(trp_log_mdc_put(ctx, "k", "short"), TRP_OK);
+        TRP_LOG_INFO(ctx, "short");
+        stage_note("limits");
+    } else if (stage_said(msg, "fail")) {
+        return TRP_EFAILED;
+    } else {
+        trp_unhandled_msg(ctx, msg);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour speaker = { .size = sizeof(trp_behaviour),
+                                       .name = "speaker",
+                                       .version = 1,
+                                       .receive = speaker_receive,
+                                       .pre_start = speaker_pre_start };
+
+/* Writes down what log events it is told. */
+static trp_err
+listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    const char *key, *value, *at;
+    trp_log_line line;
+
+    (void)state;
+    if (trp_log_event_line(msg, &line) != 0) {
+        stage_note("%d:%s:%s:%s%s", (int)line.level, line.source, line.kind, line.text,
+                   line.thread[0] != 0 && line.wall_ms > 0 && line.mono_ns > 0 ? "" : "?");
+        for (at = line.mdc; (at = trp_log_mdc_next(at, &key, &value)) != NULL;) {
+            stage_note("%s=%s", key, value);
+        }
+        if (line.cause != TRP_OK) {
+            stage_note("%s", trp_err_name(line.cause));
+        }
+    } else if (stage_said(msg, "warnings")) {
+        UNIT_EQUAL(trp_subscribe(ctx, &trp_log_warning_type), TRP_OK);
+        trp_reply_text(ctx, "ok");
+    } else if (stage_said(msg, "lines")) {
+        UNIT_EQUAL(trp_subscribe(ctx, &trp_log_event_type), TRP_OK);
+        trp_reply_text(ctx, "ok");
+    } else if (stage_said(msg, "enough")) {
+        trp_unsubscribe(ctx, NULL);
+        trp_reply_text(ctx, "ok");
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour listener = TRP_BEHAVIOUR_INIT("listener", char, listener_receive);
+static char answer[64];
+
+/* LOG-04, LOG-06, ES-02, TRP-14: a level that is off costs the look; it can be changed */
+static void
+a_line_is_made_only_when_its_level_is_on(void)
+{
+    trp_system *system = stage_open();
+    trp_ref s = stage_spawn(system, &speaker, "s");
+
+    atomic_store(&computed, 0);
+    UNIT_EQUAL(trp_log_level_get(system), TRP_LOG_INFO);
+    stage_tell(system, s, "debug");
+    stage_tell(system, s, "all");
+    UNIT_WAIT(stage_book_has(&stage_lines, "cannot write"), 5000); /* it has come to the first */
+    UNIT_EQUAL(atomic_load(&computed), 0);
+    trp_log_level_set(system, TRP_LOG_DEBUG);
+    UNIT_EQUAL(trp_log_level_get(system), TRP_LOG_DEBUG);
+    stage_tell(system, s, "debug");
+    UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/s: computed 1]"), 5000);
+    trp_log_level_set(system, TRP_LOG_OFF);
+    stage_clear(&stage_lines);
+    stage_tell(system, s, "all");
+    trp_system_log(system, TRP_LOG_ERROR, "t", "unseen");
+    trp_log_level_set(system, (trp_log_level)9); /* ignored */
+    UNIT_EQUAL(trp_log_level_get(system), TRP_LOG_OFF);
+    stage_close(system);
+    UNIT_TEXT(stage_lines.text, "");
+}
+
+/* LOG-01, -02, -03, -05, -08, -09, MSG-21, -22: lines are events that know their origin */
+static void
+lines_are_events_by_level_with_source_kind_thread_and_time(void)
+{
+    trp_system *system = stage_open();
+    trp_ref l = stage_spawn(system, &listener, "l");
+    trp_ref s = stage_spawn(system, &speaker, "s");
+
+    UNIT_EQUAL(stage_ask(system, l, "warnings", answer, sizeof answer), TRP_OK);
+    stage_tell(system, s, "all");
+    STAGE_EXPECT("2:/user/s:speaker:two");
+    UNIT_EQUAL(stage_ask(system, l, "lines", answer, sizeof answer), TRP_OK); /* and their parent */
+    stage_clear(&stage_events);
+    stage_tell(system, s, "all"); /* each once, in order; debug is not made */
+    STAGE_EXPECT("1:/user/s:speaker:one 2:/user/s:speaker:two 3:/user/s:speaker:three "
+                 "1:/user/s:speaker:cannot write: input or output failed (TRP_EIO) TRP_EIO");
+    UNIT_EQUAL(stage_ask(system, l, "enough", answer, sizeof answer), TRP_OK);
+    stage_clear(&stage_events);
+    trp_system_log(system, TRP_LOG_WARNING, "outside", "%s", "no one but the logger");
+    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_TRUE(stage_book_has(&stage_lines, "[2 outside: no one but the logger]"));
+    STAGE_EXPECT("");
+    stage_close(system);
+}
+
+/* LOG-09: context of the actor, of the message, and its limit */
+static void
+a_line_carries_the_context_of_actor_and_message(void)
+{
+    trp_system *system = stage_open();
+    trp_ref l = stage_spawn(system, &listener, "l");
+    trp_ref s = stage_spawn(system, &speaker, "s");
+
+    UNIT_EQUAL(stage_ask(system, l, "lines", answer, sizeof answer), TRP_OK);
+    stage_tell(system, s, "context");
+    STAGE_EXPECT("3:/user/s:speaker:with both room=8 request=x1 user=ann");
+    stage_clear(&stage_events);
+    stage_tell(system, s, "later");
+    STAGE_EXPECT("3:/user/s:speaker:with mine user=ann room=7 3:/user/s:speaker:with one user=ann "
+                 "3:/user/s:speaker:with none");
+    stage_clear(&stage_events);
+    stage_tell(system, s, "too much");
+    UNIT_WAIT(stage_has("3:/user/s:speaker:short k=short"), 5000);
+    UNIT_WAIT(stage_has("limits"), 5000);
+    stage_close(system);
+}
+
+/* ---- loggers of the program's own ------------------------------------------------------------ */
+
+static atomic_bool gate_open;
+static atomic_uint gate_waits;
+
+static trp_err
+logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_log_line line;
+
+    (void)state;
+    if (trp_msg_is(msg, &trp_logger_init_type)) {
+        trp_reply(ctx, &trp_logger_ready_type, NULL, 0);
+    } else if (trp_log_event_line(msg, &line) != 0) {
+        if (strcmp(line.text, "wait") == 0) {
+            atomic_fetch_add(&gate_waits, 1);
+            while (!atomic_load(&gate_open)) {
+                unit_pause();
+            }
+        }
+        stage_note("%s", line.text);
+        TRP_LOG_ERROR(ctx, "a logger logs");
+        if (strcmp(line.text, "bad") == 0) {
+            return TRP_EFAILED;
+        }
+    }
+    return TRP_OK;
+}
+
+static trp_err
+mute_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    if (trpi_type_get(msg->priv_type) != &trp_logger_init_type) {
+        stage_note("told");
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour own_logger = TRP_BEHAVIOUR_INIT("own", char, logger_receive);
+static const trp_behaviour mute_logger = TRP_BEHAVIOUR_INIT("mute", char, mute_receive);
+
+/* LOG-07, LOG-14: it is asked whether it is ready; when it fails or logs, nothing goes round */
+static void
+a_program_brings_its_own_logger_which_may_fail(void)
+{
+    const trp_behaviour *const loggers[] = { &mute_logger, &own_logger, NULL };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref ref;
+
+    logging.loggers = loggers;
+    logging.start_ms = 50;
+    options.logging = &logging;
+    options.workers = 2;
+    atomic_store(&gate_open, true);
+    system = stage_open_with(options);
+    UNIT_TRUE(stage_book_has(&stage_lines, "logger mute did not say within 50 ms")); /* direct */
+    trp_system_log(system, TRP_LOG_INFO, "t", "good");
+    trp_system_log(system, TRP_LOG_INFO, "t", "bad");
+    trp_system_log(system, TRP_LOG_INFO, "t", "again");
+    STAGE_EXPECT("good bad again");
+    UNIT_WAIT(stage_book_has(&stage_lines, "/system/log3: failed: "), 5000);
+    UNIT_TRUE(stage_book_has(&stage_lines, "[1 /system/log3: a logger logs]"));
+    UNIT_EQUAL(trp_system_resolve(system, "/system/log3", 1000, &ref), TRP_OK);
+    stage_close(system);
+    STAGE_EXPECT("good bad again"); /* the mute one was told nothing */
+}
+
+/* Limits: queue_max at it and one past it; the drop is counted and said */
+static void
+too_many_lines_for_a_slow_logger_are_dropped_and_counted(void)
+{
+    const trp_behaviour *const loggers[] = { &own_logger, NULL };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+    trp_system *system;
+
+    logging.loggers = loggers;
+    logging.no_default = 1;
+    logging.queue_max = 8;
+    options.logging = &logging;
+    options.workers = 2;
+    atomic_store(&gate_open, false);
+    atomic_store(&gate_waits, 0);
+    system = stage_open_with(options);
+    trp_system_log(system, TRP_LOG_INFO, "t", "wait");
+    UNIT_WAIT(atomic_load(&gate_waits) == 1, 5000);
+    for (int i = 0; i < 8; i++) {
+        trp_system_log(system, TRP_LOG_INFO, "t", "%d", i);
+    }
+    UNIT_EQUAL(trp_log_dropped(system), 0);
+    trp_system_log(system, TRP_LOG_INFO, "t", "one too many");
+    UNIT_EQUAL(trp_log_dropped(system), 1);
+    atomic_store(&gate_open, true);
+    STAGE_EXPECT("wait 0 1 2 3 4 5 6 7");
+    UNIT_WAIT(stage_book_has(&stage_lines, "too slow: 1 lines were dropped"), 5000);
+    trp_system_log(system, TRP_LOG_INFO, "t", "on");
+    STAGE_EXPECT("wait 0 1 2 3 4 5 6 7 on");
+    stage_close(system);
+}
+
+/* ---- nothing is lost ------------------------------------------------------------------------- */
+
+#define CHATTERS 20
+#define CHATTER_LINES 200
+
+static atomic_uint lines_written;
+
+static void
+count_line(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    if (strncmp(line->text, "line ", 5) == 0) {
+        atomic_fetch_add(&lines_written, 1);
+    }
+}
+
+static atomic_uint chatters_started;
+
+static trp_err
+chatter_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    for (int i = 0; i < CHATTER_LINES - 1; i++) {
+        TRP_LOG_INFO(ctx, "line %d", i);
+    }
+    atomic_fetch_add(&chatters_started, 1);
+    return TRP_OK;
+}
+
+static trp_err
+chatter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    return TRP_OK;
+}
+
+static void
+chatter_post_stop(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    TRP_LOG_INFO(ctx, "line %s", "at the end");
+}
+
+static void *
+foreign_main(void *arg)
+{
+    for (int i = 0; i < CHATTER_LINES; i++) {
+        trp_system_log(arg, TRP_LOG_INFO, "foreign", "line %d", i);
+    }
+    return NULL;
+}
+
+/* SYS-7, LOG-01: several threads log, and the system ends while lines are queued */
+static void
+an_orderly_stop_loses_no_line(void)
+{
+    const trp_behaviour chatter = { .size = sizeof(trp_behaviour),
+                                    .name = "chatter",
+                                    .version = 1,
+                                    .receive = chatter_receive,
+                                    .pre_start = chatter_pre_start,
+                                    .post_stop = chatter_post_stop };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    pthread_t threads[2];
+    trp_system *system;
+    trp_ref ref;
+
+    atomic_store(&lines_written, 0);
+    atomic_store(&chatters_started, 0);
+    options.log = count_line;
+    options.workers = 3;
+    system = stage_open_with(options);
+    for (int i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_create(&threads[i], NULL, foreign_main, system), 0);
+    }
+    for (int i = 0; i < CHATTERS; i++) {
+        if (i % 2 == 0) {
+            UNIT_EQUAL(trp_system_spawn(system, &chatter, NULL, &ref), TRP_OK);
+        } else { /* below /system they end beside the loggers */
+            UNIT_EQUAL(trpi_system_spawn_internal(system, &chatter, NULL, &ref), TRP_OK);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        UNIT_EQUAL(pthread_join(threads[i], NULL), 0);
+    }
+    UNIT_WAIT(atomic_load(&chatters_started) == CHATTERS, 10000);
+    stage_close(system);
+    UNIT_EQUAL(atomic_load(&lines_written), (CHATTERS + 2) * CHATTER_LINES);
+}
+
+/* LOG-06: before loggers run, and where there are none, stdout-loglevel decides */
+static void
+without_a_logger_lines_go_out_at_once_by_their_own_level(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+    trp_system *system;
+
+    logging.no_default = 1;
+    options.logging = &logging;
+    system = stage_open_with(options);
+    trp_system_log(system, TRP_LOG_INFO, "t", "too fine");
+    trp_system_log(system, TRP_LOG_WARNING, "t", "grave");
+    UNIT_TRUE(stage_book_has(&stage_lines, "[2 t: grave]"));
+    UNIT_FALSE(stage_book_has(&stage_lines, "too fine"));
+    stage_close(system);
+
+    logging.stdout_level = TRP_LOG_OFF;
+    system = stage_open_with(options);
+    trp_system_log(system, TRP_LOG_ERROR, "t", "silence");
+    UNIT_FALSE(stage_book_has(&stage_lines, "silence"));
+    stage_close(system);
+
+    logging.dispatcher = "no-such-one";
+    logging.no_default = 0;
+    UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_ENOENT);
+    logging.stdout_level = 9;
+    UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
+}
+
+/* ---- switches -------------------------------------------------------------------------------- */
+
+/* LOG-13, MSG-19, ES-07, LIFE-20: each switch makes its lines, and none is made without it */
+static void
+debug_lines_have_a_switch_for_each_kind(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref s, l, ended;
+
+    options.log_level = TRP_LOG_DEBUG;
+    options.logging = &logging;
+    for (int on = 0; on < 2; on++) {
+        logging.debug = on == 0 ? 0
+                                : TRP_DEBUG_RECEIVE | TRP_DEBUG_AUTORECEIVE |
+                                      TRP_DEBUG_EVENT_STREAM | TRP_DEBUG_UNHANDLED |
+                                      TRP_DEBUG_LIFECYCLE;
+        system = stage_open_with(options);
+        s = stage_spawn(system, &speaker, "s");
+        l = stage_spawn(system, &listener, "l");
+        stage_tell(system, s, "what is this");
+        UNIT_EQUAL(stage_ask(system, l, "warnings", answer, sizeof answer), TRP_OK);
+        UNIT_EQUAL(stage_ask(system, l, "enough", answer, sizeof answer), TRP_OK);
+        trp_system_tell(system, s, &trp_poison_pill_type, NULL, 0);
+        UNIT_WAIT(trp_system_resolve(system, "/user/s", 1000, &ended) == TRP_ENOENT, 5000);
+        stage_close(system);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: received message of type "
+                                                "troupe.string from nobody]"),
+                   on);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "/user/l: received message"), 0); /* no mark */
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: unhandled message of type "), on);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: received automatic message of type "
+                                                "troupe.poison-pill]"),
+                   on);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 eventStream: /user/l subscribes to "
+                                                "troupe.log-warning]"),
+                   on);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 eventStream: /user/l unsubscribes from all"),
+                   on);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: started]"), on);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: stopped]"), on);
+    }
+}
+
+/* LIFE-16, LOG-11, TRP-10: all of them, or those of the running system only */
+static void
+dead_letters_are_logged_as_often_as_asked_for(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+    const trp_ref none = TRP_REF_NONE;
+    trp_system *system;
+
+    options.log_dead_letters = TRP_LOG_DEAD_LETTERS_ALL;
+    options.logging = &logging;
+    logging.no_dead_letters_at_end = 1;
+    system = stage_open_with(options);
+    for (int i = 0; i < 25; i++) {
+        stage_tell(system, none, "x");
+    }
+    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    {
+        size_t count = 0;
+
+        for (const char *at = stage_lines.text; (at = strstr(at, "dead letter of")) != NULL; at++) {
+            count++;
+        }
+        UNIT_EQUAL(count, 25);
+    }
+    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    stage_clear(&stage_lines);
+    stage_tell(system, none, "x");
+    UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
+    trp_system_free(system);
+}
+
+/* ---- lines as text --------------------------------------------------------------------------- */
+
+static void
+a_line_is_text_or_json(void)
+{
+    trp_log_line line = { .level = TRP_LOG_INFO,
+                          .source = "/user/a",
+                          .text = "x\n\xff\xc3\xa9",
+                          .wall_ms = 1763640181204,
+                          .kind = "bank",
+                          .thread = "demo-0",
+                          .mdc = "user\0an\"n\0k\0v\0" };
+    char buffer[1024] = "";
+    size_t bytes;
+
+    bytes = trp_log_format(&line, 0, buffer, sizeof buffer);
+    UNIT_EQUAL(bytes, strlen(buffer));
+    UNIT_TEXT(buffer, "2025-11-20T12:03:01.204Z info    /user/a x\\x0a\xff\xc3\xa9 "
+                      "{user=an\"n k=v}\n");
+    bytes = trp_log_format(&line, 1, buffer, sizeof buffer);
+    UNIT_EQUAL(bytes, strlen(buffer));
+    UNIT_TEXT(buffer,
+              "{\"time\":\"2025-11-20T12:03:01.204Z\",\"level\":\"info\",\"source\":\"/user/a\","
+              "\"kind\":\"bank\",\"thread\":\"demo-0\",\"message\":\"x\\u000a\\ufffd\xc3\xa9\","
+              "\"mdc\":{\"user\":\"an\\\"n\",\"k\":\"v\"}}\n");
+    for (bytes = 256; bytes < 400; bytes++) { /* cut anywhere, it is a line and an object */
+        char source[300];
+
+        memset(source, '"', sizeof source - 1);
+        source[sizeof source - 1] = 0;
+        line.source = source;
+        UNIT_TRUE(trp_log_format(&line, 1, buffer, bytes) < bytes);
+        UNIT_TEXT(buffer + strlen(buffer) - 2, "}\n");
+        UNIT_TRUE(strstr(buffer, "\"message\":\"") != NULL);
+    }
+}
+
+UNIT_BEGIN("log")
+UNIT(a_line_is_made_only_when_its_level_is_on)
+UNIT(lines_are_events_by_level_with_source_kind_thread_and_time)
+UNIT(a_line_carries_the_context_of_actor_and_message)
+UNIT(a_program_brings_its_own_logger_which_may_fail)
+UNIT(too_many_lines_for_a_slow_logger_are_dropped_and_counted)
+UNIT(an_orderly_stop_loses_no_line)
+UNIT(without_a_logger_lines_go_out_at_once_by_their_own_level)
+UNIT(debug_lines_have_a_switch_for_each_kind)
+UNIT(dead_letters_are_logged_as_often_as_asked_for)
+UNIT(a_line_is_text_or_json)
+UNIT_END
