@@ -101,10 +101,10 @@ typedef struct trpi_sched_options {
     size_t worker_bytes; /* room for the user's per-worker data, see trpi_worker_data() */
     trpi_world *world;
     const char *name; /* of threads, cut at 8 bytes */
-    uint64_t tick_ns;     /* of timers; 0: 1 ms */
-    uint32_t wheel_slots; /* of each level of their wheel, a power of two; 0: 64 */
     const trpi_sched_ops *ops;
     void *arg;
+    uint64_t tick_ns;     /* of timers; 0: 1 ms */
+    uint32_t wheel_slots; /* of each level of their wheel, a power of two; 0: 64 */
 } trpi_sched_options;
 
 /* Make the workers' memory, start nothing. Errors: TRP_EINVAL, TRP_ENOMEM. */
