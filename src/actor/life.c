@@ -231,8 +231,8 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
     }
     parent = trpi_cells_find(ctx->cells, cell->parent);
     if (cell->parent == 0 || parent == NULL) {
-        trpi_log(ctx->system, TRP_LOG_ERROR, "life",
-                 "the root guardian failed: %s; the system stops", mine.reason);
+        trpi_log_direct(ctx->system, TRP_LOG_ERROR, "life",
+                        "the root guardian failed: %s; the system stops", mine.reason);
         trpi_root_stop(ctx, cell);
         return;
     }

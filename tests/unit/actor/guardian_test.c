@@ -129,10 +129,10 @@ a_system_that_stays_stuck_is_leaked_with_a_line_and_the_process_goes_on(void)
     stage_tell(leaked, a, "stick for good");
     UNIT_WAIT(stage_has("stuck"), 5000);
     UNIT_EQUAL(trp_system_stop(leaked, 50), TRP_ETIMEDOUT);
-    UNIT_TRUE(stage_book_has(&stage_lines, "actor /user/a is stuck in its present message"));
+    STAGE_LOGGED("actor /user/a is stuck in its present message");
     trp_system_free(leaked);
-    UNIT_TRUE(stage_book_has(&stage_lines, "the system is leaked, its memory is not given back "
-                                           "system=stage"));
+    STAGE_LOGGED("the system is leaked, its memory is not given back "
+                 "system=stage");
     UNIT_FALSE(stage_has("/user/a-"));
 
     other = stage_open();

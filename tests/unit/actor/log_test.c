@@ -154,7 +154,7 @@ lines_are_events_by_level_with_source_kind_thread_and_time(void)
     stage_clear(&stage_events);
     trp_system_log(system, TRP_LOG_WARNING, "outside", "%s", "no one but the logger");
     UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
-    UNIT_TRUE(stage_book_has(&stage_lines, "[2 outside: no one but the logger]"));
+    STAGE_LOGGED("[2 outside: no one but the logger]");
     STAGE_EXPECT("");
     stage_close(system);
 }
@@ -240,13 +240,13 @@ a_program_brings_its_own_logger_which_may_fail(void)
     options.workers = 2;
     atomic_store(&gate_open, true);
     system = stage_open_with(options);
-    UNIT_TRUE(stage_book_has(&stage_lines, "logger mute did not say within 50 ms")); /* direct */
+    STAGE_LOGGED("logger mute did not say within 50 ms"); /* direct */
     trp_system_log(system, TRP_LOG_INFO, "t", "good");
     trp_system_log(system, TRP_LOG_INFO, "t", "bad");
     trp_system_log(system, TRP_LOG_INFO, "t", "again");
     STAGE_EXPECT("good bad again");
     UNIT_WAIT(stage_book_has(&stage_lines, "/system/log3: failed: "), 5000);
-    UNIT_TRUE(stage_book_has(&stage_lines, "[1 /system/log3: a logger logs]"));
+    STAGE_LOGGED("[1 /system/log3: a logger logs]");
     UNIT_EQUAL(trp_system_resolve(system, "/system/log3", 1000, &ref), TRP_OK);
     stage_close(system);
     STAGE_EXPECT("good bad again"); /* the mute one was told nothing */
@@ -391,7 +391,7 @@ without_a_logger_lines_go_out_at_once_by_their_own_level(void)
     system = stage_open_with(options);
     trp_system_log(system, TRP_LOG_INFO, "t", "too fine");
     trp_system_log(system, TRP_LOG_WARNING, "t", "grave");
-    UNIT_TRUE(stage_book_has(&stage_lines, "[2 t: grave]"));
+    STAGE_LOGGED("[2 t: grave]");
     UNIT_FALSE(stage_book_has(&stage_lines, "too fine"));
     stage_close(system);
 

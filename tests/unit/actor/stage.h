@@ -109,6 +109,9 @@ stage_clear(stage_book *book)
         }                                                                                          \
     } while (0)
 
+/* Wait until a line with this text is logged: loggers write in their own time. */
+#define STAGE_LOGGED(text) UNIT_WAIT(stage_book_has(&stage_lines, text), 5000)
+
 static inline void
 stage_log(void *arg, const trp_log_line *line)
 {

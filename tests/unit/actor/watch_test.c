@@ -430,11 +430,11 @@ the_life_cycle_can_be_logged(void)
     UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/t0: restarted]"), 5000);
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000), TRP_OK);
     UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
-    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/t0: created below /user]"));
-    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/t0: started]"));
+    STAGE_LOGGED("[4 /user/t0: created below /user]");
+    STAGE_LOGGED("[4 /user/t0: started]");
     UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/w: watches /user/t0]"), 5000);
-    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/w: unwatches /user/t0]"));
-    UNIT_TRUE(stage_book_has(&stage_lines, "[4 /user/t0: stopped]"));
+    STAGE_LOGGED("[4 /user/w: unwatches /user/t0]");
+    STAGE_LOGGED("[4 /user/t0: stopped]");
     stage_close(system);
 }
 
