@@ -21,3 +21,10 @@ examples_echo_la_LIBADD = libtroupe.la
 examples_counter_la_SOURCES = examples/counter.c
 examples_counter_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 examples_counter_la_LIBADD = libtroupe.la
+
+# Timers and logging.
+noinst_PROGRAMS += examples/timers examples/logging
+examples_timers_SOURCES = examples/timers.c
+examples_timers_LDADD = libtroupe.la
+examples_logging_SOURCES = examples/logging.c
+examples_logging_LDADD = libtroupe.la

@@ -4,6 +4,7 @@
 
 #include <troupe/actor.h>
 #include <troupe/base.h>
+#include <troupe/bus.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
 #include <troupe/dispatcher.h>
