@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include <troupe/dispatcher.h>
+#include <troupe/mailbox.h>
 
 #include "actor/life.h"
 #include "actor/log.h"
@@ -369,6 +370,81 @@ dispatcher_kind_of(const char *type)
     return TRP_DISPATCHER_POOL;
 }
 
+static const char *
+text_or_null(const char *text)
+{
+    return text != NULL && *text != 0 ? text : NULL;
+}
+
+/* What stands below prefix, "mailbox.ID" or "actor.default-mailbox", under an id. */
+static trp_err
+mailbox_register(trp_system *system, const trp_config *config, const char *prefix, const char *id)
+{
+    static const struct {
+        const char *type;
+        trp_mailbox_kind kind;
+    } kinds[] = { { "unbounded", TRP_MAILBOX_KIND_UNBOUNDED },
+                  { "bounded", TRP_MAILBOX_KIND_BOUNDED },
+                  { "control-aware", TRP_MAILBOX_KIND_CONTROL_AWARE },
+                  { "bounded-control-aware", TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE },
+                  { "counted", TRP_MAILBOX_KIND_COUNTED } };
+    trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
+    char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
+    (void)snprintf(full, sizeof full, "%s.mailbox-type", prefix);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(trpi_config_text(config, full), kinds[i].type) == 0) {
+            options.kind = (uint32_t)kinds[i].kind;
+        }
+    }
+    bool is_bounded = options.kind == TRP_MAILBOX_KIND_BOUNDED ||
+                      options.kind == TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE;
+    if (is_bounded) {
+        (void)snprintf(full, sizeof full, "%s.mailbox-capacity", prefix);
+        options.capacity = trpi_setting_pick(config, full, 0);
+        (void)snprintf(full, sizeof full, "%s.mailbox-push-timeout-time", prefix);
+        int64_t wait_ms = trpi_config_int(config, full);
+        options.push_timeout_ms = wait_ms == 0  ? TRP_MAILBOX_AT_ONCE
+                                  : wait_ms < 0 ? -1
+                                                : (int32_t)wait_ms;
+        (void)snprintf(full, sizeof full, "%s.overflow", prefix);
+        options.overflow = strcmp(trpi_config_text(config, full), "notify") == 0
+                               ? TRP_MAILBOX_NOTIFY
+                               : TRP_MAILBOX_DROP;
+    }
+    return trp_mailbox_register(system, id, &options);
+}
+
+trp_err
+trpi_settings_mailboxes(trp_system *system)
+{
+    const trp_config *config = trpi_system_config(system);
+    trp_err err = TRP_OK;
+    if (trpi_config_is_set(config, "actor.default-mailbox.mailbox-type")) {
+        err = mailbox_register(system, config, "actor.default-mailbox", "default-mailbox");
+    }
+    for (size_t i = 0; err == TRP_OK && config != NULL && i < trpi_config_count(config); i++) {
+        char id[TRPI_CONFIG_KEY_BYTES_MAX + 1], name[TRPI_CONFIG_KEY_BYTES_MAX + 1];
+        trpi_config_entry entry;
+        trp_mailbox_info info = { .size = sizeof info };
+        const char *title = NULL;
+        size_t bytes = 0;
+        trpi_config_at(config, i, &entry);
+        if (!title_of(&entry, "mailbox.", &title, &bytes)) {
+            continue;
+        }
+        (void)snprintf(id, sizeof id, "%.*s", (int)bytes, title);
+        (void)snprintf(name, sizeof name, "%.*s", (int)(title + bytes - entry.key), entry.key);
+        if (trp_mailbox_find(system, id, &info) != TRP_OK) { /* else by another key */
+            err = mailbox_register(system, config, name, id);
+        }
+        if (err != TRP_OK) {
+            trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: mailbox \"%s\" is refused: %s",
+                            entry.origin, id, trp_strerror(err));
+        }
+    }
+    return err == TRP_OK || err == TRP_ENOMEM ? err : TRP_ECONFIG;
+}
+
 /* A key of the section dispatcher "id" { }; NULL: not said. */
 static const char *
 dispatcher_text(const trp_config *config, const char *id, const char *key, char *full)
@@ -399,6 +475,8 @@ dispatcher_register(trp_system *system, const trp_config *config, const char *id
     if (dispatcher_text(config, id, "fork-join-executor.parallelism-factor", full) != NULL) {
         options.threads_factor = trpi_config_float(config, full);
     }
+    char mailbox[TRPI_CONFIG_KEY_BYTES_MAX + 1];
+    options.mailbox = text_or_null(dispatcher_text(config, id, "mailbox-type", mailbox));
     options.keep_alive_ms = dispatcher_number(config, id, "thread-pool-executor.keep-alive-time");
     options.shutdown_timeout_ms = dispatcher_number(config, id, "shutdown-timeout");
     return trp_dispatcher_register(system, id, &options);
@@ -467,12 +545,6 @@ trpi_deployment_list(const trpi_deployment *deployment, const char *key,
     }
     *ret_values = entry.values;
     return entry.count;
-}
-
-static const char *
-text_or_null(const char *text)
-{
-    return text != NULL && *text != 0 ? text : NULL;
 }
 
 static void

@@ -158,6 +158,9 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     }
     if (err == TRP_OK) {
         system->magic = TRPI_SYSTEM_MAGIC;
+        err = trpi_settings_mailboxes(system);
+    }
+    if (err == TRP_OK) {
         err = trpi_settings_dispatchers(system);
     }
     if (err == TRP_OK) {

@@ -76,6 +76,8 @@ trp_err trpi_settings_new(const trp_config *config, trpi_settings **ret_settings
 void trpi_settings_free(trpi_settings *settings); /* NULL is fine */
 /* Fill what the configuration says, or what is zero and the reference says. */
 void trpi_settings_options(const trp_config *config, trp_system_options *options);
+/* Register the mailboxes that have a section, first; the errors as below. */
+trp_err trpi_settings_mailboxes(trp_system *system);
 /* Register the dispatchers that have a section. Errors: TRP_ECONFIG (logged), TRP_ENOMEM. */
 trp_err trpi_settings_dispatchers(trp_system *system);
 void trpi_settings_logging(const trp_config *config, trp_log_options *logging);

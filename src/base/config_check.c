@@ -133,6 +133,24 @@ dispatcher_wrong(const char *id)
     return word_is_plain(id, "-_.") ? NULL : "letters, digits, '-', '_' and '.' only";
 }
 
+/* The same of a mailbox. */
+static const char *
+mailbox_wrong(const char *id)
+{
+    static const char *const fixed[] = { "default-mailbox",       "unbounded",
+                                         "single-consumer",       "bounded",
+                                         "unbounded-deque",       "bounded-deque",
+                                         "control-aware",         "counted",
+                                         "bounded-control-aware", NULL };
+    for (size_t i = 0; fixed[i]; i++) {
+        if (strcmp(fixed[i], id) == 0) {
+            return "this one is there from the start; take another name, or actor { "
+                   "default-mailbox { } }";
+        }
+    }
+    return word_is_plain(id, "-_.") ? NULL : "letters, digits, '-', '_' and '.' only";
+}
+
 trp_err
 trpi_config_title_check(const char *key, const trpi_config_row *row, char *ret_what,
                         size_t what_bytes)
@@ -146,6 +164,7 @@ trpi_config_title_check(const char *key, const trpi_config_row *row, char *ret_w
     (void)snprintf(title, sizeof title, "%.*s", (int)(strlen(key) - before - after), key + before);
     const char *wrong = strncmp(row->key, "deployment.", 11) == 0   ? deployment_wrong(title)
                         : strncmp(row->key, "dispatcher.", 11) == 0 ? dispatcher_wrong(title)
+                        : strncmp(row->key, "mailbox.", 8) == 0     ? mailbox_wrong(title)
                         : word_is_plain(title, "-_.")               ? NULL
                                                       : "letters, digits, '-', '_' and '.' only";
     if (wrong) {

@@ -8,6 +8,7 @@
 #include <troupe/actor.h>
 #include <troupe/dispatcher.h>
 #include <troupe/log.h>
+#include <troupe/mailbox.h>
 #include <troupe/router.h>
 #include <troupe/scheduler.h>
 #include <troupe/testkit.h>
@@ -69,8 +70,29 @@ const trpi_config_row trpi_config_rows[] = {
       "Log, at debug, messages that nobody handled." },
     { "actor.debug.router-misconfiguration", BOOL, "off", 0, 0, NULL,
       "Warn when a deployment section says router and the code makes a plain actor." },
+    { "actor.default-mailbox.mailbox-type", CHOICE, "unbounded", 0, 0,
+      "unbounded|bounded|control-aware|bounded-control-aware|counted",
+      "The mailbox of actors for which nothing else is said." },
+    { "actor.default-mailbox.mailbox-capacity", INT, TEXT_OF(TRP_MAILBOX_CAPACITY_DEFAULT), 1,
+      TRP_MAILBOX_CAPACITY_MAX, NULL, "Messages in a bounded one." },
+    { "actor.default-mailbox.mailbox-push-timeout-time", DURATION,
+      MS_OF(TRP_MAILBOX_PUSH_TIMEOUT_DEFAULT_MS), -1000, HOURS, NULL,
+      "How long a sender waits for room; 0ms: not at all; -1s: for ever, which may lock up." },
+    { "actor.default-mailbox.overflow", CHOICE, "drop", 0, 0, "drop|notify",
+      "drop: then it is a dead letter; notify: trp_try_tell() refuses and says when to go on." },
     { "actor.default-mailbox.stash-capacity", INT, "-1", -1, 1000000000, NULL,
       "Messages that an actor may stash when its code does not say; 0 or less: unbounded." },
+
+    { "mailbox.*.mailbox-type", CHOICE, "unbounded", 0, 0,
+      "unbounded|bounded|control-aware|bounded-control-aware|counted",
+      "A mailbox of one's own, named by its title." },
+    { "mailbox.*.mailbox-capacity", INT, TEXT_OF(TRP_MAILBOX_CAPACITY_DEFAULT), 1,
+      TRP_MAILBOX_CAPACITY_MAX, NULL, "Messages in a bounded one." },
+    { "mailbox.*.mailbox-push-timeout-time", DURATION,
+      MS_OF(TRP_MAILBOX_PUSH_TIMEOUT_DEFAULT_MS), -1000, HOURS, NULL,
+      "How long a sender waits for room; 0ms: not at all; -1s: for ever, which may lock up." },
+    { "mailbox.*.overflow", CHOICE, "drop", 0, 0, "drop|notify",
+      "drop: then it is a dead letter; notify: trp_try_tell() refuses and says when to go on." },
 
     { "dispatcher.*.type", CHOICE, "pool", 0, 0,
       "pool|pinned|blocking|affinity|calling-thread|dispatcher|pinneddispatcher",
@@ -80,6 +102,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Messages an actor may handle before it gives way; if not said, the default dispatcher's." },
     { "dispatcher.*.throughput-deadline-time", DURATION, "0ms", 0, HOURS, NULL,
       "It gives way after this time, too; 0ms: no deadline." },
+    { "dispatcher.*.mailbox-type", TEXT, "", 0, 0, NULL,
+      "Mailbox of its actors, by name; empty: what they require, or the default one." },
     { "dispatcher.*.fork-join-executor.parallelism-min", INT,
       TEXT_OF(TRP_DISPATCHER_THREADS_MIN_DEFAULT), 1, TRP_DISPATCHER_THREADS_MAX, NULL,
       "Threads at least, of a pool; if not said, 1 for affinity and the maximum for blocking." },
@@ -98,6 +122,8 @@ const trpi_config_row trpi_config_rows[] = {
     { "deployment.*.dispatcher", TEXT, "", 0, 0, NULL,
       "Dispatcher of the actors with this path: deployment \"/service/*\" { dispatcher = pinned }; "
       "stronger than what the code says; empty: the code decides. Of a router: of its routees." },
+    { "deployment.*.mailbox", TEXT, "", 0, 0, NULL,
+      "Mailbox of these actors, by name; empty: the code decides, or the dispatcher." },
     { "deployment.*.router", TEXT, "from-code", 0, 0,
       "from-code|round-robin|random|smallest-mailbox|broadcast|scatter-gather|tail-chopping|"
       "balancing|consistent-hashing",

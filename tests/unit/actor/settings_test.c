@@ -4,6 +4,7 @@
 #include <troupe/config.h>
 #include <troupe/dispatcher.h>
 #include <troupe/log.h>
+#include <troupe/mailbox.h>
 #include <troupe/testkit.h>
 
 #include "actor/log.h"
@@ -181,6 +182,33 @@ dispatchers_are_configured(void)
     trp_ref a = stage_spawn(system, &keeper, "a");
     UNIT_EQUAL(stage_ask(system, a, "dispatcher", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "my-pool");
+    stage_close(system);
+}
+
+/* CONF-9, MBOX-1, -10, -11 */
+static void
+mailboxes_are_configured(void)
+{
+    trp_system *system = system_of(
+        "actor { default-mailbox { mailbox-type = counted } }\n"
+        "mailbox \"small\" { mailbox-type = bounded mailbox-capacity = 3 overflow = notify\n"
+        "  mailbox-push-timeout-time = 0ms }\n"
+        "dispatcher \"d\" { mailbox-type = small }\n"
+        "deployment \"/none\" { mailbox = nowhere }\n"
+        "deployment \"/a\" { mailbox = small }");
+    trp_mailbox_info info = { .size = sizeof info };
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    UNIT_EQUAL(trp_mailbox_find(system, "small", &info), TRP_OK);
+    UNIT_EQUAL(info.kind, TRP_MAILBOX_KIND_BOUNDED);
+    UNIT_EQUAL(info.capacity, 3);
+    UNIT_EQUAL(info.overflow, TRP_MAILBOX_NOTIFY);
+    UNIT_EQUAL(info.push_timeout_ms, TRP_MAILBOX_AT_ONCE);
+    UNIT_EQUAL(trp_mailbox_find(system, "default-mailbox", &info), TRP_OK);
+    UNIT_EQUAL(info.kind, TRP_MAILBOX_KIND_COUNTED);
+    options.name = "none"; /* the section is obeyed: its mailbox is not there */
+    UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_ENOENT);
+    stage_spawn(system, &keeper, "a");
     stage_close(system);
 }
 
@@ -404,6 +432,7 @@ UNIT(deployment_sections_move_actors_by_their_path)
 UNIT(unnamed_actors_are_deployed_by_a_star)
 UNIT(dispatcher_that_is_not_there_refuses_the_spawn)
 UNIT(dispatchers_are_configured)
+UNIT(mailboxes_are_configured)
 UNIT(wrong_dispatchers_are_refused)
 UNIT(sections_are_found_by_path)
 UNIT(stash_capacity_is_a_setting)
