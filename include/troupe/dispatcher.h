@@ -16,6 +16,7 @@
 #define TROUPE_DISPATCHER_H
 
 #include <troupe/base.h>
+#include <troupe/message.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -36,7 +37,7 @@ typedef enum trp_dispatcher_kind {
     TRP_DISPATCHER_POOL = 2,    /* own threads with one queue, for any actors: bulkheading */
     TRP_DISPATCHER_PINNED = 3,  /* the same thread for the whole life of the actor */
     TRP_DISPATCHER_BLOCKING = 4, /* as POOL, for actors that block: it is no stall there */
-    TRP_DISPATCHER_BALANCING = 5, /* as POOL; all actors share one mailbox: of one type only */
+    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all: TRP_EUNSUPPORTED as yet */
     TRP_DISPATCHER_AFFINITY = 6,  /* an actor is bound to one thread; four queues on the thread */
     TRP_DISPATCHER_CALLING = 7,   /* runs on the thread that tells; for tests */
     TRP_DISPATCHER_SYSTEM = 8,    /* the library's own; not to be registered */
@@ -56,7 +57,7 @@ typedef struct trp_dispatcher_options {
     uint32_t kind;       /* trp_dispatcher_kind */
     uint32_t throughput; /* messages before an actor gives way; 0: the system's. 1: fairest */
     uint32_t throughput_deadline_ms; /* it gives way after this time, too; 0: no deadline */
-    /* Threads of POOL, BLOCKING, BALANCING and AFFINITY: cores * factor, rounded up, within these
+    /* Threads of POOL, BLOCKING and AFFINITY: cores * factor, rounded up, within these
      * bounds. 0: 8, 3.0, 64; for AFFINITY: 1, 1.0, 64. Made when they are needed. */
     uint32_t threads_min;
     double threads_factor;
@@ -66,12 +67,11 @@ typedef struct trp_dispatcher_options {
     /* id of the mailbox of its actors (troupe/mailbox.h); copied; NULL: none */
     const char *mailbox;
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* that a mailbox must have */
-    uint32_t no_teamwork; /* BALANCING: 1: a message wakes only the actor that it was told to */
     trp_dispatcher_execute_fn execute; /* CUSTOM */
     void *arg;                         /* CUSTOM: passed to execute */
 } trp_dispatcher_options;
 #define TRP_DISPATCHER_OPTIONS_INIT                                                                \
-    { sizeof(trp_dispatcher_options), 0, 0, 0, 0, 0.0, 0, 0, 0, NULL, 0, 0, NULL, NULL }
+    { sizeof(trp_dispatcher_options), 0, 0, 0, 0, 0.0, 0, 0, 0, NULL, 0, NULL, NULL }
 
 /* Register a dispatcher under an id. It lives as long as the system. The first one of an id stays.
  *
@@ -81,6 +81,7 @@ typedef struct trp_dispatcher_options {
  *            TRP_ELIMIT  TRP_DISPATCHERS_MAX reached
  *            TRP_ENOENT  no mailbox has that id
  *            TRP_ENOMEM  out of memory
+ *            TRP_EUNSUPPORTED  the kind is BALANCING
  * Thread:    any.
  * Source:    DISP-1, -3 to -10; DESIGN 3, Dispatchers.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_register(trp_system *system, const char *id,
@@ -135,6 +136,18 @@ TRP_API void trp_dispatcher_job_run(trp_system *system, trp_dispatcher_job *job)
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    DISP-1, -13.  Since: 0.1 */
 TRP_API const char *trp_dispatcher_id(const trp_ctx *ctx);
+
+#define TRP_STALL_WARNING_DEFAULT_MS 1000
+
+/* Event on the event stream: one message holds the worker of an actor for too long
+ * (trp_system_options.stall_warning_ms). Once for each such message. */
+typedef struct trp_stalled {
+    trp_ref ref;
+    uint32_t held_ms; /* so far */
+    uint32_t zero;
+} trp_stalled;
+TRP_API extern trp_type trp_stalled_type;
+enum { trp_stalled_tag = 0xff29 };
 
 #ifdef __cplusplus
 }

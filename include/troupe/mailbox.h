@@ -1,10 +1,10 @@
 /* troupe/mailbox.h - the queue in front of an actor: bounded, by priority, the program's own.
  *
  * A mailbox is registered with a system under an id, which trp_spawn_options.mailbox, a dispatcher
- * or a deployment section names; each actor then gets one of its own (a balancing dispatcher's
- * actors share theirs). It is chosen in this order: deployment section, spawn options, dispatcher,
- * requirement of the behaviour, requirement of the dispatcher, "default-mailbox". What the
- * behaviour or the dispatcher requires is checked at spawn. From the start there are:
+ * or a deployment section names; each actor then gets one of its own. It is chosen in this order:
+ * deployment section, spawn options, dispatcher, requirement of the behaviour, requirement of the
+ * dispatcher, "default-mailbox". What the behaviour or the dispatcher requires is checked at spawn.
+ * From the start there are:
  *
  *     default-mailbox, unbounded, single-consumer   one exchange a message, no bound
  *     bounded                                       1000 messages, see overflow

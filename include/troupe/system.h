@@ -70,10 +70,13 @@ typedef struct trp_system_options {
     uint32_t fault_trap; /* trp_fault_trap; 0: the library installs no signal handler */
     const struct trp_log_options *logging;         /* troupe/log.h; NULL: all defaults; copied */
     const struct trp_scheduler_options *scheduler; /* troupe/scheduler.h; the same */
+    /* An actor that holds its worker so long with one message is logged (warning) and published as
+     * trp_stalled; 0: 1 s; UINT32_MAX: off. Not on blocking and pinned dispatchers */
+    uint32_t stall_warning_ms;
 } trp_system_options;
 #define TRP_SYSTEM_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL        \
+        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL, 0     \
     }
 #define TRP_LOG_DEAD_LETTERS_ALL 0xfffffffeu
 #define TRP_LOG_DEAD_LETTERS_NONE 0xffffffffu

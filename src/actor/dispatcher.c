@@ -198,6 +198,9 @@ trp_dispatcher_register(trp_system *system, const char *id, const trp_dispatcher
         options->kind == TRP_DISPATCHER_DEFAULT || options->kind == TRP_DISPATCHER_SYSTEM) {
         return TRP_EINVAL;
     }
+    if (options->kind == TRP_DISPATCHER_BALANCING) {
+        return TRP_EUNSUPPORTED; /* it needs a mailbox that several actors share */
+    }
     if (options->mailbox != NULL && trpi_box_type_find(system, options->mailbox) == NULL) {
         return TRP_ENOENT;
     }

@@ -16,8 +16,6 @@ enum {
     TRPI_DISPATCHERS_FIXED = 6
 };
 
-struct trpi_team; /* the shared mailbox of a balancing dispatcher: team.c */
-
 typedef struct trpi_dispatcher {
     char id[TRP_DISPATCHER_ID_BYTES_MAX + 1];
     /* defaults filled in; mailbox points to mailbox_id or is NULL */
@@ -31,7 +29,6 @@ typedef struct trpi_dispatcher {
     /* AFFINITY: threads made so far; release, under the table's lock */
     _Atomic uint32_t homes_count;
     uint16_t homes[TRP_DISPATCHER_THREADS_CAP_DEFAULT];
-    struct trpi_team *team; /* BALANCING */
 } trpi_dispatcher;
 
 typedef struct trpi_job { /* a function to run; seen by the scheduler as a task whose id is 0 */

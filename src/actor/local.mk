@@ -132,3 +132,7 @@ tests_unit_actor_log_test_SOURCES = tests/unit/actor/log_test.c
 tests_unit_actor_log_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_scheduler_test_SOURCES = tests/unit/actor/scheduler_test.c
 tests_unit_actor_scheduler_test_LDADD = $(TEST_LDADD)
+troupe_sources += src/actor/stall.c
+check_PROGRAMS += tests/unit/actor/stall_test
+tests_unit_actor_stall_test_SOURCES = tests/unit/actor/stall_test.c
+tests_unit_actor_stall_test_LDADD = $(TEST_LDADD)

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "actor/box.h"
+#include "actor/stall.h"
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
 #include "actor/fault.h"
@@ -87,6 +88,9 @@ tables_make(trp_system *system)
     if (err == TRP_OK) {
         err = trpi_boxes_new(system);
     }
+    if (err == TRP_OK) {
+        err = trpi_stall_new(system);
+    }
     return err == TRP_OK ? trpi_dispatchers_new(system) : err;
 }
 
@@ -103,6 +107,7 @@ system_destroy(trp_system *system)
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
     trpi_dispatchers_free(system);
     trpi_boxes_free(system);
+    trpi_stall_free(system);
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
     if (system->world_owned) {

@@ -20,6 +20,7 @@
 struct trpi_nodes; /* nodes.c */
 struct trpi_dispatchers; /* dispatcher.h */
 struct trpi_box_types;   /* box.h */
+struct trpi_stall;       /* stall.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
 struct trpi_life_system; /* LIFE: actor/life.h - registry, event stream, guardians, obituaries,
                             shutdown */
@@ -45,6 +46,7 @@ struct trp_system {
     struct trpi_nodes *nodes;
     struct trpi_dispatchers *dispatchers;
     struct trpi_box_types *boxes;
+    struct trpi_stall *stall; /* NULL: off */
     struct trpi_life_system *life;
     uint32_t stash_max;      /* of actors whose options do not say; 0: unbounded */
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */

@@ -13,6 +13,7 @@
  */
 #include "actor/type.h"
 
+#include <troupe/dispatcher.h>
 #include <troupe/mailbox.h>
 
 #include <troupe/router.h>
@@ -85,6 +86,8 @@ BUILT_IN(trp_logger_ready_type, "troupe.logger-ready", 0, trp_logger_ready_tag, 
          TRPI_TYPE_LOGGER_READY);
 BUILT_IN(trp_mailbox_ready_type, "troupe.mailbox-ready", sizeof(trp_mailbox_ready),
          trp_mailbox_ready_tag, TRP_TYPE_LOCAL, TRPI_TYPE_MAILBOX_READY);
+BUILT_IN(trp_stalled_type, "troupe.stalled", sizeof(trp_stalled), trp_stalled_tag, TRP_TYPE_LOCAL,
+         TRPI_TYPE_STALLED);
 INTERNAL(trpi_timer_type, "troupe.priv-timer", TRPI_TYPE_TIMER);
 INTERNAL(trpi_continue_type, "troupe.priv-continue", TRPI_TYPE_CONTINUE);
 INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
@@ -157,6 +160,7 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_ACTOR_IDENTITY] = { &trp_actor_identity_type, NULL, 0, 0 },
     [TRPI_TYPE_STATUS_FAILURE] = { &trp_status_failure_type, NULL, 0, 0 },
     [TRPI_TYPE_DEAD_LETTER] = { &trp_dead_letter_type, NULL, 0, TRPI_TYPE_ALL_DEAD_LETTERS },
+    [TRPI_TYPE_STALLED] = { &trp_stalled_type, NULL, 0 },
     [TRPI_TYPE_MAILBOX_READY] = { &trp_mailbox_ready_type, NULL, 0 },
     [TRPI_TYPE_UNHANDLED] = { &trp_unhandled_type, NULL, 0, 0 },
     [TRPI_TYPE_ALL_DEAD_LETTERS] = { &trp_all_dead_letters_type, NULL, 0, 0 },
