@@ -28,3 +28,6 @@ examples_timers_SOURCES = examples/timers.c
 examples_timers_LDADD = libtroupe.la
 examples_logging_SOURCES = examples/logging.c
 examples_logging_LDADD = libtroupe.la
+noinst_PROGRAMS += examples/test_actor
+examples_test_actor_SOURCES = examples/test_actor.c
+examples_test_actor_LDADD = libtroupe.la

@@ -197,8 +197,7 @@ typedef const char *(*trp_assert_fn)(void *arg);
  * Source:    TEST-5.  Since: 0.1 */
 TRP_API int trp_probe_await_at(const char *file, int line, trp_probe *probe, uint32_t ms,
                                uint32_t interval_ms, trp_condition_fn fn, void *arg);
-#define trp_probe_await(probe, ms, interval_ms, fn, arg)                                           \
-    trp_probe_await_at(__FILE__, __LINE__, (probe), (ms), (interval_ms), (fn), (arg))
+#define trp_probe_await(...) trp_probe_await_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* Do as trp_probe_await, until fn(arg) has nothing to say; if it has to the end, its last words are
  * the failure's text.
@@ -209,8 +208,7 @@ TRP_API int trp_probe_await_at(const char *file, int line, trp_probe *probe, uin
  * Source:    TEST-5.  Since: 0.1 */
 TRP_API int trp_probe_await_assert_at(const char *file, int line, trp_probe *probe, uint32_t ms,
                                       uint32_t interval_ms, trp_assert_fn fn, void *arg);
-#define trp_probe_await_assert(probe, ms, interval_ms, fn, arg)                                    \
-    trp_probe_await_assert_at(__FILE__, __LINE__, (probe), (ms), (interval_ms), (fn), (arg))
+#define trp_probe_await_assert(...) trp_probe_await_assert_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* ---- probes --------------------------------------------------------------------------------- */
 
@@ -352,8 +350,7 @@ TRP_API const trp_msg *trp_probe_receive(trp_probe *probe, uint32_t ms);
  * Source:    TEST-4.  Since: 0.1 */
 TRP_API uint32_t trp_probe_receive_n_at(const char *file, int line, trp_probe *probe, uint32_t ms,
                                         uint32_t n);
-#define trp_probe_receive_n(probe, ms, n)                                                          \
-    trp_probe_receive_n_at(__FILE__, __LINE__, (probe), (ms), (n))
+#define trp_probe_receive_n(...) trp_probe_receive_n_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* Take messages as long as fn(arg, msg) is non-zero (fn NULL: always), the limit max_ms has not
  * passed, each comes within idle_ms (0: no such limit) of the one before, and there are fewer than
@@ -406,8 +403,7 @@ typedef struct trp_expected {
 TRP_API const trp_msg *trp_probe_expect_any_at(const char *file, int line, trp_probe *probe,
                                                uint32_t ms, const trp_expected *expected,
                                                uint32_t count);
-#define trp_probe_expect_any(probe, ms, expected, count)                                           \
-    trp_probe_expect_any_at(__FILE__, __LINE__, (probe), (ms), (expected), (count))
+#define trp_probe_expect_any(...) trp_probe_expect_any_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* Take the next message, which must be of this type (NULL: any) and have this payload (NULL: any).
  * Return it, or NULL.
@@ -419,8 +415,7 @@ TRP_API const trp_msg *trp_probe_expect_any_at(const char *file, int line, trp_p
 TRP_API const trp_msg *trp_probe_expect_at(const char *file, int line, trp_probe *probe,
                                            uint32_t ms, const trp_type *type, const void *payload,
                                            size_t bytes);
-#define trp_probe_expect(probe, ms, type, payload, bytes)                                          \
-    trp_probe_expect_at(__FILE__, __LINE__, (probe), (ms), (type), (payload), (bytes))
+#define trp_probe_expect(...) trp_probe_expect_at(__FILE__, __LINE__, __VA_ARGS__)
 #define trp_probe_expect_type(probe, ms, type)                                                     \
     trp_probe_expect_at(__FILE__, __LINE__, (probe), (ms), (type), NULL, 0)
 
@@ -432,8 +427,7 @@ TRP_API const trp_msg *trp_probe_expect_at(const char *file, int line, trp_probe
  * Source:    TEST-4.  Since: 0.1 */
 TRP_API const trp_msg *trp_probe_expect_match_at(const char *file, int line, trp_probe *probe,
                                                  uint32_t ms, trp_match_fn fn, void *arg);
-#define trp_probe_expect_match(probe, ms, fn, arg)                                                 \
-    trp_probe_expect_match_at(__FILE__, __LINE__, (probe), (ms), (fn), (arg))
+#define trp_probe_expect_match(...) trp_probe_expect_match_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* Take `count` messages, in any order, so that each expected one is like at least one of them.
  * Return count, or 0. They are trp_probe_received(), in the order of their coming.
@@ -444,8 +438,7 @@ TRP_API const trp_msg *trp_probe_expect_match_at(const char *file, int line, trp
  * Source:    TEST-4.  Since: 0.1 */
 TRP_API uint32_t trp_probe_expect_all_at(const char *file, int line, trp_probe *probe, uint32_t ms,
                                          const trp_expected *expected, uint32_t count);
-#define trp_probe_expect_all(probe, ms, expected, count)                                           \
-    trp_probe_expect_all_at(__FILE__, __LINE__, (probe), (ms), (expected), (count))
+#define trp_probe_expect_all(...) trp_probe_expect_all_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* Expect that no message comes within the limit, nor is one in the queue. Return non-zero if so; a
  * message that came was taken.
@@ -466,8 +459,7 @@ TRP_API int trp_probe_expect_none_at(const char *file, int line, trp_probe *prob
  * Source:    TEST-4.  Since: 0.1 */
 TRP_API const trp_msg *trp_probe_fish_at(const char *file, int line, trp_probe *probe, uint32_t ms,
                                          const char *hint, trp_match_fn fn, void *arg);
-#define trp_probe_fish(probe, ms, hint, fn, arg)                                                   \
-    trp_probe_fish_at(__FILE__, __LINE__, (probe), (ms), (hint), (fn), (arg))
+#define trp_probe_fish(...) trp_probe_fish_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* Take the next message, which must say that ref has ended. Return it, or NULL.
  *
@@ -477,8 +469,8 @@ TRP_API const trp_msg *trp_probe_fish_at(const char *file, int line, trp_probe *
  * Source:    TEST-8.  Since: 0.1 */
 TRP_API const trp_msg *trp_probe_expect_terminated_at(const char *file, int line, trp_probe *probe,
                                                       uint32_t ms, trp_ref ref);
-#define trp_probe_expect_terminated(probe, ms, ref)                                                \
-    trp_probe_expect_terminated_at(__FILE__, __LINE__, (probe), (ms), (ref))
+#define trp_probe_expect_terminated(...)                                                           \
+    trp_probe_expect_terminated_at(__FILE__, __LINE__, __VA_ARGS__)
 
 /* ---- time limits for a block ---------------------------------------------------------------- */
 
@@ -547,6 +539,43 @@ TRP_API int trp_filter_end(trp_testkit *kit);
 #define TRP_INTERCEPT(kit, filter)                                                                 \
     TRP_PRIV_BLOCK(trp_filter_begin(__FILE__, __LINE__, (kit), (filter)), trp_filter_end(kit),     \
                    __LINE__)
+
+/* ---- test actors: run on the thread of the test, and can be looked into ---------------------- */
+
+/* Start an actor on the calling-thread dispatcher: what it is told by this thread is handled before
+ * the tell returns. When this returns it has started. Its timers and its receive timeout are those
+ * of the kit's clock: with TRP_CLOCK_MANUAL none disturbs the test.
+ *
+ * Ownership: borrows behaviour until the system ends; borrows options (dispatcher is ignored).
+ * Errors:    as trp_system_spawn
+ * Thread:    any.
+ * Source:    TEST-2, TEST-12.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_testkit_spawn(trp_testkit *kit, const trp_behaviour *behaviour,
+                                                 const trp_spawn_options *options,
+                                                 trp_ref *ret_ref);
+
+/* Borrow the state of a test actor (with a virtual clock: of any), until it is restarted or
+ * stopped; NULL: it is none, or has ended.
+ *
+ * Errors:    none
+ * Thread:    owner (the creator; no lock inside); not while another thread tells the actor.
+ * Source:    TEST-2.  Since: 0.1 */
+TRP_API void *trp_testkit_state(trp_testkit *kit, trp_ref ref);
+
+/* Hand a message to the present behaviour of a test actor and give its failure to the caller, not
+ * to the supervisor: TRP_OK, or what it returned or failed with, and *ret_failure (NULL: not
+ * wanted). sender may be TRP_REF_NONE. In a kit with a virtual clock any actor will do.
+ *
+ * Ownership: borrows payload.
+ * Errors:    TRP_ENOENT   ref is no test actor, or it has ended
+ *            TRP_EINVAL   the runtime handles this type itself (poison pill, ...)
+ *            TRP_ESTATE   it is running, suspended or stopping
+ *            TRP_ENOMEM   out of memory
+ * Thread:    owner (the creator; no lock inside).
+ * Source:    TEST-2.  Since: 0.1 */
+TRP_API trp_err trp_testkit_receive(trp_testkit *kit, trp_ref ref, trp_ref sender,
+                                    const trp_type *type, const void *payload, size_t bytes,
+                                    trp_failure *ret_failure);
 
 #ifdef __cplusplus
 }

@@ -225,6 +225,14 @@ trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system
 trpi_sched *trpi_system_sched(trp_system *system);
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_system_in_behaviour(const trp_system *system);
+/* The state of an actor that runs on the threads that tell it, or in a driven world; NULL: it is
+ * none of these, or has no instance. Thread: one at a time, while nobody tells the actor. */
+void *trpi_actor_state(trp_system *system, trp_ref ref);
+/* Hand a message to the present behaviour of such an actor; its failure is the caller's
+ * (*ret_failure filled, may be NULL). Errors: TRP_ENOENT, TRP_EINVAL (a message that the runtime
+ * handles), TRP_ESTATE (it runs, or takes no messages), TRP_ENOMEM, or what receive said. */
+trp_err trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_type *type,
+                           const void *payload, size_t bytes, trp_failure *ret_failure);
 /* Who sent a message that is held outside of a behaviour. */
 trp_ref trpi_msg_sender_get(const trp_msg *msg);
 

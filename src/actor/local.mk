@@ -136,3 +136,5 @@ troupe_sources += src/actor/stall.c
 check_PROGRAMS += tests/unit/actor/stall_test
 tests_unit_actor_stall_test_SOURCES = tests/unit/actor/stall_test.c
 tests_unit_actor_stall_test_LDADD = $(TEST_LDADD)
+# for tests of behaviours
+troupe_sources += src/actor/test_actor.c

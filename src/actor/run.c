@@ -142,6 +142,14 @@ receive_guarded(trp_ctx *ctx, void *arg)
     return receive(ctx, args->cell, args->msg);
 }
 
+trp_err
+trpi_run_direct(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    struct receive_args args = { cell, msg };
+
+    return trpi_run_guarded(ctx, receive_guarded, &args);
+}
+
 void
 trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {

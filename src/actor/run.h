@@ -169,6 +169,8 @@ void trpi_run_release(trp_ctx *ctx, trpi_cell *cell);
 /* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------ */
 /* Hand msg to the behaviour now (receive, counted; failure -> trpi_life_failed). */
 void trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+/* The same, but a failure is the caller's: what receive returned, or what is in ctx->failure. */
+trp_err trpi_run_direct(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 /* Call fn(arg): TRP_OK, the error it returned, or what trp_fail() left in ctx->failure (err set, !=
  * OK). */
 trp_err trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg);

@@ -390,3 +390,40 @@ trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms, 
     trpi_gate_fini(&gate);
     return holds;
 }
+
+/* ---- test actors ----------------------------------------------------------------------------- */
+
+trp_err
+trp_testkit_spawn(trp_testkit *kit, const trp_behaviour *behaviour,
+                  const trp_spawn_options *options, trp_ref *ret_ref)
+{
+    trp_spawn_options own = TRP_SPAWN_OPTIONS_INIT;
+    trp_err err;
+
+    if (options != NULL) {
+        if (options->size < sizeof own) {
+            return TRP_EINVAL;
+        }
+        own = *options;
+        own.size = sizeof own;
+    }
+    own.dispatcher = "calling-thread";
+    err = trp_system_spawn(kit->system, behaviour, &own, ret_ref);
+    if (err == TRP_OK && trpi_sched_is_driven(trpi_testkit_sched(kit))) {
+        (void)trpi_sched_pump(trpi_testkit_sched(kit), NULL, NULL, UINT64_MAX, TRPI_MOVE_NEVER);
+    }
+    return err;
+}
+
+void *
+trp_testkit_state(trp_testkit *kit, trp_ref ref)
+{
+    return trpi_actor_state(kit->system, ref);
+}
+
+trp_err
+trp_testkit_receive(trp_testkit *kit, trp_ref ref, trp_ref sender, const trp_type *type,
+                    const void *payload, size_t bytes, trp_failure *ret_failure)
+{
+    return trpi_actor_receive(kit->system, ref, sender, type, payload, bytes, ret_failure);
+}

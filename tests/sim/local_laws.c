@@ -1,6 +1,7 @@
 /* local_laws.c - do the laws of local_ledger.h hold? */
 #include "tests/sim/local_ledger.h"
 
+#include <stddef.h>
 #include <string.h>
 
 uint64_t
@@ -16,26 +17,48 @@ stashed_now(world *w)
     return stashed;
 }
 
+/* A copy of an entry, so that it can be looked at without its lock. */
+static void
+entry_copy(world *w, uint32_t id, entry *ret_entry)
+{
+    entry *e = &w->entries[id];
+
+    pthread_mutex_lock(&e->lock);
+    memcpy(ret_entry, e, offsetof(entry, random));
+    pthread_mutex_unlock(&e->lock);
+}
+
+static uint64_t
+sent_to(world *w, uint32_t id)
+{
+    uint64_t sent = 0;
+
+    for (uint32_t from = 0; from < actors_of(w); from++) {
+        pthread_mutex_lock(&w->entries[from].lock);
+        sent += w->entries[from].sent[id];
+        pthread_mutex_unlock(&w->entries[from].lock);
+    }
+    return sent;
+}
+
 /* Whose jobs are missing? Names the first; words has room for it. */
 static void
 say_who(world *w, char *words, size_t bytes)
 {
     for (uint32_t id = 1; id < actors_of(w); id++) {
-        entry *e = &w->entries[id];
-        uint64_t sent = 0;
+        uint64_t sent = sent_to(w, id);
         char path[256];
+        entry e;
 
-        for (uint32_t from = 0; from < actors_of(w); from++) {
-            sent += w->entries[from].sent[id];
-        }
-        if (sent != (uint64_t)e->handled + e->dead + e->stashed) {
+        entry_copy(w, id, &e);
+        if (sent != (uint64_t)e.handled + e.dead + e.stashed) {
             size_t used = strlen(words);
 
             snprintf(words + used, bytes - used,
-                     "; actor %u (%.80s, %u starts, %u stops): sent %u, "
-                     "handled %u, dead %u, stashed %u",
-                     id, trp_path(w->system, e->ref, path, sizeof path), e->starts, e->stops,
-                     (unsigned)sent, e->handled, e->dead, e->stashed);
+                     "; actor %u (%.80s, %u starts, %u stops): sent %u, handled %u, dead %u, "
+                     "stashed %u",
+                     id, trp_path(w->system, e.ref, path, sizeof path), e.starts, e.stops,
+                     (unsigned)sent, e.handled, e.dead, e.stashed);
             return;
         }
     }
@@ -47,25 +70,23 @@ watches_are_answered(world *w)
     static _Thread_local char words[160];
 
     for (uint32_t id = 1; id < actors_of(w); id++) {
-        entry *e = &w->entries[id];
+        entry e;
 
-        for (uint32_t other = 1; other < actors_of(w); other++) {
-            bool on, gone;
+        entry_copy(w, id, &e);
+        for (uint32_t other = 1; e.running && other < actors_of(w); other++) {
+            bool gone;
 
-            pthread_mutex_lock(&e->lock);
-            on = e->running && e->watch[other] == WATCH_ON;
-            pthread_mutex_unlock(&e->lock);
             pthread_mutex_lock(&w->entries[other].lock);
             gone = w->entries[other].starts > 0 && !w->entries[other].running;
             pthread_mutex_unlock(&w->entries[other].lock);
-            if (on && gone) {
+            if (e.watch[other] == WATCH_ON && gone) {
                 snprintf(words, sizeof words, "L2: actor %u was not told the end of actor %u", id,
                          other);
                 return words;
             }
         }
-        if (e->running && e->asks_open != 0) {
-            snprintf(words, sizeof words, "L5: %u asks of actor %u are open", e->asks_open, id);
+        if (e.running && e.asks_open != 0) {
+            snprintf(words, sizeof words, "L5: %u asks of actor %u are open", e.asks_open, id);
             return words;
         }
     }

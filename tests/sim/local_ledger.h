@@ -39,13 +39,13 @@ typedef struct entry {
     int name;     /* -1: none */
     bool running; /* an instance has started and not stopped */
     uint32_t starts, stops;
-    uint64_t random;           /* what it does is drawn from here */
     uint64_t sent[ACTORS_MAX]; /* to each; jobs from here are numbered */
     uint64_t seen[ACTORS_MAX]; /* from each: the highest number */
     uint8_t watch[ACTORS_MAX]; /* enum watch_state, of each */
     uint32_t handled, dead;    /* jobs to it alone */
     uint32_t stashed;
     uint32_t asks_open; /* of this instance */
+    uint64_t random; /* the running actor's alone: what it does is drawn from here */
 } entry;
 
 typedef struct world {

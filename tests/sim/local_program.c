@@ -130,8 +130,15 @@ on_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg 
         trp_stop(ctx, child);
     }
     for (uint32_t id = 1; id < count; id++) {
-        if (s->w->entries[id].parent == s->id) {
+        bool mine;
+
+        pthread_mutex_lock(&s->w->entries[id].lock);
+        mine = s->w->entries[id].parent == s->id;
+        pthread_mutex_unlock(&s->w->entries[id].lock);
+        if (mine) {
+            pthread_mutex_lock(&s->e->lock);
             s->e->watch[id] = WATCH_NONE;
+            pthread_mutex_unlock(&s->e->lock);
             trp_unwatch(ctx, ref_of(s->w, id)); /* also one that has ended since */
         }
     }
@@ -172,9 +179,11 @@ on_answer(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
     (void)err;
     (void)reply;
     atomic_fetch_add(&s->w->answered, 1);
+    pthread_mutex_lock(&s->e->lock);
     if (s->e->asks_open-- == 0) {
         broken(s->w, "L5: an ask of actor %u was answered twice (%u, %llu)", s->id, 0, 0);
     }
+    pthread_mutex_unlock(&s->e->lock);
     return TRP_OK;
 }
 

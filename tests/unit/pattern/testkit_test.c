@@ -711,7 +711,70 @@ wrong_options_are_refused(void)
     UNIT_EQUAL(trp_testkit_close(NULL), TRP_OK);
 }
 
+/* ---- test actors: TEST-2, -12 ---------------------------------------------------------------- */
+
+static void
+a_test_actor_runs_on_the_test_and_can_be_looked_into(void)
+{
+    EACH_CLOCK(i)
+    {
+        trp_testkit *kit = open_kit(clocks[i], plain);
+        trp_probe *probe = trp_testkit_probe(kit);
+        trp_failure failure;
+        trp_ref ref, dead = TRP_REF_NONE;
+        speak_say three = { 3, 1 };
+        speak_crash crash = { 0 };
+        speaker *state;
+
+        UNIT_EQUAL(trp_testkit_spawn(kit, &speaker_behaviour, NULL, &ref), TRP_OK);
+        state = trp_testkit_state(kit, ref);
+        UNIT_REQUIRE(state != NULL);
+        UNIT_EQUAL(state->handled, 0);
+        say(probe, ref, 3, 1); /* handled before it returns, by this thread */
+        UNIT_EQUAL(state->handled, 1);
+        UNIT_TRUE(trp_probe_expect(probe, TRP_TEST_TIME, &speak_say_type, &(speak_say){ 3, 0 },
+                                   0) != NULL);
+
+        UNIT_EQUAL(
+            trp_testkit_receive(kit, ref, trp_probe_ref(probe), &speak_say_type, &three, 0, NULL),
+            TRP_OK);
+        UNIT_EQUAL(state->handled, 2);
+        UNIT_TRUE(trp_probe_expect_type(probe, TRP_TEST_TIME, &speak_say_type) != NULL);
+        memset(&failure, 0, sizeof failure);
+        UNIT_EQUAL(trp_testkit_receive(kit, ref, dead, &speak_crash_type, &crash, 0, &failure),
+                   TRP_EFAILED); /* ours, not the supervisor's */
+        UNIT_EQUAL(failure.code, 7);
+        UNIT_TEXT(failure.reason, "told to");
+        UNIT_EQUAL(state->handled, 3);
+        UNIT_TRUE(trp_testkit_state(kit, ref) == state); /* no restart */
+
+        UNIT_EQUAL(trp_testkit_receive(kit, ref, dead, &trp_poison_pill_type, NULL, 0, NULL),
+                   TRP_EINVAL);
+        UNIT_EQUAL(trp_testkit_receive(kit, dead, dead, &speak_say_type, &three, 0, NULL),
+                   TRP_ENOENT);
+        UNIT_EQUAL(trp_system_graceful_stop(trp_testkit_system(kit), ref, 5000), TRP_OK);
+        UNIT_TRUE(trp_testkit_state(kit, ref) == NULL);
+        UNIT_EQUAL(trp_testkit_failures(kit), 0);
+        UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
+    }
+}
+
+/* Others' state is not ours to read while their threads may write it. */
+static void
+only_test_actors_can_be_looked_into(void)
+{
+    trp_testkit *kit = open_kit(TRP_CLOCK_REAL, plain);
+    trp_ref ref = open_speaker(kit), nobody = TRP_REF_NONE;
+    speak_say three = { 3, 1 };
+
+    UNIT_TRUE(trp_testkit_state(kit, ref) == NULL);
+    UNIT_EQUAL(trp_testkit_receive(kit, ref, nobody, &speak_say_type, &three, 0, NULL), TRP_ENOENT);
+    UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
+}
+
 UNIT_BEGIN("testkit")
+UNIT(a_test_actor_runs_on_the_test_and_can_be_looked_into)
+UNIT(only_test_actors_can_be_looked_into)
 UNIT(what_comes_is_compared_with_what_is_expected)
 UNIT(a_failed_expectation_says_what_was_wanted_and_what_came)
 UNIT(messages_are_taken_one_by_one_or_as_long_as_they_fit)
