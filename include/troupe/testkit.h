@@ -544,7 +544,8 @@ TRP_API int trp_filter_end(trp_testkit *kit);
 
 /* Start an actor on the calling-thread dispatcher: what it is told by this thread is handled before
  * the tell returns. When this returns it has started. Its timers and its receive timeout are those
- * of the kit's clock: with TRP_CLOCK_MANUAL none disturbs the test.
+ * of the kit's clock: with TRP_CLOCK_MANUAL none disturbs the test. A behaviour that waits for what
+ * its teller does next waits for ever: the tell returns only after it (latches, joins, asks).
  *
  * Ownership: borrows behaviour until the system ends; borrows options (dispatcher is ignored).
  * Errors:    as trp_system_spawn
