@@ -473,6 +473,9 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
             handle_attention(ctx, cell);
             open = is_open(cell); /* R3 */
             of_kind = trpi_cell_is_special(cell);
+            if (UNLIKELY(ctx->sys_rest != NULL)) {
+                continue; /* a front message ordered something from itself: not the next cell's */
+            }
             if (ctx->cut || (ctx->turn_left <= 0 && !turn_has_time(ctx))) {
                 return turn_again(ctx, cell);
             }

@@ -1,6 +1,8 @@
 /* stash_test.c - the behaviour stack and messages put aside. */
 #include "tests/unit/actor/stage.h"
 
+#include <troupe/testkit.h>
+
 static trp_err closed_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 static trp_err angry_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 
@@ -25,6 +27,8 @@ open_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (stage_said(msg, "twice")) {
         UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
         stage_note("%s", trp_err_name(trp_stash(ctx, msg)));
+    } else if (stage_said(msg, "end")) {
+        trp_stop(ctx, trp_self(ctx));
     } else if (stage_said(msg, "null")) {
         UNIT_EQUAL(trp_become(ctx, NULL, 0), TRP_EINVAL);
         UNIT_EQUAL(trp_stash(ctx, NULL), TRP_EINVAL);
@@ -205,7 +209,39 @@ many_stashed_messages_are_cheap(void)
     stage_close(system);
 }
 
+/* A turn may end with an unstashed message: what that one ordered from its own actor is not for the
+ * one that runs next. */
+static void
+an_unstashed_message_may_stop_its_actor_at_the_end_of_a_turn(void)
+{
+    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_testkit_options options = TRP_TESTKIT_OPTIONS_INIT;
+    trp_testkit *kit = NULL;
+    trp_system *system;
+    trp_ref a, b;
+
+    system_options.throughput = 1;
+    options.system_options = &system_options;
+    options.clock = TRP_CLOCK_MANUAL; /* one thread: a and b take turns */
+    UNIT_REQUIRE(trp_testkit_open(&options, &kit) == TRP_OK);
+    system = trp_testkit_system(kit);
+    a = stage_spawn(system, &door, "a");
+    b = stage_spawn(system, &door, "b");
+    UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
+    TELL(a, "close");
+    TELL(a, "end");
+    TELL(a, "open");
+    for (int i = 0; i < 20; i++) {
+        TELL(b, "pop");
+    }
+    UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
+    UNIT_TRUE(trp_testkit_state(kit, a) == NULL);
+    UNIT_TRUE(trp_testkit_state(kit, b) != NULL);
+    UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
+}
+
 UNIT_BEGIN("stash")
+UNIT(an_unstashed_message_may_stop_its_actor_at_the_end_of_a_turn)
 UNIT(behaviours_are_replaced_pushed_and_popped_down_to_the_original)
 UNIT(unstashed_messages_come_before_the_mailbox_in_order)
 UNIT(a_stashed_message_keeps_its_sender)
