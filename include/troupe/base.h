@@ -64,7 +64,8 @@ extern "C" {
     E(27, ECANCELED, "cancelled", 0)                                                               \
     E(28, ECOLLISION, "two names have the same id", 0)                                             \
     E(29, EFAULT, "fault in the code of an actor", 0)                                              \
-    E(30, EUNHANDLED, "message is not handled", 0)
+    E(30, EUNHANDLED, "message is not handled", 0)                                                 \
+    E(31, EBREAKER, "circuit breaker is open", 1)
 
 typedef enum trp_err {
 #define TRP_ERR_ENUM(number, name, text, retryable) TRP_##name = number,

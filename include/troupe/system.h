@@ -73,10 +73,14 @@ typedef struct trp_system_options {
     /* An actor that holds its worker so long with one message is logged (warning) and published as
      * trp_stalled; 0: 1 s; UINT32_MAX: off. Not on blocking and pinned dispatchers */
     uint32_t stall_warning_ms;
+    /* Made before trp_system_new() returns; NULL-terminated, borrowed until the system is freed.
+     * NULL: none. One that fails fails the start (troupe/extension.h). */
+    const struct trp_extension *const *extensions;
 } trp_system_options;
 #define TRP_SYSTEM_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL, 0     \
+        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL, 0,    \
+            NULL                                                                                   \
     }
 #define TRP_LOG_DEAD_LETTERS_ALL 0xfffffffeu
 #define TRP_LOG_DEAD_LETTERS_NONE 0xffffffffu

@@ -5,9 +5,13 @@
 #include <troupe/actor.h>
 #include <troupe/base.h>
 #include <troupe/bus.h>
+#include <troupe/breaker.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
 #include <troupe/dispatcher.h>
+#include <troupe/extension.h>
+#include <troupe/future.h>
+#include <troupe/inbox.h>
 #include <troupe/log.h>
 #include <troupe/mailbox.h>
 #include <troupe/message.h>

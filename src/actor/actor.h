@@ -106,11 +106,17 @@ typedef struct trpi_service_ops {
     bool (*alarm)(void *arg, trp_ctx *ctx, trp_ref self, uint32_t *ret_again_ms);
     /* It has ended, or the system has: free arg. Once. */
     void (*release)(void *arg);
+    /* What was told in this service's name met `asked`, which is dead or cannot be reached (err).
+     * false: ended. NULL: the service waits for its alarm. */
+    bool (*dead)(void *arg, trp_ctx *ctx, trp_ref asked, trp_err err);
 } trpi_service_ops;
 /* Takes arg on success. alarm_ms 0: none. Thread: any, between enter and leave or in a run.
  * Errors: TRP_ENOMEM, TRP_ELIMIT (actors-max), TRP_ECLOSED (the timers have stopped). */
 trp_err trpi_service_new(trp_ctx *ctx, const trpi_service_ops *ops, void *arg, uint32_t alarm_ms,
                          trp_ref *ret_ref);
+/* The same for a caller without a ctx. Thread: any. */
+trp_err trpi_system_service_new(trp_system *system, const trpi_service_ops *ops, void *arg,
+                                uint32_t alarm_ms, trp_ref *ret_ref);
 
 /* ---- proxies: cells that carry messages to another node -------------------------------------- */
 /* A proxy is a cell of kind "association": tells to refs of its node land in its mailbox, with

@@ -338,6 +338,7 @@ void
 trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
 {
     const trpi_cell *cell;
+    uint8_t kind;
 
     if (ref.node != TRPI_NODE_SELF || trp_ref_is_none(asked)) {
         return;
@@ -345,8 +346,9 @@ trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
     cell = trpi_cells_find(ctx->cells, ref.slot);
     /* a hint that spares most dead letters the message; the generation is checked again on arrival
      * */
-    if (cell != NULL &&
-        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_PROMISE) {
+    kind = cell == NULL ? TRPI_KIND_ACTOR
+                        : atomic_load_explicit(&cell->kind, memory_order_relaxed);
+    if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
         trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, asked, (uint64_t)err, NULL);
     }
 }

@@ -138,3 +138,12 @@ tests_unit_actor_stall_test_SOURCES = tests/unit/actor/stall_test.c
 tests_unit_actor_stall_test_LDADD = $(TEST_LDADD)
 # for tests of behaviours
 troupe_sources += src/actor/test_actor.c
+# extensions
+troupe_sources += src/actor/extension.c
+pkginclude_HEADERS += include/troupe/extension.h
+check_PROGRAMS += tests/unit/actor/extension_test
+tests_unit_actor_extension_test_SOURCES = tests/unit/actor/extension_test.c
+tests_unit_actor_extension_test_LDADD = $(TEST_LDADD)
+noinst_LTLIBRARIES += tests/unit/actor/plain_extension.la
+tests_unit_actor_plain_extension_la_SOURCES = tests/unit/actor/plain_extension.c
+tests_unit_actor_plain_extension_la_LDFLAGS = $(PLUGIN_LDFLAGS)

@@ -85,6 +85,12 @@ order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_ALARM:
         ring(ctx, cell, s);
         break;
+    case TRPI_SYS_PROMISE_DEAD:
+        if (s->ops->dead != NULL &&
+            !s->ops->dead(s->arg, ctx, sysmsg->from, (trp_err)sysmsg->number)) {
+            end(ctx, cell);
+        }
+        break;
     case TRPI_SYS_STOP:
         end(ctx, cell);
         break;
@@ -136,4 +142,20 @@ trpi_service_new(trp_ctx *ctx, const trpi_service_ops *ops, void *arg, uint32_t 
     *ret_ref = ref;
     trpi_slot_publish_idle(ctx, cell, TRPI_KIND_SERVICE);
     return TRP_OK;
+}
+
+trp_err
+trpi_system_service_new(trp_system *system, const trpi_service_ops *ops, void *arg,
+                        uint32_t alarm_ms, trp_ref *ret_ref)
+{
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    ctx = trpi_enter(system);
+    err = trpi_service_new(ctx, ops, arg, alarm_ms, ret_ref);
+    trpi_leave(ctx);
+    return err;
 }

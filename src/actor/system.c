@@ -17,6 +17,7 @@
 #include "actor/stall.h"
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
+#include "actor/extension.h"
 #include "actor/fault.h"
 #include "actor/log.h"
 #include "actor/nodes.h"
@@ -77,8 +78,11 @@ tables_make(trp_system *system)
     sched_options.wheel_slots = system->scheduling.ticks_per_wheel;
     sched_options.ops = &ops;
     sched_options.arg = system;
-    err = trpi_cells_new(system->options.actors_max,
-                         (uint32_t)trpi_world_random(system->world) & ~1u, &system->cells);
+    err = trpi_extensions_new(&system->extensions);
+    if (err == TRP_OK) {
+        err = trpi_cells_new(system->options.actors_max,
+                             (uint32_t)trpi_world_random(system->world) & ~1u, &system->cells);
+    }
     if (err == TRP_OK) {
         err = trpi_nodes_new(system, &system->nodes);
     }
@@ -114,6 +118,7 @@ system_destroy(trp_system *system)
         trpi_world_free(system->world);
     }
     trpi_settings_free(system->settings);
+    trpi_extensions_free(system->extensions);
     system->magic = 0;
     trpi_free(system);
 }
@@ -186,6 +191,11 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     if (trpi_config_bool(system->options.config, "log-config-on-start")) {
         trpi_settings_log(system);
     }
+    err = trpi_extensions_start(system);
+    if (err != TRP_OK) {
+        trp_system_free(system); /* actors may run already */
+        return err;
+    }
     *ret_system = system;
     return TRP_OK;
 }
@@ -209,6 +219,7 @@ trp_system_free(trp_system *system)
         }
     }
     trpi_life_system_stop(system);
+    trpi_extensions_stop(system->extensions);
     if (!trpi_sched_stop(system->sched, FREE_THREADS_MS)) { /* Z1 */
         trpi_log_direct(
             system, TRP_LOG_ERROR, "actor",
@@ -218,6 +229,8 @@ trp_system_free(trp_system *system)
         return;
     }
     trpi_life_system_free(system);
+    trpi_extensions_free(system->extensions); /* while what they may look at is still there */
+    system->extensions = NULL;
     system_destroy(system);
 }
 

@@ -49,6 +49,7 @@ struct trp_system {
     struct trpi_stall *stall; /* NULL: off */
     struct trpi_life_system *life;
     uint32_t stash_max;      /* of actors whose options do not say; 0: unbounded */
+    struct trpi_extensions *extensions;
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */
     /* What remoting registered; NULL: none. Written by the owner, read by any thread
      * (release/acquire). */

@@ -45,6 +45,8 @@ const trpi_config_row trpi_config_rows[] = {
       "on: log every key with its value and where it came from, at info." },
     { "plugins", LIST, "", 0, 0, NULL,
       "Shared objects to load, each PATH or PATH:ARGUMENTS (--load)." },
+    { "extensions", LIST, "", 0, 0, NULL,
+      "Shared objects whose trp_extension_v1 every system makes at its start, each a PATH." },
 
     { "actor.default-dispatcher.workers", INT, "0", 0, 64, NULL,
       "Threads that run actors; 0 is one per core." },

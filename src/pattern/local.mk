@@ -48,3 +48,16 @@ troupe_sources += src/pattern/bus.c
 check_PROGRAMS += tests/unit/pattern/bus_test
 tests_unit_pattern_bus_test_SOURCES = tests/unit/pattern/bus_test.c
 tests_unit_pattern_bus_test_LDADD = $(TEST_LDADD)
+troupe_sources += src/pattern/breaker.c src/pattern/executor.c src/pattern/future.c \
+	src/pattern/future_list.c src/pattern/future_outcome.c src/pattern/future_step.c src/pattern/inbox.c
+pkginclude_HEADERS += include/troupe/breaker.h include/troupe/future.h include/troupe/inbox.h
+check_PROGRAMS += tests/unit/pattern/breaker_test tests/unit/pattern/future_test \
+	tests/unit/pattern/future_list_test tests/unit/pattern/inbox_test
+tests_unit_pattern_breaker_test_SOURCES = tests/unit/pattern/breaker_test.c
+tests_unit_pattern_breaker_test_LDADD = $(TEST_LDADD)
+tests_unit_pattern_future_test_SOURCES = tests/unit/pattern/future_test.c
+tests_unit_pattern_future_test_LDADD = $(TEST_LDADD)
+tests_unit_pattern_future_list_test_SOURCES = tests/unit/pattern/future_list_test.c
+tests_unit_pattern_future_list_test_LDADD = $(TEST_LDADD)
+tests_unit_pattern_inbox_test_SOURCES = tests/unit/pattern/inbox_test.c
+tests_unit_pattern_inbox_test_LDADD = $(TEST_LDADD)

@@ -1,0 +1,533 @@
+/* future_test.c - one future: promise, callbacks, what is made of it, and the end of its system. */
+#include <troupe/future.h>
+
+#include <troupe/dispatcher.h>
+#include <troupe/testkit.h>
+
+#include "tests/unit/actor/stage.h"
+
+static trp_system *stage;
+
+static trp_promise *
+promise_of(trp_system *system)
+{
+    trp_promise *promise = NULL;
+
+    UNIT_REQUIRE(trp_promise_new(system, NULL, &promise) == TRP_OK);
+    return promise;
+}
+
+static void
+keep(trp_promise *promise, int64_t number)
+{
+    UNIT_EQUAL(trp_promise_succeed(promise, &trp_i64_type, &number, sizeof number), TRP_OK);
+}
+
+static int64_t
+number_of(const trp_msg *msg)
+{
+    return msg != NULL && trp_msg_is(msg, &trp_i64_type) ? *(const int64_t *)trp_msg_payload(msg)
+                                                         : INT64_MIN;
+}
+
+/* Wait for the value; takes the future. INT64_MIN: none. */
+static int64_t
+result_of(trp_future *future, trp_err want)
+{
+    const trp_msg *value = NULL;
+    int64_t number;
+
+    UNIT_EQUAL(trp_future_result(future, 15000, &value), want);
+    number = number_of(value);
+    trp_future_unref(future);
+    return number;
+}
+
+static _Atomic int released;
+static void
+count_release(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&released, 1);
+}
+
+static void
+note_outcome(void *arg, const trp_outcome *outcome)
+{
+    stage_note("%s:%s:%lld", (const char *)arg, trp_err_name(outcome->err),
+               outcome->value != NULL ? (long long)number_of(outcome->value) : -1LL);
+}
+
+/* FUT-2, FUT-3, FUT-5 */
+static void
+a_promise_is_kept_once_and_callbacks_run_whenever_they_were_registered(void)
+{
+    trp_promise *promise;
+    trp_future *future;
+    const trp_msg *value;
+    int64_t other = 8;
+
+    stage = stage_open();
+    promise = promise_of(stage);
+    future = trp_future_ref(trp_promise_future(promise));
+    UNIT_TRUE(trp_future_outcome(future) == NULL);
+    UNIT_EQUAL(trp_future_await(future, 0), TRP_ETIMEDOUT);
+    UNIT_EQUAL(trp_future_on_complete(future, note_outcome, "early", NULL), TRP_OK);
+    UNIT_EQUAL(trp_future_on_failure(future, note_outcome, "never", count_release), TRP_OK);
+    keep(promise, 7);
+    UNIT_EQUAL(trp_promise_succeed(promise, &trp_i64_type, &other, sizeof other), TRP_EEXIST);
+    UNIT_EQUAL(trp_promise_fail(promise, TRP_EIO, "late"), TRP_EEXIST);
+    STAGE_EXPECT("early:TRP_OK:7");
+    UNIT_EQUAL(trp_future_on_success(future, note_outcome, "late", NULL), TRP_OK);
+    STAGE_EXPECT("early:TRP_OK:7 late:TRP_OK:7");
+    UNIT_WAIT(atomic_load(&released) == 1, 5000);
+    UNIT_EQUAL(trp_future_result(future, 0, &value), TRP_OK);
+    UNIT_EQUAL(number_of(value), 7);
+    trp_promise_unref(promise);
+    trp_future_unref(future);
+    UNIT_EQUAL(trp_promise_new(stage, "nowhere", &promise), TRP_ENOENT);
+    stage_close(stage);
+}
+
+static trp_err
+add_one(void *arg, const trp_outcome *in, trp_promise *out)
+{
+    int64_t sum = (in->value == NULL ? 0 : number_of(in->value)) + 1;
+
+    (void)arg;
+    return trp_promise_succeed(out, &trp_i64_type, &sum, sizeof sum);
+}
+
+static trp_err
+refuse(void *arg, const trp_outcome *in, trp_promise *out)
+{
+    (void)in;
+    (void)out;
+    return *(trp_err *)arg;
+}
+
+static trp_err
+keep_nothing(void *arg, const trp_outcome *in, trp_promise *out)
+{
+    (void)arg;
+    (void)in;
+    (void)out;
+    return TRP_OK;
+}
+
+static trp_err
+to_future(void *arg, const trp_outcome *in, trp_future **ret_next)
+{
+    int64_t number = in->value == NULL ? 100 : number_of(in->value) * 10;
+
+    return trp_future_succeeded(arg, &trp_i64_type, &number, sizeof number, ret_next);
+}
+
+static int
+is_even(void *arg, const trp_outcome *in)
+{
+    (void)arg;
+    return number_of(in->value) % 2 == 0;
+}
+
+static trp_future *
+ready(int64_t number)
+{
+    trp_future *future = NULL;
+
+    UNIT_REQUIRE(trp_future_succeeded(stage, &trp_i64_type, &number, sizeof number, &future) ==
+                 TRP_OK);
+    return future;
+}
+
+static trp_future *
+broken(trp_err err)
+{
+    trp_future *future = NULL;
+
+    UNIT_REQUIRE(trp_future_failed(stage, err, "broken", &future) == TRP_OK);
+    return future;
+}
+
+/* FUT-4, FUT-6, FUT-8 */
+static void
+combinators_pass_successes_and_failures_as_they_say(void)
+{
+    static trp_err io = TRP_EIO;
+    trp_future *seven, *bad, *f;
+
+    stage = stage_open();
+    seven = ready(7);
+    bad = broken(TRP_EPERM);
+
+    UNIT_EQUAL(trp_future_map(seven, add_one, NULL, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 8);
+    UNIT_EQUAL(trp_future_map(bad, add_one, NULL, NULL, &f), TRP_OK);
+    (void)result_of(f, TRP_EPERM);
+    UNIT_EQUAL(trp_future_map(seven, refuse, &io, NULL, &f), TRP_OK); /* captured: FUT-6 */
+    (void)result_of(f, TRP_EIO);
+    UNIT_EQUAL(trp_future_map(seven, keep_nothing, NULL, NULL, &f), TRP_OK);
+    (void)result_of(f, TRP_ECANCELED);
+    UNIT_EQUAL(trp_future_flat_map(seven, to_future, stage, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 70);
+    UNIT_EQUAL(trp_future_filter(seven, is_even, NULL, NULL, &f), TRP_OK);
+    (void)result_of(f, TRP_ENOENT);
+    UNIT_EQUAL(trp_future_map_to(seven, &trp_i64_type, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 7);
+    UNIT_EQUAL(trp_future_map_to(seven, &trp_string_type, &f), TRP_OK);
+    (void)result_of(f, TRP_EDATA);
+    UNIT_EQUAL(trp_future_recover(bad, add_one, NULL, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 1);
+    UNIT_EQUAL(trp_future_recover(seven, add_one, NULL, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 7);
+    UNIT_EQUAL(trp_future_recover_with(bad, to_future, stage, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 100);
+    UNIT_EQUAL(trp_future_fallback_to(bad, seven, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 7);
+    UNIT_EQUAL(trp_future_fallback_to(seven, bad, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 7);
+    trp_future_unref(seven);
+    seven = broken(TRP_EIO);
+    UNIT_EQUAL(trp_future_fallback_to(bad, seven, &f), TRP_OK);
+    (void)result_of(f, TRP_EPERM);
+    trp_future_unref(seven);
+    trp_future_unref(bad);
+    stage_close(stage);
+}
+
+/* FUT-4: andThen keeps order and result */
+static void
+and_then_runs_in_order_and_keeps_the_outcome(void)
+{
+    trp_future *f, *g, *h;
+
+    stage = stage_open();
+    f = ready(3);
+    UNIT_EQUAL(trp_future_and_then(f, note_outcome, "a", NULL, &g), TRP_OK);
+    UNIT_EQUAL(trp_future_and_then(g, note_outcome, "b", NULL, &h), TRP_OK);
+    UNIT_EQUAL(result_of(h, TRP_OK), 3);
+    UNIT_TRUE(stage_is("a:TRP_OK:3 b:TRP_OK:3"));
+    trp_future_unref(f);
+    trp_future_unref(g);
+    stage_close(stage);
+}
+
+static trp_err
+where_am_i(void *arg, const trp_outcome *in, trp_promise *out)
+{
+    int64_t inside = trpi_system_in_behaviour(arg) ? 1 : 0;
+
+    UNIT_TRUE(in->err == TRP_OK && in->value == NULL && in->count == 0);
+    UNIT_EQUAL(trp_future_await(trp_promise_future(out), 1000),
+               inside ? TRP_ESTATE : TRP_ETIMEDOUT);
+    return trp_promise_succeed(out, &trp_i64_type, &inside, sizeof inside);
+}
+
+/* FUT-1, FUT-2, FUT-3 */
+static void
+a_function_runs_on_the_dispatcher_that_is_named_and_must_not_wait_there(void)
+{
+    trp_future *f;
+
+    stage = stage_open();
+    UNIT_EQUAL(trp_future_run(stage, NULL, where_am_i, stage, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 1);
+    UNIT_EQUAL(trp_future_run(stage, "calling-thread", add_one, NULL, NULL, &f), TRP_OK);
+    UNIT_TRUE(trp_future_outcome(f) != NULL); /* it ran here */
+    trp_future_unref(f);
+    UNIT_EQUAL(trp_future_run(stage, "nowhere", add_one, NULL, NULL, &f), TRP_ENOENT);
+    stage_close(stage);
+}
+
+/* ---- asks and pipes -------------------------------------------------------------------------- */
+
+static trp_err
+answer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "seven")) {
+        int64_t seven = 7;
+
+        trp_reply(ctx, &trp_i64_type, &seven, sizeof seven);
+    } else if (stage_said(msg, "refuse")) {
+        trp_reply_failure(ctx, TRP_EPERM, "not for you");
+    } else if (trp_msg_is(msg, &trp_i64_type)) {
+        stage_note("got%lld", (long long)number_of(msg));
+    } else if (trp_msg_is(msg, &trp_status_failure_type)) {
+        const trp_status_failure *failure = trp_msg_payload(msg);
+
+        stage_note("%s(%s)", trp_err_name((trp_err)failure->err), failure->reason);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour answerer = TRP_BEHAVIOUR_INIT("answerer", int, answer_receive);
+
+static trp_future *
+ask(trp_ref to, const char *text, uint32_t timeout_ms)
+{
+    trp_future *f = NULL;
+
+    UNIT_REQUIRE(trp_future_ask(stage, to, &trp_string_type, text, strlen(text), timeout_ms, &f) ==
+                 TRP_OK);
+    return f;
+}
+
+/* MSG-4, FUT-6 */
+static void
+an_ask_is_a_future_of_the_reply_the_refusal_the_silence_or_the_death(void)
+{
+    trp_ref to, none = TRP_REF_NONE;
+    trp_future *f;
+
+    stage = stage_open();
+    to = stage_spawn(stage, &answerer, "answerer");
+    UNIT_EQUAL(result_of(ask(to, "seven", 5000), TRP_OK), 7);
+    f = ask(to, "refuse", 5000);
+    UNIT_EQUAL(trp_future_await(f, 15000), TRP_OK);
+    UNIT_EQUAL(trp_future_outcome(f)->err, TRP_EPERM);
+    UNIT_TEXT(trp_future_outcome(f)->reason, "not for you");
+    trp_future_unref(f);
+    (void)result_of(ask(to, "silence", 30), TRP_ETIMEDOUT);
+    UNIT_EQUAL(trp_system_graceful_stop(stage, to, 5000), TRP_OK);
+    (void)result_of(ask(to, "seven", 600000), TRP_ENOENT); /* at once, not after ten minutes */
+    (void)result_of(ask(none, "seven", 600000), TRP_ENOENT);
+    UNIT_EQUAL(trp_future_ask(stage, to, &trp_string_type, "x", 1, 0, &f), TRP_EINVAL);
+    stage_close(stage);
+}
+
+/* MSG-5 */
+static void
+a_pipe_tells_an_actor_the_value_or_the_failure(void)
+{
+    trp_ref to, none = TRP_REF_NONE;
+    trp_future *f = NULL, *empty = NULL;
+
+    stage = stage_open();
+    to = stage_spawn(stage, &answerer, "answerer");
+    f = ask(to, "seven", 5000);
+    UNIT_EQUAL(trp_future_pipe(f, to, none), TRP_OK);
+    STAGE_EXPECT("got7");
+    trp_future_unref(f);
+    f = broken(TRP_EIO);
+    UNIT_EQUAL(trp_future_pipe(f, to, none), TRP_OK);
+    STAGE_EXPECT("got7 TRP_EIO(broken)");
+    trp_future_unref(f);
+    UNIT_EQUAL(trp_future_sequence(stage, NULL, 0, &empty), TRP_OK);
+    UNIT_EQUAL(trp_future_pipe(empty, to, none), TRP_OK);
+    STAGE_EXPECT("got7 TRP_EIO(broken) TRP_ENOENT(a success without a value)");
+    trp_future_unref(empty);
+    stage_close(stage);
+}
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* FUT-7: after, and the idiom of a timeout */
+static void
+after_completes_when_its_time_has_come_and_makes_a_timeout_with_first_completed(void)
+{
+    static trp_err late = TRP_ETIMEDOUT;
+    trp_testkit_options options = TRP_TESTKIT_OPTIONS_INIT;
+    trp_testkit *kit;
+    trp_system *system;
+    trp_future *race[2], *first, *soon;
+    trp_promise *slow;
+
+    options.clock = TRP_CLOCK_MANUAL;
+    UNIT_REQUIRE(trp_testkit_open(&options, &kit) == TRP_OK);
+    system = trp_testkit_system(kit);
+    slow = promise_of(system);
+    race[0] = trp_promise_future(slow);
+    UNIT_EQUAL(trp_future_after(system, 200, refuse, &late, NULL, &race[1]), TRP_OK);
+    UNIT_EQUAL(trp_future_after(system, 100, add_one, NULL, NULL, &soon), TRP_OK);
+    UNIT_EQUAL(trp_future_first_completed(system, race, 2, &first), TRP_OK);
+    UNIT_EQUAL(trp_testkit_advance(kit, 99), TRP_OK);
+    UNIT_TRUE(trp_future_outcome(soon) == NULL);
+    UNIT_EQUAL(trp_testkit_advance(kit, 2), TRP_OK);
+    UNIT_REQUIRE(trp_future_outcome(soon) != NULL);
+    UNIT_EQUAL(number_of(trp_future_outcome(soon)->value), 1);
+    UNIT_TRUE(trp_future_outcome(first) == NULL);
+    UNIT_EQUAL(trp_testkit_advance(kit, 100), TRP_OK);
+    UNIT_REQUIRE(trp_future_outcome(first) != NULL);
+    UNIT_EQUAL(trp_future_outcome(first)->err, TRP_ETIMEDOUT);
+    trp_promise_unref(slow);
+    trp_future_unref(race[1]);
+    trp_future_unref(first);
+    trp_future_unref(soon);
+    UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* FUT-2: nobody waits in vain */
+static void
+a_promise_that_is_given_up_fails_its_future(void)
+{
+    trp_promise *promise;
+    trp_future *f;
+
+    stage = stage_open();
+    promise = promise_of(stage);
+    f = trp_future_ref(trp_promise_future(promise));
+    (void)trp_promise_ref(promise);
+    trp_promise_unref(promise);
+    UNIT_TRUE(trp_future_outcome(f) == NULL);
+    trp_promise_unref(promise);
+    UNIT_REQUIRE(trp_future_outcome(f) != NULL);
+    UNIT_EQUAL(trp_future_outcome(f)->err, TRP_ECANCELED);
+    trp_future_unref(f);
+    stage_close(stage);
+}
+
+static _Atomic bool may_go;
+static void
+hold_worker(void *arg, const trp_outcome *outcome)
+{
+    (void)arg;
+    (void)outcome;
+    while (!atomic_load(&may_go)) {
+        unit_pause();
+    }
+}
+
+/* F2, F3 */
+static void
+a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
+{
+    trp_system_options one = TRP_SYSTEM_OPTIONS_INIT;
+    trp_promise *open;
+    trp_future *asked, *timer, *kept;
+    trp_ref to;
+
+    one.workers = 1;
+    stage = stage_open_with(one);
+    to = stage_spawn(stage, &answerer, "silent");
+    open = promise_of(stage);
+    kept = ready(5);
+    asked = ask(to, "silence", 600000);
+    UNIT_EQUAL(trp_future_on_complete(asked, note_outcome, "asked", count_release), TRP_OK);
+    UNIT_EQUAL(trp_future_after(stage, 600000, add_one, NULL, count_release, &timer), TRP_OK);
+    UNIT_EQUAL(trp_future_on_complete(timer, note_outcome, "timer", NULL), TRP_OK);
+    atomic_store(&released, 0);
+    stage_close(stage);
+    UNIT_EQUAL(trp_future_outcome(asked)->err, TRP_ECLOSED);
+    UNIT_EQUAL(trp_future_outcome(timer)->err, TRP_ECLOSED);
+    UNIT_TRUE(stage_has("asked:TRP_ECLOSED"));
+    UNIT_TRUE(stage_has("timer:TRP_ECLOSED"));
+    UNIT_EQUAL(atomic_load(&released), 2);
+    /* futures outlive their system: what is registered now runs here */
+    UNIT_EQUAL(trp_future_on_complete(kept, note_outcome, "kept", NULL), TRP_OK);
+    UNIT_TRUE(stage_has("kept:TRP_OK:5"));
+    UNIT_EQUAL(trp_future_await(trp_promise_future(open), 10), TRP_ECLOSED);
+    keep(open, 1);
+    UNIT_EQUAL(trp_future_await(trp_promise_future(open), 10), TRP_OK);
+    trp_promise_unref(open);
+    trp_future_unref(kept);
+    trp_future_unref(asked);
+    trp_future_unref(timer);
+}
+
+/* F2: callbacks that wait in a queue when the threads end */
+static void
+callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
+{
+    trp_system_options one = TRP_SYSTEM_OPTIONS_INIT;
+    trp_promise *promise;
+
+    one.workers = 1;
+    stage = stage_open_with(one);
+    promise = promise_of(stage);
+    atomic_store(&may_go, true);
+    UNIT_EQUAL(trp_future_on_complete(trp_promise_future(promise), hold_worker, NULL, NULL),
+               TRP_OK);
+    for (int i = 0; i < 1000; i++) {
+        UNIT_EQUAL(trp_future_on_complete(trp_promise_future(promise), note_outcome, "q", NULL),
+                   TRP_OK);
+    }
+    keep(promise, 2);
+    trp_promise_unref(promise);
+    stage_close(stage);
+    UNIT_EQUAL(stage_count("q:TRP_OK:2"), 1000);
+}
+
+static trp_err
+count_down(void *arg, const trp_outcome *in, trp_future **ret_next)
+{
+    int64_t left = number_of(in->value);
+    trp_future *next = NULL;
+    trp_err err;
+
+    if (left == 0) {
+        return trp_future_succeeded(arg, &trp_i64_type, &left, sizeof left, ret_next);
+    }
+    left--;
+    err = trp_future_succeeded(arg, &trp_i64_type, &left, sizeof left, &next);
+    if (err == TRP_OK) {
+        err = trp_future_flat_map(next, count_down, arg, NULL, ret_next);
+        trp_future_unref(next);
+    }
+    return err;
+}
+
+/* F2: a loop of flat-maps settles a hundred thousand promises at once, on a flat stack */
+static void
+a_long_chain_of_futures_does_not_grow_the_stack(void)
+{
+    trp_future *start, *end;
+
+    stage = stage_open();
+    start = ready(100000);
+    UNIT_EQUAL(trp_future_flat_map(start, count_down, stage, NULL, &end), TRP_OK);
+    UNIT_EQUAL(result_of(end, TRP_OK), 0);
+    trp_future_unref(start);
+    stage_close(stage);
+}
+
+static void *
+keeper(void *arg)
+{
+    int64_t mine = 1;
+
+    (void)trp_promise_succeed(arg, &trp_i64_type, &mine, sizeof mine);
+    trp_promise_unref(arg);
+    return NULL;
+}
+
+/* FUT-2, FUT-5; meant for the thread sanitizer */
+static void
+threads_that_race_to_keep_a_promise_leave_one_outcome(void)
+{
+    stage = stage_open();
+    for (int round = 0; round < 200; round++) {
+        trp_promise *promise = promise_of(stage);
+        trp_future *f = trp_future_ref(trp_promise_future(promise));
+        pthread_t threads[3];
+
+        stage_clear(&stage_events);
+        for (int i = 0; i < 3; i++) {
+            UNIT_REQUIRE(pthread_create(&threads[i], NULL, keeper, trp_promise_ref(promise)) == 0);
+        }
+        trp_promise_unref(promise);
+        UNIT_EQUAL(trp_future_on_complete(f, note_outcome, "once", NULL), TRP_OK);
+        UNIT_EQUAL(result_of(f, TRP_OK), 1);
+        for (int i = 0; i < 3; i++) {
+            pthread_join(threads[i], NULL);
+        }
+        UNIT_WAIT(stage_is("once:TRP_OK:1"), 5000);
+    }
+    stage_close(stage);
+}
+
+UNIT_BEGIN("future")
+UNIT(a_promise_is_kept_once_and_callbacks_run_whenever_they_were_registered)
+UNIT(combinators_pass_successes_and_failures_as_they_say)
+UNIT(and_then_runs_in_order_and_keeps_the_outcome)
+UNIT(a_function_runs_on_the_dispatcher_that_is_named_and_must_not_wait_there)
+UNIT(an_ask_is_a_future_of_the_reply_the_refusal_the_silence_or_the_death)
+UNIT(a_pipe_tells_an_actor_the_value_or_the_failure)
+UNIT(after_completes_when_its_time_has_come_and_makes_a_timeout_with_first_completed)
+UNIT(a_promise_that_is_given_up_fails_its_future)
+UNIT(a_system_that_ends_fails_what_is_open_and_forgets_no_callback)
+UNIT(callbacks_that_no_thread_came_to_run_when_the_system_is_freed)
+UNIT(a_long_chain_of_futures_does_not_grow_the_stack)
+UNIT(threads_that_race_to_keep_a_promise_leave_one_outcome)
+UNIT_END
