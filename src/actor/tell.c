@@ -124,7 +124,9 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
     } else if (ctx->worker == NULL && ctx->cell == NULL &&
-               __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE) {
+               __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE &&
+               trpi_dispatcher_get(ctx->system, cell->task.number)->options.kind ==
+                   TRP_DISPATCHER_CALLING) {
         trpi_here_wait(cell); /* another thread handles it: TEST-12 */
     }
 }
