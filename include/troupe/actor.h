@@ -41,7 +41,9 @@ typedef enum trp_directive {
     TRP_RESUME = 1,
     TRP_RESTART = 2,
     TRP_STOP = 3,
-    TRP_ESCALATE = 4
+    TRP_ESCALATE = 4,
+    TRP_ACTIVATE = 5,  /* resume, and activate (trp_activate) */
+    TRP_DEACTIVATE = 6 /* resume, but deactivated: what it is told is lost until trp_activate() */
 } trp_directive;
 
 /* Decide what happens to a failed child. Runs as part of the supervisor: its state may be used. */
@@ -103,11 +105,15 @@ typedef struct trp_behaviour {
     const trp_protocol *const *accepts;
     const trp_type *args_type; /* what spawn's args must be, checked there (SYS-29). NULL: any */
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* (troupe/mailbox.h) that its mailbox must have */
+    /* Asked before a message is handled, and by who sends to a category before it is told: 0: the
+     * message is refused, a dead letter. Not for the library's own messages. Any thread, several at
+     * once: it sees only the message. NULL: all are wanted */
+    int (*will_receive)(const trp_msg *msg);
 } trp_behaviour;
 #define TRP_BEHAVIOUR_INIT(name_, type_, receive_)                                                 \
     {                                                                                              \
         sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL,  \
-            NULL, NULL, NULL, NULL, 0                                                              \
+            NULL, NULL, NULL, NULL, 0, NULL                                                        \
     }
 
 typedef struct trp_spawn_options {
@@ -315,6 +321,24 @@ TRP_API void trp_stop(trp_ctx *ctx, trp_ref ref);
  * Source:    LIFE-14.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms,
                                                  trp_reply_fn fn, void *arg);
+
+/* Deactivate an actor of this system: from its present message on it gets only the library's own
+ * messages (trp_terminated, receive timeout, replies to asks, directives, poison pill); all others
+ * are dead letters with reason inactive. A directive: it goes before what is queued. It outlives a
+ * restart.
+ *
+ * Errors:    TRP_EINVAL        ref is nobody
+ *            TRP_EUNSUPPORTED  ref is another node's
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    A4J-16, A4J-24, TRP-06.  Since: 0.1 */
+TRP_API trp_err trp_deactivate(trp_ctx *ctx, trp_ref ref);
+
+/* Activate an actor that was deactivated: what it is told from now on it gets.
+ *
+ * Errors:    as trp_deactivate
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    A4J-16, A4J-24.  Since: 0.1 */
+TRP_API trp_err trp_activate(trp_ctx *ctx, trp_ref ref);
 
 /* Be told trp_terminated, exactly once, when ref has ended or its node is lost. Watching twice is
  * one watch. A dead ref answers at once with existence_confirmed 0.

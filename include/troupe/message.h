@@ -261,7 +261,9 @@ typedef enum trp_dead_reason {
     TRP_DEAD_NOT_CONNECTED = 10, /* no association could be made in time */
     TRP_DEAD_NO_SENDER = 11,     /* told to TRP_REF_NONE */
     TRP_DEAD_STASH = 12,         /* still stashed when the actor stopped */
-    TRP_DEAD_REASON_COUNT = 13
+    TRP_DEAD_INACTIVE = 13,      /* its actor is deactivated (trp_deactivate) */
+    TRP_DEAD_REFUSED = 14,       /* its actor's will_receive does not want it */
+    TRP_DEAD_REASON_COUNT = 15
 } trp_dead_reason;
 
 /* Event on the event stream: a message that reached nobody (LIFE-15). */

@@ -244,6 +244,20 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_resolve(trp_system *system, const char
  * Source:    LIFE-8.  Since: 0.1 */
 TRP_API void trp_system_stop_actor(trp_system *system, trp_ref ref);
 
+/* Deactivate an actor, as trp_deactivate. Asynchronous.
+ *
+ * Errors:    as trp_deactivate
+ * Thread:    any.
+ * Source:    A4J-16.  Since: 0.1 */
+TRP_API trp_err trp_system_deactivate(trp_system *system, trp_ref ref);
+
+/* Activate an actor, as trp_activate. Asynchronous.
+ *
+ * Errors:    as trp_deactivate
+ * Thread:    any.
+ * Source:    A4J-16.  Since: 0.1 */
+TRP_API trp_err trp_system_activate(trp_system *system, trp_ref ref);
+
 /* Stop ref and wait until it has ended: its post_stop happened before the return.
  *
  * Errors:    TRP_ETIMEDOUT  it has not ended in time

@@ -3,6 +3,7 @@
 #define TROUPE_TROUPE_H
 
 #include <troupe/actor.h>
+#include <troupe/alias.h>
 #include <troupe/base.h>
 #include <troupe/bus.h>
 #include <troupe/breaker.h>
@@ -12,6 +13,11 @@
 #include <troupe/extension.h>
 #include <troupe/future.h>
 #include <troupe/inbox.h>
+#include <troupe/category.h>
+#include <troupe/cluster.h>
+#include <troupe/config.h>
+#include <troupe/dispatcher.h>
+#include <troupe/interaction.h>
 #include <troupe/log.h>
 #include <troupe/mailbox.h>
 #include <troupe/message.h>

@@ -86,6 +86,8 @@ typedef struct trpi_look {
     bool busy;      /* it runs, or waits for a thread to run on */
     bool empty;     /* it is not busy and has no mail */
     uint64_t handled; /* messages so far, with the one that it is at */
+    bool counted;     /* its mailbox knows how many wait: */
+    uint32_t pending;
 } trpi_look;
 void trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look);
 /* The actor at a path of this system without wildcards ("/user/a", or with the own address), now;
@@ -94,6 +96,32 @@ trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, b
 /* The arg of a live actor routed by these ops; NULL: ref is none. It stays until trpi_leave() of
  * the caller's bracket, or the end of its run. */
 void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
+
+/* ---- names besides paths: aliases, categories ------------------------------------------------ */
+enum trpi_directory_kind {
+    TRPI_DIRECTORY_ALIAS = 0, /* one member */
+    TRPI_DIRECTORY_CATEGORY = 1,
+    TRPI_DIRECTORY_KINDS = 2
+};
+typedef struct trpi_member {
+    trp_ref ref;
+    uint64_t sent, base; /* of who visits; under the directory's lock */
+} trpi_member;
+/* In a run or a bracket, all three. Errors: as trp_alias_set, trp_category_join. */
+trp_err trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name,
+                           trp_ref ref);
+/* name NULL: all; ref none: all members. TRP_ENOENT: there was nothing to remove. */
+trp_err trpi_directory_remove(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name,
+                              trp_ref ref);
+/* Visit the members that live, in the order in which they came; name NULL: of all names. fn is
+ * called under a lock: short, telling nobody; NULL: they are only counted. */
+uint32_t trpi_directory_each(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name,
+                             void (*fn)(void *arg, const char *name, trpi_member *member),
+                             void *arg);
+/* Tell, and say what came of it. Errors: TRP_ENOENT (it has ended: no dead letter), TRP_EUNHANDLED
+ * (its will_receive refuses), TRP_EAGAIN (its mailbox is full), TRP_ENOTYPE, TRP_ENOMEM. */
+trp_err trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+                   const void *payload, size_t bytes);
 
 /* ---- services: cells that are no actors --------------------------------------------------------
  * What is told to the ref of a service is handed to its ops, one at a time, on a worker of the

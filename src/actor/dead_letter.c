@@ -24,7 +24,7 @@ reason_text(trp_dead_reason reason)
         "unknown",          "no such actor", "actor has ended",    "left when the actor stopped",
         "mailbox full",     "lane full",     "node quarantined",   "message too large",
         "not encodable",    "out of memory", "node not connected", "told to nobody",
-        "left in the stash"
+        "left in the stash", "actor is deactivated", "refused by the actor"
     };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];

@@ -77,6 +77,7 @@ typedef struct trpi_extra {
     trpi_parked *parked, **parked_end;
     uint32_t stash_max; /* 0: unbounded */
     uint32_t restarted; /* times, for trp_system_tree() */
+    bool inactive;      /* trp_deactivate() */
     /* the instance's */
     trpi_ref_map asks;  /* promise -> trpi_pending */
     trpi_level *levels; /* top of the behaviour stack; NULL: the original */

@@ -28,6 +28,7 @@ typedef struct outer {
     const trp_msg *msg;
     trp_ref self;
     jmp_buf *jump;
+    const struct trp_interaction *carried;
     bool chaining, cut, draining;
     uint8_t drains;
     uint16_t cut_home;
@@ -51,6 +52,7 @@ outer_keep(const trp_ctx *ctx, outer *kept)
                      .msg = ctx->msg,
                      .self = ctx->self,
                      .jump = ctx->jump,
+                     .carried = ctx->carried,
                      .chaining = ctx->chaining,
                      .cut = ctx->cut,
                      .draining = ctx->draining,
@@ -77,6 +79,7 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->msg = kept->msg;
     ctx->self = kept->self;
     ctx->jump = kept->jump;
+    (void)trpi_carry(ctx, kept->carried);
     ctx->chaining = kept->chaining;
     ctx->cut = kept->cut;
     ctx->draining = kept->draining;
@@ -125,6 +128,7 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     ctx->sys_rest = NULL;
     ctx->boxed = NULL;
     ctx->cut_box = (trp_ref)TRP_REF_NONE;
+    (void)trpi_carry(ctx, NULL);
     ctx->chaining = false;
     ctx->throughput = entry->options.throughput;
     ctx->deadline_ns = entry->deadline_ns;

@@ -175,6 +175,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
     }
     if (err == TRP_OK) {
         cell->marks |= TRPI_MARK_STARTED | TRPI_MARK_CREATED;
+        trpi_receive_mark(cell);
         trpi_life_trace(ctx, cell, "started", nobody);
         return;
     }

@@ -44,6 +44,7 @@ enum trpi_sys {
     TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
     TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
     TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
+    TRPI_SYS_ACTIVE = 17,       /* flag 1: activate, 0: deactivate */
     TRPI_SYS_ALARM = 24         /* services only */
 };
 
@@ -255,6 +256,16 @@ void trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
 void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
 void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
 void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+
+/* ---- gate.c ---------------------------------------------------------------------------------- */
+/* What takes msg instead of the behaviour; NULL: the behaviour. runner */
+trp_receive_fn trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg);
+/* Set or clear TRPI_MARK_BECOME, as behaviour and side block ask for. runner */
+void trpi_receive_mark(trpi_cell *cell);
+void trpi_gate_switch(trpi_cell *cell, bool active); /* runner */
+void trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active);
+/* routed.c: the behaviour of a live actor, seen from any thread; NULL: it is none, or has ended. */
+const trp_behaviour *trpi_look_behaviour(const trpi_cell *cell, uint32_t generation);
 
 /* ---- stash.c, memory.c: runner --------------------------------------------------------------- */
 void trpi_stash_to_front(trpi_cell *cell);

@@ -434,11 +434,12 @@ payload_release(void *data, void *arg)
 }
 
 static trp_msg *
-msg_make_moved(trpi_msg_cache *cache, size_t bytes, void **ret_payload)
+msg_make_moved(trpi_msg_cache *cache, size_t bytes, size_t trailer_bytes, void **ret_payload)
 {
     void *data = trpi_alloc_aligned(16, bytes);
     trp_msg *msg = data != NULL
-                       ? trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + sizeof(trp_msg_priv_moved))
+                       ? trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + sizeof(trp_msg_priv_moved) +
+                                                   trailer_bytes)
                        : NULL;
 
     if (msg == NULL) {
@@ -459,7 +460,7 @@ trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, v
     trp_msg *msg;
 
     if (bytes > TRP_INLINE_PAYLOAD_MAX) {
-        msg = msg_make_moved(cache, bytes, ret_payload);
+        msg = msg_make_moved(cache, bytes, 0, ret_payload);
     } else {
         msg = trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + bytes);
         if (msg != NULL) {
@@ -470,6 +471,30 @@ trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, v
     }
     if (msg != NULL) {
         msg->priv_type = (uint16_t)type->number;
+    }
+    return msg;
+}
+
+trp_msg *
+trpi_msg_make_trailed(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
+                      void **ret_payload)
+{
+    size_t padded = (bytes + 15u) & ~(size_t)15u;
+    trp_msg *msg;
+
+    if (bytes > TRP_INLINE_PAYLOAD_MAX) {
+        msg = msg_make_moved(cache, bytes, TRPI_TRAILER_BYTES, ret_payload);
+    } else {
+        msg = trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + padded + TRPI_TRAILER_BYTES);
+        if (msg != NULL) {
+            memset(msg, 0, TRPI_MSG_HEADER_BYTES);
+            msg->priv_bytes = (uint16_t)bytes;
+            *ret_payload = (char *)msg + TRPI_MSG_HEADER_BYTES;
+        }
+    }
+    if (msg != NULL) {
+        msg->priv_type = (uint16_t)type->number;
+        msg->priv_from_node_flags |= TRPI_MSG_TRAILER;
     }
     return msg;
 }
@@ -505,6 +530,9 @@ trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg)
             moved->release(moved->data, moved->arg);
         }
         bytes = sizeof *moved;
+    }
+    if (__builtin_expect(msg->priv_from_node_flags & TRPI_MSG_TRAILER, 0)) {
+        bytes = trpi_msg_trailer_at(msg) - TRPI_MSG_HEADER_BYTES + TRPI_TRAILER_BYTES;
     }
     trpi_block_free(cache, msg, TRPI_MSG_HEADER_BYTES + bytes);
 }
@@ -559,9 +587,18 @@ trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
     }
     bytes = trp_msg_bytes(msg);
     type.number = msg->priv_type;
-    copy = cache != NULL ? trpi_msg_make_empty(cache, &type, bytes, &payload) : NULL;
+    if (cache == NULL) {
+        return TRP_ENOMEM;
+    }
+    copy = (msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0
+               ? trpi_msg_make_trailed(cache, &type, bytes, &payload)
+               : trpi_msg_make_empty(cache, &type, bytes, &payload);
     if (copy == NULL) {
         return TRP_ENOMEM;
+    }
+    if ((msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0) {
+        memcpy((char *)copy + trpi_msg_trailer_at(copy),
+               (const char *)msg + trpi_msg_trailer_at(msg), TRPI_TRAILER_BYTES);
     }
     copy->priv_to_slot = msg->priv_to_slot;
     copy->priv_to_generation = msg->priv_to_generation;

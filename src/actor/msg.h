@@ -78,6 +78,24 @@ trpi_line_free(trpi_msg_cache *cache, void *block)
  * to the machine, which takes long and makes others wait. */
 void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 
+/* ---- trailers (interaction.c) -------------------------------------------------------------------
+ */
+#define TRPI_MSG_TRAILER 0x02000000u /* flag of a header: a trp_interaction is behind the payload */
+#define TRPI_TRAILER_BYTES 80u
+/* Where it stands, or would: bytes from the start of the message. */
+static inline size_t
+trpi_msg_trailer_at(const trp_msg *msg)
+{
+    size_t bytes = (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0
+                       ? sizeof(trp_msg_priv_moved)
+                       : msg->priv_bytes;
+
+    return TRPI_MSG_HEADER_BYTES + ((bytes + 15u) & ~(size_t)15u);
+}
+/* As trpi_msg_make_empty, with room for a trailer, to be filled in at trpi_msg_trailer_at(). */
+trp_msg *trpi_msg_make_trailed(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
+                               void **ret_payload);
+
 /* A message of `bytes` payload with target, sender, type filled in and the payload copied. NULL: no
  * memory. sender TRP_REF_NONE: none. */
 trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type *type,
@@ -90,7 +108,8 @@ static inline void
 trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
 {
     if (__builtin_expect(msg->priv_bytes <= 64u - TRPI_MSG_HEADER_BYTES &&
-                             (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) == 0, 1)) {
+                             (msg->priv_from_node_flags &
+                              (TRP_MSG_PRIV_OUT_OF_LINE | TRPI_MSG_TRAILER)) == 0, 1)) {
         trpi_line_free(cache, msg);
     } else {
         trpi_msg_free_any(cache, msg);

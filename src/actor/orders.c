@@ -210,6 +210,9 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_INSPECT:
         trpi_inspect_answer(ctx, cell, sysmsg->pointer, sysmsg->number);
         break;
+    case TRPI_SYS_ACTIVE:
+        trpi_gate_switch(cell, sysmsg->flag != 0);
+        break;
     default:
         break; /* a promise's order for a slot that is an actor's now: stale in all but number */
     }

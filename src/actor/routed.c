@@ -120,6 +120,23 @@ look_at(const trpi_cell *cell, trpi_look *ret_look)
     ret_look->handled = *(const volatile uint64_t *)&cell->processed;
 }
 
+/* Written before publication, and again by the next incarnation, as late as we may look. */
+__attribute__((no_sanitize("thread"))) const trp_behaviour *
+trpi_look_behaviour(const trpi_cell *cell, uint32_t generation)
+{
+    const trp_behaviour *behaviour;
+
+    if (cell == NULL ||
+        !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_relaxed))) {
+        return NULL;
+    }
+    behaviour = *(const trp_behaviour *const volatile *)&cell->behaviour;
+    /* acquire fence: the look at the generation stays behind the load of the behaviour */
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&cell->generation, memory_order_relaxed) == generation ? behaviour
+                                                                                       : NULL;
+}
+
 void
 trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
 {
@@ -127,7 +144,13 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
 
     *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
     if (cell != NULL) {
+        const trpi_box *box = trpi_box_get(cell, ref.generation);
+
         look_at(cell, ret_look);
+        if (box != NULL) {
+            ret_look->counted = true;
+            ret_look->pending = atomic_load_explicit(&box->count, memory_order_relaxed);
+        }
     }
 }
 

@@ -27,6 +27,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <troupe/interaction.h>
+
 #include "actor/box.h"
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
@@ -155,10 +157,12 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     struct receive_args args = { cell, msg };
     const trp_msg *outer = ctx->msg;
+    const trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(msg));
     trp_err err;
 
     ctx->msg = msg;
     err = trpi_run_guarded(ctx, receive_guarded, &args);
+    (void)trpi_carry(ctx, before);
     if (err != TRP_OK && err != TRP_EUNHANDLED) {
         trpi_life_failed(ctx, cell, &ctx->failure, msg);
     } else {
@@ -399,6 +403,9 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
     cell->processed++;
     if (UNLIKELY(of_kind || msg->priv_type < TRPI_TYPE_AUTO_END)) {
         handle_special(ctx, cell, msg);
+        hooked = true;
+    } else if (UNLIKELY((msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0)) {
+        trpi_run_receive(ctx, cell, msg);
         hooked = true;
     } else {
         trp_err err = receive(ctx, cell, msg);

@@ -75,6 +75,10 @@ struct trp_ctx {
     trpi_msg_cache *cache;
     trp_ref self;         /* of cell, filled at the start of a turn */
     uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
+    /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is carried
+     */
+    uint32_t near_node;
+    const struct trp_interaction *carried; /* what is told is part of it; NULL: of none */
     jmp_buf *jump;        /* where trp_fail() goes */
     uint32_t run;         /* number of the turn, never 0 */
     uint16_t index;       /* of the worker */
@@ -134,6 +138,9 @@ trpi_count(const trp_ctx *ctx, _Atomic uint64_t *counter, uint64_t n)
 
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_in_behaviour(const trp_system *system);
+
+/* What is told from now on is part of this interaction (NULL: of none). Returns the one before. */
+const struct trp_interaction *trpi_carry(trp_ctx *ctx, const struct trp_interaction *interaction);
 
 /* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push what the ctx has chained: before anything that may block. */

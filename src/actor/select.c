@@ -12,6 +12,7 @@
  * Tests.   tests/unit/actor/select_test.c
  * Sources. SYS-24..27.
  */
+#include "actor/directory.h"
 #include "actor/life.h"
 
 #include <string.h>
@@ -194,6 +195,36 @@ select_remote(trp_ctx *ctx, const trpi_address *address, const char *path, trp_r
     return TRP_OK;
 }
 
+/* "/alias/NAME", and what stands below it. */
+static bool
+is_alias(const char *text, const trpi_selection_path *path)
+{
+    const trpi_element *e = path->elements;
+
+    return path->absolute && path->count >= 2 && e[0].kind == TRPI_ELEMENT_NAME &&
+           e[0].bytes == 5 && memcmp(text + e[0].offset, "alias", 5) == 0 &&
+           e[1].kind == TRPI_ELEMENT_NAME;
+}
+
+static trp_ref
+alias_ref(trp_ctx *ctx, const char *text, const trpi_selection_path *path)
+{
+    return trpi_alias_get(ctx, text + path->elements[1].offset, path->elements[1].bytes);
+}
+
+static void
+walk_alias(trp_ctx *ctx, trpi_selecting *s)
+{
+    trp_ref ref = alias_ref(ctx, s->text, &s->path);
+
+    /* what is below an actor of another node is known there only */
+    if (trp_ref_is_none(ref) || (ref.node != TRPI_NODE_SELF && s->path.count > 2)) {
+        miss(ctx, s);
+    } else {
+        walk(ctx, s, 2, ref);
+    }
+}
+
 static trp_err
 select_local(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, const trp_msg *msg)
 {
@@ -214,7 +245,9 @@ select_local(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, con
         trpi_log(ctx->system, TRP_LOG_WARNING, "select",
                  "\"%.200s\" is no selection: wrong at byte %zu", text, at);
     }
-    if (err == TRP_OK) {
+    if (err == TRP_OK && is_alias(s->text, &s->path)) {
+        walk_alias(ctx, s);
+    } else if (err == TRP_OK) {
         walk(ctx, s, 0, s->path.absolute ? ctx->system->life->root : anchor);
     }
     selecting_unref(s);

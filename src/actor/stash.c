@@ -53,9 +53,7 @@ trp_unbecome(trp_ctx *ctx)
 
         extra->levels = top->below;
         trpi_free(top);
-        if (extra->levels == NULL && !extra->log_receive) {
-            ctx->cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
-        }
+        trpi_receive_mark(ctx->cell);
     }
 }
 
@@ -74,6 +72,11 @@ trp_or_else(trp_ctx *ctx, void *state, const trp_msg *msg, const trp_receive_fn 
 trp_receive_fn
 trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
 {
+    trp_receive_fn refused = trpi_gate_receive(cell, ctx->msg);
+
+    if (refused != NULL) {
+        return refused;
+    }
     if (cell->extra != NULL && cell->extra->log_receive) {
         trpi_log_received(ctx);
     }
@@ -91,7 +94,7 @@ trpi_levels_drop(trpi_cell *cell)
         trpi_free(level);
     }
     cell->extra->levels = NULL;
-    cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
+    trpi_receive_mark(cell);
 }
 
 /* ---- the stash ------------------------------------------------------------------------------- */

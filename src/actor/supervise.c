@@ -67,7 +67,7 @@ call_decider(trp_ctx *ctx, void *arg)
 
     d->directive = d->strategy->decider == NULL ? trp_default_decider(ctx, d->state, d->failure)
                                                 : d->strategy->decider(ctx, d->state, d->failure);
-    return d->directive >= TRP_RESUME && d->directive <= TRP_ESCALATE ? TRP_OK : TRP_EINVAL;
+    return d->directive >= TRP_RESUME && d->directive <= TRP_DEACTIVATE ? TRP_OK : TRP_EINVAL;
 }
 
 static trp_err
@@ -219,6 +219,10 @@ obey(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strate
      trp_directive directive, trpi_failure *why)
 {
     switch (directive) {
+    case TRP_ACTIVATE:
+    case TRP_DEACTIVATE: /* before it goes on: system messages keep their order */
+        trpi_gate_send(ctx, trpi_cell_ref(child), directive == TRP_ACTIVATE);
+        /* fall through */
     case TRP_RESUME:
         trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_RESUME, 1, nobody, 0, NULL);
         break;

@@ -16,6 +16,7 @@
 #include "actor/box.h"
 #include "actor/stall.h"
 #include "actor/cells.h"
+#include "actor/directory.h"
 #include "actor/dispatcher.h"
 #include "actor/extension.h"
 #include "actor/fault.h"
@@ -87,6 +88,9 @@ tables_make(trp_system *system)
         err = trpi_nodes_new(system, &system->nodes);
     }
     if (err == TRP_OK) {
+        err = trpi_directory_new(&system->directory);
+    }
+    if (err == TRP_OK) {
         err = trpi_sched_new(&sched_options, &system->sched);
     }
     if (err == TRP_OK) {
@@ -112,6 +116,7 @@ system_destroy(trp_system *system)
     trpi_dispatchers_free(system);
     trpi_boxes_free(system);
     trpi_stall_free(system);
+    trpi_directory_free(system->directory);
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
     if (system->world_owned) {

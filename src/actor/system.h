@@ -18,6 +18,7 @@
 #define TRPI_SYSTEM_MAGIC 0x7472705f73797374ull
 
 struct trpi_nodes; /* nodes.c */
+struct trpi_directory; /* directory.h */
 struct trpi_dispatchers; /* dispatcher.h */
 struct trpi_box_types;   /* box.h */
 struct trpi_stall;       /* stall.h */
@@ -47,6 +48,7 @@ struct trp_system {
     struct trpi_dispatchers *dispatchers;
     struct trpi_box_types *boxes;
     struct trpi_stall *stall; /* NULL: off */
+    struct trpi_directory *directory;
     struct trpi_life_system *life;
     uint32_t stash_max;      /* of actors whose options do not say; 0: unbounded */
     struct trpi_extensions *extensions;

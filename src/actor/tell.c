@@ -253,6 +253,27 @@ copy_small(char *to, const char *from, size_t bytes)
     }
 }
 
+/* As part of what is being handled: with a trailer. */
+static trp_msg * __attribute__((noinline))
+make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+              size_t bytes)
+{
+    void *place;
+    trp_msg *msg = trpi_msg_make_trailed(ctx->cache, type, bytes, &place);
+
+    if (msg == NULL) {
+        return NULL;
+    }
+    msg->priv_to_slot = to.slot;
+    msg->priv_to_generation = to.generation;
+    trpi_msg_sender_set(msg, sender);
+    if (bytes > 0) {
+        memcpy(place, payload, bytes);
+    }
+    memcpy((char *)msg + trpi_msg_trailer_at(msg), ctx->carried, TRPI_TRAILER_BYTES);
+    return msg;
+}
+
 /* The usual way of every kind of tell; also for what is rare. */
 void
 trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
@@ -264,7 +285,9 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         bytes = type->bytes;
     }
-    msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+    msg = LIKELY(ctx->carried == NULL)
+              ? trpi_msg_make(ctx->cache, to, sender, type, payload, bytes)
+              : make_carrying(ctx, to, sender, type, payload, bytes);
     if (UNLIKELY(msg == NULL)) {
         dead_no_memory(ctx, to, sender, type);
         return;
@@ -326,7 +349,7 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
         bytes = type->bytes;
     }
     if (UNLIKELY(bytes > 64 - TRPI_MSG_HEADER_BYTES || type->number == 0 ||
-                 to.node != TRPI_NODE_SELF || magazine->count == 0 || TRPI_LINES_CHECKED)) {
+                 to.node != ctx->near_node || magazine->count == 0 || TRPI_LINES_CHECKED)) {
         tell_any(ctx, to, type, payload, bytes);
         return;
     }

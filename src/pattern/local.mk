@@ -61,3 +61,9 @@ tests_unit_pattern_future_list_test_SOURCES = tests/unit/pattern/future_list_tes
 tests_unit_pattern_future_list_test_LDADD = $(TEST_LDADD)
 tests_unit_pattern_inbox_test_SOURCES = tests/unit/pattern/inbox_test.c
 tests_unit_pattern_inbox_test_LDADD = $(TEST_LDADD)
+# aliases, categories and what else an actor may be given besides a path
+pkginclude_HEADERS += include/troupe/alias.h include/troupe/category.h include/troupe/interaction.h
+troupe_sources += src/pattern/category.c
+check_PROGRAMS += tests/unit/pattern/category_test
+tests_unit_pattern_category_test_SOURCES = tests/unit/pattern/category_test.c
+tests_unit_pattern_category_test_LDADD = $(TEST_LDADD)

@@ -1,0 +1,180 @@
+/* interaction_test.c - conversations that are passed on by the worker. */
+#include <troupe/dispatcher.h>
+#include <troupe/interaction.h>
+
+#include "tests/unit/actor/stage.h"
+
+static const trp_interaction order = { 7, 42, "sale", "books" };
+static trp_ref next_of[3];
+static _Atomic int rounds;
+
+static void
+note(trp_ctx *ctx, const trp_msg *msg)
+{
+    const trp_interaction *in = trp_msg_interaction(msg);
+    char name[64];
+
+    stage_note("%s:%.*s(%s)", stage_name(trp_ctx_system(ctx), trp_self(ctx), name, sizeof name),
+               (int)(trp_msg_bytes(msg) < 8 ? trp_msg_bytes(msg) : 8),
+               (const char *)trp_msg_payload(msg),
+               in == NULL ? "-" : in->id_high == 7 && in->id_low == 42 ? in->protocol : "?");
+}
+
+/* Passes on what it is told, knowing nothing of interactions. */
+static trp_err
+relay_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int *index = state;
+
+    note(ctx, msg);
+    if (stage_said(msg, "reply")) {
+        return TRP_OK;
+    }
+    if (stage_said(msg, "fail")) {
+        trp_tell_text(ctx, next_of[1], "before");
+        return TRP_EIO;
+    }
+    if (stage_said(msg, "end")) {
+        trp_tell_in(ctx, next_of[1], NULL, &trp_string_type, "ended", 5);
+    } else if (stage_said(msg, "stash")) {
+        UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
+    } else if (stage_said(msg, "unstash")) {
+        trp_unstash_all(ctx);
+    } else if (*index == 0) {
+        trp_tell(ctx, next_of[1], trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg));
+        trp_forward(ctx, next_of[2], msg);
+    }
+    if (!trp_ref_is_none(trp_sender(ctx))) {
+        trp_reply_text(ctx, "reply");
+    }
+    return TRP_OK;
+}
+static trp_err
+relay_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    char name[64];
+
+    (void)args;
+    *(int *)state = stage_name(trp_ctx_system(ctx), trp_self(ctx), name, sizeof name)[1] - '0';
+    return TRP_OK;
+}
+static const trp_behaviour relay = { .size = sizeof(trp_behaviour), .name = "relay", .version = 1,
+                                     .state_bytes = sizeof(int), .receive = relay_receive,
+                                     .pre_start = relay_start };
+
+/* Handles one thing at a time. */
+static trp_system *
+open_relays(const char *dispatcher)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_system *system = stage_open();
+    char name[8];
+
+    options.dispatcher = dispatcher;
+    for (int i = 2; i >= 0; i--) {
+        snprintf(name, sizeof name, "r%d", i);
+        options.name = name;
+        UNIT_EQUAL(trp_system_spawn(system, &relay, &options, &next_of[i]), TRP_OK);
+    }
+    return system;
+}
+
+static void
+begin(trp_system *system, const char *text, const trp_interaction *interaction)
+{
+    trp_system_tell_in(system, next_of[0], (trp_ref)TRP_REF_NONE, interaction, &trp_string_type,
+                       text, strlen(text));
+}
+
+/* A4J-10: the seven parts of a message; the last three are passed on by tell, forward and reply,
+ * and are gone with the message that carried them. The calling-thread dispatcher nests turns. */
+static void
+what_is_told_while_handling_a_message_is_part_of_its_interaction(void)
+{
+    trp_system *system = open_relays("calling-thread");
+
+    begin(system, "x", &order);
+    STAGE_EXPECT("r0:x(sale) r1:x(sale) r2:x(sale) r0:reply(sale)");
+    stage_close(system);
+
+    system = open_relays("default");
+    begin(system, "x", &order);
+    UNIT_WAIT(stage_has("r1:x(sale)") && stage_has("r2:x(sale)"), 5000);
+    UNIT_WAIT(stage_has("r0:reply(sale)"), 5000);
+    stage_clear(&stage_events);
+    begin(system, "plain", NULL);
+    UNIT_WAIT(stage_has("r1:plain(-)") && stage_has("r2:plain(-)"), 5000);
+    UNIT_TRUE(!stage_has("sale"));
+    stage_clear(&stage_events);
+    begin(system, "end", &order); /* who wants to tell outside of it can */
+    UNIT_WAIT(stage_has("r1:ended(-)"), 5000);
+    stage_close(system);
+}
+
+/* A failure inside ends the carrying, too; the stash keeps it. */
+static void
+an_interaction_survives_the_stash_and_ends_with_a_failure(void)
+{
+    trp_system *system = open_relays("default");
+
+    begin(system, "fail", &order);
+    begin(system, "plain", NULL);
+    UNIT_WAIT(stage_has("r1:before(sale)") && stage_has("r1:plain(-)"), 5000);
+    begin(system, "stash", &order);
+    begin(system, "unstash", NULL);
+    UNIT_WAIT(stage_count("r0:stash(sale)") == 2, 5000);
+    stage_close(system);
+}
+
+static trp_err
+echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    const trp_interaction *in = trp_msg_interaction(msg);
+    const char *bytes = trp_msg_payload(msg);
+    size_t bytes_count = trp_msg_bytes(msg);
+
+    (void)state;
+    UNIT_TRUE(in != NULL && strcmp(in->domain, "books") == 0 && in->id_low == 42);
+    if (bytes_count > 0) {
+        UNIT_EQUAL(bytes[0], 'a');
+        UNIT_EQUAL(bytes[bytes_count - 1], bytes_count > 1 ? 'z' : 'a');
+    }
+    if (trp_ref_is_none(trp_sender(ctx))) {
+        trp_tell(ctx, trp_self(ctx), trp_msg_type(msg), bytes, trp_msg_bytes(msg));
+    } else {
+        atomic_fetch_add(&rounds, 1);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour echo = { .size = sizeof(trp_behaviour), .name = "echo", .version = 1,
+                                    .receive = echo_receive };
+
+/* The trailer stands behind payloads of every size, in line and out of line. */
+static void
+a_payload_of_any_size_carries_it(void)
+{
+    static const size_t sizes[] = { 0, 1, 15, 16, 17, 32, 33, 1000, TRP_INLINE_PAYLOAD_MAX - 1,
+                                    TRP_INLINE_PAYLOAD_MAX, TRP_INLINE_PAYLOAD_MAX + 1, 200000 };
+    trp_system *system = stage_open();
+    trp_ref e = stage_spawn(system, &echo, "e");
+    char *bytes = trpi_alloc(200000);
+    const int count = (int)(sizeof sizes / sizeof sizes[0]);
+
+    atomic_store(&rounds, 0);
+    for (int i = 0; i < count; i++) {
+        memset(bytes, 'm', 200000);
+        bytes[sizes[i] > 0 ? sizes[i] - 1 : 0] = 'z';
+        bytes[0] = 'a';
+        trp_system_tell_in(system, e, (trp_ref)TRP_REF_NONE, &order, &trp_bytes_type, bytes,
+                           sizes[i]);
+    }
+    UNIT_WAIT(atomic_load(&rounds) == count, 5000);
+    trpi_free(bytes);
+    stage_close(system);
+}
+
+UNIT_BEGIN("interaction")
+UNIT(what_is_told_while_handling_a_message_is_part_of_its_interaction)
+UNIT(an_interaction_survives_the_stash_and_ends_with_a_failure)
+UNIT(a_payload_of_any_size_carries_it)
+UNIT_END
