@@ -273,7 +273,25 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     }
 }
 
-static const trpi_kind_ops promise_ops = { "promise", promise_deliver, promise_system, NULL, NULL };
+/* The system is freed, and nobody has answered. */
+static void
+promise_drop(trpi_cell *cell)
+{
+    promise *p = cell->state;
+
+    cell->state = NULL;
+    if (p == NULL) {
+        return;
+    }
+    trp_msg_free(p->done);
+    if (p->waiting != NULL) {
+        waiter_unref(p->waiting); /* its thread has given up */
+    }
+    trpi_free(p);
+}
+
+static const trpi_kind_ops promise_ops = { "promise", promise_deliver, promise_system, NULL,
+                                           promise_drop };
 
 static void
 promise_timeout(void *arg, uint64_t slot, uint64_t generation)
