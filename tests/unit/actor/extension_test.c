@@ -249,6 +249,57 @@ an_extension_that_the_configuration_names_is_loaded(void)
     trp_config_unref(config);
 }
 
+typedef struct settings {
+    char uri[64];
+    int64_t timeout_ms;
+} settings;
+
+static trp_err
+settings_create(trp_system *system, void *arg, void **ret_instance)
+{
+    settings *s = arg;
+    trp_config *config = trp_system_config(system);
+    const char *uri;
+    trp_err err = trp_config_get_text(config, "app.db.uri", &uri, NULL);
+
+    if (err == TRP_OK) {
+        snprintf(s->uri, sizeof s->uri, "%s", uri);
+        err = trp_config_get_duration(config, "app.circuit-breaker.timeout", &s->timeout_ms, NULL);
+    }
+    atomic_fetch_add(&created, 1);
+    trp_config_unref(config);
+    *ret_instance = s;
+    return err;
+}
+
+/* EXT-03: the document's own example, settings that are read once for each system */
+static void
+settings_of_an_application_are_read_once(void)
+{
+    static const char text[] = "app { db { uri = \"db://one\" }\n"
+                               "circuit-breaker { timeout = 30s } }\n";
+    static settings mine;
+    static const trp_extension reader = { sizeof(trp_extension), "settings", settings_create,
+                                          NULL,                  NULL,       &mine };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config_error error;
+    trp_config *config = NULL;
+    trp_system *system;
+    void *instance;
+
+    reset();
+    UNIT_REQUIRE(trp_config_parse_text("test", text, &config, &error) == TRP_OK);
+    options.config = config;
+    UNIT_REQUIRE(trp_system_new("settings", &options, &system) == TRP_OK);
+    UNIT_EQUAL(trp_extension_get(system, &reader, &instance), TRP_OK);
+    UNIT_EQUAL(trp_extension_get(system, &reader, &instance), TRP_OK);
+    UNIT_EQUAL(atomic_load(&created), 1);
+    UNIT_TEXT(((settings *)instance)->uri, "db://one");
+    UNIT_EQUAL(((settings *)instance)->timeout_ms, 30000);
+    trp_system_free(system);
+    trp_config_unref(config);
+}
+
 UNIT_BEGIN("extension")
 UNIT(many_threads_get_one_instance_of_a_system_and_another_of_the_next)
 UNIT(instances_end_with_their_system_the_last_one_made_first)
@@ -256,4 +307,5 @@ UNIT(what_fails_is_tried_again_and_a_circle_or_a_taken_name_is_refused)
 UNIT(a_system_has_room_for_so_many_extensions_and_not_one_more)
 UNIT(listed_extensions_are_made_at_the_start_and_a_failing_one_fails_it)
 UNIT(an_extension_that_the_configuration_names_is_loaded)
+UNIT(settings_of_an_application_are_read_once)
 UNIT_END

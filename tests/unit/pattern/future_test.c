@@ -249,6 +249,8 @@ answer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         int64_t seven = 7;
 
         trp_reply(ctx, &trp_i64_type, &seven, sizeof seven);
+    } else if (stage_said(msg, "silence")) {
+        stage_note("silent");
     } else if (stage_said(msg, "refuse")) {
         trp_reply_failure(ctx, TRP_EPERM, "not for you");
     } else if (trp_msg_is(msg, &trp_i64_type)) {
@@ -408,6 +410,7 @@ a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
     UNIT_EQUAL(trp_future_after(stage, 600000, add_one, NULL, count_release, &timer), TRP_OK);
     UNIT_EQUAL(trp_future_on_complete(timer, note_outcome, "timer", NULL), TRP_OK);
     atomic_store(&released, 0);
+    UNIT_WAIT(stage_has("silent"), 5000); /* left in the mailbox, it would be a dead letter */
     stage_close(stage);
     UNIT_EQUAL(trp_future_outcome(asked)->err, TRP_ECLOSED);
     UNIT_EQUAL(trp_future_outcome(timer)->err, TRP_ECLOSED);
@@ -517,6 +520,54 @@ threads_that_race_to_keep_a_promise_leave_one_outcome(void)
     stage_close(stage);
 }
 
+static int64_t plain[64]; /* no atomics: the future is what orders them */
+
+static void *
+writer(void *arg)
+{
+    int64_t done = 1;
+
+    for (int i = 0; i < 64; i++) {
+        plain[i]++;
+    }
+    (void)trp_promise_succeed(arg, &trp_i64_type, &done, sizeof done);
+    trp_promise_unref(arg);
+    return NULL;
+}
+
+static trp_err
+sum_up(void *arg, const trp_outcome *in, trp_promise *out)
+{
+    int64_t sum = 0;
+
+    (void)arg;
+    (void)in;
+    for (int i = 0; i < 64; i++) {
+        sum += plain[i];
+    }
+    return trp_promise_succeed(out, &trp_i64_type, &sum, sizeof sum);
+}
+
+/* MEM-3; meant for the thread sanitizer */
+static void
+what_was_written_before_the_outcome_is_seen_by_callbacks_and_by_who_waits(void)
+{
+    stage = stage_open();
+    for (int round = 1; round <= 100; round++) {
+        trp_promise *promise = promise_of(stage);
+        trp_future *sum;
+        pthread_t thread;
+
+        UNIT_EQUAL(trp_future_map(trp_promise_future(promise), sum_up, NULL, NULL, &sum), TRP_OK);
+        UNIT_REQUIRE(pthread_create(&thread, NULL, writer, promise) == 0);
+        UNIT_EQUAL(result_of(sum, TRP_OK), (int64_t)round * 64);
+        plain[0]++; /* the waiter may write now: the callback has read */
+        plain[0]--;
+        pthread_join(thread, NULL);
+    }
+    stage_close(stage);
+}
+
 UNIT_BEGIN("future")
 UNIT(a_promise_is_kept_once_and_callbacks_run_whenever_they_were_registered)
 UNIT(combinators_pass_successes_and_failures_as_they_say)
@@ -529,5 +580,6 @@ UNIT(a_promise_that_is_given_up_fails_its_future)
 UNIT(a_system_that_ends_fails_what_is_open_and_forgets_no_callback)
 UNIT(callbacks_that_no_thread_came_to_run_when_the_system_is_freed)
 UNIT(a_long_chain_of_futures_does_not_grow_the_stack)
+UNIT(what_was_written_before_the_outcome_is_seen_by_callbacks_and_by_who_waits)
 UNIT(threads_that_race_to_keep_a_promise_leave_one_outcome)
 UNIT_END
