@@ -31,3 +31,36 @@ examples_logging_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/test_actor
 examples_test_actor_SOURCES = examples/test_actor.c
 examples_test_actor_LDADD = libtroupe.la
+
+# One feature each.
+noinst_PROGRAMS += examples/ask examples/breaker examples/bus examples/config examples/dispatcher examples/events \
+	examples/extension examples/future examples/inbox examples/mailbox examples/seeded examples/stash examples/supervise \
+	examples/watch
+examples_ask_SOURCES = examples/ask.c
+examples_ask_LDADD = libtroupe.la
+examples_breaker_SOURCES = examples/breaker.c
+examples_breaker_LDADD = libtroupe.la
+examples_bus_SOURCES = examples/bus.c
+examples_bus_LDADD = libtroupe.la
+examples_config_SOURCES = examples/config.c
+examples_config_LDADD = libtroupe.la
+examples_dispatcher_SOURCES = examples/dispatcher.c
+examples_dispatcher_LDADD = libtroupe.la
+examples_events_SOURCES = examples/events.c
+examples_events_LDADD = libtroupe.la
+examples_extension_SOURCES = examples/extension.c
+examples_extension_LDADD = libtroupe.la
+examples_future_SOURCES = examples/future.c
+examples_future_LDADD = libtroupe.la
+examples_inbox_SOURCES = examples/inbox.c
+examples_inbox_LDADD = libtroupe.la
+examples_mailbox_SOURCES = examples/mailbox.c
+examples_mailbox_LDADD = libtroupe.la
+examples_seeded_SOURCES = examples/seeded.c
+examples_seeded_LDADD = libtroupe.la
+examples_stash_SOURCES = examples/stash.c
+examples_stash_LDADD = libtroupe.la
+examples_supervise_SOURCES = examples/supervise.c
+examples_supervise_LDADD = libtroupe.la
+examples_watch_SOURCES = examples/watch.c
+examples_watch_LDADD = libtroupe.la

@@ -1,13 +1,11 @@
 /* logging.c - lines with a level, a context, and a logger of one's own that writes them as JSON. */
 #include <stdio.h>
-
 #include <troupe/troupe.h>
 
 static trp_err
 teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    (void)state;
-    (void)msg;
+    (void)state, (void)msg;
     trp_err err = trp_log_mdc_put(ctx, "customer", "ann");
 
     TRP_LOG_INFO(ctx, "opened account %d", 7);
