@@ -64,3 +64,15 @@ examples_supervise_SOURCES = examples/supervise.c
 examples_supervise_LDADD = libtroupe.la
 examples_watch_SOURCES = examples/watch.c
 examples_watch_LDADD = libtroupe.la
+# The examples of the µJavaActors article; each checks its own figures.
+noinst_PROGRAMS += examples/command examples/countdown examples/map_reduce examples/producer_consumer examples/virus_scan
+examples_command_SOURCES = examples/command.c
+examples_command_LDADD = libtroupe.la
+examples_countdown_SOURCES = examples/countdown.c
+examples_countdown_LDADD = libtroupe.la
+examples_map_reduce_SOURCES = examples/map_reduce.c
+examples_map_reduce_LDADD = libtroupe.la
+examples_producer_consumer_SOURCES = examples/producer_consumer.c
+examples_producer_consumer_LDADD = libtroupe.la
+examples_virus_scan_SOURCES = examples/virus_scan.c
+examples_virus_scan_LDADD = libtroupe.la

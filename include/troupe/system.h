@@ -320,6 +320,10 @@ typedef struct trp_tree_entry {
     uint64_t processed; /* messages handled */
     uint32_t restarts;
     uint32_t children;
+    uint32_t thread;   /* index of the one that runs it, or ran it last */
+    uint32_t pending;  /* ordinary messages that wait */
+    uint8_t active;    /* 0: trp_deactivate() */
+    uint8_t suspended; /* 1: it waits for its supervisor's decision */
 } trp_tree_entry;
 typedef int (*trp_tree_fn)(void *arg, const trp_tree_entry *entry);
 

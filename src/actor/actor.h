@@ -123,6 +123,11 @@ uint32_t trpi_directory_each(trp_ctx *ctx, enum trpi_directory_kind kind, const 
 trp_err trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
                    const void *payload, size_t bytes);
 
+/* Have receive handle a message that nobody queued, now, as part of the running actor. Borrows
+ * payload. Returns what receive returns. */
+trp_err trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref sender,
+                            const trp_type *type, const void *payload, size_t bytes);
+
 /* ---- services: cells that are no actors --------------------------------------------------------
  * What is told to the ref of a service is handed to its ops, one at a time, on a worker of the
  * default dispatcher. It has no children, no supervisor, and ends when an op says so. */

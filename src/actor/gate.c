@@ -15,8 +15,8 @@
 #include "actor/box.h"
 #include "actor/life.h"
 
-static bool
-is_ordinary(uint16_t number) /* G1 */
+bool
+trpi_gate_is_ordinary(uint16_t number) /* G1 */
 {
     return number >= TRPI_TYPE_USER_FIRST ||
            (number >= TRPI_TYPE_STRING && number <= TRPI_TYPE_I64);
@@ -51,7 +51,7 @@ refuse_unwanted(trp_ctx *ctx, void *state, const trp_msg *msg)
 trp_receive_fn
 trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg)
 {
-    if (msg == NULL || !is_ordinary(msg->priv_type)) {
+    if (msg == NULL || !trpi_gate_is_ordinary(msg->priv_type)) {
         return NULL;
     }
     if (cell->extra != NULL && cell->extra->inactive) {
@@ -170,8 +170,8 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
     if (msg == NULL) {
         return TRP_ENOMEM;
     }
-    if (behaviour != NULL && behaviour->will_receive != NULL && is_ordinary(msg->priv_type) &&
-        behaviour->will_receive(msg) == 0) {
+    if (behaviour != NULL && behaviour->will_receive != NULL &&
+        trpi_gate_is_ordinary(msg->priv_type) && behaviour->will_receive(msg) == 0) {
         trpi_msg_free(ctx->cache, msg);
         return TRP_EUNHANDLED;
     }
@@ -186,4 +186,32 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
     }
     trpi_send(ctx, to, msg);
     return TRP_OK;
+}
+
+/* ---- calling instead of telling -------------------------------------------------------------- */
+
+trp_err
+trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref sender,
+                    const trp_type *type, const void *payload, size_t bytes)
+{
+    struct {
+        trp_msg header;
+        trp_msg_priv_moved moved;
+    } image = { .moved = { (void *)(uintptr_t)payload, bytes, NULL, NULL } };
+    const trp_msg *outer = ctx->msg;
+    trp_err err;
+
+    _Static_assert(sizeof(trp_msg) == TRPI_MSG_HEADER_BYTES, "what is moved stands behind it");
+    if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
+        image.moved.bytes = type->bytes;
+    }
+    image.header.priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE;
+    image.header.priv_to_slot = ctx->self.slot;
+    image.header.priv_to_generation = ctx->self.generation;
+    image.header.priv_type = (uint16_t)type->number;
+    trpi_msg_sender_set(&image.header, sender);
+    ctx->msg = &image.header;
+    err = receive(ctx, state, &image.header);
+    ctx->msg = outer;
+    return err;
 }

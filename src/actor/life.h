@@ -45,6 +45,7 @@ enum trpi_sys {
     TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
     TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
     TRPI_SYS_ACTIVE = 17,       /* flag 1: activate, 0: deactivate */
+    TRPI_SYS_ERRAND = 18,       /* pointer: pending.c's, counted */
     TRPI_SYS_ALARM = 24         /* services only */
 };
 
@@ -262,10 +263,16 @@ void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 trp_receive_fn trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg);
 /* Set or clear TRPI_MARK_BECOME, as behaviour and side block ask for. runner */
 void trpi_receive_mark(trpi_cell *cell);
+bool trpi_gate_is_ordinary(uint16_t number); /* a type that is not the library's own */
 void trpi_gate_switch(trpi_cell *cell, bool active); /* runner */
 void trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active);
 /* routed.c: the behaviour of a live actor, seen from any thread; NULL: it is none, or has ended. */
 const trp_behaviour *trpi_look_behaviour(const trpi_cell *cell, uint32_t generation);
+
+/* ---- pending.c ------------------------------------------------------------------------------- */
+void trpi_errand_run(trpi_cell *cell, void *errand); /* runner */
+void trpi_errand_gone(void *errand);
+uint32_t trpi_pending_count(trpi_cell *cell); /* runner */
 
 /* ---- stash.c, memory.c: runner --------------------------------------------------------------- */
 void trpi_stash_to_front(trpi_cell *cell);

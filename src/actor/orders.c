@@ -210,6 +210,9 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_INSPECT:
         trpi_inspect_answer(ctx, cell, sysmsg->pointer, sysmsg->number);
         break;
+    case TRPI_SYS_ERRAND:
+        trpi_errand_run(cell, sysmsg->pointer);
+        break;
     case TRPI_SYS_ACTIVE:
         trpi_gate_switch(cell, sysmsg->flag != 0);
         break;
@@ -240,6 +243,9 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
     case TRPI_SYS_INSPECT:
         trpi_inspect_gone(ctx, sysmsg->pointer, sysmsg->number);
         break;
+    case TRPI_SYS_ERRAND:
+        trpi_errand_gone(sysmsg->pointer);
+        break;
     default:
         break; /* a second stop, a late timer: nothing to do (LIFE-17) */
     }
@@ -262,6 +268,9 @@ trpi_life_system_drop(trpi_sysmsg *sysmsg)
         break;
     case TRPI_SYS_INSPECT:
         trpi_inspect_gone(NULL, sysmsg->pointer, sysmsg->number);
+        break;
+    case TRPI_SYS_ERRAND:
+        trpi_errand_gone(sysmsg->pointer);
         break;
     default:
         break;
@@ -321,6 +330,9 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         break;
     case TRPI_TYPE_CONTINUE:
         trpi_ask_continue(ctx, cell, msg);
+        break;
+    case TRPI_TYPE_WITHDRAWN:
+        cell->processed--; /* P3 of pending.c */
         break;
     default:
         break;

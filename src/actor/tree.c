@@ -26,6 +26,8 @@ typedef struct inspected {
     uint32_t first_child, children; /* places; N2 */
     uint32_t children_all;          /* also those below depth_max */
     uint32_t restarts;
+    uint32_t thread, pending;
+    bool active, suspended;
     uint64_t processed;
     const char *behaviour;
     char *path; /* owned; NULL: not answered yet, or gone */
@@ -131,13 +133,14 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
 {
     trpi_inspection *in = inspection;
     char path[TRP_PATH_BYTES_MAX + 1];
-    uint32_t children = 0;
+    uint32_t children = 0, pending;
 
     trpi_path_local(ctx->system, trpi_cell_ref(cell), path, sizeof path);
     for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL;
          c = trpi_child_after(ctx, c)) {
         children++;
     }
+    pending = trpi_pending_count(cell);
     pthread_mutex_lock(&in->gate.lock);
     trpi_assert(place < in->count);
     if (in->entries[place].depth < in->depth_max) {
@@ -148,6 +151,10 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
     in->entries[place].children_all = children;
     in->entries[place].behaviour = cell->behaviour->name;
     in->entries[place].processed = cell->processed;
+    in->entries[place].thread = atomic_load_explicit(&cell->task.home, memory_order_relaxed);
+    in->entries[place].pending = pending;
+    in->entries[place].active = cell->extra == NULL || !cell->extra->inactive;
+    in->entries[place].suspended = cell->suspended != 0;
     in->entries[place].restarts = cell->extra == NULL ? 0 : cell->extra->restarted;
     in->entries[place].path = trpi_strdup(path);
     in->no_memory |= in->entries[place].path == NULL;
@@ -224,7 +231,9 @@ visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
             continue;
         }
         entry = (trp_tree_entry){ e->ref,       e->depth,    e->path,        e->behaviour,
-                                  e->processed, e->restarts, e->children_all };
+                                  e->processed, e->restarts, e->children_all,
+                                  e->thread,    e->pending,  e->active,
+                                  e->suspended };
         if (fn(arg, &entry) != 0) {
             return;
         }

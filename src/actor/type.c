@@ -94,7 +94,7 @@ INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
 INTERNAL(trpi_inspect_type, "troupe.priv-inspect", TRPI_TYPE_INSPECT);
 INTERNAL(trpi_supervise_type, "troupe.priv-supervise", TRPI_TYPE_SUPERVISE);
 INTERNAL(trpi_logger_end_type, "troupe.priv-logger-end", TRPI_TYPE_LOGGER_END);
-INTERNAL(trpi_life11_type, "troupe.priv-life11", TRPI_TYPE_LIFE_11);
+INTERNAL(trpi_withdrawn_type, "troupe.priv-withdrawn", TRPI_TYPE_WITHDRAWN);
 
 /* Routers. Envelopes and lists hold numbers and refs of this node: they do not leave it. */
 static const trp_field add_fields[] = { { "routee", TRP_FIELD_ref,
@@ -152,7 +152,7 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_SELECT] = { &trpi_select_type, NULL, 0, 0 },
     [TRPI_TYPE_INSPECT] = { &trpi_inspect_type, NULL, 0, 0 },
     [TRPI_TYPE_SUPERVISE] = { &trpi_supervise_type, NULL, 0, 0 },
-    [TRPI_TYPE_LIFE_11] = { &trpi_life11_type, NULL, 0, 0 },
+    [TRPI_TYPE_WITHDRAWN] = { &trpi_withdrawn_type, NULL, 0, 0 },
     [TRPI_TYPE_STRING] = { &trp_string_type, NULL, 0, 0 },
     [TRPI_TYPE_JSON] = { &trp_json_type, NULL, 0, 0 },
     [TRPI_TYPE_BYTES] = { &trp_bytes_type, NULL, 0, 0 },

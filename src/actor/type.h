@@ -24,7 +24,7 @@ enum {
     TRPI_TYPE_SELECT = 8,       /* internal: a selection on its way; LIFE's payload */
     TRPI_TYPE_INSPECT = 9,      /* internal: trp_system_tree's question; LIFE's payload */
     TRPI_TYPE_SUPERVISE = 10,   /* internal, spare for LIFE */
-    TRPI_TYPE_LIFE_11 = 11,     /* spare for LIFE */
+    TRPI_TYPE_WITHDRAWN = 11,   /* what a message becomes that is taken back (pending.c) */
     TRPI_TYPE_AUTO_END = 16,
     TRPI_TYPE_STRING = 16,
     TRPI_TYPE_JSON = 17,
@@ -73,7 +73,7 @@ extern trp_type trpi_continue_type;
 extern trp_type trpi_select_type;
 extern trp_type trpi_inspect_type;
 extern trp_type trpi_supervise_type;
-extern trp_type trpi_life11_type;
+extern trp_type trpi_withdrawn_type;
 extern trp_type trpi_resize_type;
 extern trp_type trpi_logger_end_type;
 

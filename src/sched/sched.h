@@ -135,6 +135,8 @@ uint32_t trpi_sched_cores(const trpi_sched *sched); /* of the machine, at most T
 /* Visit every worker that was ever made (statistics); private ones may have ended. Thread: any. */
 void trpi_sched_workers_each(trpi_sched *sched, void (*fn)(void *arg, trpi_worker *worker),
                              void *arg);
+/* Processor time that its thread has used; 0: it has none (driven), or has ended. Thread: any. */
+uint64_t trpi_worker_cpu_ns(trpi_worker *worker);
 /* The worker whose thread this is, NULL on foreign threads. */
 trpi_worker *trpi_worker_current(void);
 /* Run tasks until the scheduler stops. From ops->thread only. */

@@ -263,7 +263,12 @@ worker_main(void *arg)
     trpi_worker *worker = arg;
     trpi_sched *sched = worker->sched;
 
+    clockid_t clock;
+
     current_worker = worker;
+    if (pthread_getcpuclockid(pthread_self(), &clock) == 0) {
+        atomic_store_explicit(&worker->cpu_clock, clock, memory_order_relaxed);
+    }
     (void)pthread_setname_np(pthread_self(), worker->name);
     if (worker->high_priority) {
         /* only where the process may (CAP_SYS_NICE, RLIMIT_NICE): else as it is */
@@ -273,6 +278,17 @@ worker_main(void *arg)
     current_worker = NULL;
     trpi_thread_ended(sched);
     return NULL;
+}
+
+uint64_t
+trpi_worker_cpu_ns(trpi_worker *worker)
+{
+    int clock = atomic_load_explicit(&worker->cpu_clock, memory_order_relaxed);
+    struct timespec used;
+
+    return clock == 0 || clock_gettime(clock, &used) != 0
+               ? 0
+               : (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
 }
 
 trp_err

@@ -53,6 +53,7 @@ struct trpi_worker {
     uint32_t victim; /* where the next theft starts */
     pthread_t thread;
     bool thread_made;
+    _Atomic int cpu_clock; /* of the thread, 0: none yet; written by it, relaxed: a look */
     uint32_t trims; /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
 
     /* written by the owner in each run, read by thieves */

@@ -1,0 +1,201 @@
+/* pending_test.c - looking into mailboxes, and taking back. */
+#include <troupe/mailbox.h>
+#include <troupe/pending.h>
+
+#include "tests/unit/actor/stage.h"
+
+static _Atomic bool let_go;
+
+static int
+note_and_take(void *arg, const trp_msg *msg, trp_ref sender)
+{
+    const char *unwanted = arg;
+
+    (void)sender;
+    stage_note("<%.*s>", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+    return unwanted != NULL && stage_said(msg, unwanted) ? TRP_PENDING_REMOVE : TRP_PENDING_NEXT;
+}
+
+static int
+stop_at_b(void *arg, const trp_msg *msg, trp_ref sender)
+{
+    (void)sender;
+    ++*(int *)arg;
+    return stage_said(msg, "b") ? TRP_PENDING_REMOVE | TRP_PENDING_STOP : TRP_PENDING_NEXT;
+}
+
+static trp_err
+box_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int seen = 0;
+
+    (void)state;
+    if (stage_said(msg, "hold")) {
+        stage_note("held");
+        while (!atomic_load(&let_go)) {
+            unit_pause();
+        }
+        return TRP_OK;
+    }
+    if (stage_said(msg, "look")) { /* what it told itself is there at once */
+        trp_tell_text(ctx, trp_self(ctx), "a");
+        trp_tell_text(ctx, trp_self(ctx), "b");
+        trp_tell_text(ctx, trp_self(ctx), "c");
+        UNIT_EQUAL(trp_pending_visit(ctx, NULL, NULL), 3);
+        UNIT_EQUAL(trp_pending_visit(ctx, stop_at_b, &seen), 2);
+        UNIT_EQUAL(seen, 2);
+        UNIT_EQUAL(trp_pending_visit(ctx, NULL, NULL), 2); /* the removed one is not seen again */
+        return TRP_OK;
+    }
+    stage_note("%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+    return TRP_OK;
+}
+static const trp_behaviour box = { .size = sizeof(trp_behaviour), .name = "box", .version = 1,
+                                   .receive = box_receive };
+
+/* UJ-07, UJ-08, UJ-09: by the actor itself */
+static void
+an_actor_looks_into_its_own_mailbox(void)
+{
+    trp_system *system = stage_open();
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_ref a = stage_spawn(system, &box, "a");
+
+    stage_tell(system, a, "look");
+    STAGE_EXPECT("a c");
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.messages_processed == 3), 5000);
+    stage_close(system); /* neither processed nor dead */
+}
+
+/* Who is not answered in time has given up for good. */
+static void
+a_look_that_comes_too_late_is_not_taken(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &box, "a");
+    uint32_t count = 77;
+
+    atomic_store(&let_go, false);
+    stage_tell(system, a, "hold");
+    UNIT_WAIT(stage_has("held"), 5000);
+    stage_tell(system, a, "b");
+    UNIT_EQUAL(trp_system_pending_visit(system, a, 20, note_and_take, "b", &count), TRP_ETIMEDOUT);
+    UNIT_EQUAL(count, 77);
+    atomic_store(&let_go, true);
+    STAGE_EXPECT("held b"); /* fn was not called: neither noted nor removed */
+    stage_close(system);
+}
+
+static trp_err
+hoarder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "fail")) {
+        return TRP_EIO;
+    }
+    (void)ctx;
+    stage_note("%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+    return TRP_OK;
+}
+static const trp_behaviour hoarder = { .size = sizeof(trp_behaviour), .name = "hoarder",
+                                       .version = 1, .receive = hoarder_receive };
+static trp_ref hoarder_ref;
+static const char *mailbox;
+
+/* Holds its failed child suspended until it is let go, so that mail waits. */
+static trp_directive
+ponder(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    (void)failure;
+    stage_note("pondering");
+    while (!atomic_load(&let_go)) {
+        unit_pause();
+    }
+    return TRP_RESUME;
+}
+static const trp_strategy slow = { .size = sizeof(trp_strategy), .decider = ponder,
+                                   .retries_max = -1 };
+static trp_err
+parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "child")) {
+        trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+
+        options.mailbox = mailbox;
+        UNIT_EQUAL(trp_spawn(ctx, &hoarder, &options, &hoarder_ref), TRP_OK);
+        trp_reply_text(ctx, "ok");
+    }
+    return TRP_OK;
+}
+static const trp_behaviour parent = { .size = sizeof(trp_behaviour), .name = "parent",
+                                      .version = 1, .receive = parent_receive, .strategy = &slow };
+static trp_err
+teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (stage_said(msg, "tell")) {
+        trp_tell_text(ctx, hoarder_ref, "mine");
+        trp_tell_json(ctx, hoarder_ref, "{}");
+    } else {
+        UNIT_EQUAL(trp_withdraw(ctx, hoarder_ref, &trp_string_type), TRP_OK);
+        UNIT_EQUAL(trp_withdraw(ctx, (trp_ref)TRP_REF_NONE, NULL), TRP_EINVAL);
+    }
+    trp_reply_text(ctx, "ok");
+    return TRP_OK;
+}
+static const trp_behaviour teller = { .size = sizeof(trp_behaviour), .name = "teller",
+                                      .version = 1, .receive = teller_receive };
+
+/* UJ-07, UJ-08, UJ-09: by a thread and by another actor */
+static void
+look_count_remove(const char *of)
+{
+    trp_system *system = stage_open();
+    trp_ref p = stage_spawn(system, &parent, "p"), t = stage_spawn(system, &teller, "t");
+    uint32_t count = 0;
+    char answer[8];
+
+    mailbox = of;
+    atomic_store(&let_go, false);
+    UNIT_EQUAL(stage_ask(system, p, "child", answer, sizeof answer), TRP_OK);
+    stage_tell(system, hoarder_ref, "fail");
+    UNIT_WAIT(stage_has("pondering"), 5000);
+    stage_tell(system, hoarder_ref, "a");
+    stage_tell(system, hoarder_ref, "b");
+    UNIT_EQUAL(stage_ask(system, t, "tell", answer, sizeof answer), TRP_OK);
+    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count), TRP_OK);
+    UNIT_EQUAL(count, 4);
+    stage_clear(&stage_events);
+    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, note_and_take, "a", &count),
+               TRP_OK);
+    STAGE_EXPECT("<a> <b> <mine> <{}>");
+    UNIT_EQUAL(stage_ask(system, t, "take back", answer, sizeof answer), TRP_OK);
+    UNIT_WAIT(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count) == TRP_OK &&
+                  count == 2,
+              5000);
+    stage_clear(&stage_events);
+    atomic_store(&let_go, true);
+    STAGE_EXPECT("b {}");
+    UNIT_EQUAL(trp_system_graceful_stop(system, hoarder_ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_pending_visit(system, (trp_ref)TRP_REF_NONE, 1, NULL, NULL, &count),
+               TRP_EINVAL);
+    stage_close(system);
+}
+
+static void
+mail_that_waits_is_seen_removed_and_withdrawn(void)
+{
+    look_count_remove(NULL);
+    look_count_remove("bounded");
+    look_count_remove("control-aware");
+}
+
+UNIT_BEGIN("pending")
+UNIT(an_actor_looks_into_its_own_mailbox)
+UNIT(a_look_that_comes_too_late_is_not_taken)
+UNIT(mail_that_waits_is_seen_removed_and_withdrawn)
+UNIT_END
