@@ -40,8 +40,7 @@ int
 main(void)
 {
     static const trp_protocol *const accepts[] = { &file_protocol, NULL };
-    static const trp_behaviour file = { sizeof file, "file", .receive = closed,
-                                        .accepts = accepts };
+    static const trp_behaviour file = { sizeof file, "f", .receive = closed, .accepts = accepts };
     const file_line a = { "a" }, b = { "b" }, c = { "c" };
     const file_open none = { 0 };
     trp_system *system;
