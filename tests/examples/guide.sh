@@ -1,0 +1,53 @@
+#!/bin/bash
+# guide.sh - each snippet of docs/guide.md belongs to a program that compiles with what pkg-config says and prints what the
+# guide says. `<!-- file: NAME.c -->` above a block appends it to that file, `<!-- prints: NAME.c -->` is its output.
+set -uo pipefail
+top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+destdir=${TROUPE_DESTDIR:?an installed Troupe}
+export PKG_CONFIG_PATH=$destdir/usr/local/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$destdir
+export LD_LIBRARY_PATH=$destdir/usr/local/lib
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+status=0
+fail() {
+    echo "FAIL $1"
+    sed 's/^/    /' | head -n 30
+    status=1
+}
+
+awk -v work="$work" '
+    /^<!-- (file|prints): [a-z]+\.c -->$/ { kind = $2; name = $3; next }
+    /^```/ && !open { open = 1; to = "";
+        if (name != "") to = work "/" name (kind == "file:" ? "" : ".expected")
+        else print FILENAME ":" FNR ": a block that is of no program" >(work "/loose")
+        name = ""; next }
+    /^```/ && open { open = 0; next }
+    open && to != "" { print >>to }
+' "$top/docs/guide.md"
+if [ -s "$work/loose" ]; then
+    fail "guide: every snippet is of a program" <"$work/loose"
+else
+    echo "PASS guide: every snippet is of a program"
+fi
+
+read -ra flags <<<"$(pkg-config --cflags --libs troupe)"
+programs=0
+for source in "$work"/*.c; do
+    [ -e "$source" ] || break
+    name=$(basename "$source" .c)
+    programs=$((programs + 1))
+    if ! cc -Wall -Werror -o "$work/$name" "$source" "${flags[@]}" >"$work/log" 2>&1; then
+        fail "guide: $name compiles" <"$work/log"
+    elif ! (cd "$work" && timeout 30 "./$name" >"$work/out" 2>"$work/err" </dev/null) ||
+        ! diff "$source.expected" "$work/out" >"$work/log" 2>&1; then
+        cat "$work/log" "$work/err" 2>/dev/null | fail "guide: $name prints what the guide says"
+    else
+        echo "PASS guide: $name prints what the guide says"
+    fi
+done
+if [ "$programs" -ge 5 ]; then
+    echo "PASS guide: it has programs"
+else
+    fail "guide: it has programs" <<<"only $programs"
+fi
+exit $status
