@@ -63,9 +63,12 @@ tests_unit_pattern_inbox_test_SOURCES = tests/unit/pattern/inbox_test.c
 tests_unit_pattern_inbox_test_LDADD = $(TEST_LDADD)
 # aliases, categories and what else an actor may be given besides a path
 pkginclude_HEADERS += include/troupe/alias.h include/troupe/category.h include/troupe/interaction.h \
-	include/troupe/embedded.h include/troupe/live.h include/troupe/pending.h include/troupe/resource.h
-troupe_sources += src/pattern/category.c src/pattern/embedded.c src/pattern/resource.c
-check_PROGRAMS += tests/unit/pattern/category_test tests/unit/pattern/embedded_test
+	include/troupe/embedded.h include/troupe/live.h include/troupe/pending.h include/troupe/resource.h \
+	include/troupe/subject.h
+troupe_sources += src/pattern/category.c src/pattern/embedded.c src/pattern/resource.c src/pattern/subject.c
+check_PROGRAMS += tests/unit/pattern/category_test tests/unit/pattern/embedded_test tests/unit/pattern/subject_test
+tests_unit_pattern_subject_test_SOURCES = tests/unit/pattern/subject_test.c
+tests_unit_pattern_subject_test_LDADD = $(TEST_LDADD)
 tests_unit_pattern_embedded_test_SOURCES = tests/unit/pattern/embedded_test.c
 tests_unit_pattern_embedded_test_LDADD = $(TEST_LDADD)
 tests_unit_pattern_category_test_SOURCES = tests/unit/pattern/category_test.c
