@@ -35,6 +35,9 @@ server_post_stop(trp_ctx *ctx, void *state)
 {
     (void)ctx;
     (void)state;
+    for (int i = 0; i < 20; i++) { /* who does not wait for the hook does not see its note */
+        unit_pause();
+    }
     stage_note("server-");
 }
 static const trp_behaviour server = { sizeof(trp_behaviour),

@@ -6,6 +6,9 @@
 #define NEWS_MESSAGES(M, P) M(P, flash, NEWS_FLASH) M(P, other, NEWS_OTHER)
 TRP_PROTOCOL(news, NEWS_MESSAGES)
 
+static trp_ref watched;
+static _Atomic bool let_go;
+
 static trp_err
 listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -19,6 +22,8 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         const trp_dead_letter *what = trp_msg_payload(msg);
 
         stage_note("dead(%u,%s,%llu)", what->reason, what->path, (unsigned long long)what->bytes);
+    } else if (trp_msg_is(msg, &trp_suppressed_dead_letter_type)) {
+        stage_note("quiet(%s)", ((const trp_dead_letter *)trp_msg_payload(msg))->path);
     } else if (trp_msg_is(msg, &trp_unhandled_type)) {
         stage_note("unhandled");
     } else if (stage_said(msg, "flash")) {
@@ -31,6 +36,17 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         UNIT_EQUAL(trp_subscribe(ctx, &trp_dead_letter_type), TRP_OK);
         UNIT_EQUAL(trp_subscribe(ctx, &trp_unhandled_type), TRP_OK);
         trp_reply_text(ctx, "ok");
+    } else if (stage_said(msg, "quiet ones")) {
+        UNIT_EQUAL(trp_subscribe(ctx, &trp_suppressed_dead_letter_type), TRP_OK);
+        trp_reply_text(ctx, "ok");
+    } else if (stage_said(msg, "watch")) {
+        UNIT_EQUAL(trp_watch(ctx, watched), TRP_OK);
+        trp_reply_text(ctx, "ok");
+    } else if (stage_said(msg, "hold")) {
+        stage_note("held");
+        while (!atomic_load(&let_go)) {
+            unit_pause();
+        }
     } else if (stage_said(msg, "no flash")) {
         trp_unsubscribe(ctx, &news_flash_type);
         trp_reply_text(ctx, "ok");
@@ -185,6 +201,30 @@ the_first_dead_letters_are_logged(void)
     stage_close(system);
 }
 
+/* LIFE-17: who ends before it has seen a Terminated has lost nothing that anybody misses */
+static void
+a_terminated_to_the_dead_is_suppressed(void)
+{
+    trp_ref l, a;
+    trp_system *system = open_news(&l);
+
+    atomic_store(&let_go, false);
+    UNIT_EQUAL(stage_ask(system, l, "losses", answer, sizeof answer), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, l, "quiet ones", answer, sizeof answer), TRP_OK);
+    a = stage_spawn(system, &listener, "a");
+    watched = stage_spawn(system, &listener, "b");
+    UNIT_EQUAL(stage_ask(system, a, "watch", answer, sizeof answer), TRP_OK);
+    stage_tell(system, a, "hold");
+    STAGE_EXPECT("held");
+    UNIT_EQUAL(trp_system_graceful_stop(system, watched, 5000), TRP_OK);
+    trp_system_stop_actor(system, a); /* before what is in its mailbox */
+    atomic_store(&let_go, true);
+    STAGE_EXPECT("held quiet(/user/a)");
+    UNIT_EQUAL(stage_ask(system, l, "losses", answer, sizeof answer), TRP_OK);
+    STAGE_EXPECT("held quiet(/user/a)");
+    stage_close(system);
+}
+
 /* LIFE-17 */
 static void
 orders_to_the_dead_are_no_dead_letters(void)
@@ -253,6 +293,7 @@ UNIT(subscriptions_end_with_the_actor)
 UNIT(dead_letters_are_counted_and_published_with_reason_and_path)
 UNIT(the_first_dead_letters_are_logged)
 UNIT(orders_to_the_dead_are_no_dead_letters)
+UNIT(a_terminated_to_the_dead_is_suppressed)
 UNIT(a_lost_event_makes_no_event)
 UNIT(unhandled_messages_are_published)
 UNIT_END

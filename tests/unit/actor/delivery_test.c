@@ -150,11 +150,15 @@ messages_arrive_once_at_most_in_order_and_complete(void)
 
 static int ends, ends_seen; /* plain, and nothing in between that is locked or logged */
 
+/* Takes its time, so that who is told too early reads an old count. */
 static void
 count_end(trp_ctx *ctx, void *state)
 {
     (void)ctx;
     (void)state;
+    for (int i = 0; i < 20; i++) {
+        unit_pause();
+    }
     ends++;
 }
 static _Atomic bool heard_the_end;

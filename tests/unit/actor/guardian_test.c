@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 static _Atomic bool let_go, let_go_late, went_on;
+static trp_system *other_system; /* whom "over" tells */
+static trp_ref other_ref;
 
 static trp_err
 actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -22,6 +24,10 @@ actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
             unit_pause();
         }
         atomic_store(&went_on, true);
+    } else if (stage_said(msg, "over")) {
+        stage_tell(other_system, other_ref, "hello");
+    } else if (stage_said(msg, "hello")) {
+        stage_note(trp_ctx_system(ctx) == other_system ? "there" : "astray");
     } else if (stage_said(msg, "shutdown")) {
         trp_system_shutdown(trp_ctx_system(ctx));
         trp_system_shutdown(trp_ctx_system(ctx));
@@ -212,6 +218,12 @@ several_systems_live_in_one_process(void)
     for (int i = 0; i < 4; i++) {
         UNIT_EQUAL(stage_ask(systems[i], refs[i], "ping", answer, sizeof answer), TRP_OK);
     }
+    /* An actor may tell one of another system, though both have the same number in theirs. */
+    other_system = systems[1];
+    other_ref = refs[1];
+    stage_tell(systems[0], refs[0], "over");
+    STAGE_EXPECT("there");
+    stage_clear(&stage_events);
     stage_close(systems[0]);
     stage_close(systems[2]);
     UNIT_EQUAL(stage_ask(systems[1], refs[1], "ping", answer, sizeof answer), TRP_OK);

@@ -296,6 +296,18 @@ a_watcher_that_ends_is_forgotten(void)
 
 /* ---- parent and child ------------------------------------------------------------------------ */
 
+static void
+talker_post_stop(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    trp_tell_text(ctx, trp_parent(ctx), "last words");
+}
+static const trp_behaviour talker = { .size = sizeof(trp_behaviour),
+                                      .name = "talker",
+                                      .version = 1,
+                                      .receive = target_receive,
+                                      .post_stop = talker_post_stop };
+
 static trp_err
 parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -311,6 +323,12 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         *kid = stage_child(ctx, &target, "kid");
         UNIT_EQUAL(trp_watch(ctx, *kid), TRP_OK);
         trp_stop(ctx, *kid);
+    } else if (stage_said(msg, "part")) {
+        *kid = stage_child(ctx, &talker, "kid");
+        UNIT_EQUAL(trp_watch(ctx, *kid), TRP_OK);
+        trp_stop(ctx, *kid);
+    } else if (stage_said(msg, "last words")) {
+        stage_note("words");
     } else if (stage_said(msg, "fail")) {
         *kid = stage_child(ctx, &target, "kid2");
         UNIT_EQUAL(trp_watch(ctx, *kid), TRP_OK);
@@ -332,6 +350,18 @@ static const trp_behaviour parent = { sizeof(trp_behaviour),
                                       NULL,
                                       NULL };
 
+/* The kid that the parent made on Terminated. */
+static void
+end_second_kid(trp_system *system, trp_ref p)
+{
+    trp_ref kid;
+
+    UNIT_EQUAL(trp_system_resolve(system, "/user/p/kid", 1000, &kid), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, kid, 5000), TRP_OK);
+    UNIT_WAIT(trp_system_resolve(system, "/user/p/kid", 1000, &kid) == TRP_ENOENT, 5000);
+    UNIT_EQUAL(stage_ask(system, p, "ping", answer, sizeof answer), TRP_OK);
+}
+
 /* SYS-18 */
 static void
 on_terminated_of_a_child_its_name_is_free(void)
@@ -344,14 +374,24 @@ on_terminated_of_a_child_its_name_is_free(void)
         stage_tell(system, p, "make");
         UNIT_WAIT(stage_has("again="), 5000);
         UNIT_TRUE(stage_has("again=TRP_OK"));
-        {
-            trp_ref kid;
+        end_second_kid(system, p);
+    }
+    stage_close(system);
+}
 
-            UNIT_EQUAL(trp_system_resolve(system, "/user/p/kid", 1000, &kid), TRP_OK);
-            UNIT_EQUAL(trp_system_graceful_stop(system, kid, 5000), TRP_OK);
-            UNIT_WAIT(trp_system_resolve(system, "/user/p/kid", 1000, &kid) == TRP_ENOENT, 5000);
-        }
-        UNIT_EQUAL(stage_ask(system, p, "ping", answer, sizeof answer), TRP_OK);
+/* WATCH-1: the parent is told in another way than other watchers (by the notice that frees the
+ * name), and no earlier than what the child told it */
+static void
+a_parent_hears_the_last_words_of_its_child_first(void)
+{
+    trp_system *system = stage_open();
+    trp_ref p = stage_spawn(system, &parent, "p");
+
+    for (int i = 0; i < 200; i++) {
+        stage_clear(&stage_events);
+        stage_tell(system, p, "part");
+        STAGE_EXPECT("words again=TRP_OK");
+        end_second_kid(system, p);
     }
     stage_close(system);
 }
@@ -592,6 +632,7 @@ UNIT(a_restart_of_the_watched_is_not_seen)
 UNIT(an_unhandled_terminated_is_a_death_pact)
 UNIT(a_watcher_that_ends_is_forgotten)
 UNIT(on_terminated_of_a_child_its_name_is_free)
+UNIT(a_parent_hears_the_last_words_of_its_child_first)
 UNIT(children_that_a_restart_stops_are_not_seen_to_end)
 UNIT(the_life_cycle_can_be_logged)
 UNIT(a_remote_watch_is_signalled_answered_and_ended)

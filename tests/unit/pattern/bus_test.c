@@ -91,12 +91,15 @@ a_lookup_bus_tells_those_of_the_very_classifier(void)
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 0);
     UNIT_EQUAL(join(bus, 2, "news"), TRP_OK);
     UNIT_EQUAL(join(bus, 1, "news"), TRP_OK);
+    UNIT_EQUAL(join(bus, 4, "news"), TRP_OK);
     UNIT_EQUAL(join(bus, 1, "news"), TRP_EEXIST);
+    UNIT_EQUAL(join(bus, 4, "news"), TRP_EEXIST); /* also behind others of its classifier */
     UNIT_EQUAL(join(bus, 3, "rain"), TRP_OK);
-    UNIT_EQUAL(trp_bus_publish(bus, "news"), 2);
+    UNIT_EQUAL(trp_bus_publish(bus, "news"), 3); /* in the order of the subscribers */
     UNIT_EQUAL(trp_bus_publish(bus, "news/sport"), 0);
     UNIT_EQUAL(trp_bus_publish(bus, "rain"), 1);
-    UNIT_TEXT(told, "1:news 2:news 3:rain");
+    UNIT_TEXT(told, "1:news 2:news 4:news 3:rain");
+    UNIT_EQUAL(leave(bus, 4, "news"), TRP_OK);
     UNIT_EQUAL(leave(bus, 1, "rain"), TRP_ENOENT);
     UNIT_EQUAL(leave(bus, 1, "news"), TRP_OK);
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 1);
