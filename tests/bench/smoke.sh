@@ -38,5 +38,22 @@ smoke spawn_tree 10000 time:s
 smoke chameneos 20000 rate:meetings/s
 smoke forkjoin_throughput 60000 rate:messages/s
 smoke bigpayload 10000 rate:messages/s
+# What the document promises of idle actors: 2.7 million of them in a gigabyte, about 300 bytes each. A sanitizer has a
+# memory of its own.
+judge() { # judge NAME VALUE at-most|at-least BOUND
+    if awk -v value="$2" -v bound="$4" -v most="$3" 'BEGIN { exit !(value > 0 && (most == "at-most" ? value <= bound : value >= bound)) }'; then
+        echo "PASS $1"
+    else
+        echo "FAIL $1"
+        echo "    ${2:-no figure}, not $3 $4"
+        status=1
+    fi
+}
+if ! grep -qE 'enable-(asan|tsan)' "$(dirname "$bench")/../../config.status" 2>/dev/null; then
+    out=$(timeout 120 "$bench" create --threads 1 --count 2700000 2>&1)
+    judge an_idle_actor_costs_at_most_300_bytes "$(sed -n 's/^troupe create bytes_per_live_actor \([0-9.]*\) bytes$/\1/p' <<<"$out")" at-most 300
+    judge a_gib_holds_two_million_seven_hundred_thousand_actors \
+        "$(sed -n 's/^troupe create actors_per_gib \([0-9]*\) actors$/\1/p' <<<"$out")" at-least 2700000
+fi
 smoke latency 10000 rtt_p50:ns rtt_p99:ns rtt_p99.9:ns
 exit $status

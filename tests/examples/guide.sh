@@ -30,6 +30,19 @@ else
     echo "PASS guide: every snippet is of a program"
 fi
 
+missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
+    "Become and stash" "Mailboxes and dispatchers" Routers "Events and logs" Testing Configuration "A node of a cluster" \
+    "How good actors are written"; do
+    # the heading, and more than a line below it
+    awk -v want="## $topic" '$0 == want { on = 1; next } /^## / { on = 0 } on { words += NF } END { exit words < 30 }' \
+        "$top/docs/guide.md" || echo "$topic"
+done)
+if [ -z "$missing" ]; then
+    echo "PASS the_guide_has_each_topic"
+else
+    fail the_guide_has_each_topic <<<"$missing"
+fi
+
 read -ra flags <<<"$(pkg-config --cflags --libs troupe)"
 programs=0
 for source in "$work"/*.c; do
