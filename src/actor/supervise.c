@@ -82,12 +82,14 @@ call_log(trp_ctx *ctx, void *arg)
 static void
 log_failure(trp_ctx *ctx, decision *d)
 {
-    static const char *const next[] = { "", "resuming", "restarting", "stopping", "escalating" };
+    static const char *const next[] = { "",           "resuming",   "restarting",  "stopping",
+                                        "escalating", "activating", "deactivating" };
     const trp_strategy *strategy = d->strategy;
     const trp_failure *what = d->failure;
     trp_directive directive = d->directive;
     trp_log_level level = directive == TRP_RESUME ? TRP_LOG_WARNING : TRP_LOG_ERROR;
 
+    _Static_assert(sizeof next / sizeof next[0] == TRP_DEACTIVATE + 1, "a word for each");
     if (strategy->quiet || directive == TRP_ESCALATE) {
         return; /* SUP-11: an escalated failure is logged where it is decided */
     }

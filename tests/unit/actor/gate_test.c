@@ -110,6 +110,9 @@ a_supervisor_deactivates_who_fails(void)
     trp_system_tell(system, child, &trp_kill_type, NULL, 0); /* the decider says: activate */
     UNIT_WAIT(stage_ask(system, child, "heard", answer, sizeof answer) == TRP_OK, 5000);
     UNIT_TRUE(stage_has("heard"));
+    UNIT_WAIT(stage_book_has(&stage_lines, "; deactivating]") &&
+                  stage_book_has(&stage_lines, "; activating]"),
+              5000);
     stage_close(system);
 }
 
