@@ -107,9 +107,6 @@ trpi_enter(trp_system *system)
             ctx->run = 1;
         }
         ctx->foreign_phase = trpi_sched_enter(system->sched);
-        if (system->stall != NULL && !trpi_stall_is_armed(system)) {
-            trpi_stall_arm(system);
-        }
         if (ctx->reserve_count < TRPI_SYSMSG_RESERVE / 2) {
             trpi_reserve_fill(ctx);
         }

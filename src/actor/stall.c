@@ -5,8 +5,11 @@
  * Shape.   A timer looks at each worker twice in stall_warning_ms: the same message in two looks or
  *          more, for so long, is reported once. Nothing is paid for a message.
  * Must hold.
- *   K1  The timer ends when nothing runs, so that an idle system does not wake up; who comes from
- *       outside (trpi_enter) starts it again.
+ *   K1  The timer ends when all workers are asleep, so that an idle system does not wake up. A
+ *       worker that is not asleep any more starts it again: it first says that it is awake, then
+ *       looks whether the timer is armed; the timer first says that it is not, then looks whether
+ *       one is awake. (That nothing runs is not enough: a message may wait for a worker that was
+ *       woken.)
  *   K2  What is read of a running ctx is a hint: it is believed only when it was the same in both
  *       looks, and the ref is looked up like any other.
  * Not here. Actors of pinned and blocking dispatchers: they may block.
@@ -35,8 +38,7 @@ struct trpi_stall {
     trp_system *system;
     uint64_t limit_ns;
     _Atomic bool armed;      /* seq_cst: K1 */
-    bool any;                /* the timer's: something runs, or ran since the last look */
-    uint64_t work[WORKERS_ALL];
+    bool any;                /* the timer's: a worker is awake */
     look looks[WORKERS_ALL]; /* the timer's */
 };
 
@@ -70,6 +72,14 @@ report(trpi_stall *stall, const look *seen, uint64_t now)
     trpi_leave(ctx);
 }
 
+static bool
+is_watched(const trpi_stall *stall, const trpi_worker *worker)
+{
+    uint32_t kind = trpi_dispatcher_get(stall->system, trpi_worker_number(worker))->options.kind;
+
+    return kind != TRP_DISPATCHER_PINNED && kind != TRP_DISPATCHER_BLOCKING;
+}
+
 static void
 worker_look(void *arg, trpi_worker *worker)
 {
@@ -77,15 +87,13 @@ worker_look(void *arg, trpi_worker *worker)
     const trp_ctx *ctx = trpi_worker_data(worker);
     look *before = &stall->looks[trpi_worker_index(worker)];
     uint64_t now = trpi_world_mono_ns(stall->system->world);
-    uint32_t kind = trpi_dispatcher_get(stall->system, trpi_worker_number(worker))->options.kind;
     look seen = { 0 };
     bool running;
 
-    if (kind == TRP_DISPATCHER_PINNED || kind == TRP_DISPATCHER_BLOCKING) {
+    if (!is_watched(stall, worker)) {
         return;
     }
     ctx_look(ctx, &seen, &running);
-    stall->any |= running || seen.run != before->run;
     if (!running || seen.run != before->run || seen.left != before->left ||
         !trp_ref_equal(seen.self, before->self)) {
         *before = seen;
@@ -99,40 +107,66 @@ worker_look(void *arg, trpi_worker *worker)
 }
 
 static void
+awake_look(void *arg, trpi_worker *worker)
+{
+    trpi_stall *stall = arg;
+
+    stall->any |= is_watched(stall, worker) && !trpi_worker_is_asleep(worker);
+}
+
+static void tick(void *arg, uint64_t a, uint64_t b);
+
+/* Who changes `armed` to true, or has it so, calls this. */
+static void
+tick_later(trpi_stall *stall)
+{
+    uint64_t id;
+
+    if (trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, tick, stall, 0, 0,
+                       &id) != TRP_OK) {
+        atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* until the next */
+    }
+}
+
+static void
+arm(trpi_stall *stall)
+{
+    if (!atomic_exchange_explicit(&stall->armed, true, memory_order_seq_cst)) {
+        tick_later(stall);
+    }
+}
+
+static void
 tick(void *arg, uint64_t a, uint64_t b)
 {
     trpi_stall *stall = arg;
-    uint64_t id;
+    trpi_sched *sched = stall->system->sched;
 
     (void)a;
     (void)b;
     stall->any = false;
-    trpi_sched_workers_each(stall->system->sched, worker_look, stall);
-    if (!stall->any ||
-        trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, tick, stall, 0, 0,
-                       &id) != TRP_OK) {
-        atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* K1 */
+    trpi_sched_workers_each(sched, worker_look, stall);
+    trpi_sched_workers_each(sched, awake_look, stall);
+    if (stall->any) {
+        tick_later(stall);
+        return;
+    }
+    atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* K1 */
+    trpi_sched_workers_each(sched, awake_look, stall);
+    if (stall->any) {
+        arm(stall);
     }
 }
 
 void
-trpi_stall_arm(trp_system *system)
+trpi_stall_awake(void *arg, trpi_worker *worker)
 {
-    trpi_stall *stall = system->stall;
-    uint64_t id;
+    trpi_stall *stall = ((trp_system *)arg)->stall;
 
-    if (!atomic_exchange_explicit(&stall->armed, true, memory_order_seq_cst) &&
-        trpi_timer_add(system->sched, stall->limit_ns / 2000000u + 1, tick, stall, 0, 0, &id) !=
-            TRP_OK) {
-        atomic_store_explicit(&stall->armed, false, memory_order_seq_cst);
+    (void)worker;
+    if (stall != NULL && !atomic_load_explicit(&stall->armed, memory_order_seq_cst)) {
+        arm(stall);
     }
-}
-
-bool
-trpi_stall_is_armed(const trp_system *system)
-{
-    /* relaxed: a miss is made good by the next one who comes from outside */
-    return atomic_load_explicit(&system->stall->armed, RELAXED);
 }
 
 trp_err

@@ -11,7 +11,7 @@ typedef struct trpi_stall trpi_stall; /* NULL in a system: off */
 /* Errors: TRP_ENOMEM. The scheduler exists. */
 trp_err trpi_stall_new(trp_system *system);
 void trpi_stall_free(trp_system *system); /* every thread has ended */
-bool trpi_stall_is_armed(const trp_system *system);
-void trpi_stall_arm(trp_system *system);
+/* trpi_sched_ops.awake; arg: the trp_system. */
+void trpi_stall_awake(void *arg, trpi_worker *worker);
 
 #endif

@@ -66,7 +66,8 @@ tables_make(trp_system *system)
                                         .batch = trpi_run_batch,
                                         .work = trpi_run_work,
                                         .here = trpi_here,
-                                        .urgent = trpi_run_urgent };
+                                        .urgent = trpi_run_urgent,
+                                        .awake = trpi_stall_awake };
     trpi_sched_options sched_options;
     trp_err err;
 

@@ -21,13 +21,20 @@ _Static_assert(alignof(max_align_t) >= 16, "trpi_alloc promises 16-aligned block
 /* Allocations left before one fails; negative: none fails. Test state, by nature of the process
  * (the heap is the process's); relaxed everywhere: the tests that arm it run one thread. */
 static atomic_long fail_after = -1;
+static _Atomic(const void *) fail_here; /* NULL: in any thread; else &here_mark of the one */
+static _Thread_local char here_mark;
 
 static bool
 must_fail(void)
 {
-    long left = atomic_load_explicit(&fail_after, memory_order_relaxed);
+    long left = atomic_load_explicit(&fail_after, memory_order_acquire);
+    const void *here;
 
     if (__builtin_expect(left < 0, 1)) {
+        return false;
+    }
+    here = atomic_load_explicit(&fail_here, memory_order_relaxed);
+    if (here != NULL && here != &here_mark) {
         return false;
     }
     return atomic_fetch_sub_explicit(&fail_after, 1, memory_order_relaxed) == 0;
@@ -88,7 +95,15 @@ trpi_free(void *memory)
 void
 trpi_alloc_fail_after(long n)
 {
+    atomic_store_explicit(&fail_here, NULL, memory_order_relaxed);
     atomic_store_explicit(&fail_after, n, memory_order_relaxed);
+}
+
+void
+trpi_alloc_fail_here_after(long n)
+{
+    atomic_store_explicit(&fail_here, &here_mark, memory_order_relaxed);
+    atomic_store_explicit(&fail_after, n, memory_order_release);
 }
 
 void

@@ -199,6 +199,7 @@ trpi_affine_loop(trpi_worker *worker)
             }
             continue;
         }
+        trpi_worker_awake(worker);
         trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task));
         /* release: as in trpi_worker_loop() */
         atomic_store_explicit(&worker->progress,

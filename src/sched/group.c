@@ -198,6 +198,7 @@ trpi_group_loop(trpi_worker *worker)
     trpi_task *task;
 
     while ((task = group_next(worker, group)) != NULL) {
+        trpi_worker_awake(worker);
         /* A deferred task goes to the end of the queue: these threads may block anyhow. */
         trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task));
         /* release: as in trpi_worker_loop() */

@@ -58,6 +58,7 @@ private_next(trpi_worker *worker)
         atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
     }
     (void)pthread_mutex_unlock(&worker->queue_lock);
+    trpi_worker_awake(worker);
     return task;
 }
 

@@ -94,6 +94,9 @@ typedef struct trpi_sched_ops {
     /* Has this task, which waits in a queue, something to do that goes before all others? For
      * affine workers; any thread. NULL: never. */
     bool (*urgent)(const trpi_task *task);
+    /* On the thread of a worker that is not asleep any more (trpi_worker_is_asleep), or begins,
+     * before its next run; called too often rather than too seldom. May be NULL. */
+    void (*awake)(void *arg, trpi_worker *worker);
 } trpi_sched_ops;
 
 typedef struct trpi_sched_options {
@@ -129,6 +132,8 @@ void *trpi_sched_pool_data(trpi_sched *sched, uint32_t index);
 trpi_sched *trpi_worker_sched(trpi_worker *worker);
 uint32_t trpi_worker_index(const trpi_worker *worker); /* what trpi_task.home holds */
 bool trpi_worker_is_private(const trpi_worker *worker);
+/* Thread: any; seq_cst. A worker runs nothing while it is asleep. */
+bool trpi_worker_is_asleep(const trpi_worker *worker);
 uint8_t trpi_worker_number(const trpi_worker *worker); /* as given at its making; pool: 0 */
 uint32_t trpi_sched_pool_count(const trpi_sched *sched);
 uint32_t trpi_sched_cores(const trpi_sched *sched); /* of the machine, at most TRPI_POOL_MAX */

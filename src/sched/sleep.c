@@ -340,6 +340,7 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
         }
     }
     sleepers_leave(sched, worker);
+    trpi_worker_awake(worker);
     if (*ret_task == NULL && timeout == TRPI_TRIM_NS &&
         atomic_load_explicit(&sched->sleepers, RELAXED) + 1 == sched->pool_count) {
         trpi_trim(worker, TRPI_TRIMS_ALL); /* nobody had anything to do meanwhile */

@@ -66,6 +66,22 @@ trpi_worker_is_private(const trpi_worker *worker)
     return worker->is_private;
 }
 
+bool
+trpi_worker_is_asleep(const trpi_worker *worker)
+{
+    return atomic_load_explicit(&worker->asleep, memory_order_seq_cst);
+}
+
+void
+trpi_worker_awake(trpi_worker *worker)
+{
+    const trpi_sched_options *options = &worker->sched->options;
+
+    if (options->ops->awake != NULL) {
+        options->ops->awake(options->arg, worker);
+    }
+}
+
 uint8_t
 trpi_worker_number(const trpi_worker *worker)
 {
@@ -187,6 +203,7 @@ trpi_worker_loop(trpi_worker *worker)
         trpi_driven_loop(worker);
         return;
     }
+    trpi_worker_awake(worker);
     for (;;) {
         uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
         trpi_run_result result;

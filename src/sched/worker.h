@@ -245,6 +245,8 @@ void trpi_defer_drain(trpi_worker *at);
 /* sleep.c */
 void trpi_wake_for_push(trpi_sched *sched); /* after a push that others may have to see */
 void trpi_wake_worker(trpi_worker *worker); /* if it sleeps */
+/* ops->awake, if there is one. No lock is held. */
+void trpi_worker_awake(trpi_worker *worker);
 void trpi_wake_all(trpi_sched *sched);
 /* Find a task, spin, sleep; NULL: stopping, or to sit out. */
 trpi_task *trpi_search(trpi_worker *worker);

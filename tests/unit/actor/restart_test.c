@@ -181,7 +181,9 @@ the_default_hooks_stop_the_children_and_start_again(void)
     UNIT_EQUAL(stage_ask(system, a, "kid", answer, sizeof answer), TRP_OK);
     UNIT_WAIT(stage_has("kid+"), 5000);
     stage_tell(system, a, "fail");
-    STAGE_EXPECT("a+ kid+ a- kid- a+");
+    UNIT_WAIT(stage_count("a+") == 2, 5000);
+    /* told to stop first, but on a worker of its own it may be done later */
+    UNIT_TRUE(stage_is("a+ kid+ a- kid- a+") || stage_is("a+ kid+ kid- a- a+"));
     UNIT_EQUAL(stage_ask(system, a, "children", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "0");
     stage_close(system);

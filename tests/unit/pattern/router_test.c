@@ -370,7 +370,7 @@ a_router_without_memory_leaves_nothing_behind(void)
     options.resizer = &resizer;
     routee.dispatcher = "default";
     for (long n = 0; n < 200 && err != TRP_OK; n++) {
-        trpi_alloc_fail_after(n);
+        trpi_alloc_fail_here_after(n);
         err = trp_system_router_spawn(system, &crew_behaviour, &routee, "r", &options, &router);
         trpi_alloc_fail_after(-1);
         if (err != TRP_OK) {
