@@ -78,7 +78,6 @@ struct trp_ctx {
     /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is carried
      */
     uint32_t near_node;
-    const struct trp_interaction *carried; /* what is told is part of it; NULL: of none */
     jmp_buf *jump;        /* where trp_fail() goes */
     uint32_t run;         /* number of the turn, never 0 */
     uint16_t index;       /* of the worker */
@@ -106,6 +105,7 @@ struct trp_ctx {
     void *life;           /* LIFE's per-thread data; NULL at first */
     trp_ctx *foreign_next;                 /* of this thread; foreign only */
     uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign only */
+    const struct trp_interaction *carried; /* what is told is part of it; NULL: of none */
     trp_failure failure;  /* filled by trp_fail before the jump */
     trpi_stats own_stats; /* of a worker; all foreign threads count in system->foreign_stats */
     struct trpi_slot_list { /* free slots, FIFO; workers only */

@@ -285,7 +285,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         bytes = type->bytes;
     }
-    msg = LIKELY(ctx->carried == NULL)
+    msg = LIKELY(ctx->near_node == TRPI_NODE_SELF) /* nothing is carried */
               ? trpi_msg_make(ctx->cache, to, sender, type, payload, bytes)
               : make_carrying(ctx, to, sender, type, payload, bytes);
     if (UNLIKELY(msg == NULL)) {
