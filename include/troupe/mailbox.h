@@ -73,20 +73,25 @@ typedef enum trp_mailbox_overflow {
  * that runs the owner: nothing in them needs a lock. None may block. */
 typedef struct trp_mailbox_ops {
     size_t size; /* sizeof(trp_mailbox_ops) */
-    /* Make the mailbox of one actor. Errors: any; the spawn fails with it. */
+    /* Make the mailbox of one actor. It may have messages from the start. Errors: any; the spawn
+     * fails with it. */
     trp_err (*create)(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox);
     /* Put in what the owner was told. Takes msg, on success only; an error: a dead letter. */
     trp_err (*enqueue)(void *mailbox, trp_ref receiver, trp_msg *msg);
     /* Take out the next one; NULL: there is none. Gives the message. */
     trp_msg *(*dequeue)(void *mailbox);
+    /* What was put in and neither taken out nor dropped. */
     uint32_t (*count)(void *mailbox);
     int (*has)(void *mailbox);
     /* The owner has ended: hand all that is left to dead(arg, msg), which takes it. */
     void (*clean_up)(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg);
     /* No thread can be in admit any more: free the mailbox. */
     void (*destroy)(void *mailbox);
-    /* On the sender's thread, before the message is on its way; several at once. May refuse: a dead
-     * letter, mailbox-full. NULL: all are admitted. Borrows msg. */
+    /* On the sender's thread, before the message is on its way; several at once. May refuse, and
+     * the error says why: TRP_EMSGSIZE, TRP_ENOTYPE (not-encodable), TRP_ENOMEM, TRP_EIO and
+     * TRP_EBREAKER (storage), TRP_ECLOSED (stale): a dead letter; any other: mailbox-full, and
+     * TRP_EAGAIN for trp_try_tell(). Not asked about what the library itself tells. NULL: all are
+     * admitted. Borrows msg. */
     trp_err (*admit)(void *mailbox, trp_ref receiver, const trp_msg *msg);
 } trp_mailbox_ops;
 

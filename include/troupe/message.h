@@ -263,7 +263,9 @@ typedef enum trp_dead_reason {
     TRP_DEAD_STASH = 12,         /* still stashed when the actor stopped */
     TRP_DEAD_INACTIVE = 13,      /* its actor is deactivated (trp_deactivate) */
     TRP_DEAD_REFUSED = 14,       /* its actor's will_receive does not want it */
-    TRP_DEAD_REASON_COUNT = 15
+    TRP_DEAD_STORAGE = 15,       /* of a durable mailbox: it failed, or its breaker is open */
+    TRP_DEAD_EXPIRED = 16,       /* too old when its turn came */
+    TRP_DEAD_REASON_COUNT = 17
 } trp_dead_reason;
 
 /* Event on the event stream: a message that reached nobody (LIFE-15). */

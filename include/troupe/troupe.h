@@ -11,6 +11,7 @@
 #include <troupe/cluster.h>
 #include <troupe/config.h>
 #include <troupe/dispatcher.h>
+#include <troupe/durable.h>
 #include <troupe/embedded.h>
 #include <troupe/extension.h>
 #include <troupe/future.h>

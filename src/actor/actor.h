@@ -51,6 +51,14 @@ void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
 /* Count msg as lost for `to` and publish it as a dead letter; borrows msg. */
 void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 
+/* ---- messages that were kept elsewhere ------------------------------------------------------- */
+/* A message as if `sender` had told it to `to`; copies payload. Gives *ret_msg. Errors: TRP_ENOMEM,
+ * TRP_EINVAL (bytes are not those of the type). Thread: any. */
+trp_err trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+                         size_t bytes, trp_msg **ret_msg);
+/* Is it one of those that the library itself tells, and no mailbox is asked about? */
+bool trpi_msg_is_own(const trp_msg *msg);
+
 /* ---- routed actors: who tells them is asked first where to --------------------------------------
  * An actor of kind router is an actor like any other (mailbox, life, supervision, watch, path), but
  * what it is told goes through `route`, on the teller's thread, and to its mailbox only when route
@@ -93,6 +101,9 @@ void trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look);
 /* The actor at a path of this system without wildcards ("/user/a", or with the own address), now;
  * TRP_REF_NONE: nobody. *ret_remote: it is another node's. Errors: TRP_EINVAL. Thread: any. */
 trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote);
+/* The path that an actor will have whose mailbox is being made (trp_mailbox_ops.create). Returns
+ * its length; 0: it has no name of its own, or the path does not fit. */
+size_t trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 /* The arg of a live actor routed by these ops; NULL: ref is none. It stays until trpi_leave() of
  * the caller's bracket, or the end of its run. */
 void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);

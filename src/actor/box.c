@@ -73,6 +73,8 @@ trpi_box_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type)
             trpi_box_free(box);
             return err;
         }
+        box->inside = type->options.ops->count(box->custom); /* a durable one is born with mail */
+        atomic_init(&box->count, box->inside);
     }
     trpi_cell_ops_set(cell, &box->ops);
     return TRP_OK;
@@ -398,19 +400,47 @@ refuse(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     return TRP_EAGAIN;
 }
 
+/* Only want of room is worth another try. */
+static trp_err
+not_admitted(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_err why, bool try_only)
+{
+    trp_dead_reason reason = why == TRP_EMSGSIZE                      ? TRP_DEAD_TOO_LARGE
+                             : why == TRP_ENOTYPE                     ? TRP_DEAD_NOT_ENCODABLE
+                             : why == TRP_ENOMEM                      ? TRP_DEAD_NO_MEMORY
+                             : why == TRP_EIO || why == TRP_EBREAKER  ? TRP_DEAD_STORAGE
+                             : why == TRP_ECLOSED                     ? TRP_DEAD_STALE
+                                                                      : TRP_DEAD_MAILBOX_FULL;
+
+    if (try_only && reason == TRP_DEAD_MAILBOX_FULL) {
+        return TRP_EAGAIN;
+    }
+    trpi_dead(ctx, to, msg, reason);
+    trpi_msg_free(ctx->cache, msg);
+    return TRP_OK;
+}
+
+bool
+trpi_msg_is_own(const trp_msg *msg)
+{
+    return msg->priv_type < TRPI_TYPE_AUTO_END;
+}
+
 trp_err
 trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_only)
 {
     trpi_box *box = trpi_box_get(cell, to.generation);
-    bool free_of_bound = msg->priv_type < TRPI_TYPE_AUTO_END;
+    bool free_of_bound = trpi_msg_is_own(msg);
 
     if (box == NULL) {
         push(ctx, cell, msg); /* it ends at this moment: the drain finds it stale */
         return TRP_OK;
     }
-    if (box->custom != NULL && box->type->options.ops->admit != NULL && !free_of_bound &&
-        box->type->options.ops->admit(box->custom, to, msg) != TRP_OK) {
-        return try_only ? TRP_EAGAIN : dead_full(ctx, to, msg);
+    if (box->custom != NULL && box->type->options.ops->admit != NULL && !free_of_bound) {
+        trp_err err = box->type->options.ops->admit(box->custom, to, msg);
+
+        if (err != TRP_OK) {
+            return not_admitted(ctx, to, msg, err, try_only);
+        }
     }
     if (free_of_bound) {
         (void)atomic_fetch_add_explicit(&box->count, 1, SEQ_CST);
@@ -500,9 +530,23 @@ gather(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
         } else if (trpi_order_put(box, msg) != TRP_OK) {
             lost(ctx, box, msg, TRP_DEAD_NO_MEMORY);
             place_give(ctx, cell, box);
+        } else {
+            box->inside++;
         }
     }
     return taken;
+}
+
+/* The program's own mailbox may drop what it has, and say so by its count (B1). */
+static void
+places_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
+{
+    uint32_t counted = box->type->options.ops->count(box->custom);
+
+    while (box->inside > counted) {
+        box->inside--;
+        place_give(ctx, cell, box);
+    }
 }
 
 trpi_take
@@ -527,11 +571,15 @@ trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg)
     }
     taken = gather(ctx, cell, box);
     *ret_msg = trpi_order_take(box);
+    if (box->custom != NULL) {
+        places_settle(ctx, cell, box);
+    } else if (*ret_msg != NULL) {
+        place_give(ctx, cell, box);
+    }
     if (*ret_msg == NULL) {
         return taken;
     }
     ctx->boxed = *ret_msg;
-    place_give(ctx, cell, box);
     return TRPI_TAKE_MSG;
 }
 

@@ -74,6 +74,7 @@ typedef struct trpi_box {
     uint32_t heap_count, heap_size;
     uint64_t arrivals;
     void *custom;
+    uint32_t inside; /* what custom should count */
 } trpi_box;
 
 /* ---- box_type.c: registration and choice ----------------------------------------------------- */

@@ -275,6 +275,25 @@ trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     return err;
 }
 
+trp_err
+trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                    const trp_behaviour *behaviour, const trp_spawn_options *options)
+{
+    trp_err err;
+
+    cell->behaviour = behaviour;
+    err = trpi_life_prepare(ctx, parent, cell, options);
+    if (err != TRP_OK) {
+        trpi_slot_abandon(ctx, cell);
+        return err;
+    }
+    err = trpi_spawn_dispatcher(ctx, cell, options, NULL); /* its mailbox may ask for its path */
+    if (err != TRP_OK) {
+        trpi_child_abandon(ctx, parent, cell);
+    }
+    return err;
+}
+
 static trp_err
 spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
              const trp_behaviour *behaviour, const trp_spawn_options *options, trp_ref *ret_ref)

@@ -24,7 +24,8 @@ reason_text(trp_dead_reason reason)
         "unknown",          "no such actor", "actor has ended",    "left when the actor stopped",
         "mailbox full",     "lane full",     "node quarantined",   "message too large",
         "not encodable",    "out of memory", "node not connected", "told to nobody",
-        "left in the stash", "actor is deactivated", "refused by the actor"
+        "left in the stash", "actor is deactivated", "refused by the actor", "storage failed",
+        "too old"
     };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
@@ -48,6 +49,8 @@ reason_err(trp_dead_reason reason)
         return TRP_ENOTYPE;
     case TRP_DEAD_NO_MEMORY:
         return TRP_ENOMEM;
+    case TRP_DEAD_STORAGE:
+        return TRP_EIO;
     default:
         return TRP_ENOENT;
     }

@@ -226,3 +226,21 @@ trpi_system_after_cancel(trp_system *system, uint64_t id)
 {
     return trpi_timer_cancel(system->sched, id);
 }
+
+trp_err
+trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+                 size_t bytes, trp_msg **ret_msg)
+{
+    trpi_msg_cache *cache = trpi_msg_cache_get();
+    trp_msg *msg;
+
+    if ((type->flags & TRP_TYPE_VARIABLE) == 0 && bytes != type->bytes) {
+        return TRP_EINVAL;
+    }
+    msg = cache != NULL ? trpi_msg_make(cache, to, sender, type, payload, bytes) : NULL;
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    *ret_msg = msg;
+    return TRP_OK;
+}

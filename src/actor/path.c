@@ -214,6 +214,29 @@ trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     return written < 0 ? 0 : (size_t)written < bytes ? (size_t)written : bytes - 1;
 }
 
+size_t
+trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
+{
+    const trpi_cell *cell = trpi_cells_find(system->cells, ref.slot);
+    const trpi_cell *parent;
+    char above[TRP_PATH_BYTES_MAX + 1], name[TRP_NAME_BYTES_MAX + 1];
+    int written;
+
+    trpi_assert(cell != NULL);
+    parent = trpi_cells_find(system->cells, trpi_cell_parent(cell));
+    if (parent == NULL || trpi_cell_name_index(cell) == 0) {
+        return 0;
+    }
+    if ((trpi_cell_ref(parent).generation & 1) != 0) {
+        trpi_path_local(system, trpi_cell_ref(parent), above, sizeof above);
+    } else if (trpi_path_unborn(system, trpi_slot_ref(parent), above, sizeof above) == 0) {
+        return 0;
+    }
+    trpi_cell_name(system, cell, name, sizeof name);
+    written = snprintf(buffer, bytes, "%s/%s", above, name);
+    return written > 0 && (size_t)written < bytes ? (size_t)written : 0;
+}
+
 /* ---- remote refs ----------------------------------------------------------------------------- */
 
 static uint32_t

@@ -205,20 +205,11 @@ trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
     if (err != TRP_OK) {
         return err;
     }
-    cell->behaviour = behaviour;
-    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
+    err = trpi_spawn_conceive(ctx, embryo->cell, cell, behaviour, options);
     if (err == TRP_OK) {
-        err = trpi_life_prepare(ctx, embryo->cell, cell, options);
-        if (err != TRP_OK) {
-            trpi_spawn_dispatcher_undo(ctx, cell);
-        }
+        *ret_ref = trpi_slot_ref(cell);
     }
-    if (err != TRP_OK) {
-        trpi_slot_abandon(ctx, cell);
-        return err;
-    }
-    *ret_ref = trpi_slot_ref(cell);
-    return TRP_OK;
+    return err;
 }
 
 /* F3 */

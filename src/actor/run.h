@@ -230,6 +230,10 @@ trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
 /* Of a cell that will not live. */
 void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);
+/* Everything of a child of the running parent but to publish it. On an error the slot is given
+ * back, too. Errors: as trp_spawn. */
+trp_err trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                            const trp_behaviour *behaviour, const trp_spawn_options *options);
 trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
                               const char *default_dispatcher);
 

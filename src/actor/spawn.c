@@ -143,16 +143,8 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
     if (ctx->system->settings != NULL) {
         options = trpi_settings_deploy(ctx, ctx->cell, options, &deployed);
     }
-    cell->behaviour = behaviour;
-    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
-    if (err == TRP_OK) {
-        err = trpi_life_prepare(ctx, ctx->cell, cell, options);
-        if (err != TRP_OK) {
-            trpi_spawn_dispatcher_undo(ctx, cell);
-        }
-    }
+    err = trpi_spawn_conceive(ctx, ctx->cell, cell, behaviour, options);
     if (err != TRP_OK) {
-        trpi_slot_abandon(ctx, cell);
         return err;
     }
     *ret_ref = trpi_slot_ref(cell);

@@ -1,6 +1,7 @@
 /* routing_load.c - how busy routees are, and what the default resizer makes of it.
  *
- * Why.     A mailbox is counted by nobody: its count would cost every message. So a router counts
+ * Why.     A mailbox of the default kind is counted by nobody: its count would cost every message.
+ *          Where one is counted (bounded, counted, ...), that is what is said; else a router counts
  *          what it has sent to each routee and compares that with what the routee has handled. What
  *          others tell the routee falsifies the difference; each time that the routee is seen with
  *          an empty mailbox, it starts again from zero.
@@ -11,12 +12,15 @@
  */
 #include <math.h>
 
+#include <troupe/mailbox.h>
+
 #include "base/alloc.h"
 #include "pattern/routing.h"
 
 void
 trpi_routee_load(trp_ctx *ctx, trpi_routee *routee, trp_routee_load *ret_load)
 {
+    trp_mailbox_view view;
     trpi_look look;
     uint64_t sent, base;
     int64_t pending;
@@ -32,6 +36,10 @@ trpi_routee_load(trp_ctx *ctx, trpi_routee *routee, trp_routee_load *ret_load)
     }
     ret_load->suspended = look.suspended;
     ret_load->busy = look.busy;
+    if (trp_mailbox_look(trp_ctx_system(ctx), routee->ref, &view) == TRP_OK && view.exact) {
+        ret_load->pending = view.messages;
+        return;
+    }
     /* relaxed throughout: statistics, old values do no harm */
     sent = atomic_load_explicit(&routee->sent, memory_order_relaxed);
     base = atomic_load_explicit(&routee->base, memory_order_relaxed);

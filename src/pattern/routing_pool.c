@@ -285,6 +285,7 @@ trpi_router_free(void *object)
     trpi_routee_table_free(atomic_load_explicit(&router->table, memory_order_relaxed));
     trpi_router_plan_fini(&router->plan);
     trpi_free((void *)(uintptr_t)router->child.dispatcher);
+    trpi_free((void *)(uintptr_t)router->child.mailbox);
     trpi_free((void *)(uintptr_t)router->child.args);
     trpi_free(router);
 }

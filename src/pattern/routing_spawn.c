@@ -222,6 +222,13 @@ deploy(trpi_router *router, const char *path, char *error)
         router->child.dispatcher = dispatcher;
         err = dispatcher == NULL ? TRP_ENOMEM : TRP_OK;
     }
+    if (err == TRP_OK && deployment.mailbox != NULL) {
+        char *mailbox = trpi_strdup(deployment.mailbox);
+
+        trpi_free((void *)(uintptr_t)router->child.mailbox);
+        router->child.mailbox = mailbox;
+        err = mailbox == NULL ? TRP_ENOMEM : TRP_OK;
+    }
     return err;
 }
 
@@ -245,6 +252,7 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
     router->child = *options;
     router->child.size = sizeof router->child;
     router->child.dispatcher = NULL;
+    router->child.mailbox = NULL;
     router->child.args = NULL;
     if (options->args_type != NULL) {
         args = trpi_alloc(options->args_bytes + 1);
@@ -258,9 +266,14 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
     }
     if (options->dispatcher != NULL) {
         router->child.dispatcher = trpi_strdup(options->dispatcher);
-        return router->child.dispatcher == NULL ? TRP_ENOMEM : TRP_OK;
     }
-    return TRP_OK;
+    if (options->mailbox != NULL) {
+        router->child.mailbox = trpi_strdup(options->mailbox);
+    }
+    return (options->dispatcher != NULL && router->child.dispatcher == NULL) ||
+                   (options->mailbox != NULL && router->child.mailbox == NULL)
+               ? TRP_ENOMEM
+               : TRP_OK;
 }
 
 /* With a checked plan. */

@@ -1,0 +1,546 @@
+/* durable.c - the durable mailbox: stored by who tells, taken out by who runs the owner.
+ *
+ * Shape.   tell -> admit: record -> breaker -> store       (the sender's thread; then it returns)
+ *               -> the owner's queue, as for any mailbox   (the message is only a token from here)
+ *          run  -> enqueue: a token is counted and freed; what is not stored is kept
+ *               -> dequeue: next is a token? the first record of the store : what was kept
+ * Must hold.
+ *   U1  What admit let pass is in the store, or was dropped from there for want of room or for its
+ *       age; tokens are only promises: more of them than records are forgotten.
+ *   U2  The end of the owner takes nothing out of the store (TRP-13). Once clean_up has run, admit
+ *       refuses.
+ *   U3  A record is taken out before it is handled: nobody handles it twice.
+ *   U4  When the store cannot be read, the owner is woken again after a while.
+ * Threads. admit: senders'. All else: the runner's. The store has its lock, a leaf; nothing is told
+ *          under it.
+ * Tests.   tests/unit/pattern/durable_test.c
+ * Sources. DUR-01 to -06, MBOX-7, TRP-13.
+ */
+#include <troupe/durable.h>
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <troupe/actor.h>
+#include <troupe/breaker.h>
+#include <troupe/extension.h>
+#include <troupe/mailbox.h>
+#include <troupe/system.h>
+
+#include "actor/actor.h"
+#include "base/alloc.h"
+#include "base/mutex.h"
+#include "pattern/durable_record.h"
+#include "pattern/durable_store.h"
+
+#define RETRY_MS 100 /* U4; with an open breaker: its reset timeout */
+
+/* Tells an owner to look at the store again; never leaves its queue. */
+static trp_type wake_type = { "durable.wake", 0,    0xff48, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
+                              NULL,           0, 0 };
+static trp_type *const wake_types[] = { &wake_type };
+static const trp_protocol wake_protocol = { "durable", wake_types, 1 };
+
+typedef struct kind { /* a registered mailbox */
+    struct kind *next;
+    _Atomic uint32_t refs; /* the system's, and one of each mailbox: they are freed after it */
+    trp_system *system;
+    trpi_store *store;
+    trp_breaker *breaker;
+    trpi_store_limits limits;
+    uint64_t max_item_bytes;
+    uint64_t max_age_ms;
+    uint32_t reset_timeout_ms;
+} kind;
+
+typedef struct kept { /* a message that is not stored */
+    struct kept *next;
+    trp_msg *msg;
+    uint32_t tokens; /* that came before it */
+} kept;
+
+typedef struct wake {
+    trp_system *system;
+    trp_ref owner;
+} wake;
+
+typedef struct mailbox {
+    kind *kind;
+    trp_ref owner;
+    trpi_store_queue *queue;
+    /* the runner's */
+    kept *first, *last;
+    uint32_t kept_count;
+    uint32_t tokens;      /* all */
+    uint32_t tokens_last; /* behind the last kept one */
+    wake *wake;           /* U4; NULL: none is under way */
+    uint64_t wake_id;
+} mailbox;
+
+/* ---- storage, through the breaker ------------------------------------------------------------ */
+
+/* Only what says that the storage is ill. */
+static trp_err
+illness(trp_err err)
+{
+    return err == TRP_EIO || err == TRP_EDATA || err == TRP_EVERSION ? err : TRP_OK;
+}
+
+static void
+report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason reason)
+{
+    trpi_record_info info = { .type = NULL };
+    trp_system *system = box->kind->system;
+
+    if (trpi_record_read(system, record, &info) != TRP_OK) {
+        trpi_log(system, TRP_LOG_ERROR, "durable", "a damaged record is dropped bytes=%zu",
+                 record->bytes);
+    }
+    trpi_dead_letter(system, info.sender, box->owner, reason, info.type, info.payload_bytes);
+}
+
+static void
+dropped(void *arg, const trpi_store_record *record)
+{
+    report_dead(arg, record, TRP_DEAD_MAILBOX_FULL);
+}
+
+static bool
+is_stored(const trp_msg *msg)
+{
+    return !trpi_msg_is_own(msg) && (trp_msg_type(msg)->flags & TRP_TYPE_LOCAL) == 0;
+}
+
+/* U1 */
+static trp_err
+admit(void *object, trp_ref receiver, const trp_msg *msg)
+{
+    mailbox *box = object;
+    kind *k = box->kind;
+    trpi_store_record record;
+    trp_breaker_call call;
+    trp_err err;
+
+    (void)receiver;
+    if (!is_stored(msg)) {
+        return TRP_OK;
+    }
+    err = trpi_record_write(k->system, msg, k->max_item_bytes, &record);
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = trp_breaker_begin(k->breaker, &call);
+    if (err == TRP_OK) {
+        err = trpi_store_put(box->queue, box, &k->limits, record.data, record.bytes, dropped, box);
+        trp_breaker_end(k->breaker, call, illness(err));
+    }
+    trpi_free(record.data);
+    return illness(err) != TRP_OK ? TRP_EIO : err;
+}
+
+static trp_err
+store_take(mailbox *box, trpi_store_record *ret_record)
+{
+    trp_breaker_call call;
+    trp_err err = trp_breaker_begin(box->kind->breaker, &call);
+
+    if (err == TRP_OK) {
+        err = trpi_store_take(box->queue, box->kind->limits.sync, ret_record);
+        trp_breaker_end(box->kind->breaker, call, illness(err));
+    }
+    return err;
+}
+
+/* ---- U4 -------------------------------------------------------------------------------------- */
+
+static void
+wake_fired(void *arg)
+{
+    wake *w = arg;
+    trp_ref none = TRP_REF_NONE;
+    trp_ctx *ctx = trpi_enter(w->system);
+
+    trpi_tell(ctx, w->owner, none, &wake_type, NULL, 0);
+    trpi_leave(ctx);
+    trpi_free(w);
+}
+
+static void
+wake_later(mailbox *box, trp_err why)
+{
+    uint32_t ms = why == TRP_EBREAKER ? box->kind->reset_timeout_ms : RETRY_MS;
+
+    if (box->wake != NULL) {
+        return;
+    }
+    box->wake = trpi_alloc(sizeof *box->wake);
+    if (box->wake == NULL) {
+        return; /* the next message wakes it */
+    }
+    *box->wake = (wake){ box->kind->system, box->owner };
+    if (trpi_system_after(box->kind->system, ms, wake_fired, box->wake, &box->wake_id) != TRP_OK) {
+        trpi_free(box->wake);
+        box->wake = NULL;
+    }
+}
+
+static void
+wake_cancel(mailbox *box)
+{
+    if (box->wake != NULL && trpi_system_after_cancel(box->kind->system, box->wake_id)) {
+        trpi_free(box->wake);
+    }
+    box->wake = NULL;
+}
+
+/* ---- the runner ------------------------------------------------------------------------------ */
+
+static trp_err
+enqueue(void *object, trp_ref receiver, trp_msg *msg)
+{
+    mailbox *box = object;
+    kept *k;
+
+    (void)receiver;
+    if (trp_msg_is(msg, &wake_type)) {
+        box->wake = NULL; /* it has freed itself */
+        trp_msg_free(msg);
+        return TRP_OK;
+    }
+    if (is_stored(msg)) {
+        box->tokens++;
+        box->tokens_last++;
+        trp_msg_free(msg);
+        return TRP_OK;
+    }
+    k = trpi_alloc(sizeof *k);
+    if (k == NULL) {
+        return TRP_ENOMEM;
+    }
+    *k = (kept){ NULL, msg, box->tokens_last };
+    box->tokens_last = 0;
+    if (box->last != NULL) {
+        box->last->next = k;
+    } else {
+        box->first = k;
+    }
+    box->last = k;
+    box->kept_count++;
+    return TRP_OK;
+}
+
+static trp_msg *
+kept_take(mailbox *box)
+{
+    kept *k = box->first;
+    trp_msg *msg = k->msg;
+
+    box->first = k->next;
+    if (box->first == NULL) {
+        box->last = NULL;
+    }
+    box->kept_count--;
+    trpi_free(k);
+    return msg;
+}
+
+/* The message of a record; NULL: it is one that nobody can be given. */
+static trp_msg *
+msg_of(mailbox *box, trpi_store_record *record)
+{
+    trp_system *system = box->kind->system;
+    trpi_record_info info;
+    trp_msg *msg = NULL;
+    uint64_t age;
+
+    if (trpi_record_read(system, record, &info) != TRP_OK || info.type == NULL) {
+        report_dead(box, record, TRP_DEAD_NOT_ENCODABLE);
+        return NULL;
+    }
+    age = (uint64_t)(trpi_world_wall_ms(trpi_system_world(system)) - info.stored_ms);
+    if (box->kind->max_age_ms != 0 && (int64_t)age > 0 && age > box->kind->max_age_ms) {
+        report_dead(box, record, TRP_DEAD_EXPIRED);
+    } else if (trpi_record_msg(system, record, &info, box->owner, &msg) != TRP_OK) {
+        report_dead(box, record, TRP_DEAD_NO_MEMORY);
+    }
+    return msg;
+}
+
+/* The tokens before whatever was kept first. */
+static uint32_t *
+tokens_first(mailbox *box)
+{
+    return box->first != NULL ? &box->first->tokens : &box->tokens_last;
+}
+
+static trp_msg *
+dequeue(void *object)
+{
+    mailbox *box = object;
+
+    for (;;) {
+        uint32_t *tokens = tokens_first(box);
+        trpi_store_record record;
+        trp_msg *msg;
+        trp_err err;
+
+        if (*tokens == 0) {
+            return box->first != NULL ? kept_take(box) : NULL;
+        }
+        err = store_take(box, &record); /* U3 */
+        if (err == TRP_ENOENT) {        /* U1 */
+            box->tokens -= *tokens;
+            *tokens = 0;
+            continue;
+        }
+        if (err != TRP_OK) {
+            wake_later(box, err); /* U4 */
+            return NULL;
+        }
+        *tokens -= 1;
+        box->tokens--;
+        msg = msg_of(box, &record);
+        trpi_free(record.data);
+        if (msg != NULL) {
+            return msg;
+        }
+    }
+}
+
+static uint32_t
+count(void *object)
+{
+    mailbox *box = object;
+    uint32_t stored = atomic_load(&box->queue->count);
+
+    return box->kept_count + (box->tokens < stored ? box->tokens : stored);
+}
+
+static int
+has(void *object)
+{
+    return count(object) > 0;
+}
+
+static void
+kind_unref(kind *k)
+{
+    if (atomic_fetch_sub_explicit(&k->refs, 1, memory_order_acq_rel) == 1) {
+        trp_breaker_unref(k->breaker);
+        trpi_store_unref(k->store);
+        trpi_free(k);
+    }
+}
+
+/* ---- birth and end --------------------------------------------------------------------------- */
+
+static trp_err
+queue_find(mailbox *box)
+{
+    kind *k = box->kind;
+    char key[TRP_DURABLE_KEY_BYTES_MAX + 1], path[TRP_PATH_BYTES_MAX + 1];
+    trp_breaker_call call;
+    int written;
+    trp_err err;
+
+    if (trpi_path_unborn(k->system, box->owner, path, sizeof path) == 0) {
+        trpi_log(k->system, TRP_LOG_ERROR, "durable",
+                 "an actor with a durable mailbox needs a name of its own");
+        return TRP_EINVAL;
+    }
+    written = snprintf(key, sizeof key, "%s%s", trp_system_name(k->system), path);
+    if (written < 0 || (size_t)written >= sizeof key) {
+        trpi_log(k->system, TRP_LOG_ERROR, "durable",
+                 "the path is too long for a durable mailbox path=%s max=%d", path,
+                 TRP_DURABLE_KEY_BYTES_MAX);
+        return TRP_EINVAL;
+    }
+    err = trp_breaker_begin(k->breaker, &call);
+    if (err == TRP_OK) {
+        err = trpi_store_queue_open(k->store, key, box, &box->queue);
+        trp_breaker_end(k->breaker, call, illness(err));
+    }
+    return err;
+}
+
+static trp_err
+create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
+{
+    kind *k = arg;
+    mailbox *box = trpi_alloc(sizeof *box);
+    trp_err err;
+
+    (void)system;
+    if (box == NULL) {
+        return TRP_ENOMEM;
+    }
+    box->kind = k;
+    box->owner = owner;
+    err = queue_find(box);
+    if (err != TRP_OK) {
+        trpi_free(box);
+        return err;
+    }
+    (void)atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
+    box->tokens = box->tokens_last = atomic_load(&box->queue->count);
+    *ret_mailbox = box;
+    return TRP_OK;
+}
+
+/* U2 */
+static void
+clean_up(void *object, void (*dead)(void *arg, trp_msg *msg), void *arg)
+{
+    mailbox *box = object;
+
+    trpi_store_queue_close(box->queue, box);
+    wake_cancel(box);
+    while (box->first != NULL) {
+        dead(arg, kept_take(box));
+    }
+    box->tokens = box->tokens_last = 0;
+}
+
+static void
+destroy(void *object)
+{
+    mailbox *box = object;
+
+    trpi_store_queue_close(box->queue, box); /* of an actor that never lived */
+    kind_unref(box->kind);
+    trpi_free(box);
+}
+
+/* ---- registration: what belongs to a system -------------------------------------------------- */
+
+typedef struct kinds {
+    pthread_mutex_t lock; /* the list; a leaf */
+    kind *first;
+} kinds;
+
+static trp_err
+kinds_create(trp_system *system, void *arg, void **ret_instance)
+{
+    kinds *all = trpi_alloc(sizeof *all);
+    trp_err err = trp_protocol_register(&wake_protocol);
+
+    (void)system;
+    (void)arg;
+    if (all == NULL || err != TRP_OK) {
+        trpi_free(all);
+        return err != TRP_OK ? err : TRP_ENOMEM;
+    }
+    (void)pthread_mutex_init(&all->lock, NULL);
+    *ret_instance = all;
+    return TRP_OK;
+}
+
+static void
+kinds_release(void *instance)
+{
+    kinds *all = instance;
+
+    while (all->first != NULL) {
+        kind *next = all->first->next;
+
+        kind_unref(all->first);
+        all->first = next;
+    }
+    trpi_mutex_destroy(&all->lock);
+    trpi_free(all);
+}
+
+static const trp_extension extension = { sizeof(trp_extension), "durable", kinds_create, NULL,
+                                         kinds_release, NULL };
+
+static bool
+options_are_valid(const trp_durable_options *options)
+{
+    if (options == NULL || options->size < sizeof *options ||
+        (options->directory != NULL && options->directory[0] == 0) ||
+        (options->map_bytes != 0 && options->map_bytes < TRP_DURABLE_MAP_BYTES_MIN)) {
+        return false;
+    }
+    for (size_t i = sizeof *options; i < options->size; i++) {
+        if (((const unsigned char *)options)[i] != 0) {
+            return false;
+        }
+    }
+    return options->refuse_when_full <= 1 && options->sync <= 1;
+}
+
+static trp_err
+kind_fill(kind *k, const trp_durable_options *options)
+{
+    const char *directory = options->directory != NULL ? options->directory : "./_mb";
+    uint64_t map = options->map_bytes != 0 ? options->map_bytes : TRP_DURABLE_MAP_BYTES_DEFAULT;
+    trp_breaker_options breaker = TRP_BREAKER_OPTIONS_INIT;
+    char error[TRPI_STORE_ERROR_BYTES] = "";
+    trp_err err;
+
+    k->limits.max_items =
+        options->max_items != 0 ? options->max_items : TRP_DURABLE_ITEMS_DEFAULT;
+    k->limits.max_bytes =
+        options->max_bytes != 0 ? options->max_bytes : TRP_DURABLE_BYTES_DEFAULT;
+    k->limits.refuse_when_full = options->refuse_when_full != 0;
+    k->limits.sync = options->sync != 0;
+    k->max_item_bytes =
+        options->max_item_bytes != 0 ? options->max_item_bytes : TRP_DURABLE_BYTES_DEFAULT;
+    k->max_age_ms = options->max_age_ms;
+    breaker.failures_max =
+        options->failures_max != 0 ? options->failures_max : TRP_DURABLE_FAILURES_DEFAULT;
+    breaker.call_timeout_ms =
+        options->call_timeout_ms != 0 ? options->call_timeout_ms : TRP_DURABLE_CALL_DEFAULT_MS;
+    breaker.reset_timeout_ms =
+        options->reset_timeout_ms != 0 ? options->reset_timeout_ms : TRP_DURABLE_RESET_DEFAULT_MS;
+    k->reset_timeout_ms = breaker.reset_timeout_ms;
+    err = trpi_store_open(directory, map, &k->store, error);
+    if (err != TRP_OK) {
+        trpi_log(k->system, TRP_LOG_ERROR, "durable", "%s", error);
+        return err;
+    }
+    return trp_breaker_new(k->system, &breaker, &k->breaker);
+}
+
+trp_err
+trp_durable_register(trp_system *system, const char *id, const trp_durable_options *options)
+{
+    static const trp_mailbox_ops ops = { sizeof ops, create,   enqueue, dequeue, count,
+                                         has,        clean_up, destroy, admit };
+    trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
+    void *instance;
+    kinds *all;
+    kind *k;
+    trp_err err;
+
+    if (!options_are_valid(options)) {
+        return TRP_EINVAL;
+    }
+    err = trp_extension_get(system, &extension, &instance);
+    if (err != TRP_OK) {
+        return err;
+    }
+    all = instance;
+    k = trpi_alloc(sizeof *k);
+    if (k == NULL) {
+        return TRP_ENOMEM;
+    }
+    atomic_init(&k->refs, 1);
+    k->system = system;
+    box.kind = TRP_MAILBOX_KIND_CUSTOM;
+    box.ops = &ops;
+    box.arg = k;
+    box.capabilities = TRP_MAILBOX_DURABLE;
+    err = kind_fill(k, options);
+    err = err == TRP_OK ? trp_mailbox_register(system, id, &box) : err;
+    if (err != TRP_OK) {
+        kind_unref(k);
+        return err;
+    }
+    (void)pthread_mutex_lock(&all->lock);
+    k->next = all->first;
+    all->first = k;
+    (void)pthread_mutex_unlock(&all->lock);
+    return TRP_OK;
+}

@@ -1,0 +1,68 @@
+/* durable_store.h - private to the room: queues of records on disk, one environment a directory.
+ *
+ * A queue is found by its key and belongs to one user at a time. Everything here may be called from
+ * any thread.
+ */
+#ifndef TRPI_PATTERN_DURABLE_STORE_H
+#define TRPI_PATTERN_DURABLE_STORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+#define TRPI_STORE_ERROR_BYTES 512
+
+typedef struct trpi_store trpi_store;
+
+typedef struct trpi_store_queue {
+    trpi_store *store;
+    uint64_t number;
+    uint64_t next;           /* of the next record; under the store's lock */
+    _Atomic uint32_t count;  /* written under the lock */
+    uint64_t bytes;          /* under the lock */
+    void *owner;             /* under the lock; NULL: nobody uses it, and nothing is put in */
+    struct trpi_store_queue *sibling;
+} trpi_store_queue;
+
+typedef struct trpi_store_record { /* trpi_free(data) */
+    void *data;
+    size_t bytes;
+} trpi_store_record;
+
+typedef struct trpi_store_limits {
+    uint32_t max_items;
+    uint64_t max_bytes;
+    bool refuse_when_full;
+    bool sync;
+} trpi_store_limits;
+
+/* Open a directory, or share it if this process has it open. error: what is wrong, a sentence.
+ * Gives *ret_store. Errors: TRP_EUNSUPPORTED, TRP_EADDRINUSE, TRP_EDATA, TRP_EVERSION, TRP_EIO,
+ * TRP_ENOMEM. */
+trp_err trpi_store_open(const char *directory, uint64_t map_bytes, trpi_store **ret_store,
+                        char *error);
+trpi_store *trpi_store_ref(trpi_store *store);
+void trpi_store_unref(trpi_store *store); /* the last one closes; NULL is fine */
+
+/* Find or make a queue, and count what is in it. It lives as long as the store. Errors: TRP_EEXIST
+ * (it has another owner), TRP_EIO, TRP_EAGAIN (no room), TRP_ENOMEM. */
+trp_err trpi_store_queue_open(trpi_store *store, const char *key, void *owner,
+                              trpi_store_queue **ret_queue);
+/* From now on nothing is put in. */
+void trpi_store_queue_close(trpi_store_queue *queue, const void *owner);
+/* Put a record at the end; when this returns it is on disk. What is dropped for it is handed to
+ * dropped(arg, record), which borrows it, after that. Errors: TRP_EAGAIN (full), TRP_ECLOSED (not
+ * the owner), TRP_EIO, TRP_ENOMEM. */
+trp_err trpi_store_put(trpi_store_queue *queue, const void *owner,
+                       const trpi_store_limits *limits, const void *data, size_t bytes,
+                       void (*dropped)(void *arg, const trpi_store_record *record), void *arg);
+/* Take the first one out. Errors: TRP_ENOENT (it is empty), TRP_EIO, TRP_ENOMEM. */
+trp_err trpi_store_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_record);
+
+/* Tests: the next n operations fail with TRP_EIO, as if the disk had. Process-wide. */
+void trpi_store_test_fail(uint32_t n);
+
+#endif
