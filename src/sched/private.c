@@ -165,7 +165,7 @@ trpi_private_start(trpi_sched *sched, const trpi_private_options *options, struc
     worker->released = false;
     atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
     worker->high_priority = options->high_priority;
-    worker->number = options->number;
+    atomic_store_explicit(&worker->number, options->number, memory_order_relaxed);
     worker->group = group;
     if (options->name != NULL) {
         (void)snprintf(worker->name, sizeof worker->name, "%.6s-%.8s", sched->name, options->name);

@@ -85,7 +85,7 @@ trpi_worker_awake(trpi_worker *worker)
 uint8_t
 trpi_worker_number(const trpi_worker *worker)
 {
-    return worker->number;
+    return atomic_load_explicit(&worker->number, memory_order_relaxed);
 }
 
 void

@@ -79,7 +79,7 @@ struct trpi_worker {
     trpi_task_list queue; /* queue_lock; of an affine worker: what other workers handed in */
     bool released;        /* queue_lock */
     bool high_priority;
-    uint8_t number;
+    _Atomic uint8_t number; /* relaxed: a look from outside may be a little old */
     struct trpi_group *group;   /* a thread of this group; NULL: a worker of its own */
     struct trpi_affine *affine; /* affine.c; NULL: not affine */
     char name[16];
