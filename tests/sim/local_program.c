@@ -425,6 +425,13 @@ on_job(trp_ctx *ctx, self *s, const trp_msg *msg)
         pthread_mutex_unlock(&s->e->lock);
         return TRP_OK;
     }
+    if (draw(&s->e->random) % 16 == 0) { /* aside and back, perhaps before others that came back */
+        if (trp_stash(ctx, msg) != TRP_OK) {
+            broken(s->w, "actor %u cannot stash for a moment (%u, %llu)", s->id, 0, 0);
+        }
+        trp_unstash_all(ctx);
+        return TRP_OK;
+    }
     check_order(s, &job);
     atomic_fetch_add(&s->w->received, 1);
     if (job.wants_answer && draw(&s->e->random) % 8 != 0) {

@@ -27,6 +27,10 @@ open_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (stage_said(msg, "twice")) {
         UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
         stage_note("%s", trp_err_name(trp_stash(ctx, msg)));
+    } else if (stage_said(msg, "again") && !stage_has("aside")) {
+        UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
+        stage_note("aside");
+        trp_unstash_all(ctx);
     } else if (stage_said(msg, "end")) {
         trp_stop(ctx, trp_self(ctx));
     } else if (stage_said(msg, "null")) {
@@ -190,6 +194,18 @@ what_is_stashed_at_the_end_is_dead_letters(void)
     stage_close(system);
 }
 
+/* BEH-7: also where others still wait that were unstashed before; nobody is lost */
+static void
+a_message_that_is_unstashed_twice_comes_before_those_behind_it(void)
+{
+    trp_system *system = stage_open();
+    trp_ref d = stage_spawn(system, &door, "d");
+
+    TELL(d, "close", "a", "again", "b", "c", "open", "d");
+    STAGE_EXPECT("open:a aside open:again open:b open:c open:d");
+    stage_close(system);
+}
+
 /* BEH-11 */
 static void
 many_stashed_messages_are_cheap(void)
@@ -249,5 +265,6 @@ UNIT(stashing_the_same_message_twice_is_refused)
 UNIT(a_full_stash_refuses)
 UNIT(stashed_messages_outlive_a_restart)
 UNIT(what_is_stashed_at_the_end_is_dead_letters)
+UNIT(a_message_that_is_unstashed_twice_comes_before_those_behind_it)
 UNIT(many_stashed_messages_are_cheap)
 UNIT_END

@@ -104,7 +104,7 @@ resolve_right(const char *path)
     return ref;
 }
 
-/* REMOTE-14 */
+/* REMOTE-14, MSG-11 */
 static void
 messages_keep_their_order_and_none_is_lost(void)
 {
