@@ -11,6 +11,16 @@
  *     affinity          TRP_DISPATCHER_AFFINITY  one a core; an actor stays on one of them
  *     calling-thread    TRP_DISPATCHER_CALLING   none: the thread that tells runs the actor
  *     system            TRP_DISPATCHER_SYSTEM    one, of raised priority: the library's own actors
+ *
+ * The actors of one BALANCING dispatcher are a team with one mailbox: what is told to any of them
+ * is handled by the first one that is free, which is trp_self() then. All are of one behaviour (the
+ * same trp_behaviour object); a spawn with another one is TRP_EINVAL while there are members. What
+ * one actor tells the team may be handled at the same time and in any order. What a member is to
+ * handle itself stays its own: its state and stash, trp_terminated, timers, answers to its asks,
+ * trp_poison_pill, trp_kill, stopping. A failed member takes nothing until it is resumed or
+ * restarted. What a stopped member was told before is left to the others; when the last one ends
+ * it becomes dead letters. The mailbox is an unbounded one, whose tellers are not slowed down, or a
+ * bounded one with overflow = drop and push_timeout_ms = TRP_MAILBOX_AT_ONCE for the whole team.
  */
 #ifndef TROUPE_DISPATCHER_H
 #define TROUPE_DISPATCHER_H
@@ -37,7 +47,7 @@ typedef enum trp_dispatcher_kind {
     TRP_DISPATCHER_POOL = 2,    /* own threads with one queue, for any actors: bulkheading */
     TRP_DISPATCHER_PINNED = 3,  /* the same thread for the whole life of the actor */
     TRP_DISPATCHER_BLOCKING = 4, /* as POOL, for actors that block: it is no stall there */
-    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all: TRP_EUNSUPPORTED as yet */
+    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all of its actors: see below */
     TRP_DISPATCHER_AFFINITY = 6,  /* an actor is bound to one thread; four queues on the thread */
     TRP_DISPATCHER_CALLING = 7,   /* runs on the thread that tells; for tests */
     TRP_DISPATCHER_SYSTEM = 8,    /* the library's own; not to be registered */
@@ -69,9 +79,10 @@ typedef struct trp_dispatcher_options {
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* that a mailbox must have */
     trp_dispatcher_execute_fn execute; /* CUSTOM */
     void *arg;                         /* CUSTOM: passed to execute */
+    int no_teamwork; /* BALANCING: a message wakes no other idle actor than whom it was told to */
 } trp_dispatcher_options;
 #define TRP_DISPATCHER_OPTIONS_INIT                                                                \
-    { sizeof(trp_dispatcher_options), 0, 0, 0, 0, 0.0, 0, 0, 0, NULL, 0, NULL, NULL }
+    { sizeof(trp_dispatcher_options), 0, 0, 0, 0, 0.0, 0, 0, 0, NULL, 0, NULL, NULL, 0 }
 
 /* Register a dispatcher under an id. It lives as long as the system. The first one of an id stays.
  *
@@ -79,11 +90,11 @@ typedef struct trp_dispatcher_options {
  * Errors:    TRP_EINVAL  an option is out of range, or id is empty or too long
  *            TRP_EEXIST  the id is taken
  *            TRP_ELIMIT  TRP_DISPATCHERS_MAX reached
+ *                        or BALANCING: its mailbox is none that actors can share
  *            TRP_ENOENT  no mailbox has that id
  *            TRP_ENOMEM  out of memory
- *            TRP_EUNSUPPORTED  the kind is BALANCING
  * Thread:    any.
- * Source:    DISP-1, -3 to -10; DESIGN 3, Dispatchers.  Since: 0.1 */
+ * Source:    DISP-1, -3 to -10, MBOX-13; DESIGN 3, Dispatchers.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_register(trp_system *system, const char *id,
                                                        const trp_dispatcher_options *options);
 

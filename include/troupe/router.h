@@ -149,7 +149,9 @@ typedef struct trp_resizer {
 typedef struct trp_router_options {
     size_t size;
     /* "round-robin" (NULL), "random", "smallest-mailbox", "broadcast", "scatter-gather",
-     * "tail-chopping", "balancing", "consistent-hashing", or the name of a registered one */
+     * "tail-chopping", "balancing", "consistent-hashing", or the name of a registered one.
+     * balancing: its children share a mailbox (troupe/dispatcher.h), on a dispatcher of their own
+     * if their options name none; a broadcast is one message for each, taken by anybody */
     const char *logic;
     uint32_t instances;     /* children; 0: 1. Not used where routees are given */
     const trp_ref *routees; /* to be found: not made, and not stopped with the router */

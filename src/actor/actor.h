@@ -266,6 +266,14 @@ trp_err trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *ty
                               const void *payload, size_t bytes, uint32_t timeout_ms,
                               trp_msg **ret_reply);
 
+/* ---- what routers use ---------------------------------------------------------------------------
+ * */
+/* A balancing dispatcher for the routees of one router, until it is given back, which must be after
+ * the last of them. id: TRP_DISPATCHER_ID_BYTES_MAX + 1 bytes. Errors: TRP_ELIMIT, TRP_EEXIST,
+ * TRP_ENOMEM. */
+trp_err trpi_balancing_borrow(trp_system *system, char *id, size_t bytes);
+void trpi_balancing_return(trp_system *system, const char *id);
+
 /* ---- what the test kit uses ---------------------------------------------------------------------
  * */
 /* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real

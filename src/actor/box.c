@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "actor/cells.h"
+#include "actor/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -447,6 +448,9 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
         push(ctx, cell, msg);
         return TRP_OK;
     }
+    if (box->team != NULL) {
+        return trpi_team_put(ctx, box, to, msg, try_only);
+    }
     /* who came before and waits goes first */
     if (atomic_load_explicit(&box->pending_count, RELAXED) == 0 && place_take(box)) {
         push(ctx, cell, msg);
@@ -566,6 +570,9 @@ trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg)
             if (box != NULL && (*ret_msg)->priv_to_generation == box->owner.generation) {
                 place_give(ctx, cell, box);
             }
+        } else if (taken == TRPI_TAKE_EMPTY && box != NULL && box->team != NULL) {
+            *ret_msg = ctx->boxed = trpi_team_take(ctx, box);
+            taken = *ret_msg != NULL ? TRPI_TAKE_MSG : TRPI_TAKE_EMPTY;
         }
         return taken;
     }
@@ -610,6 +617,9 @@ trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     trpi_ref_map ready;
     trp_msg *msg;
 
+    if (box->team != NULL) {
+        trpi_team_leave(ctx, box);
+    }
     trpi_here_hold(ctx);
     (void)pthread_mutex_lock(&box->lock);
     box->closed = true;
@@ -650,6 +660,14 @@ trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 /* ---- looking --------------------------------------------------------------------------------- */
 
 uint32_t
+trpi_box_waiting(const trpi_box *box)
+{
+    uint32_t own = atomic_load_explicit(&box->count, RELAXED);
+
+    return box->team == NULL ? own : own + atomic_load_explicit(&box->team->count, RELAXED);
+}
+
+uint32_t
 trp_mailbox_size(trp_ctx *ctx)
 {
     trpi_cell *cell = ctx->cell;
@@ -661,7 +679,7 @@ trp_mailbox_size(trp_ctx *ctx)
     }
     box = trpi_box_get(cell, cell->generation_run);
     if (box != NULL) {
-        return atomic_load_explicit(&box->count, RELAXED);
+        return trpi_box_waiting(box);
     }
     for (trp_msg *msg = trpi_msg_next(cell->tail); msg != NULL; msg = trpi_msg_next(msg)) {
         count++;
@@ -703,7 +721,7 @@ trp_mailbox_look(trp_system *system, trp_ref ref, trp_mailbox_view *ret_view)
 
         if (box != NULL) {
             view.exact = 1;
-            view.messages = atomic_load_explicit(&box->count, RELAXED);
+            view.messages = trpi_box_waiting(box);
         } else if (!empty) {
             view.messages = atomic_load_explicit(&cell->overloaded, RELAXED) != 0
                                 ? system->options.throughput

@@ -56,6 +56,11 @@ typedef struct trpi_box {
     const trpi_box_type *type;
     trp_ref owner;
     uint32_t capacity; /* 0: none */
+    /* the member of a team: set before it is known; cell and links under the team's lock */
+    struct trpi_team *team;
+    trpi_cell *cell; /* NULL: it has left */
+    struct trpi_box *idle_next, *idle_prev;
+    _Atomic bool listed; /* as idle; seq_cst: a pair with the token (team.c, T2) */
     /* written by senders and runner, seq_cst: a pair with full_any (B2) */
     _Alignas(64) _Atomic uint32_t count; /* admitted and not taken out yet */
     _Atomic bool full_any;               /* pending, waiting or to be told ready */
@@ -84,6 +89,8 @@ trpi_box_type *trpi_box_type_find(const trp_system *system, const char *id);
 /* MBOX-10. Give the acquired cell the mailbox that is due; none for the default kind.
  * Errors: TRP_ENOENT, TRP_EINVAL (a requirement is not met), TRP_ENOMEM, those of create. */
 trp_err trpi_box_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options);
+/* May the actors of a balancing dispatcher share one of it? */
+bool trpi_box_can_share(const trpi_box_type *type);
 /* The cell will not live. */
 void trpi_box_undo(trp_ctx *ctx, trpi_cell *cell);
 enum trpi_kind trpi_box_kind(const trpi_cell *cell); /* what to publish an actor's cell as */
@@ -97,6 +104,8 @@ trpi_box_is(const trpi_kind_ops *ops)
     return ops != NULL && ops->name == trpi_box_name;
 }
 trp_err trpi_box_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type);
+/* Messages that wait in it; of a team: for all of its members. */
+uint32_t trpi_box_waiting(const trpi_box *box);
 /* The box of this incarnation, NULL: it has none, or is gone. Any thread in a run or bracket. */
 trpi_box *trpi_box_get(const trpi_cell *cell, uint32_t generation);
 /* Tell a cell of kind boxed. Takes msg but for TRP_EAGAIN, which only try_only gives. */
@@ -109,7 +118,6 @@ trpi_take trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
 /* The message taken last is handled: free it. */
 void trpi_box_done(trp_ctx *ctx);
 bool trpi_box_has_more(trpi_cell *cell);
-uint32_t trpi_box_size(trpi_cell *cell);
 /* The cell ends, its generation is even: all that is left is dead; ops are off the cell already. */
 void trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
 /* Nothing uses it any more. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "actor/box.h"
+#include "actor/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -41,12 +42,24 @@ capabilities_of(const trp_mailbox_options *options)
     case TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE:
         return can | TRP_MAILBOX_CONTROL_AWARE | TRP_MAILBOX_COUNTED;
     case TRP_MAILBOX_KIND_COUNTED:
-        return can | TRP_MAILBOX_COUNTED;
+        return can | TRP_MAILBOX_COUNTED | TRP_MAILBOX_MULTI_CONSUMER;
     case TRP_MAILBOX_KIND_CUSTOM:
         return can | TRP_MAILBOX_COUNTED | options->capabilities;
+    case TRP_MAILBOX_KIND_BOUNDED: /* a shared one has nobody wait for room (team.c) */
+        return options->overflow == TRP_MAILBOX_DROP &&
+                       options->push_timeout_ms == TRP_MAILBOX_AT_ONCE
+                   ? can | TRP_MAILBOX_MULTI_CONSUMER
+                   : can;
     default:
-        return can;
+        return can | TRP_MAILBOX_MULTI_CONSUMER;
     }
+}
+
+bool
+trpi_box_can_share(const trpi_box_type *type)
+{
+    return (type->capabilities & TRP_MAILBOX_MULTI_CONSUMER) != 0 &&
+           type->options.kind != TRP_MAILBOX_KIND_CUSTOM; /* its ops are for one thread at a time */
 }
 
 static bool
@@ -239,6 +252,9 @@ trpi_boxes_new(trp_system *system)
 
         options.kind = fixed[i].kind;
         type = type_make(fixed[i].id, &options);
+        if (type != NULL && strcmp(type->id, "single-consumer") == 0) {
+            type->capabilities &= ~(uint32_t)TRP_MAILBOX_MULTI_CONSUMER; /* MBOX-3 */
+        }
         err = type != NULL ? type_add(system->boxes, system, type) : TRP_ENOMEM;
         if (err == TRP_OK && fixed[i].serves != 0) {
             atomic_store_explicit(&system->boxes->serving[__builtin_ctz(fixed[i].serves)], type,
@@ -312,12 +328,31 @@ choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *optio
     return TRP_OK;
 }
 
+static trp_err
+team_member_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type, trpi_team *team)
+{
+    trp_err err = trpi_box_new(ctx, cell, type);
+
+    if (err == TRP_OK) {
+        err = trpi_team_join(team, cell, (trpi_box *)(uintptr_t)cell->ops);
+        if (err != TRP_OK) {
+            trpi_box_undo(ctx, cell);
+        }
+    }
+    return err;
+}
+
 trp_err
 trpi_box_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
 {
     const trpi_box_type *type = NULL;
     trp_err err = choose(ctx->system, cell, options, &type);
+    const trpi_dispatcher *dispatcher = trpi_dispatcher_get(ctx->system, cell->task.number);
 
+    if (err == TRP_OK && dispatcher->team != NULL) {
+        return trpi_box_can_share(type) ? team_member_new(ctx, cell, type, dispatcher->team)
+                                        : TRP_EINVAL;
+    }
     if (err != TRP_OK || type->options.kind == TRP_MAILBOX_KIND_UNBOUNDED) {
         return err;
     }
@@ -330,7 +365,9 @@ trpi_box_undo(trp_ctx *ctx, trpi_cell *cell)
     if (trpi_box_is(cell->ops)) { /* no teller knows the generation */
         trpi_box *box = (trpi_box *)(uintptr_t)cell->ops;
 
-        (void)ctx;
+        if (box->team != NULL) {
+            trpi_team_leave(ctx, box);
+        }
         trpi_cell_ops_set(cell, NULL);
         trpi_box_free(box);
     }

@@ -18,8 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "actor/actor.h"
 #include "actor/box.h"
 #include "actor/cells.h"
+#include "actor/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -90,6 +92,7 @@ options_are_valid(const trp_dispatcher_options *options)
            (options->kind == TRP_DISPATCHER_CUSTOM) == (options->execute != NULL) &&
            (options->kind != TRP_DISPATCHER_AFFINITY ||
             options->threads_max <= TRP_DISPATCHER_THREADS_CAP_DEFAULT) &&
+           (options->no_teamwork == 0 || options->kind == TRP_DISPATCHER_BALANCING) &&
            (options->mailbox == NULL || id_is_valid(options->mailbox));
 }
 
@@ -150,6 +153,13 @@ entry_make(trp_system *system, const char *id, const trp_dispatcher_options *opt
     if (entry->options.shutdown_timeout_ms == 0) {
         entry->options.shutdown_timeout_ms = TRP_DISPATCHER_SHUTDOWN_DEFAULT_MS;
     }
+    if (options->kind == TRP_DISPATCHER_BALANCING) {
+        entry->team = trpi_team_new(options->no_teamwork == 0);
+        if (entry->team == NULL) {
+            trpi_free(entry);
+            return TRP_ENOMEM;
+        }
+    }
     entry->deadline_ns = (uint64_t)options->throughput_deadline_ms * 1000000u;
     if (has_group(options->kind) || options->kind == TRP_DISPATCHER_AFFINITY) {
         entry->threads_max = threads_of(system, options);
@@ -161,6 +171,7 @@ entry_make(trp_system *system, const char *id, const trp_dispatcher_options *opt
         err = trpi_sched_group_new(system->sched, entry->number, &group);
     }
     if (err != TRP_OK) {
+        trpi_team_free(entry->team);
         trpi_free(entry);
         return err;
     }
@@ -198,11 +209,15 @@ trp_dispatcher_register(trp_system *system, const char *id, const trp_dispatcher
         options->kind == TRP_DISPATCHER_DEFAULT || options->kind == TRP_DISPATCHER_SYSTEM) {
         return TRP_EINVAL;
     }
-    if (options->kind == TRP_DISPATCHER_BALANCING) {
-        return TRP_EUNSUPPORTED; /* it needs a mailbox that several actors share */
-    }
-    if (options->mailbox != NULL && trpi_box_type_find(system, options->mailbox) == NULL) {
-        return TRP_ENOENT;
+    if (options->mailbox != NULL) {
+        const trpi_box_type *type = trpi_box_type_find(system, options->mailbox);
+
+        if (type == NULL) {
+            return TRP_ENOENT;
+        }
+        if (options->kind == TRP_DISPATCHER_BALANCING && !trpi_box_can_share(type)) {
+            return TRP_EINVAL;
+        }
     }
     return entry_add(system, id, options);
 }
@@ -256,6 +271,7 @@ trpi_dispatchers_free(trp_system *system)
         trpi_free(job);
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&all->count, RELAXED); i++) {
+        trpi_team_free(all->entries[i]->team);
         trpi_free(all->entries[i]);
     }
     trpi_mutex_destroy(&all->lock);
@@ -425,6 +441,61 @@ trpi_dispatcher_leave(trp_ctx *ctx, trpi_cell *cell)
         __atomic_store_n(&cell->task.dispatch, TRPI_DISPATCH_POOL, __ATOMIC_RELAXED);
     }
     cell->task.number = TRPI_DISPATCHER_DEFAULT;
+}
+
+/* ---- lending --------------------------------------------------------------------------------- */
+
+trp_err
+trpi_balancing_borrow(trp_system *system, char *id, size_t bytes)
+{
+    trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
+    trpi_dispatchers *all = system->dispatchers;
+    trpi_dispatcher *found = NULL;
+    trp_err err = TRP_OK;
+    uint32_t count;
+
+    (void)pthread_mutex_lock(&all->lock);
+    count = atomic_load_explicit(&all->count, RELAXED);
+    for (uint32_t i = 0; i < count && found == NULL; i++) {
+        trpi_dispatcher *entry = all->entries[i];
+
+        if (entry->lends && !entry->lent && trpi_team_is_empty(entry->team)) {
+            found = entry;
+        }
+    }
+    if (found == NULL) {
+        (void)snprintf(id, bytes, "troupe.balancing-router-%u", (unsigned)count);
+        options.kind = TRP_DISPATCHER_BALANCING;
+        err = trpi_dispatcher_find(system, id) != NULL ? TRP_EEXIST
+              : count == TRP_DISPATCHERS_MAX           ? TRP_ELIMIT
+                                                       : entry_make(system, id, &options, count);
+        if (err == TRP_OK) {
+            found = all->entries[count];
+            found->lends = true;
+            atomic_store_explicit(&all->count, count + 1, memory_order_release); /* F1 */
+        }
+    }
+    if (found != NULL) {
+        found->lent = true;
+        (void)snprintf(id, bytes, "%s", found->id);
+    }
+    (void)pthread_mutex_unlock(&all->lock);
+    return err;
+}
+
+void
+trpi_balancing_return(trp_system *system, const char *id)
+{
+    trpi_dispatcher *entry;
+
+    if (system->dispatchers == NULL) { /* the system is being freed */
+        return;
+    }
+    (void)pthread_mutex_lock(&system->dispatchers->lock);
+    entry = trpi_dispatcher_find(system, id);
+    trpi_assert(entry != NULL && entry->lent);
+    entry->lent = false;
+    (void)pthread_mutex_unlock(&system->dispatchers->lock);
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */

@@ -23,6 +23,8 @@ typedef struct trpi_dispatcher {
     char mailbox_id[TRP_DISPATCHER_ID_BYTES_MAX + 1];
     uint8_t number;
     uint32_t threads_max;
+    struct trpi_team *team;     /* BALANCING */
+    bool lends, lent;           /* made for one router at a time; under the table's lock */
     uint64_t deadline_ns;       /* of a turn; 0: none */
     _Atomic uint32_t actors;    /* relaxed: statistics */
     _Atomic uint32_t turn;      /* AFFINITY: whose turn it is to get the next actor; relaxed */
@@ -40,7 +42,7 @@ typedef struct trpi_job { /* a function to run; seen by the scheduler as a task 
 
 typedef struct trpi_dispatchers {
     pthread_mutex_t lock;   /* registration, making of affine threads, the list of jobs; a leaf but
-                               for the scheduler's locks */
+                               for the scheduler's locks and the teams' */
     _Atomic uint32_t count; /* release; entries below it are complete */
     trpi_dispatcher *entries[TRP_DISPATCHERS_MAX];
     trpi_job *jobs;

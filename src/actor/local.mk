@@ -2,6 +2,7 @@
 troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c \
 	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
+troupe_sources += src/actor/team.c
 troupe_sources += src/actor/fault.c src/actor/path_text.c
 pkginclude_HEADERS += include/troupe/path.h
 
@@ -125,7 +126,9 @@ tests_unit_actor_dispatcher_test_LDADD = $(TEST_LDADD)
 # mailboxes
 pkginclude_HEADERS += include/troupe/mailbox.h
 troupe_sources += src/actor/box.c src/actor/box_order.c src/actor/box_type.c
-check_PROGRAMS += tests/unit/actor/box_test
+check_PROGRAMS += tests/unit/actor/box_test tests/unit/actor/team_test
+tests_unit_actor_team_test_SOURCES = tests/unit/actor/team_test.c
+tests_unit_actor_team_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_box_test_SOURCES = tests/unit/actor/box_test.c
 tests_unit_actor_box_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_log_test_SOURCES = tests/unit/actor/log_test.c

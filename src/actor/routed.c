@@ -149,7 +149,7 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
         look_at(cell, ret_look);
         if (box != NULL) {
             ret_look->counted = true;
-            ret_look->pending = atomic_load_explicit(&box->count, memory_order_relaxed);
+            ret_look->pending = trpi_box_waiting(box);
         }
     }
 }

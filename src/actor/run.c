@@ -36,6 +36,7 @@
 #include "actor/mailbox.h"
 #include "actor/routed.h"
 #include "actor/run.h"
+#include "actor/team.h"
 #include "base/assert.h"
 
 #define RELAXED memory_order_relaxed
@@ -313,6 +314,31 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     return IDLE_GIVEN;
 }
 
+/* The same for a boxed cell: a member of a team says that it takes nothing for now. */
+static trpi_run_result
+turn_park_boxed(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_box *member = trpi_team_box(cell);
+
+    if (member != NULL) {
+        trpi_team_away(ctx, member);
+    }
+    return turn_park(ctx, cell);
+}
+
+/* A member of a team was woken before it had given its token up? (team.c, T2) */
+static enum idle
+turn_go_idle_boxed(trp_ctx *ctx, trpi_cell *cell)
+{
+    const trpi_box *member = trpi_team_box(cell); /* box.c, B5: until this run ends */
+    enum idle idle = turn_go_idle(ctx, cell);
+
+    return idle == IDLE_GIVEN && member != NULL && trpi_team_missed(member) &&
+                   trpi_mailbox_claim(cell)
+               ? IDLE_TAKEN_BACK
+               : idle;
+}
+
 static trpi_run_result
 turn_defer(trp_ctx *ctx, uint16_t home)
 {
@@ -491,7 +517,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
             }
         }
         if (UNLIKELY(!open)) {
-            return turn_park(ctx, cell);
+            return boxed ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
         }
         if (boxed) {
             done = NULL;
@@ -509,7 +535,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
             if (of_kind) {
                 turn_end_of_kind(ctx, cell);
             }
-            idle = turn_go_idle(ctx, cell);
+            idle = boxed ? turn_go_idle_boxed(ctx, cell) : turn_go_idle(ctx, cell);
             if (LIKELY(idle != IDLE_KEPT)) {
                 return idle == IDLE_GIVEN ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
             }

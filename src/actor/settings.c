@@ -360,7 +360,8 @@ dispatcher_kind_of(const char *type)
     } kinds[] = {
         { "pinned", TRP_DISPATCHER_PINNED },          { "pinneddispatcher", TRP_DISPATCHER_PINNED },
         { "blocking", TRP_DISPATCHER_BLOCKING },      { "affinity", TRP_DISPATCHER_AFFINITY },
-        { "calling-thread", TRP_DISPATCHER_CALLING },
+        { "calling-thread", TRP_DISPATCHER_CALLING }, { "balancing", TRP_DISPATCHER_BALANCING },
+        { "balancingdispatcher", TRP_DISPATCHER_BALANCING },
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kinds[i].type, type) == 0) {
@@ -479,6 +480,9 @@ dispatcher_register(trp_system *system, const trp_config *config, const char *id
     options.mailbox = text_or_null(dispatcher_text(config, id, "mailbox-type", mailbox));
     options.keep_alive_ms = dispatcher_number(config, id, "thread-pool-executor.keep-alive-time");
     options.shutdown_timeout_ms = dispatcher_number(config, id, "shutdown-timeout");
+    options.no_teamwork = dispatcher_text(config, id, "attempt-teamwork", full) != NULL &&
+                          options.kind == TRP_DISPATCHER_BALANCING &&
+                          !trpi_config_bool(config, full);
     return trp_dispatcher_register(system, id, &options);
 }
 

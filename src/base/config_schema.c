@@ -97,9 +97,12 @@ const trpi_config_row trpi_config_rows[] = {
       "drop: then it is a dead letter; notify: trp_try_tell() refuses and says when to go on." },
 
     { "dispatcher.*.type", CHOICE, "pool", 0, 0,
-      "pool|pinned|blocking|affinity|calling-thread|dispatcher|pinneddispatcher",
+      "pool|pinned|blocking|affinity|balancing|calling-thread|dispatcher|pinneddispatcher|"
+      "balancingdispatcher",
       "A dispatcher of one's own, named by its title: dispatcher \"my-pool\" { type = pool }. "
       "Akka's Dispatcher is a pool, its PinnedDispatcher is pinned." },
+    { "dispatcher.*.attempt-teamwork", BOOL, "on", 0, 0, NULL,
+      "balancing: a message wakes any idle actor of the team; off: only whom it was told to." },
     { "dispatcher.*.throughput", INT, TEXT_OF(TRP_THROUGHPUT_DEFAULT), 1, 1000000, NULL,
       "Messages an actor may handle before it gives way; if not said, the default dispatcher's." },
     { "dispatcher.*.throughput-deadline-time", DURATION, "0ms", 0, HOURS, NULL,

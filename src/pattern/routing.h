@@ -84,6 +84,7 @@ typedef struct trpi_router {
     trp_behaviour head;                 /* the router's own behaviour */
     const trp_behaviour *routee;        /* of children; NULL: none can be made */
     trp_spawn_options child;            /* what it points to is owned */
+    bool borrowed;                      /* child.dispatcher is, for balancing */
     _Atomic(trpi_routee_table *) table; /* release; tellers acquire. Swapped by the head */
     /* head */
     trpi_routee **routees; /* those of the table, owned */

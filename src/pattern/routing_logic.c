@@ -104,6 +104,7 @@ static const trpi_logic built_in[] = {
     { TRP_ROUTING_LOGIC_INIT("broadcast", route_broadcast), 0 },
     { TRP_ROUTING_LOGIC_INIT("scatter-gather", trpi_route_scatter), 0 },
     { TRP_ROUTING_LOGIC_INIT("tail-chopping", trpi_route_chop), 0 },
+    { TRP_ROUTING_LOGIC_INIT("balancing", route_round_robin), TRPI_LOGIC_BALANCING },
     { TRP_ROUTING_LOGIC_INIT("consistent-hashing", trpi_route_hash), TRPI_LOGIC_RING },
 };
 

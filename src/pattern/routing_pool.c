@@ -284,6 +284,9 @@ trpi_router_free(void *object)
     trpi_free(router->routees);
     trpi_routee_table_free(atomic_load_explicit(&router->table, memory_order_relaxed));
     trpi_router_plan_fini(&router->plan);
+    if (router->borrowed) {
+        trpi_balancing_return(router->system, router->child.dispatcher);
+    }
     trpi_free((void *)(uintptr_t)router->child.dispatcher);
     trpi_free((void *)(uintptr_t)router->child.mailbox);
     trpi_free((void *)(uintptr_t)router->child.args);

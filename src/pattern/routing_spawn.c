@@ -317,6 +317,42 @@ dispatcher_check(const trpi_router *router, char *error)
     return TRP_OK; /* one that is not there is found out by the spawn */
 }
 
+/* Routees that take from one mailbox: children, on a dispatcher that is theirs alone if none is
+ * said. */
+static trp_err
+share_mailbox(trpi_router *router, char *error)
+{
+    char id[TRP_DISPATCHER_ID_BYTES_MAX + 1], *copy;
+    trp_dispatcher_info info = { .size = sizeof info };
+    trp_err err;
+
+    if (router->routee == NULL || router->plan.routees_count > 0 || router->plan.paths_count > 0) {
+        (void)snprintf(error, ERROR_BYTES, "balancing is for routees that the router makes");
+        return TRP_EINVAL;
+    }
+    if (router->child.dispatcher != NULL) {
+        if (trp_dispatcher_find(router->system, router->child.dispatcher, &info) == TRP_OK &&
+            info.kind != TRP_DISPATCHER_BALANCING) {
+            (void)snprintf(error, ERROR_BYTES, "the dispatcher \"%.*s\" is no balancing one",
+                           TRP_DISPATCHER_ID_BYTES_MAX, router->child.dispatcher);
+            return TRP_EINVAL;
+        }
+        return TRP_OK;
+    }
+    err = trpi_balancing_borrow(router->system, id, sizeof id);
+    if (err != TRP_OK) {
+        return err;
+    }
+    copy = trpi_strdup(id);
+    if (copy == NULL) {
+        trpi_balancing_return(router->system, id);
+        return TRP_ENOMEM;
+    }
+    router->child.dispatcher = copy;
+    router->borrowed = true;
+    return TRP_OK;
+}
+
 static void
 path_of(trp_ctx *ctx, trp_system *system, const char *name, char *path, size_t bytes)
 {
@@ -360,6 +396,13 @@ router_new(trp_system *system, const trp_behaviour *routee, const trp_spawn_opti
         return err;
     }
     router_settle(router);
+    if ((router->needs & TRPI_LOGIC_BALANCING) != 0) {
+        err = share_mailbox(router, error);
+    }
+    if (err != TRP_OK) {
+        trpi_router_free(router);
+        return err;
+    }
     *ret_router = router;
     return TRP_OK;
 }

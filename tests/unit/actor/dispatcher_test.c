@@ -29,7 +29,6 @@ dispatchers_are_registered_and_found_by_id(void)
     UNIT_EQUAL(add("again", TRP_DISPATCHER_DEFAULT, 0), TRP_EINVAL);
     UNIT_EQUAL(add("again", TRP_DISPATCHER_SYSTEM, 0), TRP_EINVAL);
     UNIT_EQUAL(add("again", TRP_DISPATCHER_CUSTOM, 0), TRP_EINVAL); /* without execute */
-    UNIT_EQUAL(add("again", TRP_DISPATCHER_BALANCING, 2), TRP_EUNSUPPORTED);
     UNIT_EQUAL(add("again", (trp_dispatcher_kind)77, 0), TRP_EINVAL);
     UNIT_EQUAL(add("again", TRP_DISPATCHER_POOL, TRP_DISPATCHER_THREADS_MAX), TRP_OK);
     UNIT_EQUAL(add("more", TRP_DISPATCHER_POOL, TRP_DISPATCHER_THREADS_MAX + 1), TRP_EINVAL);
