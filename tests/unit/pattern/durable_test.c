@@ -15,6 +15,8 @@
 
 #include "pattern/durable_store.h"
 
+#ifdef HAVE_LMDB
+
 #define POST_NUMBER(F, S) F(S, u64, number) F(S, ref, back)
 #define POST_MESSAGES(M, P) M(P, letter, POST_NUMBER) M(P, hold, TRP_NO_FIELDS)
 TRP_PROTOCOL(post, POST_MESSAGES)
@@ -744,7 +746,6 @@ who_may_have_one(void)
     forget();
 }
 
-#ifdef HAVE_LMDB
 UNIT_BEGIN("durable")
 UNIT(what_was_told_survives_a_kill)
 UNIT(the_end_of_an_actor_leaves_its_mail)
@@ -760,12 +761,23 @@ UNIT(damaged_and_foreign_files_are_refused)
 UNIT(an_unknown_type_is_a_dead_letter)
 UNIT(who_may_have_one)
 UNIT_END
-#else
-/* --without-lmdb: it says so. */
+
+#else /* --without-lmdb: it says so */
+
 static void
 a_build_without_storage_says_so(void)
 {
-    UNIT_EQUAL(register_here(), TRP_EUNSUPPORTED);
+    trp_durable_options options = TRP_DURABLE_OPTIONS_INIT;
+    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_mailbox_info info = { .size = sizeof info };
+    trp_system *system;
+
+    system_options.workers = 1;
+    system_options.log_level = TRP_LOG_OFF;
+    UNIT_REQUIRE(trp_system_new("post", &system_options, &system) == TRP_OK);
+    UNIT_EQUAL(trp_durable_register(system, "kept", &options), TRP_EUNSUPPORTED);
+    UNIT_EQUAL(trp_mailbox_find(system, "kept", &info), TRP_ENOENT);
+    trp_system_free(system);
 }
 
 UNIT_BEGIN("durable")
