@@ -212,6 +212,62 @@ mailboxes_are_configured(void)
     stage_close(system);
 }
 
+static _Atomic bool may_go_on, is_held;
+
+static trp_err
+holder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    if (stage_said(msg, "hold")) {
+        atomic_store(&is_held, true);
+        while (!atomic_load(&may_go_on)) {
+            unit_pause();
+        }
+    }
+    return TRP_OK;
+}
+static const trp_behaviour holder = TRP_BEHAVIOUR_INIT("holder", int, holder_receive);
+
+/* Does the mailbox of an actor that is busy take three messages, and not a fourth? */
+static void
+expect_room_for_three(trp_system *system, trp_ref ref)
+{
+    atomic_store(&may_go_on, false);
+    atomic_store(&is_held, false);
+    stage_tell(system, ref, "hold");
+    UNIT_WAIT(atomic_load(&is_held), 5000);
+    for (int i = 0; i < 3; i++) {
+        UNIT_EQUAL(trp_system_try_tell(system, ref, &trp_string_type, "x", 1), TRP_OK);
+    }
+    UNIT_EQUAL(trp_system_try_tell(system, ref, &trp_string_type, "x", 1), TRP_EAGAIN);
+    atomic_store(&may_go_on, true);
+}
+
+/* MBOX-10 (rules 1 and 3), MBOX-11: the deployment section's mailbox, and the dispatcher's */
+static void
+a_configured_mailbox_reaches_its_actors(void)
+{
+    trp_system *system = system_of(
+        "mailbox \"small\" { mailbox-type = bounded mailbox-capacity = 3 overflow = notify }\n"
+        "mailbox \"wide\" { mailbox-type = bounded mailbox-capacity = 30 }\n"
+        "dispatcher \"d\" { mailbox-type = small }\n"
+        "deployment \"/a\" { mailbox = small }");
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+
+    options.name = "a";
+    options.mailbox = "wide"; /* the section is stronger */
+    UNIT_EQUAL(trp_system_spawn(system, &holder, &options, &ref), TRP_OK);
+    expect_room_for_three(system, ref);
+    options.name = "b";
+    options.mailbox = NULL;
+    options.dispatcher = "d";
+    UNIT_EQUAL(trp_system_spawn(system, &holder, &options, &ref), TRP_OK);
+    expect_room_for_three(system, ref);
+    stage_close(system);
+}
+
 static void
 wrong_dispatchers_are_refused(void)
 {
@@ -433,6 +489,7 @@ UNIT(unnamed_actors_are_deployed_by_a_star)
 UNIT(dispatcher_that_is_not_there_refuses_the_spawn)
 UNIT(dispatchers_are_configured)
 UNIT(mailboxes_are_configured)
+UNIT(a_configured_mailbox_reaches_its_actors)
 UNIT(wrong_dispatchers_are_refused)
 UNIT(sections_are_found_by_path)
 UNIT(stash_capacity_is_a_setting)
