@@ -66,7 +66,7 @@ score(trp_ctx *ctx, trpi_routee *routee)
 static void
 route_smallest_mailbox(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
 {
-    uint64_t best = UINT64_MAX;
+    uint64_t best = UINT64_MAX, best_sent = 0;
     uint32_t index = 0;
 
     (void)state;
@@ -75,11 +75,16 @@ route_smallest_mailbox(void *state, trp_route *route, trp_ref sender, const trp_
     if (is_empty(route)) {
         return;
     }
+    /* Of equals the one that was sent the least: one that starts looks as busy as one that is in a
+     * long message. */
     for (uint32_t i = 0; i < route->table->count && best > 0; i++) {
-        uint64_t mine = score(route->ctx, route->table->routees[i]);
+        trpi_routee *routee = route->table->routees[i];
+        uint64_t mine = score(route->ctx, routee);
+        uint64_t sent = atomic_load_explicit(&routee->sent, memory_order_relaxed); /* a hint */
 
-        if (mine < best) {
+        if (mine < best || (mine == best && sent < best_sent)) {
             best = mine;
+            best_sent = sent;
             index = i;
         }
     }

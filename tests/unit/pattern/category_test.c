@@ -61,6 +61,11 @@ a_message_goes_to_the_least_loaded_member(void)
         UNIT_EQUAL(trp_category_join(system, "crew", m[i]), TRP_OK); /* twice is once */
     }
     UNIT_EQUAL(trp_category_size(system, "crew"), 3);
+    for (int i = 0; i < 3; i++) { /* one that starts looks as busy as one that is held */
+        trp_mailbox_view view;
+
+        UNIT_WAIT(trp_mailbox_look(system, m[i], &view) == TRP_OK && view.idle, 5000);
+    }
     for (int i = 0; i < 3; i++) { /* each gets one: the others are busy */
         UNIT_EQUAL(send(system, "hold", NULL), TRP_OK);
         UNIT_WAIT(stage_count("held") == (size_t)i + 1, 5000);

@@ -86,8 +86,8 @@ press(trp_system *system, trp_ref router, uint32_t count, int more)
     UNIT_EQUAL(crew_of(system, router, refs), count);
     for (uint32_t i = 0; i < count; i++) {
         stage_tell(system, router, "hold");
+        UNIT_WAIT(atomic_load(&crew_held) == (int)i + 1, 5000); /* or it counts as waiting */
     }
-    UNIT_WAIT(atomic_load(&crew_held) == (int)count, 5000);
     for (uint32_t i = 0; i < count * (uint32_t)more; i++) {
         stage_tell(system, router, "queued");
     }
