@@ -12,7 +12,7 @@ uid=$(uid_of 1 "$paused")
 check uid_is_known test -n "$uid"
 host_start 3 "$work/events" "$troupe" events -o jsonl --type UnreachableMember
 pids+=("$host_started")
-kill -STOP "${node_pid[3]}"
+freeze "${node_pid[3]}"
 if timed 20 sees_unreachable "$paused" 1 2; then within pause_unreachable "$took" 6000; else fail paused_node_is_found; logs; fi
 expect client_of_a_paused_node_times_out 75 ctl 3 members --timeout 500ms
 left=$((${PAUSE_SECONDS:-10} - took / 1000))

@@ -125,6 +125,14 @@ wait_until() {
     done
 }
 
+# freeze PID: SIGSTOP, and wait until it has taken effect. One thread has to take the signal from the queue
+# before the others stop; on a busy machine they go on answering for milliseconds.
+is_frozen() { ! grep -h '^State:' "/proc/$1/task/"*/status | grep -qv 'T (stopped)'; }
+freeze() {
+    kill -STOP "$1"
+    wait_until 10 is_frozen "$1"
+}
+
 background() {
     "$@" &
     started=$!

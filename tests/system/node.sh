@@ -113,7 +113,7 @@ seed=$(address 1)
 first=$started
 node 2 --port 0 --seed "$seed" --set cluster.leave-timeout=500ms
 wait_until 10 up 2 || fail second_comes_up "$(tail -n 2 "$work/2.log")"
-kill -STOP "$first"
+freeze "$first"
 kill -TERM "$started"
 ended leave_timeout_ends_with_75 75
 has leave_timeout_is_told "cluster.leave-timeout" "$work/2.log"
@@ -128,7 +128,7 @@ forget "$first"
 node 4 --port 0 --seed "$(address 3)"
 wait_until 10 up 4 || fail fourth_comes_up
 third=${pids[-2]}
-kill -STOP "$third"
+freeze "$third"
 kill -TERM "$started"
 wait_until 5 grep -q "once more to end at once" "$work/4.log"
 kill -TERM "$started"
