@@ -287,7 +287,7 @@ cell_reset(trpi_cell *cell)
     cell->next_sibling = 0;
     cell->prev_sibling = 0;
     __atomic_store_n(&cell->task.dispatch, TRPI_DISPATCH_POOL, __ATOMIC_RELAXED);
-    cell->task.number = 0;
+    __atomic_store_n(&cell->task.number, 0, __ATOMIC_RELAXED); /* both: hints to others */
     atomic_store_explicit(&cell->task.home, 0, RELAXED);
     atomic_store_explicit(&cell->overloaded, 0, RELAXED);
 }

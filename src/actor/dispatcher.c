@@ -394,7 +394,7 @@ place_task(trp_system *system, trpi_dispatcher *entry, const char *name, trpi_ta
     }
     if (err == TRP_OK) {
         __atomic_store_n(&task->dispatch, dispatch, __ATOMIC_RELAXED); /* a hint to others: F2 */
-        task->number = entry->number;
+        __atomic_store_n(&task->number, entry->number, __ATOMIC_RELAXED);
         atomic_store_explicit(&task->home, home, RELAXED);
     }
     return err;
@@ -440,7 +440,7 @@ trpi_dispatcher_leave(trp_ctx *ctx, trpi_cell *cell)
     if (entry->options.kind != TRP_DISPATCHER_AFFINITY) { /* F2 */
         __atomic_store_n(&cell->task.dispatch, TRPI_DISPATCH_POOL, __ATOMIC_RELAXED);
     }
-    cell->task.number = TRPI_DISPATCHER_DEFAULT;
+    __atomic_store_n(&cell->task.number, TRPI_DISPATCHER_DEFAULT, __ATOMIC_RELAXED); /* as above */
 }
 
 /* ---- lending --------------------------------------------------------------------------------- */

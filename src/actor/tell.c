@@ -116,6 +116,15 @@ chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     push_one(ctx, cell, msg);
 }
 
+/* Does a thread that tells run this cell itself? A hint: it may have ended meanwhile. */
+static bool
+is_calling(trp_ctx *ctx, const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE &&
+           trpi_dispatcher_get(ctx->system, __atomic_load_n(&cell->task.number, __ATOMIC_RELAXED))
+                   ->options.kind == TRP_DISPATCHER_CALLING;
+}
+
 /* Without chains: a foreign thread, or one that may block. */
 static void __attribute__((noinline))
 deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
@@ -123,10 +132,7 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     note_overload(ctx, cell);
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
-    } else if (ctx->worker == NULL && ctx->cell == NULL &&
-               __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE &&
-               trpi_dispatcher_get(ctx->system, cell->task.number)->options.kind ==
-                   TRP_DISPATCHER_CALLING) {
+    } else if (ctx->worker == NULL && ctx->cell == NULL && is_calling(ctx, cell)) {
         trpi_here_wait(cell); /* another thread handles it: TEST-12 */
     }
 }
