@@ -1,7 +1,7 @@
 /* node_plugin.c - dlopen with errors that say what to do.
  *
  * Must hold. I1 a plugin is never closed: behaviours, types and destructors point into it
- * Tests.     tests/system (a node with a broken plugin), tests/unit/node/plugin_test.c
+ * Tests.     tests/system/node.sh, tests/unit/node/config_test.c
  */
 #include "cluster/node/node_plugin.h"
 

@@ -14,7 +14,7 @@
  *   E4  One event is told to one subscriber once, whatever it has subscribed to.
  * Cost.    Publishing: a look into a table of 64 chains. After a change of a subscription each
  *          type's list is made again: not meant for changes at a high rate.
- * Tests.   tests/unit/actor/event_stream_test.c, dead_letter_test.c
+ * Tests.   tests/unit/actor/dead_letter_test.c, behaviour_test.c
  * Sources. EB-02 (the sender is not kept), EB-04, ES-01, ES-03, ES-05.
  */
 #include "actor/life.h"

@@ -12,7 +12,7 @@
  * Must hold.
  *   U1  A guardian's ref is known before it runs.
  *   U2  The root stops when user and system have ended.                           (root_go_on)
- * Tests.   tests/unit/actor/guardian_test.c, tests/unit/actor/shutdown_test.c
+ * Tests.   tests/unit/actor/guardian_test.c
  * Sources. SYS-5..9, SYS-41.
  */
 #include "actor/life.h"

@@ -11,7 +11,7 @@
  *   G3  A text is one line without control characters, whatever a peer or a user put into it.
  *   G4  No logger is told about a logger: a failing one cannot feed itself.
  * Limits.  TRP_LOG_TEXT_BYTES_MAX of text, then cut; queue_max events for each logger.
- * Tests.   tests/unit/actor/log_test.c, tests/stress/log_test.c
+ * Tests.   tests/unit/actor/log_test.c
  * Sources. LOG-01..14, TRP-14; Akka 2.2.5, "Logging".
  */
 #include "actor/log.h"

@@ -9,7 +9,7 @@
  *   S2  A name that nobody has is answered at once if the message is Identify and no wildcard
  *       stands in the selection (SYS-25); else a miss is a dead letter.
  * Limits.  Those of a path. A wildcard visits children; its cost is theirs.
- * Tests.   tests/unit/actor/select_test.c
+ * Tests.   tests/unit/actor/path_test.c
  * Sources. SYS-24..27.
  */
 #include "actor/directory.h"

@@ -8,7 +8,7 @@
  *   B3  A restart drops the stack (LIFE-6) and unstashes (BEH-10).
  * Limits.  stash_msgs_max of the spawn options, else actor.default-mailbox.stash-capacity of the
  *          configuration, else none (BEH-9).
- * Tests.   tests/unit/actor/stash_test.c, tests/unit/actor/become_test.c
+ * Tests.   tests/unit/actor/stash_test.c, behaviour_test.c
  */
 #include "actor/life.h"
 

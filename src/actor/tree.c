@@ -9,7 +9,7 @@
  *       inspection.
  *   N2  The children of an entry stand together, behind it.
  * Limits.  Depth as asked; entries as memory allows (TRP_ENOMEM).
- * Tests.   tests/unit/actor/tree_test.c, tests/unit/actor/shutdown_test.c
+ * Tests.   tests/unit/actor/tree_test.c, guardian_test.c
  */
 #include "actor/life.h"
 

@@ -13,7 +13,7 @@
  *   V2  The world's random numbers and its decisions come from two streams: a shrunk schedule sees
  *       the same random numbers as the one it came from.
  * Limits.  TRPI_CHOICES_MAX decisions a run.
- * Tests.   tests/unit/base/world_virtual_test.c
+ * Tests.   tests/unit/pattern/plan_test.c, tests/unit/sched/driven_test.c
  * Sources. S. Vigna, "splitmix64"; A. Zeller, "Simplifying failing tests" (what the list is for).
  */
 #include "base/world_virtual.h"

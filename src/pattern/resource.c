@@ -1,6 +1,6 @@
 /* resource.c - resource actors: the blocking dispatcher, and a pool where there is no state.
  *
- * Tests.   tests/unit/pattern/resource_test.c
+ * Tests.   tests/unit/pattern/embedded_test.c
  * Sources. A4J-12
  */
 #include <troupe/resource.h>
