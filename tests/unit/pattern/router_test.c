@@ -185,9 +185,31 @@ never(trp_ctx *ctx, void *state, const trp_failure *failure)
     }
     return TRP_RESUME;
 }
+/* A remoting that loses all it is given: whom a router watches over there does not end. */
+static trp_err
+nobody_connect(void *arg, trp_system *system, uint32_t node)
+{
+    (void)arg;
+    (void)system;
+    (void)node;
+    return TRP_EAGAIN;
+}
+static void
+nobody_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+              trp_ref target, trp_ref from, uint32_t flag)
+{
+    (void)arg;
+    (void)system;
+    (void)node;
+    (void)signal;
+    (void)target;
+    (void)from;
+    (void)flag;
+}
 static void
 suspended_and_remote_routees_come_last(void)
 {
+    static const trpi_remote_ops lossy = { nobody_connect, nobody_signal, NULL };
     static const trp_strategy strategy = { sizeof(trp_strategy), 0, never, -1, 0, 1 };
     trp_system *system = crew_open();
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
@@ -212,6 +234,7 @@ suspended_and_remote_routees_come_last(void)
     id.address.port = 2552;
     remote.slot = 5;
     remote.generation = 5;
+    UNIT_EQUAL(trpi_system_remote_set(system, &lossy, NULL), TRP_OK);
     UNIT_EQUAL(trpi_node_intern(system, &id, &remote.node), TRP_OK);
     group[0] = remote;
     group[1] = refs[1];
