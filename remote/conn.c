@@ -199,7 +199,7 @@ static void
 write_over(trpi_conn *conn)
 {
     trpi_peer *peer = conn->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     pthread_mutex_lock(lock_of(conn));
     conn->busy = false;
     bool finished = conn->close_when_sent && conn->head.count == 0;
@@ -212,7 +212,7 @@ write_over(trpi_conn *conn)
                                                        : conn->remote->options.lane_bytes_max;
         if (lane->above && before - conn->writing.count < max / 8) { /* low-water mark */
             lane->above = false;
-            todo.ready = true;
+            later.ready = true;
         }
     }
     trpi_buffer_clear(&conn->writing_head);
@@ -224,8 +224,8 @@ write_over(trpi_conn *conn)
         trpi_conn_close(conn);
     }
     if (peer != NULL) {
-        trpi_peer_pump(peer, &todo);
-        trpi_peer_unlock(peer, &todo);
+        trpi_peer_pump(peer, &later);
+        trpi_peer_unlock(peer, &later);
         return;
     }
     bool more = trpi_conn_take(conn);
@@ -290,17 +290,17 @@ on_connected(void *user, trpi_link *link)
 {
     trpi_conn *conn = user;
     trpi_peer *peer = conn->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     (void)link;
     pthread_mutex_lock(&peer->lock);
     if (conn->lane == TRPI_LANE_CONTROL) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_DIALLED };
-        (void)trpi_peer_step(peer, conn, &event, "", &todo);
+        (void)trpi_peer_step(peer, conn, &event, "", &later);
     } else if (trpi_conn_preamble(conn) != TRP_OK) {
         trpi_conn_close(conn);
     }
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
 }
 
 static bool
@@ -351,7 +351,7 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
 static trp_err
 ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
 {
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_peer *peer = conn->dialled ? conn->peer : trpi_peer_of_uid(conn->remote, preamble->uid);
     if (peer == NULL) {
         return fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", preamble->uid);
@@ -370,9 +370,9 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         conn->uid = preamble->uid;
         err = trpi_conn_preamble(conn);
         conn->ready = err == TRP_OK; /* N1 */
-        trpi_peer_pump(peer, &todo);
+        trpi_peer_pump(peer, &later);
     }
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_unlock(peer, &later);
     return err;
 }
 
@@ -464,15 +464,15 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     if (err != TRP_OK) {
         return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
     }
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
     pthread_mutex_lock(&peer->lock);
     bind_to_peer(conn, peer);
     frame_max_agree(peer, request);
     conn->ready = !trpi_assoc_is_barred(&peer->assoc, conn->uid);
-    (void)trpi_peer_step(peer, conn, &event, "peer called", &todo);
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
     return TRP_OK;
 }
 
@@ -488,7 +488,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
                      !trpi_address_equal(&answer->from.address, &peer->address))) {
         return fail(conn, TRP_EPROTO, "answered by somebody else");
     }
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_assoc_event event = { .kind = response ? TRPI_ASSOC_RESPONSE : TRPI_ASSOC_REFUSED,
                                .uid = conn->uid,
                                .random = trpi_world_random(conn->remote->world) };
@@ -500,9 +500,9 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
         trpi_count(&conn->remote->handshakes_failed, 1);
     }
     peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
-    (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &todo);
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &later);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
     return TRP_OK;
 }
 
@@ -616,7 +616,7 @@ static void
 peer_lost(trpi_conn *conn, const char *reason)
 {
     trpi_peer *peer = conn->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_lane_state *lane = &peer->lanes[conn->lane];
     pthread_mutex_lock(&peer->lock);
     remove_from_peer(peer, conn);
@@ -637,10 +637,10 @@ peer_lost(trpi_conn *conn, const char *reason)
     if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST,
                                    .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, conn, &event, reason, &todo);
+        (void)trpi_peer_step(peer, conn, &event, reason, &later);
     }
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
 }
 
 static void

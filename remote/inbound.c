@@ -42,7 +42,7 @@ static void
 send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
 {
     trpi_peer *peer = conn->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_buffer frames = { 0 };
     uint8_t body[8];
     trpi_put_u64(body, number);
@@ -51,8 +51,8 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
         /* full: it is asked for again */
         (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames);
     }
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
     trpi_buffer_fini(&frames);
 }
 
@@ -331,7 +331,7 @@ static trp_err
 on_ack(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_peer *peer = conn->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     if (frame->bytes != 8) {
         return TRP_EPROTO;
     }
@@ -345,8 +345,8 @@ on_ack(trpi_conn *conn, const trpi_frame *frame)
     bool sane = frame->kind == TRPI_FRAME_ACK
                     ? trpi_redelivery_ack(&peer->redelivery, now_ms, seq)
                     : trpi_redelivery_nack(&peer->redelivery, now_ms, seq);
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
     return sane ? TRP_OK : TRP_EPROTO;
 }
 
@@ -398,7 +398,7 @@ static void
 on_goodbye(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_peer *peer = conn->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_inbound_batch_end(conn); /* what came before it is delivered first */
     pthread_mutex_lock(&peer->lock);
     if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
@@ -410,11 +410,11 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
                                        .random = trpi_world_random(conn->remote->world) };
             peer->goodbye_said = true;
-            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &todo);
+            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &later);
         }
     }
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
 }
 
 static trp_err

@@ -8,8 +8,8 @@
  *     system's proxy cell -> route (one a node number) -> peer
  * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback
  * into the system, to an upper room or to a log is made with peer->lock or remote->lock held;
- * effects are gathered in a trpi_todo and done afterwards. transport calls are made with or without
- * locks (T1: they call nobody).
+ * effects are gathered in a trpi_later and done afterwards. transport calls are made with or
+ * without locks (T1: they call nobody).
  */
 #ifndef TRPI_REMOTE_INTERNAL_H
 #define TRPI_REMOTE_INTERNAL_H
@@ -213,9 +213,9 @@ struct trpi_remote {
 };
 
 /* What is to be done when peer->lock has been given back. */
-enum { TRPI_TODO_WRITES_MAX = 6 };
-typedef struct trpi_todo {
-    trpi_conn *writes[TRPI_TODO_WRITES_MAX]; /* counted, busy */
+enum { TRPI_LATER_WRITES_MAX = 6 };
+typedef struct trpi_later {
+    trpi_conn *writes[TRPI_LATER_WRITES_MAX]; /* counted, busy */
     uint32_t writes_count;
     uint32_t dials; /* bit a lane */
     trpi_buffer dropped[TRPI_LANE_COUNT]; /* frames that became dead letters */
@@ -225,7 +225,7 @@ typedef struct trpi_todo {
     bool ready; /* tell the proxies that the lane drained */
     trp_log_level log_level;
     char log[600]; /* "" nothing */
-} trpi_todo;
+} trpi_later;
 
 /* ---- remote.c ---- */
 uint64_t trpi_remote_now_ms(const trpi_remote *remote);
@@ -248,11 +248,11 @@ trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid);
 void trpi_peer_free(trpi_peer *peer);
 /* One event for the association. The caller holds peer->lock; conn: of the event, or NULL. */
 uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event,
-                        const char *reason, trpi_todo *todo);
+                        const char *reason, trpi_later *later);
 /* Choose connections, send what waits, dial what is missing. The caller holds peer->lock. */
-void trpi_peer_pump(trpi_peer *peer, trpi_todo *todo);
+void trpi_peer_pump(trpi_peer *peer, trpi_later *later);
 /* Give peer->lock back and do what is to be done. */
-void trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo);
+void trpi_peer_unlock(trpi_peer *peer, trpi_later *later);
 /* Append frames to a lane. uid 0: for whoever answers. Takes the content of frames on success (the
  * buffer is then empty, perhaps with other memory). The caller holds peer->lock and pumps
  * afterwards.

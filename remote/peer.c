@@ -1,7 +1,7 @@
 /* peer.c - one address: the shell of its association. Events in, effects done.
  *
  * Shape.   something happens -> lock -> trpi_peer_step (pure machine; effects that touch our state
- *          are done at once, the others are noted in a trpi_todo) -> trpi_peer_pump (choose, send,
+ *          are done at once, the others are noted in a trpi_later) -> trpi_peer_pump (choose, send,
  *          dial) -> trpi_peer_unlock (write, tell the system, log)
  * Must hold.
  *   P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with it
@@ -135,27 +135,27 @@ close_others(trpi_peer *peer, const trpi_conn *but)
 
 /* What waits for an incarnation that is not `uid` will never be sent. */
 static void
-drop_others(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_todo *todo)
+drop_others(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, &todo->dropped[lane]);
-            todo->dropped_reason = reason;
+            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, &later->dropped[lane]);
+            later->dropped_reason = reason;
         }
     }
 }
 
 static void
-incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
+incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later *later)
 {
-    todo->over_uid = effects->over_uid; /* P2 */
-    todo->over_quarantined = effects->over_quarantined;
+    later->over_uid = effects->over_uid; /* P2 */
+    later->over_quarantined = effects->over_quarantined;
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_state *state = &peer->lanes[lane];
         if (state->pending_uid == effects->over_uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &todo->dropped[lane]);
-            todo->dropped_reason = reason;
+            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &later->dropped[lane]);
+            later->dropped_reason = reason;
         }
         /* Its connections may stand a little longer (after a goodbye they do): what is said to
          * anyone at the address must wait for the next incarnation, not be lost with this one. */
@@ -196,7 +196,7 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
 }
 
 static void
-activate(trpi_peer *peer, trpi_todo *todo)
+activate(trpi_peer *peer, trpi_later *later)
 {
     uint64_t uid = peer->assoc.uid;
     trpi_node_id id = { peer->address, uid };
@@ -217,7 +217,7 @@ activate(trpi_peer *peer, trpi_todo *todo)
         trpi_free(peer->introduced);
         peer->introduced = NULL;
     }
-    drop_others(peer, uid, TRP_DEAD_STALE, todo);
+    drop_others(peer, uid, TRP_DEAD_STALE, later);
     if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
         /* pairs with readers' acquire */
         atomic_store_explicit(&peer->node, node, memory_order_release);
@@ -234,7 +234,7 @@ activate(trpi_peer *peer, trpi_todo *todo)
 }
 
 static void
-log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
+log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later *later)
 {
     char address[TRPI_ADDRESS_TEXT_BYTES];
     const trpi_assoc *assoc = &peer->assoc;
@@ -242,25 +242,25 @@ log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
     /* It went in good order: nothing is wrong, and nothing is to be done. */
     bool ended = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
     (void)trpi_address_format(&peer->address, address, sizeof address);
-    todo->log_level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended)
+    later->log_level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended)
                           ? TRP_LOG_WARNING
                           : TRP_LOG_INFO;
     if (failed && (peer->failed_once || atomic_load_explicit(&peer->remote->stopping,
                                                              memory_order_relaxed))) {
-        todo->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
+        later->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
     }
     peer->failed_once = failed;
     if (assoc->state == TRPI_ASSOC_ACTIVE) {
-        (void)snprintf(todo->log, sizeof todo->log,
+        (void)snprintf(later->log, sizeof later->log,
                        "association active peer=%s uid=%016" PRIx64 " reason=\"%s\"", address,
                        assoc->uid, peer->reason);
     } else if (assoc->state == TRPI_ASSOC_QUARANTINED) {
-        (void)snprintf(todo->log, sizeof todo->log,
+        (void)snprintf(later->log, sizeof later->log,
                        "association %s peer=%s uid=%016" PRIx64
                        " reason=\"%s\" next=\"only another incarnation of it is talked to\"",
                        ended ? "ended" : "quarantined", address, assoc->uid, peer->reason);
     } else {
-        (void)snprintf(todo->log, sizeof todo->log,
+        (void)snprintf(later->log, sizeof later->log,
                        "association gated peer=%s uid=%016" PRIx64
                        " reason=\"%s\" next=\"may dial again in %u ms\"",
                        address, assoc->uid, peer->reason, assoc->backoff_ms);
@@ -269,7 +269,7 @@ log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_todo *todo)
 
 uint32_t
 trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
-               trpi_todo *todo)
+               trpi_later *later)
 {
     enum trpi_assoc_state before = peer->assoc.state;
     trpi_assoc_effects effects = trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config,
@@ -291,10 +291,10 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         trpi_conn_close(conn);
     }
     if ((bits & TRPI_ASSOC_DO_END) != 0) {
-        incarnation_over(peer, &effects, todo);
+        incarnation_over(peer, &effects, later);
     }
     if ((bits & TRPI_ASSOC_DO_ACTIVATE) != 0) {
-        activate(peer, todo);
+        activate(peer, later);
     }
     if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
         send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_RESPONSE);
@@ -306,11 +306,11 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         trpi_conn_dial(peer, TRPI_LANE_CONTROL);
     }
     if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
-        log_change(peer, &effects, todo);
+        log_change(peer, &effects, later);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* Nobody there: gossip and heartbeats that wait would only be old news. */
-        trpi_lane_drop(peer, TRPI_LANE_CONTROL, 0, &todo->dropped[TRPI_LANE_CONTROL]);
+        trpi_lane_drop(peer, TRPI_LANE_CONTROL, 0, &later->dropped[TRPI_LANE_CONTROL]);
         trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
         atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
         trpi_buffer_clear(&control->pending);
@@ -350,12 +350,12 @@ wants(const trpi_peer *peer)
 }
 
 void
-trpi_peer_pump(trpi_peer *peer, trpi_todo *todo)
+trpi_peer_pump(trpi_peer *peer, trpi_later *later)
 {
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
         wants(peer) && !atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
-        (void)trpi_peer_step(peer, NULL, &event, "", todo);
+        (void)trpi_peer_step(peer, NULL, &event, "", later);
     }
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         trpi_system_messages_send(peer);
@@ -371,10 +371,10 @@ trpi_peer_pump(trpi_peer *peer, trpi_todo *todo)
             }
         }
     }
-    for (trpi_conn *conn = peer->conns; conn != NULL && todo->writes_count < TRPI_TODO_WRITES_MAX;
+    for (trpi_conn *conn = peer->conns; conn != NULL && later->writes_count < TRPI_LATER_WRITES_MAX;
          conn = conn->peer_next) {
         if (trpi_conn_take(conn)) {
-            todo->writes[todo->writes_count++] = conn;
+            later->writes[later->writes_count++] = conn;
         }
     }
 }
@@ -390,25 +390,25 @@ tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
 }
 
 void
-trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo)
+trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
 {
     trpi_remote *remote = peer->remote;
     /* routes are only added, at the head */
-    const trpi_route *routes = todo->ready ? peer->routes : NULL;
+    const trpi_route *routes = later->ready ? peer->routes : NULL;
     pthread_mutex_unlock(&peer->lock);
-    for (uint32_t i = 0; i < todo->writes_count; i++) {
-        trpi_conn_write(todo->writes[i]);
+    for (uint32_t i = 0; i < later->writes_count; i++) {
+        trpi_conn_write(later->writes[i]);
     }
-    if (todo->log[0] != '\0') {
-        trpi_log(remote->system, todo->log_level, "remote", "%s", todo->log);
+    if (later->log[0] != '\0') {
+        trpi_log(remote->system, later->log_level, "remote", "%s", later->log);
     }
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        trpi_lane_dead_letters(peer, &todo->dropped[lane], todo->dropped_reason);
-        trpi_buffer_fini(&todo->dropped[lane]);
+        trpi_lane_dead_letters(peer, &later->dropped[lane], later->dropped_reason);
+        trpi_buffer_fini(&later->dropped[lane]);
     }
-    if (todo->over_uid != 0) {
-        tell_end(peer, todo->over_uid,
-                 todo->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
+    if (later->over_uid != 0) {
+        tell_end(peer, later->over_uid,
+                 later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
     }
     for (; routes != NULL; routes = routes->next) {
         trpi_proxy_ready(remote->system, routes->node);
@@ -418,20 +418,20 @@ trpi_peer_unlock(trpi_peer *peer, trpi_todo *todo)
 void
 trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
 {
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .uid = uid,
                                .random = trpi_world_random(peer->remote->world) };
     pthread_mutex_lock(&peer->lock);
-    (void)trpi_peer_step(peer, NULL, &event, reason, &todo);
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    (void)trpi_peer_step(peer, NULL, &event, reason, &later);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
 static void
-tick_active(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
+tick_active(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
     uint32_t beat_ms = peer->remote->options.watch_heartbeat_ms;
     if (now_ms - peer->pinged_ms >= (beat_ms < TRPI_PING_MS ? beat_ms : TRPI_PING_MS)) {
@@ -458,13 +458,13 @@ tick_active(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
         close_others(peer, NULL);
     }
     if (lost != NULL) {
-        (void)trpi_peer_step(peer, NULL, &event, lost, todo);
+        (void)trpi_peer_step(peer, NULL, &event, lost, later);
     }
 }
 
 /* Judge the node of actors that are watched from here, unless the cluster does. */
 static void
-tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_todo *todo)
+tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
 {
     const trpi_remote_options *options = &peer->remote->options;
     if (!watched || peer->watch_delegated) {
@@ -482,33 +482,33 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_todo *todo)
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = peer->redelivery_uid,
                                    .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", todo);
+        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", later);
     }
 }
 
 /* Messages wait for a connection as long as a handshake may take. */
 static void
-tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_todo *todo)
+tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE || lane->pending.count == 0 ||
         now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
         return;
     }
-    trpi_buffer *dropped = &todo->dropped[TRPI_LANE_ORDINARY];
+    trpi_buffer *dropped = &later->dropped[TRPI_LANE_ORDINARY];
     if (dropped->count == 0) {
         *dropped = lane->pending;
         memset(&lane->pending, 0, sizeof lane->pending);
         atomic_fetch_sub_explicit(&lane->queued, dropped->count, memory_order_relaxed);
         lane->pending_uid = 0;
-        todo->dropped_reason = TRP_DEAD_NOT_CONNECTED;
+        later->dropped_reason = TRP_DEAD_NOT_CONNECTED;
     }
 }
 
 void
 trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
 {
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trp_system *system = peer->remote->system;
     uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
     bool watched = node != 0 && trpi_node_is_watched(system, node);
@@ -520,7 +520,7 @@ trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
         event.want = false;
     }
     bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
-    uint32_t bits = trpi_peer_step(peer, NULL, &event, "no handshake in time", &todo);
+    uint32_t bits = trpi_peer_step(peer, NULL, &event, "no handshake in time", &later);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
         trpi_count(&peer->remote->handshake_timeouts, 1);
     }
@@ -530,29 +530,29 @@ trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
         }
     }
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        tick_active(peer, now_ms, &todo);
+        tick_active(peer, now_ms, &later);
     }
-    if (peer->overflowed && todo.over_uid == 0) {
+    if (peer->overflowed && later.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
                                   .uid = peer->redelivery_uid,
                                   .random = event.random };
-        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &todo);
+        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
     }
     peer->overflowed = false;
-    if (todo.over_uid == 0) {
-        tick_watch(peer, now_ms, watched, &todo);
+    if (later.over_uid == 0) {
+        tick_watch(peer, now_ms, watched, &later);
     }
-    tick_waiting(peer, now_ms, &todo);
+    tick_waiting(peer, now_ms, &later);
     uint64_t *end_again = peer->end_again;
     uint32_t end_again_count = peer->end_again_count;
     peer->end_again = NULL;
     peer->end_again_count = 0;
-    trpi_peer_pump(peer, &todo);
+    trpi_peer_pump(peer, &later);
     bool idle_or_active =
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
     bool redial = peer->lanes[1].pending.count > 0 && peer->lanes[1].out == NULL;
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_unlock(peer, &later);
     for (uint32_t i = 0; i < end_again_count; i++) {
         tell_end(peer, end_again[i], TRP_DEAD_STALE);
     }

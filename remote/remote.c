@@ -322,15 +322,15 @@ peer_settled(trpi_peer *peer, int step)
 static void
 say_goodbye(trpi_peer *peer, enum trpi_lane lane)
 {
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
         peer->lanes[lane].out != NULL) {
         /* without it: a plain close */
         (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0);
-        trpi_peer_pump(peer, &todo);
+        trpi_peer_pump(peer, &later);
     }
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_unlock(peer, &later);
 }
 
 static void
@@ -402,7 +402,7 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
 {
     trpi_peer *peer = NULL;
     trpi_buffer frames = { 0 };
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     if (count > remote->options.frame_bytes_max) {
         return TRP_EMSGSIZE;
     }
@@ -432,8 +432,8 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     } else {
         err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames);
     }
-    trpi_peer_pump(peer, &todo);
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
     trpi_buffer_fini(&frames);
     if (err == TRP_OK) {
         trpi_count(&remote->frames_out, 1);

@@ -101,7 +101,7 @@ static bool
 hand_over(trpi_route *route)
 {
     trpi_peer *peer = route->peer;
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     pthread_mutex_lock(&peer->lock);
     trp_err err = TRP_OK;
     if (route->gather.count > 0) {
@@ -111,9 +111,9 @@ hand_over(trpi_route *route)
     }
     bool above = peer->lanes[TRPI_LANE_ORDINARY].above;
     if (err == TRP_OK) {
-        trpi_peer_pump(peer, &todo);
+        trpi_peer_pump(peer, &later);
     }
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_unlock(peer, &later);
     if (err == TRP_OK) {
         trpi_count(&peer->messages_out, route->gathered);
         trpi_count(&peer->remote->frames_out, route->gathered);
@@ -265,7 +265,7 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
         from.slot, from.generation
     };
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
-    trpi_todo todo = { 0 };
+    trpi_later later = { 0 };
     trpi_system_body_encode(body, &message);
     pthread_mutex_lock(&peer->lock);
     bool barred = id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
@@ -289,10 +289,10 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
             peer->overflowed = true; /* the tick quarantines */
         }
         if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
-            trpi_peer_pump(peer, &todo);
+            trpi_peer_pump(peer, &later);
         }
     }
-    trpi_peer_unlock(peer, &todo);
+    trpi_peer_unlock(peer, &later);
 }
 
 static void
@@ -327,13 +327,13 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
             atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
     }
     if (err == TRP_OK) {
-        trpi_todo todo = { 0 };
+        trpi_later later = { 0 };
         pthread_mutex_lock(&peer->lock);
         err = atomic_load_explicit(&remote->stopping, memory_order_relaxed)
                   ? TRP_ECONN
                   : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames);
-        trpi_peer_pump(peer, &todo);
-        trpi_peer_unlock(peer, &todo);
+        trpi_peer_pump(peer, &later);
+        trpi_peer_unlock(peer, &later);
     }
     trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
