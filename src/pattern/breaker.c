@@ -7,6 +7,7 @@
  *   B1  Half-open lets one call through, until that has ended.
  *   B2  A call of an earlier epoch (each change of state is one) changes nothing.
  *   B3  Listeners are called without the lock.
+ *   B4  A call that has ended leaves no alarm behind: they would gather for call_timeout_ms.
  * Tests.   tests/unit/pattern/breaker_test.c
  * Sources. CB-01 to -08, TRP-11
  */
@@ -203,7 +204,8 @@ reset_arm(trp_breaker *breaker)
                               reset_release) != TRP_OK) {
         trp_breaker_unref(breaker);
     } else {
-        (void)trpi_promise_alarm(alarm, delay_ms); /* given up, it releases the breaker */
+        /* not set, and given up: it releases the breaker */
+        (void)trpi_promise_alarm(alarm, delay_ms, TRP_OK, NULL);
     }
     trp_promise_unref(alarm);
 }
@@ -333,6 +335,7 @@ trp_breaker_sync(trp_breaker *breaker, trp_breaker_body_fn body, void *arg)
 typedef struct protected_call {
     trp_breaker *breaker; /* counted */
     trp_breaker_call call;
+    trpi_alarm_id late; /* B4 */
 } protected_call;
 
 /* The call's own outcome, or that it is late; what comes second is stale (B2), or one more success
@@ -342,6 +345,7 @@ call_ended(void *arg, const trp_outcome *outcome)
 {
     protected_call *p = arg;
 
+    trpi_alarm_cancel(&p->late);
     trp_breaker_end(p->breaker, p->call, outcome->err);
 }
 
@@ -352,42 +356,6 @@ call_release(void *arg)
 
     trp_breaker_unref(p->breaker);
     trpi_free(p);
-}
-
-static trp_err
-late_fails(void *arg, const trp_outcome *in, trp_promise *out)
-{
-    (void)arg;
-    (void)in;
-    (void)out;
-    return TRP_ETIMEDOUT;
-}
-
-/* result follows the call, unless the alarm is earlier. */
-static trp_err
-race_with_alarm(trp_breaker *breaker, trp_promise *result, trp_future *body)
-{
-    trp_promise *alarm;
-    trp_future *late;
-    trp_err err = trpi_promise_like(body, &alarm);
-
-    if (err != TRP_OK) {
-        return err;
-    }
-    err = trpi_promise_alarm(alarm, breaker->call_timeout_ms);
-    if (err == TRP_OK) {
-        err = trp_future_map(trp_promise_future(alarm), late_fails, NULL, NULL, &late);
-    }
-    trp_promise_unref(alarm);
-    if (err != TRP_OK) {
-        return err;
-    }
-    err = trp_promise_follow(result, late);
-    if (err == TRP_OK) {
-        err = trp_promise_follow(result, body);
-    }
-    trp_future_unref(late);
-    return err;
 }
 
 static trp_err
@@ -415,7 +383,11 @@ call_begin(trp_breaker *breaker, trp_breaker_begin_fn begin, void *arg, trp_prom
     }
     err = begin(arg, &body); /* CB-08: only now */
     if (err == TRP_OK) {
-        err = body == NULL ? TRP_EINVAL : race_with_alarm(breaker, result, body);
+        err = body == NULL ? TRP_EINVAL
+                           : trpi_promise_alarm(result, breaker->call_timeout_ms, TRP_ETIMEDOUT,
+                                                &p->late);
+        /* from here p may be gone: it belongs to whatever comes first */
+        err = err == TRP_OK ? trp_promise_follow(result, body) : err;
         trp_future_unref(body);
     }
     if (err != TRP_OK) {

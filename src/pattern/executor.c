@@ -7,7 +7,7 @@
  * Must hold.
  *   X1  Nobody is inside the system (enter .. leave) after stop has returned.
  *   X2  Each pending callback runs: by its dispatcher, or at release.
- *   X3  Each alarm rings, or fails with TRP_ECLOSED at stop.
+ *   X3  Each alarm rings, is cancelled, or fails with TRP_ECLOSED at stop.
  * Threads. any; the lock is a leaf but for the timers', and not held while a callback runs.
  * Tests.   tests/unit/pattern/future_test.c
  */
@@ -28,10 +28,11 @@ typedef struct dispatcher_id {
     char text[];
 } dispatcher_id;
 
-typedef struct alarm { /* a promise that a timer keeps */
-    struct alarm *before, *after;
+typedef struct trpi_alarm { /* a promise that a timer keeps */
+    struct trpi_alarm *before, *after;
     trpi_executor *runs;
     trp_promise *promise; /* counted */
+    trp_err err;          /* what it keeps it with */
     uint64_t timer_id;
 } alarm;
 
@@ -97,11 +98,17 @@ alarm_unlink(alarm *a)
 }
 
 static void
+alarm_free(alarm *a)
+{
+    trp_promise_unref(a->promise);
+    trpi_free(a);
+}
+
+static void
 alarm_end(alarm *a, trpi_outcome *outcome)
 {
     (void)trpi_promise_settle(a->promise, outcome);
-    trp_promise_unref(a->promise);
-    trpi_free(a);
+    alarm_free(a);
 }
 
 /* On the timer's thread. */
@@ -117,7 +124,8 @@ alarm_rings(void *arg)
         (void)pthread_cond_broadcast(&runs->left);
     }
     pthread_mutex_unlock(&runs->lock);
-    alarm_end(a, trpi_outcome_joined(NULL, 0));
+    alarm_end(a, a->err == TRP_OK ? trpi_outcome_joined(NULL, 0)
+                                  : trpi_outcome_failure(a->err, NULL));
 }
 
 /* F3. Alarms that ring already are waited for; the others shall not. */
@@ -236,7 +244,8 @@ trpi_executor_pending_remove(trpi_executor *runs, trpi_callback *callback)
 }
 
 trp_err
-trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms)
+trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms, trp_err with,
+                    trpi_alarm_id *ret_id)
 {
     alarm *a = trpi_alloc(sizeof *a);
     trp_err err = TRP_ECLOSED;
@@ -246,7 +255,8 @@ trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms
     }
     a->runs = runs;
     a->promise = trp_promise_ref(promise);
-    pthread_mutex_lock(&runs->lock); /* it must not ring before it is in the list */
+    a->err = with;
+    pthread_mutex_lock(&runs->lock); /* it must not ring before it is in the list and has an id */
     if (!runs->closed) {
         err = trpi_system_after(runs->system, delay_ms, alarm_rings, a, &a->timer_id);
     }
@@ -256,13 +266,36 @@ trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms
             runs->alarms->before = a;
         }
         runs->alarms = a;
+        if (ret_id != NULL) {
+            *ret_id = (trpi_alarm_id){ runs, a, a->timer_id };
+        }
     }
     pthread_mutex_unlock(&runs->lock);
     if (err != TRP_OK) {
-        trp_promise_unref(a->promise);
-        trpi_free(a);
+        alarm_free(a);
     }
     return err;
+}
+
+/* The timer's id is of this one alarm: while it can be cancelled the alarm is there. */
+void
+trpi_alarm_cancel(const trpi_alarm_id *id)
+{
+    trpi_executor *runs = id->runs;
+    bool ours;
+
+    if (runs == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&runs->lock);
+    ours = !runs->closed && trpi_system_after_cancel(runs->system, id->timer_id);
+    if (ours) {
+        alarm_unlink(id->alarm);
+    }
+    pthread_mutex_unlock(&runs->lock);
+    if (ours) {
+        alarm_free(id->alarm);
+    }
 }
 
 trp_err

@@ -4,8 +4,6 @@
 
 #include "pattern/future.h"
 
-typedef struct trpi_executor trpi_executor;
-
 /* Borrow the executor of a system, and the text of a dispatcher's id (NULL: "default"), both as
  * long as a count of the executor is held. Errors: TRP_ENOENT (no such dispatcher), TRP_ENOMEM,
  * TRP_ECLOSED. */
@@ -22,8 +20,9 @@ trp_system *trpi_executor_system(const trpi_executor *runs); /* between enter an
 /* Keep a callback that a dispatcher shall run, so that it is not forgotten. */
 void trpi_executor_pending_add(trpi_executor *runs, trpi_callback *callback);
 void trpi_executor_pending_remove(trpi_executor *runs, trpi_callback *callback);
-/* Settle promise with a success without a value after delay_ms, or with TRP_ECLOSED. */
-trp_err trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms);
+/* trpi_promise_alarm() */
+trp_err trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms,
+                            trp_err with, trpi_alarm_id *ret_id);
 
 /* future.c's: take a pending callback off the list, and run it. */
 void trpi_callback_run_pending(trpi_callback *callback);

@@ -215,9 +215,9 @@ trp_promise_new(trp_system *system, const char *dispatcher, trp_promise **ret_pr
 }
 
 trp_err
-trpi_promise_alarm(trp_promise *promise, uint64_t delay_ms)
+trpi_promise_alarm(trp_promise *promise, uint64_t delay_ms, trp_err with, trpi_alarm_id *ret_id)
 {
-    return trpi_executor_alarm(promise->future.runs, promise, delay_ms);
+    return trpi_executor_alarm(promise->future.runs, promise, delay_ms, with, ret_id);
 }
 
 trp_future *

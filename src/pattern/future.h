@@ -43,9 +43,23 @@ void trpi_future_then(trp_future *future, trpi_callback *callback);
 bool trpi_promise_settle(trp_promise *promise, trpi_outcome *outcome);
 /* A promise whose callbacks run where those of model do. */
 trp_err trpi_promise_like(const trp_future *model, trp_promise **ret_promise);
-/* Settle promise with a success without a value, delay_ms from now, or with TRP_ECLOSED when the
- * system ends before. Shares promise, on success only. */
-trp_err trpi_promise_alarm(trp_promise *promise, uint64_t delay_ms);
+typedef struct trpi_executor trpi_executor; /* executor.h */
+
+/* Which alarm; all-zero is none. */
+typedef struct trpi_alarm_id {
+    trpi_executor *runs;
+    struct trpi_alarm *alarm;
+    uint64_t timer_id;
+} trpi_alarm_id;
+
+/* Settle promise, delay_ms from now: with a failure, or, where with is TRP_OK, with a success
+ * without a value; with TRP_ECLOSED when the system ends before. *ret_id (NULL: nobody cancels) is
+ * written before it can ring. Shares promise until then, on success only. */
+trp_err trpi_promise_alarm(trp_promise *promise, uint64_t delay_ms, trp_err with,
+                           trpi_alarm_id *ret_id);
+/* Give it up, unless it rings already, has rung, or is none. The caller holds a future of the same
+ * system. */
+void trpi_alarm_cancel(const trpi_alarm_id *id);
 /* The system, which stays until trpi_future_leave(); NULL: it has ended. */
 trp_system *trpi_future_enter(const trp_future *future);
 void trpi_future_leave(const trp_future *future);

@@ -486,7 +486,7 @@ trp_future_after(trp_system *system, uint64_t delay_ms, trp_outcome_map_fn fn, v
     if (err != TRP_OK) {
         return err;
     }
-    err = trpi_promise_alarm(begin, delay_ms);
+    err = trpi_promise_alarm(begin, delay_ms, TRP_OK, NULL);
     if (err == TRP_OK) { /* on failure the alarm rings for nobody */
         err = trp_future_map(trp_promise_future(begin), fn, arg, release, ret_future);
     }

@@ -3,6 +3,7 @@
 
 #include <troupe/testkit.h>
 
+#include "sched/worker.h"
 #include "tests/unit/actor/stage.h"
 
 /* CB-02, CB-03, CB-04, TRP-11 */
@@ -191,6 +192,39 @@ asynchronous_calls_begin_only_when_they_may_and_fail_when_they_are_late(void)
     close_breaker(breaker);
 }
 
+/* When the next timer is due: UINT64_MAX if there is none. */
+static uint64_t
+next_alarm_ns(void)
+{
+    return trpi_timers_next_ns(trpi_system_sched(stage));
+}
+
+/* B4: calls that end in time, or cannot begin, leave nothing for later; one that is under way has
+ * its alarm. */
+static void
+a_call_that_has_ended_leaves_no_alarm(void)
+{
+    trp_breaker *breaker = open_breaker(100, NULL);
+    uint64_t idle = next_alarm_ns();
+    trp_future *f;
+    int64_t seven = 7;
+
+    for (int i = 0; i < 10; i++) {
+        UNIT_EQUAL(trp_breaker_async(breaker, begin, NULL, &f), TRP_OK);
+        UNIT_TRUE(next_alarm_ns() < idle);
+        if (i % 2 == 0) {
+            UNIT_EQUAL(trp_promise_succeed(answer, &trp_i64_type, &seven, sizeof seven), TRP_OK);
+        }
+        trp_promise_unref(answer); /* else it is given up */
+        expect_outcome(f, i % 2 == 0 ? TRP_OK : TRP_ECANCELED);
+        UNIT_EQUAL(trp_breaker_async(breaker, begin, &fails, &f), TRP_OK);
+        expect_outcome(f, TRP_EIO);
+    }
+    UNIT_EQUAL(trp_testkit_advance(kit, 1), TRP_OK); /* the workers have had their turn */
+    UNIT_EQUAL(next_alarm_ns(), idle);
+    close_breaker(breaker);
+}
+
 #define CALLERS 4
 static trp_breaker *shared;
 static _Atomic int passed;
@@ -205,6 +239,53 @@ prober(void *arg)
         atomic_fetch_add(&passed, 1);
     }
     return NULL;
+}
+
+static void
+count_end(void *arg, const trp_outcome *outcome)
+{
+    (void)outcome;
+    (void)atomic_fetch_add((_Atomic int *)arg, 1);
+}
+
+/* B4, X3: half of the calls are answered about when their alarms ring, the others never, and the
+ * system ends on top of it; each has one end. Meant for the sanitizers. */
+static void
+calls_race_with_their_alarms_and_with_the_end_of_the_system(void)
+{
+    enum { CALLS = 200 };
+    trp_breaker_options given = TRP_BREAKER_OPTIONS_INIT;
+    static _Atomic int ends;
+    int64_t seven = 7;
+
+    given.failures_max = UINT32_MAX;
+    given.call_timeout_ms = 1;
+    for (int round = 0; round < 10; round++) {
+        trp_promise *kept[CALLS];
+        trp_breaker *breaker;
+
+        stage = stage_open();
+        atomic_store(&ends, 0);
+        UNIT_REQUIRE(trp_breaker_new(stage, &given, &breaker) == TRP_OK);
+        for (int i = 0; i < CALLS; i++) {
+            trp_future *f;
+
+            UNIT_REQUIRE(trp_breaker_async(breaker, begin, NULL, &f) == TRP_OK);
+            UNIT_EQUAL(trp_future_on_complete(f, count_end, &ends, NULL), TRP_OK);
+            trp_future_unref(f);
+            kept[i] = answer;
+            if (i % 4 == 3) { /* a little later than they were made */
+                (void)trp_promise_succeed(kept[i - 2], &trp_i64_type, &seven, sizeof seven);
+                (void)trp_promise_succeed(kept[i - 3], &trp_i64_type, &seven, sizeof seven);
+            }
+        }
+        trp_breaker_unref(breaker);
+        stage_close(stage);
+        UNIT_EQUAL(atomic_load(&ends), CALLS);
+        for (int i = 0; i < CALLS; i++) {
+            trp_promise_unref(kept[i]);
+        }
+    }
 }
 
 /* CB-04, TRP-11; meant for the thread sanitizer */
@@ -240,5 +321,7 @@ UNIT(the_machine_opens_lets_one_call_probe_and_closes)
 UNIT(synchronous_calls_open_it_and_time_half_opens_it)
 UNIT(listeners_run_on_the_dispatcher_that_is_named)
 UNIT(asynchronous_calls_begin_only_when_they_may_and_fail_when_they_are_late)
+UNIT(a_call_that_has_ended_leaves_no_alarm)
+UNIT(calls_race_with_their_alarms_and_with_the_end_of_the_system)
 UNIT(of_many_threads_one_call_passes_when_it_is_half_open)
 UNIT_END
