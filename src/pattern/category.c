@@ -212,11 +212,12 @@ trp_category_send(trp_ctx *ctx, const char *category, const trp_type *type, cons
     return category_send(ctx, category, &p, ret_delivery);
 }
 
-trp_err
-trp_system_category_send(trp_system *system, const char *category, const trp_type *type,
-                         const void *payload, size_t bytes, trp_delivery *ret_delivery)
+/* Either way of telling, from a thread that is no actor. */
+static trp_err
+from_outside(trp_system *system,
+             trp_err (*tell)(trp_ctx *, const char *, const parcel *, trp_delivery *),
+             const char *category, const parcel *p, trp_delivery *ret_delivery)
 {
-    parcel p = { TRP_REF_NONE, type, payload, bytes };
     trp_ctx *ctx;
     trp_err err;
 
@@ -224,9 +225,18 @@ trp_system_category_send(trp_system *system, const char *category, const trp_typ
         return TRP_EINVAL;
     }
     ctx = trpi_enter(system);
-    err = category_send(ctx, category, &p, ret_delivery);
+    err = tell(ctx, category, p, ret_delivery);
     trpi_leave(ctx);
     return err;
+}
+
+trp_err
+trp_system_category_send(trp_system *system, const char *category, const trp_type *type,
+                         const void *payload, size_t bytes, trp_delivery *ret_delivery)
+{
+    parcel p = { TRP_REF_NONE, type, payload, bytes };
+
+    return from_outside(system, category_send, category, &p, ret_delivery);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -279,16 +289,8 @@ trp_system_category_broadcast(trp_system *system, const char *category, const tr
                               const void *payload, size_t bytes, trp_delivery *ret_delivery)
 {
     parcel p = { TRP_REF_NONE, type, payload, bytes };
-    trp_ctx *ctx;
-    trp_err err;
 
-    if (system == NULL) {
-        return TRP_EINVAL;
-    }
-    ctx = trpi_enter(system);
-    err = category_broadcast(ctx, category, &p, ret_delivery);
-    trpi_leave(ctx);
-    return err;
+    return from_outside(system, category_broadcast, category, &p, ret_delivery);
 }
 
 trp_err

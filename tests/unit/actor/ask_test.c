@@ -343,26 +343,6 @@ a_path_is_resolved_or_known_to_name_nobody(void)
 static _Atomic uint32_t selects;
 static trp_ref select_sender; /* of the last */
 
-static trp_err
-far_connect(void *arg, trp_system *system, uint32_t node)
-{
-    (void)arg;
-    (void)system;
-    (void)node;
-    return TRP_ECONN;
-}
-static void
-far_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-           trp_ref target, trp_ref from, uint32_t flag)
-{
-    (void)arg;
-    (void)system;
-    (void)node;
-    (void)signal;
-    (void)target;
-    (void)from;
-    (void)flag;
-}
 static void
 far_select(void *arg, trp_system *system, const trpi_address *address, const char *path,
            trp_ref sender, const trp_msg *msg)
@@ -376,7 +356,7 @@ far_select(void *arg, trp_system *system, const trpi_address *address, const cha
     select_sender = sender;
     atomic_fetch_add(&selects, 1);
 }
-static const trpi_remote_ops far_ops = { far_connect, far_signal, far_select };
+static const trpi_remote_ops far_ops = { stage_lost_connect, stage_lost_signal, far_select };
 
 static void *
 resolve_far(void *arg)

@@ -179,6 +179,28 @@ stage_tell(trp_system *system, trp_ref to, const char *text)
     trp_system_tell(system, to, &trp_string_type, text, strlen(text));
 }
 
+/* A remoting that connects to nobody and loses what it is given. */
+static inline trp_err
+stage_lost_connect(void *arg, trp_system *system, uint32_t node)
+{
+    (void)arg;
+    (void)system;
+    (void)node;
+    return TRP_ECONN;
+}
+static inline void
+stage_lost_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+                  trp_ref target, trp_ref from, uint32_t flag)
+{
+    (void)arg;
+    (void)system;
+    (void)node;
+    (void)signal;
+    (void)target;
+    (void)from;
+    (void)flag;
+}
+
 /* Is msg this text? */
 static inline bool
 stage_said(const trp_msg *msg, const char *text)

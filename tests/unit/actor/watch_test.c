@@ -424,15 +424,7 @@ fake_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signa
     (void)from;
     stage_note("%s>%u/%u(%u)", names[signal], node, to.slot, flag);
 }
-static trp_err
-fake_connect(void *arg, trp_system *system, uint32_t node)
-{
-    (void)arg;
-    (void)system;
-    (void)node;
-    return TRP_ECONN;
-}
-static const trpi_remote_ops fake_ops = { fake_connect, fake_signal, NULL };
+static const trpi_remote_ops fake_ops = { stage_lost_connect, fake_signal, NULL };
 
 static uint32_t
 fake_node(trp_system *system)

@@ -185,31 +185,11 @@ never(trp_ctx *ctx, void *state, const trp_failure *failure)
     }
     return TRP_RESUME;
 }
-/* A remoting that loses all it is given: whom a router watches over there does not end. */
-static trp_err
-nobody_connect(void *arg, trp_system *system, uint32_t node)
-{
-    (void)arg;
-    (void)system;
-    (void)node;
-    return TRP_EAGAIN;
-}
-static void
-nobody_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-              trp_ref target, trp_ref from, uint32_t flag)
-{
-    (void)arg;
-    (void)system;
-    (void)node;
-    (void)signal;
-    (void)target;
-    (void)from;
-    (void)flag;
-}
 static void
 suspended_and_remote_routees_come_last(void)
 {
-    static const trpi_remote_ops lossy = { nobody_connect, nobody_signal, NULL };
+    /* whom a router watches over there does not end */
+    static const trpi_remote_ops lossy = { stage_lost_connect, stage_lost_signal, NULL };
     static const trp_strategy strategy = { sizeof(trp_strategy), 0, never, -1, 0, 1 };
     trp_system *system = crew_open();
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
