@@ -91,19 +91,6 @@ static const trp_behaviour sender = { .size = sizeof(trp_behaviour),
                                       .state_bytes = sizeof(sender_state),
                                       .receive = sender_receive };
 
-static uint64_t
-lost(trp_system *system)
-{
-    trp_system_stats stats = { .size = sizeof stats };
-    uint64_t sum = 0;
-
-    trp_system_stats_get(system, &stats);
-    for (int i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
-        sum += stats.dead_letters[i];
-    }
-    return sum;
-}
-
 /* MSG-6, MSG-7, MSG-9, MEM-1, MEM-2: receivers fail, and one of them stops on the way. What was
  * sent was received once, or is counted as lost with a reason; what was received came in the order
  * of its sender, with all that the sender had written. */
@@ -130,7 +117,7 @@ messages_arrive_once_at_most_in_order_and_complete(void)
     UNIT_WAIT(atomic_load(&received) > SENDERS * RECEIVERS * EACH / 4, 20000);
     trp_system_stop_actor(system, receivers[0]);
     UNIT_WAIT(atomic_load(&senders_done) == SENDERS, 20000);
-    UNIT_WAIT(atomic_load(&received) + lost(system) == SENDERS * RECEIVERS * EACH, 20000);
+    UNIT_WAIT(atomic_load(&received) + stage_dead_sum(system) == SENDERS * RECEIVERS * EACH, 20000);
     UNIT_EQUAL(atomic_load(&wrong_order), 0);
     UNIT_EQUAL(atomic_load(&wrong_content), 0);
     UNIT_TRUE(atomic_load(&received) >= SENDERS * (RECEIVERS - 1) * EACH);
@@ -275,7 +262,7 @@ the_sender_goes_along_and_may_be_kept(void)
     stage_tell(system, one, "use");
     STAGE_EXPECT("one<answer third<answer third<stored");
     stage_tell(system, one, "reply to nobody");
-    UNIT_WAIT(lost(system) == 1, 5000);
+    UNIT_WAIT(stage_dead_sum(system) == 1, 5000);
     stage_close(system);
 }
 
@@ -291,7 +278,7 @@ a_sender_is_not_told_that_its_receiver_failed_or_is_dead(void)
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/echo: failed"), 5000);
     UNIT_EQUAL(trp_system_graceful_stop(system, echo_ref, 5000), TRP_OK);
     stage_tell(system, one, "tell the failing");
-    UNIT_WAIT(lost(system) == 2, 5000);
+    UNIT_WAIT(stage_dead_sum(system) == 2, 5000);
     UNIT_FALSE(stage_book_has(&stage_lines, "/user/one: failed"));
     STAGE_EXPECT("one<answer");
     stage_close(system);

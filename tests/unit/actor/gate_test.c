@@ -4,15 +4,6 @@
 static const trp_behaviour worker;
 static trp_ref child;
 
-static uint64_t
-dead(trp_system *system, trp_dead_reason reason)
-{
-    trp_system_stats stats = { .size = sizeof stats };
-
-    trp_system_stats_get(system, &stats);
-    return stats.dead_letters[reason];
-}
-
 static trp_err
 worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -54,7 +45,7 @@ who_is_deactivated_gets_the_systems_messages_and_no_others(void)
     /* ordinary: lost, and whoever asked learns it at once */
     UNIT_EQUAL(stage_ask(system, a, "lost", answer, sizeof answer), TRP_ENOENT);
     stage_tell(system, a, "lost, too");
-    UNIT_WAIT(dead(system, TRP_DEAD_INACTIVE) == 2, 5000);
+    UNIT_WAIT(stage_dead(system, TRP_DEAD_INACTIVE) == 2, 5000);
     trp_system_stop_actor(system, child);
     UNIT_WAIT(stage_has("terminated"), 5000); /* the watch still works */
     UNIT_EQUAL(trp_system_activate(system, a), TRP_OK);
@@ -63,7 +54,7 @@ who_is_deactivated_gets_the_systems_messages_and_no_others(void)
     UNIT_EQUAL(trp_system_deactivate(system, a), TRP_OK);
     trp_system_tell(system, a, &trp_poison_pill_type, NULL, 0);
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
-    UNIT_EQUAL(dead(system, TRP_DEAD_INACTIVE), 2);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_INACTIVE), 2);
     UNIT_EQUAL(trp_system_deactivate(system, (trp_ref)TRP_REF_NONE), TRP_EINVAL);
     UNIT_EQUAL(trp_system_deactivate(system, (trp_ref){ 77, 1, 1, 0 }), TRP_EUNSUPPORTED);
     stage_close(system);
@@ -106,7 +97,7 @@ a_supervisor_deactivates_who_fails(void)
     UNIT_EQUAL(stage_ask(system, top, "child", answer, sizeof answer), TRP_OK);
     stage_tell(system, child, "fail");
     stage_tell(system, child, "lost"); /* behind the failure: it goes on, but hears nothing */
-    UNIT_WAIT(dead(system, TRP_DEAD_INACTIVE) == 1, 5000);
+    UNIT_WAIT(stage_dead(system, TRP_DEAD_INACTIVE) == 1, 5000);
     trp_system_tell(system, child, &trp_kill_type, NULL, 0); /* the decider says: activate */
     UNIT_WAIT(stage_ask(system, child, "heard", answer, sizeof answer) == TRP_OK, 5000);
     UNIT_TRUE(stage_has("heard"));
@@ -136,7 +127,7 @@ what_is_not_wanted_is_refused(void)
     trp_ref a = stage_spawn(system, &picky, "a");
 
     UNIT_EQUAL(stage_ask(system, a, "junk", answer, sizeof answer), TRP_ENOENT);
-    UNIT_EQUAL(dead(system, TRP_DEAD_REFUSED), 1);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_REFUSED), 1);
     UNIT_EQUAL(stage_ask(system, a, "stash", answer, sizeof answer), TRP_OK);
     stage_tell(system, a, "junk");
     UNIT_EQUAL(stage_ask(system, a, "stash too", answer, sizeof answer), TRP_OK);
@@ -145,7 +136,7 @@ what_is_not_wanted_is_refused(void)
     stage_tell(system, a, "junk");
     UNIT_EQUAL(stage_ask(system, a, "last", answer, sizeof answer), TRP_OK);
     STAGE_EXPECT("stash stash too last");
-    UNIT_EQUAL(dead(system, TRP_DEAD_REFUSED), 3);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_REFUSED), 3);
     stage_close(system);
 }
 

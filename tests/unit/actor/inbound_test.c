@@ -26,47 +26,24 @@ static const trp_behaviour target = {
     sizeof(trp_behaviour), "target", 1, 8, target_receive, NULL, NULL, NULL, NULL, NULL, NULL
 };
 
-static trp_ref
-far_ref(trp_system *system)
-{
-    trpi_node_id id;
-    trp_ref ref = { 0, 4, 5, 0 };
-
-    memset(&id, 0, sizeof id);
-    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@127.0.0.1:2552", &id.address, NULL, NULL),
-               TRP_OK);
-    id.uid = 1;
-    UNIT_EQUAL(trpi_node_intern(system, &id, &ref.node), TRP_OK);
-    return ref;
-}
-
-static uint64_t
-dead(trp_system *system, trp_dead_reason reason)
-{
-    trp_system_stats stats = { .size = sizeof stats };
-
-    trp_system_stats_get(system, &stats);
-    return stats.dead_letters[reason];
-}
-
 /* REMOTE: a message reaches the incarnation it was sent to, and no other */
 static void
 a_message_from_the_wire_reaches_its_incarnation_or_nobody(void)
 {
     trp_system *system = stage_open();
-    trp_ref a = stage_spawn(system, &target, "a"), far = far_ref(system);
+    trp_ref a = stage_spawn(system, &target, "a"), far = stage_far(system);
     char script[32];
 
     trpi_inbound_tell(system, a.slot, a.generation, far, &trp_string_type, "hello", 5);
     snprintf(script, sizeof script, "hello<%u", far.node);
     STAGE_EXPECT(script);
     trpi_inbound_tell(system, a.slot, a.generation + 2, far, &trp_string_type, "hello", 5);
-    UNIT_EQUAL(dead(system, TRP_DEAD_STALE), 1);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_STALE), 1);
     trpi_inbound_tell(system, 90000000, 1, far, &trp_string_type, "hello", 5);
-    UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR), 1);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR), 1);
     trpi_inbound_tell(system, 0, 0, far, &trp_string_type, "hello", 5);
     trpi_inbound_tell(system, UINT32_MAX, UINT32_MAX, far, &trp_string_type, "hello", 5);
-    UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR) + dead(system, TRP_DEAD_STALE), 4);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR) + stage_dead(system, TRP_DEAD_STALE), 4);
     STAGE_EXPECT(script);
     stage_close(system);
 }
@@ -76,7 +53,7 @@ static void
 types_that_do_not_travel_are_refused(void)
 {
     trp_system *system = stage_open();
-    trp_ref a = stage_spawn(system, &target, "a"), far = far_ref(system);
+    trp_ref a = stage_spawn(system, &target, "a"), far = stage_far(system);
     trp_terminated lie = { { TRPI_NODE_SELF, a.slot, a.generation, 0 }, 1, 0 };
     char bytes[64] = { 0 };
 
@@ -87,7 +64,7 @@ types_that_do_not_travel_are_refused(void)
     trpi_inbound_tell(system, a.slot, a.generation, far, &trpi_timer_type, bytes, 16);
     trpi_inbound_tell(system, a.slot, a.generation, far, &trp_terminated_type, &lie, sizeof lie);
     trpi_inbound_select(system, "/user/a", far, &trpi_continue_type, bytes, 64);
-    UNIT_EQUAL(dead(system, TRP_DEAD_NOT_ENCODABLE), 7);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_NOT_ENCODABLE), 7);
     trpi_inbound_signal(system, (enum trpi_remote_signal)99, a, far, 0);
     trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, a, far, 1); /* nobody watches */
     STAGE_EXPECT("");
@@ -99,7 +76,7 @@ chained_messages_keep_their_order(void)
 {
     trp_system *system = stage_open();
     trp_ref a = stage_spawn(system, &target, "a"), b = stage_spawn(system, &target, "b");
-    trp_ref far = far_ref(system);
+    trp_ref far = stage_far(system);
 
     for (int64_t i = 0; i < 1000;) {
         trpi_inbound_begin(system);
@@ -121,7 +98,7 @@ static void
 a_selection_from_the_wire_is_delivered_or_a_dead_letter(void)
 {
     trp_system *system = stage_open();
-    trp_ref far = far_ref(system);
+    trp_ref far = stage_far(system);
 
     stage_spawn(system, &target, "a");
     trpi_inbound_select(system, "/user/a", far, &trp_string_type, "one", 3);
@@ -134,7 +111,7 @@ a_selection_from_the_wire_is_delivered_or_a_dead_letter(void)
                         1);
     trpi_inbound_select(system, "/user//a", far, &trp_string_type, "x", 1);
     trpi_inbound_select(system, "", far, &trp_string_type, "x", 1);
-    UNIT_EQUAL(dead(system, TRP_DEAD_NO_SUCH_ACTOR), 5);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR), 5);
     UNIT_FALSE(stage_book_has(&stage_lines, "no selection")); /* a peer could fill the log */
     UNIT_FALSE(stage_book_has(&stage_lines, "no address"));
     stage_close(system);

@@ -179,6 +179,39 @@ stage_tell(trp_system *system, trp_ref to, const char *text)
     trp_system_tell(system, to, &trp_string_type, text, strlen(text));
 }
 
+/* Dead letters so far: of one reason, of all. */
+static inline uint64_t
+stage_dead(trp_system *system, trp_dead_reason reason)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+
+    trp_system_stats_get(system, &stats);
+    return stats.dead_letters[reason];
+}
+static inline uint64_t
+stage_dead_sum(trp_system *system)
+{
+    uint64_t sum = 0;
+
+    for (int i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
+        sum += stage_dead(system, (trp_dead_reason)i);
+    }
+    return sum;
+}
+
+/* An actor on another node, which nobody answers for. */
+static inline trp_ref
+stage_far(trp_system *system)
+{
+    trpi_node_id id = { .uid = 1 };
+    trp_ref ref = { 0, 4, 5, 0 };
+
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@192.0.2.1:2552", &id.address, NULL, NULL),
+               TRP_OK);
+    UNIT_EQUAL(trpi_node_intern(system, &id, &ref.node), TRP_OK);
+    return ref;
+}
+
 /* A remoting that connects to nobody and loses what it is given. */
 static inline trp_err
 stage_lost_connect(void *arg, trp_system *system, uint32_t node)

@@ -98,15 +98,6 @@ an_inbox_watches(void)
     stage_close(stage);
 }
 
-static uint64_t
-dead(trp_dead_reason reason)
-{
-    trp_system_stats stats = { sizeof stats, 0, 0, { 0 }, 0, 0, 0 };
-
-    trp_system_stats_get(stage, &stats);
-    return stats.dead_letters[reason];
-}
-
 /* SYS-36: inbox-size, and one past it */
 static void
 a_full_inbox_warns_once_and_the_rest_are_dead_letters(void)
@@ -117,7 +108,7 @@ a_full_inbox_warns_once_and_the_rest_are_dead_letters(void)
     }
     stage_tell(stage, trp_inbox_ref(inbox), "past");
     stage_tell(stage, trp_inbox_ref(inbox), "past");
-    UNIT_WAIT(dead(TRP_DEAD_MAILBOX_FULL) == 2, 5000);
+    UNIT_WAIT(stage_dead(stage, TRP_DEAD_MAILBOX_FULL) == 2, 5000);
     UNIT_WAIT(stage_book_has(&stage_lines, "msgs-max=3"), 5000);
     for (int i = 0; i < 3; i++) {
         expect_text("x", NULL);
@@ -140,7 +131,7 @@ a_closed_inbox_is_a_dead_letter_and_drops_what_it_held(void)
     trp_inbox_close(inbox);
     UNIT_EQUAL(trp_system_graceful_stop(stage, ref, 5000), TRP_OK);
     stage_tell(stage, ref, "late");
-    UNIT_WAIT(dead(TRP_DEAD_STALE) + dead(TRP_DEAD_STOPPED) >= 1, 5000);
+    UNIT_WAIT(stage_dead(stage, TRP_DEAD_STALE) + stage_dead(stage, TRP_DEAD_STOPPED) >= 1, 5000);
     trp_inbox_close(NULL);
     stage_close(stage);
 }

@@ -193,9 +193,7 @@ suspended_and_remote_routees_come_last(void)
     static const trp_strategy strategy = { sizeof(trp_strategy), 0, never, -1, 0, 1 };
     trp_system *system = crew_open();
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
-    trp_ref router, refs[CREW_MAX], remote = TRP_REF_NONE;
-    trpi_node_id id = { .uid = 7 };
-    trp_ref group[2];
+    trp_ref router, refs[CREW_MAX], group[2];
 
     options.logic = "smallest-mailbox";
     options.instances = 2;
@@ -208,15 +206,8 @@ suspended_and_remote_routees_come_last(void)
     for (int i = 0; i < 5; i++) {
         UNIT_EQUAL(crew_index(refs, 2, crew_route(system, router, &trp_string_type, "x", 1)), 1);
     }
-    snprintf(id.address.protocol, sizeof id.address.protocol, "troupe.tcp");
-    snprintf(id.address.system, sizeof id.address.system, "other");
-    snprintf(id.address.host, sizeof id.address.host, "192.0.2.1");
-    id.address.port = 2552;
-    remote.slot = 5;
-    remote.generation = 5;
     UNIT_EQUAL(trpi_system_remote_set(system, &lossy, NULL), TRP_OK);
-    UNIT_EQUAL(trpi_node_intern(system, &id, &remote.node), TRP_OK);
-    group[0] = remote;
+    group[0] = stage_far(system);
     group[1] = refs[1];
     options.routees = group;
     options.routees_count = 2;
