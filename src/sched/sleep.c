@@ -1,7 +1,7 @@
 /* sleep.c - looking for work, theft, sleep and waking.
  *
  * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300
- *          ns: so a worker without work spins for 50 us and then sleeps, a push pays for looking at
+ *          ns: so a worker without work spins for 50 us (and yields) and then sleeps, a push pays for looking at
  *          sleepers only when it may need one, and actors that talk are not pulled apart.
  * States.  running -> searching (spins) -> asleep -> searching ...
  *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and
@@ -24,6 +24,7 @@
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include <errno.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -375,6 +376,8 @@ trpi_search(trpi_worker *worker)
         }
         if (trpi_sched_now(sched) - start < TRPI_SPIN_NS) {
             wait_ns(sched, 1000);
+            (void)sched_yield(); /* the core may be wanted: by a transport's thread that has work
+                                  * for us, or by another process */
             continue;
         }
         if (worker->trims == 0) {
