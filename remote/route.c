@@ -174,8 +174,9 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
         trpi_count(&peer->dropped, 1);
         report_unsendable(remote, type, bytes, err);
-        trpi_dead_letter(system, sender_of(msg), recipient,
-                         err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err), type, bytes);
+        trpi_dead_letter_of(system, sender_of(msg), recipient,
+                            err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err), type,
+                            trp_msg_payload(msg), bytes);
         return;
     }
     route->gathered++;
@@ -338,8 +339,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
         report_unsendable(remote, type, trp_msg_bytes(msg), err);
-        trpi_dead_letter(system, sender, (trp_ref)TRP_REF_NONE, reason_of(err), type,
-                         trp_msg_bytes(msg));
+        trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, reason_of(err), type,
+                            trp_msg_payload(msg), trp_msg_bytes(msg));
     } else {
         trpi_count(&peer->messages_out, 1);
         trpi_count(&remote->frames_out, 1);

@@ -268,7 +268,10 @@ typedef enum trp_dead_reason {
     TRP_DEAD_REASON_COUNT = 17
 } trp_dead_reason;
 
-/* Event on the event stream: a message that reached nobody (LIFE-15). */
+#define TRP_DEAD_LETTER_PAYLOAD_MAX 61440 /* a larger one is not kept in the event */
+
+/* Event on the event stream: a message that reached nobody (LIFE-15). trp_dead_letter_msg() has the
+ * message. */
 typedef struct trp_dead_letter {
     trp_ref sender;
     trp_ref recipient;
@@ -282,6 +285,17 @@ TRP_API extern trp_type trp_dead_letter_type;
  * that has ended (LIFE-17). */
 TRP_API extern trp_type trp_suppressed_dead_letter_type;
 TRP_API extern trp_type trp_all_dead_letters_type; /* parent of the two */
+
+/* Borrow the lost message out of such an event, as it was told: with its type, payload, sender and
+ * interaction, to be read, copied or forwarded like any other. NULL: the event has none. That is so
+ * where the payload is above TRP_DEAD_LETTER_PAYLOAD_MAX, was encoded for another node already, or
+ * never came to be for want of memory; and where event is no dead letter.
+ *
+ * Ownership: borrows event; the result belongs to it.
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    ES-03.  Since: 0.1 */
+TRP_API const trp_msg *trp_dead_letter_msg(const trp_msg *event);
 
 /* Event on the event stream: a message that its receiver did not handle (MSG-15). */
 typedef struct trp_unhandled {

@@ -234,9 +234,15 @@ void trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp
 /* Node is gone for good (quarantined, removed): every local watcher of one of its actors is told
  * trp_terminated with address_terminated. Later tells to it are dead letters with `reason`. */
 void trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason);
-/* Count a message that was lost in an upper room, and publish it as a dead letter. */
+/* Count a message that was lost in an upper room, and publish it as a dead letter: one whose
+ * payload is not at hand, one that is known in parts, or one as it was told. Borrow everything. */
 void trpi_dead_letter(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
                       const trp_type *type, size_t bytes);
+void trpi_dead_letter_of(trp_system *system, trp_ref sender, trp_ref recipient,
+                         trp_dead_reason reason, const trp_type *type, const void *payload,
+                         size_t bytes);
+void trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
+                          trp_dead_reason reason);
 /* Remember the path of a remote ref that arrived with it (bounded cache). */
 void trpi_path_remember(trp_system *system, trp_ref ref, const char *path);
 

@@ -160,8 +160,7 @@ waiter_wake(waiter *w, trp_err err, trp_msg *reply)
 static void
 reply_late(trp_ctx *ctx, trp_ref promise_ref, const trp_msg *reply)
 {
-    trpi_dead_letter(ctx->system, trpi_msg_sender(reply), promise_ref, TRP_DEAD_STALE,
-                     trp_msg_type(reply), trp_msg_bytes(reply));
+    trpi_dead_letter_msg(ctx->system, promise_ref, reply, TRP_DEAD_STALE);
 }
 
 /* ---- promises: on a worker, with the cell's token -------------------------------------------- */

@@ -6,9 +6,13 @@
  *   D1  A lost event about a loss is counted only: no loss makes more than one event.
  *   D2  What ends by itself is silent: Terminated, timers, a second poison pill (LIFE-17).
  *   D3  An ask whose message was lost ends at once, if the asker itself told it.
- * Limits.  log_dead_letters lines (10), then one line that says so.
+ *   D4  An event holds a copy of the message, made once for all subscribers and only where there is
+ *       one: a subscriber keeps, copies or forwards it when the lost one is long freed.
+ * Limits.  log_dead_letters lines (10), then one line that says so; TRP_DEAD_LETTER_PAYLOAD_MAX of
+ *          a payload: what is larger is told of without it, so that a flood of large messages to
+ *          nobody does not fill the memory with copies.
  * Tests.   tests/unit/actor/dead_letter_test.c
- * Sources. LIFE-11, -15, -16, -17; MSG-15; SYS-25 for Identify.
+ * Sources. LIFE-11, -15, -16, -17; ES-03; MSG-15; SYS-25 for Identify.
  */
 #include "actor/life.h"
 
@@ -115,18 +119,105 @@ is_suppressed(uint32_t number)
            number == TRPI_TYPE_KILL || number == TRPI_TYPE_RECEIVE_TIMEOUT;
 }
 
+/* ---- the message, in the event --------------------------------------------------------------- */
+
+/* Behind the event's own struct stands the lost message, in line and with its header: D4. */
+#define KEPT_AT ((sizeof(trp_dead_letter) + 15u) & ~(size_t)15u)
+_Static_assert(TRP_DEAD_LETTER_PAYLOAD_MAX <= UINT16_MAX, "priv_bytes says how long it is");
+
+static bool
+is_kept(const trpi_loss *loss)
+{
+    return loss->type != NULL && loss->type->number != 0 &&
+           (loss->payload != NULL || loss->bytes == 0) &&
+           loss->bytes <= TRP_DEAD_LETTER_PAYLOAD_MAX && loss->reason != TRP_DEAD_NO_MEMORY;
+}
+
+static size_t
+kept_bytes(const trpi_loss *loss)
+{
+    size_t bytes = TRPI_MSG_HEADER_BYTES + ((loss->bytes + 15u) & ~(size_t)15u);
+
+    return loss->interaction == NULL ? bytes : bytes + TRPI_TRAILER_BYTES;
+}
+
+static void
+keep(const trpi_loss *loss, trp_msg *kept)
+{
+    memset(kept, 0, TRPI_MSG_HEADER_BYTES);
+    kept->priv_to_slot = loss->recipient.slot;
+    kept->priv_to_generation = loss->recipient.generation;
+    trpi_msg_sender_set(kept, loss->sender);
+    kept->priv_type = (uint16_t)loss->type->number;
+    kept->priv_bytes = (uint16_t)loss->bytes;
+    if (loss->bytes > 0) {
+        memcpy((char *)kept + TRPI_MSG_HEADER_BYTES, loss->payload, loss->bytes);
+    }
+    if (loss->interaction != NULL) {
+        kept->priv_from_node_flags |= TRPI_MSG_TRAILER;
+        memcpy((char *)kept + trpi_msg_trailer_at(kept), loss->interaction, TRPI_TRAILER_BYTES);
+    }
+}
+
+const trp_msg *
+trp_dead_letter_msg(const trp_msg *event)
+{
+    size_t bytes = event != NULL ? trp_msg_bytes(event) : 0;
+
+    if (bytes < KEPT_AT + TRPI_MSG_HEADER_BYTES ||
+        (event->priv_type != TRPI_TYPE_DEAD_LETTER && event->priv_type != TRPI_TYPE_SUPPRESSED)) {
+        return NULL;
+    }
+    return (const void *)((const char *)trp_msg_payload(event) + KEPT_AT);
+}
+
+static void
+publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what, const trpi_loss *loss)
+{
+    size_t bytes = is_kept(loss) ? KEPT_AT + kept_bytes(loss) : sizeof *what;
+    void *place = NULL;
+    trp_msg *draft = bytes > sizeof *what
+                         ? trpi_msg_make_empty(ctx->cache, event, bytes, &place)
+                         : NULL;
+
+    if (draft == NULL) { /* nothing to keep, or no memory for it: the event is what matters */
+        (void)trpi_event_publish(ctx, event, what, sizeof *what);
+        return;
+    }
+    memset(place, 0, bytes); /* no byte that was not written goes to the subscribers */
+    memcpy(place, what, sizeof *what);
+    keep(loss, (trp_msg *)(void *)((char *)place + KEPT_AT));
+    (void)trpi_event_publish(ctx, event, place, bytes);
+    trpi_msg_free(ctx->cache, draft);
+}
+
+trpi_loss
+trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason)
+{
+    bool header_only = reason == TRP_DEAD_NO_MEMORY; /* what it tells of its payload is not so */
+    trpi_loss loss = { trpi_msg_sender(msg),
+                       recipient,
+                       reason,
+                       trpi_type_get(msg->priv_type),
+                       header_only ? NULL : trp_msg_payload(msg),
+                       header_only ? 0 : trp_msg_bytes(msg),
+                       header_only ? NULL : trp_msg_interaction(msg),
+                       NULL };
+
+    return loss;
+}
+
 void
-trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
-                   const trp_type *type, size_t bytes, const char *path)
+trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
 {
     const trp_type *event = &trp_dead_letter_type;
     trp_dead_letter what;
     bool log = false, last = false;
 
-    trpi_ask_dead(ctx, sender, recipient, reason_err(reason)); /* D3 */
-    if (!is_silent(type)) {
+    trpi_ask_dead(ctx, loss->sender, loss->recipient, reason_err(loss->reason)); /* D3 */
+    if (!is_silent(loss->type)) {
         log = may_log(ctx->system, &last);
-    } else if (is_suppressed(type->number)) {
+    } else if (is_suppressed(loss->type->number)) {
         event = &trp_suppressed_dead_letter_type;
     } else {
         return;
@@ -135,20 +226,22 @@ trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_rea
         return;
     }
     memset(&what, 0, sizeof what);
-    what.sender = sender;
-    what.recipient = recipient;
-    what.reason = (uint32_t)reason;
-    what.type = type == NULL ? 0 : type->number;
-    what.bytes = bytes;
-    if (path != NULL) {
-        snprintf(what.path, sizeof what.path, "%s", path);
+    what.sender = loss->sender;
+    what.recipient = loss->recipient;
+    what.reason = (uint32_t)loss->reason;
+    what.type = loss->type == NULL ? 0 : loss->type->number;
+    what.bytes = loss->bytes;
+    if (loss->path != NULL) {
+        snprintf(what.path, sizeof what.path, "%s", loss->path);
     } else {
-        trp_path(ctx->system, recipient, what.path, sizeof what.path);
+        trp_path(ctx->system, loss->recipient, what.path, sizeof what.path);
     }
     if (log) {
-        log_letter(ctx, &what, type, last);
+        log_letter(ctx, &what, loss->type, last);
     }
-    (void)trpi_event_publish(ctx, event, &what, sizeof what);
+    if (trpi_event_is_wanted(ctx, event)) {
+        publish(ctx, event, &what, loss);
+    }
 }
 
 /* Nobody is there: that is the answer to Identify. */
@@ -186,23 +279,51 @@ trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
         trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1); /* nothing of a user's */
         trpi_logger_late(ctx->system, to, msg);
         break;
-    default:
-        trpi_dead_announce(ctx, trpi_msg_sender(msg), to, reason, trp_msg_type(msg),
-                           reason == TRP_DEAD_NO_MEMORY ? 0 : trp_msg_bytes(msg), NULL);
+    default: {
+        trpi_loss loss = trpi_loss_of(to, msg, reason);
+
+        trpi_dead_announce(ctx, &loss);
         break;
     }
+    }
+}
+
+static void
+announce_from_outside(trp_system *system, const trpi_loss *loss)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    trpi_assert((unsigned)loss->reason < TRP_DEAD_REASON_COUNT);
+    trpi_count(ctx, &ctx->stats->dead[loss->reason], 1);
+    trpi_dead_announce(ctx, loss);
+    trpi_leave(ctx);
 }
 
 void
 trpi_dead_letter(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
                  const trp_type *type, size_t bytes)
 {
-    trp_ctx *ctx = trpi_enter(system);
+    trpi_loss loss = { sender, recipient, reason, type, NULL, bytes, NULL, NULL };
 
-    trpi_assert((unsigned)reason < TRP_DEAD_REASON_COUNT);
-    trpi_count(ctx, &ctx->stats->dead[reason], 1);
-    trpi_dead_announce(ctx, sender, recipient, reason, type, bytes, NULL);
-    trpi_leave(ctx);
+    announce_from_outside(system, &loss);
+}
+
+void
+trpi_dead_letter_of(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
+                    const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_loss loss = { sender, recipient, reason, type, payload, bytes, NULL, NULL };
+
+    announce_from_outside(system, &loss);
+}
+
+void
+trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
+                     trp_dead_reason reason)
+{
+    trpi_loss loss = trpi_loss_of(recipient, msg, reason);
+
+    announce_from_outside(system, &loss);
 }
 
 /* ---- unhandled ------------------------------------------------------------------------------- */

@@ -144,7 +144,7 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
         }
 
         if (err != TRP_OK) {
-            trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_SUCH_ACTOR, type, bytes);
+            trpi_dead_letter_msg(system, nobody, msg, TRP_DEAD_NO_SUCH_ACTOR);
         }
         trpi_msg_free(ctx->cache, msg);
     }

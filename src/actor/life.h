@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <troupe/interaction.h>
 #include <troupe/system.h>
 
 #include "actor/cell.h"
@@ -339,9 +340,19 @@ void trpi_root_ended(trp_system *system);
 void trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other);
 
 /* ---- dead_letter.c --------------------------------------------------------------------------- */
-/* Log and publish a loss that is counted already. path: the recipient's, where there is no ref; or
- * NULL. */
-void trpi_dead_announce(trp_ctx *ctx, trp_ref sender, trp_ref recipient, trp_dead_reason reason,
-                        const trp_type *type, size_t bytes, const char *path);
+/* What is known of a message that reached nobody; borrowed throughout. */
+typedef struct trpi_loss {
+    trp_ref sender, recipient;
+    trp_dead_reason reason;
+    const trp_type *type;              /* NULL: unknown */
+    const void *payload;               /* NULL: not at hand, if it has any bytes */
+    size_t bytes;
+    const trp_interaction *interaction; /* NULL: none */
+    const char *path;                  /* the recipient's, where there is no ref; or NULL */
+} trpi_loss;
+/* The loss of msg. */
+trpi_loss trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason);
+/* Log and publish a loss that is counted already. */
+void trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss);
 
 #endif

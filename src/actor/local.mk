@@ -21,6 +21,7 @@ check_PROGRAMS += \
 	tests/unit/actor/behaviour_test \
 	tests/unit/actor/children_test \
 	tests/unit/actor/dead_letter_test \
+	tests/unit/actor/lost_test \
 	tests/unit/actor/delivery_test \
 	tests/unit/actor/fault_test \
 	tests/unit/actor/guardian_test \
@@ -52,6 +53,8 @@ tests_unit_actor_children_test_SOURCES = tests/unit/actor/children_test.c
 tests_unit_actor_children_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_dead_letter_test_SOURCES = tests/unit/actor/dead_letter_test.c
 tests_unit_actor_dead_letter_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_lost_test_SOURCES = tests/unit/actor/lost_test.c
+tests_unit_actor_lost_test_LDADD = $(TEST_LDADD)
 # a program as users have them: the shared library, the public API
 tests_unit_actor_fault_test_SOURCES = tests/unit/actor/fault_test.c
 tests_unit_actor_fault_test_LDADD = libtroupe.la $(CUNIT_LIBS)

@@ -42,6 +42,7 @@ miss(trp_ctx *ctx, const trpi_selecting *s)
 {
     const trp_msg *msg = s->msg;
     trp_ref nobody = TRP_REF_NONE;
+    trpi_loss loss;
 
     if (msg->priv_type == TRPI_TYPE_IDENTIFY) {
         trp_identify question = { 0 };
@@ -58,8 +59,10 @@ miss(trp_ctx *ctx, const trpi_selecting *s)
         return;
     }
     trpi_count(ctx, &ctx->stats->dead[TRP_DEAD_NO_SUCH_ACTOR], 1);
-    trpi_dead_announce(ctx, s->sender, nobody, TRP_DEAD_NO_SUCH_ACTOR, trp_msg_type(msg),
-                       trp_msg_bytes(msg), s->text);
+    loss = trpi_loss_of(nobody, msg, TRP_DEAD_NO_SUCH_ACTOR);
+    loss.sender = s->sender;
+    loss.path = s->text;
+    trpi_dead_announce(ctx, &loss);
 }
 
 static void

@@ -176,8 +176,7 @@ list_drain(trp_ctx *ctx, trpi_msg_list *list, trp_ref self, trp_dead_reason reas
     trp_msg *msg;
 
     while ((msg = trpi_msg_list_take(list)) != NULL) {
-        trpi_dead_letter(ctx->system, trpi_msg_sender(msg), self, reason, trp_msg_type(msg),
-                         trp_msg_bytes(msg));
+        trpi_dead_letter_msg(ctx->system, self, msg, reason);
         trpi_msg_free(ctx->cache, msg);
     }
 }

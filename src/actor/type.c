@@ -65,14 +65,14 @@ trp_type trp_actor_identity_type = { "troupe.actor-identity", sizeof(trp_actor_i
                                      TRPI_TYPE_ACTOR_IDENTITY };
 BUILT_IN(trp_status_failure_type, "troupe.status-failure", sizeof(trp_status_failure),
          trp_status_failure_tag, 0, TRPI_TYPE_STATUS_FAILURE);
-BUILT_IN(trp_dead_letter_type, "troupe.dead-letter", sizeof(trp_dead_letter), trp_dead_letter_tag,
-         TRP_TYPE_LOCAL, TRPI_TYPE_DEAD_LETTER);
+BUILT_IN(trp_dead_letter_type, "troupe.dead-letter", 0, trp_dead_letter_tag,
+         TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_DEAD_LETTER);
 BUILT_IN(trp_unhandled_type, "troupe.unhandled", sizeof(trp_unhandled), trp_unhandled_tag,
          TRP_TYPE_LOCAL, TRPI_TYPE_UNHANDLED);
-BUILT_IN(trp_all_dead_letters_type, "troupe.all-dead-letters", sizeof(trp_dead_letter),
-         trp_dead_letter_tag, TRP_TYPE_LOCAL, TRPI_TYPE_ALL_DEAD_LETTERS);
-BUILT_IN(trp_suppressed_dead_letter_type, "troupe.suppressed-dead-letter", sizeof(trp_dead_letter),
-         trp_suppressed_dead_letter_tag, TRP_TYPE_LOCAL, TRPI_TYPE_SUPPRESSED);
+BUILT_IN(trp_all_dead_letters_type, "troupe.all-dead-letters", 0,
+         trp_dead_letter_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_ALL_DEAD_LETTERS);
+BUILT_IN(trp_suppressed_dead_letter_type, "troupe.suppressed-dead-letter", 0,
+         trp_suppressed_dead_letter_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_SUPPRESSED);
 #define LOG_EVENT(symbol, text, number)                                                            \
     BUILT_IN(symbol, text, 0, trp_log_event_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, number)
 LOG_EVENT(trp_log_event_type, "troupe.log", TRPI_TYPE_LOG_EVENT);

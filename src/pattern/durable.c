@@ -87,6 +87,27 @@ illness(trp_err err)
     return err == TRP_EIO || err == TRP_EDATA || err == TRP_EVERSION ? err : TRP_OK;
 }
 
+/* The message of a record that stays where it is (it may lie in the store's own pages); NULL: it
+ * cannot be known any more. */
+static trp_msg *
+restored(const mailbox *box, const trpi_store_record *record, const trpi_record_info *info)
+{
+    trpi_store_record copy = { NULL, record->bytes };
+    trpi_record_info of_copy = { .type = NULL };
+    trp_msg *msg = NULL;
+
+    if (info->type == NULL || (copy.data = trpi_alloc(copy.bytes)) == NULL) {
+        return NULL;
+    }
+    memcpy(copy.data, record->data, copy.bytes);
+    if (trpi_record_read(box->kind->system, &copy, &of_copy) != TRP_OK ||
+        trpi_record_msg(box->kind->system, &copy, &of_copy, box->owner, &msg) != TRP_OK) {
+        msg = NULL;
+    }
+    trpi_free(copy.data);
+    return msg;
+}
+
 static void
 report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason reason)
 {
@@ -97,7 +118,14 @@ report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason
         trpi_log(system, TRP_LOG_ERROR, "durable", "a damaged record is dropped bytes=%zu",
                  record->bytes);
     }
-    trpi_dead_letter(system, info.sender, box->owner, reason, info.type, info.payload_bytes);
+    trp_msg *msg = restored(box, record, &info);
+
+    if (msg != NULL) {
+        trpi_dead_letter_msg(system, box->owner, msg, reason);
+        trp_msg_free(msg);
+    } else {
+        trpi_dead_letter(system, info.sender, box->owner, reason, info.type, info.payload_bytes);
+    }
 }
 
 static void

@@ -117,9 +117,8 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     err = put(inbox, msg, trp_sender(ctx), &warn);
     if (err != TRP_OK) {
-        trpi_dead_letter(inbox->system, trp_sender(ctx), inbox->ref,
-                         err == TRP_ELIMIT ? TRP_DEAD_MAILBOX_FULL : TRP_DEAD_STOPPED,
-                         trp_msg_type(msg), trp_msg_bytes(msg));
+        trpi_dead_letter_msg(inbox->system, inbox->ref, msg,
+                             err == TRP_ELIMIT ? TRP_DEAD_MAILBOX_FULL : TRP_DEAD_STOPPED);
     }
     if (warn) {
         trp_log(ctx, TRP_LOG_WARNING,

@@ -96,9 +96,9 @@ tell(trp_ctx *ctx, trp_ref router, trp_ref sender, const trp_type *envelope_type
     }
     if (envelope_new(envelope_type, key, key_bytes, type, bytes, &msg, &copy) != TRP_OK) {
         /* no memory or no such type: what a tell of the payload itself would come to */
-        trpi_dead_letter(trp_ctx_system(ctx), sender, router,
-                         type->number == 0 ? TRP_DEAD_NOT_ENCODABLE : TRP_DEAD_NO_MEMORY, type,
-                         bytes);
+        trpi_dead_letter_of(trp_ctx_system(ctx), sender, router,
+                            type->number == 0 ? TRP_DEAD_NOT_ENCODABLE : TRP_DEAD_NO_MEMORY, type,
+                            payload, bytes);
         return;
     }
     if (bytes > 0) {
