@@ -1,8 +1,9 @@
 /* sleep.c - looking for work, theft, sleep and waking.
  *
  * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300
- *          ns: so a worker without work spins for 50 us (and yields) and then sleeps, a push pays for looking at
- *          sleepers only when it may need one, and actors that talk are not pulled apart.
+ *          ns: so a worker without work spins for 50 us (and yields) and then sleeps, a push pays
+ *          for looking at sleepers only when it may need one, and actors that talk are not pulled
+ *          apart.
  * States.  running -> searching (spins) -> asleep -> searching ...
  *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and
  *          looks for workers that are stuck in a long run with tasks behind them. When all sleep
