@@ -33,5 +33,6 @@
 #include <troupe/subject.h>
 #include <troupe/system.h>
 #include <troupe/testkit.h>
+#include <troupe/throttler.h>
 
 #endif
