@@ -6,6 +6,7 @@
 #   host_run I COMMAND...     run a command on host I
 #   host_start I LOG COMMAND...   start it there in the background; pid in $host_started
 #   host_cut I, host_heal I   unplug host I from the switch, plug it in again (namespaces only)
+#   hosts_port                a free port of 127.0.0.1 in $hosts_free, ours until hosts_down
 #   hosts_down                end them; nothing is left behind
 #
 # Namespaces: each host is a process that sleeps in a network and a mount namespace of its own, with an
@@ -15,12 +16,12 @@
 # shellcheck shell=bash disable=SC2034 # what is set here is used by who sources it
 
 host_address=() host_port=() host_socket=() host_holder=()
-hosts_mode='' hosts_why='' hosts_dir='' hosts_switch='' host_started=''
-hosts_enter=()
+hosts_mode='' hosts_why='' hosts_dir='' hosts_switch='' host_started='' hosts_free=''
+hosts_enter=() hosts_locks=()
 
 # A process that sleeps in new namespaces and dies with this shell; pid in $hosts_held.
 hosts_hold() { # NAME COMMAND-PREFIX...
-    local name=$1 ready=$hosts_dir/$1.ready deadline=$((SECONDS + 10))
+    local name=$1 ready=$hosts_dir/$1.ready deadline=$((SECONDS + 60))
     shift
     # shellcheck disable=SC2016 # expanded by the inner shell
     "$@" bash -c 'mount -t tmpfs -o mode=755 troupe-run /run && mkdir -p /run/troupe && ip link set lo up &&
@@ -74,15 +75,35 @@ hosts_namespaces() {
     hosts_why="$count network namespaces joined by a bridge"
 }
 
-# Free ports from a place that differs from run to run, so that two runs do not meet.
+# A port that nobody listens on and that the kernel gives to nobody by itself (it is below what it calls local), and
+# a locked file for it, so that two runs beside one another do not choose the same one before they listen.
+hosts_port() {
+    local low=10000 high=32768 lock fd tries
+    read -r high _ 2>/dev/null </proc/sys/net/ipv4/ip_local_port_range || :
+    [ "$high" -gt 12000 ] || low=20000 high=40000
+    hosts_free=$((low + (RANDOM * 32768 + RANDOM) % (high - low)))
+    for ((tries = high - low; tries > 0; tries--, hosts_free = hosts_free + 1 < high ? hosts_free + 1 : low)); do
+        ! (exec 3<>"/dev/tcp/127.0.0.1/$hosts_free") 2>/dev/null || continue
+        lock=/tmp/troupe-port-$hosts_free # not below TMPDIR, which is another one for each
+        { exec {fd}>"$lock"; } 2>/dev/null || continue # another user's
+        # Who ends removes the file with the lock in hand: what was locked must still be what the name leads to.
+        if flock -n "$fd" && [ "$lock" -ef "/proc/self/fd/$fd" ]; then
+            hosts_locks+=("$lock")
+            return
+        fi
+        exec {fd}>&-
+    done
+    echo "no free port on 127.0.0.1" >&2
+    return 1
+}
+
 hosts_ports() {
-    local count=$1 index port=$((RANDOM % 20000 + 20000))
+    local count=$1 index
     for ((index = 1; index <= count; index++)); do
-        while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+        hosts_port
         host_address[index]=127.0.0.1
-        host_port[index]=$port
-        host_socket[index]=$hosts_dir/demo@$port.sock
-        port=$((port + 1))
+        host_port[index]=$hosts_free
+        host_socket[index]=$hosts_dir/demo@$hosts_free.sock
     done
 }
 
@@ -131,6 +152,8 @@ hosts_down() {
         kill -9 "$pid" 2>/dev/null || :
         wait "$pid" 2>/dev/null || :
     done
+    [ ${#hosts_locks[@]} -eq 0 ] || rm -f "${hosts_locks[@]}"
     host_holder=()
+    hosts_locks=()
     hosts_switch=''
 }

@@ -325,10 +325,13 @@ wait_look(trpi_cli *cli, condition *c, bool last)
     cJSON *reply = NULL;
     if (!last && cli->fd < 0) { /* a node that is starting: be silent until the time is over */
         const char *path = trpi_cli_text(cli, TRPI_CLI_SOCKET);
-        if (path != NULL && access(path, F_OK) != 0) {
-            return TRPI_CTL_EXIT_TIMEOUT;
-        }
-        if (path == NULL) {
+        if (path != NULL) { /* where nobody listens, a node was killed before */
+            trp_err err = trpi_ctl_connect(path, &cli->fd);
+            if (err == TRP_ENOENT || err == TRP_ECONN) {
+                return TRPI_CTL_EXIT_TIMEOUT;
+            }
+            (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
+        } else {
             char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
             trpi_ctl_found found;
             size_t count = trpi_ctl_dirs(dirs);

@@ -4,6 +4,8 @@
 #   start_node I [OPTION]...     `troupe node` on host I, the seed being host 1; log in $work/node-I.log
 #   ctl I ARGUMENT...            `troupe ARGUMENT...` on host I
 #   kill_node I [SIGNAL]         default KILL; returns when it is gone
+#   events_begin I [OPTION]...   `troupe events -o jsonl` on host I into $work/events; returns when it is subscribed
+#   event TEXT                   waits until such an event is there
 #   addr I                       troupe.tcp://demo@HOST:PORT
 #   all_up N, sees I TEXT ...    conditions for wait_until
 # shellcheck shell=bash
@@ -11,13 +13,10 @@
 multinode_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/system/lib.sh
 . "$multinode_dir/../system/lib.sh"
-# shellcheck source=deploy/hosts.sh
-. "$multinode_dir/../../deploy/hosts.sh"
 node_pid=()
 
 hosts_begin() {
     test_begin
-    cleanups+=(hosts_down)
     hosts_up "$1" "$work"
     echo "hosts: $hosts_mode ($hosts_why)"
     if [ "${2:-}" = namespaces ] && [ "$hosts_mode" != namespaces ]; then
@@ -44,21 +43,22 @@ ctl() {
 
 kill_node() {
     kill "-${2:-KILL}" "${node_pid[$1]}"
-    wait "${node_pid[$1]}" 2>/dev/null
-    forget "${node_pid[$1]}"
+    await "${node_pid[$1]}" 60 || fail "node $1 ends" "pid ${node_pid[$1]} still runs"
 }
 
-# Wait for the end of node I at most SECONDS; its exit code in $node_code.
-await_node() {
-    local index=$1 deadline=$(($(now_ms) + $2 * 1000 * (${#sanitizer} ? 3 : 1)))
-    while kill -0 "${node_pid[index]}" 2>/dev/null; do
-        [ "$(now_ms)" -lt "$deadline" ] || return 1
-        sleep 0.02
-    done
-    node_code=0
-    wait "${node_pid[index]}" || node_code=$?
-    forget "${node_pid[index]}"
+# The first line says that the node has subscribed it: what happens from then on is told.
+events_begin() {
+    local index=$1
+    shift
+    host_start "$index" "$work/events" env -u TROUPE_TIMEOUT "$troupe" events -v -o jsonl "$@"
+    pids+=("$host_started")
+    wait_until 30 test -s "$work/events" || fail events_are_subscribed
 }
+event() { wait_until 30 grep -qF -- "$1" "$work/events"; }
+
+# The end of node I, as `await` and `ended` do.
+await_node() { await "${node_pid[$1]}" "$2"; }
+node_ended() { ended "$1" "${node_pid[$2]}" "$3"; } # NAME I CODE
 
 # Conditions. Each asks the nodes named by their numbers.
 count_up() { ctl "$1" members --status Up -o name 2>/dev/null | wc -l; }
@@ -84,6 +84,10 @@ sees_gone() { # ADDRESS NODE...
         ! grep -qxF "$address" <<<"$names" || return 1
     done
 }
+one_leader() { # NODE...: they name the same one
+    local index
+    [ "$(for index in "$@"; do ctl "$index" leader || echo "none at $index"; done | sort -u | wc -l)" -eq 1 ] && ctl "$1" leader
+}
 uid_of() { # NODE ADDRESS: the uid that the node knows for it, 16 hexadecimal digits
     ctl "$1" members -o wide 2>/dev/null | awk -v a="$2" '{
         hit = 0
@@ -101,7 +105,3 @@ timed() { # SECONDS COMMAND...
 }
 # PASS when the time measured is within three times the bound (the bound is what docs/performance.md promises).
 within() { judge "$1" "$2" $(($3 * 3)) "${4:-ms}"; } # NAME VALUE BOUND [UNIT]
-logs() {
-    local file
-    for file in "$work"/node-*.log; do echo "--- $file"; tail -n "${1:-20}" "$file"; done >&2
-}

@@ -45,6 +45,6 @@ while IFS= read -r line <&4; do
 done 4<"$page"
 if [ "$lines" -ge 5 ]; then pass page_was_executed; else fail page_was_executed "only $lines lines in $page"; fi
 is two_members_remain "$(grep -c 'troupe.tcp://demo@10.0.0' "$work/members")" 2
-if await_node 3 10; then is node_that_left_ends_with_0 "$node_code" 0; else fail node_that_left_ends; fi
-[ "$failures" -eq 0 ] || logs
+node_ended node_that_left_ends_with_0 3 0
+[ "$failures" -eq 0 ]
 test_end

@@ -52,7 +52,7 @@ ping {"ok":false,"exit":77,"error":"not permitted"}
 END
 background "$fake" "$work/good.sock" "$work/good" >"$work/requests"
 background "$fake" "$work/bad.sock" "$work/bad" >/dev/null
-wait_until 5 test -S "$work/good.sock" && wait_until 5 test -S "$work/bad.sock" || fail "fakes start"
+wait_until 30 test -S "$work/good.sock" && wait_until 30 test -S "$work/bad.sock" || fail "fakes start"
 good() { "$troupe" --socket "$work/good.sock" "$@"; }
 bad() { "$troupe" --socket "$work/bad.sock" "$@"; }
 

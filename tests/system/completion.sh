@@ -8,7 +8,7 @@ cat >"$work/replies" <<END
 members {"ok":true,"members":[{"node":"$A"},{"node":"troupe.tcp://demo@127.0.0.1:2553"}]}
 END
 background "$build/tests/system/ctl_fake" "$work/c.sock" "$work/replies" >/dev/null
-wait_until 5 test -S "$work/c.sock" || fail fake_starts
+wait_until 30 test -S "$work/c.sock" || fail fake_starts
 export TROUPE_SOCKET=$work/c.sock
 expect script_is_printed 0 troupe completion bash
 check script_is_bash bash -n "$work/out"
@@ -32,13 +32,16 @@ is no_flag_of_another_command "$(offers 'troupe members --dry')" ""
 is flag_before_the_command "$(offers 'troupe --time')" "--timeout"
 is values_of_output "$(offers 'troupe members -o js' | tr '\n' ' ')" "json jsonl "
 is event_types "$(offers 'troupe events --type Member' | head -n 1)" "MemberJoined"
-is members_after_down "$(offers 'troupe down troupe.tcp' | wc -l)" 2
-is member_continues_behind_the_colon "$(offers 'troupe down troupe.tcp://demo@127.0.0.1:2553')" "2553"
-is member_by_host "$(offers 'troupe leave 127' | tr '\n' ' ')" "127.0.0.1:2552 127.0.0.1:2553 "
+# The node has 200 ms to answer, or nothing is offered: a busy machine may need a second try.
+offered() { [ "$(offers "$1" | tr '\n' ' ')" = "$2" ]; }
+check members_after_down wait_until 30 offered 'troupe down troupe.tcp' "$A ${A%2}3 "
+check member_continues_behind_the_colon wait_until 30 offered 'troupe down troupe.tcp://demo@127.0.0.1:2553' "2553 "
+check member_by_host wait_until 30 offered 'troupe leave 127' "127.0.0.1:2552 127.0.0.1:2553 "
 is help_offers_commands "$(offers 'troupe help le' | tr '\n' ' ')" "leave leader "
 is completion_offers_shells "$(offers 'troupe completion ')" "bash"
 export TROUPE_SOCKET=$work/none.sock
-begin=$(now_ms)
 is silent_without_a_node "$(offers 'troupe down ' 2>&1)" ""
-if [ $(($(now_ms) - begin)) -lt 1000 ]; then pass quick_without_a_node; else fail quick_without_a_node; fi
+# A second, which a busy machine may lose: so the best of several.
+quick() { local begin; begin=$(now_ms); offers 'troupe down ' && [ $(($(now_ms) - begin)) -lt 1000 ]; }
+check quick_without_a_node wait_until 30 quick
 test_end

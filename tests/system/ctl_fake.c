@@ -163,11 +163,11 @@ main(int argc, char **argv)
     }
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s", argv[1]);
+    /* Its name appears when it listens, not between the two: who sees it can connect. */
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s-", argv[1]);
     replies_read(argv[2]);
-    unlink(argv[1]);
     if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(listener, 16) != 0) {
+        listen(listener, 16) != 0 || rename(address.sun_path, argv[1]) != 0) {
         die(argv[1]);
     }
     for (;;) {

@@ -6,6 +6,10 @@
 #   has NAME TEXT [FILE]  PASS when FILE (default $work/out) contains TEXT;  lacks NAME TEXT [FILE]
 #   wait_until SECONDS COMMAND...  polls; returns 1 when the time is over (three times that under a sanitizer)
 #   background COMMAND... starts it, pid in $started, killed at the end
+#   await PID SECONDS     waits for the end of what `background` started, its exit code in $code; 1 when it lives on
+#   ended NAME PID CODE   PASS when it ends within a minute, with that code
+#   pauses_begin          watches for how long the machine lets a process wait; `pauses_end` gives the longest in $pause
+#   says NAME CODE TEXT COMMAND...  as expect, and TEXT on stderr; tried again until it says so
 #   measure NAME VALUE UNIT
 #   judge NAME VALUE BOUND UNIT    measure, and PASS when VALUE is at most BOUND; under a sanitizer, which costs
 #                         memory and time, the figure is told and not judged
@@ -17,6 +21,8 @@
 # shellcheck shell=bash
 
 lib_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=deploy/hosts.sh
+. "$lib_dir/../../deploy/hosts.sh"
 failures=0
 pids=()
 cleanups=()
@@ -29,14 +35,19 @@ test_begin() {
     local name
     sanitizer=${TROUPE_SANITIZER:-}
     for name in $(compgen -e TROUPE_); do unset "$name"; done
+    # How long a client waits for a reply is a test's business only where it says --timeout. (`events` ends then: those
+    # that shall go on are started without.)
+    export TROUPE_TIMEOUT=60s
     troupe=$build/troupe
     [ -x "$troupe" ] || { echo "FAIL build: no program at $troupe"; exit 1; }
-    work=$(mktemp -d "${TMPDIR:-/tmp}/troupe-test.XXXXXX")
+    [ ${#TMPDIR} -le 70 ] || unset TMPDIR # a socket's path has at most 107 bytes
+    work=$(mktemp -d "${TMPDIR:-/tmp}/troupe-test.XXXXXX") || { echo "FAIL build: no temporary directory"; exit 1; }
     if [ -n "$sanitizer" ]; then
         for name in ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
             export "$name=${!name:+${!name}:}log_path=$work/finding"
         done
     fi
+    cleanups+=(hosts_down)
     trap test_cleanup EXIT
     trap 'exit 130' INT
     trap 'exit 143' TERM
@@ -48,6 +59,7 @@ test_cleanup() {
     for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
     for ((index = ${#cleanups[@]} - 1; index >= 0; index--)); do eval "${cleanups[index]}"; done
+    [ "$code" -eq 0 ] || [ "$code" -eq 77 ] || logs # of whatever ended it, a deadline too
     if [ "$code" -ne 0 ] && [ -n "${KEEP:-}" ]; then
         echo "kept: $work" >&2
     else
@@ -65,6 +77,14 @@ test_end() {
     fi
     [ "$failures" -eq 0 ] || { echo "$failures failed" >&2; exit 1; }
     exit 0
+}
+
+# What the nodes had to say, as far as it is still there.
+logs() {
+    local file
+    for file in "$work"/*.log; do
+        [ ! -s "$file" ] || { echo "--- ${file##*/}"; tail -n "${1:-20}" "$file"; } >&2
+    done
 }
 
 pass() { echo "PASS $1"; }
@@ -97,6 +117,17 @@ expect() {
         pass "$name"
     else
         fail "$name" "exit $got, want $want; $* said: $(cat "$work/out" "$work/err" | tail -n 4 | tr '\n' ' ')"
+    fi
+}
+
+says() {
+    local name=$1 want=$2 text=$3
+    shift 3
+    said_so() { "$@" >"$work/out" 2>"$work/err"; [ $? -eq "$want" ] && grep -qF -- "$text" "$work/err"; }
+    if wait_until 30 said_so "$@"; then
+        pass "$name"
+    else
+        fail "$name" "want exit $want and '$text'; $* said: $(cat "$work/out" "$work/err" | tail -n 4 | tr '\n' ' ')"
     fi
 }
 
@@ -139,11 +170,53 @@ background() {
     pids+=("$started")
 }
 
+# What a test can see of the machine's own pauses: a process that asks for 20 ms at a time, and the most it had to
+# wait beyond that, in milliseconds. A node that got no processor for seconds is rightly suspected.
+pauses_begin() {
+    echo 0 >"$work/pause"
+    (
+        worst=0 last=$(now_ms)
+        exec {never}<> <(:)
+        while :; do
+            read -rt 0.02 -u "$never" || :
+            now=${EPOCHREALTIME/./} now=$((now / 1000))
+            if [ $((now - last - 20)) -gt "$worst" ]; then
+                worst=$((now - last - 20))
+                echo "$worst" >"$work/pause"
+            fi
+            last=$now
+        done
+    ) &
+    pause_pid=$!
+    pids+=("$pause_pid")
+}
+pauses_end() {
+    kill -9 "$pause_pid"
+    wait "$pause_pid" 2>/dev/null
+    forget "$pause_pid"
+    read -r pause <"$work/pause" || pause=0
+    measure longest_pause_of_the_machine "$pause" ms
+}
+
 # A pid that was stopped on purpose: collect it, and do not kill it again at the end.
 forget() {
     local pid kept=()
     for pid in "${pids[@]}"; do [ "$pid" = "$1" ] || kept+=("$pid"); done
     pids=("${kept[@]}")
+}
+
+await() {
+    local deadline=$(($(now_ms) + $2 * 1000 * (${#sanitizer} ? 3 : 1)))
+    while kill -0 "$1" 2>/dev/null; do
+        [ "$(now_ms)" -lt "$deadline" ] || return 1
+        sleep 0.02
+    done
+    code=0
+    wait "$1" || code=$?
+    forget "$1"
+}
+ended() {
+    if await "$2" 60; then is "$1" "$code" "$3"; else fail "$1" "pid $2 still runs"; fi
 }
 
 # Several values on stdin, one a line: the middle one.

@@ -3,8 +3,8 @@
 . "$(dirname "$0")/lib.sh"
 test_begin
 plugins=$build/examples/.libs
-port=$((RANDOM % 20000 + 20000))
-while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+hosts_port || { fail "a free port"; test_end; }
+port=$hosts_free
 node() { # N OPTION...
     local number=$1
     shift
@@ -16,46 +16,41 @@ ctl() {
     "$troupe" --socket "$work/$number.sock" "$@"
 }
 up() { [ "$(ctl "$1" member-status)" = Up ]; }
-ended() { # NAME CODE: the node that was started last
-    local code=0
-    wait "$started" || code=$?
-    forget "$started"
-    is "$1" "$code" "$2"
-}
+last_ended() { ended "$1" "$started" "$2"; } # NAME CODE: the node that was started last
 address() { ctl "$1" leader; } # of a cluster of one
 
 # ---- without a seed; port 0; SIGTERM before joining
 node 1 --port 0
-wait_until 10 ctl 1 version || fail node_starts "$(tail -n 2 "$work/1.log")"
-wait_until 5 grep -q "troupe join" "$work/1.log" && pass unjoined_node_says_what_to_type || fail unjoined_node_says_what_to_type "$(cat "$work/1.log")"
+wait_until 60 ctl 1 version || fail node_starts "$(tail -n 2 "$work/1.log")"
+wait_until 60 grep -q "troupe join" "$work/1.log" && pass unjoined_node_says_what_to_type || fail unjoined_node_says_what_to_type "$(cat "$work/1.log")"
 has start_line_has_the_address "address=troupe.tcp://demo@127.0.0.1:" "$work/1.log"
 lacks loopback_is_no_warning "encrypted" "$work/1.log"
 kill -TERM "$started"
-ended term_before_joining_ends_with_0 0
+last_ended term_before_joining_ends_with_0 0
 check socket_is_gone test ! -e "$work/1.sock"
 
 # ---- beyond loopback: one warning
 node 1 --port 0 --bind-host 0.0.0.0
-wait_until 10 grep -q "not joined" "$work/1.log" || fail node_listens_everywhere "$(tail -n 2 "$work/1.log")"
+wait_until 60 grep -q "not joined" "$work/1.log" || fail node_listens_everywhere "$(tail -n 2 "$work/1.log")"
 is beyond_loopback_is_one_warning "$(grep -c "neither encrypted nor authenticated" "$work/1.log")" 1
 kill -TERM "$started"
-ended term_again_ends_with_0 0
+last_ended term_again_ends_with_0 0
 
 # ---- a node of its own; HUP; JSON log; TERM leaves
 printf 'system = demo\nlog { level = warning format = json }\ncluster { seed-nodes = self }\n' >"$work/a.conf"
 node 1 --config "$work/a.conf" --port 0
-wait_until 10 up 1 || fail self_makes_a_cluster "$(tail -n 2 "$work/1.log")"
-is warning_level_is_silent "$(wc -l <"$work/1.log")" 0
+wait_until 60 up 1 || fail self_makes_a_cluster "$(tail -n 2 "$work/1.log")"
+is warning_level_is_silent "$(grep -cv '"level":"\(warning\|error\)"' "$work/1.log")" 0
 printf 'system = demo\nlog { level = info format = json }\ncluster { seed-nodes = self gossip-interval = 2s }\n' >"$work/a.conf"
 kill -HUP "$started"
-wait_until 5 grep -q '"reloaded: log.level is info"' "$work/1.log" && pass hup_reloads_the_log_level || fail hup_reloads_the_log_level "$(cat "$work/1.log")"
+wait_until 60 grep -q '"reloaded: log.level is info"' "$work/1.log" && pass hup_reloads_the_log_level || fail hup_reloads_the_log_level "$(cat "$work/1.log")"
 has hup_names_what_it_refuses "cluster.gossip-interval has changed; that needs a restart" "$work/1.log"
 printf 'sistem = demo\n' >"$work/a.conf"
 kill -HUP "$started"
-wait_until 5 grep -q "reload refused" "$work/1.log" && pass hup_with_a_mistake_changes_nothing || fail hup_with_a_mistake_changes_nothing
+wait_until 60 grep -q "reload refused" "$work/1.log" && pass hup_with_a_mistake_changes_nothing || fail hup_with_a_mistake_changes_nothing
 up 1 && pass node_lives_on || fail node_lives_on
 kill -INT "$started"
-ended int_leaves_and_ends_with_0 0
+last_ended int_leaves_and_ends_with_0 0
 bad=0
 while IFS= read -r line; do
     printf '%s' "$line" >"$work/line"
@@ -65,9 +60,9 @@ is every_log_line_is_json "$bad" 0
 
 # ---- a seed that is not there
 node 5 --port 0 --seed "troupe.tcp://demo@127.0.0.1:1"
-wait_until 10 grep -q "not joined yet" "$work/5.log" && pass waiting_for_a_seed_is_told || fail waiting_for_a_seed_is_told "$(cat "$work/5.log")"
+wait_until 60 grep -q "not joined yet" "$work/5.log" && pass waiting_for_a_seed_is_told || fail waiting_for_a_seed_is_told "$(cat "$work/5.log")"
 kill -TERM "$started"
-ended term_while_seeking_ends_with_0 0
+last_ended term_while_seeking_ends_with_0 0
 
 # ---- layers, as config show tells them
 printf 'cluster { gossip-interval = 2s leave-timeout = 9s }\n' >"$work/b.conf"
@@ -102,7 +97,7 @@ expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load 
 has plugin_nowhere_says_where_it_looked "/troupe and where" "$work/err"
 expect no_place_for_the_socket 77 "$troupe" node --port 0 --socket "$work/none/0.sock"
 node 1 --port "$port" --seed self
-wait_until 10 up 1
+wait_until 60 up 1
 expect taken_port 69 "$troupe" node --port "$port" --socket "$work/2.sock"
 has taken_port_says_what_to_do "--port" "$work/err"
 expect already_running 69 "$troupe" node --port 0 --socket "$work/1.sock"
@@ -112,13 +107,13 @@ has already_running_names_the_pid "pid $started" "$work/err"
 seed=$(address 1)
 first=$started
 node 2 --port 0 --seed "$seed" --set cluster.leave-timeout=500ms
-wait_until 10 up 2 || fail second_comes_up "$(tail -n 2 "$work/2.log")"
+wait_until 60 up 2 || fail second_comes_up "$(tail -n 2 "$work/2.log")"
 freeze "$first"
 kill -TERM "$started"
-ended leave_timeout_ends_with_75 75
+last_ended leave_timeout_ends_with_75 75
 has leave_timeout_is_told "cluster.leave-timeout" "$work/2.log"
 node 3 --port 0 --seed self
-wait_until 10 up 3
+wait_until 60 up 3
 kill -CONT "$first"
 kill -9 "$first"
 wait "$first" 2>/dev/null
@@ -126,12 +121,12 @@ forget "$first"
 
 # ---- a second signal ends at once
 node 4 --port 0 --seed "$(address 3)"
-wait_until 10 up 4 || fail fourth_comes_up
+wait_until 60 up 4 || fail fourth_comes_up
 third=${pids[-2]}
 freeze "$third"
 kill -TERM "$started"
-wait_until 5 grep -q "once more to end at once" "$work/4.log"
+wait_until 60 grep -q "once more to end at once" "$work/4.log"
 kill -TERM "$started"
-ended second_signal_ends_with_1 1
+last_ended second_signal_ends_with_1 1
 kill -CONT "$third"
 test_end

@@ -15,7 +15,7 @@ shown() { # NAME FILE: the life of the cluster is on the screen
     has "$1_left" "Removed" "$2"
     has "$1_stopped" "All seen and stopped" "$2"
     lacks "$1_no_escape_codes" $'\033' "$2"
-    if left_behind; then fail "$1_leaves_nothing" "$(pgrep -af "$work/troupe-quickstart"; ls "$work")"; else pass "$1_leaves_nothing"; fi
+    if ! wait_until 10 eval '! left_behind'; then fail "$1_leaves_nothing" "$(pgrep -af "$work/troupe-quickstart"; ls "$work")"; else pass "$1_leaves_nothing"; fi
 }
 run() { "$quick" --build "$build" "$@" 2>&1; }
 expect default_exits_0 0 run
@@ -28,7 +28,7 @@ cp "$work/out" "$work/second"
 shown ports "$work/second"
 has ports_says_why "because ports were asked for" "$work/second"
 expect interrupted_exits_130 130 timeout --preserve-status -s INT 5 "$quick" --build "$build" --ports
-if wait_until 5 eval '! left_behind'; then pass interrupted_leaves_nothing; else fail interrupted_leaves_nothing "$(pgrep -af "$work/troupe-quickstart")"; fi
+if wait_until 60 eval '! left_behind'; then pass interrupted_leaves_nothing; else fail interrupted_leaves_nothing "$(pgrep -af "$work/troupe-quickstart")"; fi
 expect unknown_argument_is_usage 64 "$quick" --bogus
-[ "$failures" -eq 0 ] || tail -n 40 "$work/first" >&2
+[ "$failures" -eq 0 ] || tail -n 60 "$work/first" "$work/second" >&2
 test_end
