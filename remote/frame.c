@@ -87,7 +87,7 @@ check_header(const trpi_frame_decoder *decoder, const trpi_frame *frame)
     if (frame->bytes > decoder->frame_bytes_max) { /* F1 */
         return TRP_EMSGSIZE;
     }
-    return frame->kind >= 1 && frame->kind < TRPI_FRAME_KIND_END ? TRP_OK : TRP_EPROTO;
+    return frame->kind != 0 ? TRP_OK : TRP_EPROTO; /* who does not know a kind skips the frame */
 }
 
 static trp_err

@@ -37,8 +37,7 @@ enum trpi_frame_kind { /* wire numbers */
     TRPI_FRAME_PING = 12,
     TRPI_FRAME_PONG = 13,
     TRPI_FRAME_GOODBYE = 14,
-    TRPI_FRAME_GOODBYE_ACK = 15,
-    TRPI_FRAME_KIND_END = 16
+    TRPI_FRAME_GOODBYE_ACK = 15
 };
 
 typedef struct trpi_preamble {
@@ -98,7 +97,7 @@ void trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_m
                              trpi_preamble_fn on_preamble, trpi_frame_fn on_frame, void *arg);
 void trpi_frame_decoder_fini(trpi_frame_decoder *decoder);
 /* Take the next bytes of the stream, cut anywhere.
- * Errors, all of them final: TRP_EPROTO (not our protocol, unknown kind), TRP_EVERSION,
+ * Errors, all of them final: TRP_EPROTO (not our protocol, kind 0), TRP_EVERSION,
  * TRP_EMSGSIZE (length above frame_bytes_max; nothing was allocated for it), TRP_ENOMEM, and what a
  * callback says. */
 trp_err trpi_frame_decoder_feed(trpi_frame_decoder *decoder, const uint8_t *bytes, size_t count);

@@ -371,6 +371,19 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     pthread_rwlock_unlock(&channel->lock);
 }
 
+/* Who answers what was asked at asked_ms lived then: nobody else did, at this address. The caller
+ * holds peer->lock. */
+static void
+others_are_over(trpi_peer *peer, uint64_t uid, uint64_t asked_ms)
+{
+    const trpi_waiting_entry *entry;
+    while ((entry = trpi_waiting_oldest(&peer->waiting, asked_ms, uid)) != NULL) {
+        uint64_t over = entry->uid;
+        trpi_peer_end_again(peer, over);
+        trpi_waiting_drop(&peer->waiting, over);
+    }
+}
+
 static void
 on_pong(trpi_conn *conn, const trpi_frame *frame)
 {
@@ -381,14 +394,15 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
     uint64_t sent_ns = trpi_get_u64(frame->body);
     uint64_t now_ns = trpi_world_mono_ns(conn->remote->world);
     pthread_mutex_lock(&peer->lock);
-    if (sent_ns <= now_ns) {
-        peer->round_trip_us = (now_ns - sent_ns) / 1000;
-    }
-    peer->heard_ms = now_ns / 1000000;
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
+        peer->heard_ms = now_ns / 1000000;
         trpi_phi_heartbeat(&peer->link_phi, peer->heard_ms);
         if (peer->watching) {
             trpi_phi_heartbeat(&peer->watch_phi, peer->heard_ms);
+        }
+        if (sent_ns <= now_ns) {
+            peer->round_trip_us = (now_ns - sent_ns) / 1000;
+            others_are_over(peer, conn->uid, sent_ns / 1000000);
         }
     }
     pthread_mutex_unlock(&peer->lock);
@@ -473,8 +487,12 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
     case TRPI_FRAME_PONG:
         on_pong(conn, frame);
         return TRP_OK;
+    case TRPI_FRAME_GOODBYE:
+    case TRPI_FRAME_GOODBYE_ACK:
+        on_goodbye(conn, frame);
+        return TRP_OK;
     default:
-        on_goodbye(conn, frame); /* the decoder lets nothing else through */
+        trpi_count(&conn->remote->frames_skipped, 1); /* of a later minor version */
         return TRP_OK;
     }
 }

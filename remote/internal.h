@@ -23,6 +23,7 @@
 #include "remote/codec.h"
 #include "remote/redelivery.h"
 #include "remote/remote.h"
+#include "remote/waiting.h"
 
 #define TRPI_PEERS_MAX 16384          /* addresses */
 #define TRPI_CONNS_WAITING_MAX 1024   /* accepted and not yet shaken hands with */
@@ -130,6 +131,7 @@ struct trpi_peer {
     trpi_assoc assoc;
     trpi_redelivery redelivery;
     uint64_t redelivery_uid;     /* incarnation that it counts for */
+    trpi_waiting waiting;        /* signals for incarnations other than that */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
     /* our number of the proved incarnation; written before its conns read */
@@ -142,7 +144,7 @@ struct trpi_peer {
     uint64_t heard_ms, pinged_ms, round_trip_us;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
     bool goodbye_said;      /* by the peer */
-    bool overflowed;        /* system messages; the tick quarantines */
+    uint64_t overflowed_uid; /* too many system messages for it; the tick quarantines. 0: none */
     /* watched incarnations that are over: the tick tells. As many as there are numbers of nodes */
     uint64_t *end_again;
     uint32_t end_again_count;
@@ -203,13 +205,14 @@ struct trpi_remote {
     uint32_t peers_count;
     trpi_conn *conns; /* all; by lock */
     uint32_t conns_waiting;
-    bool ticking;      /* a tick is armed or runs */
+    uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
+    bool hurrying;     /* by the timer's thread, as the next */
     uint64_t ticked_ms;
     trpi_channel channels[TRPI_CHANNEL_COUNT];
     trpi_log_gate gates[TRPI_GATE_COUNT];
     _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
         handshake_timeouts, frames_in, frames_out, decode_errors,
-        quarantined; /* relaxed counters */
+        frames_skipped, quarantined; /* relaxed counters */
 };
 
 /* What is to be done when peer->lock has been given back. */

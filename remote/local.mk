@@ -1,5 +1,5 @@
 # The remote room. link_nng*.c are the only files that include nng's stream headers.
-troupe_sources += remote/frame.c remote/redelivery.c remote/association.c remote/serializer.c \
+troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
 	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
 	remote/link_nng_open.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/remote.c
 check_PROGRAMS += tests/unit/remote/remote_test
@@ -37,3 +37,9 @@ tests_fuzz_frame_fuzz_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_address_fuzz_SOURCES = tests/fuzz/address_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_address_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_address_fuzz_LDFLAGS = $(FUZZ_LINK)
+check_PROGRAMS += tests/unit/remote/waiting_test
+tests_unit_remote_waiting_test_SOURCES = tests/unit/remote/waiting_test.c
+tests_unit_remote_waiting_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/incarnation_test
+tests_unit_remote_incarnation_test_SOURCES = tests/unit/remote/incarnation_test.c
+tests_unit_remote_incarnation_test_LDADD = $(TEST_LDADD)

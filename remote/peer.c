@@ -92,6 +92,7 @@ trpi_peer_free(trpi_peer *peer)
         trpi_free(route);
     }
     trpi_redelivery_fini(&peer->redelivery);
+    trpi_waiting_fini(&peer->waiting);
     trpi_phi_fini(&peer->link_phi);
     trpi_phi_fini(&peer->watch_phi);
     trpi_free(peer->introduced);
@@ -167,6 +168,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
         (void)trpi_redelivery_reset(&peer->redelivery); /* who watches there is told by over_uid */
         peer->redelivery_uid = 0;
     }
+    trpi_waiting_drop(&peer->waiting, effects->over_uid);
     peer->watching = false;
     if (atomic_load_explicit(&peer->proved_uid, memory_order_relaxed) == effects->over_uid) {
         atomic_store_explicit(&peer->proved_uid, 0, memory_order_release);
@@ -210,6 +212,10 @@ activate(trpi_peer *peer, trpi_later *later)
         }
         (void)trpi_redelivery_reset(&peer->redelivery);
         peer->redelivery_uid = uid;
+        if (trpi_waiting_move(&peer->waiting, uid, trpi_remote_now_ms(peer->remote),
+                              &peer->redelivery) != TRP_OK) {
+            peer->overflowed_uid = uid;
+        }
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
         }
@@ -346,7 +352,7 @@ static bool
 wants(const trpi_peer *peer)
 {
     return peer->lanes[0].pending.count > 0 || peer->lanes[1].pending.count > 0 ||
-           trpi_redelivery_unacked(&peer->redelivery) > 0;
+           trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
 }
 
 void
@@ -486,6 +492,25 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
     }
 }
 
+/* Signals for an incarnation that does not show itself: its watchers are told that it is gone,
+ * unless the cluster judges. */
+static void
+tick_unproved(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+{
+    uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
+    if (peer->waiting.count == 0 || peer->assoc.state == TRPI_ASSOC_ACTIVE ||
+        peer->watch_delegated || now_ms < wait_ms) {
+        return;
+    }
+    const trpi_waiting_entry *entry = trpi_waiting_oldest(&peer->waiting, now_ms - wait_ms, 0);
+    if (entry != NULL) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                                   .uid = entry->uid,
+                                   .random = trpi_world_random(peer->remote->world) };
+        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", later);
+    }
+}
+
 /* Messages wait for a connection as long as a handshake may take. */
 static void
 tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
@@ -532,15 +557,18 @@ trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         tick_active(peer, now_ms, &later);
     }
-    if (peer->overflowed && later.over_uid == 0) {
+    if (peer->overflowed_uid != 0 && later.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
-                                  .uid = peer->redelivery_uid,
+                                  .uid = peer->overflowed_uid,
                                   .random = event.random };
         (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
     }
-    peer->overflowed = false;
+    peer->overflowed_uid = 0;
     if (later.over_uid == 0) {
         tick_watch(peer, now_ms, watched, &later);
+    }
+    if (later.over_uid == 0) {
+        tick_unproved(peer, now_ms, &later);
     }
     tick_waiting(peer, now_ms, &later);
     uint64_t *end_again = peer->end_again;

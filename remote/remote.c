@@ -98,10 +98,9 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
     pthread_mutex_unlock(&peer->lock);
 }
 
-static void
-tick(void *arg)
+static bool
+tick(trpi_remote *remote)
 {
-    trpi_remote *remote = arg;
     uint64_t now_ms = trpi_remote_now_ms(remote);
     uint64_t pause_ms = now_ms - remote->ticked_ms;
     bool busy = false;
@@ -115,14 +114,62 @@ tick(void *arg)
     }
     remote->ticked_ms = now_ms;
     trpi_conns_expire(remote, now_ms);
-    uint64_t id = 0;
-    bool again = !atomic_load_explicit(&remote->stopped, memory_order_acquire) &&
-                 trpi_system_after(remote->system, busy ? TRPI_TICK_BUSY_MS : TRPI_TICK_MS, tick,
-                                   remote, &id) == TRP_OK;
+    return busy;
+}
+
+/* The last of a timer's calls; remote may be gone when this returns. */
+static void
+timer_over(trpi_remote *remote)
+{
     pthread_mutex_lock(&remote->lock);
-    remote->ticking = again;
+    remote->timers--;
     pthread_cond_broadcast(&remote->tick_over);
     pthread_mutex_unlock(&remote->lock);
+}
+
+static void hurry(void *arg);
+
+/* One more tick soon. Without memory for it: the next beat does. */
+static bool
+hurry_arm(trpi_remote *remote)
+{
+    uint64_t id = 0;
+    return trpi_system_after(remote->system, TRPI_TICK_BUSY_MS, hurry, remote, &id) == TRP_OK;
+}
+
+static void
+hurry(void *arg)
+{
+    trpi_remote *remote = arg;
+    bool busy = tick(remote);
+    if (atomic_load_explicit(&remote->stopped, memory_order_acquire) || !busy ||
+        !hurry_arm(remote)) {
+        remote->hurrying = false;
+        timer_over(remote);
+    }
+}
+
+/* The timer that never ends while remoting runs, whatever memory there is. */
+static bool
+beat(void *arg)
+{
+    trpi_remote *remote = arg;
+    bool busy = tick(remote);
+    if (atomic_load_explicit(&remote->stopped, memory_order_acquire)) {
+        timer_over(remote);
+        return false;
+    }
+    if (busy && !remote->hurrying) {
+        pthread_mutex_lock(&remote->lock);
+        remote->timers++;
+        pthread_mutex_unlock(&remote->lock);
+        remote->hurrying = true;
+        if (!hurry_arm(remote)) {
+            remote->hurrying = false;
+            timer_over(remote);
+        }
+    }
+    return true;
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -263,12 +310,10 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
         (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
                              remote->options.backoff_max_ms };
     err = err != TRP_OK ? err : listen_and_advertise(remote);
-    uint64_t id = 0;
     remote->ticked_ms = trpi_remote_now_ms(remote);
-    remote->ticking = true;
-    err = err != TRP_OK ? err : trpi_system_after(system, TRPI_TICK_MS, tick, remote, &id);
+    remote->timers = 1;
+    err = err != TRP_OK ? err : trpi_system_every(system, TRPI_TICK_MS, beat, remote);
     if (err != TRP_OK) {
-        remote->ticking = false;
         (void)trpi_system_remote_set(system, NULL, NULL);
         if (remote->transport != NULL) {
             remote->ops->stop(remote->transport);
@@ -372,7 +417,7 @@ trpi_remote_stop(trpi_remote *remote)
     (void)trpi_system_remote_set(remote->system, NULL, NULL);
     atomic_store_explicit(&remote->stopped, true, memory_order_release);
     pthread_mutex_lock(&remote->lock);
-    while (remote->ticking) {
+    while (remote->timers > 0) {
         pthread_cond_wait(&remote->tick_over, &remote->lock);
     }
     pthread_mutex_unlock(&remote->lock);
@@ -549,6 +594,7 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(frames_out);
     COPY(decode_errors);
     COPY(quarantined);
+    COPY(frames_skipped);
 #undef COPY
     ret_stats->redelivered = redelivered(remote);
 }

@@ -93,7 +93,7 @@ void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, s
 
 typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
-        frames_in, frames_out, decode_errors, redelivered, quarantined;
+        frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

@@ -250,6 +250,31 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     return TRP_OK;
 }
 
+/* Into the numbered stream, or, while another incarnation has that, to those who wait. The caller
+ * holds peer->lock. */
+static void
+signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body)
+{
+    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    trp_err err;
+    if (peer->redelivery_uid == 0 && peer->waiting.count == 0) {
+        (void)trpi_redelivery_reset(&peer->redelivery);
+        peer->redelivery_uid = uid;
+    }
+    if (peer->redelivery_uid != uid) {
+        err = trpi_waiting_add(&peer->waiting, peer->remote->options.system_messages_max, uid,
+                               now_ms, body);
+    } else {
+        uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
+        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node,
+                                                      memory_order_release, memory_order_relaxed);
+        err = trpi_redelivery_push(&peer->redelivery, now_ms, body);
+    }
+    if (err != TRP_OK) {
+        peer->overflowed_uid = uid; /* the tick quarantines */
+    }
+}
+
 static void
 op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
           trp_ref target, trp_ref from, uint32_t flag)
@@ -269,26 +294,13 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
     trpi_later later = { 0 };
     trpi_system_body_encode(body, &message);
     pthread_mutex_lock(&peer->lock);
-    bool barred = id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
-                  trpi_address_equal(&id->address, &remote->address);
-    bool other =
-        peer->redelivery_uid != 0 && peer->redelivery_uid != id->uid &&
-        (peer->assoc.state == TRPI_ASSOC_ACTIVE || trpi_redelivery_unacked(&peer->redelivery) > 0);
-    if (barred || other) {
+    if (id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
+        trpi_address_equal(&id->address, &remote->address)) {
         if (signal == TRPI_SIGNAL_WATCH) {
             trpi_peer_end_again(peer, id->uid); /* the tick tells the watcher, not this worker */
         }
     } else {
-        if (peer->redelivery_uid != id->uid) {
-            (void)trpi_redelivery_reset(&peer->redelivery);
-            peer->redelivery_uid = id->uid;
-        }
-        uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
-        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node,
-                                                      memory_order_release, memory_order_relaxed);
-        if (trpi_redelivery_push(&peer->redelivery, trpi_remote_now_ms(remote), body) != TRP_OK) {
-            peer->overflowed = true; /* the tick quarantines */
-        }
+        signal_push(peer, node, id->uid, body);
         if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
             trpi_peer_pump(peer, &later);
         }

@@ -259,6 +259,11 @@ trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *beha
 trp_err trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
                           uint64_t *ret_id);
 bool trpi_system_after_cancel(trp_system *system, uint64_t id);
+/* Run again(arg) every interval_ms, on the timer's thread, until it returns false, after which arg
+ * is not touched. What it needs is taken now: later it cannot fail for want of memory. Errors:
+ * TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
+trp_err trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
+                          void *arg);
 /* One pointer per system for the cluster room, so that the public API finds the cluster of a system
  * without a global table. Set by the owner; NULL: none. Thread: any. */
 void trpi_system_cluster_set(trp_system *system, void *cluster);

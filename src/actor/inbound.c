@@ -221,6 +221,29 @@ trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), 
                           ret_id);
 }
 
+static bool
+every_fired(void *arg, uint64_t a, uint64_t b)
+{
+    bool (*again)(void *) = (bool (*)(void *))(uintptr_t)a;
+
+    (void)b;
+    return again(arg);
+}
+
+trp_err
+trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg), void *arg)
+{
+    trpi_timer what = { 0 };
+    uint64_t id = 0;
+
+    what.interval_ns = interval_ms * 1000000u;
+    what.due_ns = trpi_world_mono_ns(system->world) + what.interval_ns;
+    what.again = every_fired;
+    what.arg = arg;
+    what.a = (uint64_t)(uintptr_t)again;
+    return trpi_timer_start(system->sched, &what, &id);
+}
+
 bool
 trpi_system_after_cancel(trp_system *system, uint64_t id)
 {

@@ -253,6 +253,30 @@ messages_that_cannot_be_read_are_dropped_alone(void)
     pair_end(&p);
 }
 
+/* A frame of a kind that this version does not know: skipped and counted, on either side of what it
+ * knows. Before the handshake it is an error like any other frame. */
+static void
+a_frame_of_a_later_version_is_skipped(void)
+{
+    uint8_t body[64] = { 0 };
+    start(NULL, false);
+    int fd = hand_made_peer(4720);
+    send_frame(fd, (enum trpi_frame_kind)77, 9, body, sizeof body);
+    send_frame(fd, (enum trpi_frame_kind)255, 0, NULL, 0);
+    send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, 0x1234567, 8));
+    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 5000); /* what comes after it is read */
+    UNIT_EQUAL(stats(1).frames_skipped, 2);
+    UNIT_EQUAL(stats(1).garbage, 0);
+    uint8_t early[TRPI_PREAMBLE_BYTES + TRPI_FRAME_HEADER_BYTES];
+    (void)preamble(early, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+    trpi_frame_header_encode(early + TRPI_PREAMBLE_BYTES, 0, 77, 0, 0);
+    throw_at_right(early, sizeof early);
+    UNIT_WAIT(stats(1).garbage == 1, 5000);
+    (void)close(fd);
+    still_works();
+    pair_end(&p);
+}
+
 /* issue 2: two names with one id are refused in the handshake; both are named */
 static void
 two_type_names_with_one_id_are_refused_and_both_are_named(void)
@@ -423,6 +447,7 @@ UNIT(a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout)
 UNIT(frames_before_the_handshake_and_lanes_of_strangers_are_refused)
 UNIT(a_node_that_is_called_by_another_address_says_so)
 UNIT(messages_that_cannot_be_read_are_dropped_alone)
+UNIT(a_frame_of_a_later_version_is_skipped)
 UNIT(two_type_names_with_one_id_are_refused_and_both_are_named)
 UNIT(a_type_that_is_not_known_here_is_named_in_the_log)
 UNIT(a_lane_epoch_that_does_not_rise_ends_the_connection)

@@ -1,0 +1,228 @@
+/* incarnation_test.c - several incarnations of one address: which of them is meant, watched, over. */
+#include "tests/unit/remote/pair.h"
+
+static pair p;
+
+static trpi_mem_verdict
+cut_all(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    (void)event;
+    return TRPI_MEM_CUT;
+}
+
+static void
+unplug(void)
+{
+    trpi_mem_network_fault_set(p.network, cut_all, NULL);
+    trpi_mem_network_cut(p.network, NULL, NULL);
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "active") != 0, 10000);
+}
+
+static void
+plug(void)
+{
+    trpi_mem_network_fault_set(p.network, NULL, NULL);
+}
+
+/* ---- watching, by slot of the watched one ---------------------------------------------------- */
+
+typedef struct end {
+    trp_ref who;
+    bool address, confirmed;
+} end;
+static end ends[16];
+static _Atomic uint32_t ends_count;
+static _Atomic uint32_t watches;
+
+static trp_err
+watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *what = trp_msg_payload(msg);
+        uint32_t at = atomic_load(&ends_count);
+        if (at < sizeof ends / sizeof ends[0]) {
+            ends[at] = (end){ what->ref, what->address_terminated, what->existence_confirmed };
+            atomic_store(&ends_count, at + 1);
+        }
+        return TRP_OK;
+    }
+    trp_ref ref;
+    memcpy(&ref, trp_msg_payload(msg), sizeof ref);
+    trp_err err = trp_watch(ctx, ref);
+    atomic_fetch_add(&watches, 1);
+    return err;
+}
+static const trp_behaviour watcher = TRP_BEHAVIOUR_INIT("watcher", char, watcher_receive);
+
+static trp_ref who;
+
+static void
+begin(const trpi_remote_options *options)
+{
+    pair_start(&p, true, options);
+    atomic_store(&ends_count, 0);
+    atomic_store(&watches, 0);
+    who = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
+}
+
+static void
+watch(trp_ref ref)
+{
+    uint32_t before = atomic_load(&watches);
+    trp_system_tell(p.system[0], who, &trp_bytes_type, &ref, sizeof ref);
+    UNIT_WAIT(atomic_load(&watches) == before + 1, 10000);
+}
+
+static const end *
+end_of(trp_ref ref)
+{
+    for (uint32_t i = 0; i < atomic_load(&ends_count); i++) {
+        if (trp_ref_equal(ends[i].who, ref)) {
+            return &ends[i];
+        }
+    }
+    return NULL;
+}
+
+/* What `there` of side 1, with this uid, is called by side 0. */
+static trp_ref
+abroad(trp_ref there, uint64_t uid)
+{
+    trpi_node_id id = { *trpi_remote_address(p.remote[1]), uid };
+    UNIT_REQUIRE(trpi_node_intern(p.system[0], &id, &there.node) == TRP_OK);
+    return there;
+}
+
+/* The other side dies without a word and begins again at its port; gives its new echo. */
+static trp_ref
+right_again(void)
+{
+    uint16_t port = trpi_remote_address(p.remote[1])->port;
+    pair_end_side(&p, 1);
+    p.system[1] = pair_system("right");
+    pair_remote(&p, 1, NULL, port);
+    trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    return abroad(echo, pair_uid(&p, 1));
+}
+
+static trp_ref
+right_first(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_ref ref = TRP_REF_NONE;
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    UNIT_EQUAL(trp_system_resolve(p.system[0],
+                                  pair_path(&p, 1, "/user/echo", path, sizeof path), 10000, &ref),
+               TRP_OK);
+    return ref;
+}
+
+/* REMOTE-41 REMOTE-09: somebody else told us of the new incarnation before we met it */
+static void
+a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
+{
+    begin(NULL);
+    trp_ref first = right_first();
+    watch(first);
+    unplug();
+    trp_system_stop_actor(p.system[0], first); /* unacknowledged: the first has the stream */
+    trp_ref second = right_again();
+    watch(second);
+    plug();
+    UNIT_WAIT(end_of(first) != NULL, 20000);
+    UNIT_TRUE(end_of(first) != NULL && end_of(first)->address);
+    UNIT_TRUE(end_of(second) == NULL); /* told only when it ends */
+    trp_system_stop_actor(p.system[0], second);
+    UNIT_WAIT(end_of(second) != NULL, 20000);
+    UNIT_TRUE(end_of(second) != NULL && end_of(second)->confirmed && !end_of(second)->address);
+    pair_end(&p);
+    UNIT_EQUAL(atomic_load(&ends_count), 2);
+}
+
+/* REMOTE-41: the stream of an incarnation that comes back goes on where it was */
+static void
+a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone(void)
+{
+    begin(NULL);
+    trp_ref echo = right_first();
+    watch(echo);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], echo.node), 5000);
+    for (int i = 0; i < 3; i++) { /* so that the stream from there is not at its beginning */
+        trp_ref other = pair_spawn(p.system[1], &pair_echo, NULL, NULL, NULL, 0);
+        other = abroad(other, pair_uid(&p, 1));
+        watch(other);
+        trp_system_stop_actor(p.system[0], other);
+        UNIT_WAIT(end_of(other) != NULL, 20000);
+    }
+    unplug();
+    trp_ref stranger = abroad(echo, 1000);
+    watch(stranger);
+    plug();
+    UNIT_WAIT(end_of(stranger) != NULL, 20000); /* not it, but echo's node answers */
+    UNIT_TRUE(end_of(stranger) != NULL && end_of(stranger)->address);
+    UNIT_TRUE(end_of(echo) == NULL);
+    trp_system_stop_actor(p.system[0], echo);
+    UNIT_WAIT(end_of(echo) != NULL, 20000);
+    UNIT_TRUE(end_of(echo) != NULL && end_of(echo)->confirmed);
+    pair_end(&p);
+    UNIT_EQUAL(atomic_load(&ends_count), 5);
+}
+
+/* WATCH-8 FD-22: nobody ever answers for it, and nobody is proved in its place */
+static void
+a_watched_incarnation_that_never_shows_itself_is_given_up(void)
+{
+    trpi_remote_options options = { .handshake_timeout_ms = 700 };
+    begin(&options);
+    trp_ref first = right_first();
+    unplug();
+    trp_system_stop_actor(p.system[0], first); /* has the stream, and is not watched */
+    trp_ref second = abroad(first, 2000);
+    watch(second);
+    UNIT_WAIT(end_of(second) != NULL, 20000);
+    UNIT_TRUE(end_of(second) != NULL && end_of(second)->address);
+    plug();
+    pair_end(&p);
+}
+
+/* ---- time without memory --------------------------------------------------------------------- */
+
+static void
+never(void *arg)
+{
+    (void)arg;
+}
+
+/* Remoting's own time goes on when no timer can be had: the tick takes its timer once. */
+static void
+the_tick_survives_a_time_without_memory(void)
+{
+    trpi_remote_options options = { .handshake_timeout_ms = 500 };
+    begin(&options);
+    trp_ref echo = right_first();
+    unplug();
+    trp_system_stop_actor(p.system[0], echo); /* from now on the tick, and it alone, dials */
+    /* Take every timer that there is, for longer than some beats, also one that is given back for
+     * a moment; nobody finds memory meanwhile. */
+    uint64_t until = unit_now_ms() + 1000;
+    uint32_t taken = 0;
+    while (unit_now_ms() < until) {
+        uint64_t id = 0;
+        trpi_alloc_fail_after(0);
+        taken += trpi_system_after(p.system[0], 3600000, never, NULL, &id) == TRP_OK;
+    }
+    trpi_alloc_fail_after(-1);
+    UNIT_TRUE(taken > 0);
+    plug();
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "active") == 0, 20000);
+    pair_end(&p);
+}
+
+UNIT_BEGIN("incarnation")
+UNIT(a_watch_of_a_newer_incarnation_while_disconnected_reaches_it)
+UNIT(a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone)
+UNIT(a_watched_incarnation_that_never_shows_itself_is_given_up)
+UNIT(the_tick_survives_a_time_without_memory)
+UNIT_END
