@@ -131,6 +131,7 @@ struct trpi_peer {
     trpi_assoc assoc;
     trpi_redelivery redelivery;
     uint64_t redelivery_uid;     /* incarnation that it counts for */
+    uint64_t met_uid;            /* whose epochs and introduced nodes are known */
     trpi_waiting waiting;        /* signals for incarnations other than that */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
@@ -262,7 +263,7 @@ void trpi_peer_unlock(trpi_peer *peer, trpi_later *later);
  * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full),
  *         TRP_ENOMEM. */
 trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames);
-void trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy);
+void trpi_peer_tick(trpi_peer *peer, bool *ret_busy);
 void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 /* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
  * peer->lock. */

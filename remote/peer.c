@@ -216,6 +216,9 @@ activate(trpi_peer *peer, trpi_later *later)
                               &peer->redelivery) != TRP_OK) {
             peer->overflowed_uid = uid;
         }
+    }
+    if (peer->met_uid != uid) { /* also when signals were pushed for it before */
+        peer->met_uid = uid;
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
         }
@@ -531,13 +534,15 @@ tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 }
 
 void
-trpi_peer_tick(trpi_peer *peer, uint64_t now_ms, bool *ret_busy)
+trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
 {
     trpi_later later = { 0 };
     trp_system *system = peer->remote->system;
     uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
     bool watched = node != 0 && trpi_node_is_watched(system, node);
     pthread_mutex_lock(&peer->lock);
+    /* Under the lock, as the times that it is compared with: none of them is later. */
+    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
     trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
                                .want = wants(peer) || watched,
                                .random = trpi_world_random(peer->remote->world) };

@@ -129,6 +129,13 @@ trpi_redelivery_reconnected(trpi_redelivery *r)
     r->sent = r->acked;
 }
 
+/* Callers' clocks may have been read before another thread's push: an age is never negative. */
+static bool
+is_older(uint64_t since_ms, uint64_t now_ms, uint64_t age_ms)
+{
+    return now_ms >= since_ms && now_ms - since_ms >= age_ms;
+}
+
 trp_err
 trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms)
 {
@@ -136,10 +143,10 @@ trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms)
         return TRP_OK;
     }
     const trpi_redelivery_entry *oldest = &r->ring[(r->acked + 1) & (r->capacity - 1)];
-    if (now_ms - oldest->pushed_ms >= TRPI_GIVE_UP_MS) {
+    if (is_older(oldest->pushed_ms, now_ms, TRPI_GIVE_UP_MS)) {
         return TRP_ETIMEDOUT;
     }
-    if (r->sent > r->acked && now_ms - r->sent_ms >= TRPI_RESEND_MS) {
+    if (r->sent > r->acked && is_older(r->sent_ms, now_ms, TRPI_RESEND_MS)) {
         trpi_redelivery_reconnected(r);
     }
     return TRP_OK;

@@ -109,7 +109,7 @@ tick(trpi_remote *remote)
             if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
                 own_pause(peer, now_ms, pause_ms);
             }
-            trpi_peer_tick(peer, now_ms, &busy);
+            trpi_peer_tick(peer, &busy);
         }
     }
     remote->ticked_ms = now_ms;

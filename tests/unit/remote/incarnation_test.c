@@ -1,4 +1,4 @@
-/* incarnation_test.c - several incarnations of one address: which of them is meant, watched, over. */
+/* incarnation_test.c - several incarnations of one address: which of them is meant, or over. */
 #include "tests/unit/remote/pair.h"
 
 static pair p;
@@ -130,6 +130,7 @@ a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
     trp_system_stop_actor(p.system[0], first); /* unacknowledged: the first has the stream */
     trp_ref second = right_again();
     watch(second);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], second.node), 5000);
     plug();
     UNIT_WAIT(end_of(first) != NULL, 20000);
     UNIT_TRUE(end_of(first) != NULL && end_of(first)->address);
@@ -168,6 +169,30 @@ a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone(void)
     UNIT_TRUE(end_of(echo) != NULL && end_of(echo)->confirmed);
     pair_end(&p);
     UNIT_EQUAL(atomic_load(&ends_count), 5);
+}
+
+/* REMOTE-36 REMOTE-41: what is known of the one before does not count for the next, also when
+ * somebody asked for the next before it was met */
+static void
+a_new_incarnation_that_was_watched_before_it_was_met_begins_anew(void)
+{
+    trpi_remote_stats stats;
+    begin(NULL);
+    trp_ref first = right_first();
+    unplug();
+    trpi_node_id old = *trpi_system_self(p.system[1]);
+    trpi_remote_quarantine(p.remote[0], &old, "test");
+    trp_ref second = right_again();
+    watch(second);
+    plug();
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], second.node), 5000);
+    trp_system_stop_actor(p.system[0], second);
+    UNIT_WAIT(end_of(second) != NULL, 20000);
+    UNIT_TRUE(end_of(second) != NULL && end_of(second)->confirmed);
+    UNIT_TRUE(end_of(first) == NULL); /* nobody watched it */
+    trpi_remote_stats_get(p.remote[0], &stats);
+    UNIT_EQUAL(stats.garbage, 0);
+    pair_end(&p);
 }
 
 /* WATCH-8 FD-22: nobody ever answers for it, and nobody is proved in its place */
@@ -223,6 +248,7 @@ the_tick_survives_a_time_without_memory(void)
 UNIT_BEGIN("incarnation")
 UNIT(a_watch_of_a_newer_incarnation_while_disconnected_reaches_it)
 UNIT(a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone)
+UNIT(a_new_incarnation_that_was_watched_before_it_was_met_begins_anew)
 UNIT(a_watched_incarnation_that_never_shows_itself_is_given_up)
 UNIT(the_tick_survives_a_time_without_memory)
 UNIT_END

@@ -162,6 +162,20 @@ silence_of_a_second_sends_again_and_of_six_hours_gives_up(void)
     trpi_redelivery_fini(&r);
 }
 
+/* A clock that was read before somebody else's push: nothing is old then. */
+static void
+a_tick_with_an_earlier_clock_gives_nothing_up(void)
+{
+    trpi_redelivery r;
+    uint64_t seq = 0;
+    trpi_redelivery_init(&r, 0);
+    UNIT_EQUAL(push(&r, 1000, 1), TRP_OK);
+    UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) != NULL);
+    UNIT_EQUAL(trpi_redelivery_tick(&r, 999), TRP_OK);
+    UNIT_EQUAL(r.resent, 0);
+    trpi_redelivery_fini(&r);
+}
+
 static void
 an_ack_of_what_was_never_sent_is_refused(void)
 {
@@ -199,6 +213,7 @@ UNIT_BEGIN("redelivery")
 UNIT(every_message_arrives_once_and_in_order_over_a_bad_link)
 UNIT(the_unacknowledged_are_bounded)
 UNIT(silence_of_a_second_sends_again_and_of_six_hours_gives_up)
+UNIT(a_tick_with_an_earlier_clock_gives_nothing_up)
 UNIT(an_ack_of_what_was_never_sent_is_refused)
 UNIT(a_new_incarnation_begins_with_1)
 UNIT_END

@@ -1,4 +1,4 @@
-/* waiting_test.c - signals for incarnations that are not proved: order, bound, who is the oldest. */
+/* waiting_test.c - signals for incarnations that are not proved: order, bound, the oldest. */
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -70,7 +70,8 @@ at_the_bound_one_more_is_refused_and_changes_nothing(void)
     }
     UNIT_EQUAL(trpi_waiting_add(&w, 20, 5, 21, body), TRP_ELIMIT);
     UNIT_EQUAL(w.count, 20);
-    trpi_redelivery r; /* who takes them may have less room: the first refusal is told, none stays */
+    /* Who takes them may have less room: the first refusal is told, none stays. */
+    trpi_redelivery r;
     trpi_redelivery_init(&r, 16);
     UNIT_EQUAL(trpi_waiting_move(&w, 5, 0, &r), TRP_ELIMIT);
     UNIT_EQUAL(trpi_redelivery_unacked(&r), 16);
