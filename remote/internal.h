@@ -299,4 +299,7 @@ bool trpi_inbound_still_waits(trpi_conn *conn);
 /* ---- route.c ---- */
 extern const trpi_remote_ops trpi_route_remote_ops;
 
+/* ---- round_trip.c: for serialize-messages; before main() ------------------------------------- */
+void trpi_remote_round_trip_offer(void);
+
 #endif

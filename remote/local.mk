@@ -1,7 +1,7 @@
 # The remote room. link_nng*.c are the only files that include nng's stream headers.
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
 	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
-	remote/link_nng_open.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/remote.c
+	remote/link_nng_open.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/round_trip.c remote/remote.c
 check_PROGRAMS += tests/unit/remote/remote_test
 tests_unit_remote_remote_test_SOURCES = tests/unit/remote/remote_test.c
 tests_unit_remote_remote_test_LDADD = $(TEST_LDADD)
@@ -30,6 +30,9 @@ tests_unit_remote_link_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/lost_test
 tests_unit_remote_lost_test_SOURCES = tests/unit/remote/lost_test.c
 tests_unit_remote_lost_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/serialize_test
+tests_unit_remote_serialize_test_SOURCES = tests/unit/remote/serialize_test.c
+tests_unit_remote_serialize_test_LDADD = $(TEST_LDADD)
 noinst_PROGRAMS += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_frame_fuzz_LDADD = $(TEST_LDADD)

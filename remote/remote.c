@@ -402,6 +402,14 @@ unref(void *remote)
     trpi_remote_unref(remote);
 }
 
+/* A system without remoting never calls us, and a room below cannot. Here, and not in round_trip.c,
+ * so that a static program that uses remoting has it. */
+__attribute__((constructor)) static void
+offer(void)
+{
+    trpi_remote_round_trip_offer();
+}
+
 void
 trpi_remote_stop(trpi_remote *remote)
 {

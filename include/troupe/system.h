@@ -76,11 +76,17 @@ typedef struct trp_system_options {
     /* Made before trp_system_new() returns; NULL-terminated, borrowed until the system is freed.
      * NULL: none. One that fails fails the start (troupe/extension.h). */
     const struct trp_extension *const *extensions;
+    /* For tests: 1: what is told to an actor of this system goes through its type's serializer and
+     * back, as if it came from another node; what cannot is logged (error), a dead letter with
+     * reason not-encodable. Types that are local stay as they are. Needs the shared library, or a
+     * program that uses remoting: else trp_system_new() answers TRP_EUNSUPPORTED. */
+    uint32_t serialize_messages;
+    uint32_t serialize_creators; /* 1: the same for arguments of new actors, at their spawn */
 } trp_system_options;
 #define TRP_SYSTEM_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL, 0,    \
-            NULL                                                                                   \
+            NULL, 0, 0                                                                             \
     }
 #define TRP_LOG_DEAD_LETTERS_ALL 0xfffffffeu
 #define TRP_LOG_DEAD_LETTERS_NONE 0xffffffffu
@@ -91,7 +97,8 @@ typedef struct trp_system_options {
  * Errors:    TRP_EINVAL  name is empty, too long or has other characters than [a-zA-Z0-9_-]
  *            TRP_ENOMEM  out of memory; TRP_EIO  a thread cannot be made
  *            TRP_ECONFIG  a dispatcher of the configuration is refused; the log says which
- *            TRP_EUNSUPPORTED  fault_trap cannot be TRP_FAULT_TRAP_ON here
+ *            TRP_EUNSUPPORTED  fault_trap cannot be TRP_FAULT_TRAP_ON here, or there are no
+ *                              serializers for serialize_messages or serialize_creators
  * Thread:    any.
  * Source:    SYS-1, -2, -5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_new(const char *name, const trp_system_options *options,

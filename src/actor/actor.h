@@ -14,6 +14,7 @@
 #include "actor/settings.h"
 #include "actor/type.h"
 #include "base/address.h"
+#include "base/buffer.h"
 #include "base/world.h"
 #include "sched/sched.h"
 
@@ -50,6 +51,17 @@ void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
 /* Count msg as lost for `to` and publish it as a dead letter; borrows msg. */
 void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
+
+/* ---- serialize-messages: what is told here goes through its serializer and back ----------------
+ * The upper room that has the serializers registers once, for the process, before main(). */
+typedef struct trpi_round_trip_ops {
+    /* Append what a receiver on another node would get for this payload. remote: what remoting
+     * registered in this system, NULL: it has none. Inside a run, or entered. Errors: TRP_ENOTYPE
+     * (does not travel), TRP_EDATA (cannot be read again), TRP_ELIMIT, TRP_ENOMEM. */
+    trp_err (*payload)(trp_system *system, void *remote, const trp_type *type, const void *payload,
+                       size_t bytes, trpi_buffer *out);
+} trpi_round_trip_ops;
+void trpi_round_trip_register(const trpi_round_trip_ops *ops);
 
 /* ---- messages that were kept elsewhere ------------------------------------------------------- */
 /* A message as if `sender` had told it to `to`; copies payload. Gives *ret_msg. Errors: TRP_ENOMEM,

@@ -191,6 +191,9 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
         if (extra->args == NULL) {
             return TRP_ENOMEM;
         }
+        if (ctx->system->options.serialize_creators != 0) {
+            return trpi_round_trip(ctx, &extra->args);
+        }
     }
     return TRP_OK;
 }

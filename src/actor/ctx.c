@@ -95,7 +95,7 @@ trpi_enter(trp_system *system)
         ctx->system = system;
         ctx->log_gate = &system->log_gate;
         ctx->cells = system->cells;
-        ctx->near_node = TRPI_NODE_SELF;
+        ctx->near_node = system->near_node;
         ctx->stats = &system->foreign_stats;
         ctx->cell = NULL;
         ctx->msg = NULL;
@@ -160,7 +160,7 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->worker = worker;
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;
-    ctx->near_node = TRPI_NODE_SELF;
+    ctx->near_node = system->near_node;
     ctx->throughput = system->options.throughput;
     ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
     ctx->cell = NULL;

@@ -37,7 +37,7 @@ trpi_carry(trp_ctx *ctx, const trp_interaction *interaction)
     const trp_interaction *before = ctx->carried;
 
     ctx->carried = interaction;
-    ctx->near_node = interaction == NULL ? TRPI_NODE_SELF : 0;
+    ctx->near_node = interaction == NULL ? ctx->system->near_node : 0;
     return before;
 }
 

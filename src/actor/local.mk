@@ -153,7 +153,8 @@ tests_unit_actor_extension_test_LDADD = $(TEST_LDADD)
 noinst_LTLIBRARIES += tests/unit/actor/plain_extension.la
 tests_unit_actor_plain_extension_la_SOURCES = tests/unit/actor/plain_extension.c
 tests_unit_actor_plain_extension_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-troupe_sources += src/actor/directory.c src/actor/gate.c src/actor/interaction.c src/actor/live.c src/actor/pending.c
+troupe_sources += src/actor/directory.c src/actor/gate.c src/actor/interaction.c src/actor/live.c src/actor/pending.c \
+	src/actor/round_trip.c
 check_PROGRAMS += tests/unit/actor/alias_test tests/unit/actor/gate_test tests/unit/actor/interaction_test tests/unit/actor/live_test tests/unit/actor/pending_test
 tests_unit_actor_live_test_SOURCES = tests/unit/actor/live_test.c
 tests_unit_actor_live_test_LDADD = $(TEST_LDADD)

@@ -75,8 +75,8 @@ struct trp_ctx {
     trpi_msg_cache *cache;
     trp_ref self;         /* of cell, filled at the start of a turn */
     uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
-    /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is carried
-     */
+    /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is
+     * carried, and with serialize-messages */
     uint32_t near_node;
     jmp_buf *jump;        /* where trp_fail() goes */
     uint32_t run;         /* number of the turn, never 0 */
@@ -141,6 +141,13 @@ bool trpi_in_behaviour(const trp_system *system);
 
 /* What is told from now on is part of this interaction (NULL: of none). Returns the one before. */
 const struct trp_interaction *trpi_carry(trp_ctx *ctx, const struct trp_interaction *interaction);
+
+/* ---- round_trip.c ---------------------------------------------------------------------------- */
+/* Are there serializers? */
+bool trpi_round_trip_can(void);
+/* Replace a message that was not told yet by what another node would get; a local type's stays.
+ * Errors: those of trpi_round_trip_ops, logged; *msg is as it was. */
+trp_err trpi_round_trip(trp_ctx *ctx, trp_msg **msg);
 
 /* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push what the ctx has chained: before anything that may block. */

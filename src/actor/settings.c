@@ -316,6 +316,10 @@ trpi_settings_options(const trp_config *config, trp_system_options *options)
             strcmp(trpi_config_text(config, "actor.guardian-supervisor-strategy"), "stopping") == 0;
         options->guardian_strategy = NULL;
     }
+    options->serialize_messages =
+        switch_pick(config, "actor.serialize-messages", options->serialize_messages);
+    options->serialize_creators =
+        switch_pick(config, "actor.serialize-creators", options->serialize_creators);
     if (trpi_config_is_set(config, "actor.fault-trap")) {
         options->fault_trap = fault_trap_of(trpi_config_text(config, "actor.fault-trap"));
     }

@@ -50,6 +50,9 @@ struct trp_system {
     struct trpi_stall *stall; /* NULL: off */
     struct trpi_directory *directory;
     struct trpi_life_system *life;
+    /* ctx->near_node while nothing is carried: TRPI_NODE_SELF; 0: with serialize-messages nobody is
+     * told the short way (round_trip.c) */
+    uint32_t near_node;
     uint32_t stash_max;      /* of actors whose options do not say; 0: unbounded */
     struct trpi_extensions *extensions;
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */

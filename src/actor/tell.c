@@ -259,6 +259,18 @@ copy_small(char *to, const char *from, size_t bytes)
     }
 }
 
+/* serialize-messages: false: what was told is a dead letter. */
+static bool
+check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
+{
+    if (ctx->system->near_node == TRPI_NODE_SELF || to.node != TRPI_NODE_SELF ||
+        trpi_round_trip(ctx, msg) == TRP_OK) {
+        return true;
+    }
+    dead_and_free(ctx, to, *msg, TRP_DEAD_NOT_ENCODABLE);
+    return false;
+}
+
 /* As part of what is being handled: with a trailer. */
 static trp_msg * __attribute__((noinline))
 make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
@@ -280,6 +292,23 @@ make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, co
     return msg;
 }
 
+/* While something is carried, and with serialize-messages. NULL: it is a dead letter already. */
+static trp_msg * __attribute__((noinline))
+make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+          size_t bytes)
+{
+    trp_msg *msg = ctx->carried != NULL
+                       ? make_carrying(ctx, to, sender, type, payload, bytes)
+                       : trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+
+    if (msg == NULL) {
+        dead_no_memory(ctx, to, sender, type);
+    } else if (type->number != 0 && !check_rare(ctx, to, &msg)) {
+        return NULL;
+    }
+    return msg;
+}
+
 /* The usual way of every kind of tell; also for what is rare. */
 void
 trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
@@ -291,11 +320,13 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         bytes = type->bytes;
     }
-    msg = LIKELY(ctx->near_node == TRPI_NODE_SELF) /* nothing is carried */
-              ? trpi_msg_make(ctx->cache, to, sender, type, payload, bytes)
-              : make_carrying(ctx, to, sender, type, payload, bytes);
-    if (UNLIKELY(msg == NULL)) {
-        dead_no_memory(ctx, to, sender, type);
+    if (LIKELY(ctx->near_node == TRPI_NODE_SELF)) {
+        msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+        if (UNLIKELY(msg == NULL)) {
+            dead_no_memory(ctx, to, sender, type);
+            return;
+        }
+    } else if ((msg = make_rare(ctx, to, sender, type, payload, bytes)) == NULL) {
         return;
     }
     if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
@@ -394,9 +425,8 @@ try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
         return TRP_OK;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    msg = trpi_msg_make(ctx->cache, to, ctx->self, type, payload, bytes);
+    msg = make_rare(ctx, to, ctx->self, type, payload, bytes);
     if (msg == NULL) {
-        dead_no_memory(ctx, to, ctx->self, type);
         return TRP_OK;
     }
     err = trpi_box_tell(ctx, cell, to, msg, true);
@@ -455,9 +485,14 @@ trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
     msg->priv_to_slot = to.slot;
     msg->priv_to_generation = to.generation;
-    if (UNLIKELY(to.node != TRPI_NODE_SELF)) {
-        send_far(ctx, to, msg);
-        return;
+    if (UNLIKELY(to.node != ctx->near_node)) {
+        if (to.node != TRPI_NODE_SELF) {
+            send_far(ctx, to, msg);
+            return;
+        }
+        if (!check_rare(ctx, to, &msg)) {
+            return;
+        }
     }
     cell = trpi_cells_at(ctx->cells, to.slot);
     if (UNLIKELY(cell == NULL)) {

@@ -61,6 +61,11 @@ const trpi_config_row trpi_config_rows[] = {
     { "actor.fault-trap", CHOICE, "off", 0, 0, "off|report|on",
       "on: SIGSEGV, SIGBUS or SIGFPE in an actor's own code is its failure; report: the last line "
       "of a crash names the actor (`troupe node` does when nothing is said)." },
+    { "actor.serialize-messages", BOOL, "off", 0, 0, NULL,
+      "For tests: what an actor of this system is told goes through its type's serializer and "
+      "back." },
+    { "actor.serialize-creators", BOOL, "off", 0, 0, NULL,
+      "For tests: the same for the arguments of new actors, at their spawn." },
 
     { "actor.debug.receive", BOOL, "off", 0, 0, NULL,
       "Log, at debug, the messages of actors that asked for it by trp_log_receive()." },
