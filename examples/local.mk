@@ -1,6 +1,5 @@
 # Programs and plugins that need nothing but the public headers and libtroupe.
-noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/router
-noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/crash
+noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/router examples/crash
 examples_crash_SOURCES = examples/crash.c
 examples_crash_LDADD = libtroupe.la
 examples_hello_SOURCES = examples/hello.c
@@ -64,15 +63,51 @@ examples_supervise_SOURCES = examples/supervise.c
 examples_supervise_LDADD = libtroupe.la
 examples_watch_SOURCES = examples/watch.c
 examples_watch_LDADD = libtroupe.la
+noinst_PROGRAMS += examples/alias examples/balancing examples/category examples/custom_mailbox examples/deactivate examples/deployment \
+	examples/durable examples/embedded examples/interaction examples/lifecycle examples/live examples/pending \
+	examples/pool examples/resource examples/routing examples/select
+examples_alias_SOURCES = examples/alias.c
+examples_alias_LDADD = libtroupe.la
+examples_balancing_SOURCES = examples/balancing.c
+examples_balancing_LDADD = libtroupe.la
+examples_category_SOURCES = examples/category.c
+examples_category_LDADD = libtroupe.la
+examples_custom_mailbox_SOURCES = examples/custom_mailbox.c examples/pile.h
+examples_custom_mailbox_LDADD = libtroupe.la
+examples_deactivate_SOURCES = examples/deactivate.c
+examples_deactivate_LDADD = libtroupe.la
+examples_deployment_SOURCES = examples/deployment.c
+examples_deployment_LDADD = libtroupe.la
+examples_durable_SOURCES = examples/durable.c
+examples_durable_LDADD = libtroupe.la
+examples_embedded_SOURCES = examples/embedded.c
+examples_embedded_LDADD = libtroupe.la
+examples_interaction_SOURCES = examples/interaction.c
+examples_interaction_LDADD = libtroupe.la
+examples_lifecycle_SOURCES = examples/lifecycle.c
+examples_lifecycle_LDADD = libtroupe.la
+examples_live_SOURCES = examples/live.c
+examples_live_LDADD = libtroupe.la
+examples_pending_SOURCES = examples/pending.c
+examples_pending_LDADD = libtroupe.la
+examples_pool_SOURCES = examples/pool.c
+examples_pool_LDADD = libtroupe.la
+examples_resource_SOURCES = examples/resource.c
+examples_resource_LDADD = libtroupe.la
+examples_routing_SOURCES = examples/routing.c
+examples_routing_LDADD = libtroupe.la
+examples_select_SOURCES = examples/select.c
+examples_select_LDADD = libtroupe.la
+
 # The examples of the µJavaActors article; each checks its own figures.
 noinst_PROGRAMS += examples/command examples/countdown examples/map_reduce examples/producer_consumer examples/virus_scan
-examples_command_SOURCES = examples/command.c
+examples_command_SOURCES = examples/command.c examples/article.h
 examples_command_LDADD = libtroupe.la
-examples_countdown_SOURCES = examples/countdown.c
+examples_countdown_SOURCES = examples/countdown.c examples/article.h examples/storm.h
 examples_countdown_LDADD = libtroupe.la
-examples_map_reduce_SOURCES = examples/map_reduce.c
+examples_map_reduce_SOURCES = examples/map_reduce.c examples/article.h examples/map_reduce.h
 examples_map_reduce_LDADD = libtroupe.la
-examples_producer_consumer_SOURCES = examples/producer_consumer.c
+examples_producer_consumer_SOURCES = examples/producer_consumer.c examples/article.h examples/shop.h
 examples_producer_consumer_LDADD = libtroupe.la
-examples_virus_scan_SOURCES = examples/virus_scan.c
+examples_virus_scan_SOURCES = examples/virus_scan.c examples/article.h examples/scan.h
 examples_virus_scan_LDADD = libtroupe.la

@@ -13,7 +13,6 @@ clerk_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour clerk = TRP_BEHAVIOUR_INIT("clerk", int64_t, clerk_receive);
-
 static trp_directive
 decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
@@ -48,9 +47,10 @@ main(void)
         trp_system_spawn(system, &boss, NULL, &ref) != TRP_OK) {
         return 1;
     }
-    for (size_t i = 0; i < sizeof work / sizeof *work; i++) {
-        trp_msg *sum = NULL; /* a failure answers nobody: the asker's time is up */
-        trp_err err = trp_system_ask(system, ref, &trp_i64_type, &work[i], 8, 300, &sum);
+    for (int i = 0; i < 7; i++) {
+        trp_msg *sum = NULL; /* a failure answers nobody: then the asker's time is up */
+        uint32_t ms = work[i] < 0 || i == 6 ? 200 : 10000;
+        trp_err err = trp_system_ask(system, ref, &trp_i64_type, &work[i], 8, ms, &sum);
         printf("%lld: %lld\n", (long long)work[i],
                err == TRP_OK ? (long long)*(const int64_t *)trp_msg_payload(sum) : -1LL);
         trp_msg_free(sum);

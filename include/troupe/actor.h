@@ -458,10 +458,11 @@ TRP_API void trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg);
 
 /* Tell self a message once, at or after delay_ms. key is any number of the actor's own: starting a
  * key again replaces its timer, and cancelling also suppresses what is queued. Timers end with the
- * incarnation of the state (stop or restart).
+ * incarnation of the state (stop or restart). bytes is ignored for fixed-size types.
  *
  * Ownership: borrows payload.
- * Errors:    TRP_EINVAL   type is NULL, or delay_ms is more than TRP_DELAY_TICKS_MAX ticks
+ * Errors:    TRP_EINVAL   type or its payload is NULL, or delay_ms is more than
+ *                         TRP_DELAY_TICKS_MAX ticks
  *            TRP_ENOMEM   out of memory
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SCH-1, -8, -10.  Since: 0.1 */

@@ -76,7 +76,8 @@ typedef struct trp_mailbox_ops {
     /* Make the mailbox of one actor. It may have messages from the start. Errors: any; the spawn
      * fails with it. */
     trp_err (*create)(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox);
-    /* Put in what the owner was told. Takes msg, on success only; an error: a dead letter. */
+    /* Put in what the owner was told. Takes msg, on success only; an error: a dead letter, for the
+     * reason that the same error of admit has. */
     trp_err (*enqueue)(void *mailbox, trp_ref receiver, trp_msg *msg);
     /* Take out the next one; NULL: there is none. Gives the message. */
     trp_msg *(*dequeue)(void *mailbox);

@@ -44,7 +44,8 @@ typedef struct trp_schedule {
 #define TRP_SCHEDULE_NONE { 0, 0, 0 }
 
 /* Tell `to` a message at or after delay_ms; sender may be TRP_REF_NONE. It is told although the
- * receiver may have ended meanwhile: then it is a dead letter. ret_schedule may be NULL.
+ * receiver may have ended meanwhile: then it is a dead letter. bytes is ignored for fixed-size
+ * types. ret_schedule may be NULL.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_EINVAL   an argument is invalid, or delay_ms above TRP_DELAY_TICKS_MAX ticks

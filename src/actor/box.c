@@ -401,16 +401,23 @@ refuse(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     return TRP_EAGAIN;
 }
 
+/* Why a mailbox did not take a message, by what its admit or enqueue said. */
+static trp_dead_reason
+reason_of(trp_err why)
+{
+    return why == TRP_EMSGSIZE                     ? TRP_DEAD_TOO_LARGE
+           : why == TRP_ENOTYPE                    ? TRP_DEAD_NOT_ENCODABLE
+           : why == TRP_ENOMEM                     ? TRP_DEAD_NO_MEMORY
+           : why == TRP_EIO || why == TRP_EBREAKER ? TRP_DEAD_STORAGE
+           : why == TRP_ECLOSED                    ? TRP_DEAD_STALE
+                                                   : TRP_DEAD_MAILBOX_FULL;
+}
+
 /* Only want of room is worth another try. */
 static trp_err
 not_admitted(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_err why, bool try_only)
 {
-    trp_dead_reason reason = why == TRP_EMSGSIZE                      ? TRP_DEAD_TOO_LARGE
-                             : why == TRP_ENOTYPE                     ? TRP_DEAD_NOT_ENCODABLE
-                             : why == TRP_ENOMEM                      ? TRP_DEAD_NO_MEMORY
-                             : why == TRP_EIO || why == TRP_EBREAKER  ? TRP_DEAD_STORAGE
-                             : why == TRP_ECLOSED                     ? TRP_DEAD_STALE
-                                                                      : TRP_DEAD_MAILBOX_FULL;
+    trp_dead_reason reason = reason_of(why);
 
     if (try_only && reason == TRP_DEAD_MAILBOX_FULL) {
         return TRP_EAGAIN;
@@ -526,13 +533,14 @@ gather(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 {
     trpi_take taken;
     trp_msg *msg;
+    trp_err err;
 
     while ((taken = detach(cell, &msg)) == TRPI_TAKE_MSG) {
         if (msg->priv_to_generation != box->owner.generation) {
             /* a late one of another incarnation: not counted */
             lost(ctx, box, msg, TRP_DEAD_STALE);
-        } else if (trpi_order_put(box, msg) != TRP_OK) {
-            lost(ctx, box, msg, TRP_DEAD_NO_MEMORY);
+        } else if ((err = trpi_order_put(box, msg)) != TRP_OK) {
+            lost(ctx, box, msg, reason_of(err));
             place_give(ctx, cell, box);
         } else {
             box->inside++;

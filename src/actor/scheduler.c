@@ -196,8 +196,11 @@ schedule_msg(trp_system *system, uint64_t delay_ms, uint64_t interval_ms, trp_re
     trp_ctx *ctx;
 
     if (!trpi_system_is_valid(system) || type == NULL || trp_ref_is_none(to) ||
-        !times_are_valid(system, delay_ms, interval_ms) ||
-        (type->bytes == 0 && bytes > 0 && payload == NULL)) {
+        !times_are_valid(system, delay_ms, interval_ms)) {
+        return TRP_EINVAL;
+    }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (bytes > 0 && payload == NULL) {
         return TRP_EINVAL;
     }
     if (type->number == 0) {

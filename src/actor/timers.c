@@ -84,9 +84,14 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
             const trp_type *type, const void *payload, size_t bytes)
 {
     trpi_extra *extra = trpi_extra_get(ctx->cell);
-    trpi_named_timer *timer = extra == NULL ? NULL : trpi_alloc(sizeof *timer);
+    trpi_named_timer *timer;
     trp_err err;
 
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (bytes > 0 && payload == NULL) {
+        return TRP_EINVAL;
+    }
+    timer = extra == NULL ? NULL : trpi_alloc(sizeof *timer);
     if (timer == NULL) {
         return TRP_ENOMEM;
     }

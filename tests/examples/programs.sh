@@ -1,14 +1,32 @@
 #!/bin/bash
-# programs.sh - each program of examples/ compiles with what pkg-config says and nothing else, is short, and prints what
-# tests/examples/NAME.out says: a line of it is a pattern of the shell, of which * and ? mean something.
+# programs.sh - each program of examples/ compiles with what pkg-config says and nothing else, has at most 60 lines (a
+# header beside it, too), and prints what tests/examples/NAME.out says: a line of it is a pattern of the shell, of which *
+# and ? mean something. Each feature of the list below has its program, and each program stands in examples/README.md.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}
 export PKG_CONFIG_PATH=$destdir/usr/local/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$destdir
 export LD_LIBRARY_PATH=$destdir/usr/local/lib
-# Those that need a second process or a cluster, and those of the µJavaActors article, have tests of their own
-# (tests/multinode/examples.sh, tests/system/dev.sh, ujavaactors.sh) and may be longer.
-others=" cluster counter echo ping command countdown map_reduce producer_consumer virus_scan "
+lines_max=60
+# Longer, because each is a whole program of a cluster and not one feature:
+#   cluster   a member with events, roles, a manager and a control socket
+#   counter   a plugin with messages of its own and their JSON form
+#   ping      both ends of a conversation between two processes
+longer=" cluster counter ping "
+# Not run here: those need a second process or a node, and are run by tests/multinode/examples.sh and tests/system.
+elsewhere=" cluster counter echo ping "
+# What a program shows, and which one does (examples/README.md says how).
+features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:strategy crash:trp_fail crash:fault_trap
+    lifecycle:trp_alloc lifecycle:trp_defer watch:trp_watch stash:trp_stash stash:trp_become ask:trp_ask
+    dispatcher:pinned dispatcher:BLOCKING balancing:BALANCING balancing:affinity mailbox:PRIORITY mailbox:capacity
+    mailbox:NOTIFY custom_mailbox:TRP_MAILBOX_KIND_CUSTOM durable:trp_durable_register breaker:trp_breaker_new
+    router:consistent-hashing pool:trp_adjust_pool_size pool:trp_resizer_capacity routing:trp_routing_logic
+    deployment:nr-of-instances future:trp_future inbox:trp_inbox_open extension:trp_extension timers:trp_timer_repeat
+    timers:trp_schedule_run events:trp_subscribe events:trp_dead_letter bus:TRP_BUS_SUBCHANNEL logging:TRP_LOG
+    config:trp_config_origin test_actor:trp_probe seeded:trp_seeded_run alias:trp_alias_set
+    category:trp_category_join category:will_receive pending:trp_pending_visit pending:trp_subject
+    interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
+    live:trp_live_sample select:trp_system_select_tell"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
@@ -31,6 +49,21 @@ matches() {
     ! IFS= read -r line <&4
 }
 
+for feature in $features; do
+    grep -qF -- "${feature#*:}" "$top/examples/${feature%%:*}.c" 2>/dev/null ||
+        fail "example ${feature%%:*} shows ${feature#*:}" <<<"it does not name it"
+done
+[ $status -eq 0 ] && pass "each feature has an example"
+for source in "$top"/examples/*.[ch]; do
+    name=$(basename "$source")
+    [[ $longer == *" ${name%.*} "* ]] && continue
+    if [ "$(wc -l <"$source")" -le "$lines_max" ]; then
+        pass "example $name has at most $lines_max lines"
+    else
+        wc -l "$source" | fail "example $name has at most $lines_max lines"
+    fi
+done
+
 read -ra flags <<<"$(pkg-config --cflags --libs troupe)"
 for source in "$top"/examples/*.c; do
     name=$(basename "$source" .c)
@@ -41,20 +74,15 @@ for source in "$top"/examples/*.c; do
         continue
     fi
     pass "example $name compiles"
-    [[ $others == *" $name "* ]] && continue
-    if [ "$(wc -l <"$source")" -le 60 ]; then
-        pass "example $name has at most 60 lines"
-    else
-        wc -l "$source" | fail "example $name has at most 60 lines"
+    if ! grep -qF "\`$name.c\`" "$top/examples/README.md"; then
+        fail "example $name stands in examples/README.md" <<<"it does not"
     fi
+    [[ $elsewhere == *" $name "* ]] && continue
     if (cd "$work" && timeout 30 "./$name" >"$work/out" 2>"$work/err" </dev/null) &&
         matches "$top/tests/examples/$name.out" "$work/out"; then
         pass "example $name prints what it promises"
     else
         cat "$work/out" "$work/err" | fail "example $name prints what it promises"
-    fi
-    if ! grep -qF "\`$name.c\`" "$top/examples/README.md"; then
-        fail "example $name stands in examples/README.md" <<<"it does not"
     fi
 done
 exit $status

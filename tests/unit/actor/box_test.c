@@ -510,6 +510,17 @@ a_program_brings_its_own_mailbox(void)
     for (uint64_t i = 1; i <= 4; i++) {
         UNIT_EQUAL(seen[i], 5 - i);
     }
+    /* one more than it holds, and another one: not for want of memory */
+    reset();
+    tell(ref, &dispatched_block_type, 0, nobody);
+    UNIT_WAIT(atomic_load(&gate_waiting) == 1, 10000);
+    for (uint64_t i = 0; i < 66; i++) {
+        tell(ref, &dispatched_work_type, 1, nobody);
+    }
+    atomic_store(&gate_open, 1);
+    UNIT_WAIT(atomic_load(&handled) == 64, 10000);
+    UNIT_EQUAL(dead_of(TRP_DEAD_MAILBOX_FULL), 3);
+    UNIT_EQUAL(dead_of(TRP_DEAD_NO_MEMORY), 0);
     reset();
     tell(ref, &dispatched_block_type, 0, nobody);
     UNIT_WAIT(atomic_load(&gate_waiting) == 1, 5000);

@@ -1,6 +1,8 @@
 /* timers_test.c - named timers, cancelling what is queued, the receive timeout. */
 #include "tests/unit/actor/stage.h"
 
+#include <troupe/scheduler.h>
+
 typedef struct clock_state {
     int ticks;
     uint64_t first_ms, last_ms;
@@ -47,6 +49,14 @@ clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
             trp_timer_cancel(ctx, 2);
             stage_note("five");
         }
+    } else if (stage_said(msg, "number")) { /* of a fixed-size type: no byte count */
+        const int64_t number = 42;
+
+        UNIT_EQUAL(trp_timer_once(ctx, 8, 1, &trp_i64_type, &number, 0), TRP_OK);
+        UNIT_EQUAL(trp_timer_once(ctx, 9, 1, &trp_i64_type, NULL, 0), TRP_EINVAL);
+    } else if (trp_msg_is(msg, &trp_i64_type)) {
+        stage_note("%zu:%lld", trp_msg_bytes(msg),
+                   trp_msg_bytes(msg) == 8 ? (long long)*(const int64_t *)trp_msg_payload(msg) : 0);
     } else if (stage_said(msg, "replace")) {
         UNIT_EQUAL(trp_timer_once(ctx, 3, 10, type, "old", 3), TRP_OK);
         UNIT_EQUAL(trp_timer_once(ctx, 3, 20, type, "new", 3), TRP_OK);
@@ -113,6 +123,23 @@ a_timer_rings_once_and_not_early(void)
     STAGE_EXPECT("ring");
     pause_ms(50);
     STAGE_EXPECT("ring");
+    stage_close(system);
+}
+
+/* A fixed-size type says how many bytes there are, whatever the caller says, as for a tell */
+static void
+a_fixed_size_type_needs_no_byte_count(void)
+{
+    trp_system *system = stage_open();
+    trp_ref c = stage_spawn(system, &clock_behaviour, "c");
+    const int64_t number = 43;
+    trp_ref none = TRP_REF_NONE;
+
+    stage_tell(system, c, "number");
+    STAGE_EXPECT("8:42");
+    UNIT_EQUAL(trp_schedule_once(system, 1, c, none, &trp_i64_type, &number, 0, NULL), TRP_OK);
+    STAGE_EXPECT("8:42 8:43");
+    UNIT_EQUAL(trp_schedule_once(system, 1, c, none, &trp_i64_type, NULL, 0, NULL), TRP_EINVAL);
     stage_close(system);
 }
 
@@ -229,6 +256,7 @@ switching_off_suppresses_a_timeout_that_is_queued(void)
 
 UNIT_BEGIN("timers")
 UNIT(a_timer_rings_once_and_not_early)
+UNIT(a_fixed_size_type_needs_no_byte_count)
 UNIT(a_repeating_timer_ticks_until_it_is_cancelled)
 UNIT(starting_a_key_again_replaces_the_timer)
 UNIT(cancelling_suppresses_a_tick_that_is_queued)
