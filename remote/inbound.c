@@ -249,6 +249,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         type = NULL;
     }
     trpi_count(&conn->peer->messages_in, 1);
+    if (conn->remote->chatty) {
+        trpi_message_chat(conn->remote, conn->peer, false, type, &message);
+    }
     if (frame->kind == TRPI_FRAME_USER) {
         pile_add(conn, &message);
         trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type,

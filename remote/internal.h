@@ -17,6 +17,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <troupe/remoting.h>
+
 #include "base/buffer.h"
 #include "base/phi.h"
 #include "remote/association.h"
@@ -142,6 +144,7 @@ struct trpi_peer {
     trpi_conn *conns;
     trpi_route *routes;
     char reason[160];
+    bool inbound;           /* the peer called when it became active */
     uint64_t heard_ms, pinged_ms, round_trip_us;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
     bool goodbye_said;      /* by the peer */
@@ -199,6 +202,8 @@ struct trpi_remote {
     uint64_t uid;
     trpi_serializers serializers;
     atomic_int references; /* the user's until stop, one a route until the system is freed */
+    bool chatty;               /* messages are logged, or their sizes; set at the start */
+    _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
     atomic_bool stopping, stopped;
     pthread_mutex_t lock;
     pthread_cond_t tick_over;
@@ -216,6 +221,15 @@ struct trpi_remote {
         frames_skipped, quarantined; /* relaxed counters */
 };
 
+/* A change that is to be logged and published. */
+typedef struct trpi_note {
+    struct trpi_note *next;
+    trp_log_level level;
+    const trp_type *type; /* of the event; NULL: only a line */
+    trp_remoting_event event;
+    char text[600]; /* "": only an event */
+} trpi_note;
+
 /* What is to be done when peer->lock has been given back. */
 enum { TRPI_LATER_WRITES_MAX = 6 };
 typedef struct trpi_later {
@@ -227,8 +241,7 @@ typedef struct trpi_later {
     uint64_t over_uid; /* incarnation to be ended, 0: none */
     bool over_quarantined;
     bool ready; /* tell the proxies that the lane drained */
-    trp_log_level log_level;
-    char log[600]; /* "" nothing */
+    trpi_note *notes; /* oldest first */
 } trpi_later;
 
 /* ---- remote.c ---- */
@@ -268,6 +281,18 @@ void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 /* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
  * peer->lock. */
 void trpi_peer_end_again(trpi_peer *peer, uint64_t uid);
+
+/* ---- note.c ---- */
+/* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */
+trpi_note *trpi_note_new(trpi_peer *peer, const trp_type *type, trpi_later *later);
+/* Log, publish and free them. The caller holds no lock, as for the next four. */
+void trpi_notes_tell(trpi_remote *remote, trpi_note *notes);
+/* As log-remote-lifecycle-events says. */
+void trpi_lifecycle_log(trpi_remote *remote, trp_log_level level, const char *text);
+void trpi_remoting_publish(trpi_remote *remote, const trp_type *type, trp_remoting_event *event);
+/* Who, what, how large; never the content. */
+void trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
+                       const trpi_message *message);
 
 /* ---- lane.c ---- */
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,

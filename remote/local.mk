@@ -1,7 +1,8 @@
 # The remote room. link_nng*.c are the only files that include nng's stream headers.
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
 	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
-	remote/link_nng_open.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/round_trip.c remote/remote.c
+	remote/link_nng_open.c remote/note.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c \
+	remote/round_trip.c remote/remote.c
 check_PROGRAMS += tests/unit/remote/remote_test
 tests_unit_remote_remote_test_SOURCES = tests/unit/remote/remote_test.c
 tests_unit_remote_remote_test_LDADD = $(TEST_LDADD)
@@ -46,3 +47,7 @@ tests_unit_remote_waiting_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/incarnation_test
 tests_unit_remote_incarnation_test_SOURCES = tests/unit/remote/incarnation_test.c
 tests_unit_remote_incarnation_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/events_test
+tests_unit_remote_events_test_SOURCES = tests/unit/remote/events_test.c
+tests_unit_remote_events_test_LDADD = $(TEST_LDADD)
+pkginclude_HEADERS += include/troupe/remoting.h

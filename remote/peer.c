@@ -21,9 +21,6 @@
 #include "base/wire.h"
 #include "remote/internal.h"
 
-/* FD-23 */
-static const trpi_phi_options link_phi_options = { 7.0, 100, 100, TRPI_PING_MS, 3000 };
-
 trp_err
 trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
 {
@@ -49,7 +46,8 @@ trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_
             for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
                 pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
             }
-            trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max);
+            trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
+                                 remote->options.resend_ms, remote->options.give_up_ms);
             atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
             peer->next = *bucket;
             *bucket = peer;
@@ -238,41 +236,83 @@ activate(trpi_peer *peer, trpi_later *later)
     peer->goodbye_said = false;
     peer->lanes[0].goodbye_acked = peer->lanes[1].goodbye_acked = false;
     trpi_phi_fini(&peer->link_phi);
-    (void)trpi_phi_init(&peer->link_phi, &link_phi_options); /* constants: cannot be refused */
+    const trpi_remote_options *o = &peer->remote->options;
+    trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
+                             o->link_heartbeat_ms, o->link_pause_ms };
+    (void)trpi_phi_init(&peer->link_phi, &phi); /* checked at the start: cannot be refused */
     trpi_phi_heartbeat(&peer->link_phi, peer->heard_ms);
 }
 
+/* The line about a change of state. */
 static void
-log_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later *later)
+note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_note *note)
 {
-    char address[TRPI_ADDRESS_TEXT_BYTES];
+    const char *address = note->event.remote;
     const trpi_assoc *assoc = &peer->assoc;
     bool failed = assoc->state == TRPI_ASSOC_GATED;
     /* It went in good order: nothing is wrong, and nothing is to be done. */
     bool ended = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
-    (void)trpi_address_format(&peer->address, address, sizeof address);
-    later->log_level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended)
-                          ? TRP_LOG_WARNING
-                          : TRP_LOG_INFO;
+    note->level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended) ? TRP_LOG_WARNING
+                                                                               : TRP_LOG_INFO;
     if (failed && (peer->failed_once || atomic_load_explicit(&peer->remote->stopping,
                                                              memory_order_relaxed))) {
-        later->log_level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
+        note->level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
     }
     peer->failed_once = failed;
     if (assoc->state == TRPI_ASSOC_ACTIVE) {
-        (void)snprintf(later->log, sizeof later->log,
+        (void)snprintf(note->text, sizeof note->text,
                        "association active peer=%s uid=%016" PRIx64 " reason=\"%s\"", address,
                        assoc->uid, peer->reason);
     } else if (assoc->state == TRPI_ASSOC_QUARANTINED) {
-        (void)snprintf(later->log, sizeof later->log,
+        (void)snprintf(note->text, sizeof note->text,
                        "association %s peer=%s uid=%016" PRIx64
                        " reason=\"%s\" next=\"only another incarnation of it is talked to\"",
                        ended ? "ended" : "quarantined", address, assoc->uid, peer->reason);
     } else {
-        (void)snprintf(later->log, sizeof later->log,
+        (void)snprintf(note->text, sizeof note->text,
                        "association gated peer=%s uid=%016" PRIx64
                        " reason=\"%s\" next=\"may dial again in %u ms\"",
                        address, assoc->uid, peer->reason, assoc->backoff_ms);
+    }
+}
+
+static trpi_note *
+note_event(trpi_peer *peer, const trp_type *type, uint64_t uid, trpi_later *later)
+{
+    trpi_note *note = trpi_note_new(peer, type, later);
+    if (note != NULL) {
+        note->event.remote_uid = uid;
+        note->event.inbound = peer->inbound;
+        (void)snprintf(note->event.reason, sizeof note->event.reason, "%s", peer->reason);
+    }
+    return note;
+}
+
+/* Say what a step has changed: the end of what was, then what is, with the line. */
+static void
+note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bool inbound,
+          const trpi_assoc_effects *effects, trpi_later *later)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    bool active = assoc->state == TRPI_ASSOC_ACTIVE;
+    bool good = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
+    trpi_note *note = NULL;
+    if (before == TRPI_ASSOC_ACTIVE && (!active || assoc->uid != uid_before)) {
+        note = note_event(peer, &trp_disassociated_type, uid_before, later);
+    }
+    if ((effects->bits & TRPI_ASSOC_DO_END) != 0 && effects->over_quarantined) {
+        note = note_event(peer, &trp_quarantined_type, effects->over_uid, later);
+    } else if (!active && !good) {
+        note = note_event(peer, &trp_association_error_type, assoc->uid, later);
+        if (note != NULL) {
+            note->event.next_ms = assoc->backoff_ms;
+        }
+    } else if (active) {
+        peer->inbound = inbound;
+        note = note_event(peer, &trp_associated_type, assoc->uid, later);
+    }
+    if (note != NULL) {
+        note_change(peer, effects, note);
     }
 }
 
@@ -281,6 +321,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
                trpi_later *later)
 {
     enum trpi_assoc_state before = peer->assoc.state;
+    uint64_t uid_before = peer->assoc.uid;
     trpi_assoc_effects effects = trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config,
                                                  trpi_remote_now_ms(peer->remote), event);
     uint32_t bits = effects.bits;
@@ -315,7 +356,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         trpi_conn_dial(peer, TRPI_LANE_CONTROL);
     }
     if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
-        log_change(peer, &effects, later);
+        note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, later);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* Nobody there: gossip and heartbeats that wait would only be old news. */
@@ -408,9 +449,7 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
     for (uint32_t i = 0; i < later->writes_count; i++) {
         trpi_conn_write(later->writes[i]);
     }
-    if (later->log[0] != '\0') {
-        trpi_log(remote->system, later->log_level, "remote", "%s", later->log);
-    }
+    trpi_notes_tell(remote, later->notes);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_dead_letters(peer, &later->dropped[lane], later->dropped_reason);
         trpi_buffer_fini(&later->dropped[lane]);
@@ -442,8 +481,10 @@ trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
 static void
 tick_active(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
-    uint32_t beat_ms = peer->remote->options.watch_heartbeat_ms;
-    if (now_ms - peer->pinged_ms >= (beat_ms < TRPI_PING_MS ? beat_ms : TRPI_PING_MS)) {
+    const trpi_remote_options *o = &peer->remote->options;
+    uint32_t beat_ms = o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms
+                                                                    : o->link_heartbeat_ms;
+    if (now_ms - peer->pinged_ms >= beat_ms) {
         trpi_buffer ping = { 0 };
         uint8_t body[8];
         trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
@@ -456,7 +497,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
     const char *lost =
-        given_up != TRP_OK ? "a system message was not acknowledged for 6 hours" : NULL;
+        given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .random = trpi_world_random(peer->remote->world) };
     char reason[80];
@@ -481,12 +522,13 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
         return;
     }
     if (!peer->watching) {
-        trpi_phi_options phi = { options->watch_threshold, 200, 100, options->watch_heartbeat_ms,
+        trpi_phi_options phi = { options->watch_threshold, options->watch_samples_max,
+                                 options->watch_deviation_ms, options->watch_heartbeat_ms,
                                  options->watch_pause_ms };
         trpi_phi_fini(&peer->watch_phi);
         peer->watching = trpi_phi_init(&peer->watch_phi, &phi) == TRP_OK;
         /* FD-16: also a node that never answers is judged */
-        trpi_phi_assume(&peer->watch_phi, now_ms);
+        trpi_phi_assume(&peer->watch_phi, now_ms + options->watch_expected_ms);
     } else if (!trpi_phi_is_available(&peer->watch_phi, now_ms)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = peer->redelivery_uid,

@@ -21,10 +21,12 @@
 enum { RING_FIRST = 16 };
 
 void
-trpi_redelivery_init(trpi_redelivery *r, uint32_t max)
+trpi_redelivery_init(trpi_redelivery *r, uint32_t max, uint32_t resend_ms, uint32_t give_up_ms)
 {
     memset(r, 0, sizeof *r);
     r->max = max != 0 ? max : TRPI_SYSTEM_MESSAGES_DEFAULT;
+    r->resend_ms = resend_ms != 0 ? resend_ms : TRPI_RESEND_MS;
+    r->give_up_ms = give_up_ms != 0 ? give_up_ms : TRPI_GIVE_UP_MS;
 }
 
 void
@@ -143,10 +145,10 @@ trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms)
         return TRP_OK;
     }
     const trpi_redelivery_entry *oldest = &r->ring[(r->acked + 1) & (r->capacity - 1)];
-    if (is_older(oldest->pushed_ms, now_ms, TRPI_GIVE_UP_MS)) {
+    if (is_older(oldest->pushed_ms, now_ms, r->give_up_ms)) {
         return TRP_ETIMEDOUT;
     }
-    if (r->sent > r->acked && is_older(r->sent_ms, now_ms, TRPI_RESEND_MS)) {
+    if (r->sent > r->acked && is_older(r->sent_ms, now_ms, r->resend_ms)) {
         trpi_redelivery_reconnected(r);
     }
     return TRP_OK;

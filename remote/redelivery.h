@@ -23,12 +23,13 @@ typedef struct trpi_redelivery_entry {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
 } trpi_redelivery_entry;
 
-/* Zero is a valid, empty state but for `max` (trpi_redelivery_init). Sequence numbers begin at
+/* Zero is a valid, empty state but for the limits (trpi_redelivery_init). Sequence numbers begin at
  * 1. */
 typedef struct trpi_redelivery {
     /* capacity is a power of two; entry of seq s is ring[s & (capacity - 1)] */
     trpi_redelivery_entry *ring;
     uint32_t capacity, max;
+    uint32_t resend_ms, give_up_ms;
     uint64_t acked;     /* all up to here are done with */
     uint64_t sent;      /* all up to here were sent on the present connection */
     uint64_t pushed;    /* the newest */
@@ -37,9 +38,11 @@ typedef struct trpi_redelivery {
     uint64_t resent;    /* counter */
 } trpi_redelivery;
 
-void trpi_redelivery_init(trpi_redelivery *r, uint32_t max);
+/* 0: the default of each. */
+void trpi_redelivery_init(trpi_redelivery *r, uint32_t max, uint32_t resend_ms,
+                          uint32_t give_up_ms);
 void trpi_redelivery_fini(trpi_redelivery *r);
-/* A new incarnation: forget everything in both directions; `max` stays. Returns how many were
+/* A new incarnation: forget everything in both directions; the limits stay. Returns how many were
  * unacked. */
 uint32_t trpi_redelivery_reset(trpi_redelivery *r);
 
@@ -54,8 +57,8 @@ bool trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
 bool trpi_redelivery_nack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
 /* A new connection of the same incarnation: send all unacknowledged again. */
 void trpi_redelivery_reconnected(trpi_redelivery *r);
-/* Call it now and then: after TRPI_RESEND_MS without an ack everything is to be sent again.
- * Errors: TRP_ETIMEDOUT  the oldest waits for TRPI_GIVE_UP_MS: the association is lost. */
+/* Call it now and then: after resend_ms without an ack everything is to be sent again.
+ * Errors: TRP_ETIMEDOUT  the oldest waits for give_up_ms: the association is lost. */
 trp_err trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms);
 static inline uint32_t
 trpi_redelivery_unacked(const trpi_redelivery *r)

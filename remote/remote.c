@@ -69,6 +69,7 @@ trpi_remote_unref(trpi_remote *remote)
     }
     pthread_cond_destroy(&remote->tick_over);
     trpi_mutex_destroy(&remote->lock);
+    trpi_free(remote->largest);
     trpi_free(remote);
 }
 
@@ -208,6 +209,47 @@ or_configured(uint32_t *value, const char *key)
     or_default(value, (uint32_t)trpi_config_int(NULL, key));
 }
 
+static void
+or_configured_float(double *value, const char *key)
+{
+    *value = *value > 0 ? *value : trpi_config_float(NULL, key);
+}
+
+/* Of the detectors and of redelivery. */
+static void
+options_defaults_detectors(trpi_remote_options *o)
+{
+#define WATCH "remote.watch-failure-detector."
+#define LINK "remote.transport-failure-detector."
+    or_configured_float(&o->watch_threshold, WATCH "threshold");
+    or_configured(&o->watch_heartbeat_ms, WATCH "heartbeat-interval");
+    or_configured(&o->watch_pause_ms, WATCH "acceptable-heartbeat-pause");
+    or_configured(&o->watch_samples_max, WATCH "max-sample-size");
+    or_configured(&o->watch_deviation_ms, WATCH "min-std-deviation");
+    or_configured(&o->watch_expected_ms, WATCH "expected-response-after");
+    or_configured_float(&o->link_threshold, LINK "threshold");
+    or_configured(&o->link_heartbeat_ms, LINK "heartbeat-interval");
+    or_configured(&o->link_pause_ms, LINK "acceptable-heartbeat-pause");
+    or_configured(&o->link_samples_max, LINK "max-sample-size");
+    or_configured(&o->link_deviation_ms, LINK "min-std-deviation");
+    or_configured(&o->resend_ms, "remote.resend-interval");
+    or_configured(&o->give_up_ms, "remote.give-up-system-message-after");
+#undef WATCH
+#undef LINK
+}
+
+static bool
+detectors_make_sense(const trpi_remote_options *o)
+{
+    trpi_phi phi;
+    trpi_phi_options watch = { o->watch_threshold, o->watch_samples_max, o->watch_deviation_ms,
+                               o->watch_heartbeat_ms, o->watch_pause_ms };
+    trpi_phi_options link = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
+                              o->link_heartbeat_ms, o->link_pause_ms };
+    bool good = trpi_phi_init(&phi, &watch) == TRP_OK; /* takes no memory yet */
+    return good && trpi_phi_init(&phi, &link) == TRP_OK;
+}
+
 /* Fill in what was left out; copy the texts' meaning into remote->address. */
 static trp_err
 options_check(trpi_remote *remote, const trpi_remote_options *options)
@@ -229,15 +271,11 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->backoff_min_ms, "remote.retry-backoff-min");
     or_configured(&o->backoff_max_ms, "remote.retry-backoff-max");
     or_configured(&o->flush_on_shutdown_ms, "remote.flush-wait-on-shutdown");
-    or_configured(&o->watch_heartbeat_ms, "remote.watch-failure-detector.heartbeat-interval");
-    or_configured(&o->watch_pause_ms,
-                  "remote.watch-failure-detector.acceptable-heartbeat-pause");
-    o->watch_threshold = o->watch_threshold > 0
-                             ? o->watch_threshold
-                             : trpi_config_float(NULL, "remote.watch-failure-detector.threshold");
+    options_defaults_detectors(o);
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
-        o->lane_bytes_max < o->frame_bytes_max || o->control_bytes_max < TRPI_FRAME_BYTES_LEAST) {
+        o->lane_bytes_max < o->frame_bytes_max || o->control_bytes_max < TRPI_FRAME_BYTES_LEAST ||
+        !detectors_make_sense(o)) {
         return TRP_EINVAL;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
@@ -287,6 +325,30 @@ listen_and_advertise(trpi_remote *remote)
     return trpi_system_remote_set(remote->system, &trpi_route_remote_ops, remote);
 }
 
+static void
+say_listening(trpi_remote *remote)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    char text[2 * TRPI_ADDRESS_TEXT_BYTES];
+    trp_remoting_event event;
+    memset(&event, 0, sizeof event);
+    (void)snprintf(text, sizeof text, "remoting listens address=%s bind-host=%s",
+                   trpi_address_format(&remote->address, address, sizeof address),
+                   remote->options.bind_host);
+    trpi_lifecycle_log(remote, TRP_LOG_INFO, text);
+    trpi_remoting_publish(remote, &trp_remoting_listen_type, &event);
+}
+
+/* It could not start: the caller has the error, subscribers the event. */
+static void
+say_failed(trpi_remote *remote, trp_err err)
+{
+    trp_remoting_event event;
+    memset(&event, 0, sizeof event);
+    (void)snprintf(event.reason, sizeof event.reason, "%s", trp_strerror(err));
+    trpi_remoting_publish(remote, &trp_remoting_error_type, &event);
+}
+
 trp_err
 trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_remote **ret_remote)
 {
@@ -305,6 +367,12 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     }
     trpi_serializers_init(&remote->serializers);
     trp_err err = options_check(remote, options);
+    if (err == TRP_OK && remote->options.log_size_exceeding != 0) {
+        remote->largest = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *remote->largest);
+        err = remote->largest != NULL ? TRP_OK : TRP_ENOMEM;
+    }
+    remote->chatty = remote->options.log_sent || remote->options.log_received ||
+                     remote->options.log_size_exceeding != 0;
     remote->ops = remote->options.transport;
     remote->assoc_config =
         (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
@@ -315,6 +383,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     err = err != TRP_OK ? err : trpi_system_every(system, TRPI_TICK_MS, beat, remote);
     if (err != TRP_OK) {
         (void)trpi_system_remote_set(system, NULL, NULL);
+        say_failed(remote, err);
         if (remote->transport != NULL) {
             remote->ops->stop(remote->transport);
             remote->ops->free(remote->transport);
@@ -322,10 +391,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
         trpi_remote_unref(remote);
         return err;
     }
-    char address[TRPI_ADDRESS_TEXT_BYTES];
-    trpi_log(system, TRP_LOG_INFO, "remote", "remoting listens address=%s bind-host=%s",
-             trpi_address_format(&remote->address, address, sizeof address),
-             remote->options.bind_host);
+    say_listening(remote);
     warn_if_open(remote);
     /* The caller's texts need not live longer than this call. */
     remote->options.host = remote->options.bind_host = NULL;
@@ -432,7 +498,10 @@ trpi_remote_stop(trpi_remote *remote)
     remote->ops->stop(remote->transport);
     remote->ops->free(remote->transport);
     remote->transport = NULL;
-    trpi_log(remote->system, TRP_LOG_INFO, "remote", "remoting stopped");
+    trp_remoting_event event;
+    memset(&event, 0, sizeof event);
+    trpi_lifecycle_log(remote, TRP_LOG_INFO, "remoting stopped");
+    trpi_remoting_publish(remote, &trp_remoting_shutdown_type, &event);
     trpi_system_retire(remote->system, unref, remote); /* a worker may be in one of our ops */
 }
 

@@ -10,6 +10,9 @@
 
 typedef struct trpi_remote trpi_remote;
 
+/* How changes of links are logged: each at the level of its weight, not at all, or all at one. */
+enum trpi_lifecycle_logging { TRPI_LIFECYCLE_EACH = 0, TRPI_LIFECYCLE_OFF = -1 };
+
 typedef struct trpi_remote_options {
     const trpi_transport_ops *transport; /* NULL: tcp on nng */
     void *transport_arg;
@@ -30,6 +33,14 @@ typedef struct trpi_remote_options {
     /* remote watch failure detector; 0: the defaults of FD-21 */
     double watch_threshold;
     uint32_t watch_heartbeat_ms, watch_pause_ms;
+    uint32_t watch_samples_max, watch_deviation_ms, watch_expected_ms;
+    /* detector of dead links; 0: the defaults of FD-23 */
+    double link_threshold;
+    uint32_t link_heartbeat_ms, link_pause_ms, link_samples_max, link_deviation_ms;
+    uint32_t resend_ms, give_up_ms; /* of system messages; 0: 1 s, 6 h */
+    int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
+    bool log_sent, log_received;    /* each message, at DEBUG */
+    uint32_t log_size_exceeding;    /* log types with a larger payload; 0: off */
 } trpi_remote_options;
 
 /* Listen, advertise the address in the system and register as its remoting.

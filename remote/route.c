@@ -128,6 +128,16 @@ hand_over(trpi_route *route)
     return above;
 }
 
+/* For the log, if it wants to know. */
+static void
+message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, const trp_msg *msg)
+{
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.payload_bytes = trp_msg_bytes(msg);
+    trpi_message_chat(remote, peer, true, type, &message);
+}
+
 static void
 deliver(void *arg, trp_system *system, trp_msg *msg)
 {
@@ -180,6 +190,9 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         return;
     }
     route->gathered++;
+    if (remote->chatty) {
+        message_noted(remote, peer, type, msg);
+    }
     if (route->gather.count >= TRPI_GATHER_BYTES_MAX) {
         (void)hand_over(route); /* flush() says whether the lane is full */
     }
@@ -356,6 +369,13 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     } else {
         trpi_count(&peer->messages_out, 1);
         trpi_count(&remote->frames_out, 1);
+        if (remote->chatty) {
+            trpi_message said = { 0 };
+            said.path = path;
+            said.path_bytes = strlen(path);
+            said.payload_bytes = trp_msg_bytes(msg);
+            trpi_message_chat(remote, peer, true, type, &said);
+        }
     }
 }
 

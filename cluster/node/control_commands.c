@@ -15,6 +15,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_STATUS:
     case TRPI_CONTROL_EVENTS:
     case TRPI_CONTROL_CONFIG:
+    case TRPI_CONTROL_PEERS:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -116,6 +117,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         return;
     case TRPI_CONTROL_CONFIG:
         serve_config(node, call);
+        return;
+    case TRPI_CONTROL_PEERS:
+        trpi_node_serve_peers(node, call);
         return;
     }
     trpi_assert(false && "a command without a server");

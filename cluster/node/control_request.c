@@ -36,6 +36,7 @@ static const struct {
     { "ping", TRPI_CONTROL_PING, false },
     { "tree", TRPI_CONTROL_TREE, false },
     { "config", TRPI_CONTROL_CONFIG, false },
+    { "peers", TRPI_CONTROL_PEERS, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -311,6 +312,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_STATUS:
     case TRPI_CONTROL_LEAVE:
     case TRPI_CONTROL_CONFIG:
+    case TRPI_CONTROL_PEERS:
         return TRP_OK;
     }
     return TRP_OK;

@@ -27,7 +27,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_ASK,
     TRPI_CONTROL_PING,
     TRPI_CONTROL_TREE,
-    TRPI_CONTROL_CONFIG
+    TRPI_CONTROL_CONFIG,
+    TRPI_CONTROL_PEERS
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

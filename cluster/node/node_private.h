@@ -68,6 +68,7 @@ void trpi_node_serve_ping(trp_node *node, trpi_call *call);
 void trpi_node_serve_tree(trp_node *node, trpi_call *call);
 /* control_members.c */
 void trpi_node_serve_members(trp_node *node, trpi_call *call);
+void trpi_node_serve_peers(trp_node *node, trpi_call *call);
 void trpi_node_serve_member_status(trp_node *node, trpi_call *call);
 void trpi_node_serve_status(trp_node *node, trpi_call *call);
 /* control_change.c */

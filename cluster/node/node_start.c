@@ -184,6 +184,47 @@ remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
     }
 }
 
+/* "on", "off", or the name of a level. */
+static int32_t
+lifecycle_log(const char *text)
+{
+    static const char *const levels[] = { [TRP_LOG_ERROR] = "error",
+                                          [TRP_LOG_WARNING] = "warning",
+                                          [TRP_LOG_INFO] = "info",
+                                          [TRP_LOG_DEBUG] = "debug" };
+    for (int32_t i = TRP_LOG_ERROR; i <= TRP_LOG_DEBUG; i++) {
+        if (strcmp(text, levels[i]) == 0) {
+            return i;
+        }
+    }
+    return strcmp(text, "off") == 0 ? TRPI_LIFECYCLE_OFF : TRPI_LIFECYCLE_EACH;
+}
+
+/* Detectors, redelivery, what is logged. */
+static void
+more_options(trp_node *node, trpi_remote_options *options)
+{
+#define WATCH "remote.watch-failure-detector."
+#define LINK "remote.transport-failure-detector."
+    options->watch_samples_max = number(node, WATCH "max-sample-size");
+    options->watch_deviation_ms = number(node, WATCH "min-std-deviation");
+    options->watch_expected_ms = number(node, WATCH "expected-response-after");
+    options->link_threshold = trpi_config_float(node->config, LINK "threshold");
+    options->link_heartbeat_ms = number(node, LINK "heartbeat-interval");
+    options->link_pause_ms = number(node, LINK "acceptable-heartbeat-pause");
+    options->link_samples_max = number(node, LINK "max-sample-size");
+    options->link_deviation_ms = number(node, LINK "min-std-deviation");
+#undef WATCH
+#undef LINK
+    options->resend_ms = number(node, "remote.resend-interval");
+    options->give_up_ms = number(node, "remote.give-up-system-message-after");
+    options->lifecycle_log =
+        lifecycle_log(trpi_config_text(node->config, "remote.log-remote-lifecycle-events"));
+    options->log_sent = trpi_config_bool(node->config, "remote.log-sent-messages");
+    options->log_received = trpi_config_bool(node->config, "remote.log-received-messages");
+    options->log_size_exceeding = number(node, "remote.log-frame-size-exceeding");
+}
+
 trp_err
 trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
 {
@@ -207,6 +248,7 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.watch_heartbeat_ms = number(node, "remote.watch-failure-detector.heartbeat-interval");
     options.watch_pause_ms =
         number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
+    more_options(node, &options);
     trp_err err = sizes_check(&options, ret_error);
     if (err != TRP_OK) {
         return err;

@@ -216,6 +216,7 @@ enum { /* tags of built-in types a behaviour may meet */
     trp_log_event_tag = 0xff31, /* of all levels */
     trp_logger_init_tag = 0xff32,
     trp_logger_ready_tag = 0xff33
+    /* 0xff34: trp_remoting_tag (troupe/remoting.h) */
 };
 
 /* Told to a watcher once when the watched actor has ended (WATCH). */

@@ -13,6 +13,7 @@
  */
 #include "actor/type.h"
 
+#include <troupe/remoting.h>
 #include <troupe/dispatcher.h>
 #include <troupe/mailbox.h>
 
@@ -88,6 +89,17 @@ BUILT_IN(trp_mailbox_ready_type, "troupe.mailbox-ready", sizeof(trp_mailbox_read
          trp_mailbox_ready_tag, TRP_TYPE_LOCAL, TRPI_TYPE_MAILBOX_READY);
 BUILT_IN(trp_stalled_type, "troupe.stalled", sizeof(trp_stalled), trp_stalled_tag, TRP_TYPE_LOCAL,
          TRPI_TYPE_STALLED);
+#define REMOTING(symbol, text, number)                                                             \
+    BUILT_IN(symbol, text, sizeof(trp_remoting_event), trp_remoting_tag, TRP_TYPE_LOCAL, number)
+REMOTING(trp_remoting_event_type, "troupe.remoting-event", TRPI_TYPE_REMOTING_EVENT);
+REMOTING(trp_association_event_type, "troupe.association-event", TRPI_TYPE_ASSOCIATION_EVENT);
+REMOTING(trp_associated_type, "troupe.associated", TRPI_TYPE_ASSOCIATED);
+REMOTING(trp_disassociated_type, "troupe.disassociated", TRPI_TYPE_DISASSOCIATED);
+REMOTING(trp_association_error_type, "troupe.association-error", TRPI_TYPE_ASSOCIATION_ERROR);
+REMOTING(trp_quarantined_type, "troupe.quarantined", TRPI_TYPE_QUARANTINED);
+REMOTING(trp_remoting_listen_type, "troupe.remoting-listen", TRPI_TYPE_REMOTING_LISTEN);
+REMOTING(trp_remoting_shutdown_type, "troupe.remoting-shutdown", TRPI_TYPE_REMOTING_SHUTDOWN);
+REMOTING(trp_remoting_error_type, "troupe.remoting-error", TRPI_TYPE_REMOTING_ERROR);
 INTERNAL(trpi_timer_type, "troupe.priv-timer", TRPI_TYPE_TIMER);
 INTERNAL(trpi_continue_type, "troupe.priv-continue", TRPI_TYPE_CONTINUE);
 INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
@@ -182,6 +194,18 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_REMOVE_ROUTEE] = { &trp_remove_routee_type, NULL, 0, 0 },
     [TRPI_TYPE_ADJUST_POOL_SIZE] = { &trp_adjust_pool_size_type, NULL, 0, 0 },
     [TRPI_TYPE_RESIZE] = { &trpi_resize_type, NULL, 0, 0 },
+    [TRPI_TYPE_REMOTING_EVENT] = { &trp_remoting_event_type, NULL, 0, 0 },
+    [TRPI_TYPE_ASSOCIATION_EVENT] = { &trp_association_event_type, NULL, 0,
+                                      TRPI_TYPE_REMOTING_EVENT },
+    [TRPI_TYPE_ASSOCIATED] = { &trp_associated_type, NULL, 0, TRPI_TYPE_ASSOCIATION_EVENT },
+    [TRPI_TYPE_DISASSOCIATED] = { &trp_disassociated_type, NULL, 0, TRPI_TYPE_ASSOCIATION_EVENT },
+    [TRPI_TYPE_ASSOCIATION_ERROR] = { &trp_association_error_type, NULL, 0,
+                                      TRPI_TYPE_ASSOCIATION_EVENT },
+    [TRPI_TYPE_QUARANTINED] = { &trp_quarantined_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
+    [TRPI_TYPE_REMOTING_LISTEN] = { &trp_remoting_listen_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
+    [TRPI_TYPE_REMOTING_SHUTDOWN] = { &trp_remoting_shutdown_type, NULL, 0,
+                                      TRPI_TYPE_REMOTING_EVENT },
+    [TRPI_TYPE_REMOTING_ERROR] = { &trp_remoting_error_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below, and writing `types` */

@@ -36,6 +36,7 @@ events {"ok":false,"exit":69,"error":"the node is stopping"}
 send {"ok":true,"path":"/user/a"}
 ask {"ok":true,"from":"$B/user/a#193","elapsedMs":0.42,"reply":{"type":"json","json":{"total":42}}}
 ping {"ok":true,"from":"$B/user/a","elapsedMs":0.39}
+peers {"ok":true,"selfNode":"$A","peers":[{"node":"$B","nodeUid":"18446744073709551615","state":"active","reason":"answered","next":"messages go at once","nextMs":0,"rttMs":0.09,"messagesIn":12,"messagesOut":9,"bytesIn":2048,"bytesOut":1024,"dropped":0},{"node":"$C","nodeUid":null,"state":"gated","reason":"connection refused","next":"may dial again in 120 ms","nextMs":120,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3}]}
 tree {"ok":true,"path":"/user","entries":[{"path":"/user","depth":0,"behaviour":"guardian","processed":12,"restarts":0,"children":2},{"path":"/user/a","depth":1,"behaviour":"x","processed":1204,"restarts":0,"children":1},{"path":"/user/a/b","depth":2,"behaviour":"y","processed":0,"restarts":2,"children":0},{"path":"/user/c","depth":1,"behaviour":"z","processed":0,"restarts":0,"children":0}],"truncated":false}
 END
 cat >"$work/bad" <<'END'
@@ -74,6 +75,16 @@ has status_uid_in_hex "uid 4f1bb93095caa655"
 has status_tells_the_problem "$C is unreachable"
 expect unreachable_table 0 good unreachable
 has unreachable_names_observers "$A,$B"
+expect peers_table 0 good peers
+has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "may dial again in 120 ms"
+has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
+expect peers_as_names 0 good peers -o name
+is peers_one_address_a_line "$(cat "$work/out")" "$B
+$C"
+expect peers_as_json 0 good peers -o json
+has peers_json_has_the_next_step '"nextMs":'
+expect peers_as_one_line 0 good peers -o jsonl
+is peers_jsonl_is_one_line "$(wc -l <"$work/out")" 1
 expect leader_word 0 good leader
 is leader_prints_the_address "$(cat "$work/out")" "$A"
 expect leader_of_role 0 good leader --role backend
@@ -92,7 +103,7 @@ expect tree_draws 0 good tree /user
 has tree_branch "├─ a" && has tree_open_line "│  └─ b" && has tree_last "└─ c" && has tree_restarts "restarts 2"
 
 # ---- JSON
-for command in members status cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
+for command in members peers status cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
     "send /user/a 1" "ping /user/a -c 2" "join $A" leave "down --dry-run --unreachable" version; do
     # shellcheck disable=SC2086
     good $command -o json >"$work/out" 2>"$work/err"

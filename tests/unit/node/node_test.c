@@ -207,9 +207,37 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
     UNIT_TRUE(access(path + strlen("control.socket="), F_OK) != 0);
 }
 
+/* CLI-05: a peer that cannot be reached, with the reason and what comes next */
+static void
+peers_tells_the_state_the_reason_and_what_comes_next(void)
+{
+    char path[128];
+    socket_setting(path, sizeof path);
+    const char *extra[] = { "cluster.seed-nodes=troupe.tcp://demo@127.0.0.1:1",
+                            "cluster.control-socket=on", path, NULL };
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    cJSON *reply = NULL;
+    const cJSON *peer = NULL;
+    UNIT_WAIT((cJSON_Delete(reply),
+               reply = control_ask(trp_node_control_path(node), "{\"cmd\":\"peers\"}"),
+               peer = cJSON_GetArrayItem(cJSON_GetObjectItem(reply, "peers"), 0),
+               peer != NULL && strcmp(trpi_json_get_text(peer, "state"), "gated") == 0),
+              10000);
+    UNIT_TEXT(trpi_json_get_text(reply, "selfNode"), trp_node_address(node));
+    UNIT_TEXT(trpi_json_get_text(peer, "node"), "troupe.tcp://demo@127.0.0.1:1");
+    UNIT_TRUE(cJSON_IsNull(cJSON_GetObjectItem(peer, "nodeUid")));
+    UNIT_TRUE(strlen(trpi_json_get_text(peer, "reason")) > 0);
+    UNIT_TRUE(strstr(trpi_json_get_text(peer, "next"), "dial") != NULL);
+    cJSON_Delete(reply);
+    trp_node_close(node);
+}
+
 UNIT_BEGIN("node")
 UNIT(wrong_settings_are_refused_with_a_sentence)
 UNIT(taken_port_is_refused)
+UNIT(peers_tells_the_state_the_reason_and_what_comes_next)
 UNIT(leaving_what_was_never_joined_ends_at_once)
 UNIT(node_tells_when_its_system_has_ended)
 UNIT(configuration_is_there_for_the_program)

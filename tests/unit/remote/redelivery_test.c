@@ -71,8 +71,8 @@ run_seed(uint64_t run)
     uint64_t now = 0, pushed = 0, delivered = 0;
     bool good = true;
     trpi_redelivery sender, receiver;
-    trpi_redelivery_init(&sender, 100);
-    trpi_redelivery_init(&receiver, 100);
+    trpi_redelivery_init(&sender, 100, 0, 0);
+    trpi_redelivery_init(&receiver, 100, 0, 0);
     wire.count = 0;
     for (int step = 0;
          step < 20000 && (delivered < 500 || trpi_redelivery_unacked(&sender) > 0) && good;
@@ -130,7 +130,7 @@ static void
 the_unacknowledged_are_bounded(void)
 {
     trpi_redelivery r;
-    trpi_redelivery_init(&r, 5);
+    trpi_redelivery_init(&r, 5, 0, 0);
     for (uint64_t i = 1; i <= 5; i++) {
         UNIT_EQUAL(push(&r, 0, i), TRP_OK);
     }
@@ -147,7 +147,7 @@ silence_of_a_second_sends_again_and_of_six_hours_gives_up(void)
 {
     trpi_redelivery r;
     uint64_t seq = 0;
-    trpi_redelivery_init(&r, 0);
+    trpi_redelivery_init(&r, 0, 0, 0);
     UNIT_EQUAL(push(&r, 1000, 1), TRP_OK);
     UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) != NULL);
     UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) == NULL);
@@ -168,7 +168,7 @@ a_tick_with_an_earlier_clock_gives_nothing_up(void)
 {
     trpi_redelivery r;
     uint64_t seq = 0;
-    trpi_redelivery_init(&r, 0);
+    trpi_redelivery_init(&r, 0, 0, 0);
     UNIT_EQUAL(push(&r, 1000, 1), TRP_OK);
     UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) != NULL);
     UNIT_EQUAL(trpi_redelivery_tick(&r, 999), TRP_OK);
@@ -180,7 +180,7 @@ static void
 an_ack_of_what_was_never_sent_is_refused(void)
 {
     trpi_redelivery r;
-    trpi_redelivery_init(&r, 0);
+    trpi_redelivery_init(&r, 0, 0, 0);
     UNIT_FALSE(trpi_redelivery_ack(&r, 0, 1));
     UNIT_EQUAL(push(&r, 0, 1), TRP_OK);
     UNIT_TRUE(trpi_redelivery_ack(&r, 0, 1));
@@ -195,7 +195,7 @@ a_new_incarnation_begins_with_1(void)
 {
     trpi_redelivery r;
     uint64_t seq = 0;
-    trpi_redelivery_init(&r, 0);
+    trpi_redelivery_init(&r, 0, 0, 0);
     UNIT_EQUAL(push(&r, 0, 1), TRP_OK);
     UNIT_EQUAL(push(&r, 0, 2), TRP_OK);
     UNIT_EQUAL(trpi_redelivery_receive(&r, 1), TRPI_REDELIVERY_DELIVER);

@@ -25,7 +25,7 @@ what_is_for_one_incarnation_leaves_in_order_and_the_rest_stays(void)
 {
     trpi_waiting w = { 0 };
     trpi_redelivery r;
-    trpi_redelivery_init(&r, 100);
+    trpi_redelivery_init(&r, 100, 0, 0);
     for (uint8_t i = 1; i <= 40; i++) {
         add(&w, i % 3, 10 + i, i);
     }
@@ -72,7 +72,7 @@ at_the_bound_one_more_is_refused_and_changes_nothing(void)
     UNIT_EQUAL(w.count, 20);
     /* Who takes them may have less room: the first refusal is told, none stays. */
     trpi_redelivery r;
-    trpi_redelivery_init(&r, 16);
+    trpi_redelivery_init(&r, 16, 0, 0);
     UNIT_EQUAL(trpi_waiting_move(&w, 5, 0, &r), TRP_ELIMIT);
     UNIT_EQUAL(trpi_redelivery_unacked(&r), 16);
     UNIT_EQUAL(w.count, 0);

@@ -1,0 +1,77 @@
+/* cmd_peers.c - peers: the links of the node, each with its state, the reason, and what comes next.
+ *
+ * Tests.   tests/system/cli_fake.sh, tests/unit/node/node_test.c
+ */
+#include <string.h>
+
+#include "cluster/cli/cli.h"
+
+static bool
+row_add(trpi_cli_table *table, const cJSON *peer)
+{
+    char rtt[24], in[24], out[24], dropped[24];
+    double rtt_ms = trpi_cli_get_number(peer, "rttMs", -1);
+    (void)snprintf(rtt, sizeof rtt, rtt_ms < 0 ? "-" : "%.2fms", rtt_ms);
+    (void)snprintf(in, sizeof in, "%.0f", trpi_cli_get_number(peer, "messagesIn", 0));
+    (void)snprintf(out, sizeof out, "%.0f", trpi_cli_get_number(peer, "messagesOut", 0));
+    (void)snprintf(dropped, sizeof dropped, "%.0f", trpi_cli_get_number(peer, "dropped", 0));
+    const char *cells[] = { trpi_cli_get(peer, "node"),   trpi_cli_get(peer, "state"), rtt, in, out,
+                            dropped, trpi_cli_get(peer, "reason"), trpi_cli_get(peer, "next") };
+    return trpi_cli_table_row(table, sizeof cells / sizeof cells[0], cells);
+}
+
+static int
+table_print(const trpi_cli *cli, const cJSON *list)
+{
+    static const char *const head[] = { "ADDRESS", "STATE",   "RTT",    "IN",
+                                        "OUT",     "DROPPED", "REASON", "NEXT" };
+    trpi_cli_table table = { 0 };
+    unsigned active = 0;
+    bool done = cJSON_GetArraySize(list) == 0 ||
+                trpi_cli_table_row(&table, sizeof head / sizeof head[0], head);
+    const cJSON *peer;
+    cJSON_ArrayForEach(peer, list)
+    {
+        done = done && row_add(&table, peer);
+        active += strcmp(trpi_cli_get(peer, "state"), "active") == 0;
+    }
+    if (done) {
+        trpi_cli_table_print(&table, "");
+        trpi_cli_flush();
+        trpi_cli_note(cli, "%d peer%s, %u active", cJSON_GetArraySize(list),
+                      cJSON_GetArraySize(list) == 1 ? "" : "s", active);
+    }
+    trpi_cli_table_fini(&table);
+    return done ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+}
+
+static int
+peers_once(trpi_cli *cli)
+{
+    cJSON *reply;
+    int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "peers"), NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    trpi_cli_watch_begin(cli);
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "peers");
+    if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
+        trpi_cli_print_json(cli, reply);
+    } else if (cli->output == TRPI_CLI_NAME) {
+        const cJSON *peer;
+        cJSON_ArrayForEach(peer, list)
+        {
+            (void)puts(trpi_cli_get(peer, "node"));
+        }
+    } else {
+        code = table_print(cli, list);
+    }
+    cJSON_Delete(reply);
+    return code;
+}
+
+int
+trpi_cli_run_peers(trpi_cli *cli)
+{
+    return trpi_cli_repeat(cli, peers_once);
+}

@@ -1,0 +1,91 @@
+/* control_peers.c - peers: the links of this node, why they are as they are, and what comes next.
+ *
+ * Key order and names are CONTROL.md's.
+ * Tests. tests/unit/node/node_test.c, tests/system/cli_fake.sh
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/node/node_private.h"
+
+enum { ROOM = 16 }; /* for peers that come between counting and copying */
+
+/* What happens next, as a sentence. */
+static const char *
+next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
+{
+    if (strcmp(peer->state, "active") == 0) {
+        return "messages go at once";
+    }
+    if (strcmp(peer->state, "handshaking") == 0) {
+        return "waits for its answer";
+    }
+    if (strcmp(peer->state, "quarantined") == 0) {
+        return "only another incarnation of it is talked to";
+    }
+    if (peer->next_ms > 0) {
+        (void)snprintf(buffer, bytes, "may dial again in %" PRIu64 " ms", peer->next_ms);
+        return buffer;
+    }
+    return "dials when there is something to say";
+}
+
+static bool
+row_add(cJSON *list, const trpi_peer_info *peer)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES], next[64];
+    cJSON *row = cJSON_CreateObject();
+    bool known = peer->id.uid != 0;
+    bool heard = peer->round_trip_us != 0;
+    bool ok =
+        row != NULL &&
+        trpi_json_add_text(row, "node",
+                           trpi_address_format(&peer->id.address, address, sizeof address)) &&
+        (known ? trpi_json_add_u64_string(row, "nodeUid", peer->id.uid)
+               : cJSON_AddNullToObject(row, "nodeUid") != NULL) &&
+        trpi_json_add_text(row, "state", peer->state) &&
+        trpi_json_add_text(row, "reason", peer->reason) &&
+        trpi_json_add_text(row, "next", next_of(peer, next, sizeof next)) &&
+        trpi_json_add_i64(row, "nextMs", (int64_t)peer->next_ms) &&
+        (heard ? cJSON_AddNumberToObject(row, "rttMs", (double)peer->round_trip_us / 1000.0)
+               : cJSON_AddNullToObject(row, "rttMs")) != NULL &&
+        trpi_json_add_i64(row, "messagesIn", (int64_t)peer->messages_in) &&
+        trpi_json_add_i64(row, "messagesOut", (int64_t)peer->messages_out) &&
+        trpi_json_add_i64(row, "bytesIn", (int64_t)peer->bytes_in) &&
+        trpi_json_add_i64(row, "bytesOut", (int64_t)peer->bytes_out) &&
+        trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
+        cJSON_AddItemToArray(list, row);
+    if (!ok) {
+        cJSON_Delete(row);
+    }
+    return ok;
+}
+
+void
+trpi_node_serve_peers(trp_node *node, trpi_call *call)
+{
+    trpi_peer_info first;
+    size_t count = 0, copied = 0;
+    trpi_remote_peers(node->remote, &first, 1, &count);
+    size_t room = count + ROOM;
+    trpi_peer_info *peers = trpi_alloc(room * sizeof *peers);
+    cJSON *reply = trpi_call_reply();
+    bool ok = peers != NULL && trpi_json_add_text(reply, "selfNode", node->address);
+    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "peers") : NULL;
+    ok = list != NULL;
+    if (ok) {
+        trpi_remote_peers(node->remote, peers, room, &count);
+        copied = count < room ? count : room;
+    }
+    for (size_t i = 0; ok && i < copied; i++) {
+        ok = row_add(list, &peers[i]);
+    }
+    trpi_free(peers);
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
