@@ -161,6 +161,7 @@ on_quarantine(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_m
         return;
     }
     end(assoc, uid, true, effects);
+    effects->bits |= TRPI_ASSOC_DO_LOG;
     if (uid == assoc->uid || assoc->uid == 0) {
         assoc->uid = uid;
         effects->bits |= TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_CLOSE_THIS;

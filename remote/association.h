@@ -54,7 +54,8 @@ enum { /* effects, done in this order */
     TRPI_ASSOC_DO_RESPOND = 32,      /* answer the request on its connection */
     TRPI_ASSOC_DO_REQUEST = 64,      /* send a handshake request on the connection of this event */
     TRPI_ASSOC_DO_DIAL = 128,        /* dial a control connection */
-    TRPI_ASSOC_DO_LOG = 256          /* the state changed: say so */
+    /* the state changed, or an incarnation was quarantined that is not the present one: say so */
+    TRPI_ASSOC_DO_LOG = 256
 };
 typedef struct trpi_assoc_effects {
     uint32_t bits;

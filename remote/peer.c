@@ -316,6 +316,21 @@ note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bo
     }
 }
 
+/* An incarnation was quarantined that is not the present one. */
+static void
+note_aside(trpi_peer *peer, uint64_t uid, const char *reason, trpi_later *later)
+{
+    trpi_note *note = trpi_note_new(peer, &trp_quarantined_type, later);
+    if (note != NULL) {
+        note->event.remote_uid = uid;
+        note->level = TRP_LOG_WARNING;
+        (void)snprintf(note->event.reason, sizeof note->event.reason, "%s", reason);
+        (void)snprintf(note->text, sizeof note->text,
+                       "incarnation quarantined peer=%s uid=%016" PRIx64 " reason=\"%s\"",
+                       note->event.remote, uid, reason);
+    }
+}
+
 uint32_t
 trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
                trpi_later *later)
@@ -325,7 +340,8 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     trpi_assoc_effects effects = trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config,
                                                  trpi_remote_now_ms(peer->remote), event);
     uint32_t bits = effects.bits;
-    if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0) {
+    bool aside = effects.over_quarantined && effects.over_uid != peer->assoc.uid;
+    if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0 && !aside) {
         (void)snprintf(peer->reason, sizeof peer->reason, "%s", reason);
     }
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
@@ -355,7 +371,9 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     if ((bits & TRPI_ASSOC_DO_DIAL) != 0) {
         trpi_conn_dial(peer, TRPI_LANE_CONTROL);
     }
-    if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
+    if (aside) {
+        note_aside(peer, effects.over_uid, reason, later);
+    } else if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
         note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, later);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
@@ -537,22 +555,32 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
     }
 }
 
-/* Signals for an incarnation that does not show itself: its watchers are told that it is gone,
+/* The incarnation for which signals have waited since before_ms without being met; 0: none. */
+static uint64_t
+unmet_since(const trpi_peer *peer, uint64_t before_ms)
+{
+    uint64_t pushed_ms = 0;
+    if (peer->redelivery_uid != peer->met_uid &&
+        trpi_redelivery_oldest(&peer->redelivery, &pushed_ms) && pushed_ms < before_ms) {
+        return peer->redelivery_uid;
+    }
+    const trpi_waiting_entry *entry = trpi_waiting_oldest(&peer->waiting, before_ms, 0);
+    return entry != NULL ? entry->uid : 0;
+}
+
+/* Signals for an incarnation that does not show itself: it is given up and its watchers are told,
  * unless the cluster judges. */
 static void
-tick_unproved(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
     uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
-    if (peer->waiting.count == 0 || peer->assoc.state == TRPI_ASSOC_ACTIVE ||
-        peer->watch_delegated || now_ms < wait_ms) {
-        return;
-    }
-    const trpi_waiting_entry *entry = trpi_waiting_oldest(&peer->waiting, now_ms - wait_ms, 0);
-    if (entry != NULL) {
+    bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch_delegated;
+    uint64_t uid = judged && now_ms > wait_ms ? unmet_since(peer, now_ms - wait_ms) : 0;
+    if (uid != 0) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                                   .uid = entry->uid,
+                                   .uid = uid,
                                    .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", later);
+        (void)trpi_peer_step(peer, NULL, &event, "it did not show itself in time", later);
     }
 }
 
@@ -615,7 +643,7 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
         tick_watch(peer, now_ms, watched, &later);
     }
     if (later.over_uid == 0) {
-        tick_unproved(peer, now_ms, &later);
+        tick_unmet(peer, now_ms, &later);
     }
     tick_waiting(peer, now_ms, &later);
     uint64_t *end_again = peer->end_again;

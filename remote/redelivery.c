@@ -138,14 +138,24 @@ is_older(uint64_t since_ms, uint64_t now_ms, uint64_t age_ms)
     return now_ms >= since_ms && now_ms - since_ms >= age_ms;
 }
 
+bool
+trpi_redelivery_oldest(const trpi_redelivery *r, uint64_t *ret_pushed_ms)
+{
+    if (r->acked == r->pushed) {
+        return false;
+    }
+    *ret_pushed_ms = r->ring[(r->acked + 1) & (r->capacity - 1)].pushed_ms;
+    return true;
+}
+
 trp_err
 trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms)
 {
-    if (r->acked == r->pushed) {
+    uint64_t pushed_ms = 0;
+    if (!trpi_redelivery_oldest(r, &pushed_ms)) {
         return TRP_OK;
     }
-    const trpi_redelivery_entry *oldest = &r->ring[(r->acked + 1) & (r->capacity - 1)];
-    if (is_older(oldest->pushed_ms, now_ms, r->give_up_ms)) {
+    if (is_older(pushed_ms, now_ms, r->give_up_ms)) {
         return TRP_ETIMEDOUT;
     }
     if (r->sent > r->acked && is_older(r->sent_ms, now_ms, r->resend_ms)) {

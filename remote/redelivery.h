@@ -57,6 +57,8 @@ bool trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
 bool trpi_redelivery_nack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
 /* A new connection of the same incarnation: send all unacknowledged again. */
 void trpi_redelivery_reconnected(trpi_redelivery *r);
+/* When the oldest unacknowledged one was pushed; false: all are acknowledged. */
+bool trpi_redelivery_oldest(const trpi_redelivery *r, uint64_t *ret_pushed_ms);
 /* Call it now and then: after resend_ms without an ack everything is to be sent again.
  * Errors: TRP_ETIMEDOUT  the oldest waits for give_up_ms: the association is lost. */
 trp_err trpi_redelivery_tick(trpi_redelivery *r, uint64_t now_ms);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -447,7 +446,6 @@ say_goodbye(trpi_peer *peer, enum trpi_lane lane)
 static void
 settle(trpi_remote *remote, int step, uint64_t deadline_ms)
 {
-    const struct timespec pause = { 0, STOP_POLL_MS * 1000000l };
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
         for (trpi_peer *peer = peer_first(remote, i); peer != NULL && step > 0; peer = peer->next) {
             say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL);
@@ -456,10 +454,27 @@ settle(trpi_remote *remote, int step, uint64_t deadline_ms)
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
         for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
             while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
-                (void)nanosleep(&pause, NULL);
+                trpi_system_pass(remote->system, STOP_POLL_MS);
             }
         }
     }
+}
+
+/* The timers find `stopped` and end. */
+static void
+timers_await(trpi_remote *remote)
+{
+    pthread_mutex_lock(&remote->lock);
+    while (remote->timers > 0) {
+        if (trpi_world_is_driven(remote->world)) {
+            pthread_mutex_unlock(&remote->lock);
+            trpi_system_pass(remote->system, TRPI_TICK_MS);
+            pthread_mutex_lock(&remote->lock);
+        } else {
+            pthread_cond_wait(&remote->tick_over, &remote->lock);
+        }
+    }
+    pthread_mutex_unlock(&remote->lock);
 }
 
 static void
@@ -490,11 +505,7 @@ trpi_remote_stop(trpi_remote *remote)
     }
     (void)trpi_system_remote_set(remote->system, NULL, NULL);
     atomic_store_explicit(&remote->stopped, true, memory_order_release);
-    pthread_mutex_lock(&remote->lock);
-    while (remote->timers > 0) {
-        pthread_cond_wait(&remote->tick_over, &remote->lock);
-    }
-    pthread_mutex_unlock(&remote->lock);
+    timers_await(remote);
     remote->ops->stop(remote->transport);
     remote->ops->free(remote->transport);
     remote->transport = NULL;

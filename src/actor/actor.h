@@ -276,6 +276,9 @@ bool trpi_system_after_cancel(trp_system *system, uint64_t id);
  * TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
 trp_err trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
                           void *arg);
+/* Let ms pass: sleep, or, in a driven world, run what is due meanwhile. Thread: one that is no
+ * worker, outside of any run. */
+void trpi_system_pass(trp_system *system, uint32_t ms);
 /* One pointer per system for the cluster room, so that the public API finds the cluster of a system
  * without a global table. Set by the owner; NULL: none. Thread: any. */
 void trpi_system_cluster_set(trp_system *system, void *cluster);

@@ -9,6 +9,7 @@
 #include "actor/life.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "actor/mailbox.h"
 #include "actor/nodes.h"
@@ -242,6 +243,20 @@ trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *
     what.arg = arg;
     what.a = (uint64_t)(uintptr_t)again;
     return trpi_timer_start(system->sched, &what, &id);
+}
+
+void
+trpi_system_pass(trp_system *system, uint32_t ms)
+{
+    const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000l };
+
+    if (trpi_sched_is_driven(system->sched)) {
+        (void)trpi_sched_pump(system->sched, NULL, NULL,
+                              trpi_world_mono_ns(system->world) + ms * UINT64_C(1000000),
+                              TRPI_MOVE_OF_WORLD);
+    } else {
+        (void)nanosleep(&pause, NULL);
+    }
 }
 
 bool

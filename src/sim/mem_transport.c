@@ -525,6 +525,17 @@ trpi_mem_network_step(trpi_mem_network *network)
     return true;
 }
 
+void
+trpi_mem_network_advance(trpi_mem_network *network, uint64_t now_ns)
+{
+    while (trpi_mem_network_due_ns(network) <= now_ns) {
+        (void)trpi_mem_network_step(network);
+    }
+    pthread_mutex_lock(&network->lock);
+    network->now_ns = now_ns > network->now_ns ? now_ns : network->now_ns;
+    pthread_mutex_unlock(&network->lock);
+}
+
 uint64_t
 trpi_mem_network_due_ns(trpi_mem_network *network)
 {

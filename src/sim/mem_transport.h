@@ -38,6 +38,9 @@ void trpi_mem_network_fault_set(trpi_mem_network *network, trpi_mem_fault_fn fn,
 /* Deliver the next event; false: there is none. The network's clock (begins at 0) moves to its due
  * time. Callbacks come from here. Thread: one at a time. */
 bool trpi_mem_network_step(trpi_mem_network *network);
+/* Deliver all that is due until now_ns and set the clock to it; for a network beside another
+ * clock. Thread: as step. */
+void trpi_mem_network_advance(trpi_mem_network *network, uint64_t now_ns);
 /* of the next event; UINT64_MAX: none */
 uint64_t trpi_mem_network_due_ns(trpi_mem_network *network);
 /* Step in a thread of its own, without regard to delays' length; for tests with real systems. */

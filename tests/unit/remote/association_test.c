@@ -158,7 +158,7 @@ quarantining_an_earlier_uid_does_not_touch_the_present_one(void)
     trpi_assoc a = { 0 };
     dial_and_answer(&a, 0, 7);
     trpi_assoc_effects effects = step(&a, 0, TRPI_ASSOC_QUARANTINE, 99);
-    UNIT_EQUAL(effects.bits, TRPI_ASSOC_DO_END);
+    UNIT_EQUAL(effects.bits, TRPI_ASSOC_DO_END | TRPI_ASSOC_DO_LOG);
     UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
     UNIT_TRUE(trpi_assoc_is_barred(&a, 99));
 }

@@ -1,0 +1,522 @@
+/* remote_test.c - remoting of two whole systems in virtual time: one seed is one order of events.
+ *
+ * Left stays; right is restarted, cut off, delayed, muted and quarantined by the seed's choice,
+ * while actors of both sides watch and stop each other's and number what they tell. Laws, looked
+ * at while it runs and when all has calmed down:
+ *   W1  A watcher is told at most once of each actor it watches.
+ *   W2  When all is calm it has been told if the actor, or its incarnation, is over.
+ *   W3  It is not told while the actor lives, unless its incarnation was quarantined.
+ *   O1  What one actor tells another arrives in order, each at most once.
+ *   C1  When all is calm the two can talk, unless the present incarnation is quarantined.
+ *
+ *     TROUPE_SIM_SEEDS=1000 [TROUPE_SIM_FIRST=SEED] tests/sim/remote_test
+ */
+#include <stdlib.h>
+
+#include <troupe/remoting.h>
+
+#include "base/world_virtual.h"
+#include "remote/remote.h"
+#include "sim/mem_transport.h"
+#include "tests/unit/unit.h"
+
+enum { ACTORS_MAX = 600, WATCHES_MAX = 400, STEPS = 250 };
+
+typedef struct actor {
+    trp_ref ref;      /* at home */
+    int side;
+    uint64_t uid;     /* of its incarnation */
+    bool over;
+    uint64_t order_of; /* the incarnation of the other side that ordered its end; 0: none */
+    int64_t counted;  /* the last number that came from the other side's teller */
+} actor;
+
+typedef struct watch {
+    trp_ref who, whom; /* the watcher at home, the watched as it calls it */
+    uint32_t actor;    /* index of the watched */
+    int side;          /* of the watcher */
+    uint64_t uid;      /* of the watcher's incarnation */
+    uint32_t told;
+    bool sent;
+} watch;
+
+typedef struct run {
+    uint64_t seed, random;
+    trpi_virtual *virt;
+    trpi_mem_network *network;
+    trp_system *system[2];
+    trpi_remote *remote[2];
+    actor actors[ACTORS_MAX];
+    uint32_t actors_count;
+    watch watches[WATCHES_MAX];
+    uint32_t watches_count;
+    uint64_t quarantined[64]; /* uids */
+    uint32_t quarantined_count;
+    unsigned cut_percent, delay_ms_max; /* of writes */
+    bool unplugged, muted;
+    int64_t told;
+    bool failed;
+} run_t;
+static run_t run;
+
+static uint64_t
+next_random(void)
+{
+    uint64_t z = run.random += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+static uint32_t
+below(uint32_t limit)
+{
+    return (uint32_t)(next_random() % limit);
+}
+
+static void
+law(bool holds, const char *name, uint64_t detail)
+{
+    if (!holds && !run.failed) {
+        run.failed = true;
+        printf("  %s broken, seed %llu, detail %llu: TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=%llu\n",
+               name, (unsigned long long)run.seed, (unsigned long long)detail,
+               (unsigned long long)run.seed);
+    }
+}
+
+/* ---- actors ---------------------------------------------------------------------------------- */
+
+/* Counts numbers; its state is its index. */
+static trp_err
+worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint32_t index;
+    int64_t number;
+    (void)ctx;
+    if (trp_msg_is(msg, &trp_i64_type)) {
+        memcpy(&index, state, sizeof index);
+        memcpy(&number, trp_msg_payload(msg), sizeof number);
+        law(number > run.actors[index].counted, "O1", (uint64_t)number);
+        run.actors[index].counted = number;
+    }
+    return TRP_OK;
+}
+static trp_err
+index_take(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    memcpy(state, trp_msg_payload(args), sizeof(uint32_t));
+    return TRP_OK;
+}
+static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
+                                      .name = "worker",
+                                      .version = 1,
+                                      .state_bytes = sizeof(uint32_t),
+                                      .receive = worker_receive,
+                                      .pre_start = index_take };
+
+static trp_err
+watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint32_t index;
+    memcpy(&index, state, sizeof index);
+    watch *w = &run.watches[index];
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *what = trp_msg_payload(msg);
+        law(trp_ref_equal(what->ref, w->whom), "W1 of whom", index);
+        w->told++;
+        law(w->told == 1, "W1", index);
+        return TRP_OK;
+    }
+    w->sent = true;
+    return trp_watch(ctx, w->whom);
+}
+static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
+                                       .name = "watcher",
+                                       .version = 1,
+                                       .state_bytes = sizeof(uint32_t),
+                                       .receive = watcher_receive,
+                                       .pre_start = index_take };
+
+static trp_err
+teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_ref to;
+    (void)state;
+    memcpy(&to, trp_msg_payload(msg), sizeof to);
+    for (int i = 0; i < 5; i++) {
+        int64_t number = ++run.told;
+        trp_tell(ctx, to, &trp_i64_type, &number, sizeof number);
+    }
+    return TRP_OK;
+}
+/* Either side may give the other up by itself, too. */
+static trp_err
+listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    if (trp_msg_is(msg, &trp_quarantined_type) && run.quarantined_count < 64) {
+        const trp_remoting_event *what = trp_msg_payload(msg);
+        run.quarantined[run.quarantined_count++] = what->remote_uid;
+    }
+    return TRP_OK;
+}
+static const trp_behaviour listener = TRP_BEHAVIOUR_INIT("listener", char, listener_receive);
+static const trp_behaviour teller = TRP_BEHAVIOUR_INIT("teller", char, teller_receive);
+static trp_ref tellers[2];
+
+static trp_ref
+spawn(int side, const trp_behaviour *behaviour, uint32_t index)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    options.args_type = &trp_bytes_type;
+    options.args = &index;
+    options.args_bytes = sizeof index;
+    UNIT_REQUIRE(trp_system_spawn(run.system[side], behaviour, &options, &ref) == TRP_OK);
+    return ref;
+}
+
+/* ---- the world ------------------------------------------------------------------------------- */
+
+static trpi_mem_verdict
+fault(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    if (run.unplugged) {
+        return TRPI_MEM_CUT;
+    }
+    if (run.muted) {
+        return TRPI_MEM_DROP;
+    }
+    if (run.cut_percent != 0 && below(1000) < run.cut_percent) {
+        return TRPI_MEM_CUT;
+    }
+    event->delay_ns = (uint64_t)below(run.delay_ms_max + 1) * 1000000u;
+    event->bytes_first = event->bytes > 1 && below(4) == 0 ? 1 + below((uint32_t)event->bytes - 1)
+                                                           : 0;
+    return TRPI_MEM_PASS;
+}
+
+static bool
+network_goes_on(void *arg)
+{
+    (void)arg;
+    trpi_mem_network_advance(run.network, trpi_world_mono_ns(trpi_virtual_world(run.virt)));
+    return true;
+}
+
+static void
+quiet(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    if (getenv("PAIR_LOG") != NULL) {
+        printf("%llu %s\n",
+               (unsigned long long)(trpi_world_mono_ns(trpi_virtual_world(run.virt)) / 1000000),
+               line->text);
+    }
+}
+
+static uint64_t
+uid_of(int side)
+{
+    return trpi_system_self(run.system[side])->uid;
+}
+
+static void
+side_start(int side, uint16_t port)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trpi_remote_options remote = { .bind_port = -1 };
+    options.log = quiet;
+    options.log_level = TRP_LOG_DEBUG;
+    options.workers = 2;
+    UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(run.virt), side == 0 ? "left" : "right",
+                                    &options, &run.system[side]) == TRP_OK);
+    if (side == 0) { /* it stays: its timer moves the network */
+        UNIT_REQUIRE(trpi_system_every(run.system[0], 1, network_goes_on, NULL) == TRP_OK);
+    }
+    UNIT_REQUIRE(trp_system_subscribe(run.system[side], spawn(side, &listener, 0),
+                                      &trp_quarantined_type) == TRP_OK);
+    remote.transport = &trpi_mem_transport_ops;
+    remote.transport_arg = run.network;
+    remote.host = side == 0 ? "left" : "right";
+    remote.port = port;
+    remote.handshake_timeout_ms = 3000;
+    remote.backoff_max_ms = 1000;
+    remote.flush_on_shutdown_ms = 200;
+    UNIT_REQUIRE(trpi_remote_start(run.system[side], &remote, &run.remote[side]) == TRP_OK);
+    tellers[side] = spawn(side, &teller, 0);
+}
+
+static void
+side_end(int side)
+{
+    UNIT_EQUAL(trp_system_stop(run.system[side], 10000), TRP_OK);
+    trpi_remote_stop(run.remote[side]);
+    trp_system_free(run.system[side]);
+    run.system[side] = NULL;
+}
+
+static bool
+is_quarantined(uint64_t uid)
+{
+    for (uint32_t i = 0; i < run.quarantined_count; i++) {
+        if (run.quarantined[i] == uid) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+pass(uint32_t ms)
+{
+    for (uint32_t at = 0; at < ms; at += 20) {
+        trpi_system_pass(run.system[0], 20);
+    }
+}
+
+/* ---- what happens ---------------------------------------------------------------------------- */
+
+static void
+actor_add(int side)
+{
+    if (run.actors_count == ACTORS_MAX) {
+        return;
+    }
+    actor *a = &run.actors[run.actors_count];
+    *a = (actor){ .side = side, .uid = uid_of(side) };
+    a->ref = spawn(side, &worker, run.actors_count++);
+}
+
+/* What the other side calls it. */
+static trp_ref
+abroad(const actor *a)
+{
+    trpi_node_id id = { *trpi_remote_address(run.remote[a->side]), a->uid };
+    trp_ref ref = a->ref;
+    UNIT_REQUIRE(trpi_node_intern(run.system[1 - a->side], &id, &ref.node) == TRP_OK);
+    return ref;
+}
+
+static void
+watch_add(void)
+{
+    uint32_t index = below(run.actors_count);
+    if (run.watches_count == WATCHES_MAX) {
+        return;
+    }
+    uint32_t number = run.watches_count++;
+    watch *w = &run.watches[number];
+    *w = (watch){ .actor = index, .side = 1 - run.actors[index].side };
+    w->uid = uid_of(w->side);
+    w->whom = abroad(&run.actors[index]);
+    w->who = spawn(w->side, &watcher, number);
+    trp_system_tell(run.system[w->side], w->who, &trp_bytes_type, "", 0);
+}
+
+static void
+actor_stop(bool from_abroad)
+{
+    actor *a = &run.actors[below(run.actors_count)];
+    if (a->over || a->uid != uid_of(a->side)) {
+        return;
+    }
+    if (!from_abroad) {
+        trp_system_stop_actor(run.system[a->side], a->ref);
+        a->over = true;
+    } else if (!is_quarantined(a->uid) && !is_quarantined(uid_of(1 - a->side))) {
+        trp_system_stop_actor(run.system[1 - a->side], abroad(a));
+        a->over = true;
+        a->order_of = uid_of(1 - a->side);
+    }
+}
+
+static void
+tell_actor(const actor *a)
+{
+    if (a->uid == uid_of(a->side)) {
+        trp_ref to = abroad(a);
+        trp_system_tell(run.system[1 - a->side], tellers[1 - a->side], &trp_bytes_type, &to,
+                        sizeof to);
+    }
+}
+
+static void
+tell_some(void)
+{
+    tell_actor(&run.actors[below(run.actors_count)]);
+}
+
+static void
+right_restart(void)
+{
+    uint16_t port = trpi_remote_address(run.remote[1])->port;
+    bool polite = below(2) == 0;
+    if (!polite) {
+        run.unplugged = true;
+        trpi_mem_network_cut(run.network, NULL, NULL);
+    }
+    for (uint32_t i = 0; i < run.actors_count; i++) {
+        run.actors[i].over = run.actors[i].over || run.actors[i].side == 1;
+    }
+    side_end(1);
+    if (below(2) == 0) {
+        run.unplugged = false;
+    }
+    side_start(1, port);
+    for (int i = 0; i < 3; i++) {
+        actor_add(1);
+    }
+    for (int i = 0; i < (int)below(3); i++) {
+        watch_add(); /* perhaps of one that nobody has met */
+    }
+    run.unplugged = false;
+}
+
+static void
+step(void)
+{
+    switch (below(40)) {
+    case 0:
+        right_restart();
+        break;
+    case 1:
+        trpi_mem_network_cut(run.network, NULL, NULL);
+        break;
+    case 2:
+        run.unplugged = !run.unplugged;
+        break;
+    case 3:
+        run.muted = !run.muted && below(4) == 0;
+        break;
+    case 4:
+        if (below(8) == 0) {
+            trpi_remote_quarantine(run.remote[0], trpi_system_self(run.system[1]), "the seed");
+        }
+        break;
+    case 5:
+    case 6:
+    case 7:
+        actor_add((int)below(2));
+        break;
+    case 8:
+    case 9:
+    case 10:
+        actor_stop(false);
+        break;
+    case 11:
+    case 12:
+        actor_stop(true);
+        break;
+    case 13:
+    case 14:
+    case 15:
+    case 16:
+    case 17:
+        tell_some();
+        break;
+    case 18:
+        pass(below(3000));
+        break;
+    default:
+        watch_add();
+        break;
+    }
+    pass(20 + below(60));
+}
+
+/* ---- laws ------------------------------------------------------------------------------------ */
+
+static bool
+sides_talk(void)
+{
+    trpi_peer_info info;
+    size_t count = 0;
+    trpi_remote_peers(run.remote[0], &info, 1, &count);
+    return count > 0 && strcmp(info.state, "active") == 0 && info.id.uid == uid_of(1);
+}
+
+static void
+laws_when_calm(void)
+{
+    bool apart = is_quarantined(uid_of(0)) || is_quarantined(uid_of(1));
+    for (uint32_t i = 0; i < run.watches_count; i++) {
+        const watch *w = &run.watches[i];
+        const actor *a = &run.actors[w->actor];
+        if (w->uid != uid_of(w->side) || !w->sent) {
+            continue; /* the watcher itself is over */
+        }
+        bool lost = is_quarantined(a->uid) || is_quarantined(w->uid);
+        /* Who ordered its end may have ended before the order left. */
+        lost = lost || (a->order_of != 0 && a->uid == uid_of(a->side) &&
+                        a->order_of != uid_of(1 - a->side));
+        if ((a->over && !lost && w->told != 1) || (w->told != 0 && !a->over && !lost)) {
+            printf("  watch %u by side %d of actor %u (%s, side %d, uid %016llx%s): told %u\n", i,
+                   w->side, w->actor, a->over ? "over" : "alive", a->side,
+                   (unsigned long long)a->uid, a->uid == uid_of(a->side) ? "" : ", earlier",
+                   w->told);
+        }
+        law(!a->over || lost || w->told == 1, "W2", i);
+        law(a->over || lost || w->told == 0, "W3", i);
+    }
+    law(apart || sides_talk(), "C1", 0);
+}
+
+static void
+run_seed(uint64_t seed)
+{
+    trpi_virtual_options options = { .seed = seed };
+    memset(&run, 0, sizeof run);
+    run.seed = seed;
+    run.random = seed * 0x9e3779b97f4a7c15u + 7;
+    UNIT_REQUIRE(trpi_virtual_new(&options, &run.virt) == TRP_OK);
+    UNIT_REQUIRE(trpi_mem_network_new(&run.network) == TRP_OK);
+    trpi_mem_network_fault_set(run.network, fault, NULL);
+    run.cut_percent = seed % 3 == 0 ? 0 : (unsigned)(seed % 12);
+    run.delay_ms_max = (unsigned)(seed % 40);
+    side_start(0, 0);
+    side_start(1, 0);
+    for (int i = 0; i < 6; i++) {
+        actor_add(i % 2);
+    }
+    for (int i = 0; i < STEPS && !run.failed; i++) {
+        step();
+    }
+    run.unplugged = run.muted = false;
+    run.cut_percent = run.delay_ms_max = 0;
+    trpi_mem_network_cut(run.network, NULL, NULL);
+    pass(5000); /* what is told while a link breaks may be lost */
+    actor_add(1);
+    tell_actor(&run.actors[run.actors_count - 1]); /* so that somebody has something to say */
+    pass(40000);
+    law(run.actors[run.actors_count - 1].counted != 0 || is_quarantined(uid_of(0)) ||
+            is_quarantined(uid_of(1)),
+        "C1 told", 0);
+    laws_when_calm();
+    UNIT_FALSE(run.failed);
+    side_end(1);
+    side_end(0);
+    trpi_mem_network_free(run.network);
+    trpi_world_free(trpi_virtual_world(run.virt));
+}
+
+/* REMOTE-09 REMOTE-14 REMOTE-25 REMOTE-36 REMOTE-37 REMOTE-39 REMOTE-41 */
+static void
+the_laws_of_remoting_hold_under_every_seed(void)
+{
+    const char *seeds = getenv("TROUPE_SIM_SEEDS");
+    const char *first = getenv("TROUPE_SIM_FIRST");
+    uint64_t from = first != NULL ? strtoull(first, NULL, 10) : 1;
+    uint64_t count = seeds != NULL ? strtoull(seeds, NULL, 10) : 20;
+    for (uint64_t seed = from; seed < from + count; seed++) {
+        run_seed(seed);
+    }
+}
+
+UNIT_BEGIN("remote_sim")
+UNIT(the_laws_of_remoting_hold_under_every_seed)
+UNIT_END
