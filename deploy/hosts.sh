@@ -84,6 +84,7 @@ hosts_port() {
     hosts_free=$((low + (RANDOM * 32768 + RANDOM) % (high - low)))
     for ((tries = high - low; tries > 0; tries--, hosts_free = hosts_free + 1 < high ? hosts_free + 1 : low)); do
         ! (exec 3<>"/dev/tcp/127.0.0.1/$hosts_free") 2>/dev/null || continue
+        command -v flock >/dev/null || return 0 # then only chance keeps them apart
         lock=/tmp/troupe-port-$hosts_free # not below TMPDIR, which is another one for each
         { exec {fd}>"$lock"; } 2>/dev/null || continue # another user's
         # Who ends removes the file with the lock in hand: what was locked must still be what the name leads to.
