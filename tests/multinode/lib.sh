@@ -17,6 +17,7 @@ node_pid=()
 
 hosts_begin() {
     test_begin
+    pauses_begin
     hosts_up "$1" "$work"
     echo "hosts: $hosts_mode ($hosts_why)"
     if [ "${2:-}" = namespaces ] && [ "$hosts_mode" != namespaces ]; then
@@ -103,5 +104,11 @@ timed() { # SECONDS COMMAND...
     wait_until "$@" || { took=$(($(now_ms) - begin)); return 1; }
     took=$(($(now_ms) - begin))
 }
-# PASS when the time measured is within three times the bound (the bound is what docs/performance.md promises).
-within() { judge "$1" "$2" $(($3 * 3)) "${4:-ms}"; } # NAME VALUE BOUND [UNIT]
+# PASS when the time that has just been measured is within three times the bound (the bound is what docs/performance.md
+# promises). While the machine itself stood still nothing could be done, and a detector that notices its own pause begins
+# anew: those milliseconds are added to the bound, and told.
+within() { # NAME VALUE BOUND [UNIT]
+    pauses "$2"
+    [ "${4:-ms}" = ms ] && [ "$pause_sum" -gt 0 ] && measure "paused_$1" "$pause_sum" ms || pause_sum=0
+    judge "$1" "$2" $((($3 + pause_sum) * 3)) "${4:-ms}"
+}

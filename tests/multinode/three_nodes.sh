@@ -36,10 +36,10 @@ one_round() {
     # Who gets no processor for seconds is rightly suspected: then the machine is asked for another try.
     for ((try = 1; ; try++)); do
         echo "beating for $beat s"
-        pauses_begin
         sleep "$beat" # the failure detector learns the rhythm; this is the condition that is measured
-        pauses_end
-        [ "$try" -lt 3 ] && ! none_unreachable 1 2 3 && [ "$pause" -ge 1000 ] || break
+        pauses $((beat * 1000))
+        measure longest_pause_of_the_machine "$pause_most" ms
+        [ "$try" -lt 3 ] && ! none_unreachable 1 2 3 && [ "$pause_most" -ge 1000 ] || break
         wait_until 60 none_unreachable 1 2 3 || break
     done
     check nobody_was_suspected none_unreachable 1 2 3

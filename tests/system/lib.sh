@@ -8,7 +8,8 @@
 #   background COMMAND... starts it, pid in $started, killed at the end
 #   await PID SECONDS     waits for the end of what `background` started, its exit code in $code; 1 when it lives on
 #   ended NAME PID CODE   PASS when it ends within a minute, with that code
-#   pauses_begin          watches for how long the machine lets a process wait; `pauses_end` gives the longest in $pause
+#   pauses_begin          watches for how long the machine lets a process wait; `pauses MS` gives those of the last MS
+#                         milliseconds, their sum in $pause_sum and the longest in $pause_most
 #   says NAME CODE TEXT COMMAND...  as expect, and TEXT on stderr; tried again until it says so
 #   measure NAME VALUE UNIT
 #   judge NAME VALUE BOUND UNIT    measure, and PASS when VALUE is at most BOUND; under a sanitizer, which costs
@@ -170,32 +171,25 @@ background() {
     pids+=("$started")
 }
 
-# What a test can see of the machine's own pauses: a process that asks for 20 ms at a time, and the most it had to
-# wait beyond that, in milliseconds. A node that got no processor for seconds is rightly suspected.
+# What a test can see of the machine's own pauses: a process that asks for 20 ms at a time, and what it had to wait
+# beyond that, when it was much. Nodes that got no processor for seconds are rightly suspected, or late.
 pauses_begin() {
-    echo 0 >"$work/pause"
+    : >"$work/pauses"
     (
-        worst=0 last=$(now_ms)
+        last=$(now_ms)
         exec {never}<> <(:)
         while :; do
             read -rt 0.02 -u "$never" || :
             now=${EPOCHREALTIME/./} now=$((now / 1000))
-            if [ $((now - last - 20)) -gt "$worst" ]; then
-                worst=$((now - last - 20))
-                echo "$worst" >"$work/pause"
-            fi
+            [ $((now - last)) -lt 120 ] || echo "$now $((now - last - 20))" >>"$work/pauses"
             last=$now
         done
     ) &
-    pause_pid=$!
-    pids+=("$pause_pid")
+    pids+=("$!")
 }
-pauses_end() {
-    kill -9 "$pause_pid"
-    wait "$pause_pid" 2>/dev/null
-    forget "$pause_pid"
-    read -r pause <"$work/pause" || pause=0
-    measure longest_pause_of_the_machine "$pause" ms
+pauses() { # MS
+    read -r pause_sum pause_most < <(awk -v from=$(($(now_ms) - $1)) '$1 >= from { sum += $2; if ($2 > most) most = $2 }
+        END { print sum + 0, most + 0 }' "$work/pauses")
 }
 
 # A pid that was stopped on purpose: collect it, and do not kill it again at the end.
