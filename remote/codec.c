@@ -17,7 +17,7 @@
 #include "base/wire.h"
 
 enum {
-    USER_FIXED_BYTES = 24,
+    USER_FIXED_BYTES = TRPI_USER_FIXED_BYTES,
     SELECT_FIXED_BYTES = 18,
     SECTION_TAIL_BYTES = 4,
     SECTION_ENTRY_LEAST = 10

@@ -11,6 +11,7 @@
 #include "remote/redelivery.h"
 #include "remote/serializer.h"
 
+#define TRPI_USER_FIXED_BYTES 24      /* of a USER body, before its payload */
 #define TRPI_HANDSHAKE_BYTES_MAX 4096 /* body of a handshake frame */
 
 /* ---- messages and selections ----------------------------------------------------------------- */

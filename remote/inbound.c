@@ -49,7 +49,7 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
     pthread_mutex_lock(&peer->lock);
     if (trpi_frame_append(&frames, kind, 0, 0, body, sizeof body) == TRP_OK) {
         /* full: it is asked for again */
-        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames);
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames, false);
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);

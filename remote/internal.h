@@ -35,6 +35,8 @@
     1048576 /* a lane's buffer that grew beyond is given back when empty */
 #define TRPI_GATHER_BYTES_MAX                                                                      \
     262144 /* a run's messages to one node; more are handed over before its end */
+#define TRPI_ADMIT_BYTES_MAX                                                                       \
+    1048576 /* trp_try_tell() refuses above; a lane of less than 4 MiB: above a quarter of it */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 #define TRPI_TICK_MS 250
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
@@ -105,7 +107,10 @@ typedef struct trpi_lane_state {
     _Atomic uint32_t epoch;    /* of our sending; written by peer->lock, read relaxed by routes */
     /* pending and in flight; relaxed: a hint for the limit and the marks */
     atomic_size_t queued;
+    /* admitted by trp_try_tell() and not encoded yet; relaxed: with queued it is what waits */
+    atomic_size_t promised;
     bool above;                /* the high-water mark was passed; by peer->lock */
+    bool refused;              /* trp_try_tell() was, and somebody waits; by peer->lock */
     /* deliveries of this lane, so that a stale connection cannot reorder */
     pthread_mutex_t recv_lock;
     _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
@@ -119,6 +124,7 @@ typedef struct trpi_route {
     uint64_t uid;       /* 0: whoever lives there */
     trpi_buffer gather; /* by the runner of the proxy, as the next three */
     uint32_t gathered;  /* messages in it */
+    size_t kept;        /* promises of lane->promised that are in it, or were broken */
     /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
     uint8_t *announced;
     uint32_t announced_epoch;
@@ -270,12 +276,13 @@ uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event
 void trpi_peer_pump(trpi_peer *peer, trpi_later *later);
 /* Give peer->lock back and do what is to be done. */
 void trpi_peer_unlock(trpi_peer *peer, trpi_later *later);
-/* Append frames to a lane. uid 0: for whoever answers. Takes the content of frames on success (the
+/* Append frames to a lane. uid 0: for whoever answers. checked: its limit was. Takes the content of frames on success (the
  * buffer is then empty, perhaps with other memory). The caller holds peer->lock and pumps
  * afterwards.
  * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full),
  *         TRP_ENOMEM. */
-trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames);
+trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
+                         bool checked);
 void trpi_peer_tick(trpi_peer *peer, bool *ret_busy);
 void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 /* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
@@ -295,6 +302,10 @@ void trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, co
                        const trpi_message *message);
 
 /* ---- lane.c ---- */
+/* Bytes above which trp_try_tell() is refused. */
+size_t trpi_lane_admit_max(const trpi_remote *remote);
+/* Let those who were refused go on when there is room. The caller holds peer->lock. */
+void trpi_lane_look(trpi_peer *peer, trpi_later *later);
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
                     trpi_buffer *ret_dropped);
 void trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason);

@@ -79,7 +79,8 @@ trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reas
 }
 
 trp_err
-trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames)
+trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
+                 bool checked)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     const trpi_remote_options *options = &peer->remote->options;
@@ -94,7 +95,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
             return TRP_ECLOSED; /* Q2 */
         }
     }
-    if (queued + frames->count > max) {
+    if (!checked && queued + frames->count > max) {
         return TRP_EAGAIN;
     }
     if (state->pending.count == 0) {
@@ -121,6 +122,25 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
         state->above = true;
     }
     return TRP_OK;
+}
+
+size_t
+trpi_lane_admit_max(const trpi_remote *remote)
+{
+    size_t quarter = remote->options.lane_bytes_max / 4;
+    return quarter < TRPI_ADMIT_BYTES_MAX ? quarter : TRPI_ADMIT_BYTES_MAX;
+}
+
+void
+trpi_lane_look(trpi_peer *peer, trpi_later *later)
+{
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
+    if (lane->refused && atomic_load_explicit(&lane->queued, memory_order_relaxed) +
+                                 atomic_load_explicit(&lane->promised, memory_order_relaxed) <=
+                             trpi_lane_admit_max(peer->remote) / 2) {
+        lane->refused = false;
+        later->ready = true;
+    }
 }
 
 /* Put what redelivery has to say into the control lane. The caller holds peer->lock; active. */

@@ -439,6 +439,7 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
             }
         }
     }
+    trpi_lane_look(peer, later);
     for (trpi_conn *conn = peer->conns; conn != NULL && later->writes_count < TRPI_LATER_WRITES_MAX;
          conn = conn->peer_next) {
         if (trpi_conn_take(conn)) {
@@ -508,7 +509,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
         trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
         if (trpi_frame_append(&ping, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
             /* full: the next one */
-            (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &ping);
+            (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &ping, false);
         }
         trpi_buffer_fini(&ping);
         peer->pinged_ms = now_ms;

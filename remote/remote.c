@@ -563,7 +563,7 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
         err = to->uid != 0 && trpi_assoc_is_barred(&peer->assoc, to->uid) ? TRP_EQUARANTINED
                                                                           : TRP_EAGAIN;
     } else {
-        err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames);
+        err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames, false);
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);

@@ -6,7 +6,9 @@
  * Must hold.
  *   O1  gather, gathered and announced belong to the runner of the proxy: one thread at a time.
  *   O2  What cannot be sent is a dead letter with its reason, alone.
- * Limits. frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a
+ *   O3  lane->promised is what trp_try_tell() was promised room for and deliver() has not handed
+ *       over. Promised messages are never dropped for want of room: tells count promises as taken.
+ * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a
  *         hand-over.
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
  */
@@ -96,6 +98,13 @@ announce(trpi_route *route, const trp_type *type, uint64_t wire_id)
     }
 }
 
+/* What a message of so many bytes of payload counts while it is only promised. */
+static size_t
+promise_of(size_t bytes)
+{
+    return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
+}
+
 /* Give what was gathered to the lane. */
 static bool
 hand_over(trpi_route *route)
@@ -107,12 +116,14 @@ hand_over(trpi_route *route)
     if (route->gather.count > 0) {
         bool stopped = atomic_load_explicit(&peer->remote->stopped, memory_order_relaxed);
         err = stopped ? TRP_ECONN
-                      : trpi_peer_append(peer, TRPI_LANE_ORDINARY, route->uid, &route->gather);
+                      : trpi_peer_append(peer, TRPI_LANE_ORDINARY, route->uid, &route->gather,
+                                         true);
     }
-    bool above = peer->lanes[TRPI_LANE_ORDINARY].above;
-    if (err == TRP_OK) {
-        trpi_peer_pump(peer, &later);
-    }
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
+    atomic_fetch_sub_explicit(&lane->promised, route->kept, memory_order_relaxed); /* O3 */
+    route->kept = 0;
+    bool above = lane->above;
+    trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
     if (err == TRP_OK) {
         trpi_count(&peer->messages_out, route->gathered);
@@ -148,8 +159,11 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     size_t bytes = trp_msg_bytes(msg);
-    size_t waiting =
-        atomic_load_explicit(&lane->queued, memory_order_relaxed) + route->gather.count;
+    bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
+    route->kept += promised ? promise_of(bytes) : 0;
+    size_t waiting = atomic_load_explicit(&lane->queued, memory_order_relaxed) +
+                     atomic_load_explicit(&lane->promised, memory_order_relaxed) - route->kept +
+                     route->gather.count;
     trp_err err = serializer == NULL ? TRP_ENOTYPE : TRP_OK;
     if (atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
         err = TRP_ECONN;
@@ -174,7 +188,7 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         err = trpi_message_encode(
             &route->gather, serializer, &map,
             atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
-        if (err == TRP_OK &&
+        if (err == TRP_OK && !promised &&
             waiting + route->gather.count - before > remote->options.lane_bytes_max) {
             route->gather.count = before;
             err = TRP_EAGAIN;
@@ -212,7 +226,44 @@ release(void *arg)
     trpi_remote_unref(route->remote);
 }
 
-static const trpi_proxy_ops proxy_ops = { deliver, flush, release };
+/* O3 */
+static bool
+admit(void *arg, size_t bytes)
+{
+    trpi_route *route = arg;
+    trpi_lane_state *lane = &route->peer->lanes[TRPI_LANE_ORDINARY];
+    size_t promise = promise_of(bytes);
+    size_t before = atomic_load_explicit(&lane->queued, memory_order_relaxed) +
+                    atomic_fetch_add_explicit(&lane->promised, promise, memory_order_relaxed);
+    /* an empty lane takes one of any size */
+    if (before == 0 || before + promise <= trpi_lane_admit_max(route->remote)) {
+        return true;
+    }
+    atomic_fetch_sub_explicit(&lane->promised, promise, memory_order_relaxed);
+    return false;
+}
+
+static void
+forgo(void *arg, size_t bytes)
+{
+    trpi_route *route = arg;
+    trpi_lane_state *lane = &route->peer->lanes[TRPI_LANE_ORDINARY];
+    atomic_fetch_sub_explicit(&lane->promised, promise_of(bytes), memory_order_relaxed);
+}
+
+static void
+refused(void *arg)
+{
+    trpi_route *route = arg;
+    trpi_peer *peer = route->peer;
+    trpi_later later = { 0 };
+    pthread_mutex_lock(&peer->lock);
+    peer->lanes[TRPI_LANE_ORDINARY].refused = true;
+    trpi_lane_look(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo, refused };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 
@@ -357,7 +408,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         pthread_mutex_lock(&peer->lock);
         err = atomic_load_explicit(&remote->stopping, memory_order_relaxed)
                   ? TRP_ECONN
-                  : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames);
+                  : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames, false);
         trpi_peer_pump(peer, &later);
         trpi_peer_unlock(peer, &later);
     }

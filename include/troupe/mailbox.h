@@ -155,7 +155,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t 
                                                    const char *id);
 
 /* Do as trp_tell, but do not wait in front of a full mailbox. Where its overflow is notify, the
- * actor is told trp_mailbox_ready once, when half of the mailbox is free.
+ * actor is told trp_mailbox_ready once, when half of the mailbox is free. An actor of another node
+ * is told through a lane of the association, which is full above its high-water mark (a quarter of
+ * its bytes, at most 1 MiB) and always notifies; what it has admitted is not dropped for want of
+ * room.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_EAGAIN  it is full; nothing was told
@@ -175,8 +178,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_try_tell(trp_system *system, trp_ref t
                                                    const trp_type *type, const void *payload,
                                                    size_t bytes);
 
-/* Told once to each actor whose trp_try_tell() was refused: there is room again, or ref has ended.
- * */
+/* Told once to each actor whose trp_try_tell() was refused: there is room again, or ref has ended,
+ * or its node. */
 typedef struct trp_mailbox_ready {
     trp_ref ref; /* whom it had told */
 } trp_mailbox_ready;

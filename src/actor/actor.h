@@ -188,10 +188,21 @@ typedef struct trpi_proxy_ops {
     bool (*flush)(void *arg, trp_system *system);
     /* The system is being freed; no op is called after this one. May be NULL. */
     void (*release)(void *arg);
+    /* trp_try_tell(): is there room for so many bytes of payload? true is a promise: a message
+     * with TRPI_MSG_PROMISED is on its way to deliver(), which keeps it. Thread: any; must not
+     * block. NULL: there always is. */
+    bool (*admit)(void *arg, size_t bytes);
+    /* A promise is given back: its message found no memory. */
+    void (*forgo)(void *arg, size_t bytes);
+    /* Somebody was refused and waits: trpi_proxy_ready() is due when there is room, at once when
+     * there is already. Not called with any lock held. */
+    void (*refused)(void *arg);
 } trpi_proxy_ops;
+#define TRPI_MSG_PROMISED 0x40000000u /* flag of a header; only on its way to a proxy */
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST. */
 trp_err trpi_proxy_attach(trp_system *system, uint32_t node, const trpi_proxy_ops *ops, void *arg);
-/* The lane drained below its low-water mark. Thread: any. */
+/* The lane drained below its low-water mark: tellers are not deferred any more, and actors whose
+ * trp_try_tell() was refused are told. Thread: any, without locks. */
 void trpi_proxy_ready(trp_system *system, uint32_t node);
 
 /* ---- what remoting registers -------------------------------------------------------------------

@@ -10,6 +10,8 @@
  *       nor freed before its end. Only entry 1, the system itself, is replaced, once, by
  *       trpi_system_advertise().
  *   N2  A node has at most one proxy; it lives as long as the system.
+ *   N3  Who is refused says so (waiting_any), then lets the lane look once more; a lane that drains
+ *       looks at waiting_any after it has made room; so does the end of a node. One sees the other.
  * Limits.  TRPI_NODES_LIMIT numbers in one system.
  * Tests.   tests/unit/actor/system_test.c
  */
@@ -19,6 +21,9 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include <troupe/mailbox.h>
+
+#include "actor/life.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
@@ -38,11 +43,14 @@ typedef struct node {
     trp_system *system;
     const trpi_proxy_ops *ops;
     void *arg;
+    trpi_ref_map waiting;     /* by wait_lock; keys: waiting_key(), values: told generations */
+    _Atomic bool waiting_any; /* written under wait_lock; seq_cst: N3 */
 } node;
 
 struct trpi_nodes {
     _Atomic(_Atomic(node *) *) chunks[CHUNKS]; /* release; pairs with the acquire of node_get() */
     pthread_mutex_t lock;                      /* count, index, attaching */
+    pthread_mutex_t wait_lock;                 /* who waits for a lane; a leaf */
     uint32_t count;                            /* numbers given out, with 0 */
     uint32_t *index;                           /* open addressing; 0: free */
     uint32_t index_places;                     /* a power of two, at most half full */
@@ -148,6 +156,7 @@ trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
         id.uid = trpi_world_random(system->world);
     } while (id.uid == 0); /* 0 means whoever lives at the address */
     (void)pthread_mutex_init(&nodes->lock, NULL);
+    (void)pthread_mutex_init(&nodes->wait_lock, NULL);
     nodes->count = TRPI_NODE_SELF + 1;
     self = node_new(system, &id);
     if (self == NULL || node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK ||
@@ -177,6 +186,7 @@ trpi_nodes_free(struct trpi_nodes *nodes)
             if (entry->ops != NULL && entry->ops->release != NULL) {
                 entry->ops->release(entry->arg);
             }
+            trpi_ref_map_fini(&entry->waiting);
             trpi_free(entry);
             entry = replaced;
         }
@@ -185,6 +195,7 @@ trpi_nodes_free(struct trpi_nodes *nodes)
         trpi_free((void *)atomic_load_explicit(&nodes->chunks[i], ACQUIRE));
     }
     trpi_mutex_destroy(&nodes->lock);
+    trpi_mutex_destroy(&nodes->wait_lock);
     trpi_free(nodes->index);
     trpi_free(nodes);
 }
@@ -298,6 +309,84 @@ proxy_turn_end(trp_ctx *ctx, trpi_cell *cell)
     return entry->ops->flush != NULL && entry->ops->flush(entry->arg, ctx->system);
 }
 
+/* ---- a full lane: who was refused, and is told when there is room ---------------------------- */
+
+/* Who waits (always local) and whom it had told (of this entry's node) in one. */
+static trp_ref
+waiting_key(trp_ref actor, trp_ref told)
+{
+    return (trp_ref){ told.slot, actor.slot, actor.generation, 0 };
+}
+
+static void
+waiting_add(trp_ctx *ctx, node *entry, trp_ref told)
+{
+    struct trpi_nodes *nodes = ctx->system->nodes;
+
+    (void)pthread_mutex_lock(&nodes->wait_lock);
+    /* no memory: it asks again */
+    (void)trpi_ref_map_put(&entry->waiting, waiting_key(ctx->self, told),
+                           (void *)(uintptr_t)told.generation);
+    atomic_store_explicit(&entry->waiting_any, true, memory_order_seq_cst); /* N3 */
+    (void)pthread_mutex_unlock(&nodes->wait_lock);
+}
+
+static void
+waiting_tell(trp_system *system, node *entry, uint32_t number)
+{
+    trpi_ref_map waiting;
+    uint32_t position = 0;
+    trpi_ref_pair *pair;
+    trp_ctx *ctx;
+
+    if (!atomic_load_explicit(&entry->waiting_any, memory_order_seq_cst)) { /* N3 */
+        return;
+    }
+    (void)pthread_mutex_lock(&system->nodes->wait_lock);
+    waiting = entry->waiting;
+    entry->waiting = (trpi_ref_map){ 0 };
+    atomic_store_explicit(&entry->waiting_any, false, memory_order_seq_cst);
+    (void)pthread_mutex_unlock(&system->nodes->wait_lock);
+    ctx = trpi_enter(system);
+    while ((pair = trpi_ref_map_next(&waiting, &position)) != NULL) {
+        trp_ref actor = trpi_ref_local(pair->ref.slot, pair->ref.generation);
+        trp_mailbox_ready what = {
+            { number, pair->ref.node, (uint32_t)(uintptr_t)pair->value, 0 }
+        };
+
+        trpi_tell(ctx, actor, what.ref, &trp_mailbox_ready_type, &what, sizeof what);
+    }
+    trpi_leave(ctx);
+    trpi_ref_map_fini(&waiting);
+}
+
+trp_err
+trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool *ret_promised)
+{
+    node *entry = proxy->state; /* set before the proxy was known, and never changed */
+
+    *ret_promised = entry->ops->admit != NULL;
+    if (entry->ops->admit == NULL || entry->ops->admit(entry->arg, bytes)) {
+        return TRP_OK;
+    }
+    if (ctx->cell != NULL) {
+        waiting_add(ctx, entry, to);
+        entry->ops->refused(entry->arg);
+        if (atomic_load_explicit(&entry->ended, memory_order_seq_cst) != 0) {
+            waiting_tell(ctx->system, entry, to.node);
+        }
+    }
+    return TRP_EAGAIN;
+}
+
+void
+trpi_proxy_forgo(trpi_cell *proxy, size_t bytes)
+{
+    node *entry = proxy->state;
+
+    entry->ops->forgo(entry->arg, bytes);
+}
+
 static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end,
                                            NULL };
 
@@ -338,6 +427,7 @@ trpi_proxy_ready(trp_system *system, uint32_t number)
         /* relaxed: a hint to senders. A turn that ends at this moment may set it once more;
          * deferred senders are back after 1 ms, and their message makes a turn that looks again. */
         atomic_store_explicit(&cell->overloaded, 0, memory_order_relaxed);
+        waiting_tell(system, entry, number);
     }
 }
 
@@ -380,6 +470,7 @@ trpi_nodes_end(trp_system *system, uint32_t number, trp_dead_reason reason)
     node *entry = node_get(system->nodes, number);
 
     if (entry != NULL && number != TRPI_NODE_SELF) {
-        atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_relaxed);
+        atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* N3 */
+        waiting_tell(system, entry, number); /* there will be no room, and no reason to wait */
     }
 }

@@ -15,6 +15,11 @@ void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine */
 /* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says
  * why. */
 trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason);
+/* trp_try_tell() through this proxy: TRP_EAGAIN: no room, and the running actor (if there is one)
+ * will be told trp_mailbox_ready. *ret_promised: the message must be marked so. */
+trp_err trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
+                         bool *ret_promised);
+void trpi_proxy_forgo(trpi_cell *proxy, size_t bytes);
 /* From now on tells to node are dead letters with this reason. The proxy hands out what it has. */
 void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);
 

@@ -411,14 +411,54 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     deliver(ctx, cell, msg);
 }
 
-/* trp_try_tell(): only a full box refuses. */
+/* To another node: a full lane refuses. */
 static trp_err
-try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    trpi_cell *cell = trpi_cell_peek(ctx, to);
+    trp_dead_reason reason;
+    trpi_cell *proxy = trpi_nodes_proxy(ctx->system, to.node, &reason);
+    bool promised = false;
     trp_msg *msg;
     trp_err err;
 
+    if (proxy == NULL) {
+        trpi_tell(ctx, to, ctx->self, type, payload, bytes); /* a dead letter */
+        return TRP_OK;
+    }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    err = trpi_proxy_admit(ctx, proxy, to, bytes, &promised);
+    if (err != TRP_OK) {
+        return err;
+    }
+    msg = ctx->near_node == TRPI_NODE_SELF
+              ? trpi_msg_make(ctx->cache, to, ctx->self, type, payload, bytes)
+              : make_carrying(ctx, to, ctx->self, type, payload, bytes);
+    if (msg == NULL) {
+        if (promised) {
+            trpi_proxy_forgo(proxy, bytes);
+        }
+        dead_no_memory(ctx, to, ctx->self, type);
+        return TRP_OK;
+    }
+    if (promised) {
+        msg->priv_from_node_flags |= TRPI_MSG_PROMISED;
+    }
+    deliver(ctx, proxy, msg);
+    return TRP_OK;
+}
+
+/* trp_try_tell(): only a full box or lane refuses. */
+static trp_err
+try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_cell *cell;
+    trp_msg *msg;
+    trp_err err;
+
+    if (to.node > TRPI_NODE_SELF && type->number != 0) {
+        return try_tell_far(ctx, to, type, payload, bytes);
+    }
+    cell = trpi_cell_peek(ctx, to);
     if (cell == NULL || type->number == 0 ||
         atomic_load_explicit(&cell->kind, RELAXED) != TRPI_KIND_BOXED) {
         trpi_tell(ctx, to, ctx->self, type, payload, bytes);

@@ -1,0 +1,187 @@
+/* full_lane_test.c - trp_try_tell() towards another node: refused while the lane is full, told when
+ * there is room, nothing lost.
+ */
+#include <troupe/mailbox.h>
+
+#include "tests/unit/remote/pair.h"
+
+#include "remote/internal.h"
+
+#define TELLS 60000
+#define LANE_BYTES 262144u
+#define ADMIT_BYTES (LANE_BYTES / 4)
+#define I64_BYTES (TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + 8)
+
+static atomic_bool gate_open, in_order;
+static _Atomic int64_t handled, told, refusals, readies;
+static trp_ref target;
+
+static trp_err
+slow_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t *last = state;
+    (void)ctx;
+    while (!atomic_load(&gate_open)) {
+        unit_pause();
+    }
+    int64_t number = *(const int64_t *)trp_msg_payload(msg);
+    if (number != *last + 1) {
+        atomic_store(&in_order, false);
+    }
+    *last = number;
+    atomic_fetch_add(&handled, 1);
+    return TRP_OK;
+}
+static const trp_behaviour slow = TRP_BEHAVIOUR_INIT("slow", int64_t, slow_receive);
+
+/* Tells until it is refused; goes on when it is told so. */
+static trp_err
+eager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t *number = state;
+    if (trp_msg_is(msg, &trp_mailbox_ready_type)) {
+        const trp_mailbox_ready *ready = trp_msg_payload(msg);
+        UNIT_TRUE(trp_ref_equal(ready->ref, target));
+        atomic_fetch_add(&readies, 1);
+    }
+    while (*number < TELLS) {
+        int64_t next = *number + 1;
+        if (trp_try_tell(ctx, target, &trp_i64_type, &next, sizeof next) != TRP_OK) {
+            atomic_fetch_add(&refusals, 1);
+            break;
+        }
+        *number = next;
+        atomic_store(&told, next);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour eager = TRP_BEHAVIOUR_INIT("eager", int64_t, eager_receive);
+
+static void
+reset(void)
+{
+    atomic_store(&gate_open, false);
+    atomic_store(&in_order, true);
+    atomic_store(&handled, 0);
+    atomic_store(&told, 0);
+    atomic_store(&refusals, 0);
+    atomic_store(&readies, 0);
+}
+
+static void
+eager_start(pair *p)
+{
+    int64_t go = 0;
+    trp_ref ref = pair_spawn(p->system[0], &eager, "eager", NULL, NULL, 0);
+    trp_system_tell(p->system[0], ref, &trp_i64_type, &go, sizeof go);
+}
+
+/* Issue 3, Overload (notify): towards a slow receiver on another node nothing is lost, although the
+ * lane is small */
+static void
+who_heeds_refusals_loses_nothing(void)
+{
+    pair p;
+    char path[512];
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .receiver_messages_max = 1000 };
+    reset();
+    pair_start(&p, false, &options);
+    pair_spawn(p.system[1], &slow, "slow", NULL, NULL, 0);
+    pair_path(&p, 1, "/user/slow", path, sizeof path);
+    UNIT_REQUIRE(trp_system_resolve(p.system[0], path, 10000, &target) == TRP_OK);
+    eager_start(&p);
+    UNIT_WAIT(atomic_load(&refusals) >= 1, 20000);
+    atomic_store(&gate_open, true);
+    UNIT_WAIT(atomic_load(&handled) == TELLS, 30000);
+    UNIT_TRUE(atomic_load(&in_order));
+    UNIT_TRUE(atomic_load(&readies) >= 1);
+    UNIT_TRUE(atomic_load(&readies) <= atomic_load(&refusals));
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_system_stats_get(p.system[0], &stats);
+    UNIT_EQUAL(stats.dead_letters[TRP_DEAD_LANE_FULL], 0);
+    pair_end(&p);
+}
+
+/* A node that nobody answers for: what it is told stays in the lane. */
+static uint32_t
+silent_node(pair *p)
+{
+    trpi_node_id id;
+    uint32_t node = 0;
+    memset(&id, 0, sizeof id);
+    id.address = *trpi_remote_address(p->remote[1]);
+    id.uid = 77;
+    (void)snprintf(id.address.host, sizeof id.address.host, "nowhere");
+    UNIT_REQUIRE(trpi_node_intern(p->system[0], &id, &node) == TRP_OK);
+    return node;
+}
+
+/* At the limit and one past it: with what is in the lane and on its way there counted. */
+static void
+a_lane_admits_up_to_its_high_water_mark(void)
+{
+    pair p;
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES,
+                                    .handshake_timeout_ms = 60000 };
+    reset();
+    pair_start(&p, true, &options);
+    target = (trp_ref){ silent_node(&p), 5, 7, 0 };
+    eager_start(&p);
+    UNIT_WAIT(atomic_load(&refusals) == 1, 20000);
+    int64_t most = ADMIT_BYTES / I64_BYTES;
+    int64_t manifest = 8 + TRPI_FRAME_HEADER_BYTES + TRP_TYPE_NAME_BYTES_MAX;
+    UNIT_TRUE(atomic_load(&told) <= most);
+    UNIT_TRUE(atomic_load(&told) >= most - manifest / I64_BYTES - 1);
+    UNIT_EQUAL(atomic_load(&readies), 0);
+    uint8_t big[ADMIT_BYTES] = { 0 };
+    /* from outside there is nobody to be told */
+    UNIT_EQUAL(trp_system_try_tell(p.system[0], target, &trp_bytes_type, big, sizeof big),
+               TRP_EAGAIN);
+    /* the end of the node ends the wait: the rest are dead letters */
+    trpi_node_terminated(p.system[0], target.node, TRP_DEAD_QUARANTINED);
+    UNIT_WAIT(atomic_load(&told) == TELLS, 20000);
+    UNIT_EQUAL(atomic_load(&readies), 1);
+    UNIT_EQUAL(atomic_load(&refusals), 1);
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_system_stats_get(p.system[0], &stats);
+    UNIT_TRUE(stats.dead_letters[TRP_DEAD_QUARANTINED] >= (uint64_t)(TELLS - most));
+    pair_end(&p);
+}
+
+/* One message that is larger than the mark finds an empty lane and goes */
+static void
+an_empty_lane_takes_a_message_of_any_size(void)
+{
+    pair p;
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES,
+                                    .handshake_timeout_ms = 60000 };
+    static const uint8_t big[ADMIT_BYTES + 1] = { 0 };
+    reset();
+    pair_start(&p, true, &options);
+    target = (trp_ref){ silent_node(&p), 5, 7, 0 };
+    UNIT_EQUAL(trp_system_try_tell(p.system[0], target, &trp_bytes_type, big, sizeof big), TRP_OK);
+    UNIT_EQUAL(trp_system_try_tell(p.system[0], target, &trp_bytes_type, big, 1), TRP_EAGAIN);
+    pair_end(&p);
+}
+
+/* What waited for a connection in vain makes room, and the waiting is told */
+static void
+a_lane_that_gives_up_makes_room(void)
+{
+    pair p;
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 500 };
+    reset();
+    pair_start(&p, true, &options);
+    target = (trp_ref){ silent_node(&p), 5, 7, 0 };
+    eager_start(&p);
+    UNIT_WAIT(atomic_load(&refusals) >= 1, 20000);
+    UNIT_WAIT(atomic_load(&readies) >= 1 && atomic_load(&refusals) >= 2, 20000);
+    pair_end(&p);
+}
+
+UNIT_BEGIN("full_lane")
+UNIT(who_heeds_refusals_loses_nothing)
+UNIT(a_lane_admits_up_to_its_high_water_mark)
+UNIT(an_empty_lane_takes_a_message_of_any_size)
+UNIT(a_lane_that_gives_up_makes_room)
+UNIT_END
