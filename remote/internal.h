@@ -35,6 +35,7 @@
     1048576 /* a lane's buffer that grew beyond is given back when empty */
 #define TRPI_GATHER_BYTES_MAX                                                                      \
     262144 /* a run's messages to one node; more are handed over before its end */
+#define TRPI_FLUSH_BYTES_LEAST 65536  /* less is not handed over while more is to be encoded */
 #define TRPI_ADMIT_BYTES_MAX                                                                       \
     1048576 /* trp_try_tell() refuses above; a lane of less than 4 MiB: above a quarter of it */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
@@ -124,6 +125,7 @@ typedef struct trpi_route {
     uint64_t uid;       /* 0: whoever lives there */
     trpi_buffer gather; /* by the runner of the proxy, as the next three */
     uint32_t gathered;  /* messages in it */
+    bool above;         /* the lane was above its high-water mark at the last hand-over */
     size_t kept;        /* promises of lane->promised that are in it, or were broken */
     /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
     uint8_t *announced;

@@ -123,6 +123,7 @@ hand_over(trpi_route *route)
     atomic_fetch_sub_explicit(&lane->promised, route->kept, memory_order_relaxed); /* O3 */
     route->kept = 0;
     bool above = lane->above;
+    route->above = above;
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
     if (err == TRP_OK) {
@@ -213,10 +214,13 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
 }
 
 static bool
-flush(void *arg, trp_system *system)
+flush(void *arg, trp_system *system, bool more)
 {
+    trpi_route *route = arg;
     (void)system;
-    return hand_over(arg);
+    /* A write of little costs as much as one of much. */
+    return more && route->gather.count < TRPI_FLUSH_BYTES_LEAST && !route->above ? false
+                                                                                 : hand_over(route);
 }
 
 static void

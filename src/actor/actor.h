@@ -182,10 +182,10 @@ typedef struct trpi_proxy_ops {
     /* Encode one message. Borrows msg until return (out-of-line payloads may be kept with
      * trpi_msg_payload_take()). to_slot/to_generation are in msg's header. Must not block. */
     void (*deliver)(void *arg, trp_system *system, trp_msg *msg);
-    /* The run ends: flush what deliver gathered. true: the lane is above its high-water mark, treat
-     * the proxy as overloaded (senders are deferred) until trpi_proxy_ready() or the next run says
-     * otherwise. */
-    bool (*flush)(void *arg, trp_system *system);
+    /* The run ends: flush what deliver gathered; more: another run follows for sure, so little may
+     * wait for it. true: the lane is above its high-water mark, treat the proxy as overloaded
+     * (senders are deferred) until trpi_proxy_ready() or the next run says otherwise. */
+    bool (*flush)(void *arg, trp_system *system, bool more);
     /* The system is being freed; no op is called after this one. May be NULL. */
     void (*release)(void *arg);
     /* trp_try_tell(): is there room for so many bytes of payload? true is a promise: a message

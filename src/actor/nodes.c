@@ -24,6 +24,7 @@
 #include <troupe/mailbox.h>
 
 #include "actor/life.h"
+#include "actor/mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
@@ -306,7 +307,8 @@ proxy_turn_end(trp_ctx *ctx, trpi_cell *cell)
 {
     node *entry = cell->state;
 
-    return entry->ops->flush != NULL && entry->ops->flush(entry->arg, ctx->system);
+    return entry->ops->flush != NULL &&
+           entry->ops->flush(entry->arg, ctx->system, trpi_mailbox_has_more(cell));
 }
 
 /* ---- a full lane: who was refused, and is told when there is room ---------------------------- */

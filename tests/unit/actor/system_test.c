@@ -240,9 +240,10 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     atomic_fetch_add(&delivered, *(const int64_t *)trp_msg_payload(msg));
 }
 static bool
-proxy_flush(void *arg, trp_system *system)
+proxy_flush(void *arg, trp_system *system, bool more)
 {
     (void)arg;
+    (void)more;
     (void)system;
     atomic_fetch_add(&flushed, 1);
     return false;
@@ -257,7 +258,9 @@ proxy_release(void *arg)
 static void
 a_proxy_gets_what_is_told_to_its_node(void)
 {
-    static const trpi_proxy_ops ops = { proxy_deliver, proxy_flush, proxy_release };
+    static const trpi_proxy_ops ops = { .deliver = proxy_deliver,
+                                        .flush = proxy_flush,
+                                        .release = proxy_release };
     trp_system *system = make("nodes");
     trpi_node_id id = identity("10.0.0.9", 2552, 9);
     trp_system_stats stats = { .size = sizeof stats };

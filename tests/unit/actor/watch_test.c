@@ -559,7 +559,7 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
 static void
 a_watch_of_what_is_no_actor_is_answered(void)
 {
-    static const trpi_proxy_ops ops = { proxy_deliver, NULL, NULL };
+    static const trpi_proxy_ops ops = { .deliver = proxy_deliver };
     trp_ref w, far;
     trp_system *system = open_watch(&w);
     uint32_t node = fake_node(system);
