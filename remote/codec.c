@@ -2,6 +2,7 @@
  *
  * Shape.  USER    to slot 4, generation 4, from slot 4, generation 4, wire id 8, payload, [nodes]
  *         SELECT  from slot 4, generation 4, wire id 8, path length 2, path, payload, [nodes]
+ *         MANY    as USER up to the wire id, { length 4, payload } ...
  *         nodes   { uid 8, length 2, address text } x count, count 2, bytes of the entries 2
  *         The node section stands at the end: it is known when the payload has been encoded.
  * Must hold.
@@ -112,6 +113,67 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
     return TRP_OK;
 }
 
+trp_err
+trpi_many_begin(trpi_buffer *out, const trpi_message *message, uint8_t sender_code)
+{
+    size_t begin = out->count;
+    trp_err err = fixed_append(out, message);
+    if (err == TRP_OK) {
+        trpi_frame_header_encode(out->data + begin, USER_FIXED_BYTES, TRPI_FRAME_MANY, sender_code,
+                                 message->serializer);
+    }
+    return err;
+}
+
+trp_err
+trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
+                 trpi_node_map *map, const trp_type *type, const void *payload, size_t bytes)
+{
+    size_t begin = out->count;
+    if (begin - at + TRPI_MANY_RECORD_BYTES + bytes > TRPI_MANY_BYTES_MAX) {
+        return TRP_EMSGSIZE;
+    }
+    trp_err err =
+        trpi_buffer_reserve(out, TRPI_MANY_RECORD_BYTES + bytes, TRPI_BUFFER_NO_LIMIT);
+    if (err != TRP_OK) {
+        return err;
+    }
+    out->count += TRPI_MANY_RECORD_BYTES;
+    if (serializer == NULL) { /* as it is */
+        memcpy(out->data + out->count, payload, bytes);
+        out->count += bytes;
+    } else {
+        map->third_count = 0;
+        err = serializer->encode(type, payload, bytes, map, out);
+        err = err == TRP_OK && map->third_count > 0 ? TRP_ELIMIT : err;
+        err = err == TRP_OK && out->count - at > TRPI_MANY_BYTES_MAX ? TRP_EMSGSIZE : err;
+        if (err != TRP_OK) {
+            out->count = begin; /* C2 */
+            return err;
+        }
+    }
+    trpi_put_u32(out->data + begin, (uint32_t)(out->count - begin - TRPI_MANY_RECORD_BYTES));
+    trpi_put_u32(out->data + at, (uint32_t)(out->count - at - TRPI_FRAME_HEADER_BYTES));
+    return TRP_OK;
+}
+
+bool
+trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_bytes)
+{
+    if (rest->payload_bytes < TRPI_MANY_RECORD_BYTES) {
+        return false;
+    }
+    size_t bytes = trpi_get_u32(rest->payload);
+    if (bytes > rest->payload_bytes - TRPI_MANY_RECORD_BYTES) {
+        return false;
+    }
+    *ret_payload = rest->payload + TRPI_MANY_RECORD_BYTES;
+    *ret_bytes = bytes;
+    rest->payload += TRPI_MANY_RECORD_BYTES + bytes;
+    rest->payload_bytes -= TRPI_MANY_RECORD_BYTES + bytes;
+    return true;
+}
+
 /* Reads the section at the end of the body; *ret_left is what stands before it. */
 static trp_err
 section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left)
@@ -155,7 +217,7 @@ section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left)
 bool
 trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message)
 {
-    bool user = frame->kind == TRPI_FRAME_USER;
+    bool user = frame->kind != TRPI_FRAME_SELECT;
     if (frame->bytes < (user ? USER_FIXED_BYTES : SELECT_FIXED_BYTES)) {
         return false;
     }
@@ -184,6 +246,9 @@ trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *r
     }
     map->third_count = 0;
     if ((frame->flags & TRPI_MESSAGE_HAS_NODES) != 0) {
+        if (frame->kind == TRPI_FRAME_MANY) {
+            return TRP_EDATA;
+        }
         size_t left = 0;
         trp_err err = section_decode(frame, map, &left);
         size_t before = (size_t)(ret_message->payload - frame->body);

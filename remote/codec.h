@@ -12,6 +12,8 @@
 #include "remote/serializer.h"
 
 #define TRPI_USER_FIXED_BYTES 24      /* of a USER body, before its payload */
+#define TRPI_MANY_RECORD_BYTES 4      /* before each payload in a MANY body */
+#define TRPI_MANY_BYTES_MAX 4096      /* we begin another one then: a cut frame is copied */
 #define TRPI_HANDSHAKE_BYTES_MAX 4096 /* body of a handshake frame */
 
 /* ---- messages and selections ----------------------------------------------------------------- */
@@ -45,6 +47,18 @@ trp_err trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer,
 /* Split a USER or SELECT body; fills map->third by interning. Errors: TRP_EDATA, TRP_ELIMIT,
  * TRP_ENOMEM. */
 trp_err trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message);
+/* Messages that agree in recipient, sender, type and serializer share one MANY frame. Begin one:
+ * append a frame without a payload yet; sender_code is one of the two ends or nobody.
+ * Errors: TRP_ENOMEM. */
+trp_err trpi_many_begin(trpi_buffer *out, const trpi_message *message, uint8_t sender_code);
+/* Append a payload to the MANY frame at out->data + at, the last thing in out.
+ * Errors: TRP_EMSGSIZE (no room in this frame), TRP_ELIMIT (it names third nodes), TRP_ENOMEM, those
+ *         of encode. The buffer is as before. */
+trp_err trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
+                         trpi_node_map *map, const trp_type *type, const void *payload,
+                         size_t bytes); /* serializer NULL: the payload's bytes as they are */
+/* Split the next payload off a decoded MANY message's; false: it makes no sense. */
+bool trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_bytes);
 /* What is known of a frame that is not going to be sent: recipient and type, without the rest. */
 bool trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message);
 
@@ -73,12 +87,15 @@ trp_err trpi_manifest_decode(const trpi_frame *frame, trpi_manifest *ret_manifes
 
 /* ---- handshake: a msgpack map; unknown keys are skipped -------------------------------------- */
 
+enum { TRPI_FEATURE_MANY = 1, TRPI_FEATURES_OWN = TRPI_FEATURE_MANY };
+
 typedef struct trpi_handshake {
     trpi_node_id from;
     trpi_address to;            /* whom the sender means to talk to */
     uint64_t to_uid;            /* response: the uid whose request this answers */
     char reason[160];           /* refusal */
     uint32_t frame_bytes_max;   /* what the sender takes */
+    uint32_t features;          /* TRPI_FEATURE_*: frames beyond the first version that it takes */
 } trpi_handshake;
 
 trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind,

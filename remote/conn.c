@@ -438,6 +438,8 @@ frame_max_agree(trpi_peer *peer, const trpi_handshake *handshake)
         handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
     atomic_store_explicit(&peer->frame_bytes_max, own < theirs ? own : theirs,
                           memory_order_relaxed);
+    uint32_t features = TRPI_FEATURES_OWN & ~peer->remote->options.features_off;
+    atomic_store_explicit(&peer->features, handshake->features & features, memory_order_relaxed);
 }
 
 static trp_err

@@ -37,7 +37,8 @@ enum trpi_frame_kind { /* wire numbers */
     TRPI_FRAME_PING = 12,
     TRPI_FRAME_PONG = 13,
     TRPI_FRAME_GOODBYE = 14,
-    TRPI_FRAME_GOODBYE_ACK = 15
+    TRPI_FRAME_GOODBYE_ACK = 15,
+    TRPI_FRAME_MANY = 16 /* to who has TRPI_FEATURE_MANY */
 };
 
 typedef struct trpi_preamble {
@@ -51,7 +52,7 @@ typedef struct trpi_frame {
     uint32_t bytes; /* of the body */
     uint8_t kind;
     uint8_t flags;
-    uint16_t extra; /* serializer of USER and SELECT, channel of CONTROL, else 0 */
+    uint16_t extra; /* serializer of USER, SELECT and MANY, channel of CONTROL, else 0 */
     const uint8_t *body;
 } trpi_frame;
 

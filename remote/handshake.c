@@ -1,7 +1,7 @@
 /* handshake.c - the body of handshake frames: a msgpack map, so that versions can be mixed.
  *
  * Keys: "from" address text, "uid" text of decimal digits, "to" address text, "to-uid", "frame-max"
- * number, "reason" text. Unknown keys are skipped, missing ones are zero; "from" and "uid" are
+ * number, "reason" text, "features" bits. Unknown keys are skipped, missing ones are zero; "from" and "uid" are
  * required but in a refusal.
  */
 #include <inttypes.h>
@@ -33,7 +33,7 @@ trp_err
 trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_handshake *handshake)
 {
     trpi_pack_writer writer = { .limit = TRPI_HANDSHAKE_BYTES_MAX };
-    trpi_pack_map(&writer, 6);
+    trpi_pack_map(&writer, handshake->features != 0 ? 7 : 6);
     pack_address(&writer, "from", &handshake->from.address);
     pack_uid(&writer, "uid", handshake->from.uid);
     pack_address(&writer, "to", &handshake->to);
@@ -42,6 +42,10 @@ trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_ha
     trpi_pack_u64(&writer, handshake->frame_bytes_max);
     trpi_pack_text(&writer, "reason");
     trpi_pack_text(&writer, handshake->reason);
+    if (handshake->features != 0) {
+        trpi_pack_text(&writer, "features");
+        trpi_pack_u64(&writer, handshake->features);
+    }
     trp_err err = writer.err;
     if (err == TRP_OK) {
         err = trpi_frame_append(out, kind, 0, 0, writer.buffer.data, writer.buffer.count);
@@ -83,7 +87,7 @@ trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake)
         return err;
     }
     const trpi_pack_value *map = trpi_pack_root(doc);
-    uint64_t frame_bytes_max = 0;
+    uint64_t frame_bytes_max = 0, features = 0;
     memset(ret_handshake, 0, sizeof *ret_handshake);
     bool named = get_address(map, "from", &ret_handshake->from.address) &&
                  get_uid(map, "uid", &ret_handshake->from.uid) && ret_handshake->from.uid != 0 &&
@@ -91,6 +95,8 @@ trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake)
     (void)get_uid(map, "to-uid", &ret_handshake->to_uid);
     (void)trpi_pack_get_u64(trpi_pack_find(map, "frame-max"), UINT32_MAX, &frame_bytes_max);
     ret_handshake->frame_bytes_max = (uint32_t)frame_bytes_max;
+    (void)trpi_pack_get_u64(trpi_pack_find(map, "features"), UINT64_MAX, &features);
+    ret_handshake->features = (uint32_t)features; /* later ones are no concern of ours */
     if (!trpi_pack_get_text(trpi_pack_find(map, "reason"), ret_handshake->reason,
                             sizeof ret_handshake->reason)) {
         ret_handshake->reason[0] = '\0';

@@ -225,6 +225,31 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     return err;
 }
 
+/* A MANY frame, its common part decoded. */
+static void
+on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const trpi_node_map *map)
+{
+    trpi_message rest = *common;
+    uint64_t count = 0;
+    while (rest.payload_bytes > 0) {
+        trpi_message message = *common;
+        const trp_type *of = type;
+        if (!trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
+            decode_error(conn, "body cannot be read", message.wire_id);
+            break;
+        }
+        if (of != NULL && payload_decode(conn, of, &message, map) != TRP_OK) {
+            decode_error(conn, "payload cannot be read", message.wire_id);
+            of = NULL;
+        }
+        count++;
+        pile_add(conn, &message);
+        trpi_inbound_tell(conn->remote->system, message.to_slot, message.to_generation,
+                          message.sender, of, message.payload, message.payload_bytes);
+    }
+    trpi_count(&conn->peer->messages_in, count);
+}
+
 static void
 on_message(trpi_conn *conn, const trpi_frame *frame)
 {
@@ -244,7 +269,12 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     if (type != NULL && (type->flags & TRP_TYPE_LOCAL) != 0) {
         decode_error(conn, "type never leaves its node", message.wire_id);
         type = NULL;
-    } else if (type != NULL && payload_decode(conn, type, &message, &map) != TRP_OK) {
+    }
+    if (frame->kind == TRPI_FRAME_MANY) {
+        on_many(conn, type, &message, &map);
+        return;
+    }
+    if (type != NULL && payload_decode(conn, type, &message, &map) != TRP_OK) {
         decode_error(conn, "payload cannot be read", message.wire_id);
         type = NULL;
     }
@@ -464,6 +494,7 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
         return on_lane_open(conn, frame);
     case TRPI_FRAME_USER:
     case TRPI_FRAME_SELECT:
+    case TRPI_FRAME_MANY:
         if (batch_begin(conn)) {
             on_message(conn, frame);
         }

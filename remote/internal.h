@@ -130,6 +130,16 @@ typedef struct trpi_route {
     /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
     uint8_t *announced;
     uint32_t announced_epoch;
+    /* What the last message in gather was: the next one like it needs to say less. type NULL: not
+     * known */
+    struct {
+        const trp_type *type;
+        const trpi_serializer *serializer; /* NULL: the payload goes as it is */
+        uint16_t serializer_id;
+        uint32_t to_slot, to_generation, from_slot, from_generation, from_node;
+        uint8_t sender_code;
+        size_t many_at; /* its MANY frame in gather; SIZE_MAX: it has none */
+    } last;
     struct trpi_route *next; /* in peer->routes, by peer->lock */
 } trpi_route;
 
@@ -148,6 +158,7 @@ struct trpi_peer {
     /* our number of the proved incarnation; written before its conns read */
     _Atomic uint32_t node;
     _Atomic uint32_t frame_bytes_max; /* that both ends take */
+    _Atomic uint32_t features;        /* that both ends have; of the last handshake */
     trpi_lane_state lanes[TRPI_LANE_COUNT];
     trpi_conn *conns;
     trpi_route *routes;

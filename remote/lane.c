@@ -19,7 +19,8 @@
 static bool
 is_message(const trpi_frame *frame)
 {
-    return frame->kind == TRPI_FRAME_USER || frame->kind == TRPI_FRAME_SELECT;
+    return frame->kind == TRPI_FRAME_USER || frame->kind == TRPI_FRAME_SELECT ||
+           frame->kind == TRPI_FRAME_MANY;
 }
 
 /* Keep the frames for anyone and those for keep_uid; the messages among the others go to
@@ -72,9 +73,17 @@ trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reas
             sender.node = TRPI_NODE_SELF;
         }
         trp_ref recipient = { node, message.to_slot, message.to_generation, 0 };
-        trpi_count(&peer->dropped, 1);
-        trpi_dead_letter(peer->remote->system, sender, recipient, reason,
-                         trpi_type_find_wire(message.wire_id), message.payload_bytes);
+        const trp_type *type = trpi_type_find_wire(message.wire_id);
+        bool many = frame.kind == TRPI_FRAME_MANY;
+        const uint8_t *payload;
+        size_t bytes = message.payload_bytes;
+        while (!many || trpi_many_next(&message, &payload, &bytes)) {
+            trpi_count(&peer->dropped, 1);
+            trpi_dead_letter(peer->remote->system, sender, recipient, reason, type, bytes);
+            if (!many) {
+                break;
+            }
+        }
     }
 }
 

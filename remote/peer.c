@@ -111,6 +111,7 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.to = peer->address;
     handshake.to_uid = conn->uid;
     handshake.frame_bytes_max = peer->remote->options.frame_bytes_max;
+    handshake.features = TRPI_FEATURES_OWN & ~peer->remote->options.features_off;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
         (void)snprintf(handshake.reason, sizeof handshake.reason,
                        "your incarnation %" PRIu64 " is quarantined here", conn->uid);

@@ -41,6 +41,7 @@ typedef struct trpi_remote_options {
     int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
     bool log_sent, log_received;    /* each message, at DEBUG */
     uint32_t log_size_exceeding;    /* log types with a larger payload; 0: off */
+    uint32_t features_off; /* bits of TRPI_FEATURE_* not offered: as an earlier minor version */
 } trpi_remote_options;
 
 /* Listen, advertise the address in the system and register as its remoting.

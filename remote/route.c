@@ -8,6 +8,7 @@
  *   O2  What cannot be sent is a dead letter with its reason, alone.
  *   O3  lane->promised is what trp_try_tell() was promised room for and deliver() has not handed
  *       over. Promised messages are never dropped for want of room: tells count promises as taken.
+ *   O4  Only messages that follow one another in gather share a MANY frame, so the order is theirs.
  * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a
  *         hand-over.
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
@@ -133,6 +134,7 @@ hand_over(trpi_route *route)
         trpi_lane_dead_letters(peer, &route->gather, reason_of(err)); /* O2 */
     }
     route->gathered = 0;
+    route->last.type = NULL;
     if (route->gather.capacity > 2 * TRPI_GATHER_BYTES_MAX) {
         trpi_buffer_fini(&route->gather);
     }
@@ -150,6 +152,104 @@ message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, 
     trpi_message_chat(remote, peer, true, type, &message);
 }
 
+/* ---- one after the other --------------------------------------------------------------------- */
+
+/* O4 */
+static bool
+is_like_last(const trpi_route *route, const trp_type *type, const trp_msg *msg)
+{
+    return route->last.type == type && route->last.to_slot == msg->priv_to_slot &&
+           route->last.to_generation == msg->priv_to_generation &&
+           route->last.from_slot == msg->priv_from_slot &&
+           route->last.from_generation == msg->priv_from_generation &&
+           route->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
+}
+
+/* After a USER frame in gather: what may follow it in a MANY frame. */
+static void
+last_set(trpi_route *route, const trp_type *type, const trpi_serializer *serializer,
+         const trp_msg *msg, const trpi_node_map *map, uint8_t flags)
+{
+    uint32_t fields_count = 0;
+    bool plain = serializer == &trpi_serializer_text ||
+                 (serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL);
+    bool many = (atomic_load_explicit(&route->peer->features, memory_order_relaxed) &
+                 TRPI_FEATURE_MANY) != 0 &&
+                route->uid != 0 && map->third_count == 0;
+    route->last.type = many ? type : NULL;
+    route->last.serializer = plain ? NULL : serializer;
+    route->last.serializer_id = serializer->id;
+    route->last.to_slot = msg->priv_to_slot;
+    route->last.to_generation = msg->priv_to_generation;
+    route->last.from_slot = msg->priv_from_slot;
+    route->last.from_generation = msg->priv_from_generation;
+    route->last.from_node = msg->priv_from_node_flags & 0xffffffu;
+    route->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
+    route->last.many_at = SIZE_MAX;
+}
+
+/* Encode one that is like the last. false: it needs a frame of its own. */
+static bool
+encode_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t bytes)
+{
+    const void *payload = trp_msg_payload(msg);
+    trpi_node_map map;
+    map.sending = TRPI_NODE_SELF;
+    map.receiving = route->node;
+    map.arg = route->remote;
+    map.get = node_get;
+    if (route->last.many_at != SIZE_MAX &&
+        trpi_many_append(&route->gather, route->last.many_at, route->last.serializer, &map, type,
+                         payload, bytes) == TRP_OK) {
+        return true;
+    }
+    size_t at = route->gather.count;
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.to_generation = msg->priv_to_generation;
+    message.sender = sender_of(msg);
+    message.wire_id = trpi_type_wire_id(type->number);
+    message.serializer = route->last.serializer_id;
+    if (trpi_many_begin(&route->gather, &message, route->last.sender_code) != TRP_OK ||
+        trpi_many_append(&route->gather, at, route->last.serializer, &map, type, payload, bytes) !=
+            TRP_OK) {
+        route->gather.count = at;
+        return false;
+    }
+    route->last.many_at = at;
+    return true;
+}
+
+static void
+delivered(trpi_route *route)
+{
+    route->gathered++;
+    if (route->gather.count >= TRPI_GATHER_BYTES_MAX) {
+        (void)hand_over(route); /* flush() says whether the lane is full */
+    }
+}
+
+/* The usual message: like the one before it, and there is room. */
+static bool
+deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t bytes,
+              size_t waiting)
+{
+    const trpi_lane_state *lane = &route->peer->lanes[TRPI_LANE_ORDINARY];
+    size_t room = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0
+                      ? SIZE_MAX
+                      : route->remote->options.lane_bytes_max;
+    if (!is_like_last(route, type, msg) ||
+        route->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
+        waiting + promise_of(bytes) > room ||
+        atomic_load_explicit(&route->remote->stopped, memory_order_relaxed) ||
+        route->remote->chatty || /* each has its line */
+        !encode_again(route, type, msg, bytes)) {
+        return false;
+    }
+    delivered(route);
+    return true;
+}
+
 static void
 deliver(void *arg, trp_system *system, trp_msg *msg)
 {
@@ -157,7 +257,6 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     trpi_peer *peer = route->peer;
     trpi_remote *remote = peer->remote;
     const trp_type *type = trp_msg_type(msg);
-    const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     size_t bytes = trp_msg_bytes(msg);
     bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
@@ -165,7 +264,12 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     size_t waiting = atomic_load_explicit(&lane->queued, memory_order_relaxed) +
                      atomic_load_explicit(&lane->promised, memory_order_relaxed) - route->kept +
                      route->gather.count;
+    if (deliver_again(route, type, msg, bytes, waiting)) {
+        return;
+    }
+    const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
     trp_err err = serializer == NULL ? TRP_ENOTYPE : TRP_OK;
+    route->last.type = NULL;
     if (atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
         err = TRP_ECONN;
     }
@@ -194,6 +298,9 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
             route->gather.count = before;
             err = TRP_EAGAIN;
         }
+        if (err == TRP_OK) {
+            last_set(route, type, serializer, msg, &map, route->gather.data[before + 5]);
+        }
     }
     if (err != TRP_OK) {
         trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
@@ -204,13 +311,10 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
                             trp_msg_payload(msg), bytes);
         return;
     }
-    route->gathered++;
     if (remote->chatty) {
         message_noted(remote, peer, type, msg);
     }
-    if (route->gather.count >= TRPI_GATHER_BYTES_MAX) {
-        (void)hand_over(route); /* flush() says whether the lane is full */
-    }
+    delivered(route);
 }
 
 static bool

@@ -59,6 +59,22 @@ message(const trpi_frame *frame)
     trpi_buffer_fini(&out);
 }
 
+static void
+many(const trpi_frame *frame)
+{
+    trpi_message rest;
+    trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
+    const uint8_t *payload;
+    size_t bytes;
+    if (trpi_message_decode(frame, &map, &rest) == TRP_OK) {
+        while (trpi_many_next(&rest, &payload, &bytes)) {
+            trpi_buffer out = { 0 };
+            (void)trpi_serializer_raw.decode(&type, payload, bytes, &map, &out);
+            trpi_buffer_fini(&out);
+        }
+    }
+}
+
 static trp_err
 on_frame(void *arg, const trpi_frame *frame)
 {
@@ -71,6 +87,9 @@ on_frame(void *arg, const trpi_frame *frame)
     case TRPI_FRAME_HANDSHAKE_RESPONSE:
     case TRPI_FRAME_HANDSHAKE_REFUSAL:
         (void)trpi_handshake_decode(frame, &handshake);
+        break;
+    case TRPI_FRAME_MANY:
+        many(frame);
         break;
     case TRPI_FRAME_USER:
     case TRPI_FRAME_SELECT:

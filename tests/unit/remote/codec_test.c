@@ -346,6 +346,7 @@ handshake_make(void)
     handshake.to = nodes[2].address;
     handshake.to_uid = 7;
     handshake.frame_bytes_max = 262144;
+    handshake.features = 0; /* not said then */
     (void)strcpy(handshake.reason, "because");
     return handshake;
 }
@@ -360,6 +361,7 @@ a_handshake_comes_back_and_unknown_keys_are_skipped(void)
     UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &handshake), TRP_OK);
     trpi_frame_header_decode(out.data, &frame);
     UNIT_EQUAL(trpi_handshake_decode(&frame, &back), TRP_OK);
+    UNIT_EQUAL(back.features, 0);
     UNIT_TRUE(trpi_node_id_equal(&back.from, &handshake.from));
     UNIT_TRUE(trpi_address_equal(&back.to, &handshake.to));
     UNIT_EQUAL(back.to_uid, 7);
@@ -374,6 +376,100 @@ a_handshake_comes_back_and_unknown_keys_are_skipped(void)
     UNIT_TRUE(trpi_node_id_equal(&back.from, &handshake.from));
     frame.bytes = TRPI_HANDSHAKE_BYTES_MAX + 1;
     UNIT_EQUAL(trpi_handshake_decode(&frame, &back), TRP_EMSGSIZE);
+    trpi_buffer_fini(&out);
+}
+
+/* ---- many in one frame ----------------------------------------------------------------------- */
+
+static void
+payloads_that_share_a_frame_come_back_one_by_one(void)
+{
+    nodes_make();
+    trpi_buffer out = { 0 };
+    trpi_node_map map = map_of(1, 2), back = map_of(2, 1);
+    trpi_message message = message_of(&trp_string_type, NULL, 0), rest;
+    static const char *const texts[] = { "one", "", "three" };
+    UNIT_EQUAL(trpi_buffer_append(&out, "before", 6, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+    UNIT_EQUAL(trpi_many_begin(&out, &message, TRPI_CODE_SENDING), TRP_OK);
+    for (int i = 0; i < 3; i++) {
+        /* as it is, or through its serializer: the same */
+        UNIT_EQUAL(trpi_many_append(&out, 6, i == 1 ? NULL : &trpi_serializer_text, &map,
+                                    &trp_string_type, texts[i], strlen(texts[i])),
+                   TRP_OK);
+    }
+    trpi_frame frame;
+    trpi_frame_header_decode(out.data + 6, &frame);
+    UNIT_EQUAL(frame.bytes, out.count - 6 - TRPI_FRAME_HEADER_BYTES);
+    UNIT_EQUAL(trpi_message_decode(&frame, &back, &rest), TRP_OK);
+    UNIT_EQUAL(rest.sender.node, 2);
+    UNIT_EQUAL(rest.to_slot, message.to_slot);
+    const uint8_t *payload = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < 3; i++) {
+        UNIT_TRUE(trpi_many_next(&rest, &payload, &bytes));
+        UNIT_EQUAL(bytes, strlen(texts[i]));
+        UNIT_EQUAL(memcmp(payload, texts[i], bytes), 0);
+    }
+    UNIT_EQUAL(rest.payload_bytes, 0);
+    UNIT_TRUE(!trpi_many_next(&rest, &payload, &bytes));
+    /* cut anywhere, nothing beyond the body is read or told */
+    for (uint32_t cut = 0; cut < frame.bytes; cut++) {
+        trpi_frame shorter = frame;
+        uint8_t *exact = trpi_alloc(cut + 1);
+        memcpy(exact, frame.body, cut);
+        shorter.body = exact;
+        shorter.bytes = cut;
+        size_t told = 0;
+        if (trpi_message_decode(&shorter, &back, &rest) == TRP_OK) {
+            while (trpi_many_next(&rest, &payload, &bytes)) {
+                UNIT_TRUE(payload + bytes <= exact + cut);
+                told++;
+            }
+            UNIT_TRUE(told < 3);
+        }
+        trpi_free(exact);
+    }
+    frame.flags |= TRPI_MESSAGE_HAS_NODES; /* there is no section in it */
+    UNIT_EQUAL(trpi_message_decode(&frame, &back, &rest), TRP_EDATA);
+    trpi_buffer_fini(&out);
+}
+
+static void
+what_does_not_fit_a_shared_frame_leaves_it_as_it_was(void)
+{
+    nodes_make();
+    trpi_buffer out = { 0 };
+    trpi_node_map map = map_of(1, 2);
+    trpi_message message = message_of(&trp_bytes_type, NULL, 0);
+    static const uint8_t big[TRPI_MANY_BYTES_MAX] = { 0 };
+    size_t room = TRPI_MANY_BYTES_MAX - TRPI_FRAME_HEADER_BYTES - TRPI_USER_FIXED_BYTES -
+                  TRPI_MANY_RECORD_BYTES;
+    UNIT_EQUAL(trpi_many_begin(&out, &message, TRPI_CODE_SENDING), TRP_OK);
+    size_t before = out.count;
+    UNIT_EQUAL(trpi_many_append(&out, 0, NULL, &map, &trp_bytes_type, big, room + 1),
+               TRP_EMSGSIZE);
+    golden_names names = names_make(); /* names a third node */
+    UNIT_EQUAL(trpi_many_append(&out, 0, &trpi_serializer_raw, &map, &golden_names_type, &names,
+                                sizeof names),
+               TRP_ELIMIT);
+    UNIT_EQUAL(out.count, before);
+    UNIT_EQUAL(trpi_many_append(&out, 0, NULL, &map, &trp_bytes_type, big, room), TRP_OK);
+    UNIT_EQUAL(trpi_many_append(&out, 0, NULL, &map, &trp_bytes_type, big, 0), TRP_EMSGSIZE);
+    trpi_buffer_fini(&out);
+}
+
+static void
+features_are_told_in_the_handshake(void)
+{
+    nodes_make();
+    trpi_buffer out = { 0 };
+    trpi_frame frame;
+    trpi_handshake handshake = handshake_make(), back;
+    handshake.features = TRPI_FEATURE_MANY | 0x80000000u; /* and one of a later version */
+    UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_RESPONSE, &handshake), TRP_OK);
+    trpi_frame_header_decode(out.data, &frame);
+    UNIT_EQUAL(trpi_handshake_decode(&frame, &back), TRP_OK);
+    UNIT_EQUAL(back.features, handshake.features);
     trpi_buffer_fini(&out);
 }
 
@@ -432,6 +528,15 @@ golden_write(FILE *file)
                    sizeof numbers, NULL);
     golden_message(file, "select-text", &trpi_serializer_text, &trp_string_type, "hi", 2,
                    "/user/*");
+    trpi_message message = message_of(&trp_i64_type, NULL, 0);
+    trpi_node_map map = map_of(1, 2);
+    message.serializer = TRPI_SERIALIZER_RAW;
+    trpi_buffer_clear(&out);
+    UNIT_EQUAL(trpi_many_begin(&out, &message, TRPI_CODE_SENDING), TRP_OK);
+    for (int64_t i = 0; i < 2; i++, i64++) {
+        UNIT_EQUAL(trpi_many_append(&out, 0, NULL, &map, &trp_i64_type, &i64, sizeof i64), TRP_OK);
+    }
+    hex_line(file, "many-i64", &out);
     trpi_buffer_clear(&out);
     (void)trpi_manifest_append(&out, trpi_hash_text("golden.names"), "golden.names");
     hex_line(file, "manifest", &out);
@@ -456,6 +561,9 @@ the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 }
 
 UNIT_BEGIN("codec")
+UNIT(features_are_told_in_the_handshake)
+UNIT(payloads_that_share_a_frame_come_back_one_by_one)
+UNIT(what_does_not_fit_a_shared_frame_leaves_it_as_it_was)
 UNIT(refs_in_payloads_mean_the_same_actor_at_the_other_end)
 UNIT(raw_and_json_bring_back_every_kind_of_field)
 UNIT(a_ref_in_json_carries_its_node_as_text)

@@ -179,9 +179,72 @@ a_lane_that_gives_up_makes_room(void)
     pair_end(&p);
 }
 
+/* ---- many in one frame ----------------------------------------------------------------------- */
+
+static uint64_t
+frames_for_a_flood(uint32_t features_off)
+{
+    pair p;
+    char path[512];
+    trpi_remote_options options = { .features_off = features_off };
+    trpi_remote_stats stats;
+    reset();
+    atomic_store(&gate_open, true);
+    pair_start(&p, false, &options);
+    pair_spawn(p.system[1], &slow, "slow", NULL, NULL, 0);
+    pair_path(&p, 1, "/user/slow", path, sizeof path);
+    UNIT_REQUIRE(trp_system_resolve(p.system[0], path, 10000, &target) == TRP_OK);
+    eager_start(&p);
+    UNIT_WAIT(atomic_load(&handled) == TELLS, 30000);
+    UNIT_TRUE(atomic_load(&in_order));
+    trpi_remote_stats_get(p.remote[1], &stats);
+    UNIT_EQUAL(stats.decode_errors, 0);
+    pair_end(&p);
+    return stats.frames_in;
+}
+
+/* What a sender tells a receiver in one go shares frames; a peer of the version before gets what it
+ * understands */
+static void
+messages_share_frames_with_who_takes_that(void)
+{
+    UNIT_TRUE(frames_for_a_flood(0) < TELLS / 2);
+    UNIT_TRUE(frames_for_a_flood(TRPI_FEATURE_MANY) >= TELLS);
+}
+
+/* Frames of many that were not sent are dead letters one by one */
+static void
+messages_of_a_shared_frame_die_one_by_one(void)
+{
+    pair p;
+    trpi_remote_options options = { .handshake_timeout_ms = 60000 };
+    reset();
+    pair_start(&p, true, &options);
+    target = (trp_ref){ silent_node(&p), 5, 7, 0 };
+    trpi_peer *peer = NULL;
+    int64_t number = 0;
+    /* as if it had shaken hands with a newer one */
+    trp_system_tell(p.system[0], target, &trp_i64_type, &number, sizeof number);
+    const trpi_node_id *id = trpi_node_id_get(p.system[0], target.node);
+    UNIT_REQUIRE(trpi_peer_get(p.remote[0], &id->address, false, &peer) == TRP_OK && peer != NULL);
+    atomic_store(&peer->features, TRPI_FEATURE_MANY);
+    eager_start(&p);
+    UNIT_WAIT(atomic_load(&refusals) == 1, 20000);
+    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].promised) == 0, 20000);
+    trpi_peer_quarantine(peer, id->uid, "test");
+    UNIT_WAIT(atomic_load(&told) == TELLS, 20000);
+    trp_system_stats stats = { .size = sizeof stats };
+    UNIT_WAIT((trp_system_stats_get(p.system[0], &stats),
+               stats.dead_letters[TRP_DEAD_QUARANTINED] == TELLS + 1),
+              20000);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("full_lane")
 UNIT(who_heeds_refusals_loses_nothing)
 UNIT(a_lane_admits_up_to_its_high_water_mark)
 UNIT(an_empty_lane_takes_a_message_of_any_size)
 UNIT(a_lane_that_gives_up_makes_room)
+UNIT(messages_share_frames_with_who_takes_that)
+UNIT(messages_of_a_shared_frame_die_one_by_one)
 UNIT_END

@@ -5,8 +5,8 @@
 
 #define TELLS 150000
 #define PILE 30000
-/* A read of 64 KiB holds at most so many frames of a trp_i64. */
-#define READ_TELLS (65536 / 40)
+/* A read of 64 KiB holds at most so many of a trp_i64. */
+#define READ_TELLS (65536 / (TRPI_MANY_RECORD_BYTES + 8))
 
 static atomic_bool gate_open, in_order;
 static _Atomic int64_t handled, told;
