@@ -25,6 +25,7 @@ extern const bench_workload bench_pairs[];
 extern const bench_workload bench_flood[];
 extern const bench_workload bench_many[];
 extern const bench_workload bench_create[];
+extern const bench_workload bench_raw[];
 extern const bench_workload bench_remote[]
     __attribute__((weak)); /* absent where remoting is not built */
 

@@ -101,9 +101,48 @@ while read -r workload count param divisor unit better least goal; do
 done < <(table)
 
 cat "$work"/troupe[12] >"$work/all" 2>/dev/null
-if [ ${#workloads[@]} -eq 0 ]; then
-    timeout 120 "$bench" remote >>"$work/all" 2>"$work/err" || { echo "FAIL bench_remote"; status=1; }
-    grep ' remote ' "$work/all"
+# Remoting: two processes of ours, of plain TCP and of Erlang, one after the other. Goals as ratios to plain TCP at 100 B
+# (0.3) and 64 KiB (0.5) and to Erlang (20; least 9); on one core a round trip of at most 2.9 times plain TCP's.
+far_erlang() {
+    local sink
+    export ERL_EPMD_ADDRESS=127.0.0.1 HOME=$work
+    epmd -daemon
+    ERL_CRASH_DUMP=/dev/null erl -noshell -noinput -kernel logger_level error -setcookie bench -pa "$work" -name "sink$$@127.0.0.1" -eval 'troupe_far:sink().' &
+    sink=$!
+    timeout 120 erl -noshell -noinput -kernel logger_level error -setcookie bench -pa "$work" -name "src$$@127.0.0.1" \
+        -eval "troupe_far:main('sink$$@127.0.0.1', $1)." >>"$work/far_erlang" </dev/null
+    kill $sink 2>/dev/null
+    wait $sink 2>/dev/null
+}
+far() { # far COUNT
+    local _
+    for _ in $(seq "$rounds"); do
+        timeout 120 "$bench" remote --threads 1 --count "$1" >>"$work/far" 2>"$work/err" </dev/null ||
+            { echo "FAIL bench_remote: $(tail -n 1 "$work/err")"; status=1; }
+        timeout 120 "$bench" raw --count "$1" >>"$work/far_raw" </dev/null
+        [ -n "$peer" ] && far_erlang "$1"
+        timeout 120 "$bench" hb_under_bulk --threads 1 >>"$work/far" 2>"$work/err" </dev/null ||
+            { echo "FAIL bench_hb_under_bulk: $(tail -n 1 "$work/err")"; status=1; }
+        for it in remote raw; do
+            timeout 120 taskset -c 1 "$bench" $it --threads 1 --count 64000 </dev/null |
+                sed -n "s/ $it rtt_/ $it one_core_rtt_/p" >>"$work/far"
+        done
+    done
+    printf '%-20s %12s %12s %8s %12s %8s\n' "two processes" troupe "plain TCP" ratio erlang ratio
+    for param in rate_100 rate_1024 rate_65536 rate_100_4s rtt_p50 rtt_p99 one_core_rtt_p50 one_core_rtt_p99; do
+        awk -v w="$param" -v ours="$(figures "$work/far" remote $param | median)" \
+            -v raw="$(cat "$work/far_raw" "$work/far" | figures /dev/stdin raw "${param%_4s}" | median)" \
+            -v erl="$(figures "$work/far_erlang" remote "${param%_4s}" | median)" 'BEGIN {
+                printf "%-20s %12.6g %12.6g %8s %12.6g %8s\n", w, ours, raw, raw ? sprintf("%.2f", ours / raw) : "-", erl,
+                    erl ? sprintf("%.2f", ours / erl) : "-" }'
+    done
+    printf '%-20s %12s us\n' "heartbeat p50" "$(figures "$work/far" hb_under_bulk rtt_p50 | median)" \
+        "heartbeat p99" "$(figures "$work/far" hb_under_bulk rtt_p99 | median)"
+    cat "$work/far" >>"$work/all"
+}
+if [ ${#workloads[@]} -eq 0 ] || [[ " ${workloads[*]} " == *" remote "* ]]; then
+    [ -z "$peer" ] || erlc -o "$work" "$srcdir/tests/bench/erlang/troupe_far.erl" || peer=
+    far $((10000000 / part))
 fi
 check "nothing_is_lost" "$(grep -c ' lost 0 ' "$work/all") >= 1 && $(grep ' lost ' "$work/all" | grep -vc ' lost 0 ') == 0"
 for limit in "create bytes_per_live_actor 192" "count peak_rss 64" "fanin peak_rss 64"; do

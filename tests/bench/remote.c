@@ -1,23 +1,31 @@
-/* remote.c - two processes on loopback: tell at 100 B, and round trips.
+/* remote.c - two processes on loopback: tells of three sizes, round trips, and heartbeats under them.
  *
  * Shape.  The parent starts itself once more (fork and exec, for nng does not like fork alone) as
- *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo
- *         until its standard input ends. The sink stamps its last receipt; both processes share the
- *         monotonic clock.
+ *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo,
+ *         and answers heartbeats, until its standard input ends. The sink stamps its last receipt;
+ *         both processes share the monotonic clock. Senders use trp_try_tell() and wait to be told
+ *         when the lane is full.
  */
 #include "tests/bench/bench.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "remote/remote.h"
 
 #define PAYLOAD_BYTES 100
-#define TELLS_DEFAULT 10000000u
+#define PAYLOAD_BYTES_MAX 65536
+#define TELLS_DEFAULT 10000000u /* of 100 B; of 1 KiB an eighth, of 64 KiB a 256th of it */
+#define SENDERS 4
 #define TRIPS_DEFAULT 20000u
+#define BEATS_DEFAULT 2000u
+#define BEAT_PAUSE_NS 1000000
+#define BEAT_BYTES 9
 #define TRIPS_WARM 1000u
 #define TURN_TELLS 1000
 #define QUIET_NS 3000000000ull /* no progress for so long: the rest is lost */
@@ -41,13 +49,16 @@ typedef struct sink_state {
     uint64_t last_ns;
 } sink_state;
 
-/* Counts bytes; a text is answered with the state, and begins anew. */
+/* Counts bytes; a text is answered with the state, "0" begins anew. */
 static trp_err
 sink_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     sink_state *sink = state;
 
     if (trp_msg_is(msg, &trp_string_type)) {
+        if (*(const char *)trp_msg_payload(msg) == '0') {
+            *sink = (sink_state){ 0, 0 };
+        }
         trp_reply(ctx, &trp_bytes_type, sink, sizeof *sink);
         return TRP_OK;
     }
@@ -69,6 +80,22 @@ echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour sink = TRP_BEHAVIOUR_INIT("sink", sink_state, sink_receive);
 static const trp_behaviour echo = TRP_BEHAVIOUR_INIT("echo", char, echo_receive);
 
+static trpi_remote *here;
+
+/* On a transport thread, as the failure detector does it. */
+static void
+beat_answer(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    uint8_t answer[BEAT_BYTES];
+
+    (void)arg;
+    if (count == sizeof answer) {
+        memcpy(answer, bytes, count);
+        answer[0] = 2;
+        (void)trpi_remote_control_send(here, from, TRPI_CHANNEL_HEARTBEAT, answer, sizeof answer);
+    }
+}
+
 static int
 run_child(const bench_options *options)
 {
@@ -82,6 +109,8 @@ run_child(const bench_options *options)
     bench_check(trp_system_spawn(system, &sink, &spawn, &ref), "sink");
     spawn.name = "echo";
     bench_check(trp_system_spawn(system, &echo, &spawn, &ref), "echo");
+    here = remote;
+    trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, beat_answer, NULL);
     (void)printf("%s\n", trpi_address_format(trpi_remote_address(remote), address, sizeof address));
     (void)fflush(stdout);
     while (getchar() != EOF) {
@@ -151,7 +180,11 @@ resolve(trp_system *system, const child *c, const char *path)
 }
 
 static trp_ref target;
-static uint64_t tells_goal, trips_goal;
+static uint64_t tells_goal, trips_goal; /* tells: of each sender; UINT64_MAX: without end */
+static size_t tell_bytes;
+static _Atomic uint32_t senders_left;
+static _Atomic uint64_t told; /* in all */
+static atomic_bool enough;
 static uint64_t start_ns;
 static uint64_t *trip_ns;
 
@@ -160,21 +193,22 @@ static uint64_t *trip_ns;
 static trp_err
 producer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    static const uint8_t payload[PAYLOAD_BYTES] = { 1 };
+    static const uint8_t payload[PAYLOAD_BYTES_MAX] = { 1 };
     uint64_t *sent = state;
 
     (void)msg;
-    if (*sent == 0) {
-        start_ns = bench_now_ns();
-    }
-    for (int i = 0; i < TURN_TELLS && *sent < tells_goal; i++, (*sent)++) {
-        if (trp_try_tell(ctx, target, &trp_bytes_type, payload, sizeof payload) != TRP_OK) {
+    for (int i = 0; i < TURN_TELLS && *sent < tells_goal && !atomic_load(&enough); i++) {
+        if (trp_try_tell(ctx, target, &trp_bytes_type, payload, tell_bytes) != TRP_OK) {
             return TRP_OK;
         }
+        ++*sent;
     }
-    if (*sent < tells_goal) {
+    if (*sent < tells_goal && !atomic_load(&enough)) {
         trp_tell(ctx, trp_self(ctx), &trp_bytes_type, "", 0);
-    } else {
+        return TRP_OK;
+    }
+    atomic_fetch_add(&told, *sent);
+    if (atomic_fetch_sub(&senders_left, 1) == 1) {
         bench_done();
     }
     return TRP_OK;
@@ -212,22 +246,27 @@ static const trp_behaviour producer = TRP_BEHAVIOUR_INIT("producer", uint64_t, p
 static const trp_behaviour pinger = TRP_BEHAVIOUR_INIT("pinger", pinger_state, pinger_receive);
 
 static void
-go(trp_system *system, const trp_behaviour *behaviour)
+go(trp_system *system, const trp_behaviour *behaviour, uint32_t count)
 {
     trp_ref ref;
 
-    bench_check(trp_system_spawn(system, behaviour, NULL, &ref), behaviour->name);
-    trp_system_tell(system, ref, &trp_bytes_type, "", 0);
-    bench_wait();
+    atomic_store(&senders_left, count);
+    atomic_store(&told, 0);
+    atomic_store(&enough, false);
+    start_ns = bench_now_ns();
+    for (uint32_t i = 0; i < count; i++) {
+        bench_check(trp_system_spawn(system, behaviour, NULL, &ref), behaviour->name);
+        trp_system_tell(system, ref, &trp_bytes_type, "", 0);
+    }
 }
 
 static sink_state
-sink_ask(trp_system *system)
+sink_say(trp_system *system, const char *text)
 {
     sink_state answer = { 0, 0 };
     trp_msg *reply = NULL;
 
-    if (trp_system_ask(system, target, &trp_string_type, "?", 1, ASK_MS, &reply) == TRP_OK &&
+    if (trp_system_ask(system, target, &trp_string_type, text, 1, ASK_MS, &reply) == TRP_OK &&
         trp_msg_bytes(reply) == sizeof answer) {
         memcpy(&answer, trp_msg_payload(reply), sizeof answer);
     }
@@ -235,26 +274,39 @@ sink_ask(trp_system *system)
     return answer;
 }
 
-static int
-run_tell(trp_system *system)
+/* Ask until the sink has all, or nothing comes any more. Returns what was lost. */
+static uint64_t
+sink_wait(trp_system *system, sink_state *ret_answer)
 {
-    sink_state answer;
     uint64_t seen = 0;
-    uint64_t seen_ns;
+    uint64_t seen_ns = bench_now_ns();
 
-    go(system, &producer);
-    seen_ns = bench_now_ns();
     do {
-        answer = sink_ask(system);
-        if (answer.count != seen) {
-            seen = answer.count;
+        *ret_answer = sink_say(system, "?");
+        if (ret_answer->count != seen) {
+            seen = ret_answer->count;
             seen_ns = bench_now_ns();
         }
-    } while (answer.count < tells_goal && bench_now_ns() - seen_ns < QUIET_NS);
-    bench_print("remote", "rate_100",
-                (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns), "messages/s");
-    bench_print("remote", "lost", (double)(tells_goal - answer.count), "messages");
-    return answer.count == tells_goal ? 0 : 1;
+    } while (ret_answer->count < told && bench_now_ns() - seen_ns < QUIET_NS);
+    return told - ret_answer->count;
+}
+
+/* Returns what was lost. */
+static uint64_t
+run_tell(trp_system *system, const char *param, size_t bytes, uint64_t count, uint32_t senders)
+{
+    sink_state answer;
+    uint64_t lost;
+
+    (void)sink_say(system, "0");
+    tell_bytes = bytes;
+    tells_goal = (count / senders + 63) & ~(uint64_t)63; /* the sink's stamps */
+    go(system, &producer, senders);
+    bench_wait();
+    lost = sink_wait(system, &answer);
+    bench_print("remote", param, (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns),
+                "messages/s");
+    return lost;
 }
 
 static int
@@ -267,48 +319,154 @@ compare(const void *a, const void *b)
 }
 
 static void
-run_trips(trp_system *system)
+trips_print(const char *workload, uint64_t count)
 {
+    qsort(trip_ns, count, sizeof *trip_ns, compare);
+    bench_print(workload, "rtt_p50", (double)trip_ns[count / 2] / 1e3, "us");
+    bench_print(workload, "rtt_p99", (double)trip_ns[count * 99 / 100] / 1e3, "us");
+    free(trip_ns);
+}
+
+static void
+trips_make(uint64_t count)
+{
+    trips_goal = count;
     trip_ns = calloc(trips_goal, sizeof *trip_ns);
     if (trip_ns == NULL) {
         bench_check(TRP_ENOMEM, "round trips");
     }
-    go(system, &pinger);
-    qsort(trip_ns, trips_goal, sizeof *trip_ns, compare);
-    bench_print("remote", "rtt_p50", (double)trip_ns[trips_goal / 2] / 1e3, "us");
-    bench_print("remote", "rtt_p99", (double)trip_ns[trips_goal * 99 / 100] / 1e3, "us");
-    free(trip_ns);
+}
+
+static void
+run_trips(trp_system *system)
+{
+    trips_make(TRIPS_DEFAULT);
+    go(system, &pinger, 1);
+    bench_wait();
+    trips_print("remote", trips_goal);
+}
+
+typedef struct two {
+    child c;
+    trp_system *system;
+    trpi_remote *remote;
+} two;
+
+static void
+two_start(two *t, const bench_options *options)
+{
+    child_start(&t->c, options); /* before any thread of ours exists */
+    t->system = bench_system(options);
+    t->remote = remote_start(t->system);
+    target = resolve(t->system, &t->c, "/user/sink");
+}
+
+static void
+two_end(two *t)
+{
+    bench_check(trp_system_stop(t->system, ASK_MS), "trp_system_stop");
+    trpi_remote_stop(t->remote);
+    trp_system_free(t->system);
+    child_end(&t->c);
 }
 
 static int
 run_remote(const bench_options *options)
 {
-    child c = { 0 };
-    trp_system *system;
-    trpi_remote *remote;
-    int result;
+    uint64_t count = options->count != 0 ? options->count : TELLS_DEFAULT;
+    uint64_t lost;
+    two t = { 0 };
 
     if (options->argc > 0 && strcmp(options->argv[0], "--child") == 0) {
         return run_child(options);
     }
-    /* the sink's stamps */
-    tells_goal = (options->count != 0 ? options->count : TELLS_DEFAULT) & ~(uint64_t)63;
-    trips_goal = TRIPS_DEFAULT;
-    child_start(&c, options); /* before any thread of ours exists */
-    system = bench_system(options);
-    remote = remote_start(system);
-    target = resolve(system, &c, "/user/sink");
-    result = run_tell(system);
-    target = resolve(system, &c, "/user/echo");
-    run_trips(system);
-    bench_check(trp_system_stop(system, ASK_MS), "trp_system_stop");
-    trpi_remote_stop(remote);
-    trp_system_free(system);
-    child_end(&c);
-    return result;
+    two_start(&t, options);
+    lost = run_tell(t.system, "rate_100", PAYLOAD_BYTES, count, 1);
+    lost += run_tell(t.system, "rate_1024", 1024, count / 8, 1);
+    lost += run_tell(t.system, "rate_65536", 65536, count / 256, 1);
+    lost += run_tell(t.system, "rate_100_4s", PAYLOAD_BYTES, count, SENDERS);
+    bench_print("remote", "lost", (double)lost, "messages");
+    target = resolve(t.system, &t.c, "/user/echo");
+    run_trips(t.system);
+    two_end(&t);
+    return lost == 0 ? 0 : 1;
+}
+
+/* ---- heartbeats ------------------------------------------------------------------------------ */
+
+static _Atomic uint64_t beat_back_ns, beat_number;
+
+static void
+beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    uint64_t number;
+
+    (void)arg;
+    (void)from;
+    if (count == BEAT_BYTES && bytes[0] == 2) {
+        memcpy(&number, bytes + 1, sizeof number);
+        atomic_store(&beat_back_ns, bench_now_ns());
+        atomic_store(&beat_number, number);
+    }
+}
+
+/* One beat a millisecond, as many as are asked for, each after the answer to the one before. */
+static uint64_t
+beats(two *t, uint64_t count)
+{
+    const trpi_node_id *to = trpi_node_id_get(t->system, target.node);
+
+    for (uint64_t number = 1; number <= count; number++) {
+        uint8_t beat[BEAT_BYTES] = { 1 };
+        uint64_t sent_ns = bench_now_ns();
+
+        memcpy(beat + 1, &number, sizeof number);
+        bench_check(trpi_remote_control_send(t->remote, to, TRPI_CHANNEL_HEARTBEAT, beat,
+                                             sizeof beat),
+                    "heartbeat");
+        while (atomic_load(&beat_number) != number) {
+            (void)nanosleep(&(struct timespec){ 0, BEAT_PAUSE_NS }, NULL);
+            if (bench_now_ns() - sent_ns > QUIET_NS) {
+                return count - number + 1;
+            }
+        }
+        trip_ns[number - 1] = atomic_load(&beat_back_ns) - sent_ns;
+    }
+    return 0;
+}
+
+static int
+run_hb_under_bulk(const bench_options *options)
+{
+    uint64_t count = options->count != 0 ? options->count : BEATS_DEFAULT;
+    sink_state answer;
+    uint64_t lost;
+    two t = { 0 };
+
+    two_start(&t, options);
+    trpi_remote_control_bind(t.remote, TRPI_CHANNEL_HEARTBEAT, beat_came, NULL);
+    trips_make(count);
+    (void)sink_say(t.system, "0");
+    tell_bytes = PAYLOAD_BYTES;
+    tells_goal = UINT64_MAX;
+    go(t.system, &producer, 1);
+    lost = beats(&t, count);
+    atomic_store(&enough, true);
+    bench_wait();
+    lost += sink_wait(t.system, &answer);
+    bench_print("hb_under_bulk", "bulk_rate",
+                (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns), "messages/s");
+    trips_print("hb_under_bulk", count);
+    bench_print("hb_under_bulk", "lost", (double)lost, "messages");
+    trpi_remote_control_bind(t.remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
+    two_end(&t);
+    return lost == 0 ? 0 : 1;
 }
 
 const bench_workload bench_remote[] = {
-    { "remote", "2 processes on loopback: 10 M tells of 100 B, 20 k round trips", run_remote },
+    { "remote", "2 processes: 10 M tells of 100 B, fewer of 1 and 64 KiB, 20 k round trips",
+      run_remote },
+    { "hb_under_bulk", "2 processes: 2 k heartbeats while one tells the other all it can",
+      run_hb_under_bulk },
     { NULL, NULL, NULL },
 };
