@@ -90,7 +90,7 @@ decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
 
 /* B4. Before the message is delivered, so that a receiver that keeps up is often seen empty. */
 static void
-pile_add(trpi_conn *conn, const trpi_message *message)
+pile_add(trpi_conn *conn, const trpi_message *message, size_t bytes)
 {
     trpi_pile *pile = &conn->piles[message->to_slot % TRPI_PILES];
     if (pile->messages == 0) {
@@ -101,7 +101,7 @@ pile_add(trpi_conn *conn, const trpi_message *message)
     if (pile->messages < UINT32_MAX) {
         pile->messages++;
     }
-    pile->bytes += message->payload_bytes;
+    pile->bytes += bytes;
     const trpi_remote_options *options = &conn->remote->options;
     bool over = pile->messages >= options->receiver_messages_max ||
                 pile->bytes >= options->receiver_bytes_max;
@@ -199,6 +199,22 @@ node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
     return err;
 }
 
+/* Is the wire form of its payloads their form in memory? */
+static bool
+is_plain(const trp_type *type, const trpi_serializer *serializer)
+{
+    uint32_t fields_count = 0;
+    return (serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL) ||
+           (serializer == &trpi_serializer_text &&
+            (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
+}
+
+static bool
+fits(const trp_type *type, size_t bytes)
+{
+    return (type->flags & TRP_TYPE_VARIABLE) != 0 || bytes == type->bytes;
+}
+
 /* The payload as the type wants it: in place when its wire form is its form in memory. */
 static trp_err
 payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
@@ -206,16 +222,11 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
 {
     const trpi_serializer *serializer =
         trpi_serializers_get(&conn->remote->serializers, message->serializer);
-    uint32_t fields_count = 0;
     if (serializer == NULL) {
         return TRP_EDATA;
     }
-    bool raw = serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
-    bool text =
-        serializer == &trpi_serializer_text && (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0;
-    if (raw || text) {
-        bool fits = (type->flags & TRP_TYPE_VARIABLE) != 0 || message->payload_bytes == type->bytes;
-        return fits ? TRP_OK : TRP_EDATA;
+    if (is_plain(type, serializer)) {
+        return fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
     }
     trpi_buffer_clear(&conn->scratch);
     trp_err err =
@@ -229,23 +240,26 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
 static void
 on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const trpi_node_map *map)
 {
-    trpi_message rest = *common;
+    trpi_message rest = *common, message = *common;
     uint64_t count = 0;
+    bool plain = type != NULL &&
+                 is_plain(type, trpi_serializers_get(&conn->remote->serializers,
+                                                     common->serializer));
     while (rest.payload_bytes > 0) {
-        trpi_message message = *common;
         const trp_type *of = type;
         if (!trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
-            decode_error(conn, "body cannot be read", message.wire_id);
+            decode_error(conn, "body cannot be read", common->wire_id);
             break;
         }
-        if (of != NULL && payload_decode(conn, of, &message, map) != TRP_OK) {
-            decode_error(conn, "payload cannot be read", message.wire_id);
+        if (of != NULL && (plain ? !fits(of, message.payload_bytes)
+                                 : payload_decode(conn, of, &message, map) != TRP_OK)) {
+            decode_error(conn, "payload cannot be read", common->wire_id);
             of = NULL;
         }
         count++;
-        pile_add(conn, &message);
-        trpi_inbound_tell(conn->remote->system, message.to_slot, message.to_generation,
-                          message.sender, of, message.payload, message.payload_bytes);
+        pile_add(conn, common, message.payload_bytes);
+        trpi_inbound_tell(conn->remote->system, common->to_slot, common->to_generation,
+                          common->sender, of, message.payload, message.payload_bytes);
     }
     trpi_count(&conn->peer->messages_in, count);
 }
@@ -283,7 +297,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         trpi_message_chat(conn->remote, conn->peer, false, type, &message);
     }
     if (frame->kind == TRPI_FRAME_USER) {
-        pile_add(conn, &message);
+        pile_add(conn, &message, message.payload_bytes);
         trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type,
                           message.payload, message.payload_bytes);
         return;

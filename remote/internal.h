@@ -37,7 +37,7 @@
     262144 /* a run's messages to one node; more are handed over before its end */
 #define TRPI_FLUSH_BYTES_LEAST 65536  /* less is not handed over while more is to be encoded */
 #define TRPI_ADMIT_BYTES_MAX                                                                       \
-    1048576 /* trp_try_tell() refuses above; a lane of less than 4 MiB: above a quarter of it */
+    524288 /* trp_try_tell() refuses above; a lane of less than 2 MiB: above a quarter of it */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 #define TRPI_TICK_MS 250
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */

@@ -135,7 +135,7 @@ hand_over(trpi_route *route)
     }
     route->gathered = 0;
     route->last.type = NULL;
-    if (route->gather.capacity > 2 * TRPI_GATHER_BYTES_MAX) {
+    if (route->gather.capacity > TRPI_BUFFER_KEPT_BYTES) {
         trpi_buffer_fini(&route->gather);
     }
     trpi_buffer_clear(&route->gather);

@@ -157,7 +157,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t 
 /* Do as trp_tell, but do not wait in front of a full mailbox. Where its overflow is notify, the
  * actor is told trp_mailbox_ready once, when half of the mailbox is free. An actor of another node
  * is told through a lane of the association, which is full above its high-water mark (a quarter of
- * its bytes, at most 1 MiB) and always notifies; what it has admitted is not dropped for want of
+ * its bytes, at most 512 KiB) and always notifies; what it has admitted is not dropped for want of
  * room.
  *
  * Ownership: borrows payload.
