@@ -4,7 +4,7 @@
  *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo,
  *         and answers heartbeats, until its standard input ends. The sink stamps its last receipt;
  *         both processes share the monotonic clock. Senders use trp_try_tell() and wait to be told
- *         when the lane is full.
+ *         when the lane is full. `bench remote --bytes N`: only tells of N bytes (at most 65536).
  */
 #include "tests/bench/bench.h"
 
@@ -381,6 +381,11 @@ run_remote(const bench_options *options)
         return run_child(options);
     }
     two_start(&t, options);
+    if (options->argc > 1 && strcmp(options->argv[0], "--bytes") == 0) { /* for profiles */
+        lost = run_tell(t.system, "rate", strtoul(options->argv[1], NULL, 10), count, 1);
+        two_end(&t);
+        return lost == 0 ? 0 : 1;
+    }
     lost = run_tell(t.system, "rate_100", PAYLOAD_BYTES, count, 1);
     lost += run_tell(t.system, "rate_1024", 1024, count / 8, 1);
     lost += run_tell(t.system, "rate_65536", 65536, count / 256, 1);
