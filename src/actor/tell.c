@@ -430,14 +430,16 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
     if (err != TRP_OK) {
         return err;
     }
-    msg = ctx->near_node == TRPI_NODE_SELF
+    msg = LIKELY(ctx->near_node == TRPI_NODE_SELF)
               ? trpi_msg_make(ctx->cache, to, ctx->self, type, payload, bytes)
-              : make_carrying(ctx, to, ctx->self, type, payload, bytes);
+              : make_rare(ctx, to, ctx->self, type, payload, bytes);
     if (msg == NULL) {
         if (promised) {
             trpi_proxy_forgo(proxy, bytes);
         }
-        dead_no_memory(ctx, to, ctx->self, type);
+        if (ctx->near_node == TRPI_NODE_SELF) { /* else make_rare() has said so */
+            dead_no_memory(ctx, to, ctx->self, type);
+        }
         return TRP_OK;
     }
     if (promised) {
