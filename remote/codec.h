@@ -52,8 +52,8 @@ trp_err trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_me
  * Errors: TRP_ENOMEM. */
 trp_err trpi_many_begin(trpi_buffer *out, const trpi_message *message, uint8_t sender_code);
 /* Append a payload to the MANY frame at out->data + at, the last thing in out.
- * Errors: TRP_EMSGSIZE (no room in this frame), TRP_ELIMIT (it names third nodes), TRP_ENOMEM, those
- *         of encode. The buffer is as before. */
+ * Errors: TRP_EMSGSIZE (no room in this frame), TRP_ELIMIT (it names third nodes), TRP_ENOMEM,
+ *         those of encode. The buffer is as before. */
 trp_err trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
                          trpi_node_map *map, const trp_type *type, const void *payload,
                          size_t bytes); /* serializer NULL: the payload's bytes as they are */

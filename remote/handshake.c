@@ -1,8 +1,8 @@
 /* handshake.c - the body of handshake frames: a msgpack map, so that versions can be mixed.
  *
  * Keys: "from" address text, "uid" text of decimal digits, "to" address text, "to-uid", "frame-max"
- * number, "reason" text, "features" bits. Unknown keys are skipped, missing ones are zero; "from" and "uid" are
- * required but in a refusal.
+ * number, "reason" text, "features" bits. Unknown keys are skipped, missing ones are zero; "from"
+ * and "uid" are required but in a refusal.
  */
 #include <inttypes.h>
 #include <stdio.h>

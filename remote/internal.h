@@ -289,9 +289,9 @@ uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event
 void trpi_peer_pump(trpi_peer *peer, trpi_later *later);
 /* Give peer->lock back and do what is to be done. */
 void trpi_peer_unlock(trpi_peer *peer, trpi_later *later);
-/* Append frames to a lane. uid 0: for whoever answers. checked: its limit was. Takes the content of frames on success (the
- * buffer is then empty, perhaps with other memory). The caller holds peer->lock and pumps
- * afterwards.
+/* Append frames to a lane. uid 0: for whoever answers. checked: the caller has looked at the limit.
+ * Takes the content of frames on success (the buffer is then empty, perhaps with other memory). The
+ * caller holds peer->lock and pumps afterwards.
  * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full),
  *         TRP_ENOMEM. */
 trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,

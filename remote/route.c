@@ -9,9 +9,9 @@
  *   O3  lane->promised is what trp_try_tell() was promised room for and deliver() has not handed
  *       over. Promised messages are never dropped for want of room: tells count promises as taken.
  *   O4  Only messages that follow one another in gather share a MANY frame, so the order is theirs.
- * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max (lane-full), TRPI_GATHER_BYTES_MAX a
- *         hand-over.
- * Tests.  tests/unit/remote/remote_test.c, garbage_test.c
+ * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
+ *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
+ * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, garbage_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -171,8 +171,9 @@ last_set(trpi_route *route, const trp_type *type, const trpi_serializer *seriali
          const trp_msg *msg, const trpi_node_map *map, uint8_t flags)
 {
     uint32_t fields_count = 0;
-    bool plain = serializer == &trpi_serializer_text ||
-                 (serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL);
+    bool raw =
+        serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
+    bool plain = raw || serializer == &trpi_serializer_text;
     bool many = (atomic_load_explicit(&route->peer->features, memory_order_relaxed) &
                  TRPI_FEATURE_MANY) != 0 &&
                 route->uid != 0 && map->third_count == 0;

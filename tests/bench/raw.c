@@ -1,5 +1,5 @@
-/* raw.c - plain TCP between two processes on loopback, what remoting is compared with: messages of a
- * length and bytes, packed into writes of 64 KiB, and one-byte-for-one-byte round trips.
+/* raw.c - plain TCP between two processes on loopback, what remoting is compared with: messages of
+ * a length and bytes, packed into writes of 64 KiB, and round trips.
  */
 #include "tests/bench/bench.h"
 

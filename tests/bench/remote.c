@@ -1,4 +1,4 @@
-/* remote.c - two processes on loopback: tells of three sizes, round trips, and heartbeats under them.
+/* remote.c - two processes on loopback: tells of three sizes, round trips, heartbeats under tells.
  *
  * Shape.  The parent starts itself once more (fork and exec, for nng does not like fork alone) as
  *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo,
