@@ -257,6 +257,9 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
             of = NULL;
         }
         count++;
+        if (conn->remote->chatty) {
+            trpi_message_chat(conn->remote, conn->peer, false, of, &message);
+        }
         pile_add(conn, common, message.payload_bytes);
         trpi_inbound_tell(conn->remote->system, common->to_slot, common->to_generation,
                           common->sender, of, message.payload, message.payload_bytes);
