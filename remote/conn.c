@@ -64,8 +64,7 @@ conn_new(trpi_remote *remote, bool dialled)
     conn->dialled = dialled;
     atomic_init(&conn->references, 1);
     conn->deadline_ms = trpi_remote_now_ms(remote) + remote->options.handshake_timeout_ms;
-    trpi_frame_decoder_init(&conn->decoder, remote->options.frame_bytes_max, on_preamble, on_frame,
-                            conn);
+    trpi_frame_decoder_init(&conn->decoder, TRPI_HANDSHAKE_BYTES_MAX, on_preamble, on_frame, conn);
     return conn;
 }
 
@@ -310,7 +309,7 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
     trpi_conn *conn = NULL;
     trpi_count(&remote->accepted, 1);
     pthread_mutex_lock(&remote->lock);
-    bool room = remote->conns_waiting < TRPI_CONNS_WAITING_MAX &&
+    bool room = remote->conns_waiting < remote->options.pending_handshakes_max &&
                 !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
     if (room) {
         conn = conn_new(remote, false);
@@ -322,12 +321,9 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
         all_add(conn);
     }
     pthread_mutex_unlock(&remote->lock);
-    uint32_t suppressed = 0;
-    if (conn == NULL && trpi_log_gate_open(remote, TRPI_GATE_LIMIT, &suppressed)) {
-        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "connection refused peer=%s reason=\"%u connections wait for their handshake\" "
-                 "suppressed=%u",
-                 peer, TRPI_CONNS_WAITING_MAX, suppressed);
+    if (conn == NULL) {
+        trpi_refused(remote, peer, TRPI_REFUSED_PENDING,
+                     room ? "out of memory" : "remote.pending-handshakes-max are waiting");
     }
     *ret_user = conn;
     return conn != NULL;
@@ -348,6 +344,29 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
 
 /* ---- handshake ------------------------------------------------------------------------------- */
 
+/* Large frames are for peers that are known. By lock_of(conn), on the connection's bytes()
+ * thread. */
+static void
+set_ready(trpi_conn *conn, bool ready)
+{
+    conn->ready = ready;
+    if (ready) {
+        conn->decoder.frame_bytes_max = conn->remote->options.frame_bytes_max;
+    }
+}
+
+/* Is the peer, by what its link knows of it, the host that it says it is? */
+static trp_err
+claims(trpi_conn *conn, const trpi_address *address)
+{
+    const trpi_transport_ops *ops = conn->remote->ops;
+    if (ops->claims == NULL || conn->dialled || /* whom we dialled was asked for its name */
+        ops->claims(conn->link, address->host, conn->failure, sizeof conn->failure) == TRP_OK) {
+        return TRP_OK;
+    }
+    return TRP_EPERM;
+}
+
 static trp_err
 ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
 {
@@ -356,7 +375,10 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
     if (peer == NULL) {
         return fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", preamble->uid);
     }
-    trp_err err = TRP_OK;
+    trp_err err = claims(conn, &peer->address);
+    if (err != TRP_OK) {
+        return err;
+    }
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
         err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
@@ -369,7 +391,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         }
         conn->uid = preamble->uid;
         err = trpi_conn_preamble(conn);
-        conn->ready = err == TRP_OK; /* N1 */
+        set_ready(conn, err == TRP_OK); /* N1 */
         trpi_peer_pump(peer, &later);
     }
     trpi_peer_unlock(peer, &later);
@@ -462,6 +484,10 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     if (trpi_address_equal(&request->from.address, &remote->address)) {
         return refuse_stranger(conn, "you use my address");
     }
+    if (claims(conn, &request->from.address) != TRP_OK) {
+        trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
+        return refuse_stranger(conn, conn->failure);
+    }
     trp_err err = trpi_peer_get(remote, &request->from.address, true, &peer);
     if (err != TRP_OK) {
         return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
@@ -471,7 +497,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     pthread_mutex_lock(&peer->lock);
     bind_to_peer(conn, peer);
     frame_max_agree(peer, request);
-    conn->ready = !trpi_assoc_is_barred(&peer->assoc, conn->uid);
+    set_ready(conn, !trpi_assoc_is_barred(&peer->assoc, conn->uid));
     (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
@@ -497,7 +523,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     pthread_mutex_lock(&peer->lock);
     if (response) {
         frame_max_agree(peer, answer);
-        conn->ready = !trpi_assoc_is_barred(&peer->assoc, conn->uid);
+        set_ready(conn, !trpi_assoc_is_barred(&peer->assoc, conn->uid));
     } else {
         trpi_count(&conn->remote->handshakes_failed, 1);
     }
@@ -546,11 +572,15 @@ report_failure(trpi_conn *conn, trp_err err)
     } else if (err == TRP_EMSGSIZE) {
         gate = TRPI_GATE_OVERSIZE;
         counter = &remote->oversize;
-        what = "frame longer than maximum-frame-size";
+        what = conn->ready ? "frame longer than maximum-frame-size"
+                           : "frame longer than a handshake may be";
     } else if (err == TRP_ECONN) {
         counter = &remote->handshakes_failed; /* a race of handshakes: the dialler tries again */
     } else if (err == TRP_ENOMEM) {
         what = "out of memory";
+    } else if (err == TRP_EPERM) {
+        trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, what);
+        return;
     }
     trpi_count(counter, 1);
     uint32_t suppressed = 0;
@@ -559,6 +589,28 @@ report_failure(trpi_conn *conn, trp_err err)
                  "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what,
                  suppressed);
     }
+}
+
+/* Bytes of somebody who has not said who he is: few, and some tell what he takes us for. */
+static trp_err
+while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
+{
+    const char *detail = NULL;
+    trpi_refusal why = TRPI_REFUSED_NONE;
+    if (conn->early_bytes == 0) { /* also when it is too short to be a preamble: an alert is */
+        why = trpi_refusal_of_bytes(bytes, count, &detail);
+    }
+    conn->early_bytes += count;
+    if (err == TRP_OK && conn->early_bytes > conn->remote->options.handshake_bytes_max) {
+        why = TRPI_REFUSED_BYTES;
+        detail = "more than remote.handshake-bytes-max";
+    }
+    if (why == TRPI_REFUSED_NONE) {
+        return err;
+    }
+    (void)snprintf(conn->failure, sizeof conn->failure, "%s: %s", trpi_refusal_text(why), detail);
+    trpi_refused(conn->remote, conn->peer_text, why, detail);
+    return TRP_ECANCELED;
 }
 
 static void
@@ -570,17 +622,30 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     }
     trp_err err = trpi_frame_decoder_feed(&conn->decoder, bytes, count);
     trpi_inbound_batch_end(conn);
+    if (!conn->ready) {
+        err = while_unknown(conn, err, bytes, count);
+    }
     if (conn->peer != NULL) {
         trpi_count(&conn->peer->bytes_in, count);
     }
     if (err != TRP_OK) {
-        report_failure(conn, err);
+        if (err != TRP_ECANCELED) { /* told already */
+            report_failure(conn, err);
+        }
         pthread_mutex_lock(lock_of(conn));
         trpi_conn_close(conn);
         pthread_mutex_unlock(lock_of(conn));
     } else if (conn->remote->ops->pause != NULL && trpi_inbound_must_wait(conn)) {
         conn->remote->ops->pause(link);
     }
+}
+
+static void
+on_refused(void *user, trpi_link *link, trpi_refusal why, const char *detail)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    trpi_refused(conn->remote, conn->peer_text, why, detail);
 }
 
 static bool
@@ -685,6 +750,7 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
     }
     uint32_t suppressed = 0;
     trpi_count(&remote->handshake_timeouts, expired);
+    trpi_count(&remote->refused[TRPI_REFUSED_TIMEOUT], expired);
     if (trpi_log_gate_open(remote, TRPI_GATE_TIMEOUT, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"no handshake within %u ms\" others=%u "
@@ -699,5 +765,6 @@ const trpi_transport_events trpi_conn_events = {
     .bytes = on_bytes,
     .written = on_written,
     .paused = on_paused,
+    .refused = on_refused,
     .closed = on_closed,
 };

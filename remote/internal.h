@@ -28,7 +28,6 @@
 #include "remote/waiting.h"
 
 #define TRPI_PEERS_MAX 16384          /* addresses */
-#define TRPI_CONNS_WAITING_MAX 1024   /* accepted and not yet shaken hands with */
 #define TRPI_PEER_NODES_MAX 4096      /* third nodes that one incarnation of a peer may introduce */
 #define TRPI_WRITE_BYTES_MAX 1048576  /* one write of a lane */
 #define TRPI_BUFFER_KEPT_BYTES                                                                     \
@@ -68,6 +67,7 @@ typedef struct trpi_conn {
     char peer_text[300];
     uint64_t uid;          /* of the peer's incarnation; by lock_of(conn) */
     uint64_t deadline_ms;  /* to be ready; by remote->lock */
+    uint64_t early_bytes;  /* while not ready; by the bytes() callback */
     bool ready;            /* may carry the lane's frames; by lock_of(conn) */
     bool closing;          /* by lock_of(conn) */
     bool close_when_sent;  /* by lock_of(conn) */
@@ -204,8 +204,8 @@ enum {
     TRPI_GATE_DECODE,
     TRPI_GATE_TYPE,
     TRPI_GATE_TOO_LARGE,
-    TRPI_GATE_LIMIT,
-    TRPI_GATE_COUNT
+    TRPI_GATE_REFUSAL, /* one for each reason */
+    TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
 
 enum { TRPI_PEER_BUCKETS = 1024 };
@@ -217,6 +217,7 @@ struct trpi_remote {
     trpi_assoc_config assoc_config;
     const trpi_transport_ops *ops;
     trpi_transport *transport;
+    bool secure; /* ops are those of secure.h; written before listening */
     trpi_address address;
     uint64_t uid;
     trpi_serializers serializers;
@@ -238,6 +239,7 @@ struct trpi_remote {
     _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
         handshake_timeouts, frames_in, frames_out, decode_errors,
         frames_skipped, quarantined; /* relaxed counters */
+    _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
 };
 
 /* A change that is to be logged and published. */
@@ -337,6 +339,16 @@ void trpi_conn_close(trpi_conn *conn); /* the caller holds lock_of(conn), or is 
 trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, const void *body, size_t bytes);
 trp_err trpi_conn_preamble(trpi_conn *conn);
 void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
+
+/* ---- security.c ---- */
+/* Open the transport, with what makes it secure around it. Errors: its own, TRP_ECONFIG. */
+trp_err trpi_remote_transport_open(trpi_remote *remote);
+
+/* ---- refusal.c ---- */
+/* Count a connection that was refused, and log it now and then. peer: who, as text. */
+void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail);
+/* What a stream of another kind begins with; NONE: nothing that is known. */
+trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
 
 /* ---- inbound.c ---- */
 trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);

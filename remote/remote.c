@@ -2,8 +2,8 @@
  *
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
  *         receiver_messages_max, receiver_bytes_max (reading pauses),
- *         system_messages_max, TRPI_PEERS_MAX, TRPI_CONNS_WAITING_MAX. Each has its error or its
- *         counter.
+ *         system_messages_max, TRPI_PEERS_MAX, pending_handshakes_max, handshake_bytes_max. Each
+ *         has its error or its counter.
  * Tests.  tests/unit/remote/remote_test.c
  */
 #include "remote/remote.h"
@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "remote/internal.h"
 #include "remote/link_nng.h"
+#include "remote/secure.h"
 
 enum { LOG_GATE_MS = 10000, OWN_PAUSE_MS = 1000, STOP_POLL_MS = 5 };
 
@@ -271,6 +272,9 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->backoff_max_ms, "remote.retry-backoff-max");
     or_configured(&o->flush_on_shutdown_ms, "remote.flush-wait-on-shutdown");
     options_defaults_detectors(o);
+    or_configured(&o->pending_handshakes_max, "remote.pending-handshakes-max");
+    or_configured(&o->handshake_bytes_max, "remote.handshake-bytes-max");
+    or_configured(&o->tls_old_end_ms, "remote.tls.old-connections-end-after");
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
         o->lane_bytes_max < o->frame_bytes_max || o->control_bytes_max < TRPI_FRAME_BYTES_LEAST ||
@@ -281,7 +285,8 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     int length =
         snprintf(text, sizeof text,
                  strchr(o->host, ':') != NULL ? "troupe.%s://%s@[%s]:%u" : "troupe.%s://%s@%s:%u",
-                 o->transport->scheme, trp_system_name(remote->system), o->host,
+                 o->tls ? trpi_secure_tls_ops.scheme : o->transport->scheme,
+                 trp_system_name(remote->system), o->host,
                  o->port != 0 ? o->port : 1u);
     if (length < 0 || (size_t)length >= sizeof text) {
         return TRP_EINVAL;
@@ -294,10 +299,10 @@ warn_if_open(trpi_remote *remote)
 {
     if (strcmp(remote->ops->scheme, "tcp") == 0 && !is_loopback(remote->options.bind_host)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "listening beyond loopback bind-host=%s next=\"the link is neither encrypted nor "
-                 "authenticated: "
+                 "listening beyond loopback bind-host=%s next=\"the link is %s: "
                  "only let trusted networks reach it\"",
-                 remote->options.bind_host);
+                 remote->options.bind_host,
+                 remote->secure ? "not encrypted" : "neither encrypted nor authenticated");
     }
 }
 
@@ -306,8 +311,7 @@ listen_and_advertise(trpi_remote *remote)
 {
     const trpi_remote_options *o = &remote->options;
     uint16_t bound = 0;
-    trp_err err = remote->ops->open(o->transport_arg, remote->world, &trpi_conn_events, remote,
-                                    &remote->transport);
+    trp_err err = trpi_remote_transport_open(remote);
     if (err != TRP_OK) {
         return err;
     }
@@ -394,6 +398,10 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     warn_if_open(remote);
     /* The caller's texts need not live longer than this call. */
     remote->options.host = remote->options.bind_host = NULL;
+    remote->options.cookie = remote->options.cookie_before = NULL;
+    remote->options.tls_ca = remote->options.tls_cert = remote->options.tls_key = NULL;
+    remote->options.tls_crl = remote->options.tls_ciphers = remote->options.why = NULL;
+    remote->options.tls_allowed = NULL;
     remote->ops->accept(remote->transport); /* last: who calls needs the port that was bound */
     *ret_remote = remote;
     return TRP_OK;
@@ -684,5 +692,8 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(quarantined);
     COPY(frames_skipped);
 #undef COPY
+    for (int i = 0; i < TRPI_REFUSAL_COUNT; i++) {
+        ret_stats->refused[i] = atomic_load_explicit(&remote->refused[i], memory_order_relaxed);
+    }
     ret_stats->redelivered = redelivered(remote);
 }

@@ -30,6 +30,22 @@ typedef struct trpi_remote_options {
     uint32_t system_messages_max;   /* unacknowledged; 0: 20000 */
     uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */
     uint32_t flush_on_shutdown_ms;  /* 0: 2000 */
+    /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
+    bool tls;                       /* encrypted, both ends prove who they are; troupe.tls:// */
+    const char *tls_ca, *tls_cert, *tls_key, *tls_crl; /* PEM files; tls_crl NULL or "": no list */
+    const char *tls_ciphers;        /* NULL or "": the three of TLS 1.3 */
+    const char *const *tls_allowed; /* names; none: whoever the authority has signed */
+    size_t tls_allowed_count;
+    bool tls_ignore_address;        /* do not compare a peer's address with its certificate */
+    uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
+    uint32_t tls_old_end_ms;        /* connections of replaced files; 0: 3,600,000 */
+    /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
+    const char *cookie, *cookie_before;
+    uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
+    uint32_t handshake_bytes_max;   /* that each of them may send; 0: 64 KiB */
+    char *why;                      /* why it failed, for a person; may be NULL */
+    size_t why_bytes;
+    /* ---- detectors and logging */
     /* remote watch failure detector; 0: the defaults of FD-21 */
     double watch_threshold;
     uint32_t watch_heartbeat_ms, watch_pause_ms;
@@ -45,7 +61,8 @@ typedef struct trpi_remote_options {
 } trpi_remote_options;
 
 /* Listen, advertise the address in the system and register as its remoting.
- * Errors: TRP_EINVAL (wildcard advertised, bad host), TRP_EADDRINUSE, TRP_EIO, TRP_ENOMEM. */
+ * Errors: TRP_EINVAL (wildcard advertised, bad host), TRP_EADDRINUSE, TRP_EIO, TRP_ENOMEM,
+ *         TRP_ECONFIG (files of TLS, cookie). */
 trp_err trpi_remote_start(trp_system *system, const trpi_remote_options *options,
                           trpi_remote **ret_remote);
 /* Flush, say GOODBYE to peers, close. Before trp_system_free, after or before trp_system_stop. NULL
@@ -91,7 +108,20 @@ struct trpi_serializer;
 trp_err trpi_remote_serializer_add(trpi_remote *remote, const struct trpi_serializer *serializer);
 trp_err trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char *name);
 
+/* Read the files of TLS again, and take these cookies (both NULL: as they are), soon and on another
+ * thread; the log says what came of it. Errors: TRP_ESTATE (neither TLS nor cookie is in use),
+ * TRP_EINVAL (too long). Thread: any; never blocks. */
+trp_err trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie,
+                                   const char *cookie_before);
+
 /* ---- looking --------------------------------------------------------------------------------- */
+typedef struct trpi_tls_state {
+    char subject[65], issuer[65];
+    int64_t not_after_ms; /* wall clock */
+} trpi_tls_state;
+/* The certificate in use. false: TLS is not. */
+bool trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state);
+
 typedef struct trpi_peer_info {
     trpi_node_id id;
     const char *state;        /* "idle", "handshaking", "active", "gated", "quarantined" */
@@ -106,6 +136,7 @@ void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, s
 typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
         frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;
+    uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

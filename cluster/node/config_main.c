@@ -58,11 +58,11 @@ entry_print(const trpi_config_entry *entry, bool origin)
         column += printf("{");
         for (size_t i = 0; i < entry->count; i++) {
             column += printf(i ? ", " : " ");
-            column += value_print(entry->values[i]);
+            column += value_print(trpi_config_shown(entry, i));
         }
         column += printf(" }");
     } else {
-        column += value_print(entry->values[0]);
+        column += value_print(trpi_config_shown(entry, 0));
     }
     if (origin) {
         (void)printf("%*s# %s", column < 56 ? 56 - column : 1, "", entry->origin);
@@ -73,10 +73,10 @@ entry_print(const trpi_config_entry *entry, bool origin)
 static bool
 entry_add(cJSON *object, const trpi_config_entry *entry, bool origin)
 {
-    cJSON *value = entry->type == TRPI_CONFIG_LIST ? cJSON_CreateArray()
-                                                   : cJSON_CreateString(entry->values[0]);
-    for (size_t i = 0; entry->type == TRPI_CONFIG_LIST && i < entry->count; i++) {
-        (void)cJSON_AddItemToArray(value, cJSON_CreateString(entry->values[i]));
+    bool list = entry->type == TRPI_CONFIG_LIST;
+    cJSON *value = list ? cJSON_CreateArray() : cJSON_CreateString(trpi_config_shown(entry, 0));
+    for (size_t i = 0; list && i < entry->count; i++) {
+        (void)cJSON_AddItemToArray(value, cJSON_CreateString(trpi_config_shown(entry, i)));
     }
     if (origin) {
         cJSON *pair = cJSON_CreateObject();

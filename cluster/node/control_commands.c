@@ -60,10 +60,10 @@ serve_config(trp_node *node, trpi_call *call)
             cJSON *list = cJSON_AddArrayToObject(row, "value");
             ok = list != NULL;
             for (size_t j = 0; ok && j < entry.count; j++) {
-                ok = cJSON_AddItemToArray(list, cJSON_CreateString(entry.values[j]));
+                ok = cJSON_AddItemToArray(list, cJSON_CreateString(trpi_config_shown(&entry, j)));
             }
         } else {
-            ok = trpi_json_add_text(row, "value", entry.values[0]);
+            ok = trpi_json_add_text(row, "value", trpi_config_shown(&entry, 0));
         }
         ok = ok && trpi_json_add_text(row, "origin", entry.origin);
     }

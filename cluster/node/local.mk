@@ -1,4 +1,5 @@
-troupe_sources += cluster/node/base64.c cluster/node/carry.c cluster/node/config_main.c \
+troupe_sources += cluster/node/base64.c cluster/node/carry.c cluster/node/cert_openssl.c \
+	cluster/node/config_main.c \
 	cluster/node/control.c cluster/node/control_actors.c cluster/node/control_call.c \
 	cluster/node/control_change.c cluster/node/control_commands.c cluster/node/control_events.c \
 	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_peers.c cluster/node/control_request.c \
@@ -36,3 +37,6 @@ tests_fuzz_config_fuzz_LDFLAGS = $(FUZZ_LINK)
 check_PROGRAMS += tests/unit/node/node_test
 tests_unit_node_node_test_SOURCES = tests/unit/node/node_test.c
 tests_unit_node_node_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/node/cert_test
+tests_unit_node_cert_test_SOURCES = tests/unit/node/cert_test.c
+tests_unit_node_cert_test_LDADD = $(TEST_LDADD)

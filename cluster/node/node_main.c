@@ -21,6 +21,7 @@
 
 #include "base/assert.h"
 #include "cluster/node/node_private.h"
+#include "cluster/node/node_start.h"
 
 static const char help[] =
     "usage: troupe node [OPTION]...\n"
@@ -47,7 +48,9 @@ static const char help[] =
     "already; 70 internal error; 75 leaving took longer than cluster.leave-timeout; 76 downed by "
     "the\n"
     "others; 77 no place for the control socket; 78 configuration or plugin.\n"
-    "Signals: TERM, INT leave the cluster; HUP reads log.level again.\n";
+    "Signals: TERM, INT leave the cluster; HUP reads log.level, remote.secure-cookie and the files "
+    "of\n"
+    "remote.tls again.\n";
 
 static int
 open_exit(trp_err err)
@@ -114,8 +117,13 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     (void)fprintf(stderr, "troupe %s, pid %d\n  %-10s %s   uid %016llx\n", trp_version(),
                   (int)getpid(), "node", node->address,
                   (unsigned long long)trpi_system_self(node->system)->uid);
-    (void)fprintf(stderr, "  %-10s %s:%d   not encrypted\n", "listen", bind_host,
-                  bind_port >= 0 ? (int)bind_port : (int)trpi_remote_address(node->remote)->port);
+    trpi_tls_state tls;
+    const char *cookie, *before;
+    trpi_node_cookies(node->config, &cookie, &before);
+    (void)fprintf(stderr, "  %-10s %s:%d   %s%s\n", "listen", bind_host,
+                  bind_port >= 0 ? (int)bind_port : (int)trpi_remote_address(node->remote)->port,
+                  trpi_remote_tls_state(node->remote, &tls) ? "TLS 1.3 mutual" : "not encrypted",
+                  cookie != NULL ? ", cookie" : "");
     (void)fprintf(stderr, "  %-10s %s\n", "control",
                   trp_node_control_path(node) ? trp_node_control_path(node) : "none");
     if (options->config_file) {
@@ -174,7 +182,8 @@ signals_open(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Read the configuration again and take log.level from it; the rest needs a restart. */
+/* Read the configuration again and take log.level and the cookies from it, and the files of TLS;
+ * the rest needs a restart. */
 static void
 reload(trp_node *node, const trpi_node_options *options)
 {
@@ -194,7 +203,8 @@ reload(trp_node *node, const trpi_node_options *options)
         for (size_t j = 0; same && j < now.count; j++) {
             same = strcmp(now.values[j], then.values[j]) == 0;
         }
-        if (!same && strcmp(now.key, "log.level") != 0) {
+        if (!same && strcmp(now.key, "log.level") != 0 &&
+            strncmp(now.key, "remote.secure-cookie", strlen("remote.secure-cookie")) != 0) {
             trp_system_log(node->system, TRP_LOG_WARNING, "node",
                            "reload: %s has changed; that needs a restart", now.key);
         }
@@ -202,6 +212,13 @@ reload(trp_node *node, const trpi_node_options *options)
     atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
     trp_log_level_set(node->system, level);
     trp_system_log(node->system, TRP_LOG_INFO, "node", "reloaded: log.level is %s", name);
+    const char *cookie, *before;
+    trpi_node_cookies(config, &cookie, &before);
+    /* Files of TLS, too; what came of it is logged. ESTATE: neither is in use. */
+    if (trpi_remote_secrets_reload(node->remote, cookie, before) == TRP_EINVAL) {
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "reload: remote.secure-cookie is longer than 255 bytes; the old one stays");
+    }
     trpi_config_free(config);
 }
 

@@ -225,9 +225,65 @@ more_options(trp_node *node, trpi_remote_options *options)
     options->log_size_exceeding = number(node, "remote.log-frame-size-exceeding");
 }
 
+/* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */
+static trp_err
+security_fill(trp_node *node, trpi_remote_options *options, const char **allowed, char *ciphers,
+              size_t ciphers_bytes, trp_node_error *ret_error)
+{
+    trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
+    if (trpi_config_bool(node->config, "remote.require-cookie") && options->cookie == NULL) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG,
+                              "remote.require-cookie is on, and remote.secure-cookie is empty; "
+                              "`troupe cookie gen` makes one");
+    }
+    options->pending_handshakes_max = number(node, "remote.pending-handshakes-max");
+    options->handshake_bytes_max = number(node, "remote.handshake-bytes-max");
+    options->tls = strcmp(trpi_config_text(node->config, "remote.transport"), "tls") == 0;
+    options->tls_ca = trpi_config_text(node->config, "remote.tls.ca");
+    options->tls_cert = trpi_config_text(node->config, "remote.tls.cert");
+    options->tls_key = trpi_config_text(node->config, "remote.tls.key");
+    options->tls_crl = trpi_config_text(node->config, "remote.tls.crl");
+    options->tls_ignore_address =
+        !trpi_config_bool(node->config, "remote.tls.verify-peer-address");
+    options->tls_reload_interval_ms = number(node, "remote.tls.reload-interval");
+    options->tls_old_end_ms = number(node, "remote.tls.old-connections-end-after");
+    options->tls_allowed_count =
+        trpi_config_list_count(node->config, "remote.tls.allowed-names");
+    for (size_t i = 0; i < options->tls_allowed_count; i++) {
+        allowed[i] = trpi_config_list_at(node->config, "remote.tls.allowed-names", i);
+    }
+    options->tls_allowed = allowed;
+    size_t at = 0;
+    for (size_t i = 0;
+         i < trpi_config_list_count(node->config, "remote.tls.enabled-algorithms"); i++) {
+        int part = snprintf(ciphers + at, ciphers_bytes - at, "%s%s", i > 0 ? ":" : "",
+                            trpi_config_list_at(node->config, "remote.tls.enabled-algorithms", i));
+        if (part < 0 || (size_t)part >= ciphers_bytes - at) {
+            return trpi_node_fail(ret_error, TRP_ECONFIG,
+                                  "remote.tls.enabled-algorithms: longer than %zu bytes",
+                                  ciphers_bytes - 1);
+        }
+        at += (size_t)part;
+    }
+    options->tls_ciphers = ciphers;
+    return TRP_OK;
+}
+
+void
+trpi_node_cookies(const trpi_config *config, const char **ret_cookie, const char **ret_before)
+{
+    bool required = trpi_config_bool(config, "remote.require-cookie");
+    const char *cookie = trpi_config_text(config, "remote.secure-cookie");
+    const char *before = trpi_config_text(config, "remote.secure-cookie-before");
+    *ret_cookie = required && *cookie ? cookie : NULL;
+    *ret_before = required && *cookie && *before ? before : NULL;
+}
+
 trp_err
 trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
 {
+    const char *allowed[TRPI_CONFIG_LIST_MAX];
+    char ciphers[512] = "", why[400] = "";
     trpi_remote_options options;
     const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
     memset(&options, 0, sizeof options);
@@ -249,11 +305,20 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.watch_pause_ms =
         number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
     more_options(node, &options);
+    options.why = why;
+    options.why_bytes = sizeof why;
     trp_err err = sizes_check(&options, ret_error);
+    if (err == TRP_OK) {
+        err = security_fill(node, &options, allowed, ciphers, sizeof ciphers, ret_error);
+    }
     if (err != TRP_OK) {
         return err;
     }
     err = trpi_remote_start(node->system, &options, &node->remote);
+    if (err == TRP_ECONFIG) {
+        return trpi_node_fail(ret_error, err, "remote.transport: %s",
+                              *why ? why : "a cookie is longer than 255 bytes");
+    }
     if (err != TRP_OK) {
         return remote_fail(node, &options, err, ret_error);
     }

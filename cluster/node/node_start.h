@@ -11,6 +11,9 @@ trp_err trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *forma
 trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);
+/* The cookies of a configuration, borrowed from it; NULL: none are asked for. */
+void trpi_node_cookies(const trpi_config *config, const char **ret_cookie,
+                       const char **ret_before);
 trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);
 /* Stop what has been started, in the other order, and free it. */
 void trpi_node_stop(trp_node *node);

@@ -345,7 +345,8 @@ trpi_settings_log(trp_system *system)
         text[0] = '\0';
         for (size_t j = 0; j < entry.count && count + 1 < sizeof text; j++) {
             int more =
-                snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "", entry.values[j]);
+                snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "",
+                         trpi_config_shown(&entry, j));
             count += more > 0 ? (size_t)more : 0; /* cut is fine */
         }
         trp_system_log(system, TRP_LOG_INFO, "config", "%s = %s (%s)", entry.key, text,

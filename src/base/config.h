@@ -111,6 +111,8 @@ bool trpi_config_bool(const trpi_config *config, const char *key);
 size_t trpi_config_list_count(const trpi_config *config, const char *key);
 const char *trpi_config_list_at(const trpi_config *config, const char *key, size_t index);
 
+/* Value index of an entry as people may see it: a secret that is set is "(secret)". */
+const char *trpi_config_shown(const trpi_config_entry *entry, size_t index);
 /* Has somebody set key, at whatever layer above the defaults? */
 bool trpi_config_is_set(const trpi_config *config, const char *key);
 /* Look any key up, also below app and with titles. false: not set and no default. */

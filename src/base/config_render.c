@@ -177,7 +177,8 @@ static const char *
 akka_name(const char *ours)
 {
     for (const trpi_config_alias *alias = trpi_config_aliases; alias->akka; alias++) {
-        if (strcmp(alias->ours, ours) == 0) {
+        bool of_akka = strncmp(alias->akka, "tls.", 4) != 0; /* that one is ours, too */
+        if (of_akka && strcmp(alias->ours, ours) == 0) {
             return alias->akka;
         }
     }

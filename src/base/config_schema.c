@@ -5,6 +5,8 @@
  */
 #include "base/config.h"
 
+#include <string.h>
+
 #include <troupe/actor.h>
 #include <troupe/dispatcher.h>
 #include <troupe/log.h>
@@ -169,7 +171,8 @@ const trpi_config_row trpi_config_rows[] = {
     { "deployment.*.resizer.messages-per-resize", INT, "10", 1, 1000000000, NULL,
       "Messages between two looks at the load." },
 
-    { "remote.transport", CHOICE, "tcp", 0, 0, "tcp", "How nodes talk to one another." },
+    { "remote.transport", CHOICE, "tcp", 0, 0, "tcp|tls",
+      "How nodes talk to one another; tls: TLS 1.3, with the files of remote.tls." },
     { "remote.hostname", TEXT, "127.0.0.1", 0, 0, NULL,
       "Host by which the others reach this node (advertised); not a wildcard." },
     { "remote.port", INT, "2552", 0, PORT_MAX, NULL,
@@ -193,6 +196,33 @@ const trpi_config_row trpi_config_rows[] = {
       "Longest pause before a connection is tried again." },
     { "remote.flush-wait-on-shutdown", DURATION, "2s", 1, HOURS, NULL,
       "How long a stopping node waits for what it has told to leave." },
+    { "remote.pending-handshakes-max", INT, "1024", 1, 1000000, NULL,
+      "Connections that have not said who they are; more are refused." },
+    { "remote.handshake-bytes-max", SIZE, "64KiB", 8 * KIB, 16 * MIB, NULL,
+      "Bytes that such a connection may send; how long it may take: remote.handshake-timeout." },
+    { "remote.tls.ca", TEXT, "", 0, 0, NULL,
+      "PEM file with the authorities whose nodes may talk to this one (`troupe cert ca`)." },
+    { "remote.tls.cert", TEXT, "", 0, 0, NULL,
+      "PEM file with this node's certificate (`troupe cert node`)." },
+    { "remote.tls.key", TEXT, "", 0, 0, NULL, "PEM file with its key, not encrypted." },
+    { "remote.tls.crl", TEXT, "", 0, 0, NULL,
+      "PEM file with the list of revoked certificates (`troupe cert revoke`); empty: none." },
+    { "remote.tls.enabled-algorithms", LIST, "", 0, 0, NULL,
+      "Cipher suites of TLS 1.3, best first; none: AES-128-GCM, AES-256-GCM, ChaCha20." },
+    { "remote.tls.allowed-names", LIST, "", 0, 0, NULL,
+      "Only peers whose certificate is for one of these hosts; none: all of the authority." },
+    { "remote.tls.verify-peer-address", BOOL, "on", 0, 0, NULL,
+      "A peer's certificate must be for the host of its address; off: any host." },
+    { "remote.tls.reload-interval", DURATION, "1m", 0, DAYS, NULL,
+      "How often the files are looked at; changed ones are read again; 0ms: only on SIGHUP." },
+    { "remote.tls.old-connections-end-after", DURATION, "1h", 1, 30 * DAYS, NULL,
+      "Connections that began with replaced files, or a replaced cookie, end so long after." },
+    { "remote.require-cookie", BOOL, "off", 0, 0, NULL,
+      "Peers must know remote.secure-cookie; the cookie itself is never sent." },
+    { "remote.secure-cookie", TEXT, "", 0, 0, NULL,
+      "Secret that all nodes of a cluster share (`troupe cookie gen`); never shown or logged." },
+    { "remote.secure-cookie-before", TEXT, "", 0, 0, NULL,
+      "The one before it: taken as well, while the nodes change over one by one." },
     { "remote.watch-failure-detector.threshold", FLOAT, "10.0", 0.1, 100, NULL,
       "Phi at which the node of a watched actor is taken for dead." },
     { "remote.watch-failure-detector.heartbeat-interval", DURATION, "1s", 10, HOURS, NULL,
@@ -319,6 +349,12 @@ const trpi_config_row trpi_config_rows[] = {
 
 const trpi_config_alias trpi_config_aliases[] = {
     { "loglevel", "log.level" },
+    { "remote.netty.ssl.security.trust-store", "remote.tls.ca" },
+    { "remote.netty.ssl.security.key-store", "remote.tls.cert" },
+    { "remote.netty.ssl.security.enabled-algorithms", "remote.tls.enabled-algorithms" },
+    { "tls.ca", "remote.tls.ca" },
+    { "tls.cert", "remote.tls.cert" },
+    { "tls.key", "remote.tls.key" },
     { "stdout-loglevel", "log.stdout-level" },
     { "log-dead-letters", "log.dead-letters" },
     { "log-dead-letters-during-shutdown", "log.dead-letters-during-shutdown" },
@@ -326,3 +362,12 @@ const trpi_config_alias trpi_config_aliases[] = {
     { NULL, NULL },
 };
 /* clang-format on */
+
+const char *
+trpi_config_shown(const trpi_config_entry *entry, size_t index)
+{
+    static const char secret[] = "remote.secure-cookie"; /* and the one before it */
+    const char *value = entry->values[index];
+    return *value != '\0' && strncmp(entry->key, secret, sizeof secret - 1) == 0 ? "(secret)"
+                                                                                 : value;
+}

@@ -36,6 +36,36 @@ typedef struct trpi_iov {
     size_t bytes;
 } trpi_iov;
 
+/* Why a connection was refused: a number to count by, and the word that stands in the log. */
+#define TRPI_REFUSALS(R)                                                                           \
+    R(NOT_TLS, "not-tls")                 /* plain bytes on an encrypted port */                   \
+    R(PEER_TLS, "peer-speaks-tls")        /* encrypted bytes on a plain port */                    \
+    R(TLS_VERSION, "tls-version")         /* older than TLS 1.3 */                                 \
+    R(NO_CERTIFICATE, "no-certificate")                                                            \
+    R(UNKNOWN_CA, "unknown-ca")           /* signed by nobody whom we trust */                     \
+    R(EXPIRED, "expired")                                                                          \
+    R(NOT_YET_VALID, "not-yet-valid")                                                              \
+    R(REVOKED, "revoked")                                                                          \
+    R(REVOCATION_LIST, "revocation-list") /* none of that authority, or it is too old */           \
+    R(WRONG_NAME, "wrong-name")           /* certificate does not cover the address */             \
+    R(NOT_ALLOWED, "not-allowed")         /* name is not on the list of allowed ones */            \
+    R(CERTIFICATE, "certificate")         /* anything else about it */                             \
+    R(TLS, "tls")                         /* anything else about the protocol */                   \
+    R(BY_PEER, "refused-by-peer")         /* the other end said no: an alert, or our cookie */     \
+    R(COOKIE, "cookie")                   /* wrong, or none */                                     \
+    R(BYTES, "handshake-bytes")           /* too many before it was known who it is */             \
+    R(PENDING, "pending-handshakes")      /* too many at once */                                   \
+    R(TIMEOUT, "handshake-timeout")
+
+typedef enum trpi_refusal {
+    TRPI_REFUSED_NONE = 0,
+#define TRPI_REFUSAL_ENUM(name, text) TRPI_REFUSED_##name,
+    TRPI_REFUSALS(TRPI_REFUSAL_ENUM)
+#undef TRPI_REFUSAL_ENUM
+        TRPI_REFUSAL_COUNT
+} trpi_refusal;
+const char *trpi_refusal_text(trpi_refusal why); /* "" for none */
+
 typedef struct trpi_transport_events {
     /* Somebody connected. peer is the address as text, for logs. Put what later callbacks get into
      * *ret_user. false: no, thank you; the link is closed, closed() is not called and the driver
@@ -51,6 +81,9 @@ typedef struct trpi_transport_events {
     /* Every few milliseconds while the link is paused, like bytes(): true: wait on. NULL: the user
      * never calls pause(). */
     bool (*paused)(void *user, trpi_link *link);
+    /* The peer is not who it should be, or we are not for it; at most once for a link, closed()
+     * follows. detail is borrowed until return. NULL: nobody wants to know. */
+    void (*refused)(void *user, trpi_link *link, trpi_refusal why, const char *detail);
 } trpi_transport_events;
 
 struct trpi_transport_ops {
@@ -77,6 +110,9 @@ struct trpi_transport_ops {
     /* From inside bytes() of this link: read no more until paused() says false, so that the peer's
      * network is pushed back. close() ends a pause. NULL: this driver cannot. */
     void (*pause)(trpi_link *link);
+    /* May the peer of this link call itself host? NULL: this driver does not know its peers.
+     * Errors: TRP_EPERM; detail says for whom its certificate is. From inside bytes(). */
+    trp_err (*claims)(trpi_link *link, const char *host, char *ret_detail, size_t detail_bytes);
     void (*close)(trpi_link *link);   /* any thread; idempotent; what was not sent may be lost */
     void (*release)(trpi_link *link); /* gives the link back; after closed() */
     /* Close the listener and all links; returns when every closed() has returned. Thread: owner. */

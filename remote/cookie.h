@@ -1,0 +1,62 @@
+/* cookie.h - prove to each other that both ends know a secret, without saying it. Pure.
+ *
+ * docs/wire.md, "Cookie", is the byte by byte description; this header and that page change
+ * together.
+ */
+#ifndef TRPI_REMOTE_COOKIE_H
+#define TRPI_REMOTE_COOKIE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+
+#define TRPI_COOKIE_MAGIC "TRC\x1a" /* 4 bytes */
+#define TRPI_COOKIE_VERSION 1
+#define TRPI_SECRETS_MAX 2          /* the present one, and the one before it while it is changed */
+#define TRPI_SECRET_BYTES_MAX 255
+
+enum {
+    TRPI_COOKIE_NONCE_BYTES = 32,
+    TRPI_COOKIE_HELLO_BYTES = 40, /* magic 4, version 1, zero 3, nonce 32 */
+    TRPI_COOKIE_PROOF_BYTES = 64, /* of the dialler: one for each secret */
+    TRPI_COOKIE_VERDICT_BYTES = 40, /* of the acceptor: yes 1, zero 7, proof 32 */
+    TRPI_COOKIE_STEP_BYTES_MAX = 64
+};
+
+typedef struct trpi_secrets {
+    uint32_t count;
+    char text[TRPI_SECRETS_MAX][TRPI_SECRET_BYTES_MAX + 1];
+} trpi_secrets;
+
+typedef enum trpi_cookie_result {
+    TRPI_COOKIE_MORE,
+    TRPI_COOKIE_DONE,
+    TRPI_COOKIE_MISSING, /* the peer began with something else */
+    TRPI_COOKIE_WRONG,   /* the peer does not know the secret */
+    TRPI_COOKIE_REFUSED, /* the peer says that we do not know it */
+    TRPI_COOKIE_BROKEN   /* out of memory, no digest */
+} trpi_cookie_result;
+
+typedef struct trpi_cookie {
+    bool dialled;
+    uint8_t step;
+    uint8_t own[TRPI_COOKIE_NONCE_BYTES], peer[TRPI_COOKIE_NONCE_BYTES];
+    uint8_t binding[32]; /* of the encrypted session below; zero without one */
+    uint8_t in[TRPI_COOKIE_STEP_BYTES_MAX];
+    size_t in_count;
+} trpi_cookie;
+
+/* random: bytes that were never used before. A dialler's first bytes are appended to out. */
+trpi_cookie_result trpi_cookie_begin(trpi_cookie *cookie, bool dialled,
+                                     const uint8_t random[TRPI_COOKIE_NONCE_BYTES],
+                                     const uint8_t binding[32], trpi_buffer *out);
+/* How many bytes of the peer the present step still needs. */
+size_t trpi_cookie_wants(const trpi_cookie *cookie);
+/* Take bytes of the peer; *ret_used of them, what follows is not the cookie's. */
+trpi_cookie_result trpi_cookie_feed(trpi_cookie *cookie, const trpi_secrets *secrets,
+                                    const uint8_t *bytes, size_t count, size_t *ret_used,
+                                    trpi_buffer *out);
+
+#endif

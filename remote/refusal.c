@@ -1,0 +1,47 @@
+/* refusal.c - connections that are refused: the words for it, the counters, the log lines. */
+#include <string.h>
+
+#include "base/assert.h"
+#include "remote/cookie.h"
+#include "remote/internal.h"
+
+const char *
+trpi_refusal_text(trpi_refusal why)
+{
+    static const char *const texts[] = {
+        "",
+#define TEXT(name, text) text,
+        TRPI_REFUSALS(TEXT)
+#undef TEXT
+    };
+    trpi_assert((unsigned)why < sizeof texts / sizeof texts[0]);
+    return texts[why];
+}
+
+void
+trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail)
+{
+    uint32_t suppressed = 0;
+    trpi_assert(why > TRPI_REFUSED_NONE && why < TRPI_REFUSAL_COUNT);
+    trpi_count(&remote->refused[why], 1);
+    if (trpi_log_gate_open(remote, TRPI_GATE_REFUSAL + (uint32_t)why, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "connection refused peer=%s reason=%s detail=\"%s\" suppressed=%u", peer,
+                 trpi_refusal_text(why), detail, suppressed);
+    }
+}
+
+trpi_refusal
+trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail)
+{
+    enum { ALERT = 0x15, HANDSHAKE = 0x16, MAJOR = 3 };
+    if (count >= 2 && (bytes[0] == ALERT || bytes[0] == HANDSHAKE) && bytes[1] == MAJOR) {
+        *ret_detail = "the peer speaks TLS, this node does not: remote.transport";
+        return TRPI_REFUSED_PEER_TLS;
+    }
+    if (count >= 4 && memcmp(bytes, TRPI_COOKIE_MAGIC, 4) == 0) {
+        *ret_detail = "the peer wants a cookie, this node has none: remote.require-cookie";
+        return TRPI_REFUSED_COOKIE;
+    }
+    return TRPI_REFUSED_NONE;
+}

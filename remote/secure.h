@@ -1,0 +1,37 @@
+/* secure.h - a transport around another one: TLS, a cookie, or both, before anything is told.
+ *
+ * transport_arg of both is a trpi_secure_options, borrowed until open() returns.
+ */
+#ifndef TRPI_REMOTE_SECURE_H
+#define TRPI_REMOTE_SECURE_H
+
+#include "base/transport.h"
+#include "remote/cookie.h"
+#include "remote/tls.h"
+
+typedef struct trpi_secure_options {
+    const trpi_transport_ops *inner; /* moves the bytes */
+    void *inner_arg;
+    const trpi_tls_options *tls;     /* of trpi_secure_tls_ops; else NULL */
+    trpi_secrets secrets;            /* count 0: no cookie */
+    uint32_t handshake_bytes_max;    /* of the peer, before it is known who it is */
+    uint32_t reload_interval_ms;     /* look whether the files have changed; 0: only when told */
+    uint32_t old_end_ms;             /* connections of old files end so long after a reload */
+    /* What a reading of the files brought; from the keeper thread. May be NULL. */
+    void (*reloaded)(void *arg, trp_err err, const char *what);
+    void *reloaded_arg;
+    /* open() only: why it failed, for a person; at least 200 bytes. May be NULL. */
+    char *why;
+    size_t why_bytes;
+} trpi_secure_options;
+
+extern const trpi_transport_ops trpi_secure_tls_ops; /* scheme "tls" */
+extern const trpi_transport_ops trpi_secure_tcp_ops; /* scheme "tcp": a cookie alone */
+
+/* Read the files again and take these secrets (NULL: as they are), soon, on the keeper thread; what
+ * came of it goes to reloaded(). Thread: any; never blocks. */
+void trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets);
+/* Of the files in use. false: no TLS. */
+bool trpi_secure_info(trpi_transport *transport, trpi_tls_info *ret_info);
+
+#endif

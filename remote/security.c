@@ -1,0 +1,123 @@
+/* security.c - who may talk to us: options become a transport that knows its peers.
+ *
+ * Tests.  tests/unit/remote/secure_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "remote/internal.h"
+#include "remote/secure.h"
+
+static bool
+is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+/* Errors: TRP_EINVAL (too long, or only the one before). */
+static trp_err
+secrets_fill(const char *cookie, const char *before, trpi_secrets *ret_secrets)
+{
+    const char *texts[TRPI_SECRETS_MAX] = { cookie, before };
+    memset(ret_secrets, 0, sizeof *ret_secrets);
+    for (size_t i = 0; i < TRPI_SECRETS_MAX; i++) {
+        if (is_set(texts[i])) {
+            size_t bytes = strlen(texts[i]);
+            if (bytes > TRPI_SECRET_BYTES_MAX || ret_secrets->count != i) {
+                return TRP_EINVAL;
+            }
+            memcpy(ret_secrets->text[ret_secrets->count++], texts[i], bytes + 1);
+        }
+    }
+    return TRP_OK;
+}
+
+static void
+on_reloaded(void *arg, trp_err err, const char *what)
+{
+    trpi_remote *remote = arg;
+    trpi_tls_state state = { "", "", 0 };
+    (void)trpi_remote_tls_state(remote, &state);
+    if (err == TRP_OK) {
+        trpi_log(remote->system, TRP_LOG_INFO, "remote", "credentials read again subject=%s %s",
+                 state.subject, what);
+    } else {
+        trpi_log(remote->system, TRP_LOG_ERROR, "remote",
+                 "credentials not read again, the old ones stay reason=\"%s\"", what);
+    }
+}
+
+trp_err
+trpi_remote_transport_open(trpi_remote *remote)
+{
+    const trpi_remote_options *o = &remote->options;
+    trpi_secure_options secure = { .inner = o->transport,
+                                   .inner_arg = o->transport_arg,
+                                   .handshake_bytes_max = o->handshake_bytes_max,
+                                   .reload_interval_ms = o->tls_reload_interval_ms,
+                                   .old_end_ms = o->tls_old_end_ms,
+                                   .reloaded = on_reloaded,
+                                   .reloaded_arg = remote,
+                                   .why = o->why,
+                                   .why_bytes = o->why_bytes };
+    const trpi_tls_options tls = { .ca = o->tls_ca,
+                                   .cert = o->tls_cert,
+                                   .key = o->tls_key,
+                                   .crl = o->tls_crl,
+                                   .ciphers = o->tls_ciphers,
+                                   .allowed = o->tls_allowed,
+                                   .allowed_count = o->tls_allowed_count,
+                                   .ignore_address = o->tls_ignore_address };
+    trp_err err = secrets_fill(o->cookie, o->cookie_before, &secure.secrets);
+    if (err != TRP_OK) {
+        return TRP_ECONFIG;
+    }
+    remote->secure = o->tls || secure.secrets.count > 0;
+    if (!remote->secure) {
+        return remote->ops->open(o->transport_arg, remote->world, &trpi_conn_events, remote,
+                                 &remote->transport);
+    }
+    if (o->tls) {
+        if (!is_set(o->tls_ca) || !is_set(o->tls_cert) || !is_set(o->tls_key)) {
+            if (o->why != NULL) {
+                (void)snprintf(o->why, o->why_bytes,
+                               "TLS needs the files remote.tls.ca, .cert and .key");
+            }
+            return TRP_ECONFIG;
+        }
+        secure.tls = &tls;
+    }
+    remote->ops = o->tls ? &trpi_secure_tls_ops : &trpi_secure_tcp_ops;
+    err = remote->ops->open(&secure, remote->world, &trpi_conn_events, remote, &remote->transport);
+    trpi_cleanse(&secure.secrets, sizeof secure.secrets);
+    return err;
+}
+
+trp_err
+trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie, const char *cookie_before)
+{
+    trpi_secrets secrets;
+    if (!remote->secure) {
+        return TRP_ESTATE;
+    }
+    trp_err err = secrets_fill(cookie, cookie_before, &secrets);
+    if (err == TRP_OK) {
+        trpi_secure_reload(remote->transport, is_set(cookie) ? &secrets : NULL);
+        trpi_cleanse(&secrets, sizeof secrets);
+    }
+    return err;
+}
+
+bool
+trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state)
+{
+    trpi_tls_info info;
+    if (!remote->secure || remote->transport == NULL ||
+        !trpi_secure_info(remote->transport, &info)) {
+        return false;
+    }
+    memcpy(ret_state->subject, info.subject, sizeof ret_state->subject);
+    memcpy(ret_state->issuer, info.issuer, sizeof ret_state->issuer);
+    ret_state->not_after_ms = info.not_after_ms;
+    return true;
+}

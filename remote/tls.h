@@ -1,0 +1,94 @@
+/* tls.h - TLS 1.3 without sockets: contexts made of files, sessions that turn bytes into bytes.
+ *
+ * A context is one reading of the files: immutable, counted, shared by the sessions that began with
+ * it. A session belongs to one connection and has no lock: its calls must not overlap. What it
+ * wants to say to the peer it appends to the buffer `wire`.
+ */
+#ifndef TRPI_REMOTE_TLS_H
+#define TRPI_REMOTE_TLS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/transport.h"
+
+#define TRPI_TLS_RECORD_BYTES 16384
+#define TRPI_TLS_WIRE_BYTES_MAX 1048576 /* that wait to be sent; a session with more fails */
+#define TRPI_TLS_REKEY_BYTES 34359738368ull /* 2^35: 2^21 records, a tenth of AES-GCM's bound */
+
+typedef struct trpi_tls_context trpi_tls_context;
+typedef struct trpi_tls_session trpi_tls_session;
+
+typedef struct trpi_tls_options {
+    const char *ca;   /* PEM: authorities that are trusted, one or more */
+    const char *cert; /* PEM: own certificate, then those up to the authority */
+    const char *key;  /* PEM: its key, not encrypted */
+    const char *crl;  /* PEM: revoked certificates; NULL or "": no list */
+    const char *ciphers; /* "A:B"; NULL or "": TRPI_TLS_CIPHERS */
+    const char *const *allowed; /* only peers with one of these names; none: all of the authority */
+    size_t allowed_count;
+    bool ignore_address;  /* do not compare a peer's address with its certificate */
+    uint64_t rekey_bytes; /* 0: TRPI_TLS_REKEY_BYTES */
+} trpi_tls_options;
+#define TRPI_TLS_CIPHERS                                                                           \
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+
+typedef struct trpi_tls_info {
+    char subject[65], issuer[65];
+    char digest[65]; /* SHA-256 of the certificate, hexadecimal */
+    int64_t not_before_ms, not_after_ms;
+    int64_t crl_next_ms; /* when the list is due; 0: no list */
+} trpi_tls_info;
+
+/* Read the files and check that they fit one another at wall_ms: key to certificate, certificate to
+ * authority, not expired, not revoked. Gives *ret_context (unref). why: for a person.
+ * Errors: TRP_ECONFIG, TRP_ENOMEM. May block for the file system. */
+trp_err trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
+                              trpi_tls_context **ret_context, char *why, size_t why_bytes);
+trpi_tls_context *trpi_tls_context_ref(trpi_tls_context *context);
+void trpi_tls_context_unref(trpi_tls_context *context); /* NULL is fine */
+void trpi_tls_context_info(const trpi_tls_context *context, trpi_tls_info *ret_info);
+
+typedef enum trpi_tls_result {
+    TRPI_TLS_OK,    /* done, or the room is full */
+    TRPI_TLS_MORE,  /* all input is used up; more is needed */
+    TRPI_TLS_ENDED, /* the peer has said that nothing follows */
+    TRPI_TLS_FAILED /* trpi_tls_session_failure() says why; an alert may be on the wire */
+} trpi_tls_result;
+
+/* host: whom a dialler means to reach; the peer's certificate must cover it. NULL: accepted. Shares
+ * context. Errors: TRP_ENOMEM. */
+trp_err trpi_tls_session_new(trpi_tls_context *context, const char *host, int64_t wall_ms,
+                             trpi_tls_session **ret_session);
+void trpi_tls_session_free(trpi_tls_session *session); /* NULL is fine */
+
+/* Bytes of the peer, borrowed until _input_end(). */
+void trpi_tls_session_input(trpi_tls_session *session, const uint8_t *bytes, size_t count);
+void trpi_tls_session_input_end(trpi_tls_session *session);
+trpi_tls_result trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire);
+/* *ret_count bytes of at most max, also when the result is MORE or ENDED. */
+trpi_tls_result trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, size_t max,
+                                      size_t *ret_count, trpi_buffer *wire);
+trpi_tls_result trpi_tls_session_write(trpi_tls_session *session, const void *bytes, size_t count,
+                                       trpi_buffer *wire);
+trpi_refusal trpi_tls_session_failure(const trpi_tls_session *session, const char **ret_detail);
+/* May the peer call itself host? Errors: TRP_EPERM. */
+trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *host,
+                                char *ret_detail, size_t detail_bytes);
+/* Would context take this peer now? For sessions that began with an older one. */
+bool trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
+                             int64_t wall_ms, trpi_refusal *ret_why);
+const trpi_tls_context *trpi_tls_session_context(const trpi_tls_session *session);
+/* 32 bytes that only the two ends of this session know. false: it is not open. */
+bool trpi_tls_session_binding(const trpi_tls_session *session, uint8_t ret_binding[32]);
+
+/* ---- digests --------------------------------------------------------------------------------- */
+bool trpi_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                      uint8_t ret_digest[32]);
+/* In a time that does not depend on the content. */
+bool trpi_equal_secret(const void *a, const void *b, size_t bytes);
+void trpi_cleanse(void *memory, size_t bytes);
+
+#endif

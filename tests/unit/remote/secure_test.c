@@ -1,0 +1,755 @@
+/* secure_test.c - who may talk to a node: TLS and the cookie, right and wrong in each way, over
+ * sockets on the loopback. Certificates are made here; calendars are those of the tests' worlds.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+
+#include "remote/internal.h"
+#include "remote/link_nng.h"
+#include "remote/secure.h"
+#include "tests/unit/remote/pair.h"
+#include "tests/unit/remote/pki.h"
+
+static pki all;
+
+/* Everything that the tests need, once: ca and other (authorities), left, right, ... */
+static void
+setup(void)
+{
+    if (all.now_ms != 0) {
+        return;
+    }
+    pki_start(&all);
+    pki_authority(&all, "ca");
+    pki_authority(&all, "other");
+    pki_node(&all, "ca", "left", "127.0.0.1", -1, 400);
+    pki_node(&all, "ca", "right", "127.0.0.1", -1, 400);
+    pki_node(&all, "other", "foreign", "127.0.0.1", -1, 400);
+    pki_node(&all, "ca", "brief", "127.0.0.1", -1, 30);
+    pki_node(&all, "ca", "early", "127.0.0.1", 20, 400);
+    pki_node(&all, "ca", "elsewhere", "10.9.8.7", -1, 400);
+    char *one = pki_read(&all, "ca.pem"), *two = pki_read(&all, "other.pem"), both[8192];
+    (void)snprintf(both, sizeof both, "%s%s", one, two);
+    pki_write(&all, "both.pem", both);
+    trpi_free(one);
+    trpi_free(two);
+    pki_revoke(&all, "ca", "right", "right-revoked.pem");
+    pki_revoke(&all, "ca", NULL, "none-revoked.pem");
+    pki_revoke(&all, "other", NULL, "of-other.pem");
+}
+
+/* ---- two nodes ------------------------------------------------------------------------------- */
+
+typedef struct side {
+    const char *ca, *cert, *crl; /* names of files; cert NULL: plain tcp */
+    int days_ahead;              /* of its calendar */
+    const char *cookie, *before;
+    const char *allowed;
+    bool ignore_address;
+    uint32_t old_end_ms;
+} side;
+
+typedef struct duo {
+    pki_world world[2];
+    trp_system *system[2];
+    trpi_remote *remote[2];
+} duo;
+
+static trp_err
+side_start(duo *d, int i, const side *s, uint32_t pending_max, uint32_t bytes_max, char *why,
+           size_t why_bytes)
+{
+    char ca[128], cert[128], key[128], crl[128], name[64];
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    options.workers = 2;
+    options.log = pair_log_line;
+    options.log_level = TRP_LOG_DEBUG;
+    pki_world_start(&d->world[i], s->days_ahead);
+    UNIT_REQUIRE(trpi_system_new_in(&d->world[i].world, i == 0 ? "left" : "right", &options,
+                                    &d->system[i]) == TRP_OK);
+    trpi_remote_options o = { .bind_port = -1,
+                              .host = "127.0.0.1",
+                              .cookie = s->cookie,
+                              .cookie_before = s->before,
+                              .tls_ignore_address = s->ignore_address,
+                              .tls_old_end_ms = s->old_end_ms,
+                              .pending_handshakes_max = pending_max,
+                              .handshake_bytes_max = bytes_max,
+                              .backoff_min_ms = 20,
+                              .backoff_max_ms = 200,
+                              .why = why,
+                              .why_bytes = why_bytes };
+    if (s->cert != NULL) {
+        (void)snprintf(name, sizeof name, "%s.pem", s->ca);
+        o.tls_ca = pki_path(&all, name, ca, sizeof ca);
+        (void)snprintf(name, sizeof name, "%s.pem", s->cert);
+        o.tls_cert = pki_path(&all, name, cert, sizeof cert);
+        (void)snprintf(name, sizeof name, "%s.key", s->cert);
+        o.tls_key = pki_path(&all, name, key, sizeof key);
+        o.tls_crl = s->crl != NULL ? pki_path(&all, s->crl, crl, sizeof crl) : NULL;
+        o.tls_allowed = &s->allowed;
+        o.tls_allowed_count = s->allowed != NULL;
+        o.tls = true;
+    }
+    return trpi_remote_start(d->system[i], &o, &d->remote[i]);
+}
+
+static void
+duo_start(duo *d, const side *left, const side *right)
+{
+    char why[300] = "";
+    setup();
+    memset(d, 0, sizeof *d);
+    pair_log_clear();
+    for (int i = 0; i < 2; i++) {
+        trp_err err = side_start(d, i, i == 0 ? left : right, 0, 0, why, sizeof why);
+        if (err != TRP_OK) {
+            printf("  %s: %s\n", trp_err_name(err), why);
+        }
+        UNIT_REQUIRE(err == TRP_OK);
+    }
+}
+
+static void
+duo_end(duo *d)
+{
+    for (int i = 0; i < 2; i++) {
+        if (d->system[i] != NULL) {
+            UNIT_EQUAL(trp_system_stop(d->system[i], 10000), TRP_OK);
+            trpi_remote_stop(d->remote[i]);
+            trp_system_free(d->system[i]);
+            pki_world_end(&d->world[i]);
+        }
+    }
+}
+
+/* Side i says something to the other one. */
+static void
+knock(duo *d, int i)
+{
+    trpi_node_id to = { *trpi_remote_address(d->remote[1 - i]), 0 };
+    (void)trpi_remote_control_send(d->remote[i], &to, TRPI_CHANNEL_GOSSIP, "knock", 5);
+}
+
+static bool
+is_active(duo *d, int i)
+{
+    trpi_peer_info info;
+    size_t count = 0;
+    trpi_remote_peers(d->remote[i], &info, 1, &count);
+    return count > 0 && strcmp(info.state, "active") == 0;
+}
+
+static uint64_t
+refused(duo *d, int i, trpi_refusal why)
+{
+    trpi_remote_stats stats;
+    trpi_remote_stats_get(d->remote[i], &stats);
+    return stats.refused[why];
+}
+
+static uint64_t
+refused_sum(duo *d, int i)
+{
+    uint64_t sum = 0;
+    for (int why = 1; why < TRPI_REFUSAL_COUNT; why++) {
+        sum += refused(d, i, (trpi_refusal)why);
+    }
+    return sum;
+}
+
+/* The right one knocks and is not let in: judge (0 left, 1 right) counts why and logs its word. */
+static void
+is_refused(const side *left, const side *right, int judge, trpi_refusal why)
+{
+    duo d;
+    char word[64];
+    duo_start(&d, left, right);
+    knock(&d, 1);
+    UNIT_WAIT(refused(&d, judge, why) > 0, 10000);
+    (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
+    UNIT_WAIT(pair_logged(word), 10000);
+    UNIT_EQUAL(refused_sum(&d, judge), refused(&d, judge, why)); /* nothing else was blamed */
+    UNIT_FALSE(is_active(&d, 0));
+    UNIT_FALSE(is_active(&d, 1));
+    duo_end(&d);
+}
+
+static const side good_left = { .ca = "ca", .cert = "left" };
+static const side good_right = { .ca = "ca", .cert = "right" };
+static const side plain = { .cert = NULL };
+
+/* ---- the matrix ------------------------------------------------------------------------------ */
+
+static void
+messages_pass(const side *left, const side *right)
+{
+    duo d;
+    char path[TRPI_ADDRESS_TEXT_BYTES + 32], address[TRPI_ADDRESS_TEXT_BYTES];
+    trp_msg *reply = NULL;
+    duo_start(&d, left, right);
+    (void)pair_spawn(d.system[0], &pair_echo, "echo", NULL, NULL, 0);
+    trpi_address_format(trpi_remote_address(d.remote[0]), address, sizeof address);
+    UNIT_TRUE(strncmp(address, left->cert != NULL ? "troupe.tls://" : "troupe.tcp://", 13) == 0);
+    (void)snprintf(path, sizeof path, "%s/user/echo", address);
+    UNIT_EQUAL(trp_system_ask_path(d.system[1], path, &trp_string_type, "hello", 5, 30000, &reply),
+               TRP_OK);
+    UNIT_EQUAL(reply != NULL ? trp_msg_bytes(reply) : 0, 5);
+    trp_msg_free(reply);
+    UNIT_TRUE(is_active(&d, 0) && is_active(&d, 1));
+    UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
+    duo_end(&d);
+}
+
+/* REMOTE-57, REMOTE-04 */
+static void
+right_authority_and_name_talk(void)
+{
+    messages_pass(&good_left, &good_right);
+}
+
+static void
+a_list_that_revokes_nobody_lets_everybody_in(void)
+{
+    side left = good_left, right = good_right;
+    left.crl = right.crl = "none-revoked.pem";
+    messages_pass(&left, &right);
+}
+
+/* "both" trusts two authorities, as while one is replaced by another */
+static void
+wrong_authority_is_refused_by_either_end(void)
+{
+    side foreign = { .ca = "both", .cert = "foreign" };
+    is_refused(&good_left, &foreign, 0, TRPI_REFUSED_UNKNOWN_CA);
+    is_refused(&foreign, &good_right, 1, TRPI_REFUSED_UNKNOWN_CA);
+    side patient = { .ca = "both", .cert = "left" };
+    messages_pass(&patient, &foreign);
+}
+
+/* Its own calendar lags behind, or it would not start. */
+static void
+expired_is_refused_by_either_end(void)
+{
+    side brief = { .ca = "ca", .cert = "brief" };
+    side left = { .ca = "ca", .cert = "left", .days_ahead = 40 };
+    is_refused(&left, &brief, 0, TRPI_REFUSED_EXPIRED);
+    is_refused(&brief, &left, 1, TRPI_REFUSED_EXPIRED);
+}
+
+static void
+not_yet_valid_is_refused_by_either_end(void)
+{
+    side early = { .ca = "ca", .cert = "early", .days_ahead = 21 };
+    is_refused(&good_left, &early, 0, TRPI_REFUSED_NOT_YET_VALID);
+    is_refused(&early, &good_right, 1, TRPI_REFUSED_NOT_YET_VALID);
+}
+
+static void
+a_certificate_for_another_host_is_refused_by_either_end(void)
+{
+    side elsewhere = { .ca = "ca", .cert = "elsewhere" };
+    is_refused(&elsewhere, &good_right, 1, TRPI_REFUSED_WRONG_NAME);
+    elsewhere.ignore_address = true; /* of the others */
+    is_refused(&good_left, &elsewhere, 0, TRPI_REFUSED_WRONG_NAME);
+    side lax = { .ca = "ca", .cert = "left", .ignore_address = true };
+    messages_pass(&lax, &elsewhere);
+}
+
+static void
+revoked_is_refused_by_either_end(void)
+{
+    side left = { .ca = "ca", .cert = "left", .crl = "right-revoked.pem" };
+    is_refused(&left, &good_right, 0, TRPI_REFUSED_REVOKED);
+    is_refused(&good_right, &left, 1, TRPI_REFUSED_REVOKED);
+}
+
+static void
+without_a_list_of_its_authority_nobody_is_let_in(void)
+{
+    duo d = { 0 };
+    char why[300] = "";
+    side left = { .ca = "ca", .cert = "left", .crl = "of-other.pem" };
+    setup();
+    UNIT_EQUAL(side_start(&d, 0, &left, 0, 0, why, sizeof why), TRP_ECONFIG);
+    UNIT_TRUE(strstr(why, "revocation-list") != NULL);
+    duo_end(&d);
+}
+
+static void
+who_is_not_on_the_list_of_allowed_is_refused(void)
+{
+    side left = { .ca = "ca", .cert = "left", .allowed = "node-b.example" };
+    is_refused(&left, &good_right, 0, TRPI_REFUSED_NOT_ALLOWED);
+    is_refused(&good_right, &left, 1, TRPI_REFUSED_NOT_ALLOWED);
+    left.allowed = "127.0.0.1";
+    messages_pass(&left, &good_right);
+}
+
+static void
+plain_and_encrypted_tell_each_other_apart(void)
+{
+    is_refused(&good_left, &plain, 0, TRPI_REFUSED_NOT_TLS);
+    is_refused(&good_left, &plain, 1, TRPI_REFUSED_PEER_TLS);
+    is_refused(&plain, &good_right, 0, TRPI_REFUSED_PEER_TLS);
+}
+
+/* ---- strangers: sockets without a system ----------------------------------------------------- */
+
+static int
+dial(const duo *d)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons(trpi_remote_address(d->remote[0])->port) };
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    UNIT_REQUIRE(fd >= 0);
+    UNIT_REQUIRE(connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
+    return fd;
+}
+
+static bool
+is_closed(int fd)
+{
+    char byte[256];
+    ssize_t got = recv(fd, byte, sizeof byte, MSG_DONTWAIT);
+    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+}
+
+/* A client of another program shakes hands as it likes. */
+static void
+stranger_is_refused(int version_max, bool certificate, trpi_refusal why)
+{
+    duo d;
+    char path[128], word[64], byte;
+    duo_start(&d, &good_left, &good_right);
+    SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+    UNIT_REQUIRE(context != NULL);
+    UNIT_EQUAL(SSL_CTX_set_max_proto_version(context, version_max), 1);
+    if (certificate) {
+        UNIT_EQUAL(SSL_CTX_use_certificate_file(
+                       context, pki_path(&all, "right.pem", path, sizeof path), SSL_FILETYPE_PEM),
+                   1);
+        UNIT_EQUAL(SSL_CTX_use_PrivateKey_file(
+                       context, pki_path(&all, "right.key", path, sizeof path), SSL_FILETYPE_PEM),
+                   1);
+    }
+    SSL *ssl = SSL_new(context);
+    int fd = dial(&d);
+    UNIT_REQUIRE(ssl != NULL && SSL_set_fd(ssl, fd) == 1);
+    if (SSL_connect(ssl) == 1) { /* a client of TLS 1.3 learns it with the first byte */
+        (void)SSL_read(ssl, &byte, 1);
+    }
+    UNIT_WAIT(refused(&d, 0, why) == 1, 10000);
+    (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
+    UNIT_WAIT(pair_logged(word), 10000);
+    UNIT_EQUAL(refused_sum(&d, 0), 1);
+    SSL_free(ssl);
+    SSL_CTX_free(context);
+    close(fd);
+    duo_end(&d);
+}
+
+static void
+no_certificate_is_refused(void)
+{
+    stranger_is_refused(TLS1_3_VERSION, false, TRPI_REFUSED_NO_CERTIFICATE);
+}
+
+static void
+tls_1_2_is_refused(void)
+{
+    stranger_is_refused(TLS1_2_VERSION, true, TRPI_REFUSED_TLS_VERSION);
+}
+
+/* ---- the cookie ------------------------------------------------------------------------------ */
+
+static const side cookie_left = { .cookie = "correct horse" };
+static const side cookie_right = { .cookie = "correct horse" };
+
+/* REMOTE-56 */
+static void
+the_right_cookie_is_let_in_plain_and_encrypted(void)
+{
+    messages_pass(&cookie_left, &cookie_right);
+    side left = { .ca = "ca", .cert = "left", .cookie = "correct horse" };
+    side right = { .ca = "ca", .cert = "right", .cookie = "correct horse" };
+    messages_pass(&left, &right);
+}
+
+/* REMOTE-56 */
+static void
+a_wrong_cookie_is_refused_and_told_so(void)
+{
+    side wrong = { .cookie = "battery staple" };
+    is_refused(&cookie_left, &wrong, 0, TRPI_REFUSED_COOKIE);
+    is_refused(&cookie_left, &wrong, 1, TRPI_REFUSED_BY_PEER);
+    UNIT_FALSE(pair_logged("correct horse") || pair_logged("battery staple"));
+    side left = { .ca = "ca", .cert = "left", .cookie = "correct horse" };
+    side right = { .ca = "ca", .cert = "right", .cookie = "battery staple" };
+    is_refused(&left, &right, 0, TRPI_REFUSED_COOKIE);
+}
+
+/* REMOTE-56 */
+static void
+no_cookie_is_refused_either_way(void)
+{
+    is_refused(&cookie_left, &plain, 0, TRPI_REFUSED_COOKIE);
+    is_refused(&plain, &cookie_right, 0, TRPI_REFUSED_COOKIE);
+}
+
+static void
+two_cookies_are_valid_while_they_are_changed(void)
+{
+    side both = { .cookie = "battery staple", .before = "correct horse" };
+    side next = { .cookie = "battery staple" };
+    messages_pass(&both, &cookie_right);
+    messages_pass(&cookie_left, &both);
+    messages_pass(&both, &next);
+    messages_pass(&both, &both);
+}
+
+/* ---- limits for those who have not said who they are ----------------------------------------- */
+
+static void
+limits_start(duo *d, const side *left, uint32_t pending_max, uint32_t bytes_max)
+{
+    setup();
+    memset(d, 0, sizeof *d);
+    pair_log_clear();
+    UNIT_REQUIRE(side_start(d, 0, left, pending_max, bytes_max, NULL, 0) == TRP_OK);
+}
+
+static uint64_t
+accepted(duo *d)
+{
+    trpi_remote_stats stats;
+    trpi_remote_stats_get(d->remote[0], &stats);
+    return stats.accepted;
+}
+
+/* remote.pending-handshakes-max: at it, and one past */
+static void
+so_many_may_wait_and_one_more_is_refused(const side *left)
+{
+    enum { MAX = 5 };
+    duo d;
+    int fd[MAX + 1];
+    limits_start(&d, left, MAX, 0);
+    for (int i = 0; i < MAX; i++) {
+        fd[i] = dial(&d);
+    }
+    UNIT_WAIT(accepted(&d) == MAX, 10000);
+    UNIT_EQUAL(refused_sum(&d, 0), 0);
+    for (int i = 0; i < MAX; i++) {
+        UNIT_FALSE(is_closed(fd[i]));
+    }
+    fd[MAX] = dial(&d);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) == 1, 10000);
+    UNIT_WAIT(is_closed(fd[MAX]), 10000);
+    UNIT_WAIT(pair_logged("reason=pending-handshakes "), 10000);
+    UNIT_FALSE(is_closed(fd[0]));
+    close(fd[0]); /* a place gets free */
+    fd[0] = -1;
+    UNIT_REQUIRE(side_start(&d, 1, left->cert != NULL ? &good_right : &plain, 0, 0, NULL, 0) ==
+                 TRP_OK);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 10000);
+    for (int i = 1; i <= MAX; i++) {
+        close(fd[i]);
+    }
+    duo_end(&d);
+}
+
+static void
+pending_handshakes_are_bounded(void)
+{
+    so_many_may_wait_and_one_more_is_refused(&plain);
+    so_many_may_wait_and_one_more_is_refused(&good_left);
+}
+
+/* remote.handshake-bytes-max: at it, and one past */
+static void
+bytes_of_a_stranger_are_bounded(void)
+{
+    enum { MAX = 8192 };
+    static const uint8_t start[] = { 0x16, 3, 1, 0x3f, 0xff, 1, 0, 0x3f, 0xfb }; /* a long record */
+    static uint8_t bytes[MAX];
+    duo d;
+    limits_start(&d, &good_left, 0, MAX);
+    memcpy(bytes, start, sizeof start);
+    int fd = dial(&d);
+    UNIT_EQUAL(send(fd, bytes, MAX, MSG_NOSIGNAL), MAX);
+    int other = dial(&d); /* what comes of it is seen after what came of the first one */
+    UNIT_EQUAL(send(other, "x", 1, MSG_NOSIGNAL), 1);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_NOT_TLS) == 1, 10000);
+    UNIT_EQUAL(refused(&d, 0, TRPI_REFUSED_BYTES), 0);
+    UNIT_FALSE(is_closed(fd));
+    UNIT_EQUAL(send(fd, "x", 1, MSG_NOSIGNAL), 1);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_BYTES) == 1, 10000);
+    UNIT_WAIT(is_closed(fd), 10000);
+    UNIT_WAIT(pair_logged("reason=handshake-bytes "), 10000);
+    close(fd);
+    close(other);
+    duo_end(&d);
+}
+
+/* remote.handshake-timeout */
+static void
+who_says_nothing_in_time_is_disconnected(void)
+{
+    duo d;
+    limits_start(&d, &good_left, 0, 0);
+    d.remote[0]->options.handshake_timeout_ms = 300; /* before anybody has come */
+    int fd = dial(&d);
+    UNIT_WAIT(is_closed(fd), 10000);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_TIMEOUT) == 1, 10000);
+    UNIT_WAIT(pair_logged("no handshake within 300 ms"), 10000);
+    close(fd);
+    duo_end(&d);
+}
+
+/* ---- files that change ----------------------------------------------------------------------- */
+
+static void
+file_copy(const char *from, const char *to)
+{
+    char *text = pki_read(&all, from);
+    pki_write(&all, to, text);
+    trpi_free(text);
+}
+
+static void
+moving_copy(const char *name)
+{
+    char from[64];
+    (void)snprintf(from, sizeof from, "%s.pem", name);
+    file_copy(from, "moving.pem");
+    (void)snprintf(from, sizeof from, "%s.key", name);
+    file_copy(from, "moving.key");
+}
+
+static void
+new_files_are_taken_without_a_restart(void)
+{
+    duo d;
+    trpi_tls_state state;
+    side moving = { .ca = "ca", .cert = "moving", .old_end_ms = 300 };
+    setup();
+    moving_copy("left");
+    duo_start(&d, &moving, &good_right);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    uint64_t before = accepted(&d);
+    pki_write(&all, "moving.pem", "not a certificate\n"); /* half done: the old ones stay */
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(pair_logged("credentials not read again, the old ones stay"), 10000);
+    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
+    UNIT_TEXT(state.subject, "left");
+    UNIT_TRUE(is_active(&d, 0));
+    UNIT_EQUAL(accepted(&d), before);
+    moving_copy("brief");
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(pair_logged("credentials read again subject=brief"), 10000);
+    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
+    UNIT_TEXT(state.subject, "brief");
+    /* the connection of the old ones ends in its time, and another one follows */
+    UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    UNIT_WAIT(pair_logged("was replaced"), 10000);
+    UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
+    duo_end(&d);
+}
+
+static void
+who_is_revoked_while_connected_is_cut_off(void)
+{
+    duo d;
+    side left = { .ca = "ca", .cert = "left", .crl = "moving-list.pem" };
+    setup();
+    file_copy("none-revoked.pem", "moving-list.pem");
+    duo_start(&d, &left, &good_right);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    file_copy("right-revoked.pem", "moving-list.pem");
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 10000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 10000);
+    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 10000); /* nor by us */
+    duo_end(&d);
+}
+
+static void
+a_new_cookie_is_taken_without_a_restart(void)
+{
+    duo d;
+    side left = { .cookie = "correct horse", .old_end_ms = 300 };
+    side right = { .cookie = "battery staple" };
+    duo_start(&d, &left, &right);
+    knock(&d, 1);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_COOKIE) > 0, 10000);
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], "battery staple", "correct horse"), TRP_OK);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    duo_end(&d);
+}
+
+static void
+files_that_do_not_fit_are_refused_at_the_start(void)
+{
+    static const struct {
+        side with;
+        const char *word;
+    } cases[] = {
+        { { .ca = "other", .cert = "left" }, "unknown-ca" },
+        { { .ca = "ca", .cert = "brief", .days_ahead = 40 }, "expired" },
+        { { .ca = "ca", .cert = "early" }, "not-yet-valid" },
+        { { .ca = "ca", .cert = "right", .crl = "right-revoked.pem" }, "revoked" },
+        { { .ca = "ca", .cert = "nowhere" }, "No such file" },
+        { { .ca = "ca", .cert = "left", .crl = "left.pem" }, "revocation list" },
+        { { .ca = "ca", .cert = "mixed" }, "key values mismatch" },
+    };
+    setup();
+    file_copy("left.pem", "mixed.pem");
+    file_copy("right.key", "mixed.key");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        duo d = { 0 };
+        char why[300] = "";
+        UNIT_EQUAL(side_start(&d, 0, &cases[i].with, 0, 0, why, sizeof why), TRP_ECONFIG);
+        if (!UNIT_TRUE(strstr(why, cases[i].word) != NULL)) {
+            printf("  %s: %s\n", cases[i].word, why);
+        }
+        duo_end(&d);
+    }
+}
+
+/* ---- the driver alone ------------------------------------------------------------------------ */
+
+typedef struct end {
+    _Atomic(trpi_link *) link;
+    _Atomic uint64_t bytes, wrong, written, closed;
+} end;
+static end dialler, acceptor;
+
+static bool
+end_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
+{
+    (void)arg;
+    (void)link;
+    (void)peer;
+    *ret_user = &acceptor;
+    return true;
+}
+static void
+end_connected(void *user, trpi_link *link)
+{
+    atomic_store(&((end *)user)->link, link);
+}
+static void
+end_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+{
+    end *e = user;
+    (void)link;
+    uint64_t at = atomic_load(&e->bytes);
+    for (size_t i = 0; i < count; i++) {
+        atomic_fetch_add(&e->wrong, bytes[i] != (uint8_t)((at + i) % 251));
+    }
+    atomic_fetch_add(&e->bytes, count);
+}
+static void
+end_written(void *user, trpi_link *link)
+{
+    (void)link;
+    atomic_fetch_add(&((end *)user)->written, 1);
+}
+
+static void
+end_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+{
+    (void)err;
+    (void)reason;
+    trpi_secure_tls_ops.release(link);
+    atomic_fetch_add(&((end *)user)->closed, 1);
+}
+static const trpi_transport_events end_events = { .accepted = end_accepted,
+                                                  .connected = end_connected,
+                                                  .bytes = end_bytes,
+                                                  .written = end_written,
+                                                  .closed = end_closed };
+
+static void
+bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
+{
+    enum { BYTES = 6 << 20 };
+    char ca[128], cert[128], key[128];
+    uint16_t port = 0;
+    trpi_world *world = NULL;
+    trpi_transport *transport = NULL;
+    trpi_link *link = NULL;
+    setup();
+    trpi_tls_options tls = { .ca = pki_path(&all, "ca.pem", ca, sizeof ca),
+                             .cert = pki_path(&all, "left.pem", cert, sizeof cert),
+                             .key = pki_path(&all, "left.key", key, sizeof key),
+                             .rekey_bytes = 1 << 18 };
+    trpi_secure_options options = { .inner = &trpi_link_nng_ops,
+                                    .tls = &tls,
+                                    .handshake_bytes_max = 65536,
+                                    .old_end_ms = 1000 };
+    const trpi_transport_ops *ops = &trpi_secure_tls_ops;
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    UNIT_REQUIRE(ops->open(&options, world, &end_events, NULL, &transport) == TRP_OK);
+    UNIT_REQUIRE(ops->listen(transport, "127.0.0.1", 0, &port) == TRP_OK);
+    ops->accept(transport);
+    UNIT_REQUIRE(ops->connect(transport, "127.0.0.1", port, 30000, &dialler, &link) == TRP_OK);
+    UNIT_WAIT(atomic_load(&dialler.link) != NULL, 10000);
+    uint8_t *data = trpi_alloc(BYTES);
+    UNIT_REQUIRE(data != NULL && atomic_load(&dialler.link) != NULL);
+    for (size_t i = 0; i < BYTES; i++) {
+        data[i] = (uint8_t)(i % 251);
+    }
+    trpi_iov iov[3] = { { data, 5 }, { data + 5, 0 }, { data + 5, BYTES - 5 } };
+    UNIT_EQUAL(ops->write(atomic_load(&dialler.link), iov, 3), TRP_OK);
+    UNIT_WAIT(atomic_load(&acceptor.bytes) == BYTES, 20000);
+    UNIT_WAIT(atomic_load(&dialler.written) == 1, 10000);
+    UNIT_EQUAL(atomic_load(&acceptor.wrong), 0);
+    ops->stop(transport);
+    UNIT_EQUAL(atomic_load(&dialler.closed) + atomic_load(&acceptor.closed), 2);
+    ops->free(transport);
+    trpi_world_free(world);
+    trpi_free(data);
+}
+
+static void
+files_are_removed(void)
+{
+    setup();
+    pki_end(&all);
+    all.now_ms = 0;
+}
+
+UNIT_BEGIN("secure")
+UNIT(right_authority_and_name_talk)
+UNIT(a_list_that_revokes_nobody_lets_everybody_in)
+UNIT(wrong_authority_is_refused_by_either_end)
+UNIT(expired_is_refused_by_either_end)
+UNIT(not_yet_valid_is_refused_by_either_end)
+UNIT(a_certificate_for_another_host_is_refused_by_either_end)
+UNIT(revoked_is_refused_by_either_end)
+UNIT(without_a_list_of_its_authority_nobody_is_let_in)
+UNIT(who_is_not_on_the_list_of_allowed_is_refused)
+UNIT(plain_and_encrypted_tell_each_other_apart)
+UNIT(no_certificate_is_refused)
+UNIT(tls_1_2_is_refused)
+UNIT(the_right_cookie_is_let_in_plain_and_encrypted)
+UNIT(a_wrong_cookie_is_refused_and_told_so)
+UNIT(no_cookie_is_refused_either_way)
+UNIT(two_cookies_are_valid_while_they_are_changed)
+UNIT(pending_handshakes_are_bounded)
+UNIT(bytes_of_a_stranger_are_bounded)
+UNIT(who_says_nothing_in_time_is_disconnected)
+UNIT(new_files_are_taken_without_a_restart)
+UNIT(who_is_revoked_while_connected_is_cut_off)
+UNIT(a_new_cookie_is_taken_without_a_restart)
+UNIT(files_that_do_not_fit_are_refused_at_the_start)
+UNIT(bytes_keep_their_order_through_chunks_and_changes_of_keys)
+UNIT(files_are_removed) /* last */
+UNIT_END
