@@ -19,7 +19,7 @@
  *       each sender in a millisecond.
  *   R6  A turn that has told some thousand messages ends with the present one: what it told is
  *       handled while it is in the cache, and nobody floods others by telling himself to go on.
- * Limits.  `throughput` messages a turn, ten turns in a row for an overloaded cell; a turn also
+ * Limits.  `throughput` messages a turn, sixteen turns in a row for an overloaded cell; a turn also
  *          ends when a teller does not finish its push (it was preempted).
  * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
  */
@@ -46,7 +46,8 @@
 /* Looks at a half-done push before the turn is given up. */
 #define NOT_YET_SPINS 200
 
-#define CREDIT_MAX 10000u /* answers to overloaded cells that one look lets pass */
+#define CREDIT_MAX 10000u /* answers to overloaded cells that are let pass in one go */
+#define CREDIT_SHARE 256u /* of them, that a worker takes at a time */
 
 static inline bool
 is_open(const trpi_cell *cell)
@@ -445,14 +446,39 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
     return hooked;
 }
 
+/* A share of what overloaded cells of home have handled and nobody was let pass for yet, at least
+ * so much; 0: there is not so much. */
+static uint32_t
+credit_take(trp_ctx *home, uint32_t least)
+{
+    uint64_t granted = atomic_load_explicit(&home->granted, RELAXED);
+
+    for (;;) {
+        /* relaxed: counts; one that is old gives less */
+        uint64_t drained = atomic_load_explicit(&home->drained, RELAXED);
+        uint64_t rest = (int64_t)(drained - granted) > 0 ? drained - granted : 0;
+        uint64_t share;
+
+        rest = rest < CREDIT_MAX ? rest : CREDIT_MAX; /* what is old and unused is forgotten */
+        if (rest < least) {
+            return 0;
+        }
+        share = rest < CREDIT_SHARE ? rest : least < CREDIT_SHARE ? CREDIT_SHARE : least;
+        if (atomic_compare_exchange_weak_explicit(&home->granted, &granted, drained - rest + share,
+                                                  RELAXED, RELAXED)) {
+            return (uint32_t)share;
+        }
+    }
+}
+
 /* R5. May the cell, which told an overloaded one, go idle instead of being deferred? Deferring is
  * for those who have more to say; who only answers would come back to find nothing. But as answers
- * may be driven by others, no more of them are let pass than overloaded cells have handled, on the
- * worker that the receiver is at, since the last look: what waits for them does not grow by it. */
+ * may be driven by others, no more of them are let pass than overloaded cells have handled on the
+ * worker that the receiver is at: what waits for them does not grow by it. */
 static bool
 admitted(trp_ctx *ctx, trpi_cell *cell)
 {
-    struct trpi_credit *credit;
+    uint32_t *credit;
     trp_ctx *home;
 
     if (ctx->chains_open != 0 || ctx->cut_box.generation != 0 || trpi_mailbox_has_more(cell)) {
@@ -463,17 +489,13 @@ admitted(trp_ctx *ctx, trpi_cell *cell)
         return false;
     }
     credit = &ctx->credits[ctx->cut_home];
-    if (credit->left < ctx->cut_told) {
-        uint64_t drained = atomic_load_explicit(&home->drained, RELAXED);
-        uint64_t more = (drained - credit->seen) / trpi_sched_pool_count(ctx->system->sched);
-
-        credit->seen = drained;
-        credit->left = more < CREDIT_MAX ? (uint32_t)more : CREDIT_MAX;
-        if (credit->left < ctx->cut_told) {
+    if (*credit < ctx->cut_told) {
+        *credit += credit_take(home, ctx->cut_told - *credit);
+        if (*credit < ctx->cut_told) {
             return false;
         }
     }
-    credit->left -= ctx->cut_told;
+    *credit -= ctx->cut_told;
     ctx->cut = false;
     ctx->cut_told = 0;
     return true;

@@ -37,8 +37,10 @@
 #define TRPI_OVERLOADED_OUTSIDE                                                                    \
     2u /* cell->overloaded: what it waits for is no worker, but its network */
 #define TRPI_ROUTE_DEPTH_MAX 16u /* routers that a message may pass on one teller's thread */
-#define TRPI_OVERLOAD_TURNS                                                                        \
-    10u /* so many turns an overloaded cell has in a row */
+/* So many turns an overloaded cell has in a row. With the usual 100 messages a turn they are more
+ * than one of its tellers tells in one (TRPI_TOLD_MAX): for each that is let in, its queue gets
+ * shorter. */
+#define TRPI_OVERLOAD_TURNS 16u
 
 /* ---- system messages ----------------------------------------------------------------------------
  * */
@@ -87,6 +89,8 @@ struct trp_ctx {
     uint8_t drains;       /* such turns of it in a row */
     uint16_t cut_home;    /* of that cell */
     uint32_t cut_told;    /* messages so told */
+    uint16_t flood_home;  /* of whom the last turn that told a thousand told last */
+    uint64_t flood_seen;  /* what that worker had handled then */
     trp_ref cut_box;      /* the full mailbox that it told; none: none */
     trp_msg *boxed;       /* the message being handled, out of its queue (box.c); NULL: in it */
     int32_t told_left;    /* chained messages that this turn may still push */
@@ -114,12 +118,10 @@ struct trp_ctx {
     } slots;
     uint32_t here_depth, here_held;   /* here.c: nested turns; why none may begin now */
     trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
-    /* Messages that overloaded cells have handled on this worker; read by others, relaxed. */
-    _Atomic uint64_t drained;
-    struct trpi_credit { /* for each pool worker: see admitted() in run.c */
-        uint64_t seen;   /* of its `drained` */
-        uint32_t left;
-    } credits[TRPI_POOL_MAX];
+    /* Messages that overloaded cells have handled on this worker, and answers to them that were let
+     * pass for it, by all workers: see admitted() in run.c. Relaxed. */
+    _Atomic uint64_t drained, granted;
+    uint32_t credits[TRPI_POOL_MAX]; /* of each pool worker's, what is ours and not used yet */
     jmp_buf loop_jump;
     trpi_chain chains[TRPI_CHAINS];
 };

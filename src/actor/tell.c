@@ -47,15 +47,39 @@ trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
+/* A turn has told a thousand, and ends with the present message (R6 of run.c); cell is the last one
+ * told. When its worker has ended no turn since the last time, it handles none of them: another
+ * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
+ * that is over, so the teller waits. */
+static void __attribute__((noinline))
+note_flood(trp_ctx *ctx, const trpi_cell *cell)
+{
+    uint16_t at = atomic_load_explicit(&cell->task.home, RELAXED);
+    const trp_ctx *home = at != ctx->index ? trpi_sched_pool_data(ctx->system->sched, at) : NULL;
+    uint64_t processed;
+
+    ctx->turn_left = 1;
+    if (home == NULL || ctx->worker == NULL) {
+        return;
+    }
+    processed = atomic_load_explicit(&home->own_stats.processed, RELAXED);
+    if (ctx->flood_home == at && ctx->flood_seen == processed) {
+        ctx->cut = true;
+        ctx->cut_told += TRPI_TOLD_MAX;
+        ctx->cut_home = at;
+    }
+    ctx->flood_home = at;
+    ctx->flood_seen = processed;
+}
+
 static void
 chain_push(trp_ctx *ctx, uint32_t index)
 {
     trpi_chain *chain = &ctx->chains[index];
     trp_msg *first = chain->first;
 
-    ctx->told_left -= (int32_t)chain->count;
-    if (UNLIKELY(ctx->told_left <= 0)) {
-        ctx->turn_left = 1; /* R6: the present message is the last one of this turn */
+    if (ctx->told_left > 0 && (ctx->told_left -= (int32_t)chain->count) <= 0) {
+        note_flood(ctx, chain->cell); /* R6 */
     }
     ctx->chains_open &= ~(1ull << index);
     chain->first = NULL;

@@ -6,19 +6,21 @@
  *          the better number stays.
  * Shape.   Workers with an index below `limit` run; the others hand over what they have and sit
  *          out.
- *            REST    until the next trial is due (4 ms, three times as long after each that failed,
- *                    at most 512 ms)
- *            WATCH   1 ms: are messages short? Else there is nothing to gain: rest.
- *            SETTLE, MEASURE   0.15 and 0.4 ms, five times with each of the two limits by turns; if
- *                    the other one is hopeless, it is over sooner
- *          All but the worst of the five count, so that a thread that lost its core for a while
- *          misleads nobody. The other limit must do 5 % more to be taken. Limits go by factors of
- *          two.
+ *            REST    until the next trial is due (1.5 ms at first; 8 ms, or 32 after a change, and
+ *                    three times as long after each that failed, at most 512 ms)
+ *            WATCH   0.5 ms: are messages short? Else there is nothing to gain: rest.
+ *            SETTLE, MEASURE   0.2 and 2 ms, three times with each of the two limits by turns; if
+ *                    it is clear, it is over after the first pair or the second
+ *          A measure has to see all phases of a workload: an actor that makes a thousand others
+ *          spends a third of a millisecond on what counts a third of what they do then. The median
+ *          of the three counts, so that a thread that lost its core for a while misleads nobody. As
+ *          a worker that gains little costs a core, more of them must do more than fewer: 10 % to
+ *          be added, 6 % to stay. Limits go by factors of two.
  * Must hold.
  *   G1  A task is at no worker that sits out: what it had is handed over before it waits, and what
  *       comes later (a deferred task) by whoever brought it.        (sit_out; trpi_defer_push)
  *   G2  Who sits out looks every millisecond for a worker that has not moved since the last look,
- *       takes what waits there, and orders a trial with more workers.                      (S2)
+ *       takes what waits there, and has somebody watch whether messages are long.          (S2)
  *   G3  When all others sleep, nobody sits out: the limit is the whole pool again.          (S3)
  *   G4  A limit of 0 is final.
  * Tests.   tests/unit/sched/gang_test.c
@@ -28,15 +30,20 @@
 #define RELAXED memory_order_relaxed
 #define SEQ_CST memory_order_seq_cst
 
-#define INTERVAL_NS_MIN 4000000u
-#define INTERVAL_NS_END 24000000u
+#define INTERVAL_NS_FIRST 1500000u
+#define INTERVAL_NS_MIN 8000000u
+#define INTERVAL_NS_END 32000000u
 #define INTERVAL_NS_MAX 512000000u
-#define WATCH_NS 1000000u
-#define SETTLE_NS 150000u
-#define MEASURE_NS 400000u
-#define MEASURES 10u     /* five with each limit */
-#define MEASURES_HOPELESS 4u /* after so many, half as good is hopeless */
-#define BETTER_PERCENT 105u
+#define WATCH_NS 500000u
+#define SETTLE_NS 200000u
+#define MEASURE_NS 2000000u
+#define ADD_PERCENT 110u  /* of the work of fewer, that more have to do: to be taken */
+#define STAY_PERCENT 106u /* and to be kept */
+/* After one pair of measures, and after more, the other limit is hopeless, or clearly better. */
+#define HOPELESS_PERCENT_1 75u
+#define HOPELESS_PERCENT_2 90u
+#define CLEAR_PERCENT_1 133u
+#define CLEAR_PERCENT_2 115u
 #define LOOK_NS 20000u
 #define TICK_NS 1000000u /* of the first who sits out */
 /* Where a message takes longer, crossing costs too little to matter, and a measure would see too
@@ -78,6 +85,7 @@ trpi_gang_init(trpi_sched *sched)
 {
     atomic_store_explicit(&sched->limit, sched->pool_count, RELAXED);
     sched->gang.interval_ns = INTERVAL_NS_MIN;
+    sched->gang.first = true;
 }
 
 void
@@ -140,7 +148,12 @@ watch_end(trpi_sched *sched, uint64_t now)
     if (work_per_s(sched, now) < WORK_PER_S_MIN) {
         limit_set(sched, all);
         limit = 0;
+    } else if (gang->ordered && now < gang->due_ns) { /* it was a pause of the machine's */
+        state_set(gang, REST, now, gang->due_ns - now);
+        gang->ordered = false;
+        return;
     }
+    gang->ordered = false;
     gang->up = limit < all && (gang->up || limit == 1);
     if (limit == 0) {
         state_set(gang, REST, now, INTERVAL_NS_MIN);
@@ -148,33 +161,61 @@ watch_end(trpi_sched *sched, uint64_t now)
     }
     gang->limits[0] = limit;
     gang->limits[1] = !gang->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
-    gang->sum[0] = gang->sum[1] = 0;
-    gang->worst[0] = gang->worst[1] = UINT64_MAX;
     gang->measures = 0;
     state_set(gang, SETTLE, now, 0); /* as it is, it is settled */
 }
 
+static uint64_t
+median(const uint64_t *rates)
+{
+    uint64_t least = rates[0] < rates[1] ? rates[0] : rates[1];
+    uint64_t most = rates[0] < rates[1] ? rates[1] : rates[0];
+
+    return rates[2] < least ? least : rates[2] > most ? most : rates[2];
+}
+
 static void
-trial_end(trpi_sched *sched, uint64_t now)
+trial_end(trpi_sched *sched, uint64_t now, bool better)
 {
     trpi_gang *gang = &sched->gang;
 
-    if (gang->measures == MEASURES && (gang->sum[1] - gang->worst[1]) * 100u >
-                                          (gang->sum[0] - gang->worst[0]) * BETTER_PERCENT) {
+    if (better) {
         uint32_t limit = gang->limits[1];
 
         /* perhaps further in this direction; at its end it has been learned, for longer */
         gang->interval_ns =
             limit == 1 || limit == sched->pool_count ? INTERVAL_NS_END : INTERVAL_NS_MIN;
-    } else {
-        limit_set(sched, gang->limits[0]);
-        gang->up = !gang->up;
-        gang->interval_ns *= 3;
-        if (gang->interval_ns > INTERVAL_NS_MAX) {
-            gang->interval_ns = INTERVAL_NS_MAX;
-        }
+        state_set(gang, REST, now, gang->interval_ns);
+        return;
     }
+    limit_set(sched, gang->limits[0]);
+    gang->up = !gang->up;
     state_set(gang, REST, now, gang->interval_ns);
+    gang->interval_ns *= 3;
+    if (gang->interval_ns > INTERVAL_NS_MAX) {
+        gang->interval_ns = INTERVAL_NS_MAX;
+    }
+}
+
+/* Has the other limit turned out to be hopeless, or far better? -1, 1; 0: not so clear yet. */
+static int
+is_clear(const trpi_gang *gang)
+{
+    uint32_t pairs = gang->measures / 2;
+    uint64_t was = gang->rates[0][0], is = gang->rates[1][0];
+    bool one = pairs == 1;
+
+    if (gang->measures % 2 != 0) {
+        return 0;
+    }
+    for (uint32_t i = 1; i < pairs; i++) {
+        was += gang->rates[0][i];
+        is += gang->rates[1][i];
+    }
+    if (is * 100u < was * (one ? HOPELESS_PERCENT_1 : HOPELESS_PERCENT_2)) {
+        return -1;
+    }
+    return is * 100u > was * (one ? CLEAR_PERCENT_1 : CLEAR_PERCENT_2) ? 1 : 0;
 }
 
 static void
@@ -182,17 +223,22 @@ measure_end(trpi_sched *sched, uint64_t now)
 {
     trpi_gang *gang = &sched->gang;
     uint32_t side = gang->measures % 2;
-    uint64_t rate = work_per_s(sched, now);
+    int clear;
 
-    gang->sum[side] += rate;
-    gang->worst[side] = rate < gang->worst[side] ? rate : gang->worst[side];
-    if (++gang->measures == MEASURES ||
-        (gang->measures == MEASURES_HOPELESS && 2 * gang->sum[1] < gang->sum[0])) {
-        trial_end(sched, now); /* the other limit is set */
-        return;
+    gang->rates[side][gang->measures / 2] = work_per_s(sched, now);
+    gang->measures++;
+    clear = is_clear(gang); /* when it is asked, the other limit is set */
+    if (clear != 0) {
+        trial_end(sched, now, clear > 0);
+    } else if (gang->measures == 2 * TRPI_GANG_PAIRS) {
+        uint64_t was = median(gang->rates[0]), is = median(gang->rates[1]);
+
+        trial_end(sched, now,
+                  gang->up ? is * 100u > was * ADD_PERCENT : is * STAY_PERCENT > was * 100u);
+    } else {
+        limit_set(sched, gang->limits[!side]);
+        state_set(gang, SETTLE, now, SETTLE_NS);
     }
-    limit_set(sched, gang->limits[!side]);
-    state_set(gang, SETTLE, now, SETTLE_NS);
 }
 
 static void
@@ -205,6 +251,11 @@ step(trpi_sched *sched, uint64_t now)
     }
     switch (gang->state) {
     case REST:
+        if (gang->first) { /* the first of its work */
+            gang->first = false;
+            state_set(gang, REST, now, INTERVAL_NS_FIRST);
+            break;
+        }
         watch_begin(sched, now);
         break;
     case WATCH:
@@ -257,17 +308,33 @@ trpi_gang_look(trpi_worker *worker)
     }
 }
 
-/* Rest for a while; `up`: then try more workers. */
+/* All workers run again, as at first. */
 static void
-trial_order(trpi_sched *sched, uint64_t ns, bool up)
+begin_again(trpi_sched *sched)
 {
     trpi_gang *gang = &sched->gang;
 
     if (turn_take(gang)) {
-        if (gang->state == REST) {
-            state_set(gang, REST, trpi_sched_now(sched), ns);
-            gang->up = up;
-            gang->interval_ns = INTERVAL_NS_MIN;
+        state_set(gang, REST, trpi_sched_now(sched), 0);
+        gang->up = gang->ordered = false;
+        gang->first = true;
+        gang->interval_ns = INTERVAL_NS_MIN;
+        turn_give(gang);
+    }
+    limit_set(sched, sched->pool_count);
+}
+
+/* A worker seems to be stuck: are messages long? */
+static void
+watch_order(trpi_sched *sched)
+{
+    trpi_gang *gang = &sched->gang;
+
+    if (turn_take(gang)) {
+        if (gang->state == REST && !gang->ordered) {
+            gang->ordered = true;
+            gang->due_ns = gang->until_ns;
+            state_set(gang, REST, trpi_sched_now(sched), 0);
         }
         turn_give(gang);
     }
@@ -316,6 +383,7 @@ help(trpi_worker *worker, trpi_worker *stuck)
            worker->index >= atomic_load_explicit(&sched->limit, RELAXED) &&
            !trpi_sched_is_stopping(sched)) {
         trpi_task *task = trpi_stuck_take(worker, stuck);
+        trpi_run_result result;
 
         if (task == NULL) {
             task = trpi_inject_pop(worker, 1);
@@ -324,8 +392,11 @@ help(trpi_worker *worker, trpi_worker *stuck)
             return;
         }
         worker->trims = 0;
-        trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task));
-        moved(worker);
+        do {
+            result = sched->options.ops->run(worker->data, task);
+            moved(worker);
+        } while (result == TRPI_RUN_ON);
+        trpi_worker_settle(worker, task, result);
         hand_over(worker, false);
     }
 }
@@ -349,7 +420,7 @@ look_around(trpi_worker *worker, uint64_t *runs)
         }
         awake = true;
         if (runs[i] == before && (injected || trpi_has_tasks(other))) {
-            trial_order(sched, 0, true);
+            watch_order(sched);
             help(worker, other);
         }
     }
@@ -407,8 +478,7 @@ trpi_gang_sit_out(trpi_worker *worker)
         }
         if (worker->index == limit) {
             if (!look_around(worker, runs)) { /* G3 */
-                trial_order(sched, INTERVAL_NS_MIN, false);
-                limit_set(sched, sched->pool_count);
+                begin_again(sched);
                 return;
             }
             trpi_gang_look(worker);

@@ -133,25 +133,27 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
 
 /* ---- ring ------------------------------------------------------------------------------------ */
 
-/* The ring is full: its younger half and the task go to the injection queue, by one lock. */
+/* The ring is full: its older half goes to the injection queue, by one lock, where others find it.
+ * What is younger is hot in this core's cache, and goes on: a tree of tasks is run in depth, not in
+ * breadth. */
 static void __attribute__((noinline))
 ring_overflow(trpi_worker *worker, trpi_task *task)
 {
     trpi_task_list list = { NULL, NULL };
     uint32_t tail = atomic_load_explicit(&worker->ring_tail, RELAXED);
-    uint32_t head, first;
+    uint32_t head, end;
 
     trpi_slot_enter(worker);
     head = atomic_load_explicit(&worker->ring_head, RELAXED);
-    first = head + (tail - head) / 2;
-    for (uint32_t i = first; i != tail; i++) {
+    end = head + (tail - head) / 2;
+    for (uint32_t i = head; i != end; i++) {
         trpi_task_list_push(
             &list, atomic_load_explicit(&worker->ring[i % TRPI_RING_TASKS], RELAXED));
     }
-    atomic_store_explicit(&worker->ring_tail, first, RELAXED);
+    atomic_store_explicit(&worker->ring_head, end, RELAXED);
     trpi_slot_leave(worker);
-    trpi_task_list_push(&list, task);
-    trpi_inject_list(worker->sched, &list, tail - first + 1, false);
+    trpi_ring_push(worker, task);
+    trpi_inject_list(worker->sched, &list, end - head, false);
 }
 
 void
@@ -341,6 +343,24 @@ trpi_defer_pop(trpi_worker *at)
     }
     (void)pthread_mutex_unlock(&deferred->lock);
     return task;
+}
+
+/* From a worker that does not move, which may have lost its core to another program: one in a
+ * millisecond. They are those who tell too much; were they run as fast as thieves can take them,
+ * they would fill the memory with what their receiver cannot handle meanwhile. */
+trpi_task *
+trpi_defer_steal(trpi_worker *victim)
+{
+    trpi_waiting *deferred = &victim->deferred;
+    uint64_t now = trpi_sched_now(victim->sched);
+    uint64_t last = atomic_load_explicit(&deferred->stolen_ns, RELAXED);
+
+    if (now - last < TRPI_DEFER_NS_MAX ||
+        !atomic_compare_exchange_strong_explicit(&deferred->stolen_ns, &last, now, RELAXED,
+                                                 RELAXED)) {
+        return NULL;
+    }
+    return trpi_defer_pop(victim);
 }
 
 /* Half a bound per age: a task that becomes young just after the turn of an age waits two of them.

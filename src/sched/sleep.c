@@ -17,8 +17,8 @@
  *   L3  While a worker runs and another sleeps there is a sentinel: the last searcher that finds
  *       work appoints one.
  *   L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20 us,
- *       would wait for 50 us and more; of who has not moved for 20 us slot, ring and deferred are
- *       taken.
+ *       would wait for 50 us and more; of who has not moved for 20 us slot and ring are taken, and
+ *       one of the deferred in a millisecond.
  *   L5  A searcher that finds nothing but backlogs that are short (L4), or was woken for nothing,
  *       sets `calm`: until the next look, 1 ms later, pushes into rings wake nobody.
  * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
@@ -171,7 +171,7 @@ trpi_stuck_take(trpi_worker *thief, trpi_worker *victim)
     if (task == NULL) {
         task = trpi_slot_steal(victim);
     }
-    return task != NULL ? task : trpi_defer_pop(victim);
+    return task != NULL ? task : trpi_defer_steal(victim);
 }
 
 /* Keep off other people's lines for a while, but not from what is injected. */

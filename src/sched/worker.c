@@ -154,6 +154,7 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
         return;
     }
     if (result == TRPI_RUN_DEFER) {
+        uint32_t limit = atomic_load_explicit(&worker->sched->limit, RELAXED);
         trpi_worker *at = worker;
 
         if (worker->defer_to == TRPI_DEFER_HOLD && hold(worker, task)) {
@@ -162,10 +163,17 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
         if (worker->defer_to < worker->sched->pool_count) { /* a private worker has no deferred */
             at = trpi_sched_worker(worker->sched, worker->defer_to);
         }
-        if (at->index >= atomic_load_explicit(&worker->sched->limit, RELAXED)) {
-            at = worker; /* the other one sits out */
+        if (at->index >= limit) { /* that one sits out, or we do, and help */
+            at = worker->index < limit ? worker : trpi_sched_worker(worker->sched, 0);
         }
         trpi_defer_push(at, task);
+        return;
+    }
+    /* It does not overtake a backlog that left the ring: who makes a thousand children lets them
+     * run before it makes the next thousand. */
+    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->sched->inject_count, RELAXED) >=
+                      TRPI_RING_TASKS / 2)) {
+        trpi_inject_push(worker->sched, task);
         return;
     }
     trpi_ring_push(worker, task);

@@ -37,6 +37,7 @@ typedef struct trpi_waiting {
     uint64_t age_ns;    /* the worker's: when the present age began */
     uint32_t due_place; /* the worker's: ring place of the due task that was let in last */
     bool any_due;       /* the worker's: hint */
+    _Atomic uint64_t stolen_ns; /* when a thief took one; relaxed */
 } trpi_waiting;
 
 struct trpi_worker {
@@ -87,14 +88,18 @@ struct trpi_worker {
     _Alignas(64) unsigned char data[];
 };
 
+#define TRPI_GANG_PAIRS 3u /* of measures: with the limit as it is, and with another one */
 /* How many workers share the work: gang.c. */
 typedef struct trpi_gang {
     _Atomic uint32_t turn; /* 1: a worker is at the fields below; acquire, release */
     uint32_t state;
     uint32_t limits[2];   /* what is compared: the one that was, another one */
-    uint64_t sum[2], worst[2]; /* work in a second with each */
+    uint64_t rates[2][TRPI_GANG_PAIRS]; /* work in a second with each */
     uint32_t measures;    /* taken so far */
     bool up;              /* the direction of the next trial */
+    bool first;           /* nothing was seen yet */
+    bool ordered;         /* a watch before its time, which was due_ns */
+    uint64_t due_ns;
     uint64_t until_ns;    /* end of the present state */
     uint64_t since_ns;    /* start of what is being measured */
     uint64_t work;        /* done until then */
@@ -239,6 +244,7 @@ trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
 void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool first);
 void trpi_defer_push(trpi_worker *at, trpi_task *task);
 trpi_task *trpi_defer_pop(trpi_worker *at);
+trpi_task *trpi_defer_steal(trpi_worker *victim);
 void trpi_defer_age(trpi_worker *worker);
 void trpi_defer_drain(trpi_worker *at);
 

@@ -238,9 +238,11 @@ trier_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     while (atomic_load(&tried) < 100) {
         work.number = atomic_load(&tried) + 1;
         if (trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof work) != TRP_OK) {
+            if (atomic_load(&refused_count) == 0) { /* the test opens the gate after this one */
+                UNIT_EQUAL(trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof work),
+                           TRP_EAGAIN); /* twice refused is told once */
+            }
             atomic_fetch_add(&refused_count, 1);
-            UNIT_EQUAL(trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof work),
-                       TRP_EAGAIN); /* twice refused is told once */
             break;
         }
         atomic_fetch_add(&tried, 1);

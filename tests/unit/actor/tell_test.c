@@ -341,6 +341,106 @@ producers_are_slowed_down_to_their_receiver(void)
     UNIT_TRUE(atomic_load(&ahead_max) < limit);
 }
 
+/* The first message that it handles is held until the test lets it go. */
+static _Atomic bool sink_held, sink_go;
+
+static trp_err
+held_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    atomic_store(&sink_held, true);
+    while (!atomic_load(&sink_go)) {
+        unit_pause();
+    }
+    return sink_receive(ctx, state, msg);
+}
+
+static const trp_behaviour held_sink = {
+    sizeof(trp_behaviour), "held-sink", 1, 0, held_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
+
+/* It has not even begun to be late, so nothing marks it as overloaded; what its tellers see is that
+ * the worker it is at does not move. */
+static void
+producers_wait_for_a_receiver_whose_worker_is_held(void)
+{
+    const uint64_t all = (uint64_t)PRODUCERS * PRODUCED;
+    uint64_t begin;
+
+    atomic_store(&produced, 0);
+    atomic_store(&consumed, 0);
+    atomic_store(&sink_held, false);
+    atomic_store(&sink_go, false);
+    start(2);
+    sink_ref = spawn(&held_sink, NULL);
+    trp_system_tell(system_, sink_ref, &trp_bytes_type, NULL, 0);
+    UNIT_WAIT(atomic_load(&sink_held), 20000);
+    for (int k = 0; k < PRODUCERS; k++) {
+        trp_system_tell(system_, spawn(&producer, NULL), &trp_bytes_type, NULL, 0);
+    }
+    /* All that they tell takes 40 ms, when nothing holds them. */
+    begin = unit_now_ms();
+    UNIT_WAIT(unit_now_ms() - begin > 300 || atomic_load(&produced) == all, 20000);
+    UNIT_TRUE(atomic_load(&produced) < all / 2);
+    atomic_store(&sink_go, true);
+    UNIT_WAIT(atomic_load(&consumed) == all + 1, 20000);
+    end();
+}
+
+/* ---- a maker of many ------------------------------------------------------------------------- */
+
+enum { CHILDREN = 1000 };
+static _Atomic int children_ran, ran_before_more;
+
+static trp_err
+child_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    atomic_fetch_add(&children_ran, 1);
+    return TRP_OK;
+}
+
+static const trp_behaviour child = {
+    sizeof(trp_behaviour), "child", 1, 0, child_receive, NULL, NULL, NULL, NULL, NULL, NULL
+};
+
+static trp_err
+make(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    if (atomic_load(&children_ran) > 0) {
+        atomic_store(&ran_before_more, atomic_load(&children_ran));
+        return TRP_OK;
+    }
+    for (int i = 0; i < CHILDREN; i++) {
+        trp_ref ref;
+
+        UNIT_EQUAL(trp_spawn(ctx, &child, NULL, &ref), TRP_OK);
+        trp_tell(ctx, ref, &trp_bytes_type, NULL, 0);
+    }
+    trp_tell(ctx, trp_self(ctx), &trp_bytes_type, NULL, 0);
+    return TRP_OK;
+}
+
+static const trp_behaviour maker = {
+    sizeof(trp_behaviour), "maker", 1, 0, make, NULL, NULL, NULL, NULL, NULL, NULL
+};
+
+/* R6 of run.c, and trpi_worker_settle(): it has more to do, but they were ready before. */
+static void
+a_thousand_children_run_before_their_maker_makes_more(void)
+{
+    atomic_store(&children_ran, 0);
+    atomic_store(&ran_before_more, 0);
+    start(1);
+    trp_system_tell(system_, spawn(&maker, NULL), &trp_bytes_type, NULL, 0);
+    UNIT_WAIT(atomic_load(&ran_before_more) != 0, 20000);
+    UNIT_EQUAL(atomic_load(&ran_before_more), CHILDREN);
+    end();
+}
+
 UNIT_BEGIN("tell")
 UNIT(a_message_told_from_outside_has_no_sender)
 UNIT(payloads_of_all_sizes_arrive)
@@ -349,4 +449,6 @@ UNIT(chained_messages_keep_their_order_through_evictions)
 UNIT(a_forwarded_message_keeps_its_sender)
 UNIT(what_reaches_nobody_is_a_dead_letter_with_its_reason)
 UNIT(producers_are_slowed_down_to_their_receiver)
+UNIT(producers_wait_for_a_receiver_whose_worker_is_held)
+UNIT(a_thousand_children_run_before_their_maker_makes_more)
 UNIT_END
