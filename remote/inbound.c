@@ -287,6 +287,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         decode_error(conn, "type never leaves its node", message.wire_id);
         type = NULL;
     }
+    if (frame->kind != TRPI_FRAME_SELECT && trpi_untrusted_refuses(conn, frame->kind, type, "")) {
+        return;
+    }
     if (frame->kind == TRPI_FRAME_MANY) {
         on_many(conn, type, &message, &map);
         return;
@@ -308,6 +311,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     char path[TRP_PATH_BYTES_MAX + 1];
     memcpy(path, message.path, message.path_bytes);
     path[message.path_bytes] = '\0';
+    if (trpi_untrusted_refuses(conn, TRPI_FRAME_SELECT, type, path)) {
+        return;
+    }
     if (type == NULL) {
         trpi_dead_letter(system, message.sender, (trp_ref)TRP_REF_NONE, TRP_DEAD_NOT_ENCODABLE,
                          NULL, message.payload_bytes);
@@ -368,7 +374,11 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     conn->ack_due = true;
-    if (verdict == TRPI_REDELIVERY_DELIVER) {
+    if (verdict == TRPI_REDELIVERY_DELIVER && conn->remote->options.untrusted) {
+        static const char *const signals[] = { "", "watch", "unwatch", "terminated", "stop" };
+        (void)trpi_untrusted_drop(conn, "system message", /* acknowledged all the same */
+                                  message.signal < 5 ? signals[message.signal] : "");
+    } else if (verdict == TRPI_REDELIVERY_DELIVER) {
         trp_ref target = { TRPI_NODE_SELF, message.to_slot, message.to_generation, 0 };
         trp_ref from = { atomic_load_explicit(&peer->node, memory_order_acquire), message.from_slot,
                          message.from_generation, 0 };
@@ -412,6 +422,10 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     trpi_node_id from = { conn->peer->address, conn->uid };
+    if (conn->remote->options.untrusted && frame->extra == TRPI_CHANNEL_NODE) {
+        (void)trpi_untrusted_drop(conn, "command to this node", "");
+        return;
+    }
     trpi_channel *channel = &conn->remote->channels[frame->extra];
     trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room works */
     pthread_rwlock_rdlock(&channel->lock);

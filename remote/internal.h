@@ -204,6 +204,7 @@ enum {
     TRPI_GATE_DECODE,
     TRPI_GATE_TYPE,
     TRPI_GATE_TOO_LARGE,
+    TRPI_GATE_UNTRUSTED,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -240,6 +241,9 @@ struct trpi_remote {
         handshake_timeouts, frames_in, frames_out, decode_errors,
         frames_skipped, quarantined; /* relaxed counters */
     _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
+    _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
+    char **trusted; /* paths; set before listening */
+    size_t trusted_count;
 };
 
 /* A change that is to be logged and published. */
@@ -343,6 +347,14 @@ void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
 /* ---- security.c ---- */
 /* Open the transport, with what makes it secure around it. Errors: its own, TRP_ECONFIG. */
 trp_err trpi_remote_transport_open(trpi_remote *remote);
+
+/* ---- untrusted.c ---- */
+trp_err trpi_untrusted_begin(trpi_remote *remote); /* Errors: TRP_ENOMEM */
+void trpi_untrusted_end(trpi_remote *remote);
+/* Is this message not taken here? Then it was counted and logged. path: of SELECT. */
+bool trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
+                            const char *path);
+bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
 
 /* ---- refusal.c ---- */
 /* Count a connection that was refused, and log it now and then. peer: who, as text. */

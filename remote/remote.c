@@ -370,6 +370,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     }
     trpi_serializers_init(&remote->serializers);
     trp_err err = options_check(remote, options);
+    err = err != TRP_OK ? err : trpi_untrusted_begin(remote);
     if (err == TRP_OK && remote->options.log_size_exceeding != 0) {
         remote->largest = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *remote->largest);
         err = remote->largest != NULL ? TRP_OK : TRP_ENOMEM;
@@ -690,6 +691,7 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(frames_out);
     COPY(decode_errors);
     COPY(quarantined);
+    COPY(untrusted_dropped);
     COPY(frames_skipped);
 #undef COPY
     for (int i = 0; i < TRPI_REFUSAL_COUNT; i++) {

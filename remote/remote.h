@@ -41,6 +41,11 @@ typedef struct trpi_remote_options {
     uint32_t tls_old_end_ms;        /* connections of replaced files; 0: 3,600,000 */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
+    /* Drop what manages actors here: system messages, possibly harmful ones, commands to the node,
+     * and selections of other paths than these. */
+    bool untrusted;
+    const char *const *trusted_paths; /* "/user/receptionist" */
+    size_t trusted_paths_count;
     uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
     uint32_t handshake_bytes_max;   /* that each of them may send; 0: 64 KiB */
     char *why;                      /* why it failed, for a person; may be NULL */
@@ -137,6 +142,7 @@ typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
         frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
+    uint64_t untrusted_dropped;
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

@@ -62,3 +62,15 @@ trpi_cli_run_config(trpi_cli *cli)
 {
     return library_run(cli, "trp_config_main");
 }
+
+int
+trpi_cli_run_cert(trpi_cli *cli)
+{
+    return library_run(cli, "trp_cert_main");
+}
+
+int
+trpi_cli_run_cookie(trpi_cli *cli)
+{
+    return library_run(cli, "trp_cookie_main");
+}

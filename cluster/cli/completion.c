@@ -129,6 +129,10 @@ trpi_cli_run_complete(trpi_cli *cli)
         (void)puts("bash");
     } else if (strcmp(command->name, "config") == 0) {
         (void)puts("show\ncheck");
+    } else if (strcmp(command->name, "cert") == 0) {
+        (void)puts("ca\nnode\nrenew\nrevoke\nshow");
+    } else if (strcmp(command->name, "cookie") == 0) {
+        (void)puts("gen\nhash");
     }
     return 0;
 }

@@ -227,8 +227,8 @@ more_options(trp_node *node, trpi_remote_options *options)
 
 /* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */
 static trp_err
-security_fill(trp_node *node, trpi_remote_options *options, const char **allowed, char *ciphers,
-              size_t ciphers_bytes, trp_node_error *ret_error)
+security_fill(trp_node *node, trpi_remote_options *options, const char **allowed,
+              const char **trusted, char *ciphers, size_t ciphers_bytes, trp_node_error *ret_error)
 {
     trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
     if (trpi_config_bool(node->config, "remote.require-cookie") && options->cookie == NULL) {
@@ -253,6 +253,13 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
         allowed[i] = trpi_config_list_at(node->config, "remote.tls.allowed-names", i);
     }
     options->tls_allowed = allowed;
+    options->untrusted = trpi_config_bool(node->config, "remote.untrusted-mode");
+    options->trusted_paths_count =
+        trpi_config_list_count(node->config, "remote.trusted-selection-paths");
+    for (size_t i = 0; i < options->trusted_paths_count; i++) {
+        trusted[i] = trpi_config_list_at(node->config, "remote.trusted-selection-paths", i);
+    }
+    options->trusted_paths = trusted;
     size_t at = 0;
     for (size_t i = 0;
          i < trpi_config_list_count(node->config, "remote.tls.enabled-algorithms"); i++) {
@@ -282,7 +289,7 @@ trpi_node_cookies(const trpi_config *config, const char **ret_cookie, const char
 trp_err
 trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
 {
-    const char *allowed[TRPI_CONFIG_LIST_MAX];
+    const char *allowed[TRPI_CONFIG_LIST_MAX], *trusted[TRPI_CONFIG_LIST_MAX];
     char ciphers[512] = "", why[400] = "";
     trpi_remote_options options;
     const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
@@ -309,7 +316,7 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.why_bytes = sizeof why;
     trp_err err = sizes_check(&options, ret_error);
     if (err == TRP_OK) {
-        err = security_fill(node, &options, allowed, ciphers, sizeof ciphers, ret_error);
+        err = security_fill(node, &options, allowed, trusted, ciphers, sizeof ciphers, ret_error);
     }
     if (err != TRP_OK) {
         return err;

@@ -104,6 +104,12 @@ TRP_API void trp_node_close(trp_node *node);
 TRP_API int trp_node_main(int argc, char **argv);
 TRP_API int trp_config_main(int argc, char **argv);
 
+/* The programs `troupe cert` and `troupe cookie`: certificates of an own authority, shared secrets.
+ * argv[0] is the name of the command. They return the exit code. Errors: none; the exit code says.
+ * Thread: any.  Since: 0.1 */
+TRP_API int trp_cert_main(int argc, char **argv);
+TRP_API int trp_cookie_main(int argc, char **argv);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,184 @@
+/* untrusted_test.c - a node in untrusted mode: what its peers may still do, and what is dropped. */
+#include "tests/unit/remote/pair.h"
+
+static pair p;
+static _Atomic uint64_t told, ended;
+
+static trp_err
+count_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    atomic_fetch_add(&told, 1);
+    return TRP_OK;
+}
+static const trp_behaviour counter = TRP_BEHAVIOUR_INIT("counter", char, count_receive);
+
+/* Watches the ref that it is told of. */
+static trp_err
+watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_ref ref;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        atomic_fetch_add(&ended, 1);
+        return TRP_OK;
+    }
+    memcpy(&ref, trp_msg_payload(msg), sizeof ref);
+    return trp_watch(ctx, ref);
+}
+static const trp_behaviour watcher = TRP_BEHAVIOUR_INIT("watcher", char, watcher_receive);
+
+/* A user's own type, marked as possibly harmful (REMOTE-54) */
+static trp_type harmful_type = { .name = "untrusted.harmful",
+                                 .tag = 1,
+                                 .flags = TRP_TYPE_VARIABLE | TRP_TYPE_TEXT |
+                                          TRP_TYPE_POSSIBLY_HARMFUL };
+static trp_type *const own_types[] = { &harmful_type };
+static const trp_protocol own = { "untrusted", own_types, 1 };
+
+/* The right one trusts nobody, but for paths. */
+static trp_ref
+start(bool untrusted)
+{
+    static const char *const paths[] = { "/user/open" };
+    trpi_remote_options options = { .untrusted = untrusted,
+                                    .trusted_paths = paths,
+                                    .trusted_paths_count = 1 };
+    atomic_store(&told, 0);
+    atomic_store(&ended, 0);
+    memset(&p, 0, sizeof p);
+    pair_log_clear();
+    for (int i = 0; i < 2; i++) {
+        p.system[i] = pair_system(i == 0 ? "left" : "right");
+        pair_remote(&p, i, i == 0 ? NULL : &options, 0);
+    }
+    pair_spawn(p.system[1], &pair_echo, "open", NULL, NULL, 0);
+    return pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
+}
+
+/* The right one's ref, as the left one holds it. */
+static trp_ref
+far(trp_ref ref)
+{
+    trpi_node_id id = { *trpi_remote_address(p.remote[1]), pair_uid(&p, 1) };
+    trp_ref at_left = ref;
+    UNIT_REQUIRE(trpi_node_intern(p.system[0], &id, &at_left.node) == TRP_OK);
+    return at_left;
+}
+
+static uint64_t
+dropped(void)
+{
+    trpi_remote_stats stats;
+    trpi_remote_stats_get(p.remote[1], &stats);
+    return stats.untrusted_dropped;
+}
+
+/* REMOTE-53 REMOTE-54 REMOTE-55: any other message goes to any actor whose ref is known */
+static void
+harmful_messages_are_dropped_and_others_arrive(void)
+{
+    trp_ref to = far(start(true));
+    UNIT_EQUAL(trp_protocol_register(&own), TRP_OK);
+    trp_system_tell(p.system[0], to, &trp_poison_pill_type, NULL, 0);
+    trp_system_tell(p.system[0], to, &trp_kill_type, NULL, 0);
+    trp_system_tell(p.system[0], to, &harmful_type, "x", 1);
+    trp_system_tell(p.system[0], to, &trp_string_type, "hello", 5); /* in order: comes last */
+    UNIT_WAIT(atomic_load(&told) == 1, 10000);
+    UNIT_EQUAL(dropped(), 3);
+    UNIT_WAIT(pair_logged("dropped in untrusted mode"), 10000);
+    UNIT_TEXT(pair_state(&p, 0), "active"); /* the association lives */
+    pair_end(&p);
+}
+
+/* REMOTE-53 */
+static void
+a_watch_is_dropped_and_acknowledged(void)
+{
+    trp_ref local = start(true);
+    trp_ref to = far(local);
+    trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
+    trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
+    UNIT_WAIT(dropped() == 1, 10000);
+    trp_system_tell(p.system[1], local, &trp_poison_pill_type, NULL, 0); /* its own may */
+    trp_system_tell(p.system[0], to, &trp_string_type, "hello", 5);
+    UNIT_EQUAL(atomic_load(&ended), 0);
+    UNIT_EQUAL(dropped(), 1);
+    pair_end(&p);
+}
+
+/* Many at once share frames; the check stands before they are taken apart. */
+static trp_err
+burst_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_ref to;
+    memcpy(&to, trp_msg_payload(msg), sizeof to);
+    for (int i = 0; i < 200; i++) {
+        trp_tell(ctx, to, &harmful_type, "x", 1);
+    }
+    trp_tell(ctx, to, &trp_poison_pill_type, NULL, 0);
+    trp_tell(ctx, to, &trp_string_type, "hello", 5);
+    return TRP_OK;
+}
+static const trp_behaviour burst = TRP_BEHAVIOUR_INIT("burst", char, burst_receive);
+
+static void
+harmful_messages_that_share_a_frame_are_dropped(void)
+{
+    UNIT_EQUAL(trp_protocol_register(&own), TRP_OK);
+    trp_ref to = far(start(true));
+    trp_ref teller = pair_spawn(p.system[0], &burst, "burst", NULL, NULL, 0);
+    trp_system_tell(p.system[0], teller, &trp_bytes_type, &to, sizeof to);
+    UNIT_WAIT(atomic_load(&told) == 1, 10000);
+    UNIT_TRUE(dropped() >= 2); /* frames */
+    pair_end(&p);
+}
+
+/* REMOTE-55, trusted-selection-paths */
+static void
+only_trusted_paths_may_be_selected(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_msg *reply = NULL;
+    (void)start(true);
+    UNIT_EQUAL(trp_system_ask_path(p.system[0],
+                                   pair_path(&p, 1, "/user/open", path, sizeof path),
+                                   &trp_string_type, "hello", 5, 30000, &reply),
+               TRP_OK);
+    trp_msg_free(reply);
+    uint64_t before = dropped();
+    trp_ref ref = TRP_REF_NONE;
+    UNIT_EQUAL(trp_system_resolve(p.system[0],
+                                  pair_path(&p, 1, "/user/counter", path, sizeof path), 500, &ref),
+               TRP_ETIMEDOUT);
+    UNIT_WAIT(dropped() == before + 1, 10000);
+    pair_end(&p);
+}
+
+static void
+a_node_that_trusts_drops_nothing(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_ref ref = TRP_REF_NONE, to = far(start(false));
+    UNIT_EQUAL(trp_system_resolve(p.system[0],
+                                  pair_path(&p, 1, "/user/counter", path, sizeof path), 30000,
+                                  &ref),
+               TRP_OK);
+    trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
+    trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
+    trp_system_tell(p.system[0], to, &trp_poison_pill_type, NULL, 0);
+    UNIT_WAIT(atomic_load(&ended) == 1, 10000);
+    UNIT_EQUAL(dropped(), 0);
+    pair_end(&p);
+}
+
+UNIT_BEGIN("untrusted")
+UNIT(harmful_messages_are_dropped_and_others_arrive)
+UNIT(harmful_messages_that_share_a_frame_are_dropped)
+UNIT(a_watch_is_dropped_and_acknowledged)
+UNIT(only_trusted_paths_may_be_selected)
+UNIT(a_node_that_trusts_drops_nothing)
+UNIT_END
