@@ -97,6 +97,17 @@ unit_now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
+/* What this process has computed so far: who is not run, because the machine is busy, computes
+ * nothing. For limits of cost; time itself has lower limits only. */
+static inline uint64_t
+unit_cpu_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
 static inline void
 unit_pause(void) /* between two looks at a condition, never instead of one */
 {

@@ -70,7 +70,7 @@ an_alias_is_a_second_way_to_an_actor(void)
     UNIT_EQUAL(stage_ask(system, a, "child", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(ask_path(system, "/alias/lp0/kid"), "/user/a/kid");
     UNIT_TEXT(ask_path(system, "/alias/nobody"), "TRP_ENOENT");
-    UNIT_EQUAL(trp_system_resolve(system, "/alias/printer", 5000, &found), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/alias/printer", 60000, &found), TRP_OK);
     UNIT_TRUE(trp_ref_equal(found, a));
 
     stage_tell(system, a, "fail"); /* a restart keeps it */
@@ -79,7 +79,7 @@ an_alias_is_a_second_way_to_an_actor(void)
     UNIT_EQUAL(trp_alias_clear(system, "lp0"), TRP_ENOENT);
     UNIT_EQUAL(trp_alias_find(system, "lp0", &found), TRP_ENOENT);
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK); /* its end frees the alias */
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK); /* its end frees the alias */
     UNIT_EQUAL(trp_alias_find(system, "printer", &found), TRP_ENOENT);
     UNIT_EQUAL(trp_alias_set(system, "printer", gone), TRP_ENOENT);
     UNIT_EQUAL(trp_alias_set(system, "printer", b), TRP_OK);
@@ -106,7 +106,7 @@ aliases_are_names_and_have_a_limit(void)
     UNIT_EQUAL(failed, 0);
     UNIT_EQUAL(trp_alias_set(system, "one-more", a), TRP_ELIMIT);
     UNIT_EQUAL(trp_alias_set(system, "n0", a), TRP_OK); /* there already */
-    UNIT_EQUAL(trp_system_graceful_stop(system, b, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, b, 60000), TRP_OK);
     UNIT_EQUAL(trp_alias_set(system, "one-more", a), TRP_OK); /* the names of the dead are free */
     stage_close(system);
 }

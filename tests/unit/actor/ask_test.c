@@ -210,7 +210,7 @@ an_ask_to_a_dead_ref_ends_at_once(void)
     trp_system *system = open_ask();
     uint64_t start;
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 60000), TRP_OK);
     start = unit_now_ms();
     UNIT_EQUAL(stage_ask(system, server_ref, "ping", answer, sizeof answer), TRP_ENOENT);
     stage_tell(system, client_ref, "ping");
@@ -245,9 +245,9 @@ graceful_stop_returns_after_post_stop(void)
 {
     trp_system *system = open_ask();
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 60000), TRP_OK);
     UNIT_TRUE(stage_is("server-"));
-    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 5000), TRP_OK); /* it has ended */
+    UNIT_EQUAL(trp_system_graceful_stop(system, server_ref, 60000), TRP_OK); /* it has ended */
     stage_close(system);
 }
 
@@ -322,9 +322,9 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     trp_msg *reply;
     trp_ref ref;
 
-    UNIT_EQUAL(trp_system_resolve(system, "/user/server", 1000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/server", 60000, &ref), TRP_OK);
     UNIT_TRUE(trp_ref_equal(ref, server_ref));
-    UNIT_EQUAL(trp_system_resolve(system, "troupe://stage/user/server", 1000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "troupe://stage/user/server", 60000, &ref), TRP_OK);
     UNIT_TRUE(trp_ref_equal(ref, server_ref));
     UNIT_EQUAL(trp_system_resolve(system, "/user/none", 1000, &ref), TRP_ENOENT);
     UNIT_EQUAL(

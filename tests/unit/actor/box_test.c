@@ -699,7 +699,7 @@ the_messages_of_a_mailbox_can_be_counted(void)
         atomic_store(&gate_open, 1);
         UNIT_WAIT(atomic_load(&handled) == 18, 5000);
         UNIT_EQUAL(atomic_load(&size_seen), 17);
-        UNIT_EQUAL(trp_system_graceful_stop(system_, ref, 5000), TRP_OK);
+        UNIT_EQUAL(trp_system_graceful_stop(system_, ref, 60000), TRP_OK);
         UNIT_EQUAL(trp_mailbox_look(system_, ref, &view), TRP_ENOENT);
     }
     end();

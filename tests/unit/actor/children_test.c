@@ -76,7 +76,7 @@ an_actor_knows_its_children_and_its_parent(void)
     trp_ref m = stage_spawn(system, &mother, "m"), a;
 
     UNIT_EQUAL(stage_ask(system, m, "make", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/m/a", 1000, &a), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/m/a", 60000, &a), TRP_OK);
     UNIT_EQUAL(stage_ask(system, a, "parent", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "/user/m");
     stage_close(system);

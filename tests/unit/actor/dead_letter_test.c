@@ -135,8 +135,8 @@ subscriptions_end_with_the_actor(void)
     UNIT_EQUAL(trp_system_subscribe(system, (trp_ref)TRP_REF_NONE, NULL), TRP_EINVAL);
     publish(system, &news_flash_type, 1);
     UNIT_WAIT(stage_is("flash1 flash1"), 5000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, l, 5000), TRP_OK);
-    UNIT_EQUAL(trp_system_graceful_stop(system, m, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, l, 60000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, m, 60000), TRP_OK);
     publish(system, &news_flash_type, 2);
     trp_system_stats_get(system, &stats);
     for (int i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
@@ -155,7 +155,7 @@ dead_letters_are_counted_and_published_with_reason_and_path(void)
 
     UNIT_EQUAL(stage_ask(system, l, "losses", answer, sizeof answer), TRP_OK);
     a = stage_spawn(system, &listener, "a");
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     stage_tell(system, a, "hello");
     STAGE_EXPECT("dead(2,/user/a,5)");
     stage_tell(system, (trp_ref)TRP_REF_NONE, "hey");
@@ -179,7 +179,7 @@ the_first_dead_letters_are_logged(void)
     options.log_dead_letters = 2;
     system = stage_open_with(options);
     a = stage_spawn(system, &listener, "a");
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     stage_tell(system, a, "1");
     UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
     STAGE_LOGGED("from nobody to /user/a: actor has ended");
@@ -216,7 +216,7 @@ a_terminated_to_the_dead_is_suppressed(void)
     UNIT_EQUAL(stage_ask(system, a, "watch", answer, sizeof answer), TRP_OK);
     stage_tell(system, a, "hold");
     STAGE_EXPECT("held");
-    UNIT_EQUAL(trp_system_graceful_stop(system, watched, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, watched, 60000), TRP_OK);
     trp_system_stop_actor(system, a); /* before what is in its mailbox */
     atomic_store(&let_go, true);
     STAGE_EXPECT("held quiet(/user/a)");
@@ -234,7 +234,7 @@ orders_to_the_dead_are_no_dead_letters(void)
 
     UNIT_EQUAL(stage_ask(system, l, "losses", answer, sizeof answer), TRP_OK);
     a = stage_spawn(system, &listener, "a");
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     trp_system_stop_actor(system, a);
     trp_system_tell(system, a, &trp_poison_pill_type, NULL, 0);
     stage_tell(system, a, "x");
@@ -251,7 +251,7 @@ a_lost_event_makes_no_event(void)
 
     UNIT_EQUAL(stage_ask(system, l, "all", answer, sizeof answer), TRP_OK);
     a = stage_spawn(system, &listener, "a");
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     {
         trp_dead_letter fake;
 

@@ -184,7 +184,7 @@ what_post_stop_wrote_is_seen_by_who_waited_for_the_end(void)
     trp_system *system = stage_open();
 
     parting_ref = stage_spawn(system, &parting, NULL);
-    UNIT_EQUAL(trp_system_graceful_stop(system, parting_ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, parting_ref, 60000), TRP_OK);
     UNIT_EQUAL(ends, 1);
     parting_ref = stage_spawn(system, &parting, NULL);
     stage_tell(system, stage_spawn(system, &ender, NULL), "end it");
@@ -276,7 +276,7 @@ a_sender_is_not_told_that_its_receiver_failed_or_is_dead(void)
     stage_tell(system, one, "tell the failing");
     STAGE_EXPECT("one<answer"); /* by the next instance */
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/echo: failed"), 5000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, echo_ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, echo_ref, 60000), TRP_OK);
     stage_tell(system, one, "tell the failing");
     UNIT_WAIT(stage_dead_sum(system) == 2, 5000);
     UNIT_FALSE(stage_book_has(&stage_lines, "/user/one: failed"));

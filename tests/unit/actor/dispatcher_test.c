@@ -135,7 +135,7 @@ a_pinned_actor_has_a_thread_of_its_own_for_life(void)
     }
     UNIT_FALSE(pthread_equal(seen_thread[0], seen_thread[1]));
     UNIT_EQUAL(info("pinned").threads, 2);
-    UNIT_EQUAL(trp_system_graceful_stop(system_, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system_, a, 60000), TRP_OK);
     UNIT_WAIT(info("pinned").threads == 1, 5000);
     end();
 }

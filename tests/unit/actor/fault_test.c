@@ -222,22 +222,22 @@ a_fault_in_a_hook_is_a_failure_there(void)
     a = stage_spawn(system, &villain, "a");
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/a: failed: SIGSEGV"), 5000);
     UNIT_WAIT(stage_book_has(&stage_lines, "(TRP_EINIT"), 5000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
 
     a = stage_spawn(system, &villain, "b");
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
     bad_hook = "post_stop";
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/b: post_stop failed: SIGSEGV"), 5000);
 
     a = stage_spawn(system, &villain, "c");
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
     bad_hook = "deferred";
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/c: a deferred call failed: SIGSEGV"), 5000);
 
     stage_spawn(system, &parent, "p");
-    UNIT_WAIT(trp_system_resolve(system, "/user/p/kid", 1000, &kid) == TRP_OK, 5000);
+    UNIT_WAIT(trp_system_resolve(system, "/user/p/kid", 60000, &kid) == TRP_OK, 5000);
     bad_hook = "decider";
     stage_tell(system, kid, "fail");
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/p: failed: SIGSEGV"), 5000);

@@ -53,7 +53,7 @@ who_is_deactivated_gets_the_systems_messages_and_no_others(void)
     STAGE_EXPECT("watch child terminated heard"); /* ignored, not put aside */
     UNIT_EQUAL(trp_system_deactivate(system, a), TRP_OK);
     trp_system_tell(system, a, &trp_poison_pill_type, NULL, 0);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_INACTIVE), 2);
     UNIT_EQUAL(trp_system_deactivate(system, (trp_ref)TRP_REF_NONE), TRP_EINVAL);
     UNIT_EQUAL(trp_system_deactivate(system, (trp_ref){ 77, 1, 1, 0 }), TRP_EUNSUPPORTED);

@@ -159,7 +159,7 @@ when_the_user_guardian_ends_the_system_does(void)
     trp_ref user;
 
     stage_spawn(system, &actor, "a");
-    UNIT_EQUAL(trp_system_resolve(system, "/user", 1000, &user), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user", 60000, &user), TRP_OK);
     trp_system_tell(system, user, &trp_kill_type, NULL, 0);
     UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
     STAGE_EXPECT("/user/a-");
@@ -174,7 +174,7 @@ when_the_system_guardian_ends_the_system_does_in_order(void)
     trp_ref guardian, root;
 
     stage_spawn(system, &actor, "a");
-    UNIT_EQUAL(trp_system_resolve(system, "/system", 1000, &guardian), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/system", 60000, &guardian), TRP_OK);
     trp_system_stop_actor(system, guardian);
     UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
     STAGE_EXPECT("/user/a-");
@@ -182,7 +182,7 @@ when_the_system_guardian_ends_the_system_does_in_order(void)
 
     system = stage_open();
     stage_spawn(system, &actor, "a");
-    UNIT_EQUAL(trp_system_resolve(system, "/", 1000, &root), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/", 60000, &root), TRP_OK);
     trp_system_tell(system, root, &trp_kill_type, NULL, 0);
     UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
     STAGE_EXPECT("/user/a-");
@@ -196,9 +196,9 @@ guardians_discard_what_they_are_told(void)
     trp_system *system = stage_open();
     trp_ref ref;
 
-    UNIT_EQUAL(trp_system_resolve(system, "/system", 1000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/system", 60000, &ref), TRP_OK);
     stage_tell(system, ref, "hello");
-    UNIT_EQUAL(trp_system_resolve(system, "/deadLetters", 1000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/deadLetters", 60000, &ref), TRP_OK);
     stage_tell(system, ref, "hello");
     UNIT_WAIT(stage_book_has(&stage_lines, "to /deadLetters: told to nobody"), 5000);
     stage_close(system);

@@ -110,9 +110,9 @@ children_end_before_their_parent(void)
     char answer[16];
 
     stage_tell(system, a, "family");
-    UNIT_WAIT(trp_system_resolve(system, "/user/a/kid/kid", 1000, &grandkid) == TRP_OK, 5000);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/a/kid", 1000, &kid), TRP_OK);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_WAIT(trp_system_resolve(system, "/user/a/kid/kid", 60000, &grandkid) == TRP_OK, 5000);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/a/kid", 60000, &kid), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_TRUE(stage_has("kid- kid- a-"));
     UNIT_EQUAL(stage_ask(system, kid, "hello", answer, sizeof answer), TRP_ENOENT);
     stage_close(system);
@@ -253,7 +253,7 @@ a_failure_in_pre_start_stops_the_actor(void)
     atomic_store(&failing_hook, 1);
     a = stage_spawn(system, &fragile, "a");
     UNIT_WAIT(stage_book_has(&stage_lines, "hook 1 (TRP_EINIT"), 5000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     STAGE_EXPECT("pre_start");
     stage_close(system);
     atomic_store(&failing_hook, 0);
@@ -267,7 +267,7 @@ a_failure_in_post_stop_is_logged_and_the_stop_goes_on(void)
 
     UNIT_WAIT(stage_has("pre_start"), 5000);
     atomic_store(&failing_hook, 2);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT(stage_book_has(&stage_lines, "post_stop failed: hook 2"), 5000);
     stage_close(system);
     atomic_store(&failing_hook, 0);
@@ -297,7 +297,7 @@ a_failure_in_post_restart_stops_the_actor(void)
     atomic_store(&failing_hook, 4);
     stage_tell(system, a, "fail");
     UNIT_WAIT(stage_book_has(&stage_lines, "hook 4 (TRP_EINIT"), 5000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     STAGE_EXPECT("pre_start pre_restart(no way) post_restart");
     stage_close(system);
     atomic_store(&failing_hook, 0);
@@ -365,7 +365,7 @@ a_name_is_free_again_only_after_the_end(void)
 
     options.name = "a";
     UNIT_EQUAL(trp_system_spawn(system, &player_behaviour, &options, &b), TRP_EEXIST);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT(trp_system_spawn(system, &player_behaviour, &options, &b) == TRP_OK, 5000);
     UNIT_FALSE(trp_ref_equal(a, b)); /* SYS-16 */
     stage_close(system);
@@ -436,7 +436,7 @@ what_is_told_during_post_stop_is_a_dead_letter(void)
     trp_system_stats stats = { .size = sizeof stats };
     trp_ref a = stage_spawn(system, &speaker, "a");
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STOPPED] == 1),
               5000);
     STAGE_EXPECT("told");

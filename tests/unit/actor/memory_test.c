@@ -129,7 +129,7 @@ memory_and_deferred_calls_end_with_the_instance(void)
     stage_tell(system, a, "fail");
     STAGE_EXPECT("last first"); /* at restart */
     stage_tell(system, a, "memory");
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT(stage_has("last first"), 5000);
     stage_close(system);
 }

@@ -62,7 +62,7 @@ at(trp_system *system, const char *path)
 {
     trp_ref ref = TRP_REF_NONE;
 
-    UNIT_EQUAL(trp_system_resolve(system, path, 1000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, path, 60000, &ref), TRP_OK);
     return ref;
 }
 
@@ -120,7 +120,7 @@ a_ref_has_a_path_for_a_while_after_its_end(void)
     trp_ref a = at(system, "/user/a"), x = at(system, "/user/a/w2/x");
     char path[256];
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_TEXT(trp_path(system, x, path, sizeof path), "/user/a/w2/x");
     UNIT_TEXT(trp_path(system, a, path, sizeof path), "/user/a");
     stage_close(system);
@@ -136,7 +136,7 @@ obituaries_are_bounded(void)
     trp_system_stats stats = { .size = sizeof stats };
     char path[256];
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, first, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, first, 60000), TRP_OK);
     for (uint32_t i = 1; i < TRPI_OBITUARIES; i++) {
         UNIT_EQUAL(trp_system_spawn(system, &folder, NULL, &ref), TRP_OK);
         trp_system_stop_actor(system, ref);
@@ -144,7 +144,7 @@ obituaries_are_bounded(void)
     UNIT_WAIT((trp_system_stats_get(system, &stats), stats.stopped == TRPI_OBITUARIES), 10000);
     UNIT_TEXT(trp_path(system, first, path, sizeof path), "/user/first");
     UNIT_EQUAL(trp_system_spawn(system, &folder, NULL, &ref), TRP_OK);
-    UNIT_EQUAL(trp_system_graceful_stop(system, ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, ref, 60000), TRP_OK);
     UNIT_EQUAL(strncmp(trp_path(system, first, path, sizeof path), "/#", 2), 0);
     stage_close(system);
 }
@@ -327,7 +327,7 @@ actors_found_by_a_wildcard_are_watched_by_their_refs(void)
     stage_note("watch them");
     stage_tell(system, f, "/user/a/w*");
     UNIT_WAIT(stage_has("42:/user/a/w1") && stage_has("42:/user/a/w2"), 5000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, at(system, "/user/a/w1"), 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, at(system, "/user/a/w1"), 60000), TRP_OK);
     UNIT_WAIT(stage_has("T:/user/a/w1"), 5000);
     UNIT_FALSE(stage_has("T:/user/a/w2"));
     stage_close(system);
@@ -342,7 +342,7 @@ identify_of_a_dead_ref_is_answered_with_none(void)
     trp_identify question = { 5 };
     trp_msg *reply = NULL;
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_EQUAL(
         trp_system_ask(system, a, &trp_identify_type, &question, sizeof question, 5000, &reply),
         TRP_OK);

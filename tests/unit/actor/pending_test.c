@@ -179,7 +179,7 @@ look_count_remove(const char *of)
     stage_clear(&stage_events);
     atomic_store(&let_go, true);
     STAGE_EXPECT("b {}");
-    UNIT_EQUAL(trp_system_graceful_stop(system, hoarder_ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, hoarder_ref, 60000), TRP_OK);
     UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count), TRP_ENOENT);
     UNIT_EQUAL(trp_system_pending_visit(system, (trp_ref)TRP_REF_NONE, 1, NULL, NULL, &count),
                TRP_EINVAL);

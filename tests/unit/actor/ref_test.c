@@ -17,9 +17,9 @@ host_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_ref about = ((const card_give *)trp_msg_payload(msg))->about;
         char path[256];
 
+        stage_note("given(%s)", trp_path(trp_ctx_system(ctx), about, path, sizeof path));
         trp_tell_text(ctx, about, "hello");
         UNIT_EQUAL(trp_watch(ctx, about), TRP_OK);
-        stage_note("given(%s)", trp_path(trp_ctx_system(ctx), about, path, sizeof path));
     } else if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *what = trp_msg_payload(msg);
         char path[256];
@@ -63,11 +63,11 @@ refs_of_every_kind_are_values_that_can_be_sent_told_and_watched(void)
     b = stage_spawn(system, &host, "b");
     dead = stage_spawn(system, &host, "dead");
     far = stage_far(system);
-    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 60000), TRP_OK);
 
     give(system, a, b);
     STAGE_EXPECT("given(/user/b) hello");
-    UNIT_EQUAL(trp_system_graceful_stop(system, b, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, b, 60000), TRP_OK);
     STAGE_EXPECT("given(/user/b) hello ended(/user/b,1,0)");
 
     stage_clear(&stage_events);
@@ -107,10 +107,10 @@ refs_are_equal_when_they_name_the_same_life_paths_when_they_name_the_same_place(
     trp_ref copy = a, found, again;
 
     stage_tell(system, a, "fail");
-    UNIT_EQUAL(trp_system_resolve(system, "/user/a", 1000, &found), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/a", 60000, &found), TRP_OK);
     UNIT_TRUE(trp_ref_equal(copy, found));
     trp_path(system, a, first, sizeof first);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     options.name = "a";
     UNIT_WAIT(trp_system_spawn(system, &host, &options, &again) == TRP_OK, 5000);
     UNIT_FALSE(trp_ref_equal(a, again));

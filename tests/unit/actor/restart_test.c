@@ -166,7 +166,7 @@ a_restart_keeps_the_ref_and_the_mailbox_but_not_the_state(void)
     UNIT_EQUAL(stage_count("a!pre"), 1);
     UNIT_EQUAL(stage_ask(system, a, "count", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "1");
-    UNIT_EQUAL(trp_system_resolve(system, "/user/a", 1000, &again), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/a", 60000, &again), TRP_OK);
     UNIT_TRUE(trp_ref_equal(a, again)); /* SYS-16, SYS-17 */
     stage_close(system);
 }
@@ -199,7 +199,7 @@ the_new_instance_waits_for_the_children_that_were_stopped(void)
     trp_ref kid;
 
     UNIT_EQUAL(stage_ask(system, a, "kid", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/a/kid", 1000, &kid), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/a/kid", 60000, &kid), TRP_OK);
     UNIT_EQUAL(stage_ask(system, kid, "kid", answer, sizeof answer), TRP_OK);
     UNIT_EQUAL(stage_ask(system, kid, "kid2", answer, sizeof answer), TRP_OK);
     UNIT_WAIT(stage_has("kid2+"), 5000);
@@ -224,7 +224,7 @@ surviving_children_are_restarted_and_keep_their_refs(void)
 
     atomic_store(&keep_children, true);
     UNIT_EQUAL(stage_ask(system, a, "kid", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/a/kid", 1000, &kid), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/a/kid", 60000, &kid), TRP_OK);
     UNIT_EQUAL(stage_ask(system, kid, "kid2", answer, sizeof answer), TRP_OK);
     UNIT_WAIT(stage_has("kid2+"), 5000);
     UNIT_EQUAL(stage_ask(system, kid, "count", answer, sizeof answer), TRP_OK);
@@ -285,9 +285,9 @@ a_failure_suspends_the_whole_subtree_until_the_supervisor_has_decided(void)
     trp_ref kid, grandkid;
 
     UNIT_EQUAL(stage_ask(system, top, "kid", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/top/kid", 1000, &kid), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/top/kid", 60000, &kid), TRP_OK);
     UNIT_EQUAL(stage_ask(system, kid, "kid2", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/top/kid/kid2", 1000, &grandkid), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/top/kid/kid2", 60000, &grandkid), TRP_OK);
     UNIT_EQUAL(stage_ask(system, kid, "count", answer, sizeof answer), TRP_OK);
     atomic_store(&decider_waits, true);
     stage_clear(&stage_events);

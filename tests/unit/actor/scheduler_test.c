@@ -158,7 +158,7 @@ a_repetition_ends_with_its_receiver(void)
     trp_ref a = stage_spawn(system, &clock_behaviour, "a");
     trp_ref b = stage_spawn(system, &clock_behaviour, "b");
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_EQUAL(trp_schedule_repeat(system, 2, 2, a, none, &trp_string_type, "x", 1, &s), TRP_OK);
     atomic_store(&times_count, 0);
     UNIT_EQUAL(trp_schedule_repeat(system, 2, 2, b, none, &trp_string_type, "tick", 4, NULL),

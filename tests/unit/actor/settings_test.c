@@ -69,9 +69,9 @@ is_pinned(trp_system *system, const char *path)
 {
     char own[64] = "", common[64] = "";
     trp_ref ref = TRP_REF_NONE, usual = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(system, "/user/usual", 5000, &usual), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/usual", 60000, &usual), TRP_OK);
     UNIT_EQUAL(stage_ask(system, usual, "thread", common, sizeof common), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, path, 5000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, path, 60000, &ref), TRP_OK);
     UNIT_EQUAL(stage_ask(system, ref, "thread", own, sizeof own), TRP_OK);
     UNIT_TRUE(*own && *common);
     return strcmp(own, common) != 0;
@@ -82,7 +82,7 @@ make_child(trp_system *system, const char *parent, const char *name)
 {
     char answer[16] = "";
     trp_ref ref = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(system, parent, 5000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, parent, 60000, &ref), TRP_OK);
     UNIT_EQUAL(stage_ask(system, ref, name, answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "done");
 }
@@ -417,7 +417,7 @@ logging_is_configured(void)
                                    "actor { debug { lifecycle = on } }\n");
     trp_ref ref = stage_spawn(system, &keeper, "seen");
     UNIT_WAIT(stage_book_has(&stage_lines, "/user/seen"), 5000); /* that it has started */
-    UNIT_EQUAL(trp_system_graceful_stop(system, ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, ref, 60000), TRP_OK);
     stage_tell(system, ref, "too late");
     trp_system_log(system, TRP_LOG_ERROR, "t", "the last word");
     UNIT_WAIT(stage_book_has(&stage_lines, "the last word"), 5000);

@@ -144,8 +144,8 @@ a_pinned_actor_has_its_own_thread_and_gives_it_back(void)
         UNIT_WAIT(atomic_load(&received) == 3, 5000);
         UNIT_TRUE(atomic_load(&thread_seen[0]) != atomic_load(&thread_seen[1]));
         UNIT_TRUE(atomic_load(&thread_seen[0]) != atomic_load(&thread_seen[2]));
-        UNIT_EQUAL(trp_system_graceful_stop(system_, pinned, 5000), TRP_OK);
-        UNIT_EQUAL(trp_system_graceful_stop(system_, other, 5000), TRP_OK);
+        UNIT_EQUAL(trp_system_graceful_stop(system_, pinned, 60000), TRP_OK);
+        UNIT_EQUAL(trp_system_graceful_stop(system_, other, 60000), TRP_OK);
     }
     end();
 }

@@ -147,7 +147,7 @@ stage_open(void)
 static inline void
 stage_close(trp_system *system)
 {
-    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_free(system);
 }
 
@@ -258,7 +258,7 @@ static inline trp_err
 stage_ask(trp_system *system, trp_ref to, const char *text, char *answer, size_t bytes)
 {
     trp_msg *reply = NULL;
-    trp_err err = trp_system_ask(system, to, &trp_string_type, text, strlen(text), 10000, &reply);
+    trp_err err = trp_system_ask(system, to, &trp_string_type, text, strlen(text), 60000, &reply);
 
     if (err == TRP_OK) {
         snprintf(answer, bytes, "%.*s", (int)trp_msg_bytes(reply),

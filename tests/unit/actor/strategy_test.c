@@ -301,8 +301,8 @@ a_supervisor_between_keeps_a_temporary_child_from_all_for_one(void)
 
     stage_spawn(system, &top, "top");
     UNIT_WAIT(stage_count("temporary+") == 2 && stage_has("permanent+"), 5000);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/top/between", 1000, &between), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/top/temporary", 1000, &temporary), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/top/between", 60000, &between), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/top/temporary", 60000, &temporary), TRP_OK);
     stage_clear(&stage_events);
     stage_tell(system, between, "fail");
     STAGE_EXPECT("temporary- temporary+");

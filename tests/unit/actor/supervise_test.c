@@ -264,7 +264,7 @@ a_decider_that_fails_or_answers_nonsense_escalates(void)
     atomic_store(&directive, 99);
     stage_tell(system, kids[0], "fail");
     UNIT_WAIT(stage_count("+") == 3, 5000);
-    UNIT_WAIT(trp_system_resolve(system, "/user/boss/k1", 1000, &kids[0]) == TRP_OK, 5000);
+    UNIT_WAIT(trp_system_resolve(system, "/user/boss/k1", 60000, &kids[0]) == TRP_OK, 5000);
     atomic_store(&directive, -1);
     stage_tell(system, kids[0], "fail");
     UNIT_WAIT(stage_count("+") == 6, 5000);

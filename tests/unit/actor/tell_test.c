@@ -251,7 +251,7 @@ what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
 
     start(1);
     stale = spawn(&listener, NULL);
-    UNIT_EQUAL(trp_system_graceful_stop(system_, stale, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system_, stale, 60000), TRP_OK);
     never = (trp_ref){ TRPI_NODE_SELF, 90000000, 1, 0 };
     far = (trp_ref){ 77777, 1, 1, 0 };
     trp_system_tell(system_, none, &trp_i64_type, &value, sizeof value);

@@ -54,7 +54,7 @@ the_tree_is_listed_in_its_order(void)
     trp_ref a, k1;
     trp_system *system = open_tree(&a);
 
-    UNIT_EQUAL(trp_system_resolve(system, "/user/a/k1", 1000, &k1), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/a/k1", 60000, &k1), TRP_OK);
     UNIT_EQUAL(stage_ask(system, k1, "kids", answer, sizeof answer), TRP_OK);
     UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 5000, visit, NULL), TRP_OK);
     STAGE_EXPECT("0:/user/a(twig,2,1,0) 1:/user/a/k1(twig,2,2,0) 2:/user/a/k1/k1(twig,0,0,0) "

@@ -287,7 +287,7 @@ watch_across(struct host *from, struct host *to)
     options.name = "target";
     UNIT_EQUAL(trp_system_spawn(to->system, &listener, &options, &ref), TRP_OK);
     (void)snprintf(path, sizeof(path), "%s/user/target", to->address);
-    UNIT_REQUIRE(trp_system_resolve(from->system, path, 5000, &watched) == TRP_OK);
+    UNIT_REQUIRE(trp_system_resolve(from->system, path, 60000, &watched) == TRP_OK);
     UNIT_EQUAL(trp_system_spawn(from->system, &watcher, NULL, &ref), TRP_OK);
     trp_system_tell(from->system, ref, &trp_string_type, "watch", 5);
     UNIT_WAIT(atomic_load(&watching) == 1, 5000);

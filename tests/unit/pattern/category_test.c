@@ -123,7 +123,7 @@ what_becomes_of_a_tell_to_several_is_told(void)
     UNIT_WAIT(atomic_load(&handled[0]) == 2 && atomic_load(&handled[2]) == 1, 5000);
     UNIT_EQUAL(atomic_load(&handled[1]), 0);
 
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_EQUAL(trp_category_size(system, "night"), 1); /* left with its end */
     UNIT_EQUAL(trp_category_join(system, "night", a), TRP_ENOENT);
     UNIT_EQUAL(trp_category_join(system, "no/name", b), TRP_EINVAL);

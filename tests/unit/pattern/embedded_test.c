@@ -125,7 +125,7 @@ an_embedded_actor_is_called_and_has_a_queue_only_when_addressed(void)
     UNIT_EQUAL(stage_ask(system, address, "old", answer, sizeof answer), TRP_ENOENT);
     stage_clear(&stage_events);
     UNIT_EQUAL(stage_ask(system, h, "end", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_graceful_stop(system, h, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, h, 60000), TRP_OK);
     STAGE_EXPECT("part-stop:2"); /* once */
     stage_close(system);
 }
@@ -139,7 +139,7 @@ reader_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)msg;
     while (now > before && !atomic_compare_exchange_weak(&most_at_once, &before, now)) {
     }
-    for (uint64_t until = unit_now_ms() + 3000; atomic_load(&most_at_once) < 3 &&
+    for (uint64_t until = unit_now_ms() + 60000; atomic_load(&most_at_once) < 3 &&
                                                 unit_now_ms() < until && now > 0;) {
         unit_pause(); /* blocks until others are here, too */
         if (stage_said(msg, "alone")) {
@@ -175,14 +175,14 @@ resource_actors_run_apart_and_in_parallel_without_state(void)
     for (int i = 0; i < 3; i++) {
         stage_tell(system, parallel, "file");
     }
-    UNIT_WAIT(stage_count("read") == 3, 8000);
+    UNIT_WAIT(stage_count("read") == 3, 20000);
     UNIT_EQUAL(atomic_load(&most_at_once), 3);
     atomic_store(&most_at_once, 0);
     UNIT_EQUAL(trp_system_resource_spawn(system, &keeper, NULL, &serial), TRP_OK);
     for (int i = 0; i < 3; i++) {
         stage_tell(system, serial, "alone");
     }
-    UNIT_WAIT(stage_count("read") == 6, 8000);
+    UNIT_WAIT(stage_count("read") == 6, 20000);
     UNIT_EQUAL(atomic_load(&most_at_once), 1);
     stage_close(system);
 }

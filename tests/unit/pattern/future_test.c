@@ -37,7 +37,7 @@ result_of(trp_future *future, trp_err want)
     const trp_msg *value = NULL;
     int64_t number;
 
-    UNIT_EQUAL(trp_future_result(future, 15000, &value), want);
+    UNIT_EQUAL(trp_future_result(future, 120000, &value), want);
     number = number_of(value);
     trp_future_unref(future);
     return number;
@@ -290,7 +290,7 @@ an_ask_is_a_future_of_the_reply_the_refusal_the_silence_or_the_death(void)
     UNIT_TEXT(trp_future_outcome(f)->reason, "not for you");
     trp_future_unref(f);
     (void)result_of(ask(to, "silence", 30), TRP_ETIMEDOUT);
-    UNIT_EQUAL(trp_system_graceful_stop(stage, to, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(stage, to, 60000), TRP_OK);
     (void)result_of(ask(to, "seven", 600000), TRP_ENOENT); /* at once, not after ten minutes */
     (void)result_of(ask(none, "seven", 600000), TRP_ENOENT);
     UNIT_EQUAL(trp_future_ask(stage, to, &trp_string_type, "x", 1, 0, &f), TRP_EINVAL);

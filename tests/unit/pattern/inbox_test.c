@@ -129,7 +129,7 @@ a_closed_inbox_is_a_dead_letter_and_drops_what_it_held(void)
     ref = trp_inbox_ref(inbox);
     stage_tell(stage, ref, "unread");
     trp_inbox_close(inbox);
-    UNIT_EQUAL(trp_system_graceful_stop(stage, ref, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(stage, ref, 60000), TRP_OK);
     stage_tell(stage, ref, "late");
     UNIT_WAIT(stage_dead(stage, TRP_DEAD_STALE) + stage_dead(stage, TRP_DEAD_STOPPED) >= 1, 5000);
     trp_inbox_close(NULL);

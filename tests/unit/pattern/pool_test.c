@@ -47,13 +47,17 @@ routees_are_added_and_removed_by_order(void)
     trp_msg_free(reply);
     UNIT_EQUAL(crew_of(system, router, refs), 6);
     UNIT_TRUE(trp_ref_equal(refs[2], guest));
-    UNIT_EQUAL(atomic_load(&crew_started), 6);
+    UNIT_WAIT(atomic_load(&crew_started) == 6, 5000); /* they start in their own time */
     adjust.change = -2; /* the last ones */
     trp_system_tell(system, router, &trp_adjust_pool_size_type, &adjust, sizeof adjust);
     UNIT_WAIT(atomic_load(&crew_stopped) == 2, 5000);
+    stage_tell(system, refs[0], "hold");
+    stage_tell(system, refs[0], "last");
     remove.routee = refs[0]; /* a child: it does what it was told, then it is stopped */
     trp_system_tell(system, router, &trp_remove_routee_type, &remove, sizeof remove);
-    stage_tell(system, refs[0], "last");
+    UNIT_WAIT(crew_count(system, router) == 3, 5000);
+    UNIT_EQUAL(atomic_load(&crew_stopped), 2);
+    atomic_store(&crew_gate, 1);
     UNIT_WAIT(atomic_load(&crew_stopped) == 3, 5000);
     UNIT_TRUE(stage_has(":last"));
     remove.routee = guest; /* no child: it lives on */
@@ -81,7 +85,7 @@ a_router_ends_with_its_last_routee(void)
         UNIT_EQUAL(stage_ask(system, router, "who", name, sizeof name), TRP_OK);
         UNIT_TEXT(name, stage_name(system, refs[1], path, sizeof path));
     }
-    UNIT_EQUAL(trp_system_graceful_stop(system, refs[1], 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, refs[1], 60000), TRP_OK);
     UNIT_WAIT(crew_count(system, router) == UINT32_MAX, 5000);
     UNIT_EQUAL(atomic_load(&crew_started), 2);
     stage_tell(system, router, "late");

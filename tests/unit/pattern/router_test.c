@@ -78,7 +78,7 @@ replies_come_from_the_routee_or_in_the_routers_name(void)
 
     stage_tell(system, ref, "go");
     UNIT_WAIT(stage_count("reply-from") == 2, 5000);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/asker/r", 5000, &router), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/asker/r", 60000, &router), TRP_OK);
     UNIT_EQUAL(crew_of(system, router, refs), 1);
     stage_name(system, refs[0], name, sizeof name);
     snprintf(script, sizeof script, "%s:first %s:second ", stage_name(system, refs[0], name, 64),

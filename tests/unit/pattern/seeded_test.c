@@ -175,7 +175,7 @@ asks_and_stops(trp_testkit *kit, void *arg)
                                TRP_OK);
     TRP_TESTKIT_CHECK(kit, trp_msg_is(reply, &race_value_type));
     trp_msg_free(reply);
-    TRP_TESTKIT_CHECK(kit, trp_system_resolve(system, "/user", 1000, &found) == TRP_OK);
+    TRP_TESTKIT_CHECK(kit, trp_system_resolve(system, "/user", 60000, &found) == TRP_OK);
     TRP_TESTKIT_CHECK(kit, trp_system_graceful_stop(system, shared, 1000) == TRP_OK);
     TRP_TESTKIT_CHECK(kit, trp_system_ask(system, shared, &race_get_type, &get, 0, 3600000,
                                           &reply) == TRP_ENOENT);

@@ -111,8 +111,8 @@ a_killed_router_takes_its_children_along_and_nobody_else(void)
     atomic_store(&verdict, 0);
     outside[0] = stage_spawn(system, &crew_behaviour, "outside");
     stage_spawn(system, &parent, "parent");
-    UNIT_WAIT(trp_system_resolve(system, "/user/parent/group", 1000, &group) == TRP_OK, 5000);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/parent/pool", 1000, &pool), TRP_OK);
+    UNIT_WAIT(trp_system_resolve(system, "/user/parent/group", 60000, &group) == TRP_OK, 5000);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/parent/pool", 60000, &pool), TRP_OK);
     UNIT_EQUAL(crew_of(system, pool, refs), 2);
     trp_system_tell(system, pool, &trp_kill_type, NULL, 0);
     UNIT_WAIT(stage_has("decide(TRP_EKILLED)"), 5000);

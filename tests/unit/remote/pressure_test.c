@@ -72,7 +72,7 @@ flood_start(pair *p)
     pair_start(p, false, &options);
     pair_spawn(p->system[1], &slow, "slow", NULL, NULL, 0);
     pair_path(p, 1, "/user/slow", path, sizeof path);
-    UNIT_REQUIRE(trp_system_resolve(p->system[0], path, 5000, &flooded) == TRP_OK);
+    UNIT_REQUIRE(trp_system_resolve(p->system[0], path, 60000, &flooded) == TRP_OK);
     trp_ref ref = pair_spawn(p->system[0], &flood, "flood", NULL, NULL, 0);
     trp_system_tell(p->system[0], ref, &trp_i64_type, &go, sizeof go);
     UNIT_WAIT(arrived(p) >= PILE, 20000);

@@ -100,7 +100,7 @@ static trp_ref
 resolve_right(const char *path)
 {
     trp_ref ref = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT(path), 10000, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT(path), 60000, &ref), TRP_OK);
     return ref;
 }
 
@@ -201,7 +201,7 @@ watching_a_remote_actor_that_has_ended_is_answered(void)
     pair_start(&p, false, NULL);
     trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     trp_ref ref = resolve_right("/user/echo");
-    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], echo, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], echo, 60000), TRP_OK);
     watch_right(ref);
     UNIT_WAIT(atomic_load(&ended) == 1, 10000);
     UNIT_EQUAL(atomic_load(&ended_confirmed), 0);
@@ -480,7 +480,7 @@ a_third_node_answers_the_sender_of_a_forwarded_message(void)
                    trpi_address_format(trpi_remote_address(remote), address, sizeof address));
     pair_spawn(third, &pair_echo, "echo", NULL, NULL, 0);
     pair_spawn(p.system[1], &forwarder, "echo", NULL, NULL, 0);
-    UNIT_EQUAL(trp_system_resolve(p.system[1], path, 10000, &forward_to), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(p.system[1], path, 60000, &forward_to), TRP_OK);
     ask_echo();
     trpi_peer_info info[4];
     size_t count = 0;

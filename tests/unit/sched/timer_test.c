@@ -80,12 +80,17 @@ a_cancelled_timer_does_not_fire(void)
 {
     _Atomic uint64_t last = 0, other = 0;
     uint64_t id, id_other;
+    bool in_time = false;
 
     start();
-    UNIT_EQUAL(trpi_timer_add(sched, 30, note, &last, 1, 1, &id), TRP_OK);
+    for (int i = 0; i < 100 && !in_time; i++) { /* a thread may be late for its timer */
+        atomic_store(&last, 0);
+        UNIT_EQUAL(trpi_timer_add(sched, 30, note, &last, 1, 1, &id), TRP_OK);
+        in_time = trpi_timer_cancel(sched, id);
+        UNIT_FALSE(trpi_timer_cancel(sched, id));
+    }
+    UNIT_TRUE(in_time);
     UNIT_EQUAL(trpi_timer_add(sched, 60, note, &other, 1, 1, &id_other), TRP_OK);
-    UNIT_TRUE(trpi_timer_cancel(sched, id));
-    UNIT_FALSE(trpi_timer_cancel(sched, id));
     UNIT_WAIT(atomic_load(&other) != 0, 2000);
     UNIT_EQUAL(atomic_load(&last), 0);
     end();
@@ -188,6 +193,16 @@ not_due(void *arg, uint64_t a, uint64_t b)
 
 #define PAIRS 20000u
 
+/* Of this thread: what others do meanwhile, and pauses, are not in it. */
+static uint64_t
+cpu_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 /* The best of several rounds of adding and cancelling PAIRS timers, in ns. */
 static uint64_t
 pairs_ns(void)
@@ -195,14 +210,14 @@ pairs_ns(void)
     uint64_t best = UINT64_MAX, id;
 
     for (int round = 0; round < 5; round++) {
-        uint64_t begin = trpi_world_mono_ns(world), took;
+        uint64_t begin = cpu_ns(), took;
 
         for (uint32_t i = 0; i < PAIRS; i++) {
             UNIT_REQUIRE(trpi_timer_add(sched, 600000 + i * 37u, not_due, NULL, 0, 0, &id) ==
                          TRP_OK);
             UNIT_REQUIRE(trpi_timer_cancel(sched, id));
         }
-        took = trpi_world_mono_ns(world) - begin;
+        took = cpu_ns() - begin;
         best = took < best ? took : best;
     }
     return best;
