@@ -79,11 +79,11 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_EIO;
     }
     if (stage_said(msg, "graceful")) {
-        UNIT_EQUAL(trp_graceful_stop(ctx, server_ref, 5000, client_done, "graceful"), TRP_OK);
+        UNIT_EQUAL(trp_graceful_stop(ctx, server_ref, 60000, client_done, "graceful"), TRP_OK);
     } else if (stage_said(msg, "impatient")) {
         UNIT_EQUAL(trp_graceful_stop(ctx, server_ref, 20, client_done, "impatient"), TRP_OK);
     } else if (stage_said(msg, "nobody")) {
-        UNIT_EQUAL(trp_ask(ctx, (trp_ref)TRP_REF_NONE, text, "x", 1, 100, client_done, "nobody"),
+        UNIT_EQUAL(trp_ask(ctx, (trp_ref)TRP_REF_NONE, text, "x", 1, 60000, client_done, "nobody"),
                    TRP_OK);
     } else if (stage_said(msg, "bad")) {
         UNIT_EQUAL(trp_ask(ctx, server_ref, text, "x", 1, 0, client_done, "bad"), TRP_EINVAL);
@@ -93,9 +93,9 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
                    TRP_ESTATE);
         stage_note("bad");
     } else if (stage_said(msg, "resolve")) {
-        UNIT_EQUAL(trp_resolve(ctx, "/user/server", 5000, client_done, "found"), TRP_OK);
-        UNIT_EQUAL(trp_resolve(ctx, "../server", 5000, client_done, "relative"), TRP_OK);
-        UNIT_EQUAL(trp_resolve(ctx, "/user/none", 5000, client_done, "none"), TRP_OK);
+        UNIT_EQUAL(trp_resolve(ctx, "/user/server", 60000, client_done, "found"), TRP_OK);
+        UNIT_EQUAL(trp_resolve(ctx, "../server", 60000, client_done, "relative"), TRP_OK);
+        UNIT_EQUAL(trp_resolve(ctx, "/user/none", 60000, client_done, "none"), TRP_OK);
     } else if (stage_said(msg, "block")) { /* no call blocks in a behaviour */
         trp_msg *reply;
         trp_ref ref;
@@ -112,7 +112,7 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         if (stage_said(msg, verbs[i])) {
             const char *what = i == 4 ? "ping" : verbs[i];
 
-            UNIT_EQUAL(trp_ask(ctx, server_ref, text, what, strlen(what), i == 2 ? 30 : 5000,
+            UNIT_EQUAL(trp_ask(ctx, server_ref, text, what, strlen(what), i == 2 ? 30 : 60000,
                                client_done, (void *)(uintptr_t)verbs[i]),
                        TRP_OK);
         }
@@ -217,7 +217,7 @@ an_ask_to_a_dead_ref_ends_at_once(void)
     STAGE_EXPECT("server- ping=TRP_ENOENT(null)");
     stage_tell(system, client_ref, "nobody");
     STAGE_EXPECT("server- ping=TRP_ENOENT(null) nobody=TRP_ENOENT(null)");
-    UNIT_TRUE(unit_now_ms() - start < 4000);
+    UNIT_TRUE(unit_now_ms() - start < 50000); /* each would wait for a minute */
     stage_close(system);
 }
 
@@ -303,13 +303,13 @@ bad_arguments_are_refused(void)
 
     stage_tell(system, client_ref, "bad");
     STAGE_EXPECT("bad");
-    UNIT_EQUAL(trp_system_ask(system, (trp_ref)TRP_REF_NONE, &trp_string_type, "", 0, 10, &reply),
+    UNIT_EQUAL(trp_system_ask(system, (trp_ref)TRP_REF_NONE, &trp_string_type, "", 0, 9000, &reply),
                TRP_ENOENT);
     UNIT_EQUAL(trp_system_ask(system, server_ref, NULL, "", 0, 10, &reply), TRP_EINVAL);
-    UNIT_EQUAL(trp_system_resolve(system, "user", 10, &ref), TRP_OK); /* relative to the root */
+    UNIT_EQUAL(trp_system_resolve(system, "user", 60000, &ref), TRP_OK); /* relative to the root */
     UNIT_EQUAL(trp_system_resolve(system, "/user/*", 10, &ref), TRP_EINVAL);
     UNIT_EQUAL(trp_system_resolve(system, "//", 10, &ref), TRP_EINVAL);
-    UNIT_EQUAL(trp_system_ask_path(system, "/user/none", &trp_string_type, "", 0, 1000, &reply),
+    UNIT_EQUAL(trp_system_ask_path(system, "/user/none", &trp_string_type, "", 0, 60000, &reply),
                TRP_ENOENT);
     stage_close(system);
 }
@@ -326,9 +326,9 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     UNIT_TRUE(trp_ref_equal(ref, server_ref));
     UNIT_EQUAL(trp_system_resolve(system, "troupe://stage/user/server", 60000, &ref), TRP_OK);
     UNIT_TRUE(trp_ref_equal(ref, server_ref));
-    UNIT_EQUAL(trp_system_resolve(system, "/user/none", 1000, &ref), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/none", 60000, &ref), TRP_ENOENT);
     UNIT_EQUAL(
-        trp_system_ask_path(system, "/user/server", &trp_string_type, "ping", 4, 1000, &reply),
+        trp_system_ask_path(system, "/user/server", &trp_string_type, "ping", 4, 60000, &reply),
         TRP_OK);
     trp_msg_free(reply);
     stage_tell(system, client_ref, "resolve");
@@ -380,7 +380,7 @@ a_path_elsewhere_is_asked_for_again(void)
     atomic_store(&selects, 0);
     UNIT_EQUAL(trpi_system_remote_set(system, &far_ops, NULL), TRP_OK);
     UNIT_REQUIRE(pthread_create(&thread, NULL, resolve_far, system) == 0);
-    UNIT_WAIT(atomic_load(&selects) == 2, 5000);
+    UNIT_WAIT(atomic_load(&selects) >= 2, 5000);
     trpi_inbound_tell(system, select_sender.slot, select_sender.generation,
                       (trp_ref)TRP_REF_NONE, &trp_actor_identity_type, &identity, sizeof identity);
     UNIT_REQUIRE(pthread_join(thread, &found) == 0);

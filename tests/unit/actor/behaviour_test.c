@@ -235,7 +235,7 @@ number_of(trp_system *system, trp_ref ref)
     trp_msg *reply = NULL;
     int64_t number = 0;
 
-    if (UNIT_EQUAL(trp_system_ask(system, ref, &trp_string_type, "?", 1, 5000, &reply), TRP_OK)) {
+    if (UNIT_EQUAL(trp_system_ask(system, ref, &trp_string_type, "?", 1, 60000, &reply), TRP_OK)) {
         memcpy(&number, trp_msg_payload(reply), sizeof number);
         trp_msg_free(reply);
     }

@@ -112,7 +112,7 @@ start(void)
 static void
 end(void)
 {
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     trp_system_free(system_);
 }
 

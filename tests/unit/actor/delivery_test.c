@@ -167,7 +167,7 @@ end_it(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     (void)msg;
-    return trp_graceful_stop(ctx, parting_ref, 5000, after_the_end, NULL);
+    return trp_graceful_stop(ctx, parting_ref, 60000, after_the_end, NULL);
 }
 static const trp_behaviour parting = {
     .size = sizeof(trp_behaviour), .name = "parting", .receive = end_it, .post_stop = count_end
@@ -191,7 +191,7 @@ what_post_stop_wrote_is_seen_by_who_waited_for_the_end(void)
     UNIT_WAIT(atomic_load(&heard_the_end), 5000);
     UNIT_EQUAL(ends_seen, 2);
     (void)stage_spawn(system, &parting, NULL);
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     UNIT_EQUAL(ends, 3);
     trp_system_free(system);
 }

@@ -34,7 +34,7 @@ start(uint32_t throughput)
 static inline void
 end(void)
 {
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     trp_system_free(system_);
 }
 

@@ -366,7 +366,7 @@ functions_that_have_not_begun_end_with_the_system(void)
         UNIT_EQUAL(trp_dispatcher_execute(system_, "narrow", hold, NULL), TRP_OK);
     }
     UNIT_WAIT(atomic_load(&gate_waiting) == 1, 5000);
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     atomic_store(&gate_open, 1);
     trp_system_free(system_);
     UNIT_TRUE(atomic_load(&ran) >= 1);
@@ -450,7 +450,7 @@ a_program_brings_its_own_executor(void)
         UNIT_REQUIRE(pthread_create(&threads[i], NULL, own_thread, NULL) == 0);
     }
     conserve("own", true);
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     atomic_store(&own_over, 1);
     for (int i = 0; i < 2; i++) {
         pthread_join(threads[i], NULL);

@@ -328,11 +328,11 @@ child_ends(uint32_t mode, const char *how, bool own_handler, ending *ret_ending)
             trp_system_spawn(system, &parent, &spawn, &a) != TRP_OK) {
             _exit(9);
         }
-        while (trp_system_resolve(system, "/user/culprit/kid", 5000, &a) != TRP_OK) {
+        while (trp_system_resolve(system, "/user/culprit/kid", 60000, &a) != TRP_OK) {
             unit_pause();
         }
         stage_tell(system, a, how);
-        _exit(trp_system_await(system, 10000) == TRP_OK ? 8 : 10);
+        _exit(trp_system_await(system, 60000) == TRP_OK ? 8 : 10);
     }
     (void)close(ends[1]);
     while ((got = read(ends[0], ret_ending->said + used, sizeof ret_ending->said - 1 - used)) > 0) {
@@ -488,7 +488,7 @@ starve(void)
     if (!stage_book_has(&stage_lines, "/user/a: failed: out of memory: 1048576 bytes")) {
         return __LINE__;
     }
-    return trp_system_stop(system, 5000) == TRP_OK ? 0 : __LINE__;
+    return trp_system_stop(system, 60000) == TRP_OK ? 0 : __LINE__;
 }
 
 /* SYS-4, issue 3: an actor that takes all memory fails, gives it back, and the others live */

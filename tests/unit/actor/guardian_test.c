@@ -73,10 +73,10 @@ the_user_tree_ends_before_the_system_tree(void)
     spawn_internal(system, "logger");
     stage_spawn(system, &actor, "a");
     UNIT_FALSE(trp_system_is_terminated(system));
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     UNIT_TRUE(trp_system_is_terminated(system));
     STAGE_EXPECT("/user/a- /system/logger-");
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK); /* idempotent */
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK); /* idempotent */
     trp_system_free(system);
 }
 
@@ -92,7 +92,7 @@ shutdown_can_be_ordered_by_an_actor(void)
 
     UNIT_EQUAL(trp_system_await(system, 10), TRP_ETIMEDOUT);
     stage_tell(system, a, "shutdown");
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     STAGE_EXPECT("ordered /user/a-");
     UNIT_EQUAL(trp_system_spawn(system, &actor, &options, &ref), TRP_ECLOSED);
     UNIT_EQUAL(trpi_system_spawn_internal(system, &actor, &options, &ref), TRP_ECLOSED);
@@ -116,7 +116,7 @@ a_stuck_actor_is_named_when_the_deadline_has_passed(void)
         stage_book_has(&stage_lines, "[1 system: actor /user/a is stuck in its present message"));
     UNIT_FALSE(stage_book_has(&stage_lines, "actor /user/b"));
     atomic_store(&let_go, true);
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_free(system);
 }
 
@@ -161,7 +161,7 @@ when_the_user_guardian_ends_the_system_does(void)
     stage_spawn(system, &actor, "a");
     UNIT_EQUAL(trp_system_resolve(system, "/user", 60000, &user), TRP_OK);
     trp_system_tell(system, user, &trp_kill_type, NULL, 0);
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     STAGE_EXPECT("/user/a-");
     trp_system_free(system);
 }
@@ -176,7 +176,7 @@ when_the_system_guardian_ends_the_system_does_in_order(void)
     stage_spawn(system, &actor, "a");
     UNIT_EQUAL(trp_system_resolve(system, "/system", 60000, &guardian), TRP_OK);
     trp_system_stop_actor(system, guardian);
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     STAGE_EXPECT("/user/a-");
     trp_system_free(system);
 
@@ -184,7 +184,7 @@ when_the_system_guardian_ends_the_system_does_in_order(void)
     stage_spawn(system, &actor, "a");
     UNIT_EQUAL(trp_system_resolve(system, "/", 60000, &root), TRP_OK);
     trp_system_tell(system, root, &trp_kill_type, NULL, 0);
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     STAGE_EXPECT("/user/a-");
     trp_system_free(system);
 }
@@ -295,7 +295,7 @@ spawns_from_outside_that_race_with_the_end_are_ended_or_refused(void)
         UNIT_EQUAL(pthread_create(&threads[i], NULL, spawner, system), 0);
     }
     UNIT_WAIT((trp_system_stats_get(system, &stats), stats.spawned > 500), 5000);
-    UNIT_EQUAL(trp_system_stop(system, 20000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     for (int i = 0; i < 2; i++) {
         void *count;
 

@@ -433,7 +433,7 @@ debug_lines_have_a_switch_for_each_kind(void)
         UNIT_EQUAL(stage_ask(system, l, "warnings", answer, sizeof answer), TRP_OK);
         UNIT_EQUAL(stage_ask(system, l, "enough", answer, sizeof answer), TRP_OK);
         trp_system_tell(system, s, &trp_poison_pill_type, NULL, 0);
-        UNIT_WAIT(trp_system_resolve(system, "/user/s", 1000, &ended) == TRP_ENOENT, 5000);
+        UNIT_WAIT(trp_system_resolve(system, "/user/s", 60000, &ended) == TRP_ENOENT, 5000);
         stage_close(system);
         UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: received message of type "
                                                 "troupe.string from nobody]"),
@@ -478,7 +478,7 @@ dead_letters_are_logged_as_often_as_asked_for(void)
         }
         UNIT_EQUAL(count, 25);
     }
-    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     stage_clear(&stage_lines);
     stage_tell(system, none, "x");
     UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));

@@ -141,7 +141,7 @@ what_is_told_to_the_dead_is_in_the_event_as_it_was_told(void)
 
     dead = stage_spawn(system, &victim, "dead");
     a = stage_spawn(system, &victim, "a");
-    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 60000), TRP_OK);
     last_words_to = dead;
     stage_tell(system, a, "say");
     STAGE_EXPECT("dead(2,order7,/user/a)");
@@ -181,7 +181,7 @@ a_lost_message_can_be_forwarded_to_another(void)
 
     dead = stage_spawn(system, &victim, "dead");
     a = stage_spawn(system, &victim, "a");
-    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 60000), TRP_OK);
     backup = stage_spawn(system, &backup_actor, "b");
     last_words_to = dead;
     stage_tell(system, a, "say");
@@ -200,7 +200,7 @@ a_payload_above_the_limit_is_told_of_without_it(void)
     UNIT_REQUIRE(large != NULL);
     memset(large, 'x', TRP_DEAD_LETTER_PAYLOAD_MAX + 1);
     dead = stage_spawn(system, &victim, "dead");
-    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 60000), TRP_OK);
     trp_system_tell(system, dead, &trp_string_type, large, TRP_DEAD_LETTER_PAYLOAD_MAX);
     UNIT_WAIT(stage_has("dead(2,x,)"), 10000);
     trp_system_tell(system, dead, &trp_string_type, large, TRP_DEAD_LETTER_PAYLOAD_MAX + 1);
@@ -225,11 +225,11 @@ a_suppressed_dead_letter_holds_its_message_and_is_not_logged(void)
     }
     stage_tell(system, a, "hold");
     UNIT_WAIT(stage_has("held"), 10000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, last_words_to, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, last_words_to, 60000), TRP_OK);
     trp_system_stop_actor(system, a); /* before the Terminated that waits */
     atomic_store(&let_go, true);
     UNIT_WAIT(stage_has("quiet(terminated /user/b)"), 10000);
-    UNIT_EQUAL(trp_system_graceful_stop(system, a, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     trp_system_tell(system, a, &trp_poison_pill_type, NULL, 0);
     UNIT_WAIT(stage_has("quiet(troupe.poison-pill)"), 10000);
     UNIT_FALSE(stage_has("dead"));
@@ -249,7 +249,7 @@ the_parent_of_both_kinds_gets_each_once(void)
     UNIT_EQUAL(trp_system_subscribe(system, k, &trp_all_dead_letters_type), TRP_OK);
     UNIT_EQUAL(trp_system_subscribe(system, k, &trp_dead_letter_type), TRP_OK);
     dead = stage_spawn(system, &victim, "dead");
-    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, dead, 60000), TRP_OK);
     trp_system_tell(system, dead, &trp_kill_type, NULL, 0);
     stage_tell(system, dead, "x");
     STAGE_EXPECT("quiet(troupe.kill) dead(2,x,)");

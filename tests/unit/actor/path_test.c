@@ -105,7 +105,7 @@ a_ref_has_a_path_while_it_lives(void)
     UNIT_EQUAL(strncmp(answer, "/user/a/$", 9), 0);
     kid = at(system, answer);
     UNIT_TEXT(trp_path(system, kid, path, sizeof path), answer);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/b/$b", 1000, &kid),
+    UNIT_EQUAL(trp_system_resolve(system, "/user/b/$b", 60000, &kid),
                TRP_ENOENT); /* another's, or nobody's */
     UNIT_TEXT(trp_path(system, (trp_ref)TRP_REF_NONE, path, sizeof path), "");
     UNIT_TEXT(trp_path(system, at(system, "/user/a/w2/x"), path, 7), "/user/"); /* cut */
@@ -344,7 +344,7 @@ identify_of_a_dead_ref_is_answered_with_none(void)
 
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_EQUAL(
-        trp_system_ask(system, a, &trp_identify_type, &question, sizeof question, 5000, &reply),
+        trp_system_ask(system, a, &trp_identify_type, &question, sizeof question, 60000, &reply),
         TRP_OK);
     UNIT_TRUE(trp_ref_is_none(((const trp_actor_identity *)trp_msg_payload(reply))->ref));
     trp_msg_free(reply);

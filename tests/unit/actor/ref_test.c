@@ -260,7 +260,7 @@ a_system_is_made_by_name_and_gives_access_to_its_services(void)
     UNIT_TRUE(stats.actors >= 1 && stats.dead_letters[TRP_DEAD_NO_SENDER] == 1);
     trp_system_stop_actor(system, c);
     trp_system_shutdown(system);
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     UNIT_TRUE(trp_system_is_terminated(system));
     trp_system_free(system);
 }

@@ -241,7 +241,7 @@ what_is_left_runs_at_the_end(void)
     UNIT_EQUAL(trp_schedule_run(system, 60000, 0, NULL, run_count, &ran, NULL), TRP_OK);
     UNIT_EQUAL(trp_schedule_run(system, 60000, 60000, NULL, run_count, &ran, NULL), TRP_OK);
     UNIT_EQUAL(trp_schedule_once(system, 60000, a, none, &trp_string_type, "x", 1, NULL), TRP_OK);
-    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     UNIT_EQUAL(atomic_load(&ran), 2);
     UNIT_EQUAL(trp_schedule_run(system, 1, 0, NULL, run_count, &ran, NULL), TRP_ECLOSED);
     UNIT_EQUAL(trp_schedule_once(system, 1, a, none, &trp_string_type, "x", 1, NULL), TRP_ECLOSED);

@@ -26,7 +26,7 @@ start(uint32_t actors_max)
 static void
 end(void)
 {
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     trp_system_free(system_);
 }
 
@@ -116,7 +116,7 @@ actors_end_at_their_limit(void)
     }
     UNIT_TRUE(made > 0 && made < MAX);
     UNIT_EQUAL(trp_system_spawn(system_, &noter, NULL, &ref), TRP_ELIMIT);
-    UNIT_EQUAL(trp_system_graceful_stop(system_, refs[0], 5000),
+    UNIT_EQUAL(trp_system_graceful_stop(system_, refs[0], 60000),
                TRP_ELIMIT); /* its promise is a cell too */
     trp_system_stop_actor(system_, refs[0]);
     UNIT_WAIT(trp_system_spawn(system_, &noter, NULL, &ref) == TRP_OK, 5000);

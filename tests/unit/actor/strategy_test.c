@@ -117,7 +117,7 @@ an_internal_error_escalates_to_the_root_and_ends_the_system(void)
     stage_spawn(system, &actor, "b");
     UNIT_WAIT(stage_has("a+") && stage_has("b+"), 5000);
     stage_tell(system, a, "broken");
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     UNIT_EQUAL(stage_count("-"), 2);
     UNIT_EQUAL(stage_count("+"), 2);
     UNIT_WAIT(stage_book_has(&stage_lines, "the root guardian failed: internal error"), 5000);
@@ -149,7 +149,7 @@ the_system_guardian_restarts_stops_or_escalates(void)
     UNIT_FALSE(stage_has("k+"));
     UNIT_EQUAL(stage_ask(system, s, "ping", answer, sizeof answer), TRP_OK);
     stage_tell(system, s, "broken");
-    UNIT_EQUAL(trp_system_await(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_await(system, 60000), TRP_OK);
     UNIT_TRUE(stage_has("u-"));
     trp_system_free(system);
 }

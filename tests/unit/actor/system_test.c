@@ -86,7 +86,7 @@ several_systems_live_side_by_side(void)
     for (int64_t i = 0; i < SYSTEMS; i++) {
         trp_msg *reply = NULL;
 
-        UNIT_EQUAL(trp_system_ask(systems[i], refs[i], &trp_i64_type, &i, sizeof i, 5000, &reply),
+        UNIT_EQUAL(trp_system_ask(systems[i], refs[i], &trp_i64_type, &i, sizeof i, 60000, &reply),
                    TRP_OK);
         if (reply != NULL) {
             UNIT_EQUAL(*(const int64_t *)trp_msg_payload(reply), i);
@@ -95,7 +95,7 @@ several_systems_live_side_by_side(void)
     }
     for (int i = 0; i < SYSTEMS; i++) {
         UNIT_TRUE(trpi_system_self(systems[i])->uid != 0);
-        UNIT_EQUAL(trp_system_stop(systems[i], 5000), TRP_OK);
+        UNIT_EQUAL(trp_system_stop(systems[i], 60000), TRP_OK);
         trp_system_free(systems[i]);
     }
 }
@@ -136,7 +136,7 @@ numbers_add_up(void)
         5000);
     UNIT_EQUAL(stats.spawned, spawned + 1);
     UNIT_EQUAL(stats.actors, stats.spawned - stats.stopped);
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_stats_get(system, &stats);
     UNIT_EQUAL(stats.actors, 0);
     trp_system_free(system);
@@ -159,7 +159,7 @@ a_birth_without_memory_fails_cleanly(void)
         err = trp_system_new("poor", &options, &system);
         trpi_alloc_fail_after(-1);
         if (err == TRP_OK) {
-            UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+            UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
             trp_system_free(system);
         } else {
             UNIT_EQUAL(err, TRP_ENOMEM);

@@ -334,7 +334,7 @@ what_is_for_one_actor_stays_its_own(void)
     say(ref, &crew_task_type, 1);
     wait_idle();
     UNIT_WAIT(is_idle(ref), 5000);
-    if (UNIT_EQUAL(trp_system_ask(system_, crew[1], &crew_who_type, &task, sizeof task, 5000,
+    if (UNIT_EQUAL(trp_system_ask(system_, crew[1], &crew_who_type, &task, sizeof task, 60000,
                                   &reply),
                    TRP_OK)) {
         UNIT_EQUAL(((const crew_who *)trp_msg_payload(reply))->number, crew[1].slot);
@@ -424,7 +424,7 @@ a_failed_member_takes_nothing(void)
     crew_start(0, NULL);
     UNIT_EQUAL(team_add("family", 0, NULL), TRP_OK);
     ref = spawn(&parent, NULL);
-    UNIT_EQUAL(trp_system_ask(system_, ref, &crew_task_type, &task, sizeof task, 5000, &reply),
+    UNIT_EQUAL(trp_system_ask(system_, ref, &crew_task_type, &task, sizeof task, 60000, &reply),
                TRP_OK);
     trp_msg_free(reply);
     wait_idle();

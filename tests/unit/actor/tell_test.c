@@ -25,7 +25,7 @@ start(uint32_t workers)
 static void
 end(void)
 {
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     trp_system_free(system_);
 }
 
@@ -97,7 +97,7 @@ a_message_told_from_outside_has_no_sender(void)
     start(2);
     ref = spawn(&listener, NULL);
     trp_system_tell(system_, ref, &trp_i64_type, &value, sizeof value);
-    UNIT_WAIT(atomic_load(&heard_count) == 1, 2000);
+    UNIT_WAIT(atomic_load(&heard_count) == 1, 5000);
     UNIT_EQUAL(atomic_load(&heard_sum), 7);
     UNIT_EQUAL(atomic_load(&heard_sender_none), 1);
     end();
@@ -115,7 +115,7 @@ payloads_of_all_sizes_arrive(void)
     ref = spawn(&listener, NULL);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         trp_system_tell(system_, ref, &trp_bytes_type, payload, (size_t)sizes[i]);
-        UNIT_WAIT(atomic_load(&heard_count) == (int64_t)i + 1, 2000);
+        UNIT_WAIT(atomic_load(&heard_count) == (int64_t)i + 1, 5000);
         UNIT_EQUAL(atomic_load(&heard_bytes), sizes[i]);
     }
     end();
@@ -235,7 +235,7 @@ a_forwarded_message_keeps_its_sender(void)
     target = spawn(&listener, NULL);
     trp_system_tell_as(system_, spawn(&forwarder, NULL), target, &trp_i64_type, &value,
                        sizeof value);
-    UNIT_WAIT(atomic_load(&heard_count) == 1, 2000);
+    UNIT_WAIT(atomic_load(&heard_count) == 1, 5000);
     UNIT_EQUAL(atomic_load(&heard_sender_none), 0);
     end();
 }

@@ -193,7 +193,7 @@ unwatch_suppresses_a_terminated_that_is_queued(void)
     UNIT_EQUAL(stage_ask(system, w, "watch1", answer, sizeof answer), TRP_OK);
     stage_tell(system, w, "wait2"); /* busy until "go" */
     stage_tell(system, w, "unwatch0");
-    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 5000),
+    UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 60000),
                TRP_OK); /* its Terminated is behind unwatch0 */
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[1], 60000), TRP_OK);
     stage_note("go");

@@ -12,7 +12,7 @@ the_monotonic_clock_runs_forward(void)
 
     UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
     before = trpi_world_mono_ns(world);
-    UNIT_WAIT(trpi_world_mono_ns(world) > before, 1000);
+    UNIT_WAIT(trpi_world_mono_ns(world) > before, 5000);
     UNIT_TRUE(trpi_world_wall_ms(world) > 1577836800000); /* 2020 */
     trpi_world_free(world);
 }

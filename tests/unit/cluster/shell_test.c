@@ -2,6 +2,8 @@
  * SEED-09). */
 #include <stdatomic.h>
 
+#include <troupe/log.h>
+
 #include "base/alloc.h"
 #include "cluster/cluster.h"
 #include "tests/unit/unit.h"
@@ -102,7 +104,7 @@ host_end(struct host *h)
         trpi_cluster_stop(h->cluster);
     }
     trpi_remote_stop(h->remote);
-    UNIT_EQUAL(trp_system_stop(h->system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(h->system, 60000), TRP_OK);
     trp_system_free(h->system);
     trpi_cluster_free(h->cluster);
 }
@@ -176,24 +178,24 @@ a_subscriber_hears_the_state_first_and_then_every_change(void)
     trp_ref ref = TRP_REF_NONE;
     heard_count = 0;
     host_start(&a, "self");
-    UNIT_WAIT(members_up(&a) == 1, 3000);
+    UNIT_WAIT(members_up(&a) == 1, 5000);
     UNIT_EQUAL(trp_system_spawn(a.system, &listener, NULL, &ref), TRP_OK);
     UNIT_EQUAL(trp_cluster_subscribe(a.system, ref, TRP_CLUSTER_MEMBER_EVENTS), TRP_OK);
-    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 3000);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 5000);
     host_start(&b, NULL);
     UNIT_EQUAL(trp_cluster_on_member_up(b.system, on_up, &b), TRP_OK);
     const char *contact = a.address;
     UNIT_EQUAL(trp_cluster_join(b.system, &contact, 1), TRP_OK);
     UNIT_WAIT(members_up(&a) == 2 && members_up(&b) == 2, 5000);
-    UNIT_WAIT(atomic_load(&b.up_calls) == 1, 1000);
-    UNIT_WAIT(heard_of(trp_member_up_tag) == 1, 1000);
+    UNIT_WAIT(atomic_load(&b.up_calls) == 1, 5000);
+    UNIT_WAIT(heard_of(trp_member_up_tag) == 1, 5000);
     UNIT_EQUAL(heard_of(trp_member_joined_tag), 1);
     UNIT_EQUAL(heard[0], trp_cluster_state_tag);
     UNIT_EQUAL(trp_cluster_join(b.system, &contact, 1), TRP_ESTATE); /* MEMB-05 */
     UNIT_EQUAL(trp_cluster_leave(a.system, b.address), TRP_OK);
     UNIT_WAIT(members_all(&a) == 1, 5000);
-    UNIT_WAIT(atomic_load(&b.stopped) == TRPI_STOP_LEFT, 3000);
-    UNIT_WAIT(heard_of(trp_member_removed_tag) == 1, 1000);
+    UNIT_WAIT(atomic_load(&b.stopped) == TRPI_STOP_LEFT, 5000);
+    UNIT_WAIT(heard_of(trp_member_removed_tag) == 1, 5000);
     UNIT_EQUAL(heard_of(trp_member_left_tag), 1);
     UNIT_EQUAL(heard_of(trp_member_exited_tag), 1);
     UNIT_EQUAL(atomic_load(&a.stopped), 0);
@@ -212,7 +214,7 @@ before_joining_the_state_is_empty_and_an_ended_subscription_is_silent(void)
     host_start(&a, NULL);
     UNIT_EQUAL(trp_system_spawn(a.system, &listener, NULL, &ref), TRP_OK);
     UNIT_EQUAL(trp_cluster_subscribe(a.system, ref, TRP_CLUSTER_DOMAIN_EVENTS), TRP_OK);
-    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 3000);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 5000);
     UNIT_EQUAL(trp_cluster_self(a.system, &self), TRP_OK);
     UNIT_EQUAL(self.status, 0);
     UNIT_TEXT(self.address, a.address);
@@ -220,12 +222,12 @@ before_joining_the_state_is_empty_and_an_ended_subscription_is_silent(void)
     trp_cluster_unsubscribe(a.system, ref, TRP_CLUSTER_DOMAIN_EVENTS);
     const char *own = a.address;
     UNIT_EQUAL(trp_cluster_join(a.system, &own, 1), TRP_OK);
-    UNIT_WAIT(members_up(&a) == 1, 3000);
+    UNIT_WAIT(members_up(&a) == 1, 5000);
     UNIT_EQUAL(trp_cluster_leader(a.system, "worker", &self), TRP_OK);
     UNIT_EQUAL(self.self, 1);
     /* EVENTS-15; behind whatever came before */
     UNIT_EQUAL(trp_cluster_send_state(a.system, ref), TRP_OK);
-    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 2, 3000);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 2, 5000);
     UNIT_EQUAL(heard_of(trp_member_up_tag), 0);
     host_end(&a);
 }
@@ -246,7 +248,7 @@ misuse_is_an_error(void)
     UNIT_EQUAL(trp_cluster_leave(system, NULL), TRP_ESTATE);
     UNIT_EQUAL(trp_cluster_down(system, NULL), TRP_EINVAL);
     UNIT_EQUAL(trp_cluster_subscribe(system, none, 1), TRP_EINVAL);
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_free(system);
 }
 
@@ -365,38 +367,44 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     heard_count = 0;
     hosts_open(hosts, h);
     host_join(h[1], "self", options);
-    UNIT_WAIT(members_up(h[1]) == 1, 3000);
+    UNIT_WAIT(members_up(h[1]) == 1, 5000);
     UNIT_EQUAL(trp_system_spawn(h[1]->system, &listener, NULL, &ref), TRP_OK);
     UNIT_EQUAL(trp_cluster_subscribe(h[1]->system, ref,
                                      TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED |
                                          TRP_CLUSTER_DOWNING_DECISION |
                                          TRP_CLUSTER_SEEN_CHANGED),
                TRP_OK);
-    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 3000);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 5000);
     host_join(h[2], h[1]->address, options);
     UNIT_WAIT(members_up(h[1]) == 2 && members_up(h[2]) == 2, 10000);
     host_join(h[0], h[1]->address, options);
     UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK);
     UNIT_WAIT(members_up(h[0]) == 3 && members_up(h[1]) == 3 && members_up(h[2]) == 3, 10000);
-    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 1, 3000);
+    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 1, 5000);
     UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK); /* is Up: at once */
-    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 2, 3000);
-    UNIT_WAIT(heard_of(trp_leader_changed_tag) == 1, 3000);
-    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 1, 3000);
+    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 2, 5000);
+    UNIT_WAIT(heard_of(trp_leader_changed_tag) == 1, 5000);
+    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 1, 5000);
     watch_across(h[1], h[0]);
 
     h[0]->silent = true; /* its process stays: nobody closes a connection */
     trpi_cluster_stop(h[0]->cluster);
     UNIT_WAIT(lines_with(h[1], h[0]->address, " is unreachable", &at) == 1, 15000);
-    UNIT_EQUAL(atomic_load(&terminated), 0); /* it may come back */
-    UNIT_FALSE(is_quarantined(h[1], h[0]->address));
+    int told = atomic_load(&terminated);
+    bool quarantined = is_quarantined(h[1], h[0]->address);
+    if (members_all(h[1]) == 3) { /* so it was a member still: it may come back */
+        UNIT_EQUAL(told, 0);
+        UNIT_FALSE(quarantined);
+    }
     UNIT_WAIT(members_all(h[1]) == 2 && members_all(h[2]) == 2, 15000);
     UNIT_WAIT(is_quarantined(h[1], h[0]->address) && is_quarantined(h[2], h[0]->address), 5000);
     UNIT_WAIT(atomic_load(&terminated) == 1, 5000);
 
-    UNIT_WAIT(heard_of(trp_leader_changed_tag) == 2, 3000);
-    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 2, 3000);
-    UNIT_EQUAL(heard_of(trp_downing_decision_tag), lines_with(h[1], "downing ", "", &at));
+    UNIT_WAIT(heard_of(trp_leader_changed_tag) == 2, 5000);
+    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 2, 5000);
+    UNIT_EQUAL(trp_log_flush(h[1]->system, 60000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(h[2]->system, 60000), TRP_OK);
+    UNIT_WAIT(heard_of(trp_downing_decision_tag) == lines_with(h[1], "downing ", "", &at), 5000);
     UNIT_TRUE(heard_of(trp_seen_changed_tag) > 0);
     check_story(h[1], h[0]->address);
     check_story(h[2], h[0]->address);
@@ -437,10 +445,10 @@ a_snapshot_says_what_the_command_line_shows(void)
     struct host b;
     trpi_cluster_snapshot *s = NULL;
     host_start(&a, "self");
-    UNIT_WAIT(members_up(&a) == 1, 3000);
+    UNIT_WAIT(members_up(&a) == 1, 5000);
     host_start(&b, a.address);
     UNIT_WAIT(members_up(&a) == 2 && members_up(&b) == 2, 5000);
-    UNIT_WAIT(knows_since_when(&b), 3000);
+    UNIT_WAIT(knows_since_when(&b), 5000);
     UNIT_REQUIRE(trpi_cluster_snapshot_get(b.cluster, &s) == TRP_OK);
     UNIT_EQUAL(s->phase, TRPI_PHASE_MEMBER);
     UNIT_EQUAL(s->members_count, 2);

@@ -64,7 +64,7 @@ static int
 client_open(void)
 {
     int fd = -1;
-    struct timeval limit = { 20, 0 };
+    struct timeval limit = { 60, 0 };
     UNIT_REQUIRE(trpi_ctl_connect(path, &fd) == TRP_OK);
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return fd;
@@ -225,7 +225,7 @@ close_ends_calls_and_streams(void)
     client_send(stream, "{\"cmd\":\"events\"}");
     UNIT_WAIT(atomic_load(&slow_running) == 1, 5000);
     UNIT_TEXT(client_read(stream), "{\"progress\":\"subscribed\"}");
-    trpi_control_close(control, 50);
+    trpi_control_close(control, 1500); /* time for its thread to write what follows */
     UNIT_TEXT(client_read(stream), "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
     (void)client_read(fd); /* the progress */
     UNIT_TEXT(client_read(fd),

@@ -49,7 +49,7 @@ control_ask(const char *path, const char *request)
     static uint8_t reply[65536];
     uint8_t header[TRPI_CTL_HEADER_BYTES];
     cJSON *json = NULL;
-    struct timeval limit = { 30, 0 };
+    struct timeval limit = { 60, 0 };
     if (trpi_ctl_connect(path, &fd) != TRP_OK) {
         return NULL;
     }
@@ -134,7 +134,7 @@ leaving_what_was_never_joined_ends_at_once(void)
     UNIT_EQUAL(trp_node_await(node, 1, &end), TRP_ETIMEDOUT);
     trp_node_leave(node);
     trp_node_leave(node);
-    UNIT_EQUAL(trp_node_await(node, 5000, &end), TRP_OK);
+    UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);
     UNIT_EQUAL(end, TRP_NODE_LEFT);
     trp_node_close(node);
 }
@@ -147,7 +147,7 @@ node_tells_when_its_system_has_ended(void)
     trp_node_end end = (trp_node_end)0;
     UNIT_REQUIRE(node_open(NULL, &node, &error) == TRP_OK);
     trp_system_shutdown(trp_node_system(node));
-    UNIT_EQUAL(trp_node_await(node, 10000, &end), TRP_OK);
+    UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);
     UNIT_EQUAL(end, TRP_NODE_TERMINATED);
     trp_node_close(node);
 }
@@ -201,7 +201,7 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
     reply = control_ask(socket_path, "{\"cmd\":\"leave\"}");
     UNIT_TEXT(trpi_json_get_text(reply, "status"), "Removed");
     cJSON_Delete(reply);
-    UNIT_EQUAL(trp_node_await(node, 10000, &end), TRP_OK);
+    UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);
     UNIT_EQUAL(end, TRP_NODE_LEFT);
     trp_node_close(node);
     UNIT_TRUE(access(path + strlen("control.socket="), F_OK) != 0);

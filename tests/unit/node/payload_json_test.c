@@ -117,7 +117,7 @@ messages_are_shown_by_their_type(void)
     cJSON_free(text);
     cJSON_Delete(json);
     trp_msg_free(msg);
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_free(system);
 }
 

@@ -164,7 +164,7 @@ crew_sum(trp_system *system, trp_ref ref)
     trp_msg *reply = NULL;
     int64_t sum = -1;
 
-    if (UNIT_EQUAL(trp_system_ask(system, ref, &trp_string_type, "sum", 3, 10000, &reply),
+    if (UNIT_EQUAL(trp_system_ask(system, ref, &trp_string_type, "sum", 3, 60000, &reply),
                    TRP_OK)) {
         sum = *(const int64_t *)trp_msg_payload(reply);
     }

@@ -129,7 +129,7 @@ static void
 stop(void)
 {
     atomic_store(&gate_open, 1);
-    UNIT_EQUAL(trp_system_stop(system_, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
     trp_system_free(system_);
 }
 

@@ -110,7 +110,7 @@ an_embedded_actor_is_called_and_has_a_queue_only_when_addressed(void)
     STAGE_EXPECT("part-start before part:x:1 after:2");
     trp_system_stats_get(system, &stats);
     actors = stats.actors; /* it is none of them */
-    UNIT_EQUAL(trp_system_ask(system, h, &trp_string_type, "address", 7, 5000, &reply), TRP_OK);
+    UNIT_EQUAL(trp_system_ask(system, h, &trp_string_type, "address", 7, 60000, &reply), TRP_OK);
     memcpy(&address, trp_msg_payload(reply), sizeof address);
     trp_msg_free(reply);
     trp_system_stats_get(system, &stats);

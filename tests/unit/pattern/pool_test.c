@@ -12,7 +12,7 @@ a_router_tells_its_routees(void)
     trp_msg *reply = NULL;
 
     UNIT_EQUAL(crew_of(system, router, refs), 3);
-    UNIT_EQUAL(trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 5000, &reply),
+    UNIT_EQUAL(trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 60000, &reply),
                TRP_OK);
     UNIT_TRUE(trp_msg_is(reply, &trp_routees_type));
     UNIT_EQUAL(trp_msg_bytes(reply), 3 * sizeof refs[0]);
@@ -41,7 +41,7 @@ routees_are_added_and_removed_by_order(void)
     add.routee = router;
     trp_system_tell(system, router, &trp_add_routee_type, &add, sizeof add); /* refused */
     trp_system_tell(system, router, &trp_adjust_pool_size_type, &adjust, sizeof adjust);
-    UNIT_EQUAL(trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 5000, &reply),
+    UNIT_EQUAL(trp_system_ask(system, router, &trp_get_routees_type, NULL, 0, 60000, &reply),
                TRP_OK);
     UNIT_EQUAL(trp_msg_bytes(reply), 6 * sizeof refs[0]);
     trp_msg_free(reply);
@@ -112,7 +112,7 @@ ask_where(trp_system *system, trp_ref ref)
     trp_msg *reply = NULL;
     uint64_t thread = 0;
 
-    if (UNIT_EQUAL(trp_system_ask(system, ref, &trp_string_type, "where", 5, 5000, &reply),
+    if (UNIT_EQUAL(trp_system_ask(system, ref, &trp_string_type, "where", 5, 60000, &reply),
                    TRP_OK)) {
         memcpy(&thread, trp_msg_payload(reply), sizeof thread);
     }

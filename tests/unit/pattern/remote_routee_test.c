@@ -20,7 +20,7 @@ static bool
 says(trp_system *system, trp_ref to, const char *want)
 {
     trp_msg *reply = NULL;
-    trp_err err = trp_system_ask(system, to, &trp_string_type, "who", 3, 10000, &reply);
+    trp_err err = trp_system_ask(system, to, &trp_string_type, "who", 3, 60000, &reply);
     bool same = err == TRP_OK && trp_msg_bytes(reply) == strlen(want) &&
                 memcmp(trp_msg_payload(reply), want, strlen(want)) == 0;
 

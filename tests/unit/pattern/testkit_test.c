@@ -707,7 +707,7 @@ a_kit_can_be_put_around_a_system(void)
     UNIT_EQUAL(trp_testkit_close(second), TRP_OK);
     UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
     UNIT_FALSE(trp_system_is_terminated(system));
-    UNIT_EQUAL(trp_system_stop(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_free(system);
 }
 

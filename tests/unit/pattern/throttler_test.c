@@ -170,7 +170,7 @@ what_it_cannot_keep_is_a_dead_letter(void)
     tell_numbers(throttler, 5, 5);
     expect_numbers(2, 1);
     UNIT_EQUAL(stage_dead(stage, TRP_DEAD_MAILBOX_FULL), 1);
-    UNIT_EQUAL(trp_system_graceful_stop(stage, throttler, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(stage, throttler, 60000), TRP_OK);
     UNIT_WAIT(stage_dead(stage, TRP_DEAD_STOPPED) == 3, 10000);
     close_throttler();
 }

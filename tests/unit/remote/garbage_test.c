@@ -28,7 +28,7 @@ static bool
 closed_by_peer(int fd)
 {
     char byte[256];
-    struct timeval limit = { 20, 0 };
+    struct timeval limit = { 60, 0 };
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     ssize_t n;
     while ((n = recv(fd, byte, sizeof byte, 0)) > 0) {
@@ -53,15 +53,23 @@ throw_at_right(const void *bytes, size_t count)
     (void)close(fd);
 }
 
-static void
-still_works(void)
+static bool
+echoes(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
-    UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
-                                   &trp_string_type, "x", 1, 10000, &reply),
-               TRP_OK);
+    trp_err err =
+        trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
+                            &trp_string_type, "x", 1, 10000, &reply);
     trp_msg_free(reply);
+    return err == TRP_OK;
+}
+
+/* Some of the tests have handshake timeouts which a busy machine misses now and then. */
+static void
+still_works(void)
+{
+    UNIT_WAIT(echoes(), 20000);
 }
 
 static void
@@ -83,6 +91,7 @@ preamble(uint8_t *out, uint8_t version, uint8_t lane)
 static void
 garbage_is_counted_and_the_connection_dropped(void)
 {
+    uint64_t began_ms = unit_now_ms(); /* one line in ten seconds */
     start(NULL, false);
     throw_at_right("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
     UNIT_WAIT(stats(1).garbage == 1, 5000);
@@ -91,9 +100,8 @@ garbage_is_counted_and_the_connection_dropped(void)
         throw_at_right("0123456789abcdef", 16);
     }
     UNIT_WAIT(stats(1).garbage == 21, 5000);
-    const char *first = strstr(pair_lines.text, "not this protocol"); /* one line in ten seconds */
-    UNIT_TRUE(first != NULL && strstr(first + 1, "not this protocol") == NULL);
     still_works();
+    UNIT_TRUE(pair_log_count("not this protocol") <= 1 + (unit_now_ms() - began_ms) / 10000);
     pair_end(&p);
 }
 
@@ -163,7 +171,7 @@ a_node_that_is_called_by_another_address_says_so(void)
     trp_msg *reply = NULL;
     (void)snprintf(path, sizeof path, "troupe.tcp://right@localhost:%u/user/echo",
                    trpi_remote_address(p.remote[1])->port);
-    UNIT_TRUE(trp_system_ask_path(p.system[0], path, &trp_string_type, "x", 1, 300, &reply) !=
+    UNIT_TRUE(trp_system_ask_path(p.system[0], path, &trp_string_type, "x", 1, 60000, &reply) !=
               TRP_OK);
     trp_msg_free(reply);
     UNIT_WAIT(pair_logged("you called troupe.tcp://right@localhost"), 5000);
@@ -339,9 +347,9 @@ echo_ref(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_ref ref = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
-                                  10000, &ref),
-               TRP_OK);
+    UNIT_WAIT(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
+                                 10000, &ref) == TRP_OK,
+              20000);
     return ref;
 }
 
@@ -355,14 +363,14 @@ a_message_larger_than_a_frame_is_dropped_alone(void)
     trp_ref echo = echo_ref();
     trp_msg *reply = NULL;
     UNIT_EQUAL(
-        trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 24, 10000, &reply),
+        trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 24, 60000, &reply),
         TRP_OK);
     trp_msg_free(reply);
     reply = NULL;
-    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 23, 5000, &reply),
+    UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 23, 9000, &reply),
                TRP_EMSGSIZE);
     trp_msg_free(reply);
-    UNIT_EQUAL(dead(0, TRP_DEAD_TOO_LARGE), 1);
+    UNIT_WAIT(dead(0, TRP_DEAD_TOO_LARGE) == 1, 5000);
     UNIT_WAIT(pair_logged("larger than maximum-frame-size"), 5000);
     still_works();
     pair_end(&p);
@@ -389,15 +397,23 @@ a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
     trpi_mem_network_fault_set(p.network, refuse_all, NULL);
     trpi_mem_network_cut(p.network, NULL, NULL);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "gated") == 0, 10000);
-    uint64_t before = dead(0, TRP_DEAD_LANE_FULL);
-    /* 4 x (8 + 24 + 2000) and a manifest of some 30 bytes fit, a fifth does not */
-    for (int i = 0; i < 4; i++) {
-        trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
+    bool in_time = false;
+    for (int i = 0; i < 20 && !in_time; i++) { /* until the fifth comes before the first is old */
+        uint64_t full = dead(0, TRP_DEAD_LANE_FULL), old = dead(0, TRP_DEAD_NOT_CONNECTED);
+        uint64_t began_ms = unit_now_ms();
+        /* 4 x (8 + 24 + 2000) and a manifest of some 30 bytes fit, a fifth does not */
+        for (int k = 0; k < 5; k++) {
+            trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
+        }
+        in_time = unit_now_ms() - began_ms < 1000;
+        UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) + dead(0, TRP_DEAD_NOT_CONNECTED) == full + old + 5,
+                  20000);
+        if (in_time) {
+            UNIT_EQUAL(dead(0, TRP_DEAD_LANE_FULL), full + 1);
+            UNIT_EQUAL(dead(0, TRP_DEAD_NOT_CONNECTED), old + 4);
+        }
     }
-    trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
-    UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) == before + 1, 10000);
-    UNIT_WAIT(dead(0, TRP_DEAD_NOT_CONNECTED) == 4, 20000);
-    UNIT_EQUAL(dead(0, TRP_DEAD_LANE_FULL), before + 1);
+    UNIT_TRUE(in_time);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     still_works();
     pair_end(&p);
@@ -433,7 +449,7 @@ too_many_unacknowledged_system_messages_quarantine(void)
     trp_ref who = pair_spawn(p.system[0], &watch_many, NULL, NULL, NULL, 0);
     trp_system_tell(p.system[0], who, &trp_bytes_type, &echo, sizeof echo);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 10000);
-    UNIT_EQUAL(stats(0).quarantined, 1);
+    UNIT_WAIT(stats(0).quarantined == 1, 5000);
     UNIT_WAIT(pair_logged("too many unacknowledged system messages"), 5000);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     pair_end(&p);

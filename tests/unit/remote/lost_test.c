@@ -59,7 +59,7 @@ through(pair *p, trp_ref to)
 {
     trp_msg *reply = NULL;
 
-    UNIT_EQUAL(trp_system_ask(p->system[0], to, &trp_string_type, "?", 1, 30000, &reply), TRP_OK);
+    UNIT_EQUAL(trp_system_ask(p->system[0], to, &trp_string_type, "?", 1, 60000, &reply), TRP_OK);
     trp_msg_free(reply);
 }
 
@@ -78,7 +78,7 @@ a_dead_letter_stays_on_the_node_that_found_it_out(void)
         home[i] = p.system[i];
         atomic_store(&letters[i], 0);
         trp_ref k = pair_spawn(p.system[i], &keeper, "keeper", NULL, NULL, 0);
-        UNIT_EQUAL(trp_system_ask(p.system[i], k, &trp_string_type, "?", 1, 30000, &reply),
+        UNIT_EQUAL(trp_system_ask(p.system[i], k, &trp_string_type, "?", 1, 60000, &reply),
                    TRP_OK); /* it has subscribed */
         trp_msg_free(reply);
     }
@@ -90,7 +90,7 @@ a_dead_letter_stays_on_the_node_that_found_it_out(void)
                                     30000, &far_ref) == TRP_OK);
     UNIT_REQUIRE(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/dead", path, sizeof path),
                                     30000, &dead_ref) == TRP_OK);
-    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], dead, 30000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], dead, 60000), TRP_OK);
     /* an actor of the right side listens to the left side's stream */
     UNIT_EQUAL(trp_system_subscribe(p.system[0], far_ref, &trp_all_dead_letters_type), TRP_OK);
 
@@ -131,7 +131,7 @@ what_cannot_leave_is_a_dead_letter_at_home_with_its_message(void)
     atomic_store(&letters[0], 0);
     text[0][0] = 0;
     trp_ref k = pair_spawn(p.system[0], &keeper, "keeper", NULL, NULL, 0);
-    UNIT_EQUAL(trp_system_ask(p.system[0], k, &trp_string_type, "?", 1, 30000, &reply), TRP_OK);
+    UNIT_EQUAL(trp_system_ask(p.system[0], k, &trp_string_type, "?", 1, 60000, &reply), TRP_OK);
     trp_msg_free(reply);
     (void)pair_spawn(p.system[1], &far_away, "far", NULL, NULL, 0);
     UNIT_REQUIRE(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/far", path, sizeof path),

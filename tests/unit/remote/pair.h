@@ -54,6 +54,19 @@ pair_logged(const char *text)
     return found;
 }
 
+static inline uint64_t
+pair_log_count(const char *text)
+{
+    uint64_t count = 0;
+    pthread_mutex_lock(&pair_lines.lock);
+    pair_lines.text[pair_lines.bytes] = '\0';
+    for (const char *at = pair_lines.text; (at = strstr(at, text)) != NULL; at++) {
+        count++;
+    }
+    pthread_mutex_unlock(&pair_lines.lock);
+    return count;
+}
+
 static inline void
 pair_log_clear(void)
 {
@@ -115,7 +128,7 @@ pair_end_side(pair *p, int i)
     if (p->system[i] == NULL) {
         return;
     }
-    UNIT_EQUAL(trp_system_stop(p->system[i], 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(p->system[i], 60000), TRP_OK);
     trpi_remote_stop(p->remote[i]);
     trp_system_free(p->system[i]);
     p->system[i] = NULL;

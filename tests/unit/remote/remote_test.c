@@ -12,7 +12,7 @@ ask_echo(void)
 {
     trp_msg *reply = NULL;
     trp_err err = trp_system_ask_path(p.system[0], RIGHT("/user/echo"), &trp_string_type, "hello",
-                                      5, 10000, &reply);
+                                      5, 60000, &reply);
     UNIT_EQUAL(err, TRP_OK);
     if (err == TRP_OK) {
         UNIT_EQUAL(trp_msg_bytes(reply), 5);
@@ -50,7 +50,7 @@ a_path_that_names_nobody_is_found_missing(void)
 {
     pair_start(&p, false, NULL);
     trp_ref ref = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT("/user/nobody"), 10000, &ref), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT("/user/nobody"), 60000, &ref), TRP_ENOENT);
     pair_end(&p);
 }
 
@@ -263,7 +263,7 @@ a_watcher_is_told_when_the_other_system_says_goodbye(void)
     UNIT_WAIT(atomic_load(&ended) == 1, 10000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
     UNIT_WAIT(pair_logged("peer said goodbye"), 5000);
-    UNIT_EQUAL(trp_system_stop(p.system[1], 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(p.system[1], 60000), TRP_OK);
     trp_system_free(p.system[1]);
     p.system[1] = NULL;
     pair_end(&p);
@@ -353,7 +353,7 @@ a_restart_on_the_same_address_is_a_new_incarnation(void)
         trp_ref fresh = resolve_right("/user/echo");
         UNIT_FALSE(trp_ref_equal(old, fresh));
         trp_msg *reply = NULL;
-        UNIT_EQUAL(trp_system_ask(p.system[0], fresh, &trp_string_type, "x", 1, 10000, &reply),
+        UNIT_EQUAL(trp_system_ask(p.system[0], fresh, &trp_string_type, "x", 1, 60000, &reply),
                    TRP_OK);
         trp_msg_free(reply);
         reply = NULL;
@@ -392,7 +392,7 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
     trp_msg *reply = NULL; /* the other direction is refused by name */
     char buffer[TRP_PATH_BYTES_MAX];
     UNIT_TRUE(trp_system_ask_path(p.system[1], pair_path(&p, 0, "/user/x", buffer, sizeof buffer),
-                                  &trp_string_type, "x", 1, 300, &reply) != TRP_OK);
+                                  &trp_string_type, "x", 1, 60000, &reply) != TRP_OK);
     trp_msg_free(reply);
     UNIT_WAIT(pair_logged("is quarantined here"), 5000);
     pair_end(&p);
@@ -446,7 +446,7 @@ two_systems_that_dial_each_other_at_once_both_work(void)
             trp_system_select_tell(p.system[0], RIGHT("/user/counter"), &trp_string_type, "x", 1),
             TRP_OK);
         trp_msg *reply = NULL;
-        UNIT_EQUAL(trp_system_ask_path(p.system[1], left, &trp_string_type, "y", 1, 10000, &reply),
+        UNIT_EQUAL(trp_system_ask_path(p.system[1], left, &trp_string_type, "y", 1, 60000, &reply),
                    TRP_OK);
         trp_msg_free(reply);
         UNIT_WAIT(atomic_load(&counted) == 1, 10000);
@@ -486,7 +486,7 @@ a_third_node_answers_the_sender_of_a_forwarded_message(void)
     size_t count = 0;
     trpi_remote_peers(p.remote[0], info, 4, &count);
     UNIT_EQUAL(count, 2); /* right, and the third, which it was never told of */
-    UNIT_EQUAL(trp_system_stop(third, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(third, 60000), TRP_OK);
     trpi_remote_stop(remote);
     trp_system_free(third);
     pair_end(&p);
@@ -513,9 +513,9 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
                                  .port = trpi_remote_address(remote)->port,
                                  .bind_port = -1 };
     UNIT_EQUAL(trpi_remote_start(second, &same, &refused), TRP_EADDRINUSE);
-    UNIT_EQUAL(trp_system_stop(second, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(second, 60000), TRP_OK);
     trp_system_free(second);
-    UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trpi_remote_stop(remote);
     trp_system_free(system);
 }

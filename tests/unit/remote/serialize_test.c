@@ -136,7 +136,7 @@ open_system(trp_system_options options)
 static void
 close_system(trp_system *system)
 {
-    UNIT_EQUAL(trp_system_stop(system, 30000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trp_system_free(system);
 }
 
@@ -157,7 +157,7 @@ tell_in_every_way(trp_system *system, int want_clean)
     UNIT_EQUAL(trp_system_try_tell(system, one, &trip_padded_type, &p, sizeof p), TRP_OK);
     UNIT_EQUAL(trp_system_select_tell(system, "/user/one", &trip_padded_type, &p, sizeof p),
                TRP_OK);
-    UNIT_EQUAL(trp_system_ask(system, one, &trp_string_type, "!", 1, 30000, &reply), TRP_OK);
+    UNIT_EQUAL(trp_system_ask(system, one, &trp_string_type, "!", 1, 60000, &reply), TRP_OK);
     if (reply != NULL) {
         UNIT_EQUAL(padding_of(trp_msg_payload(reply)) == 0, want_clean != 0);
     }
@@ -310,7 +310,7 @@ what_cannot_travel_is_a_dead_letter_and_an_error_in_the_log(void)
     spawn.args_bytes = sizeof number;
     UNIT_EQUAL(trp_system_spawn(system, &taker, &spawn, &none), TRP_ENOTYPE);
     UNIT_EQUAL(atomic_load(&letters), 3);
-    UNIT_EQUAL(trp_system_stop(system, 30000), TRP_OK);
+    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
     trpi_remote_stop(remote);
     trp_system_free(system);
 }

@@ -149,7 +149,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
     jobs = many();
     UNIT_WAIT(limit() == 1, 8000);
     before = least_runs(jobs); /* what the second one had goes on (G1) */
-    UNIT_WAIT(least_runs(jobs) > before + 1, 4000);
+    UNIT_WAIT(least_runs(jobs) > before + 1, 5000);
     atomic_store(&hindering, false);
     UNIT_WAIT(limit() == 2, 8000);
     atomic_store(&over, true);
@@ -170,9 +170,9 @@ what_waits_behind_a_stuck_worker_is_run_by_who_sits_out(void)
     jobs = many();
     UNIT_WAIT(limit() == 1, 8000);
     trpi_sched_inject(sched, &stuck.task);
-    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 4000);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 5000);
     trpi_sched_inject(sched, &behind.task);
-    UNIT_WAIT(atomic_load(&behind.runs) == 1, 4000);
+    UNIT_WAIT(atomic_load(&behind.runs) == 1, 5000);
     atomic_store(&over, true);
     atomic_store(&go, true);
     end();
@@ -190,7 +190,7 @@ when_there_is_nothing_to_do_nobody_sits_out(void)
     jobs = many();
     UNIT_WAIT(limit() == 1, 8000);
     atomic_store(&over, true);
-    UNIT_WAIT(limit() == 2, 4000);
+    UNIT_WAIT(limit() == 2, 5000);
     end();
     trpi_free(jobs);
 }

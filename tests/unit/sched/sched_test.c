@@ -169,11 +169,11 @@ a_task_behind_a_stuck_worker_is_taken(void)
 
     start(2);
     trpi_sched_inject(sched, &stuck.task);
-    UNIT_WAIT(atomic_load(&woken.runs) == 1, 2000);
+    UNIT_WAIT(atomic_load(&woken.runs) == 1, 5000);
     UNIT_EQUAL(atomic_load(&stuck.runs), 0);
     UNIT_TRUE(atomic_load(&woken.worker) != atomic_load(&stuck.worker));
     atomic_store(&go, 1);
-    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 2000);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 5000);
     end();
 }
 
@@ -202,7 +202,7 @@ a_deferred_task_runs_though_its_worker_is_never_idle(void)
     start(1);
     trpi_sched_inject(sched, &busy.task);
     trpi_sched_inject(sched, &deferred.task);
-    UNIT_WAIT(atomic_load(&deferred.runs) == 11, 2000);
+    UNIT_WAIT(atomic_load(&deferred.runs) == 11, 5000);
     atomic_store(&go, 1);
     end();
 }
@@ -221,7 +221,7 @@ a_private_worker_runs_its_tasks_and_ends(void)
         j.task.dispatch = TRPI_DISPATCH_PRIVATE;
         atomic_store(&j.task.home, home);
         trpi_sched_inject(sched, &j.task);
-        UNIT_WAIT(atomic_load(&j.runs) == 11, 2000);
+        UNIT_WAIT(atomic_load(&j.runs) == 11, 5000);
         UNIT_EQUAL(atomic_load(&j.worker), home);
         trpi_sched_private_release(sched, home);
     }
@@ -257,7 +257,7 @@ a_stop_with_a_stuck_worker_ends_at_its_deadline(void)
 
     start(2);
     trpi_sched_inject(sched, &stuck.task);
-    UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 1000); /* its run has begun */
+    UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 5000); /* its run has begun */
     before = unit_now_ms();
     UNIT_FALSE(trpi_sched_stop(sched, 50));
     UNIT_TRUE(unit_now_ms() - before >= 45);
@@ -275,9 +275,9 @@ an_idle_scheduler_takes_no_time(void)
 
     start(4);
     trpi_sched_inject(sched, &j.task);
-    UNIT_WAIT(atomic_load(&j.runs) == 1, 2000);
+    UNIT_WAIT(atomic_load(&j.runs) == 1, 5000);
     start_ms = unit_now_ms();
-    UNIT_WAIT(unit_now_ms() > start_ms + 50, 2000); /* spins, sentinel's last tick */
+    UNIT_WAIT(unit_now_ms() > start_ms + 50, 5000); /* spins, sentinel's last tick */
     for (int look = 0; look < 10 && used >= 5000; look++) {
         used = unit_cpu_us();
         start_ms = unit_now_ms();

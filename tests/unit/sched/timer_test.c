@@ -69,7 +69,7 @@ a_timer_fires_once_and_never_early(void)
     before = trpi_world_mono_ns(world);
     UNIT_EQUAL(trpi_timer_add(sched, 20, note, &last, 7, 3, &id), TRP_OK);
     UNIT_TRUE(id != 0);
-    UNIT_WAIT(atomic_load(&last) == 703, 2000);
+    UNIT_WAIT(atomic_load(&last) == 703, 5000);
     UNIT_TRUE(trpi_world_mono_ns(world) - before >= 20000000);
     UNIT_FALSE(trpi_timer_cancel(sched, id));
     end();
@@ -91,7 +91,7 @@ a_cancelled_timer_does_not_fire(void)
     }
     UNIT_TRUE(in_time);
     UNIT_EQUAL(trpi_timer_add(sched, 60, note, &other, 1, 1, &id_other), TRP_OK);
-    UNIT_WAIT(atomic_load(&other) != 0, 2000);
+    UNIT_WAIT(atomic_load(&other) != 0, 5000);
     UNIT_EQUAL(atomic_load(&last), 0);
     end();
 }
@@ -105,7 +105,7 @@ an_earlier_timer_wakes_the_thread_that_waits_for_a_later_one(void)
     start();
     UNIT_EQUAL(trpi_timer_add(sched, 3600000, note, &last, 9, 9, &id), TRP_OK);
     UNIT_EQUAL(trpi_timer_add(sched, 5, note, &last, 1, 2, &id), TRP_OK);
-    UNIT_WAIT(atomic_load(&last) == 102, 1000);
+    UNIT_WAIT(atomic_load(&last) == 102, 5000);
     end();
 }
 
@@ -138,10 +138,10 @@ a_retired_object_waits_for_a_foreign_reader(void)
     phase = trpi_sched_enter(sched);
     trpi_retire(sched, free_noted, (void *)&freed);
     now = unit_now_ms();
-    UNIT_WAIT(unit_now_ms() > now + 30, 1000); /* many grace steps */
+    UNIT_WAIT(unit_now_ms() > now + 30, 5000); /* many grace steps */
     UNIT_EQUAL(atomic_load(&freed), 0);
     trpi_sched_leave(sched, phase);
-    UNIT_WAIT(atomic_load(&freed) == 1, 2000);
+    UNIT_WAIT(atomic_load(&freed) == 1, 5000);
     end();
 }
 
@@ -159,13 +159,13 @@ a_retired_object_waits_for_a_run_under_way(void)
     job.go = &go;
     start();
     trpi_sched_inject(sched, &job.task);
-    UNIT_WAIT(atomic_load(&go) == 1, 2000);
+    UNIT_WAIT(atomic_load(&go) == 1, 5000);
     trpi_retire(sched, free_noted, (void *)&freed);
     now = unit_now_ms();
-    UNIT_WAIT(unit_now_ms() > now + 30, 1000);
+    UNIT_WAIT(unit_now_ms() > now + 30, 5000);
     UNIT_EQUAL(atomic_load(&freed), 0);
     atomic_store(&go, 2);
-    UNIT_WAIT(atomic_load(&freed) == 1, 2000);
+    UNIT_WAIT(atomic_load(&freed) == 1, 5000);
     end();
 }
 
