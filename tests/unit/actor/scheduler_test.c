@@ -133,7 +133,7 @@ cancelling_tells_whether_it_came_in_time(void)
     for (int round = 0; round < 50; round++) {
         pthread_t threads[4];
 
-        UNIT_EQUAL(trp_schedule_repeat(system, 1000, 1, a, none, &trp_string_type, "x", 1,
+        UNIT_EQUAL(trp_schedule_repeat(system, 60000, 1, a, none, &trp_string_type, "x", 1,
                                        &contested),
                    TRP_OK);
         atomic_store(&winners, 0);
@@ -219,7 +219,7 @@ a_function_runs_on_a_dispatcher(void)
 static void
 run_slowly(void *arg)
 {
-    uint64_t end_ms = unit_now_ms() + 60;
+    uint64_t end_ms = unit_now_ms() + 1050;
 
     while (unit_now_ms() < end_ms) {
         unit_pause();
@@ -248,7 +248,7 @@ what_is_left_runs_at_the_end(void)
     trp_system_free(system);
     UNIT_EQUAL(atomic_load(&ran), 2);
 
-    scheduler.stop_ms = 30; /* one that takes 60 uses it up */
+    scheduler.stop_ms = 1000; /* one that takes 1050 uses it up */
     options.scheduler = &scheduler;
     system = stage_open_with(options);
     atomic_store(&ran, 0);
