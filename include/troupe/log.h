@@ -21,7 +21,7 @@ extern "C" {
 #define TRP_LOG_QUEUE_DEFAULT 65536 /* events that may wait for one logger */
 #define TRP_LOG_TEXT_BYTES_MAX 1024 /* of one line, with the NUL; longer ones are cut */
 #define TRP_LOG_MDC_BYTES_MAX 1024  /* of one actor's context, keys, values and their NULs */
-#define TRP_LOGGERS_MAX 16          /* of one system */
+#define TRP_LOGGERS_MAX 16          /* of one system, beside the default one; as many offered */
 #define TRP_LOGGER_START_MS_DEFAULT 5000
 
 /* What is logged about actors at debug level (LOG-13); all off by default. */
@@ -29,7 +29,7 @@ typedef enum trp_debug {
     TRP_DEBUG_RECEIVE = 1,      /* messages of actors that called trp_log_receive() */
     TRP_DEBUG_AUTORECEIVE = 2,  /* poison pills, kills, terminated and the like, of all actors */
     TRP_DEBUG_LIFECYCLE = 4,    /* started, restarted, watches, stopped */
-    TRP_DEBUG_FSM = 8,          /* events, transitions and timers of state machines */
+    TRP_DEBUG_FSM = 8,          /* transitions (become, unbecome) and timers of actors */
     TRP_DEBUG_EVENT_STREAM = 16, /* changes of subscriptions */
     TRP_DEBUG_UNHANDLED = 32,   /* messages that nobody handled */
     TRP_DEBUG_ROUTER = 64       /* misconfigured routers, at warning level */
@@ -50,8 +50,13 @@ typedef struct trp_log_options {
     /* The program's own loggers: actors that answer trp_logger_init_type with
      * trp_logger_ready_type and are then told log events. NULL-terminated; NULL: none. */
     const trp_behaviour *const *loggers;
+    /* Further ones, which are started only where the configuration names them:
+     * log { loggers = { default, "my-logger" } } says which loggers there are and in which order,
+     * by the names of their behaviours; "default" is the default one. NULL-terminated; NULL:
+     * none */
+    const trp_behaviour *const *offered;
 } trp_log_options;
-#define TRP_LOG_OPTIONS_INIT { sizeof(trp_log_options), 0, 0, 0, 0, 0, 0, 0, NULL, NULL }
+#define TRP_LOG_OPTIONS_INIT { sizeof(trp_log_options), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL }
 
 /* Log events, and their parent. Read one with trp_log_event_line(). */
 TRP_API extern trp_type trp_log_event_type;

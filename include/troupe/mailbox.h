@@ -144,8 +144,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_find(trp_system *system, const char *
 
 /* Say which mailbox serves a requirement (one TRP_MAILBOX_* bit) of a behaviour or a dispatcher
  * where none is named; later calls replace earlier ones. At first BOUNDED is served by "bounded",
- * CONTROL_AWARE by "control-aware", DEQUE by "unbounded-deque", COUNTED by "counted", UNBOUNDED by
- * "unbounded".
+ * CONTROL_AWARE by "control-aware", DEQUE by "unbounded-deque", COUNTED by "counted", UNBOUNDED and
+ * MULTI_CONSUMER by "unbounded".
  *
  * Errors:    TRP_EINVAL  requirement is not one bit
  *            TRP_ENOENT  no mailbox has this id, or it lacks what is required

@@ -230,7 +230,8 @@ trpi_boxes_new(trp_system *system)
         uint32_t kind, serves;
     } fixed[] = {
         { DEFAULT_ID, TRP_MAILBOX_KIND_UNBOUNDED, 0 },
-        { "unbounded", TRP_MAILBOX_KIND_UNBOUNDED, TRP_MAILBOX_UNBOUNDED },
+        { "unbounded", TRP_MAILBOX_KIND_UNBOUNDED,
+          TRP_MAILBOX_UNBOUNDED | TRP_MAILBOX_MULTI_CONSUMER },
         { "single-consumer", TRP_MAILBOX_KIND_UNBOUNDED, 0 },
         { "bounded", TRP_MAILBOX_KIND_BOUNDED, TRP_MAILBOX_BOUNDED },
         { "unbounded-deque", TRP_MAILBOX_KIND_UNBOUNDED, TRP_MAILBOX_DEQUE },
@@ -256,8 +257,8 @@ trpi_boxes_new(trp_system *system)
             type->capabilities &= ~(uint32_t)TRP_MAILBOX_MULTI_CONSUMER; /* MBOX-3 */
         }
         err = type != NULL ? type_add(system->boxes, system, type) : TRP_ENOMEM;
-        if (err == TRP_OK && fixed[i].serves != 0) {
-            atomic_store_explicit(&system->boxes->serving[__builtin_ctz(fixed[i].serves)], type,
+        for (uint32_t bits = err == TRP_OK ? fixed[i].serves : 0; bits != 0; bits &= bits - 1) {
+            atomic_store_explicit(&system->boxes->serving[__builtin_ctz(bits)], type,
                                   memory_order_release);
         }
     }

@@ -248,6 +248,8 @@ trpi_dispatchers_new(trp_system *system)
             options.throughput_deadline_ms =
                 trpi_setting_pick(system->options.config,
                                   "actor.default-dispatcher.throughput-deadline-time", 0);
+            options.mailbox_requirement = trpi_settings_requirement(
+                system->options.config, "actor.default-dispatcher.mailbox-requirement");
         }
         if (fixed[i].kind == TRP_DISPATCHER_BLOCKING) {
             options.threads_min = TRP_DISPATCHER_THREADS_CAP_DEFAULT;

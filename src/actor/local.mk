@@ -1,6 +1,6 @@
 # src/actor, the hot half
 troupe_sources += src/actor/cell.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c \
-	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
+	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
 troupe_sources += src/actor/team.c
 troupe_sources += src/actor/fault.c src/actor/path_text.c
@@ -166,3 +166,8 @@ tests_unit_actor_alias_test_SOURCES = tests/unit/actor/alias_test.c
 tests_unit_actor_alias_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_gate_test_SOURCES = tests/unit/actor/gate_test.c
 tests_unit_actor_gate_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/actor/switches_test tests/unit/actor/loggers_test
+tests_unit_actor_switches_test_SOURCES = tests/unit/actor/switches_test.c
+tests_unit_actor_switches_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_loggers_test_SOURCES = tests/unit/actor/loggers_test.c
+tests_unit_actor_loggers_test_LDADD = $(TEST_LDADD)

@@ -3,8 +3,8 @@
  * Why.     Writing is slow, and a program wants its own way of it. A logger is an actor like any
  *          other, below /system, subscribed to the levels that are on.
  * Shape.   log1 is the default logger (the sink of the system's options, or stderr) unless it is
- *          switched off; then come the program's own. Each is wrapped: its receive is ours, which
- *          counts, and calls the program's.
+ *          switched off; then come the program's own; or all are as the configuration names them.
+ *          Each is wrapped: its receive is ours, which counts, and calls the program's.
  * States.  A system starts: the loggers are told logger-init one after the other; who does not
  *          answer in time is left out. It ends: user tree, then the others below /system, then
  *          the loggers by a last message, behind all lines that came before it.
@@ -15,8 +15,8 @@
  *       said when it has caught up.
  *   K3  `count` is raised behind a complete entry; entries never change but for `levels`.
  * Limits.  TRP_LOGGERS_MAX; queue_max.
- * Tests.   tests/unit/actor/log_test.c
- * Sources. LOG-01, -06, -07; ES-02; SYS-7; TRP-14.
+ * Tests.   tests/unit/actor/log_test.c, loggers_test.c
+ * Sources. LOG-01, -06, -07; CONF-7; ES-02; SYS-7; TRP-14.
  */
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,10 @@
 #include "actor/life.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/config.h"
 #include "base/mutex.h"
+
+#define LOGGERS_KEY "log.loggers"
 
 typedef struct logger {
     trp_behaviour behaviour; /* first: the cell's; a copy of the program's with our receive */
@@ -238,12 +241,66 @@ logger_start(trp_system *system, const trp_behaviour *behaviour)
     return err;
 }
 
+static const trp_behaviour *
+behaviour_named(const trp_behaviour *const *among, const char *name)
+{
+    while (among != NULL && *among != NULL && strcmp((*among)->name, name) != 0) {
+        among++;
+    }
+    return among == NULL ? NULL : *among;
+}
+
+/* CONF-7: those that the configuration names, and no others. */
+static trp_err
+start_named(trp_system *system, const trp_config *config)
+{
+    size_t count = trpi_config_list_count(config, LOGGERS_KEY);
+    size_t own = 0;
+    trp_err err = TRP_OK;
+
+    for (size_t i = 0; i < count && err == TRP_OK; i++) {
+        const char *name = trpi_config_list_at(config, LOGGERS_KEY, i);
+        const trp_behaviour *behaviour = strcmp(name, "default") == 0
+                                             ? &default_behaviour
+                                             : behaviour_named(system->logging.loggers, name);
+
+        if (behaviour == NULL) {
+            behaviour = behaviour_named(system->logging.offered, name);
+        }
+        own += behaviour != &default_behaviour;
+        if (behaviour == NULL || own > TRP_LOGGERS_MAX || i > TRP_LOGGERS_MAX) {
+            trpi_config_entry entry = { .origin = "" };
+
+            (void)trpi_config_find(config, LOGGERS_KEY, &entry);
+            trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: " LOGGERS_KEY ": %s \"%s\"%s",
+                            entry.origin, behaviour == NULL ? "the program has no logger" :
+                                                              "too many loggers at", name,
+                            behaviour == NULL ? "; one that every program has is default" : "");
+            return TRP_ECONFIG;
+        }
+        err = logger_start(system, behaviour);
+    }
+    return err;
+}
+
+static trp_err
+start_coded(trp_system *system)
+{
+    const trp_behaviour *const *own = system->logging.loggers;
+    trp_err err = system->logging.no_default == 0 ? logger_start(system, &default_behaviour)
+                                                  : TRP_OK;
+
+    for (; err == TRP_OK && own != NULL && *own != NULL; own++) {
+        err = logger_start(system, *own);
+    }
+    return err;
+}
+
 trp_err
 trpi_loggers_start(trp_system *system)
 {
-    const trp_behaviour *const *own = system->logging.loggers;
-    trp_err err = TRP_OK;
-
+    const trp_config *config = system->options.config;
+    trp_err err;
     trpi_loggers *loggers = trpi_alloc(sizeof *loggers);
 
     if (loggers == NULL) {
@@ -251,13 +308,10 @@ trpi_loggers_start(trp_system *system)
     }
     pthread_mutex_init(&loggers->lock, NULL);
     __atomic_store_n(&system->life->loggers, loggers, __ATOMIC_RELEASE); /* pair: loggers_of() */
-    if (system->logging.no_default == 0) {
-        err = logger_start(system, &default_behaviour);
-    }
-    for (; err == TRP_OK && own != NULL && *own != NULL; own++) {
-        err = logger_start(system, *own);
-    }
+    err = trpi_config_is_set(config, LOGGERS_KEY) ? start_named(system, config)
+                                                  : start_coded(system);
     system->logging.loggers = NULL; /* borrowed until here */
+    system->logging.offered = NULL;
     return err;
 }
 

@@ -26,10 +26,19 @@ level_is_valid(uint32_t level)
 }
 
 static bool
+loggers_are_valid(const trp_behaviour *const *loggers)
+{
+    uint32_t count = 0;
+
+    while (loggers != NULL && count <= TRP_LOGGERS_MAX && loggers[count] != NULL) {
+        count++;
+    }
+    return count <= TRP_LOGGERS_MAX;
+}
+
+static bool
 logging_is_valid(const trp_log_options *logging)
 {
-    uint32_t loggers = 0;
-
     if (logging == NULL) {
         return true;
     }
@@ -37,11 +46,7 @@ logging_is_valid(const trp_log_options *logging)
         !rest_is_zero(logging, sizeof *logging, logging->size)) {
         return false;
     }
-    while (logging->loggers != NULL && loggers <= TRP_LOGGERS_MAX &&
-           logging->loggers[loggers] != NULL) {
-        loggers++;
-    }
-    return loggers <= TRP_LOGGERS_MAX;
+    return loggers_are_valid(logging->loggers) && loggers_are_valid(logging->offered);
 }
 
 static bool

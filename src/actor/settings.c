@@ -10,16 +10,14 @@
  * Limits.  TRPI_CONFIG_TITLES_MAX sections, TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX elements.
  * Cost.    A spawn: one branch without sections; else a comparison of integers for each section,
  *          and text only for those of the right depth, for unnamed actors of those that end in "*".
- * Tests.   tests/unit/actor/settings_test.c
+ * Not here. Dispatchers and mailboxes: settings_dispatch.c.
+ * Tests.   tests/unit/actor/settings_test.c, switches_test.c
  * Sources. CONF-9, SYS-32, DISP-2; WildcardTree of Akka 2.2.
  */
 #include "actor/settings.h"
 
 #include <stdio.h>
 #include <string.h>
-
-#include <troupe/dispatcher.h>
-#include <troupe/mailbox.h>
 
 #include "actor/life.h"
 #include "actor/log.h"
@@ -96,22 +94,6 @@ section_is_known(const trpi_settings *settings, const char *title, size_t bytes)
     return false;
 }
 
-/* The title of a key that somebody has set below prefix, "deployment.". */
-static bool
-title_of(const trpi_config_entry *entry, const char *prefix, const char **ret_title,
-         size_t *ret_bytes)
-{
-    const trpi_config_row *row = entry->row;
-    size_t bytes = strlen(prefix);
-    if (row == NULL || strncmp(row->key, prefix, bytes) != 0 ||
-        strncmp(entry->key, prefix, bytes) != 0) {
-        return false;
-    }
-    *ret_title = entry->key + bytes;
-    *ret_bytes = strlen(*ret_title) - strlen(strchr(row->key, '*') + 1);
-    return true;
-}
-
 static trp_err
 sections_make(trpi_settings *settings)
 {
@@ -120,7 +102,7 @@ sections_make(trpi_settings *settings)
         const char *title = NULL;
         size_t bytes = 0;
         trpi_config_at(settings->config, i, &entry);
-        if (!title_of(&entry, "deployment.", &title, &bytes) ||
+        if (!trpi_setting_title(&entry, "deployment.", &title, &bytes) ||
             section_is_known(settings, title, bytes)) {
             continue;
         }
@@ -268,6 +250,8 @@ trpi_settings_logging(const trp_config *config, trp_log_options *logging)
         const char *key;
         uint32_t flag;
     } debug[] = { { "actor.debug.receive", TRP_DEBUG_RECEIVE },
+                  { "actor.debug.autoreceive", TRP_DEBUG_AUTORECEIVE },
+                  { "actor.debug.fsm", TRP_DEBUG_FSM },
                   { "actor.debug.lifecycle", TRP_DEBUG_LIFECYCLE },
                   { "actor.debug.event-stream", TRP_DEBUG_EVENT_STREAM },
                   { "actor.debug.unhandled", TRP_DEBUG_UNHANDLED },
@@ -320,6 +304,10 @@ trpi_settings_options(const trp_config *config, trp_system_options *options)
         switch_pick(config, "actor.serialize-messages", options->serialize_messages);
     options->serialize_creators =
         switch_pick(config, "actor.serialize-creators", options->serialize_creators);
+    if (trpi_config_is_set(config, "actor.stall-warning")) {
+        uint32_t stall_ms = trpi_setting_pick(config, "actor.stall-warning", 0);
+        options->stall_warning_ms = stall_ms != 0 ? stall_ms : UINT32_MAX;
+    }
     if (trpi_config_is_set(config, "actor.fault-trap")) {
         options->fault_trap = fault_trap_of(trpi_config_text(config, "actor.fault-trap"));
     }
@@ -352,170 +340,6 @@ trpi_settings_log(trp_system *system)
         trp_system_log(system, TRP_LOG_INFO, "config", "%s = %s (%s)", entry.key, text,
                        entry.origin);
     }
-}
-
-/* ---- dispatchers ----------------------------------------------------------------------------- */
-
-static uint32_t
-dispatcher_kind_of(const char *type)
-{
-    static const struct {
-        const char *type;
-        trp_dispatcher_kind kind;
-    } kinds[] = {
-        { "pinned", TRP_DISPATCHER_PINNED },          { "pinneddispatcher", TRP_DISPATCHER_PINNED },
-        { "blocking", TRP_DISPATCHER_BLOCKING },      { "affinity", TRP_DISPATCHER_AFFINITY },
-        { "calling-thread", TRP_DISPATCHER_CALLING }, { "balancing", TRP_DISPATCHER_BALANCING },
-        { "balancingdispatcher", TRP_DISPATCHER_BALANCING },
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(kinds[i].type, type) == 0) {
-            return (uint32_t)kinds[i].kind;
-        }
-    }
-    return TRP_DISPATCHER_POOL;
-}
-
-static const char *
-text_or_null(const char *text)
-{
-    return text != NULL && *text != 0 ? text : NULL;
-}
-
-/* What stands below prefix, "mailbox.ID" or "actor.default-mailbox", under an id. */
-static trp_err
-mailbox_register(trp_system *system, const trp_config *config, const char *prefix, const char *id)
-{
-    static const struct {
-        const char *type;
-        trp_mailbox_kind kind;
-    } kinds[] = { { "unbounded", TRP_MAILBOX_KIND_UNBOUNDED },
-                  { "bounded", TRP_MAILBOX_KIND_BOUNDED },
-                  { "control-aware", TRP_MAILBOX_KIND_CONTROL_AWARE },
-                  { "bounded-control-aware", TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE },
-                  { "counted", TRP_MAILBOX_KIND_COUNTED } };
-    trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
-    char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
-    (void)snprintf(full, sizeof full, "%s.mailbox-type", prefix);
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        if (strcmp(trpi_config_text(config, full), kinds[i].type) == 0) {
-            options.kind = (uint32_t)kinds[i].kind;
-        }
-    }
-    bool is_bounded = options.kind == TRP_MAILBOX_KIND_BOUNDED ||
-                      options.kind == TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE;
-    if (is_bounded) {
-        (void)snprintf(full, sizeof full, "%s.mailbox-capacity", prefix);
-        options.capacity = trpi_setting_pick(config, full, 0);
-        (void)snprintf(full, sizeof full, "%s.mailbox-push-timeout-time", prefix);
-        int64_t wait_ms = trpi_config_int(config, full);
-        options.push_timeout_ms = wait_ms == 0  ? TRP_MAILBOX_AT_ONCE
-                                  : wait_ms < 0 ? -1
-                                                : (int32_t)wait_ms;
-        (void)snprintf(full, sizeof full, "%s.overflow", prefix);
-        options.overflow = strcmp(trpi_config_text(config, full), "notify") == 0
-                               ? TRP_MAILBOX_NOTIFY
-                               : TRP_MAILBOX_DROP;
-    }
-    return trp_mailbox_register(system, id, &options);
-}
-
-trp_err
-trpi_settings_mailboxes(trp_system *system)
-{
-    const trp_config *config = trpi_system_config(system);
-    trp_err err = TRP_OK;
-    if (trpi_config_is_set(config, "actor.default-mailbox.mailbox-type")) {
-        err = mailbox_register(system, config, "actor.default-mailbox", "default-mailbox");
-    }
-    for (size_t i = 0; err == TRP_OK && config != NULL && i < trpi_config_count(config); i++) {
-        char id[TRPI_CONFIG_KEY_BYTES_MAX + 1], name[TRPI_CONFIG_KEY_BYTES_MAX + 1];
-        trpi_config_entry entry;
-        trp_mailbox_info info = { .size = sizeof info };
-        const char *title = NULL;
-        size_t bytes = 0;
-        trpi_config_at(config, i, &entry);
-        if (!title_of(&entry, "mailbox.", &title, &bytes)) {
-            continue;
-        }
-        (void)snprintf(id, sizeof id, "%.*s", (int)bytes, title);
-        (void)snprintf(name, sizeof name, "%.*s", (int)(title + bytes - entry.key), entry.key);
-        if (trp_mailbox_find(system, id, &info) != TRP_OK) { /* else by another key */
-            err = mailbox_register(system, config, name, id);
-        }
-        if (err != TRP_OK) {
-            trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: mailbox \"%s\" is refused: %s",
-                            entry.origin, id, trp_strerror(err));
-        }
-    }
-    return err == TRP_OK || err == TRP_ENOMEM ? err : TRP_ECONFIG;
-}
-
-/* A key of the section dispatcher "id" { }; NULL: not said. */
-static const char *
-dispatcher_text(const trp_config *config, const char *id, const char *key, char *full)
-{
-    (void)snprintf(full, TRPI_CONFIG_KEY_BYTES_MAX + 1, "dispatcher.%s.%s", id, key);
-    return trpi_config_is_set(config, full) ? trpi_config_text(config, full) : NULL;
-}
-
-static uint32_t
-dispatcher_number(const trp_config *config, const char *id, const char *key)
-{
-    char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
-    return dispatcher_text(config, id, key, full) != NULL ? trpi_setting_pick(config, full, 0) : 0;
-}
-
-/* Zero is what registering takes for the default, which is the table's. */
-static trp_err
-dispatcher_register(trp_system *system, const trp_config *config, const char *id)
-{
-    trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
-    char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
-    const char *type = dispatcher_text(config, id, "type", full);
-    options.kind = type != NULL ? dispatcher_kind_of(type) : TRP_DISPATCHER_POOL;
-    options.throughput = dispatcher_number(config, id, "throughput");
-    options.throughput_deadline_ms = dispatcher_number(config, id, "throughput-deadline-time");
-    options.threads_min = dispatcher_number(config, id, "fork-join-executor.parallelism-min");
-    options.threads_max = dispatcher_number(config, id, "fork-join-executor.parallelism-max");
-    if (dispatcher_text(config, id, "fork-join-executor.parallelism-factor", full) != NULL) {
-        options.threads_factor = trpi_config_float(config, full);
-    }
-    char mailbox[TRPI_CONFIG_KEY_BYTES_MAX + 1];
-    options.mailbox = text_or_null(dispatcher_text(config, id, "mailbox-type", mailbox));
-    options.keep_alive_ms = dispatcher_number(config, id, "thread-pool-executor.keep-alive-time");
-    options.shutdown_timeout_ms = dispatcher_number(config, id, "shutdown-timeout");
-    options.no_teamwork = dispatcher_text(config, id, "attempt-teamwork", full) != NULL &&
-                          options.kind == TRP_DISPATCHER_BALANCING &&
-                          !trpi_config_bool(config, full);
-    return trp_dispatcher_register(system, id, &options);
-}
-
-/* Register what has a section dispatcher "id" { }. */
-trp_err
-trpi_settings_dispatchers(trp_system *system)
-{
-    const trp_config *config = trpi_system_config(system);
-    for (size_t i = 0; config != NULL && i < trpi_config_count(config); i++) {
-        char id[TRPI_CONFIG_KEY_BYTES_MAX + 1];
-        trpi_config_entry entry;
-        trp_dispatcher_info info = { .size = sizeof info };
-        const char *title = NULL;
-        size_t bytes = 0;
-        trpi_config_at(config, i, &entry);
-        if (!title_of(&entry, "dispatcher.", &title, &bytes)) {
-            continue;
-        }
-        (void)snprintf(id, sizeof id, "%.*s", (int)bytes, title);
-        bool is_ours = trp_dispatcher_find(system, id, &info) == TRP_OK; /* by another key */
-        trp_err err = is_ours ? TRP_OK : dispatcher_register(system, config, id);
-        if (err != TRP_OK) {
-            trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: dispatcher \"%s\" is refused: %s",
-                            entry.origin, id, trp_strerror(err));
-            return err == TRP_ENOMEM ? err : TRP_ECONFIG;
-        }
-    }
-    return TRP_OK;
 }
 
 /* ---- deployments ----------------------------------------------------------------------------- */
@@ -561,9 +385,10 @@ deployment_fill(const trpi_settings *settings, const section *s, trpi_deployment
 {
     deployment->config = settings->config;
     deployment->title = s->title;
-    deployment->dispatcher = text_or_null(trpi_deployment_text(deployment, "dispatcher"));
-    deployment->mailbox = text_or_null(trpi_deployment_text(deployment, "mailbox"));
-    deployment->router = text_or_null(trpi_deployment_text(deployment, "router"));
+    deployment->dispatcher =
+        trpi_setting_text_or_null(trpi_deployment_text(deployment, "dispatcher"));
+    deployment->mailbox = trpi_setting_text_or_null(trpi_deployment_text(deployment, "mailbox"));
+    deployment->router = trpi_setting_text_or_null(trpi_deployment_text(deployment, "router"));
 }
 
 static bool

@@ -29,6 +29,12 @@ const trp_config *trpi_system_config(const trp_system *system);
 uint32_t trpi_setting_pick(const trp_config *config, const char *key, uint32_t coded);
 double trpi_setting_pick_float(const trp_config *config, const char *key, double coded);
 
+/* The title of a key that somebody has set below prefix, "deployment."; borrowed from entry. */
+struct trpi_config_entry;
+bool trpi_setting_title(const struct trpi_config_entry *entry, const char *prefix,
+                        const char **ret_title, size_t *ret_bytes);
+const char *trpi_setting_text_or_null(const char *text); /* NULL for "" */
+
 /* The section for the actor at path ("/user/service/a", or without "/user"), the most exact one: at
  * the first element in which two differ a name beats "*". false: none; *ret_deployment is as it was
  * then. Thread: any. */

@@ -17,6 +17,22 @@
 
 /* ---- behaviours ------------------------------------------------------------------------------ */
 
+/* LOG-13: debug.fsm. The states of a machine are behaviours, its transitions go from one to
+ * another. */
+static void
+trace(trp_ctx *ctx, const char *what)
+{
+    unsigned depth = 0;
+
+    if (!trpi_log_debugs(ctx->system, TRP_DEBUG_FSM)) {
+        return;
+    }
+    for (const trpi_level *level = ctx->cell->extra->levels; level != NULL; level = level->below) {
+        depth++;
+    }
+    trpi_log_about(ctx, ctx->self, TRP_LOG_DEBUG, TRP_OK, "%s depth=%u", what, depth);
+}
+
 trp_err
 trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep)
 {
@@ -40,6 +56,7 @@ trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep)
     }
     extra->levels->receive = receive;
     ctx->cell->marks |= TRPI_MARK_BECOME;
+    trace(ctx, "becomes another behaviour");
     return TRP_OK;
 }
 
@@ -54,6 +71,7 @@ trp_unbecome(trp_ctx *ctx)
         extra->levels = top->below;
         trpi_free(top);
         trpi_receive_mark(ctx->cell);
+        trace(ctx, "goes back to the behaviour below");
     }
 }
 

@@ -86,6 +86,8 @@ void trpi_settings_free(trpi_settings *settings); /* NULL is fine */
 void trpi_settings_options(const trp_config *config, trp_system_options *options);
 /* Register the mailboxes that have a section, first; the errors as below. */
 trp_err trpi_settings_mailboxes(trp_system *system);
+/* What a list of words such as bounded, deque says, as TRP_MAILBOX_* bits. */
+uint32_t trpi_settings_requirement(const trp_config *config, const char *key);
 /* Register the dispatchers that have a section. Errors: TRP_ECONFIG (logged), TRP_ENOMEM. */
 trp_err trpi_settings_dispatchers(trp_system *system);
 void trpi_settings_logging(const trp_config *config, trp_log_options *logging);

@@ -108,6 +108,11 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
     trp_timer_cancel(ctx, key); /* only now: on an error the old one stays */
     timer->next = extra->timers;
     extra->timers = timer;
+    if (trpi_log_debugs(ctx->system, TRP_DEBUG_FSM)) {
+        trpi_log_about(ctx, ctx->self, TRP_LOG_DEBUG, TRP_OK,
+                       "sets timer %llu type=%s delay-ms=%u interval-ms=%u",
+                       (unsigned long long)key, type->name, delay_ms, interval_ms);
+    }
     return TRP_OK;
 }
 
@@ -143,6 +148,10 @@ trp_timer_cancel(trp_ctx *ctx, uint64_t key)
         if (timer->key == key) {
             *link = timer->next;
             timer_free(ctx, timer);
+            if (trpi_log_debugs(ctx->system, TRP_DEBUG_FSM)) {
+                trpi_log_about(ctx, ctx->self, TRP_LOG_DEBUG, TRP_OK, "cancels timer %llu",
+                               (unsigned long long)key);
+            }
             return;
         }
         link = &timer->next;

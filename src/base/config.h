@@ -51,7 +51,7 @@ typedef struct trpi_config_row {
     const char *initial; /* the default, as it would be written; "" with INT: none, reads as -1 */
     double min, max;     /* both 0: not checked; durations in ms, sizes in bytes */
     /* "a|b|c"; of INT: "on|off", which read as max and min; of TEXT: words that it usually is, so
-     * that a misspelt one is refused */
+     * that a misspelt one is refused; of LIST: what each of its values may be */
     const char *choices;
     const char *doc;
 } trpi_config_row;

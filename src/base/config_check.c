@@ -343,6 +343,10 @@ trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret
         }
         return meaning_check(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_LIST:
+        if (row->choices && !choice_holds(row->choices, value)) {
+            (void)snprintf(ret_what, what_bytes, "'%s' is not one of %s", value, row->choices);
+            return TRP_ECONFIG;
+        }
         return meaning_check(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_CHOICE:
         if (!choice_holds(row->choices, value)) {

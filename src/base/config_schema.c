@@ -36,6 +36,9 @@
 #define CHOICE TRPI_CONFIG_CHOICE
 #define LIST TRPI_CONFIG_LIST
 
+#define REQUIREMENTS                                                                               \
+    "unbounded|bounded|deque|multi-consumer|priority|stable|durable|control-aware|counted"
+
 /* clang-format off */
 const trpi_config_row trpi_config_rows[] = {
     { "system", TEXT, "demo", 0, 0, NULL,
@@ -56,6 +59,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Messages an actor may handle before it gives way; Akka's default is 5." },
     { "actor.default-dispatcher.throughput-deadline-time", DURATION, "0ms", 0, HOURS, NULL,
       "An actor gives way after this time, too; 0ms: no deadline." },
+    { "actor.default-dispatcher.mailbox-requirement", LIST, "", 0, 0, REQUIREMENTS,
+      "What the mailbox of its actors must be; the words are those of dispatcher \"*\" { }." },
     { "actor.actors-max", INT, "100000000", 16, 2000000000, NULL,
       "Actors that may live at one time." },
     { "actor.guardian-supervisor-strategy", CHOICE, "default", 0, 0, "default|stopping",
@@ -69,8 +74,17 @@ const trpi_config_row trpi_config_rows[] = {
     { "actor.serialize-creators", BOOL, "off", 0, 0, NULL,
       "For tests: the same for the arguments of new actors, at their spawn." },
 
+    { "actor.stall-warning", DURATION, "1s", 0, HOURS, NULL,
+      "An actor that holds its worker so long with one message is logged and published; "
+      "0ms: off." },
+
     { "actor.debug.receive", BOOL, "off", 0, 0, NULL,
       "Log, at debug, the messages of actors that asked for it by trp_log_receive()." },
+    { "actor.debug.autoreceive", BOOL, "off", 0, 0, NULL,
+      "Log, at debug, what actors are told and the runtime handles: poison pills, kills and the "
+      "like." },
+    { "actor.debug.fsm", BOOL, "off", 0, 0, NULL,
+      "Log, at debug, when actors become another behaviour, and their timers." },
     { "actor.debug.lifecycle", BOOL, "off", 0, 0, NULL,
       "Log, at debug, starts, restarts, watches and stops." },
     { "actor.debug.event-stream", BOOL, "off", 0, 0, NULL,
@@ -91,6 +105,25 @@ const trpi_config_row trpi_config_rows[] = {
       "drop: then it is a dead letter; notify: trp_try_tell() refuses and says when to go on." },
     { "actor.default-mailbox.stash-capacity", INT, "-1", -1, 1000000000, NULL,
       "Messages that an actor may stash when its code does not say; 0 or less: unbounded." },
+
+    { "actor.mailbox.requirements.unbounded", TEXT, "unbounded", 0, 0, NULL,
+      "Mailbox of actors that require an unbounded one, where nothing says another." },
+    { "actor.mailbox.requirements.bounded", TEXT, "bounded", 0, 0, NULL,
+      "The same for those that require a bounded one." },
+    { "actor.mailbox.requirements.deque", TEXT, "unbounded-deque", 0, 0, NULL,
+      "... one that takes messages at its front." },
+    { "actor.mailbox.requirements.multi-consumer", TEXT, "unbounded", 0, 0, NULL,
+      "... one that several actors may take from." },
+    { "actor.mailbox.requirements.priority", TEXT, "", 0, 0, NULL,
+      "... one that has an order; empty: the default mailbox, which has none." },
+    { "actor.mailbox.requirements.stable", TEXT, "", 0, 0, NULL,
+      "... one that keeps the order of equal priorities; empty: the default mailbox." },
+    { "actor.mailbox.requirements.durable", TEXT, "", 0, 0, NULL,
+      "... one that outlives the process; empty: the default mailbox, which does not." },
+    { "actor.mailbox.requirements.control-aware", TEXT, "control-aware", 0, 0, NULL,
+      "... one that gives control messages first." },
+    { "actor.mailbox.requirements.counted", TEXT, "counted", 0, 0, NULL,
+      "... one whose length is known at once." },
 
     { "mailbox.*.mailbox-type", CHOICE, "unbounded", 0, 0,
       "unbounded|bounded|control-aware|bounded-control-aware|counted",
@@ -116,6 +149,9 @@ const trpi_config_row trpi_config_rows[] = {
       "It gives way after this time, too; 0ms: no deadline." },
     { "dispatcher.*.mailbox-type", TEXT, "", 0, 0, NULL,
       "Mailbox of its actors, by name; empty: what they require, or the default one." },
+    { "dispatcher.*.mailbox-requirement", LIST, "", 0, 0, REQUIREMENTS,
+      "What the mailbox of its actors must be: any of unbounded, bounded, deque, multi-consumer, "
+      "priority, stable, durable, control-aware, counted; an actor with another is refused." },
     { "dispatcher.*.fork-join-executor.parallelism-min", INT,
       TEXT_OF(TRP_DISPATCHER_THREADS_MIN_DEFAULT), 1, TRP_DISPATCHER_THREADS_MAX, NULL,
       "Threads at least, of a pool; if not said, 1 for affinity and the maximum for blocking." },
@@ -327,6 +363,9 @@ const trpi_config_row trpi_config_rows[] = {
       "How many dead letters are logged, at info; on: all; off: none." },
     { "log.dead-letters-during-shutdown", BOOL, "on", 0, 0, NULL,
       "off: dead letters of a system that ends are counted, not logged." },
+    { "log.loggers", LIST, "default", 0, 0, NULL,
+      "Which loggers there are, in this order: default, and names of loggers that the program "
+      "brings; if not said, default and those that its code starts." },
     { "log.logger-startup-timeout", DURATION, MS_OF(TRP_LOGGER_START_MS_DEFAULT), 1, HOURS, NULL,
       "How long a logger of the program's own may take to say that it is ready." },
     { "log.queue-size", INT, TEXT_OF(TRP_LOG_QUEUE_DEFAULT), 1, 1000000000, NULL,
@@ -362,6 +401,7 @@ const trpi_config_alias trpi_config_aliases[] = {
     { "stdout-loglevel", "log.stdout-level" },
     { "log-dead-letters", "log.dead-letters" },
     { "log-dead-letters-during-shutdown", "log.dead-letters-during-shutdown" },
+    { "loggers", "log.loggers" },
     { "logger-startup-timeout", "log.logger-startup-timeout" },
     { NULL, NULL },
 };
