@@ -187,7 +187,7 @@ TRP_API const trp_type *trp_type_find(const char *name);
  * Errors:    TRP_EINVAL   an argument is NULL, or parent is type itself or below it
  *            TRP_ENOTYPE  one is not registered
  *            TRP_EEXIST   type has another parent
- *            TRP_ELIMIT   type would be more than TRP_TYPE_DEPTH_MAX levels deep
+ *            TRP_ELIMIT   type, or one below it, would be more than TRP_TYPE_DEPTH_MAX levels deep
  * Thread:    any.
  * Source:    EB-04, ES-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_type_extend(const trp_type *type, const trp_type *parent);

@@ -106,6 +106,15 @@ typedef struct trp_routing_logic {
 
 /* ---- pools that grow and shrink ------------------------------------------------------------- */
 
+#define TRP_RESIZER_LOWER_BOUND_DEFAULT 1
+#define TRP_RESIZER_UPPER_BOUND_DEFAULT 10
+#define TRP_RESIZER_PRESSURE_THRESHOLD_DEFAULT 1
+#define TRP_RESIZER_RAMPUP_RATE_DEFAULT 0.2
+#define TRP_RESIZER_BACKOFF_THRESHOLD_DEFAULT 0.3
+#define TRP_RESIZER_BACKOFF_RATE_DEFAULT 0.1
+#define TRP_RESIZER_STOP_DELAY_MS_DEFAULT 1000
+#define TRP_RESIZER_MESSAGES_PER_RESIZE_DEFAULT 10
+
 /* All members mean what they say, zero too; the initializer has the defaults. */
 typedef struct trp_resizer_options {
     size_t size;
@@ -121,7 +130,11 @@ typedef struct trp_resizer_options {
 } trp_resizer_options;
 #define TRP_RESIZER_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(trp_resizer_options), 1, 10, 1, 0.2, 0.3, 0.1, 1000, 10                             \
+        sizeof(trp_resizer_options), TRP_RESIZER_LOWER_BOUND_DEFAULT,                              \
+            TRP_RESIZER_UPPER_BOUND_DEFAULT, TRP_RESIZER_PRESSURE_THRESHOLD_DEFAULT,               \
+            TRP_RESIZER_RAMPUP_RATE_DEFAULT, TRP_RESIZER_BACKOFF_THRESHOLD_DEFAULT,                \
+            TRP_RESIZER_BACKOFF_RATE_DEFAULT, TRP_RESIZER_STOP_DELAY_MS_DEFAULT,                   \
+            TRP_RESIZER_MESSAGES_PER_RESIZE_DEFAULT                                                \
     }
 
 typedef struct trp_routee_load {
@@ -395,8 +408,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_routee_spawn(trp_routee_provider *provider,
 TRP_API TRP_MUST_CHECK trp_err trp_routees_register(trp_routee_provider *provider,
                                                     const trp_ref *refs, uint32_t count);
 
-/* Borrow the value of a setting (deployment section, then options.settings) until create returns;
- * NULL: there is none.
+/* Borrow the value of a setting (logic-settings of its deployment section, then options.settings)
+ * until create returns; NULL: there is none.
  *
  * Errors:    none
  * Thread:    any; inside trp_routing_logic.create only.

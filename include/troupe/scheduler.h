@@ -31,8 +31,10 @@ typedef struct trp_scheduler_options {
     uint32_t tick_ms;         /* 0: TRP_TICK_MS_DEFAULT; at most TRP_TICK_MS_MAX */
     uint32_t ticks_per_wheel; /* slots of each wheel, a power of two; 0: TRP_WHEEL_TICKS_DEFAULT */
     uint32_t stop_ms;         /* for functions that are left at the end; 0: the default above */
+    uint32_t schedules_max;   /* pending at one time, timers of actors and of the system too;
+                                 0: TRP_SCHEDULES_MAX, which is also the most */
 } trp_scheduler_options;
-#define TRP_SCHEDULER_OPTIONS_INIT { sizeof(trp_scheduler_options), 0, 0, 0 }
+#define TRP_SCHEDULER_OPTIONS_INIT { sizeof(trp_scheduler_options), 0, 0, 0, 0 }
 
 /* Something scheduled. The caller's; to be cancelled and asked through the same one. All-zero is
  * nothing, which cannot be cancelled. */
@@ -50,7 +52,7 @@ typedef struct trp_schedule {
  * Ownership: borrows payload.
  * Errors:    TRP_EINVAL   an argument is invalid, or delay_ms above TRP_DELAY_TICKS_MAX ticks
  *            TRP_ENOTYPE  type is not registered
- *            TRP_ENOMEM   out of memory, or TRP_SCHEDULES_MAX are pending
+ *            TRP_ENOMEM   out of memory, or schedules_max are pending
  *            TRP_ECLOSED  the system has ended
  * Thread:    any.
  * Source:    SCH-01, -10.  Since: 0.1 */

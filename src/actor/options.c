@@ -56,6 +56,7 @@ scheduling_is_valid(const trp_scheduler_options *scheduling)
 
     return scheduling == NULL ||
            (scheduling->size >= sizeof *scheduling && scheduling->tick_ms <= TRP_TICK_MS_MAX &&
+            scheduling->schedules_max <= TRP_SCHEDULES_MAX &&
             (slots == 0 || (slots >= TRP_WHEEL_TICKS_MIN && slots <= TRP_WHEEL_TICKS_MAX &&
                             (slots & (slots - 1)) == 0)) &&
             rest_is_zero(scheduling, sizeof *scheduling, scheduling->size));

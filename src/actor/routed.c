@@ -12,6 +12,8 @@
  *   F2  A routed is retired when its actor ends: tellers under way may still read it.
  *   F3  The first children are published after their parent and before it runs: who stops it stops
  *       them, and what they report finds it.
+ *   F4  A routed has the plain mailbox, whatever the default, its dispatcher or a section says:
+ *       what it is told goes past its mailbox, and cell->ops can lead to one thing only.
  * Limits.  TRPI_ROUTE_DEPTH_MAX routers that lead to each other; behind them a message is a dead
  *          letter, so that a circle of routers cannot eat the stack.
  * Tests.   tests/unit/pattern/router_test.c
@@ -269,6 +271,7 @@ conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
         trpi_slot_abandon(ctx, cell);
         return err;
     }
+    trpi_box_undo(ctx, cell); /* F4 */
     trpi_cell_ops_set(cell, &r->kind);
     *ret_cell = cell;
     return TRP_OK;

@@ -280,6 +280,8 @@ trpi_settings_scheduling(const trp_config *config, trp_scheduler_options *schedu
         trpi_setting_pick(config, "scheduler.ticks-per-wheel", scheduling->ticks_per_wheel);
     scheduling->stop_ms =
         trpi_setting_pick(config, "scheduler.shutdown-timeout", scheduling->stop_ms);
+    scheduling->schedules_max =
+        trpi_setting_pick(config, "scheduler.schedules-max", scheduling->schedules_max);
 }
 
 void

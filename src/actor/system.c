@@ -83,6 +83,7 @@ tables_make(trp_system *system)
     sched_options.name = system->name;
     sched_options.tick_ns = (uint64_t)system->scheduling.tick_ms * 1000000u;
     sched_options.wheel_slots = system->scheduling.ticks_per_wheel;
+    sched_options.timers_max = system->scheduling.schedules_max;
     sched_options.ops = &ops;
     sched_options.arg = system;
     err = trpi_extensions_new(&system->extensions);

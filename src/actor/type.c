@@ -388,6 +388,24 @@ trpi_type_parent(uint32_t number)
                                                          memory_order_acquire); /* pair: extend */
 }
 
+/* Under the lock: levels below a type. Every known type is looked at: this is rare. */
+static uint32_t
+levels_below(uint32_t top)
+{
+    uint32_t most = 0;
+
+    for (uint32_t number = 1; number < number_next; number++) {
+        uint32_t levels = 0, at = number;
+
+        while (at != 0 && at != top) {
+            at = trpi_type_parent(at);
+            levels++;
+        }
+        most = at == top && levels > most ? levels : most;
+    }
+    return most;
+}
+
 trp_err
 trp_type_extend(const trp_type *type, const trp_type *parent)
 {
@@ -408,7 +426,7 @@ trp_type_extend(const trp_type *type, const trp_type *parent)
     known = trpi_type_parent(type->number);
     if (err == TRP_OK && known != 0 && known != parent->number) {
         err = TRP_EEXIST;
-    } else if (err == TRP_OK && depth > TRP_TYPE_DEPTH_MAX) {
+    } else if (err == TRP_OK && depth + levels_below(type->number) > TRP_TYPE_DEPTH_MAX) {
         err = TRP_ELIMIT;
     } else if (err == TRP_OK) {
         atomic_store_explicit(&types[type->number].parent, (uint16_t)parent->number,

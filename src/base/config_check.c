@@ -240,6 +240,11 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
                        TRP_VERSION);
         return TRP_ECONFIG;
     }
+    if (strcmp(row->key, "deployment.*.logic-settings") == 0 &&
+        (strchr(value, '=') == NULL || *value == '=')) {
+        (void)snprintf(ret_what, what_bytes, "'%s' is no setting: write KEY=VALUE", value);
+        return TRP_ECONFIG;
+    }
     if (strcmp(row->key, "cluster.roles") == 0 &&
         (!word_is_plain(value, "-_.") || strlen(value) > 63)) {
         (void)snprintf(ret_what, what_bytes,

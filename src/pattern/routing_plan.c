@@ -444,6 +444,12 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
     return check_resizer(plan, error, error_bytes);
 }
 
+trp_err
+trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting)
+{
+    return texts_add(&plan->settings, &plan->settings_count, setting, strlen(setting));
+}
+
 const char *
 trpi_router_plan_setting(const trpi_router_plan *plan, const char *key)
 {

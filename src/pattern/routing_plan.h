@@ -43,6 +43,8 @@ trp_err trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char
                              char *error, size_t error_bytes);
 /* Is all in range, and do bounds fit each other? Fills in defaults. Errors: TRP_EINVAL. */
 trp_err trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes);
+/* Add "key=value", which is stronger than those before. Errors: TRP_ENOMEM. */
+trp_err trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting);
 /* The value of a setting; NULL: none. */
 const char *trpi_router_plan_setting(const trpi_router_plan *plan, const char *key);
 

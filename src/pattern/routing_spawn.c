@@ -190,6 +190,20 @@ deploy_paths(trpi_router_plan *plan, const trpi_deployment *deployment, char *er
     return err;
 }
 
+/* ROUTE-21 */
+static trp_err
+deploy_settings(trpi_router_plan *plan, const trpi_deployment *deployment)
+{
+    const char *const *settings;
+    size_t count = trpi_deployment_list(deployment, "logic-settings", &settings);
+    trp_err err = TRP_OK;
+
+    for (size_t i = 0; err == TRP_OK && i < count; i++) {
+        err = trpi_router_plan_setting_add(plan, settings[i]);
+    }
+    return err;
+}
+
 /* Configuration beats code (ROUTE-3). */
 static trp_err
 deploy(trpi_router *router, const char *path, char *error)
@@ -214,6 +228,9 @@ deploy(trpi_router *router, const char *path, char *error)
     }
     if (err == TRP_OK && decides) {
         err = deploy_paths(&router->plan, &deployment, error);
+    }
+    if (err == TRP_OK && decides) {
+        err = deploy_settings(&router->plan, &deployment);
     }
     if (err == TRP_OK && deployment.dispatcher != NULL) { /* of the routees (ROUTE-23) */
         char *dispatcher = trpi_strdup(deployment.dispatcher);

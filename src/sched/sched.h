@@ -108,6 +108,7 @@ typedef struct trpi_sched_options {
     void *arg;
     uint64_t tick_ns;     /* of timers; 0: 1 ms */
     uint32_t wheel_slots; /* of each level of their wheel, a power of two; 0: 64 */
+    uint32_t timers_max;  /* at one time; 0: 16 million, which is also the most */
 } trpi_sched_options;
 
 /* Make the workers' memory, start nothing. Errors: TRP_EINVAL, TRP_ENOMEM. */

@@ -9,7 +9,7 @@
  *   T2  fn is called without the lock; cancel returns true only for an entry whose fn was not taken
  *       to be called.
  *   T3  The n-th time of a repeating timer is start + n * interval, whatever happened before.
- * Limits.  TRPI_TIMERS_MAX at one time.
+ * Limits.  timers_max of the options at one time, at most TRPI_TIMERS_MAX.
  * Tests.   tests/unit/sched/timer_test.c, timer_wheel_test.c
  */
 #include <errno.h>
@@ -49,6 +49,7 @@ struct trpi_timers {
     timer_entry **chunks;
     uint32_t chunks_count, chunks_room;
     timer_entry *free_first;
+    uint32_t used, used_max; /* lock */
 };
 
 static uint64_t
@@ -65,12 +66,13 @@ entry_new(trpi_timers *timers)
     timer_entry **chunks;
     timer_entry *chunk;
 
+    if (timers->used == timers->used_max) {
+        return NULL;
+    }
     if (entry != NULL) {
         timers->free_first = entry->free_next;
+        timers->used++;
         return entry;
-    }
-    if (timers->chunks_count == TRPI_TIMERS_MAX / CHUNK_ENTRIES) {
-        return NULL;
     }
     chunk = trpi_alloc(CHUNK_ENTRIES * sizeof *chunk);
     if (chunk == NULL) {
@@ -96,6 +98,7 @@ entry_new(trpi_timers *timers)
         }
     }
     timers->chunks[timers->chunks_count++] = chunk;
+    timers->used++;
     return &chunk[0];
 }
 
@@ -110,6 +113,7 @@ entry_free(trpi_timers *timers, timer_entry *entry)
     }
     entry->free_next = timers->free_first;
     timers->free_first = entry;
+    timers->used--;
 }
 
 /* The first tick that does not begin before this time: a timer is never early. */
@@ -376,6 +380,8 @@ trpi_timers_new(trpi_sched *sched)
     (void)pthread_condattr_destroy(&attributes);
     sched->timers = timers;
     timers->tick_ns = tick_ns;
+    timers->used_max =
+        sched->options.timers_max == 0 ? TRPI_TIMERS_MAX : sched->options.timers_max;
     timers->wheel_memory = memory;
     trpi_wheel_init(&timers->wheel, slots, memory, now_tick(sched));
     timers->sleeps_until = UINT64_MAX;

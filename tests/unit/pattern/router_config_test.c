@@ -2,6 +2,7 @@
 #include "tests/unit/pattern/crew.h"
 
 #include <troupe/config.h>
+#include <troupe/mailbox.h>
 
 static trp_system *
 open_with(const char *text)
@@ -97,6 +98,155 @@ a_router_from_config_is_all_configured(void)
     stage_close(system);
 }
 
+/* Logic of one's own that notes its settings. */
+static trp_err
+tuned_create(void *arg, trp_routee_provider *provider, void **ret_state)
+{
+    static const char *const keys[] = { "radius", "unit", "empty", "of" };
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *value = trp_routee_setting(provider, keys[i]);
+
+        stage_note("%s=%s", keys[i], value == NULL ? "(none)" : value);
+    }
+    *ret_state = arg;
+    return trp_routees_create(provider, 1);
+}
+static void
+tuned_route(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    trp_route_to_all(route, sender);
+}
+
+/* ROUTE-21: a section has keys of the logic's own, stronger than those of the code */
+static void
+logic_of_ones_own_has_settings_in_its_section(void)
+{
+    static const trp_routing_logic tuned = { sizeof(trp_routing_logic), "tuned", tuned_create,
+                                             tuned_route, NULL, NULL, NULL };
+    static const char *const coded[] = { "radius=1", "unit=m", NULL };
+    trp_system *system =
+        open_with("deployment \"/r\" { router = tuned\n"
+                  "  logic-settings = { \"radius=3\", \"empty=\", \"of=a=b\" } }\n");
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_config_error error = { "" };
+    trp_config *config = NULL;
+    trp_ref ref;
+
+    UNIT_EQUAL(trp_routing_logic_register(&tuned), TRP_OK);
+    options.settings = coded;
+    UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "r", &options, &ref), TRP_OK);
+    STAGE_EXPECT("radius=3 unit=m empty= of=a=b");
+    stage_close(system);
+
+    UNIT_EQUAL(trp_config_parse_text("t.conf", "deployment \"/r\" { logic-settings = { radius } }",
+                                     &config, &error),
+               TRP_ECONFIG);
+    UNIT_TEXT(error.text, "t.conf:1: deployment./r.logic-settings: 'radius' is no setting: write "
+                          "KEY=VALUE");
+}
+
+/* ---- a router among mailboxes ---------------------------------------------------------------- */
+
+static _Atomic int boxes_made, boxes_freed;
+
+typedef struct shelf {
+    trp_msg *msgs[64];
+    uint32_t count;
+} shelf;
+static trp_err
+shelf_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
+{
+    (void)arg;
+    (void)system;
+    (void)owner;
+    *ret_mailbox = calloc(1, sizeof(shelf));
+    atomic_fetch_add(&boxes_made, 1);
+    return *ret_mailbox == NULL ? TRP_ENOMEM : TRP_OK;
+}
+static trp_err
+shelf_enqueue(void *mailbox, trp_ref receiver, trp_msg *msg)
+{
+    shelf *s = mailbox;
+
+    (void)receiver;
+    if (s->count == 64) {
+        return TRP_EAGAIN;
+    }
+    s->msgs[s->count++] = msg;
+    return TRP_OK;
+}
+static trp_msg *
+shelf_dequeue(void *mailbox)
+{
+    shelf *s = mailbox;
+    trp_msg *first = s->count == 0 ? NULL : s->msgs[0];
+
+    if (first != NULL) {
+        memmove(s->msgs, s->msgs + 1, --s->count * sizeof s->msgs[0]);
+    }
+    return first;
+}
+static uint32_t
+shelf_count(void *mailbox)
+{
+    return ((const shelf *)mailbox)->count;
+}
+static int
+shelf_has(void *mailbox)
+{
+    return ((const shelf *)mailbox)->count > 0;
+}
+static void
+shelf_clean_up(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
+{
+    trp_msg *msg;
+
+    while ((msg = shelf_dequeue(mailbox)) != NULL) {
+        dead(arg, msg);
+    }
+}
+static void
+shelf_destroy(void *mailbox)
+{
+    free(mailbox);
+    atomic_fetch_add(&boxes_freed, 1);
+}
+
+/* MBOX-6, ROUTE-1: a router has the plain mailbox whatever the default is, its routees have the
+ * default; none is lost on the way */
+static void
+a_router_under_another_default_mailbox_works_and_loses_none(void)
+{
+    static const trp_mailbox_ops ops = { sizeof(trp_mailbox_ops), shelf_create, shelf_enqueue,
+                                         shelf_dequeue, shelf_count, shelf_has, shelf_clean_up,
+                                         shelf_destroy, NULL };
+    trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
+    trp_mailbox_view view;
+    trp_ref router, refs[CREW_MAX];
+    trp_system *system = crew_open();
+
+    atomic_store(&boxes_made, 0);
+    atomic_store(&boxes_freed, 0);
+    options.kind = TRP_MAILBOX_KIND_CUSTOM;
+    options.ops = &ops;
+    UNIT_EQUAL(trp_mailbox_register(system, "default-mailbox", &options), TRP_OK);
+    router = crew_router(system, "pool", "broadcast", 3);
+    UNIT_EQUAL(crew_of(system, router, refs), 3);
+    UNIT_EQUAL(trp_mailbox_look(system, router, &view), TRP_OK);
+    UNIT_EQUAL(view.exact, 0); /* it has no box */
+    UNIT_EQUAL(trp_mailbox_look(system, refs[0], &view), TRP_OK);
+    UNIT_EQUAL(view.exact, 1);
+    stage_tell(system, router, "x");
+    UNIT_WAIT(stage_count(":x") == 3, 30000);
+    UNIT_EQUAL(trp_system_graceful_stop(system, router, 30000), TRP_OK);
+    stage_close(system); /* boxes are retired: freed with the system at the latest */
+    UNIT_TRUE(atomic_load(&boxes_made) >= 3);
+    UNIT_EQUAL(atomic_load(&boxes_freed), atomic_load(&boxes_made));
+}
+
 /* ROUTE-19, CONF-9 */
 static void
 one_key_of_the_resizer_makes_a_pool_that_resizes(void)
@@ -144,4 +294,6 @@ UNIT(a_router_section_of_a_plain_actor_is_warned_of)
 UNIT(a_router_from_config_is_all_configured)
 UNIT(one_key_of_the_resizer_makes_a_pool_that_resizes)
 UNIT(wrong_router_names_are_refused)
+UNIT(logic_of_ones_own_has_settings_in_its_section)
+UNIT(a_router_under_another_default_mailbox_works_and_loses_none)
 UNIT_END
