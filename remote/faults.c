@@ -228,6 +228,9 @@ trpi_faults_new(const trpi_transport_ops *inner, void *inner_arg, trpi_faults **
     faults->inner_arg = inner_arg;
     faults->ops = trpi_fault_link_ops;
     faults->ops.scheme = faults->inner->scheme; /* nobody shall see a difference */
+    if (faults->inner->claims == NULL) {
+        faults->ops.claims = NULL;
+    }
     *ret_faults = faults;
     return TRP_OK;
 }

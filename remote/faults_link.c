@@ -342,8 +342,19 @@ on_closed(void *user, trpi_link *inner, trp_err err, const char *reason)
     pthread_mutex_unlock(&transport->lock);
 }
 
-static const trpi_transport_events inner_events = { on_accepted, on_connected, on_bytes,
-                                                    on_written,  on_closed,    on_paused };
+static void
+on_refused(void *user, trpi_link *inner, trpi_refusal why, const char *detail)
+{
+    trpi_link *link = user;
+
+    (void)inner;
+    if (link->transport->events->refused != NULL) {
+        link->transport->events->refused(link->user, link, why, detail);
+    }
+}
+
+static const trpi_transport_events inner_events = { on_accepted, on_connected, on_bytes, on_written,
+                                                    on_closed,   on_paused,    on_refused };
 
 /* ---- the pacer ------------------------------------------------------------------------------- */
 
@@ -623,6 +634,12 @@ faults_pause(trpi_link *link)
     pthread_mutex_unlock(&link->transport->lock);
 }
 
+static trp_err
+faults_claims(trpi_link *link, const char *host, char *ret_detail, size_t detail_bytes)
+{
+    return link->transport->inner_ops->claims(link->inner, host, ret_detail, detail_bytes);
+}
+
 static void
 faults_close(trpi_link *link)
 {
@@ -705,7 +722,15 @@ trpi_fault_links_cut(trpi_transport *transport, const char *peer)
     return count;
 }
 
-const trpi_transport_ops trpi_fault_link_ops = {
-    "tcp",        faults_open,  faults_listen, faults_accept,  faults_connect, faults_write,
-    faults_pause, faults_close, faults_release, faults_stop, faults_free
-};
+const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
+                                                 .open = faults_open,
+                                                 .listen = faults_listen,
+                                                 .accept = faults_accept,
+                                                 .connect = faults_connect,
+                                                 .write = faults_write,
+                                                 .pause = faults_pause,
+                                                 .claims = faults_claims,
+                                                 .close = faults_close,
+                                                 .release = faults_release,
+                                                 .stop = faults_stop,
+                                                 .free = faults_free };
