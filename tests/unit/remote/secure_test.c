@@ -168,8 +168,7 @@ is_refused(const side *left, const side *right, int judge, trpi_refusal why)
     duo d;
     char word[64];
     duo_start(&d, left, right);
-    knock(&d, 1);
-    UNIT_WAIT(refused(&d, judge, why) > 0, 10000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, judge, why) > 0), 30000);
     (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
     UNIT_WAIT(pair_logged(word), 10000);
     UNIT_EQUAL(refused_sum(&d, judge), refused(&d, judge, why)); /* nothing else was blamed */
@@ -456,7 +455,7 @@ so_many_may_wait_and_one_more_is_refused(const side *left)
     fd[0] = -1;
     UNIT_REQUIRE(side_start(&d, 1, left->cert != NULL ? &good_right : &plain, 0, 0, NULL, 0) ==
                  TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 30000);
     for (int i = 1; i <= MAX; i++) {
         close(fd[i]);
     }
@@ -540,7 +539,7 @@ new_files_are_taken_without_a_restart(void)
     setup();
     moving_copy("left");
     duo_start(&d, &moving, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
     uint64_t before = accepted(&d);
     pki_write(&all, "moving.pem", "not a certificate\n"); /* half done: the old ones stay */
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
@@ -556,7 +555,7 @@ new_files_are_taken_without_a_restart(void)
     UNIT_TEXT(state.subject, "brief");
     /* the connection of the old ones ends in its time, and another one follows */
     UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 10000);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
     UNIT_WAIT(pair_logged("was replaced"), 10000);
     UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
     duo_end(&d);
@@ -570,12 +569,12 @@ who_is_revoked_while_connected_is_cut_off(void)
     setup();
     file_copy("none-revoked.pem", "moving-list.pem");
     duo_start(&d, &left, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
     file_copy("right-revoked.pem", "moving-list.pem");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 10000);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 10000);
-    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 10000); /* nor by us */
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 30000);
+    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 30000); /* nor by us */
     duo_end(&d);
 }
 
@@ -586,10 +585,9 @@ a_new_cookie_is_taken_without_a_restart(void)
     side left = { .cookie = "correct horse", .old_end_ms = 300 };
     side right = { .cookie = "battery staple" };
     duo_start(&d, &left, &right);
-    knock(&d, 1);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_COOKIE) > 0, 10000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 30000);
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], "battery staple", "correct horse"), TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
     duo_end(&d);
 }
 
