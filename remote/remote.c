@@ -70,6 +70,7 @@ trpi_remote_unref(trpi_remote *remote)
     pthread_cond_destroy(&remote->tick_over);
     trpi_mutex_destroy(&remote->lock);
     trpi_free(remote->largest);
+    trpi_untrusted_end(remote);
     trpi_free(remote);
 }
 
