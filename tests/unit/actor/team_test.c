@@ -332,8 +332,8 @@ what_is_for_one_actor_stays_its_own(void)
     atomic_store(&seen_end, 0);
     ref = spawn(&watcher, NULL);
     say(ref, &crew_task_type, 1);
-    wait_idle();
-    UNIT_WAIT(is_idle(ref), 5000);
+    UNIT_WAIT(is_idle(ref), 5000); /* its watch is with the crew, */
+    wait_idle();                   /* whom it wakes for a moment */
     if (UNIT_EQUAL(trp_system_ask(system_, crew[1], &crew_who_type, &task, sizeof task, 60000,
                                   &reply),
                    TRP_OK)) {

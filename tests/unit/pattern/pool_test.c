@@ -206,7 +206,9 @@ routees_get_their_arguments_at_any_time(void)
 }
 
 /* Many threads tell while the pool changes: nothing is lost but what a leaving routee leaves. */
+enum { CHURN_EACH = 10000 }; /* told for each swap: what waits is bounded, however slow they are */
 static _Atomic bool churn_on;
+static _Atomic int64_t churn_budget;
 typedef struct churn {
     trp_system *system;
     trp_ref router;
@@ -220,6 +222,11 @@ churn_tell(void *arg)
     int64_t one = 1;
 
     while (atomic_load(&churn_on)) {
+        if (atomic_load(&churn_budget) <= 0) {
+            unit_pause();
+            continue;
+        }
+        atomic_fetch_sub(&churn_budget, 1);
         trp_system_tell(c->system, c->router, &trp_i64_type, &one, sizeof one);
         c->told++;
     }
@@ -254,6 +261,7 @@ tables_are_swapped_under_telling_threads(void)
 
     trp_system_stats_get(system, &before);
     atomic_store(&churn_on, true);
+    atomic_store(&churn_budget, 0);
     for (int i = 0; i < 3; i++) {
         tellers[i].system = system;
         tellers[i].router = router;
@@ -262,6 +270,7 @@ tables_are_swapped_under_telling_threads(void)
     for (int i = 0; i < 60; i++) {
         trp_adjust_pool_size adjust = { i % 2 == 0 ? 2 : -2 };
 
+        atomic_fetch_add(&churn_budget, CHURN_EACH);
         trp_system_tell(system, router, &trp_adjust_pool_size_type, &adjust, sizeof adjust);
         UNIT_WAIT(crew_count(system, router) == (i % 2 == 0 ? 6u : 4u), 5000);
     }
