@@ -25,6 +25,10 @@
  *   - A message that meets the end of its receiver may be reported as a dead letter and yet be
  *     stored for the next one.
  * After a restart a message whose type is not registered, or has another size, is a dead letter.
+ *
+ * Where the records are kept is a trp_durable_storage: LMDB in a directory if none is given. In a
+ * world of virtual time (a test kit with such a clock, a seeded run) a directory is memory of that
+ * world, so that a seed repeats.
  */
 #ifndef TROUPE_DURABLE_H
 #define TROUPE_DURABLE_H
@@ -44,6 +48,36 @@ extern "C" {
 #define TRP_DURABLE_RESET_DEFAULT_MS 30000
 #define TRP_DURABLE_KEY_BYTES_MAX 500 /* system name and path of an actor */
 
+/* Be given a record, borrowed until return. An error: it could not be taken, and stays. */
+typedef trp_err (*trp_durable_give_fn)(void *to, const void *data, size_t bytes);
+
+/* Something that keeps queues of records: what a storage of one's own has to do. Sender, age,
+ * limits, the breaker and who may use a queue are not its business. Calls come one at a time, on
+ * any thread (that which tells, that which runs the owner), and must not call this library.
+ *
+ * Errors say what the mailbox does: TRP_EAGAIN, there is no room: the message is refused;
+ * TRP_ENOMEM; TRP_EIO, TRP_EDATA or any other: the storage is ill, which the breaker counts. An
+ * operation that fails has changed nothing. troupe's own tests of it are
+ * tests/unit/pattern/storage_test.c, written so that any storage can be put in. */
+typedef struct trp_durable_storage {
+    size_t size; /* sizeof(trp_durable_storage) */
+    const char *name;
+    void *arg; /* passed to all functions; registrations with the same one share it; not NULL */
+    /* Find the queue of this key (at most TRP_DURABLE_KEY_BYTES_MAX bytes), or make an empty one;
+     * *ret_queue is valid until close. Say how many records are in it, of how many bytes together.
+     */
+    trp_err (*queue)(void *arg, const char *key, void **ret_queue, uint32_t *ret_items,
+                     uint64_t *ret_bytes);
+    /* Add a copy of the record at the end. With sync it must be safe from a crash of the machine
+     * on return, without it from a crash of the process. */
+    trp_err (*put)(void *arg, void *queue, const void *data, size_t bytes, int sync);
+    /* Give the first record to give(to, ...) and take it out; TRP_ENOENT: there is none. give may
+     * be called again for another try. What give answers, when it is an error, is the result. */
+    trp_err (*take)(void *arg, void *queue, int sync, trp_durable_give_fn give, void *to);
+    /* The last system that used it has been freed. NULL: nothing to do. */
+    void (*close)(void *arg);
+} trp_durable_storage;
+
 /* Zero is the default of every field. */
 typedef struct trp_durable_options {
     size_t size;           /* sizeof(trp_durable_options) */
@@ -61,9 +95,11 @@ typedef struct trp_durable_options {
     uint32_t failures_max;     /* circuit breaker before the storage; 0: 3 */
     uint32_t call_timeout_ms;  /* 0: 3 s */
     uint32_t reset_timeout_ms; /* 0: 30 s */
+    /* Instead of directory and map_bytes; copied, what arg leads to is borrowed until close */
+    const trp_durable_storage *storage;
 } trp_durable_options;
 #define TRP_DURABLE_OPTIONS_INIT                                                                   \
-    { sizeof(trp_durable_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+    { sizeof(trp_durable_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
 
 /* Register a durable mailbox under an id (troupe/mailbox.h), for actors that are spawned from now
  * on. The directory belongs to this process while the system lives. Errors are logged with what is
@@ -75,7 +111,7 @@ typedef struct trp_durable_options {
  * storage does not answer.
  *
  * Ownership: borrows id and options.
- * Errors:    TRP_EINVAL       an option is out of range
+ * Errors:    TRP_EINVAL       an option is out of range, or storage lacks a function
  *            TRP_EUNSUPPORTED the library was built without LMDB
  *            TRP_EADDRINUSE   another process has the directory
  *            TRP_EDATA        what is in the directory is damaged, or not ours
@@ -87,6 +123,47 @@ typedef struct trp_durable_options {
  * Source:    DUR-01 to -06, MBOX-7.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_durable_register(trp_system *system, const char *id,
                                                     const trp_durable_options *options);
+
+typedef struct trp_durable_memory trp_durable_memory;
+
+/* Make a storage in memory, which outlives systems but not the process: for tests of what comes
+ * back after a crash, and of ill storage.
+ *
+ * Ownership: gives *ret_memory (trp_durable_memory_free, behind the systems that use it).
+ * Errors:    TRP_EINVAL  ret_memory is NULL
+ *            TRP_ENOMEM  out of memory
+ * Thread:    any.
+ * Source:    DUR-06, DUR-07.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_durable_memory_new(trp_durable_memory **ret_memory);
+
+/* Free it and what is in it. NULL is fine.
+ *
+ * Ownership: takes memory.
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DUR-07.  Since: 0.1 */
+TRP_API void trp_durable_memory_free(trp_durable_memory *memory);
+
+/* Borrow what trp_durable_options.storage wants, as long as memory.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DUR-06.  Since: 0.1 */
+TRP_API const trp_durable_storage *trp_durable_memory_storage(trp_durable_memory *memory);
+
+/* Let its next `calls` operations fail with TRP_EIO, as a disk may; 0: it is well.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DUR-04, DUR-07.  Since: 0.1 */
+TRP_API void trp_durable_memory_fail(trp_durable_memory *memory, uint32_t calls);
+
+/* Let it have no room for more than so many bytes of records; 0: no bound.
+ *
+ * Errors:    none
+ * Thread:    any.
+ * Source:    DUR-05, DUR-07.  Since: 0.1 */
+TRP_API void trp_durable_memory_limit(trp_durable_memory *memory, uint64_t bytes);
 
 #ifdef __cplusplus
 }

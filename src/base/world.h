@@ -14,6 +14,7 @@
 #include <troupe/base.h>
 
 typedef struct trpi_world trpi_world;
+struct trp_durable_storage; /* troupe/durable.h */
 
 /* What a driven world decides before each turn, each at most once and in this order; 0 is the calm
  * answer to each question. */
@@ -35,6 +36,10 @@ typedef struct trpi_world_ops {
     void (*advance)(trpi_world *world, uint64_t mono_ns); /* set the clock; never back */
     /* A turn has ended. false: enough, nothing more shall run. */
     bool (*ran)(trpi_world *world, uint32_t task, uint32_t result);
+    /* What durable mailboxes find in a directory; the world's. NULL: the machine's disk. Errors:
+     * TRP_ENOMEM. Any thread. */
+    trp_err (*storage)(trpi_world *world, const char *directory,
+                       const struct trp_durable_storage **ret_storage);
 } trpi_world_ops;
 
 struct trpi_world {

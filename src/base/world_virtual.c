@@ -18,6 +18,10 @@
  */
 #include "base/world_virtual.h"
 
+#include <string.h>
+
+#include <troupe/durable.h>
+
 #include "base/alloc.h"
 #include "base/assert.h"
 
@@ -26,8 +30,15 @@
 #define TURN_NS 1000u               /* a turn takes so long */
 #define STALL_RARELY 64u            /* stalls are so many times rarer than other surprises */
 
+typedef struct disk { /* a directory of this world */
+    struct disk *next;
+    trp_durable_memory *memory;
+    char directory[];
+} disk;
+
 struct trpi_virtual {
     trpi_world world; /* first */
+    disk *disks;
     trpi_virtual_options options;
     uint64_t now_ns;
     uint64_t random_state; /* V2 */
@@ -81,8 +92,38 @@ static void
 virtual_free(trpi_world *world)
 {
     trpi_assert(world->drive == NULL); /* its systems are gone */
+    while (of(world)->disks != NULL) {
+        disk *next = of(world)->disks->next;
+
+        trp_durable_memory_free(of(world)->disks->memory);
+        trpi_free(of(world)->disks);
+        of(world)->disks = next;
+    }
     trpi_free(of(world)->made);
     trpi_free(world);
+}
+
+static trp_err
+virtual_storage(trpi_world *world, const char *directory, const trp_durable_storage **ret_storage)
+{
+    size_t bytes = strlen(directory) + 1;
+    disk *at = of(world)->disks;
+
+    while (at != NULL && strcmp(at->directory, directory) != 0) {
+        at = at->next;
+    }
+    if (at == NULL) {
+        at = trpi_alloc(sizeof *at + bytes);
+        if (at == NULL || trp_durable_memory_new(&at->memory) != TRP_OK) {
+            trpi_free(at);
+            return TRP_ENOMEM;
+        }
+        memcpy(at->directory, directory, bytes);
+        at->next = of(world)->disks;
+        of(world)->disks = at;
+    }
+    *ret_storage = trp_durable_memory_storage(at->memory);
+    return TRP_OK;
 }
 
 static bool
@@ -208,6 +249,7 @@ static const trpi_world_ops virtual_ops = {
     .choose = virtual_choose,
     .advance = virtual_advance,
     .ran = virtual_ran,
+    .storage = virtual_storage,
 };
 
 trp_err

@@ -13,7 +13,7 @@
  *   U4  When the store cannot be read, the owner is woken again after a while.
  * Threads. admit: senders'. All else: the runner's. The store has its lock, a leaf; nothing is told
  *          under it.
- * Tests.   tests/unit/pattern/durable_test.c
+ * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
  * Sources. DUR-01 to -06, MBOX-7, TRP-13.
  */
 #include <troupe/durable.h>
@@ -80,11 +80,14 @@ typedef struct mailbox {
 
 /* ---- storage, through the breaker ------------------------------------------------------------ */
 
-/* Only what says that the storage is ill. */
+/* Only what says that the storage is ill: whatever is not ours, or its being full or empty. */
 static trp_err
 illness(trp_err err)
 {
-    return err == TRP_EIO || err == TRP_EDATA || err == TRP_EVERSION ? err : TRP_OK;
+    return err == TRP_EAGAIN || err == TRP_ECLOSED || err == TRP_EEXIST || err == TRP_ENOENT ||
+                   err == TRP_ENOMEM || err == TRP_EBREAKER
+               ? TRP_OK
+               : err;
 }
 
 /* The message of a record that stays where it is (it may lie in the store's own pages); NULL: it
@@ -498,6 +501,29 @@ options_are_valid(const trp_durable_options *options)
     return options->refuse_when_full <= 1 && options->sync <= 1;
 }
 
+/* What was given, or what the world has in this directory, or the machine. */
+static trp_err
+store_open(kind *k, const trp_durable_options *options, const char *directory, uint64_t map,
+           char *error)
+{
+    trpi_world *world = trpi_system_world(k->system);
+    const trp_durable_storage *storage = options->storage;
+    trp_err err = TRP_OK;
+
+    if (storage == NULL && world->ops->storage == NULL) {
+        return trpi_store_open(directory, map, &k->store, error);
+    }
+    if (storage == NULL) {
+        err = world->ops->storage(world, directory, &storage);
+    }
+    err = err == TRP_OK ? trpi_store_open_on(storage, &k->store) : err;
+    if (err != TRP_OK) {
+        (void)snprintf(error, TRPI_STORE_ERROR_BYTES, "the storage cannot be used: %s",
+                       trp_strerror(err));
+    }
+    return err;
+}
+
 static trp_err
 kind_fill(kind *k, const trp_durable_options *options)
 {
@@ -523,7 +549,7 @@ kind_fill(kind *k, const trp_durable_options *options)
     breaker.reset_timeout_ms =
         options->reset_timeout_ms != 0 ? options->reset_timeout_ms : TRP_DURABLE_RESET_DEFAULT_MS;
     k->reset_timeout_ms = breaker.reset_timeout_ms;
-    err = trpi_store_open(directory, map, &k->store, error);
+    err = store_open(k, options, directory, map, error);
     if (err != TRP_OK) {
         trpi_log(k->system, TRP_LOG_ERROR, "durable", "%s", error);
         return err;

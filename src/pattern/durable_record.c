@@ -4,7 +4,7 @@
  *   N1  Numbers of this life (types, nodes, slots) mean nothing in another one: with each stands a
  *       name, and the identity of the life that wrote it.
  *   N2  No byte of a record is believed before it is checked.
- * Tests.   tests/unit/pattern/durable_test.c
+ * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
  * Sources. DUR-06; issue 2 (types bound by name).
  */
 #include "pattern/durable_record.h"

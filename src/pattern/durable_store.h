@@ -1,4 +1,4 @@
-/* durable_store.h - private to the room: queues of records on disk, one environment a directory.
+/* durable_store.h - private to the room: queues of records on some storage, each with one owner.
  *
  * A queue is found by its key and belongs to one user at a time. Everything here may be called from
  * any thread.
@@ -12,19 +12,20 @@
 #include <stdint.h>
 
 #include <troupe/base.h>
+#include <troupe/durable.h>
 
-#define TRPI_STORE_ERROR_BYTES 512
+#include "pattern/durable_lmdb.h"
 
 typedef struct trpi_store trpi_store;
 
 typedef struct trpi_store_queue {
     trpi_store *store;
-    uint64_t number;
-    uint64_t next;           /* of the next record; under the store's lock */
+    void *stored;            /* the storage's */
     _Atomic uint32_t count;  /* written under the lock */
     uint64_t bytes;          /* under the lock */
     void *owner;             /* under the lock; NULL: nobody uses it, and nothing is put in */
     struct trpi_store_queue *sibling;
+    char key[]; /* with its NUL */
 } trpi_store_queue;
 
 typedef struct trpi_store_record { /* trpi_free(data) */
@@ -44,16 +45,19 @@ typedef struct trpi_store_limits {
  * TRP_ENOMEM. */
 trp_err trpi_store_open(const char *directory, uint64_t map_bytes, trpi_store **ret_store,
                         char *error);
+/* The same of a storage of the program's own, or the world's; known by its arg. Errors: TRP_EINVAL
+ * (a function is missing), TRP_ENOMEM. */
+trp_err trpi_store_open_on(const trp_durable_storage *storage, trpi_store **ret_store);
 trpi_store *trpi_store_ref(trpi_store *store);
 void trpi_store_unref(trpi_store *store); /* the last one closes; NULL is fine */
 
-/* Find or make a queue, and count what is in it. It lives as long as the store. Errors: TRP_EEXIST
- * (it has another owner), TRP_EIO, TRP_EAGAIN (no room), TRP_ENOMEM. */
+/* Find or make a queue. It lives as long as the store. Errors: TRP_EEXIST (it has another owner),
+ * TRP_ENOMEM, and those of the storage. */
 trp_err trpi_store_queue_open(trpi_store *store, const char *key, void *owner,
                               trpi_store_queue **ret_queue);
 /* From now on nothing is put in. */
 void trpi_store_queue_close(trpi_store_queue *queue, const void *owner);
-/* Put a record at the end; when this returns it is on disk. What is dropped for it is handed to
+/* Put a record at the end; when this returns it is stored. What is dropped for it is handed to
  * dropped(arg, record), which borrows it, after that. Errors: TRP_EAGAIN (full), TRP_ECLOSED (not
  * the owner), TRP_EIO, TRP_ENOMEM. */
 trp_err trpi_store_put(trpi_store_queue *queue, const void *owner,
@@ -61,8 +65,5 @@ trp_err trpi_store_put(trpi_store_queue *queue, const void *owner,
                        void (*dropped)(void *arg, const trpi_store_record *record), void *arg);
 /* Take the first one out. Errors: TRP_ENOENT (it is empty), TRP_EIO, TRP_ENOMEM. */
 trp_err trpi_store_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_record);
-
-/* Tests: the next n operations fail with TRP_EIO, as if the disk had. Process-wide. */
-void trpi_store_test_fail(uint32_t n);
 
 #endif
