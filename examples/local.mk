@@ -99,6 +99,10 @@ examples_routing_LDADD = libtroupe.la
 examples_select_SOURCES = examples/select.c
 examples_select_LDADD = libtroupe.la
 
+noinst_PROGRAMS += examples/transfer
+examples_transfer_SOURCES = examples/transfer.c examples/account.h
+examples_transfer_LDADD = libtroupe.la
+
 # The examples of the µJavaActors article; each checks its own figures.
 noinst_PROGRAMS += examples/command examples/countdown examples/map_reduce examples/producer_consumer examples/virus_scan
 examples_command_SOURCES = examples/command.c examples/article.h
