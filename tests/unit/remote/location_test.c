@@ -45,7 +45,7 @@ receive(trp_inbox *inbox, trp_ref from)
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *end = trp_msg_payload(msg);
 
-        note(trp_ref_equal(end->ref, from) ? "ended" : "somebody", end->existence_confirmed);
+        note("ended", trp_ref_equal(end->ref, from));
     } else {
         note(trp_ref_equal(sender, from) ? "reply" : "stranger",
              *(const int64_t *)trp_msg_payload(msg));
@@ -87,9 +87,10 @@ talk(trp_system *system, const char *path)
     trp_inbox_close(inbox);
 }
 
-/* HEADLINE-5: the same code, the same that happens, here and on another node. (One thing is not
- * promised across nodes: that the last words of an actor come before the notice of its end, which
- * travels on a lane of its own.) */
+/* HEADLINE-5: the same code, the same that happens, here and on another node. (Across nodes
+ * watches and notices of an end travel on a lane of their own: they may overtake messages, or be
+ * overtaken, so that existence_confirmed and what comes first, last words or the end, may differ.)
+ */
 static void
 the_same_code_serves_here_and_there(void)
 {
