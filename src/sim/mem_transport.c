@@ -35,7 +35,8 @@ struct trpi_link {
     uint64_t due_ns; /* M1: of the last event towards the peer */
     int references;
     bool dialled, closing, closed, dead_direction;
-    trpi_link *next; /* in network->links */
+    struct event *end; /* EVENT_CLOSED, made with the link: an end needs no memory; NULL: in use */
+    trpi_link *next;   /* in network->links */
 };
 
 typedef struct event {
@@ -93,6 +94,7 @@ link_unref(trpi_mem_network *network, trpi_link *link)
     if (link->peer != NULL) {
         link->peer->peer = NULL;
     }
+    trpi_free(link->end);
     trpi_free(link);
 }
 
@@ -101,9 +103,13 @@ link_new(trpi_transport *transport, const char *from_host, const char *to_host, 
 {
     trpi_mem_network *network = transport->network;
     trpi_link *link = network->links_count < TRPI_MEM_LINKS_MAX ? trpi_alloc(sizeof *link) : NULL;
-    if (link == NULL) {
+    event *end = trpi_alloc(sizeof *end);
+    if (link == NULL || end == NULL) {
+        trpi_free(link);
+        trpi_free(end);
         return NULL;
     }
+    link->end = end;
     link->transport = transport;
     link->network = network;
     link->references = 2; /* open, and the user's until release */
@@ -116,32 +122,37 @@ link_new(trpi_transport *transport, const char *from_host, const char *to_host, 
     return link;
 }
 
+/* Takes put. */
+static void
+event_put(trpi_mem_network *network, event *put, trpi_link *to, enum event_kind kind,
+          uint64_t due_ns)
+{
+    put->kind = kind;
+    put->to = to;
+    put->due_ns = due_ns > network->now_ns ? due_ns : network->now_ns;
+    to->references++;
+    event **at = &network->events;
+    while (*at != NULL && (*at)->due_ns <= put->due_ns) {
+        at = &(*at)->next;
+    }
+    put->next = *at;
+    *at = put;
+    pthread_cond_broadcast(&network->wake);
+}
+
 static trp_err
 event_add(trpi_mem_network *network, trpi_link *to, enum event_kind kind, uint64_t due_ns,
-          const void *bytes, size_t count, event **ret_event)
+          const void *bytes, size_t count)
 {
     event *added = trpi_alloc(sizeof *added + count);
     if (added == NULL) {
         return TRP_ENOMEM;
     }
-    added->kind = kind;
-    added->to = to;
-    added->due_ns = due_ns > network->now_ns ? due_ns : network->now_ns;
     added->count = count;
     if (count > 0) {
         memcpy(added->bytes, bytes, count);
     }
-    to->references++;
-    event **at = &network->events;
-    while (*at != NULL && (*at)->due_ns <= added->due_ns) {
-        at = &(*at)->next;
-    }
-    added->next = *at;
-    *at = added;
-    pthread_cond_broadcast(&network->wake);
-    if (ret_event != NULL) {
-        *ret_event = added;
-    }
+    event_put(network, added, to, kind, due_ns);
     return TRP_OK;
 }
 
@@ -152,11 +163,11 @@ shut(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason
         return;
     }
     link->closing = true;
-    event *added = NULL;
-    if (event_add(network, link, EVENT_CLOSED, due_ns, NULL, 0, &added) == TRP_OK) {
-        added->err = err;
-        added->reason = reason;
-    }
+    event *end = link->end;
+    link->end = NULL;
+    end->err = err;
+    end->reason = reason;
+    event_put(network, end, link, EVENT_CLOSED, due_ns);
 }
 
 static trpi_mem_verdict
@@ -251,7 +262,7 @@ mem_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t
             shut(network, link, TRP_ECONN, "connection refused", due_ns);
         } else if (verdict == TRPI_MEM_DROP) {
             shut(network, link, TRP_ETIMEDOUT, "timed out", due_ns + timeout_ms * 1000000ull);
-        } else if (event_add(network, link, EVENT_CONNECT, due_ns, NULL, 0, NULL) != TRP_OK) {
+        } else if (event_add(network, link, EVENT_CONNECT, due_ns, NULL, 0) != TRP_OK) {
             shut(network, link, TRP_ENOMEM, "out of memory", due_ns);
         }
     }
@@ -283,10 +294,10 @@ send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, s
     uint64_t due_ns = network->now_ns + asked.delay_ns;
     link->due_ns = due_ns > link->due_ns ? due_ns : link->due_ns; /* M1 */
     size_t first = asked.bytes_first > 0 && asked.bytes_first < count ? asked.bytes_first : count;
-    trp_err err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes, first, NULL);
+    trp_err err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes, first);
     if (err == TRP_OK && first < count) {
         err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes + first,
-                        count - first, NULL);
+                        count - first);
     }
     return err;
 }
@@ -311,7 +322,7 @@ mem_write(trpi_link *link, const trpi_iov *iov, size_t count)
             at += iov[i].bytes;
         }
         if (copy == NULL || (bytes > 0 && send_to_peer(network, link, copy, bytes) != TRP_OK) ||
-            event_add(network, link, EVENT_WRITTEN, network->now_ns, NULL, 0, NULL) != TRP_OK) {
+            event_add(network, link, EVENT_WRITTEN, network->now_ns, NULL, 0) != TRP_OK) {
             shut(network, link, TRP_ENOMEM, "out of memory", network->now_ns);
         }
         trpi_free(copy);
