@@ -34,25 +34,13 @@ static const trp_behaviour blue = TRP_BEHAVIOUR_INIT("blue", char, blue_receive)
 static const trp_behaviour *const only_red[] = { &red, NULL };
 static const trp_behaviour *const only_blue[] = { &blue, NULL };
 
-static trp_config *
-config_of(const char *text)
-{
-    trp_config *config = NULL;
-    trp_config_error error = { "" };
-
-    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
-    UNIT_TEXT(error.text, "");
-    UNIT_REQUIRE(config != NULL);
-    return config;
-}
-
 /* One line with this configuration: who writes it down, in which order of places. */
 static void
 who_writes(const char *text, bool want_red, bool want_blue, bool want_default)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_log_options logging = TRP_LOG_OPTIONS_INIT;
-    trp_config *config = config_of(text);
+    trp_config *config = stage_config(text);
     trp_system *system;
 
     options.config = config;
@@ -85,7 +73,7 @@ static void
 no_logger_is_a_choice(void)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_config *config = config_of("log { loggers = {} stdout-level = warning }");
+    trp_config *config = stage_config("log { loggers = {} stdout-level = warning }");
     trp_system *system;
 
     options.config = config;
@@ -116,7 +104,7 @@ refused(trp_config *config, const trp_log_options *logging, const char *line)
 static void
 a_logger_that_nobody_brings_is_refused(void)
 {
-    trp_config *config = config_of("log {\n  loggers = { default, green }\n}");
+    trp_config *config = stage_config("log {\n  loggers = { default, green }\n}");
     trp_log_options logging = TRP_LOG_OPTIONS_INIT;
 
     logging.loggers = only_red;
@@ -152,7 +140,7 @@ there_is_a_limit_of_loggers(void)
         trp_config *config;
 
         snprintf(text, sizeof text, "%s } }", names);
-        config = config_of(text);
+        config = stage_config(text);
         options.config = config;
         system = stage_open_with(options);
         trp_system_log(system, TRP_LOG_INFO, "t", "y");
@@ -161,7 +149,7 @@ there_is_a_limit_of_loggers(void)
         stage_close(system);
         trp_config_unref(config);
         snprintf(text, sizeof text, "%s, red } }", names);
-        config = config_of(text);
+        config = stage_config(text);
         refused(config, &logging, "t.conf:1: log.loggers: too many loggers at \"red\"");
         trp_config_unref(config);
         options.config = NULL;

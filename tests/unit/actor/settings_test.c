@@ -40,22 +40,11 @@ keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static trp_config *
-config_of(const char *text)
-{
-    trp_config *config = NULL;
-    trp_config_error error = { "" };
-    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
-    UNIT_TEXT(error.text, "");
-    UNIT_REQUIRE(config != NULL);
-    return config;
-}
-
 static trp_system *
 system_of(const char *text)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_config *config = config_of(text);
+    trp_config *config = stage_config(text);
     options.workers = 1;
     options.config = config;
     trp_system *system = stage_open_with(options);
@@ -273,8 +262,9 @@ wrong_dispatchers_are_refused(void)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_system *system = NULL;
-    trp_config *config = config_of("\ndispatcher \"x\" { fork-join-executor { parallelism-min = 9 "
-                                   "parallelism-max = 2 } }");
+    trp_config *config =
+        stage_config("\ndispatcher \"x\" { fork-join-executor { parallelism-min = 9 "
+                     "parallelism-max = 2 } }");
     options.config = config;
     options.log = stage_log;
     stage_clear(&stage_lines);
@@ -373,7 +363,7 @@ static void
 configuration_is_stronger_than_code_and_code_than_the_reference(void)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_config *config = config_of("log { level = error }\nlog-config-on-start = on");
+    trp_config *config = stage_config("log { level = error }\nlog-config-on-start = on");
     options.config = config;
     options.log = note_line;
     options.log_level = TRP_LOG_DEBUG;
@@ -386,7 +376,7 @@ configuration_is_stronger_than_code_and_code_than_the_reference(void)
     stage_close(system);
     trp_config_unref(config);
 
-    config = config_of("log-config-on-start = on\napp { who = me }");
+    config = stage_config("log-config-on-start = on\napp { who = me }");
     options.config = config;
     options.log_level = 0;
     system = stage_open_with(options);
@@ -440,7 +430,7 @@ logging_is_configured(void)
     trp_log_options logging = TRP_LOG_OPTIONS_INIT;
     logging.debug = TRP_DEBUG_UNHANDLED | TRP_DEBUG_LIFECYCLE;
     options.logging = &logging;
-    trp_config *config = config_of("actor { debug { lifecycle = off event-stream = on } }");
+    trp_config *config = stage_config("actor { debug { lifecycle = off event-stream = on } }");
     options.config = config;
     system = stage_open_with(options);
     UNIT_EQUAL(system->logging.debug, TRP_DEBUG_UNHANDLED | TRP_DEBUG_EVENT_STREAM);
@@ -473,7 +463,7 @@ test_kit_is_configured(void)
     trp_testkit_options options = TRP_TESTKIT_OPTIONS_INIT;
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     trp_testkit *kit = NULL;
-    trp_config *config = config_of("test { timefactor = 2.5 default-timeout = 4s }");
+    trp_config *config = stage_config("test { timefactor = 2.5 default-timeout = 4s }");
     system_options.config = config;
     options.system_options = &system_options;
     UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_OK);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <troupe/config.h>
 #include <troupe/log.h>
 #include <troupe/system.h>
 
@@ -117,6 +118,18 @@ stage_log(void *arg, const trp_log_line *line)
 {
     (void)arg;
     stage_write(&stage_lines, "[%d %s: %s]", (int)line->level, line->source, line->text);
+}
+
+static inline trp_config *
+stage_config(const char *text)
+{
+    trp_config *config = NULL;
+    trp_config_error error = { "" };
+
+    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_REQUIRE(config != NULL);
+    return config;
 }
 
 static inline trp_system *

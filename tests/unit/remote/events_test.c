@@ -28,8 +28,7 @@ subscriber_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour subscriber =
-    TRP_BEHAVIOUR_INIT("subscriber", char, subscriber_receive);
+static const trp_behaviour subscriber = TRP_BEHAVIOUR_INIT("subscriber", char, subscriber_receive);
 
 static void
 subscribe(trp_system *system, const trp_type *type)
@@ -61,14 +60,6 @@ ask_echo(void)
     trp_msg_free(reply);
 }
 
-static trpi_mem_verdict
-cut_all(void *arg, trpi_mem_event *event)
-{
-    (void)arg;
-    (void)event;
-    return TRPI_MEM_CUT;
-}
-
 /* ES-06 REMOTE-48 REMOTE-49: one after the other, with who, which and why */
 static void
 the_life_of_an_association_is_told_to_subscribers(void)
@@ -85,7 +76,7 @@ the_life_of_an_association_is_told_to_subscribers(void)
     UNIT_TEXT(up->remote, p.address[1]);
     UNIT_TRUE(up->remote_uid == pair_uid(&p, 1));
     UNIT_FALSE(up->inbound);
-    trpi_mem_network_fault_set(p.network, cut_all, NULL);
+    trpi_mem_network_fault_set(p.network, pair_cut_all, NULL);
     trpi_mem_network_cut(p.network, NULL, NULL);
     UNIT_WAIT(atomic_load(&seen_count) >= 3, 10000);
     UNIT_TRUE(seen[1].type == &trp_disassociated_type);
@@ -95,14 +86,6 @@ the_life_of_an_association_is_told_to_subscribers(void)
     UNIT_TRUE(seen[2].event.next_ms >= 1000 && seen[2].event.next_ms <= 2000);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     pair_end(&p);
-}
-
-static trpi_mem_verdict
-swallow(void *arg, trpi_mem_event *event)
-{
-    (void)arg;
-    (void)event;
-    return TRPI_MEM_DROP;
 }
 
 /* By the log, where it stays: the state goes on. Either side may find it out first; its closing
@@ -133,7 +116,7 @@ a_silent_link_is_found_as_its_detector_is_set(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     for (int i = 0; i < 5 && silent_ms >= 3000; i++) {
         ask_echo();
-        trpi_mem_network_fault_set(p.network, swallow, NULL);
+        trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
         UNIT_WAIT(silence_is_logged(&silent_ms), 20000);
         pair_log_clear();
         trpi_mem_network_fault_set(p.network, NULL, NULL);

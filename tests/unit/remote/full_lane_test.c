@@ -3,7 +3,7 @@
  */
 #include <troupe/mailbox.h>
 
-#include "tests/unit/remote/pair.h"
+#include "tests/unit/remote/slow.h"
 
 #include "remote/internal.h"
 
@@ -12,27 +12,8 @@
 #define ADMIT_BYTES (LANE_BYTES / 4)
 #define I64_BYTES (TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + 8)
 
-static atomic_bool gate_open, in_order;
-static _Atomic int64_t handled, told, refusals, readies;
+static _Atomic int64_t refusals, readies;
 static trp_ref target;
-
-static trp_err
-slow_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
-{
-    int64_t *last = state;
-    (void)ctx;
-    while (!atomic_load(&gate_open)) {
-        unit_pause();
-    }
-    int64_t number = *(const int64_t *)trp_msg_payload(msg);
-    if (number != *last + 1) {
-        atomic_store(&in_order, false);
-    }
-    *last = number;
-    atomic_fetch_add(&handled, 1);
-    return TRP_OK;
-}
-static const trp_behaviour slow = TRP_BEHAVIOUR_INIT("slow", int64_t, slow_receive);
 
 /* Tells until it is refused; goes on when it is told so. */
 static trp_err
@@ -51,7 +32,7 @@ eager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
             break;
         }
         *number = next;
-        atomic_store(&told, next);
+        atomic_store(&slow_told, next);
     }
     return TRP_OK;
 }
@@ -60,10 +41,7 @@ static const trp_behaviour eager = TRP_BEHAVIOUR_INIT("eager", int64_t, eager_re
 static void
 reset(void)
 {
-    atomic_store(&gate_open, false);
-    atomic_store(&in_order, true);
-    atomic_store(&handled, 0);
-    atomic_store(&told, 0);
+    slow_reset();
     atomic_store(&refusals, 0);
     atomic_store(&readies, 0);
 }
@@ -82,18 +60,15 @@ static void
 who_heeds_refusals_loses_nothing(void)
 {
     pair p;
-    char path[512];
     trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .receiver_messages_max = 1000 };
     reset();
     pair_start(&p, false, &options);
-    pair_spawn(p.system[1], &slow, "slow", NULL, NULL, 0);
-    pair_path(&p, 1, "/user/slow", path, sizeof path);
-    UNIT_REQUIRE(trp_system_resolve(p.system[0], path, 10000, &target) == TRP_OK);
+    target = slow_start(&p);
     eager_start(&p);
     UNIT_WAIT(atomic_load(&refusals) >= 1, 20000);
-    atomic_store(&gate_open, true);
-    UNIT_WAIT(atomic_load(&handled) == TELLS, 30000);
-    UNIT_TRUE(atomic_load(&in_order));
+    atomic_store(&slow_gate_open, true);
+    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 30000);
+    UNIT_TRUE(atomic_load(&slow_in_order));
     UNIT_TRUE(atomic_load(&readies) >= 1);
     UNIT_TRUE(atomic_load(&readies) <= atomic_load(&refusals));
     trp_system_stats stats = { .size = sizeof stats };
@@ -121,8 +96,7 @@ static void
 a_lane_admits_up_to_its_high_water_mark(void)
 {
     pair p;
-    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES,
-                                    .handshake_timeout_ms = 60000 };
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 60000 };
     reset();
     pair_start(&p, true, &options);
     target = (trp_ref){ silent_node(&p), 5, 7, 0 };
@@ -130,8 +104,8 @@ a_lane_admits_up_to_its_high_water_mark(void)
     UNIT_WAIT(atomic_load(&refusals) == 1, 20000);
     int64_t most = ADMIT_BYTES / I64_BYTES;
     int64_t manifest = 8 + TRPI_FRAME_HEADER_BYTES + TRP_TYPE_NAME_BYTES_MAX;
-    UNIT_TRUE(atomic_load(&told) <= most);
-    UNIT_TRUE(atomic_load(&told) >= most - manifest / I64_BYTES - 1);
+    UNIT_TRUE(atomic_load(&slow_told) <= most);
+    UNIT_TRUE(atomic_load(&slow_told) >= most - manifest / I64_BYTES - 1);
     UNIT_EQUAL(atomic_load(&readies), 0);
     uint8_t big[ADMIT_BYTES] = { 0 };
     /* from outside there is nobody to be told */
@@ -139,7 +113,7 @@ a_lane_admits_up_to_its_high_water_mark(void)
                TRP_EAGAIN);
     /* the end of the node ends the wait: the rest are dead letters */
     trpi_node_terminated(p.system[0], target.node, TRP_DEAD_QUARANTINED);
-    UNIT_WAIT(atomic_load(&told) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 20000);
     UNIT_EQUAL(atomic_load(&readies), 1);
     UNIT_EQUAL(atomic_load(&refusals), 1);
     trp_system_stats stats = { .size = sizeof stats };
@@ -153,8 +127,7 @@ static void
 an_empty_lane_takes_a_message_of_any_size(void)
 {
     pair p;
-    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES,
-                                    .handshake_timeout_ms = 60000 };
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 60000 };
     static const uint8_t big[ADMIT_BYTES + 1] = { 0 };
     reset();
     pair_start(&p, true, &options);
@@ -185,18 +158,15 @@ static uint64_t
 frames_for_a_flood(uint32_t features_off)
 {
     pair p;
-    char path[512];
     trpi_remote_options options = { .features_off = features_off };
     trpi_remote_stats stats;
     reset();
-    atomic_store(&gate_open, true);
+    atomic_store(&slow_gate_open, true);
     pair_start(&p, false, &options);
-    pair_spawn(p.system[1], &slow, "slow", NULL, NULL, 0);
-    pair_path(&p, 1, "/user/slow", path, sizeof path);
-    UNIT_REQUIRE(trp_system_resolve(p.system[0], path, 10000, &target) == TRP_OK);
+    target = slow_start(&p);
     eager_start(&p);
-    UNIT_WAIT(atomic_load(&handled) == TELLS, 30000);
-    UNIT_TRUE(atomic_load(&in_order));
+    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 30000);
+    UNIT_TRUE(atomic_load(&slow_in_order));
     trpi_remote_stats_get(p.remote[1], &stats);
     UNIT_EQUAL(stats.decode_errors, 0);
     pair_end(&p);
@@ -233,7 +203,7 @@ messages_of_a_shared_frame_die_one_by_one(void)
     UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > 2 * TRPI_MANY_BYTES_MAX,
               20000);
     trpi_peer_quarantine(peer, id->uid, "test");
-    UNIT_WAIT(atomic_load(&told) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 20000);
     trp_system_stats stats = { .size = sizeof stats };
     UNIT_WAIT((trp_system_stats_get(p.system[0], &stats),
                stats.dead_letters[TRP_DEAD_QUARANTINED] == TELLS + 1),

@@ -3,18 +3,10 @@
 
 static pair p;
 
-static trpi_mem_verdict
-cut_all(void *arg, trpi_mem_event *event)
-{
-    (void)arg;
-    (void)event;
-    return TRPI_MEM_CUT;
-}
-
 static void
 unplug(void)
 {
-    trpi_mem_network_fault_set(p.network, cut_all, NULL);
+    trpi_mem_network_fault_set(p.network, pair_cut_all, NULL);
     trpi_mem_network_cut(p.network, NULL, NULL);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "active") != 0, 10000);
 }

@@ -180,6 +180,28 @@ pair_spawn(trp_system *system, const trp_behaviour *behaviour, const char *name,
     return ref;
 }
 
+/* ---- faults of the network in memory: for trpi_mem_network_fault_set() ------------------------
+ */
+
+static inline trpi_mem_verdict
+pair_cut_all(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    (void)event;
+    return TRPI_MEM_CUT;
+}
+
+static inline trpi_mem_verdict
+pair_drop_all(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    (void)event;
+    return TRPI_MEM_DROP;
+}
+
+/* ---- what a side knows of the other ------------------------------------------------------------
+ */
+
 static inline const char *
 pair_state(pair *p, int i)
 {

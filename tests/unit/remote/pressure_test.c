@@ -1,5 +1,5 @@
 /* pressure_test.c - a sender that is faster than the receiver's actor: it is pushed back. */
-#include "tests/unit/remote/pair.h"
+#include "tests/unit/remote/slow.h"
 
 #include "remote/internal.h"
 
@@ -7,28 +7,6 @@
 #define PILE 30000
 /* A read of 64 KiB holds at most so many of a trp_i64. */
 #define READ_TELLS (65536 / (TRPI_MANY_RECORD_BYTES + 8))
-
-static atomic_bool gate_open, in_order;
-static _Atomic int64_t handled, told;
-
-/* Stands still in its first message until the gate opens. */
-static trp_err
-slow_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
-{
-    int64_t *last = state;
-    (void)ctx;
-    while (!atomic_load(&gate_open)) {
-        unit_pause();
-    }
-    int64_t number = *(const int64_t *)trp_msg_payload(msg);
-    if (number != *last + 1) {
-        atomic_store(&in_order, false);
-    }
-    *last = number;
-    atomic_fetch_add(&handled, 1);
-    return TRP_OK;
-}
-static const trp_behaviour slow = TRP_BEHAVIOUR_INIT("slow", int64_t, slow_receive);
 
 static trp_ref flooded;
 
@@ -41,7 +19,7 @@ flood_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         ++*number;
         trp_tell(ctx, flooded, &trp_i64_type, number, sizeof *number);
     }
-    atomic_store(&told, *number);
+    atomic_store(&slow_told, *number);
     if (*number < TELLS) {
         trp_tell(ctx, trp_self(ctx), trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg));
     }
@@ -61,18 +39,11 @@ arrived(pair *p)
 static void
 flood_start(pair *p)
 {
-    trpi_remote_options options = { .lane_bytes_max = 64u << 20,
-                                    .receiver_messages_max = PILE };
-    char path[512];
+    trpi_remote_options options = { .lane_bytes_max = 64u << 20, .receiver_messages_max = PILE };
     int64_t go = 0;
-    atomic_store(&gate_open, false);
-    atomic_store(&in_order, true);
-    atomic_store(&handled, 0);
-    atomic_store(&told, 0);
+    slow_reset();
     pair_start(p, false, &options);
-    pair_spawn(p->system[1], &slow, "slow", NULL, NULL, 0);
-    pair_path(p, 1, "/user/slow", path, sizeof path);
-    UNIT_REQUIRE(trp_system_resolve(p->system[0], path, 60000, &flooded) == TRP_OK);
+    flooded = slow_start(p);
     trp_ref ref = pair_spawn(p->system[0], &flood, "flood", NULL, NULL, 0);
     trp_system_tell(p->system[0], ref, &trp_i64_type, &go, sizeof go);
     UNIT_WAIT(arrived(p) >= PILE, 20000);
@@ -98,13 +69,13 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     UNIT_WAIT(arrived(&p) >= first + 6 * READ_TELLS, 20000);
     UNIT_TRUE(is_let_through(arrived(&p) - first, began_ms));
     UNIT_TRUE(is_let_through(arrived(&p) - PILE, flood_ms));
-    UNIT_WAIT(atomic_load(&told) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 20000);
     UNIT_TRUE(is_let_through(arrived(&p) - PILE, flood_ms)); /* and not all that was told */
-    UNIT_EQUAL(atomic_load(&handled), 0);
+    UNIT_EQUAL(atomic_load(&slow_handled), 0);
     UNIT_TEXT(pair_state(&p, 0), "active");
-    atomic_store(&gate_open, true);
-    UNIT_WAIT(atomic_load(&handled) == TELLS, 20000);
-    UNIT_TRUE(atomic_load(&in_order));
+    atomic_store(&slow_gate_open, true);
+    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 20000);
+    UNIT_TRUE(atomic_load(&slow_in_order));
     pair_end(&p);
 }
 
@@ -114,9 +85,9 @@ a_connection_may_be_closed_while_it_is_paused(void)
     pair p;
     flood_start(&p);
     trpi_remote_stop(p.remote[1]);
-    atomic_store(&gate_open, true);
-    UNIT_WAIT(atomic_load(&handled) >= PILE, 20000);
-    UNIT_TRUE(atomic_load(&in_order));
+    atomic_store(&slow_gate_open, true);
+    UNIT_WAIT(atomic_load(&slow_handled) >= PILE, 20000);
+    UNIT_TRUE(atomic_load(&slow_in_order));
     UNIT_EQUAL(trp_system_stop(p.system[1], 60000), TRP_OK);
     trp_system_free(p.system[1]);
     p.system[1] = NULL;
@@ -129,8 +100,8 @@ the_peer_may_end_while_its_connection_is_paused(void)
     pair p;
     flood_start(&p);
     pair_end_side(&p, 0);
-    atomic_store(&gate_open, true);
-    UNIT_WAIT(atomic_load(&handled) >= PILE, 20000);
+    atomic_store(&slow_gate_open, true);
+    UNIT_WAIT(atomic_load(&slow_handled) >= PILE, 20000);
     pair_end(&p);
 }
 

@@ -270,14 +270,6 @@ a_watcher_is_told_when_the_other_system_says_goodbye(void)
 }
 
 /* FD-21 FD-22 REMOTE-25: a peer that falls silent, without a goodbye */
-static trpi_mem_verdict
-swallow(void *arg, trpi_mem_event *event)
-{
-    (void)arg;
-    (void)event;
-    return TRPI_MEM_DROP;
-}
-
 static void
 a_watcher_is_told_when_the_other_node_falls_silent(void)
 {
@@ -289,7 +281,7 @@ a_watcher_is_told_when_the_other_node_falls_silent(void)
     trp_ref ref = resolve_right("/user/echo");
     watch_right(ref);
     UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node), 5000);
-    trpi_mem_network_fault_set(p.network, swallow, NULL);
+    trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
     UNIT_WAIT(atomic_load(&ended) == 1, 20000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
     UNIT_TEXT(pair_state(&p, 0), "quarantined");
