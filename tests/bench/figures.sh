@@ -102,7 +102,7 @@ done < <(table)
 
 cat "$work"/troupe[12] >"$work/all" 2>/dev/null
 # Remoting: two processes of ours, of plain TCP and of Erlang, one after the other. Goals as ratios to plain TCP at 100 B
-# (0.3) and 64 KiB (0.5) and to Erlang (20; least 9); on one core a round trip of at most 2.9 times plain TCP's.
+# (0.3; with TLS 0.2, least 0.1) and 64 KiB (0.5) and to Erlang (20; least 9); on one core a round trip of at most 2.9 times plain TCP's.
 far_erlang() {
     local sink
     export ERL_EPMD_ADDRESS=127.0.0.1 HOME=$work
@@ -124,15 +124,17 @@ far() { # far COUNT
         timeout 120 "$bench" hb_under_bulk --threads 1 >>"$work/far" 2>"$work/err" </dev/null ||
             { echo "FAIL bench_hb_under_bulk: $(tail -n 1 "$work/err")"; status=1; }
         for it in remote raw; do
-            timeout 120 taskset -c 1 "$bench" $it --threads 1 --count 64000 </dev/null |
+            timeout 120 taskset -c 1 "$bench" $it --threads 1 --count 64000 --transport tcp </dev/null |
                 sed -n "s/ $it rtt_/ $it one_core_rtt_/p" >>"$work/far"
         done
     done
     printf '%-20s %12s %12s %8s %12s %8s\n' "two processes" troupe "plain TCP" ratio erlang ratio
-    for param in rate_100 rate_1024 rate_65536 rate_100_4s rtt_p50 rtt_p99 one_core_rtt_p50 one_core_rtt_p99; do
+    for param in rate_100 rate_1024 rate_65536 rate_100_4s rtt_p50 rtt_p99 one_core_rtt_p50 one_core_rtt_p99 \
+        tls_rate_100 tls_rate_1024 tls_rate_65536 tls_rate_100_4s tls_rtt_p50 tls_rtt_p99; do
+        plain=${param#tls_} plain=${plain%_4s}
         awk -v w="$param" -v ours="$(figures "$work/far" remote $param | median)" \
-            -v raw="$(cat "$work/far_raw" "$work/far" | figures /dev/stdin raw "${param%_4s}" | median)" \
-            -v erl="$(figures "$work/far_erlang" remote "${param%_4s}" | median)" 'BEGIN {
+            -v raw="$(cat "$work/far_raw" "$work/far" | figures /dev/stdin raw "$plain" | median)" \
+            -v erl="$(figures "$work/far_erlang" remote "$plain" | median)" 'BEGIN {
                 printf "%-20s %12.6g %12.6g %8s %12.6g %8s\n", w, ours, raw, raw ? sprintf("%.2f", ours / raw) : "-", erl,
                     erl ? sprintf("%.2f", ours / erl) : "-" }'
     done

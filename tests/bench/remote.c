@@ -1,22 +1,18 @@
-/* remote.c - two processes on loopback: tells of three sizes, round trips, heartbeats under tells.
+/* remote.c - two processes on loopback: tells of three sizes, round trips, heartbeats under tells;
+ *            plain and encrypted.
  *
- * Shape.  The parent starts itself once more (fork and exec, for nng does not like fork alone) as
- *         `bench remote --child`, which prints its address and serves /user/sink and /user/echo,
- *         and answers heartbeats, until its standard input ends. The sink stamps its last receipt;
- *         both processes share the monotonic clock. Senders use trp_try_tell() and wait to be told
- *         when the lane is full. `bench remote --bytes N`: only tells of N bytes (at most 65536).
+ * Shape.  The parent starts itself once more as `bench remote --child PKI` (two.c), which prints
+ *         its address and serves /user/sink and /user/echo, and answers heartbeats, until its
+ *         standard input ends. The sink stamps its last receipt; both processes share the monotonic
+ *         clock. Senders use trp_try_tell() and wait to be told when the lane is full.
+ *         `--transport tcp|tls`: only that; `--bytes N`: only tells of N bytes (at most 65536).
  */
-#include "tests/bench/bench.h"
+#include "tests/bench/two.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
-
-#include "remote/remote.h"
 
 #define PAYLOAD_BYTES 100
 #define PAYLOAD_BYTES_MAX 65536
@@ -29,18 +25,6 @@
 #define TRIPS_WARM 1000u
 #define TURN_TELLS 1000
 #define QUIET_NS 3000000000ull /* no progress for so long: the rest is lost */
-#define ASK_MS 10000u
-
-static trpi_remote *
-remote_start(trp_system *system)
-{
-    trpi_remote_options options = { 0 };
-    trpi_remote *remote = NULL;
-
-    options.bind_port = -1;
-    bench_check(trpi_remote_start(system, &options, &remote), "trpi_remote_start");
-    return remote;
-}
 
 /* ---- child ----------------------------------------------------------------------------------- */
 
@@ -97,10 +81,10 @@ beat_answer(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t co
 }
 
 static int
-run_child(const bench_options *options)
+run_child(const bench_options *options, const char *pki)
 {
     trp_system *system = bench_system(options);
-    trpi_remote *remote = remote_start(system);
+    trpi_remote *remote = bench_remote_start(system, pki[0] != '\0' ? pki : NULL);
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     char address[TRPI_ADDRESS_TEXT_BYTES];
     trp_ref ref;
@@ -115,69 +99,13 @@ run_child(const bench_options *options)
     (void)fflush(stdout);
     while (getchar() != EOF) {
     }
-    bench_check(trp_system_stop(system, ASK_MS), "trp_system_stop");
+    bench_check(trp_system_stop(system, BENCH_ASK_MS), "trp_system_stop");
     trpi_remote_stop(remote);
     trp_system_free(system);
     return 0;
 }
 
 /* ---- parent ---------------------------------------------------------------------------------- */
-
-typedef struct child {
-    pid_t pid;
-    FILE *in, *out;
-    char address[TRPI_ADDRESS_TEXT_BYTES];
-} child;
-
-static void
-child_start(child *c, const bench_options *options)
-{
-    int to[2], from[2];
-    char threads[16];
-
-    (void)snprintf(threads, sizeof threads, "%u", options->threads);
-    if (pipe(to) != 0 || pipe(from) != 0 || (c->pid = fork()) < 0) {
-        bench_check(TRP_EIO, "pipe, fork");
-    }
-    if (c->pid == 0) {
-        (void)dup2(to[0], 0);
-        (void)dup2(from[1], 1);
-        (void)close(to[0]);
-        (void)close(to[1]);
-        (void)close(from[0]);
-        (void)close(from[1]);
-        (void)execl("/proc/self/exe", "bench", "remote", "--child", "--threads", threads,
-                    (char *)NULL);
-        _exit(127);
-    }
-    (void)close(to[0]);
-    (void)close(from[1]);
-    c->in = fdopen(to[1], "w");
-    c->out = fdopen(from[0], "r");
-    if (c->in == NULL || c->out == NULL || fgets(c->address, sizeof c->address, c->out) == NULL) {
-        bench_check(TRP_EIO, "the child said nothing");
-    }
-    c->address[strcspn(c->address, "\n")] = '\0';
-}
-
-static void
-child_end(child *c)
-{
-    (void)fclose(c->in);
-    (void)waitpid(c->pid, NULL, 0);
-    (void)fclose(c->out);
-}
-
-static trp_ref
-resolve(trp_system *system, const child *c, const char *path)
-{
-    char text[TRP_PATH_BYTES_MAX];
-    trp_ref ref = TRP_REF_NONE;
-
-    (void)snprintf(text, sizeof text, "%s%s", c->address, path);
-    bench_check(trp_system_resolve(system, text, ASK_MS, &ref), text);
-    return ref;
-}
 
 static trp_ref target;
 static uint64_t tells_goal, trips_goal; /* tells: of each sender; UINT64_MAX: without end */
@@ -187,6 +115,24 @@ static _Atomic uint64_t told; /* in all */
 static atomic_bool enough;
 static uint64_t start_ns;
 static uint64_t *trip_ns;
+static bool encrypted;
+
+/* One line; encrypted, its name says so. */
+static void
+print(const char *workload, const char *param, double value, const char *unit)
+{
+    char name[32];
+
+    (void)snprintf(name, sizeof name, "%s%s", encrypted ? "tls_" : "", param);
+    bench_print(workload, name, value, unit);
+}
+
+static void
+two_start(bench_two *two, const bench_options *options)
+{
+    bench_two_start(two, options, encrypted);
+    target = bench_two_resolve(two, "/user/sink");
+}
 
 /* At most TURN_TELLS a turn, then a message to itself; when the lane is full, it waits to be told
  * trp_mailbox_ready. */
@@ -266,7 +212,7 @@ sink_say(trp_system *system, const char *text)
     sink_state answer = { 0, 0 };
     trp_msg *reply = NULL;
 
-    if (trp_system_ask(system, target, &trp_string_type, text, 1, ASK_MS, &reply) == TRP_OK &&
+    if (trp_system_ask(system, target, &trp_string_type, text, 1, BENCH_ASK_MS, &reply) == TRP_OK &&
         trp_msg_bytes(reply) == sizeof answer) {
         memcpy(&answer, trp_msg_payload(reply), sizeof answer);
     }
@@ -304,7 +250,7 @@ run_tell(trp_system *system, const char *param, size_t bytes, uint64_t count, ui
     go(system, &producer, senders);
     bench_wait();
     lost = sink_wait(system, &answer);
-    bench_print("remote", param, (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns),
+    print("remote", param, (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns),
                 "messages/s");
     return lost;
 }
@@ -322,8 +268,8 @@ static void
 trips_print(const char *workload, uint64_t count)
 {
     qsort(trip_ns, count, sizeof *trip_ns, compare);
-    bench_print(workload, "rtt_p50", (double)trip_ns[count / 2] / 1e3, "us");
-    bench_print(workload, "rtt_p99", (double)trip_ns[count * 99 / 100] / 1e3, "us");
+    print(workload, "rtt_p50", (double)trip_ns[count / 2] / 1e3, "us");
+    print(workload, "rtt_p99", (double)trip_ns[count * 99 / 100] / 1e3, "us");
     free(trip_ns);
 }
 
@@ -346,54 +292,60 @@ run_trips(trp_system *system)
     trips_print("remote", trips_goal);
 }
 
-typedef struct two {
-    child c;
-    trp_system *system;
-    trpi_remote *remote;
-} two;
-
-static void
-two_start(two *t, const bench_options *options)
+/* --NAME VALUE among the workload's own options; NULL: not there. */
+static const char *
+option(const bench_options *options, const char *name)
 {
-    child_start(&t->c, options); /* before any thread of ours exists */
-    t->system = bench_system(options);
-    t->remote = remote_start(t->system);
-    target = resolve(t->system, &t->c, "/user/sink");
+    for (int i = 0; i + 1 < options->argc; i++) {
+        if (strcmp(options->argv[i], name) == 0) {
+            return options->argv[i + 1];
+        }
+    }
+    return NULL;
 }
 
-static void
-two_end(two *t)
+/* Returns what was lost. */
+static uint64_t
+run_pair(const bench_options *options, bool tls)
 {
-    bench_check(trp_system_stop(t->system, ASK_MS), "trp_system_stop");
-    trpi_remote_stop(t->remote);
-    trp_system_free(t->system);
-    child_end(&t->c);
+    uint64_t count = options->count != 0 ? options->count : TELLS_DEFAULT;
+    const char *bytes = option(options, "--bytes");
+    uint64_t lost;
+    bench_two two;
+
+    encrypted = tls;
+    two_start(&two, options);
+    if (bytes != NULL) { /* for profiles */
+        lost = run_tell(two.system, "rate", strtoul(bytes, NULL, 10), count, 1);
+    } else {
+        lost = run_tell(two.system, "rate_100", PAYLOAD_BYTES, count, 1);
+        lost += run_tell(two.system, "rate_1024", 1024, count / 8, 1);
+        lost += run_tell(two.system, "rate_65536", 65536, count / 256, 1);
+        lost += run_tell(two.system, "rate_100_4s", PAYLOAD_BYTES, count, SENDERS);
+        target = bench_two_resolve(&two, "/user/echo");
+        run_trips(two.system);
+    }
+    bench_two_end(&two);
+    return lost;
 }
 
 static int
 run_remote(const bench_options *options)
 {
-    uint64_t count = options->count != 0 ? options->count : TELLS_DEFAULT;
-    uint64_t lost;
-    two t = { 0 };
+    const char *child = option(options, "--child");
+    const char *transport = option(options, "--transport");
+    uint64_t lost = 0;
 
-    if (options->argc > 0 && strcmp(options->argv[0], "--child") == 0) {
-        return run_child(options);
+    if (child != NULL) {
+        return run_child(options, child);
     }
-    two_start(&t, options);
-    if (options->argc > 1 && strcmp(options->argv[0], "--bytes") == 0) { /* for profiles */
-        lost = run_tell(t.system, "rate", strtoul(options->argv[1], NULL, 10), count, 1);
-        two_end(&t);
-        return lost == 0 ? 0 : 1;
+    if (transport == NULL || strcmp(transport, "tcp") == 0) {
+        lost += run_pair(options, false);
     }
-    lost = run_tell(t.system, "rate_100", PAYLOAD_BYTES, count, 1);
-    lost += run_tell(t.system, "rate_1024", 1024, count / 8, 1);
-    lost += run_tell(t.system, "rate_65536", 65536, count / 256, 1);
-    lost += run_tell(t.system, "rate_100_4s", PAYLOAD_BYTES, count, SENDERS);
+    if (transport == NULL || strcmp(transport, "tls") == 0) {
+        lost += run_pair(options, true);
+    }
     bench_print("remote", "lost", (double)lost, "messages");
-    target = resolve(t.system, &t.c, "/user/echo");
-    run_trips(t.system);
-    two_end(&t);
     return lost == 0 ? 0 : 1;
 }
 
@@ -417,7 +369,7 @@ beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t coun
 
 /* One beat a millisecond, as many as are asked for, each after the answer to the one before. */
 static uint64_t
-beats(two *t, uint64_t count)
+beats(const bench_two *t, uint64_t count)
 {
     const trpi_node_id *to = trpi_node_id_get(t->system, target.node);
 
@@ -446,8 +398,10 @@ run_hb_under_bulk(const bench_options *options)
     uint64_t count = options->count != 0 ? options->count : BEATS_DEFAULT;
     sink_state answer;
     uint64_t lost;
-    two t = { 0 };
+    const char *transport = option(options, "--transport");
+    bench_two t;
 
+    encrypted = transport != NULL && strcmp(transport, "tls") == 0;
     two_start(&t, options);
     trpi_remote_control_bind(t.remote, TRPI_CHANNEL_HEARTBEAT, beat_came, NULL);
     trips_make(count);
@@ -464,12 +418,12 @@ run_hb_under_bulk(const bench_options *options)
     trips_print("hb_under_bulk", count);
     bench_print("hb_under_bulk", "lost", (double)lost, "messages");
     trpi_remote_control_bind(t.remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
-    two_end(&t);
+    bench_two_end(&t);
     return lost == 0 ? 0 : 1;
 }
 
 const bench_workload bench_remote[] = {
-    { "remote", "2 processes: 10 M tells of 100 B, fewer of 1 and 64 KiB, 20 k round trips",
+    { "remote", "2 processes, also with TLS: 10 M tells of 100 B, fewer of 1 and 64 KiB, trips",
       run_remote },
     { "hb_under_bulk", "2 processes: 2 k heartbeats while one tells the other all it can",
       run_hb_under_bulk },

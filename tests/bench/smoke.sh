@@ -57,7 +57,7 @@ if ! grep -qE 'enable-(asan|tsan)' "$(dirname "$bench")/../../config.status" 2>/
 fi
 # Two processes. A build without remoting has no such workload.
 if "$bench" 2>&1 | grep -q '^  remote '; then
-    smoke remote 64000 rate_100:messages/s rate_1024:messages/s rate_65536:messages/s rate_100_4s:messages/s rtt_p50:us rtt_p99:us
+    smoke remote 64000 {,tls_}{rate_100,rate_1024,rate_65536,rate_100_4s}:messages/s {,tls_}rtt_p{50,99}:us
     smoke hb_under_bulk 100 bulk_rate:messages/s rtt_p50:us rtt_p99:us
 fi
 smoke latency 10000 rtt_p50:ns rtt_p99:ns rtt_p99.9:ns

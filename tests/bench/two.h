@@ -1,0 +1,36 @@
+/* two.h - two processes with remoting, for the workloads of remote.c: the child, and the way to
+ * it.
+ */
+#ifndef TESTS_BENCH_TWO_H
+#define TESTS_BENCH_TWO_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "remote/remote.h"
+#include "tests/bench/bench.h"
+
+#define BENCH_ASK_MS 10000u
+
+typedef struct bench_two {
+    pid_t pid;
+    FILE *in, *out; /* of the child: its input and its output */
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    char pki[32]; /* directory of the certificates; "": not encrypted */
+    trp_system *system;
+    trpi_remote *remote;
+} bench_two;
+
+/* Start `bench remote --child` (fork and exec, for nng does not like fork alone), a system and its
+ * remoting. With tls both ends have a certificate of an authority made for this run. */
+void bench_two_start(bench_two *two, const bench_options *options, bool tls);
+void bench_two_end(bench_two *two);
+/* The actor of the child at "/user/...". */
+trp_ref bench_two_resolve(const bench_two *two, const char *path);
+
+/* Remoting on 127.0.0.1 and any port. pki: directory of ca.pem, node.pem and node.key; NULL: plain.
+ */
+trpi_remote *bench_remote_start(trp_system *system, const char *pki);
+
+#endif
