@@ -8,6 +8,7 @@
 #include "remote/faults_inner.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -16,11 +17,6 @@
 #include "remote/link_nng.h"
 
 enum { KNOWN_MAX = 1024 }; /* uids whose address is remembered; then the oldest goes */
-
-typedef struct peer_rule {
-    char peer[TRPI_FAULT_PEER_BYTES];
-    trpi_fault_rule send, receive;
-} peer_rule;
 
 typedef struct known_peer {
     uint64_t uid;
@@ -36,7 +32,7 @@ struct trpi_faults {
     uint32_t rules_count;
     uint32_t known_count, known_next;
     trpi_faults_stats stats;
-    peer_rule rules[TRPI_FAULT_RULES_MAX];
+    trpi_fault_entry rules[TRPI_FAULT_RULES_MAX];
     known_peer known[KNOWN_MAX];
 };
 
@@ -96,7 +92,7 @@ learn(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], enum trpi_fault_uni
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static peer_rule *
+static trpi_fault_entry *
 rule_find(trpi_faults *faults, const char *peer)
 {
     for (uint32_t i = 0; i < faults->rules_count; i++) {
@@ -107,13 +103,34 @@ rule_find(trpi_faults *faults, const char *peer)
     return NULL;
 }
 
+static const trpi_fault_entry *
+rule_in_force(trpi_faults *faults, const char *peer)
+{
+    const trpi_fault_entry *rule = peer[0] != '\0' ? rule_find(faults, peer) : NULL;
+
+    return rule != NULL ? rule : rule_find(faults, TRPI_FAULT_PEER_ALL);
+}
+
+bool
+trpi_faults_find(trpi_faults *faults, const char *peer, trpi_fault_entry *ret_entry)
+{
+    const trpi_fault_entry *rule;
+
+    pthread_mutex_lock(&faults->lock);
+    rule = rule_in_force(faults, peer);
+    if (rule != NULL) {
+        *ret_entry = *rule;
+    }
+    pthread_mutex_unlock(&faults->lock);
+    return rule != NULL;
+}
+
 static trpi_fault_rule
 rule_for(trpi_faults *faults, const char *peer, bool out)
 {
     static const trpi_fault_rule none = TRPI_FAULT_RULE_NONE;
-    const peer_rule *rule = peer[0] != '\0' ? rule_find(faults, peer) : NULL;
+    const trpi_fault_entry *rule = rule_in_force(faults, peer);
 
-    rule = rule != NULL ? rule : rule_find(faults, TRPI_FAULT_PEER_ALL);
     return rule == NULL ? none : out ? rule->send : rule->receive;
 }
 
@@ -122,7 +139,7 @@ trpi_faults_set(trpi_faults *faults, const char *peer, enum trpi_fault_direction
                 const trpi_fault_rule *given)
 {
     static const trpi_fault_rule none = TRPI_FAULT_RULE_NONE;
-    peer_rule *rule;
+    trpi_fault_entry *rule;
     trp_err err = TRP_OK;
 
     if (!trpi_fault_rule_is_valid(given) || strlen(peer) >= TRPI_FAULT_PEER_BYTES) {
@@ -149,6 +166,23 @@ trpi_faults_set(trpi_faults *faults, const char *peer, enum trpi_fault_direction
     }
     pthread_mutex_unlock(&faults->lock);
     return err;
+}
+
+static int
+entry_compare(const void *a, const void *b)
+{
+    return strcmp(((const trpi_fault_entry *)a)->peer, ((const trpi_fault_entry *)b)->peer);
+}
+
+uint32_t
+trpi_faults_list(trpi_faults *faults, trpi_fault_entry *entries, uint32_t max)
+{
+    pthread_mutex_lock(&faults->lock);
+    uint32_t count = faults->rules_count;
+    qsort(faults->rules, count, sizeof faults->rules[0], entry_compare); /* its order is nobody's */
+    memcpy(entries, faults->rules, (count < max ? count : max) * sizeof *entries);
+    pthread_mutex_unlock(&faults->lock);
+    return count;
 }
 
 /* What no stream can lose without being another stream: how its other frames are read depends on
@@ -269,4 +303,15 @@ trpi_faults_stats_get(trpi_faults *faults, trpi_faults_stats *ret_stats)
     pthread_mutex_lock(&faults->lock);
     *ret_stats = faults->stats;
     pthread_mutex_unlock(&faults->lock);
+}
+
+trpi_transport *
+trpi_faults_inner_transport(trpi_faults *faults)
+{
+    trpi_transport *inner;
+
+    pthread_mutex_lock(&faults->lock);
+    inner = faults->transport != NULL ? trpi_fault_transport_inner(faults->transport) : NULL;
+    pthread_mutex_unlock(&faults->lock);
+    return inner;
 }

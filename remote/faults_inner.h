@@ -4,15 +4,11 @@
 
 #include <pthread.h>
 
-#include "base/address.h"
 #include "base/assert.h"
 #include "remote/fault_cut.h"
 #include "remote/faults.h"
 
-#define TRPI_FAULT_PEER_BYTES (TRPI_HOST_BYTES_MAX + 8) /* "host:port" */
-
 /* faults.c */
-void trpi_fault_peer_format(char out[TRPI_FAULT_PEER_BYTES], const char *host, uint16_t port);
 /* peer: of the connection, empty when it is not known; it becomes known by what the peer says. */
 trpi_fault_verdict trpi_faults_judge(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES],
                                      bool out, trpi_fault_gate *gate, uint64_t now_ns,
@@ -24,6 +20,7 @@ void trpi_faults_attach(trpi_faults *faults, trpi_transport *transport);
 
 /* faults_link.c; its scheme is the inner transport's */
 extern const trpi_transport_ops trpi_fault_link_ops;
+trpi_transport *trpi_fault_transport_inner(const trpi_transport *transport);
 uint32_t trpi_fault_links_cut(trpi_transport *transport, const char *peer);
 
 #endif

@@ -734,3 +734,9 @@ const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
                                                  .release = faults_release,
                                                  .stop = faults_stop,
                                                  .free = faults_free };
+
+trpi_transport *
+trpi_fault_transport_inner(const trpi_transport *transport)
+{
+    return transport->inner;
+}

@@ -218,7 +218,8 @@ struct trpi_remote {
     trpi_assoc_config assoc_config;
     const trpi_transport_ops *ops;
     trpi_transport *transport;
-    bool secure; /* ops are those of secure.h; written before listening */
+    bool secure; /* secure.h is around the transport; written before listening */
+    trpi_faults *faults; /* around that, for tests; NULL: not */
     trpi_address address;
     uint64_t uid;
     trpi_serializers serializers;
@@ -345,7 +346,8 @@ trp_err trpi_conn_preamble(trpi_conn *conn);
 void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
 
 /* ---- security.c ---- */
-/* Open the transport, with what makes it secure around it. Errors: its own, TRP_ECONFIG. */
+/* Open the transport, with what makes it secure, and bad, around it. Errors: its own,
+ * TRP_ECONFIG. */
 trp_err trpi_remote_transport_open(trpi_remote *remote);
 
 /* ---- untrusted.c ---- */

@@ -3,7 +3,7 @@ troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/ass
 	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
 	remote/link_nng_open.c remote/note.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c \
 	remote/round_trip.c remote/remote.c
-troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/faults.c remote/faults_link.c
+troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c
 check_PROGRAMS += tests/unit/remote/remote_test
 tests_unit_remote_remote_test_SOURCES = tests/unit/remote/remote_test.c
 tests_unit_remote_remote_test_LDADD = $(TEST_LDADD)
@@ -46,6 +46,9 @@ tests_unit_remote_garbage_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/link_test
 tests_unit_remote_link_test_SOURCES = tests/unit/remote/link_test.c
 tests_unit_remote_link_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/fault_text_test
+tests_unit_remote_fault_text_test_SOURCES = tests/unit/remote/fault_text_test.c
+tests_unit_remote_fault_text_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/faults_test
 tests_unit_remote_faults_test_SOURCES = tests/unit/remote/faults_test.c
 tests_unit_remote_faults_test_LDADD = $(TEST_LDADD)

@@ -70,6 +70,7 @@ trpi_remote_unref(trpi_remote *remote)
     pthread_cond_destroy(&remote->tick_over);
     trpi_mutex_destroy(&remote->lock);
     trpi_free(remote->largest);
+    trpi_faults_free(remote->faults);
     trpi_untrusted_end(remote);
     trpi_free(remote);
 }
@@ -298,6 +299,11 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
 static void
 warn_if_open(trpi_remote *remote)
 {
+    if (remote->faults != NULL) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "remote.test-adapters is on next=\"whoever may command this node can make its "
+                 "network bad\"");
+    }
     if (strcmp(remote->ops->scheme, "tcp") == 0 && !is_loopback(remote->options.bind_host)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "listening beyond loopback bind-host=%s next=\"the link is %s: "

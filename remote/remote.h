@@ -7,6 +7,8 @@
 
 #include "actor/actor.h"
 #include "base/transport.h"
+#include "remote/fault_text.h"
+#include "remote/faults.h"
 
 typedef struct trpi_remote trpi_remote;
 
@@ -31,6 +33,7 @@ typedef struct trpi_remote_options {
     uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */
     uint32_t flush_on_shutdown_ms;  /* 0: 2000 */
     /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
+    bool test_adapters;             /* trpi_remote_faults() can make this network bad */
     bool tls;                       /* encrypted, both ends prove who they are; troupe.tls:// */
     const char *tls_ca, *tls_cert, *tls_key, *tls_crl; /* PEM files; tls_crl NULL or "": no list */
     const char *tls_ciphers;        /* NULL or "": the three of TLS 1.3 */
@@ -118,6 +121,10 @@ trp_err trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, co
  * TRP_EINVAL (too long). Thread: any; never blocks. */
 trp_err trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie,
                                    const char *cookie_before);
+
+/* The rules of the adapters throttle and gremlin; they live as long as remoting does. NULL: not
+ * started with test_adapters. Thread: any. */
+trpi_faults *trpi_remote_faults(trpi_remote *remote);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_tls_state {

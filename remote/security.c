@@ -47,6 +47,35 @@ on_reloaded(void *arg, trp_err err, const char *what)
     }
 }
 
+/* Open remote->ops, or them with the adapters around, which see frames and not what TLS makes of
+ * them. */
+static trp_err
+transport_open(trpi_remote *remote, void *arg)
+{
+    if (remote->options.test_adapters) {
+        trp_err err = trpi_faults_new(remote->ops, arg, &remote->faults);
+        if (err != TRP_OK) {
+            return err;
+        }
+        remote->ops = trpi_faults_ops(remote->faults);
+        arg = remote->faults;
+    }
+    return remote->ops->open(arg, remote->world, &trpi_conn_events, remote, &remote->transport);
+}
+
+static trpi_transport *
+secure_transport(trpi_remote *remote)
+{
+    return remote->faults != NULL ? trpi_faults_inner_transport(remote->faults)
+                                  : remote->transport;
+}
+
+trpi_faults *
+trpi_remote_faults(trpi_remote *remote)
+{
+    return remote->faults;
+}
+
 trp_err
 trpi_remote_transport_open(trpi_remote *remote)
 {
@@ -74,8 +103,7 @@ trpi_remote_transport_open(trpi_remote *remote)
     }
     remote->secure = o->tls || secure.secrets.count > 0;
     if (!remote->secure) {
-        return remote->ops->open(o->transport_arg, remote->world, &trpi_conn_events, remote,
-                                 &remote->transport);
+        return transport_open(remote, o->transport_arg);
     }
     if (o->tls) {
         if (!is_set(o->tls_ca) || !is_set(o->tls_cert) || !is_set(o->tls_key)) {
@@ -88,7 +116,7 @@ trpi_remote_transport_open(trpi_remote *remote)
         secure.tls = &tls;
     }
     remote->ops = o->tls ? &trpi_secure_tls_ops : &trpi_secure_tcp_ops;
-    err = remote->ops->open(&secure, remote->world, &trpi_conn_events, remote, &remote->transport);
+    err = transport_open(remote, &secure);
     trpi_cleanse(&secure.secrets, sizeof secure.secrets);
     return err;
 }
@@ -102,7 +130,7 @@ trpi_remote_secrets_reload(trpi_remote *remote, const char *cookie, const char *
     }
     trp_err err = secrets_fill(cookie, cookie_before, &secrets);
     if (err == TRP_OK) {
-        trpi_secure_reload(remote->transport, is_set(cookie) ? &secrets : NULL);
+        trpi_secure_reload(secure_transport(remote), is_set(cookie) ? &secrets : NULL);
         trpi_cleanse(&secrets, sizeof secrets);
     }
     return err;
@@ -113,7 +141,7 @@ trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state)
 {
     trpi_tls_info info;
     if (!remote->secure || remote->transport == NULL ||
-        !trpi_secure_info(remote->transport, &info)) {
+        !trpi_secure_info(secure_transport(remote), &info)) {
         return false;
     }
     memcpy(ret_state->subject, info.subject, sizeof ret_state->subject);

@@ -6,8 +6,10 @@
 
 #include "cluster/cli/cli.h"
 
+enum { COLUMNS = 9 }; /* the last one only where a fault is set */
+
 static bool
-row_add(trpi_cli_table *table, const cJSON *peer)
+row_add(trpi_cli_table *table, unsigned columns, const cJSON *peer)
 {
     char rtt[24], in[24], out[24], dropped[24];
     double rtt_ms = trpi_cli_get_number(peer, "rttMs", -1);
@@ -15,24 +17,34 @@ row_add(trpi_cli_table *table, const cJSON *peer)
     (void)snprintf(in, sizeof in, "%.0f", trpi_cli_get_number(peer, "messagesIn", 0));
     (void)snprintf(out, sizeof out, "%.0f", trpi_cli_get_number(peer, "messagesOut", 0));
     (void)snprintf(dropped, sizeof dropped, "%.0f", trpi_cli_get_number(peer, "dropped", 0));
-    const char *cells[] = { trpi_cli_get(peer, "node"),   trpi_cli_get(peer, "state"), rtt, in, out,
-                            dropped, trpi_cli_get(peer, "reason"), trpi_cli_get(peer, "next") };
-    return trpi_cli_table_row(table, sizeof cells / sizeof cells[0], cells);
+    const char *cells[COLUMNS] = { trpi_cli_get(peer, "node"),
+                                   trpi_cli_get(peer, "state"),
+                                   rtt,
+                                   in,
+                                   out,
+                                   dropped,
+                                   trpi_cli_get(peer, "reason"),
+                                   trpi_cli_get(peer, "next"),
+                                   trpi_cli_get(peer, "faults") };
+    return trpi_cli_table_row(table, columns, cells);
 }
 
 static int
 table_print(const trpi_cli *cli, const cJSON *list)
 {
-    static const char *const head[] = { "ADDRESS", "STATE",   "RTT",    "IN",
-                                        "OUT",     "DROPPED", "REASON", "NEXT" };
+    static const char *const head[COLUMNS] = { "ADDRESS", "STATE",  "RTT",  "IN",    "OUT",
+                                               "DROPPED", "REASON", "NEXT", "FAULTS" };
     trpi_cli_table table = { 0 };
-    unsigned active = 0;
-    bool done = cJSON_GetArraySize(list) == 0 ||
-                trpi_cli_table_row(&table, sizeof head / sizeof head[0], head);
+    unsigned active = 0, columns = COLUMNS - 1;
     const cJSON *peer;
     cJSON_ArrayForEach(peer, list)
     {
-        done = done && row_add(&table, peer);
+        columns = strcmp(trpi_cli_get(peer, "faults"), "-") != 0 ? COLUMNS : columns;
+    }
+    bool done = cJSON_GetArraySize(list) == 0 || trpi_cli_table_row(&table, columns, head);
+    cJSON_ArrayForEach(peer, list)
+    {
+        done = done && row_add(&table, columns, peer);
         active += strcmp(trpi_cli_get(peer, "state"), "active") == 0;
     }
     if (done) {

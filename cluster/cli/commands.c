@@ -251,6 +251,20 @@ const trpi_cli_command trpi_cli_commands[] = {
       .args_max = TRPI_CLI_ARGS_MAX,
       .passes_through = true,
       .run = trpi_cli_run_cookie },
+    { .name = "fault",
+      .group = TRPI_CLI_OPERATE,
+      .usage = "[list | set PEER [send|receive|both] RULE... | clear [PEER] | disconnect PEER]",
+      .summary = "make the network of this node bad, for tests",
+      .text = "Only where remote.test-adapters is on. PEER is an address, 10.0.0.2:2552, or all: "
+              "those without a rule of their own.\n"
+              "RULE: blackhole, rate=SIZE (a second), lose=P, repeat=P, reorder=P (0.1 or 10%), "
+              "delay=DUR, jitter=DUR, pass;\n"
+              "it replaces the one before, of that direction (default: both). disconnect ends the "
+              "connections with PEER.\n",
+      .outputs = ANSWER,
+      .args_max = 16,
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_fault },
     { .name = "version",
       .group = TRPI_CLI_OPERATE,
       .usage = "",

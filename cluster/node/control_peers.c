@@ -33,8 +33,10 @@ next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
 }
 
 static bool
-row_add(cJSON *list, const trpi_peer_info *peer)
+row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
 {
+    char faults[2 * TRPI_FAULT_TEXT_BYTES + 32];
+    bool is_bad = trpi_node_fault_text(node, &peer->id.address, faults);
     char address[TRPI_ADDRESS_TEXT_BYTES], next[64];
     cJSON *row = cJSON_CreateObject();
     bool known = peer->id.uid != 0;
@@ -56,6 +58,8 @@ row_add(cJSON *list, const trpi_peer_info *peer)
         trpi_json_add_i64(row, "bytesIn", (int64_t)peer->bytes_in) &&
         trpi_json_add_i64(row, "bytesOut", (int64_t)peer->bytes_out) &&
         trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
+        (is_bad ? trpi_json_add_text(row, "faults", faults)
+                : cJSON_AddNullToObject(row, "faults") != NULL) &&
         cJSON_AddItemToArray(list, row);
     if (!ok) {
         cJSON_Delete(row);
@@ -80,7 +84,7 @@ trpi_node_serve_peers(trp_node *node, trpi_call *call)
         copied = count < room ? count : room;
     }
     for (size_t i = 0; ok && i < copied; i++) {
-        ok = row_add(list, &peers[i]);
+        ok = row_add(node, list, &peers[i]);
     }
     trpi_free(peers);
     if (!ok) {

@@ -37,6 +37,7 @@ static const struct {
     { "tree", TRPI_CONTROL_TREE, false },
     { "config", TRPI_CONTROL_CONFIG, false },
     { "peers", TRPI_CONTROL_PEERS, false },
+    { "fault", TRPI_CONTROL_FAULT, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -262,7 +263,10 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     } texts[] = { { "member", &request->member },
                   { "path", &request->path },
                   { "type", &request->type },
-                  { "text", &request->text } };
+                  { "text", &request->text },
+                  { "action", &request->action },
+                  { "direction", &request->direction },
+                  { "rule", &request->rule } };
     for (size_t i = 0; err == TRP_OK && i < sizeof texts / sizeof texts[0]; i++) {
         err = text_take(json, texts[i].field, texts[i].text, refusal);
     }
@@ -282,7 +286,41 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     if (err == TRP_OK && request->command == TRPI_CONTROL_PING) {
         err = text_take(json, "target", &request->path, refusal);
     }
+    if (err == TRP_OK && request->command == TRPI_CONTROL_FAULT) {
+        err = text_take(json, "peer", &request->path, refusal);
+    }
     return err;
+}
+
+static bool
+is_one_of(const char *text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static trp_err
+fault_check(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    static const char *const actions[] = { "list", "set", "clear", "disconnect" };
+    static const char *const directions[] = { "both", "send", "receive" };
+    request->action = request->action ? request->action : actions[0];
+    request->direction = request->direction ? request->direction : directions[0];
+    if (!is_one_of(request->action, actions, 4)) {
+        return usage(refusal, "action", "expected list, set, clear or disconnect");
+    }
+    if (!is_one_of(request->direction, directions, 3)) {
+        return usage(refusal, "direction", "expected send, receive or both");
+    }
+    bool is_set = strcmp(request->action, "set") == 0;
+    if (!request->path && (is_set || strcmp(request->action, "disconnect") == 0)) {
+        return usage(refusal, "peer", "missing");
+    }
+    return is_set && !request->rule ? usage(refusal, "rule", "missing") : TRP_OK;
 }
 
 /* What the command cannot do without. */
@@ -306,6 +344,8 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_ASK:
         request->type = request->type ? request->type : "string";
         return request->path ? payload_take(request, refusal) : usage(refusal, "path", "missing");
+    case TRPI_CONTROL_FAULT:
+        return fault_check(request, refusal);
     case TRPI_CONTROL_VERSION:
     case TRPI_CONTROL_MEMBERS:
     case TRPI_CONTROL_MEMBER_STATUS:

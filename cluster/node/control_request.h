@@ -28,7 +28,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_PING,
     TRPI_CONTROL_TREE,
     TRPI_CONTROL_CONFIG,
-    TRPI_CONTROL_PEERS
+    TRPI_CONTROL_PEERS,
+    TRPI_CONTROL_FAULT
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -44,7 +45,8 @@ typedef struct trpi_control_request {
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
     const char *member; /* NULL: this node */
-    const char *path;   /* send, ask, tree; ping: its target */
+    const char *path;   /* send, ask, tree; ping: its target; fault: its peer */
+    const char *action, *direction, *rule; /* fault; the first two are never NULL */
     const char *type;
     const char *text;
     uint8_t *payload; /* decoded base64; NULL without */

@@ -2,6 +2,7 @@ troupe_sources += cluster/node/base64.c cluster/node/carry.c cluster/node/cert_m
 	cluster/node/config_main.c \
 	cluster/node/control.c cluster/node/control_actors.c cluster/node/control_call.c \
 	cluster/node/control_change.c cluster/node/control_commands.c cluster/node/control_events.c \
+	cluster/node/control_fault.c \
 	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_peers.c cluster/node/control_request.c \
 	cluster/node/control_socket.c cluster/node/control_view.c cluster/node/node.c \
 	cluster/node/node_log.c cluster/node/node_main.c cluster/node/node_options.c \
@@ -34,6 +35,9 @@ tests_fuzz_control_fuzz_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_config_fuzz_SOURCES = tests/fuzz/config_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_config_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_config_fuzz_LDFLAGS = $(FUZZ_LINK)
+check_PROGRAMS += tests/unit/node/fault_test
+tests_unit_node_fault_test_SOURCES = tests/unit/node/fault_test.c
+tests_unit_node_fault_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/node/node_test
 tests_unit_node_node_test_SOURCES = tests/unit/node/node_test.c
 tests_unit_node_node_test_LDADD = $(TEST_LDADD)

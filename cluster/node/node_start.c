@@ -223,6 +223,7 @@ more_options(trp_node *node, trpi_remote_options *options)
     options->log_sent = trpi_config_bool(node->config, "remote.log-sent-messages");
     options->log_received = trpi_config_bool(node->config, "remote.log-received-messages");
     options->log_size_exceeding = number(node, "remote.log-frame-size-exceeding");
+    options->test_adapters = trpi_config_bool(node->config, "remote.test-adapters");
 }
 
 /* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */

@@ -273,6 +273,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Secret that all nodes of a cluster share (`troupe cookie gen`); never shown or logged." },
     { "remote.secure-cookie-before", TEXT, "", 0, 0, NULL,
       "The one before it: taken as well, while the nodes change over one by one." },
+    { "remote.test-adapters", BOOL, "off", 0, 0, NULL,
+      "For tests: `troupe fault` and the multi-node kit may make this node's network bad." },
     { "remote.watch-failure-detector.threshold", FLOAT, "10.0", 0.1, 100, NULL,
       "Phi at which the node of a watched actor is taken for dead." },
     { "remote.watch-failure-detector.heartbeat-interval", DURATION, "1s", 10, HOURS, NULL,

@@ -36,6 +36,7 @@ events {"ok":false,"exit":69,"error":"the node is stopping"}
 send {"ok":true,"path":"/user/a"}
 ask {"ok":true,"from":"$B/user/a#193","elapsedMs":0.42,"reply":{"type":"json","json":{"total":42}}}
 ping {"ok":true,"from":"$B/user/a","elapsedMs":0.39}
+fault {"ok":true,"selfNode":"$A","cut":2,"rules":[{"peer":"*","send":"pass","receive":"lose=0.1 delay=20ms"},{"peer":"10.0.0.2:2552","send":"blackhole","receive":"blackhole"}],"passed":1204,"lost":88,"repeated":1,"delayed":640,"cutBytes":0}
 peers {"ok":true,"selfNode":"$A","peers":[{"node":"$B","nodeUid":"18446744073709551615","state":"active","reason":"answered","next":"messages go at once","nextMs":0,"rttMs":0.09,"messagesIn":12,"messagesOut":9,"bytesIn":2048,"bytesOut":1024,"dropped":0},{"node":"$C","nodeUid":null,"state":"gated","reason":"connection refused","next":"may dial again in 120 ms","nextMs":120,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3}]}
 tree {"ok":true,"path":"/user","entries":[{"path":"/user","depth":0,"behaviour":"guardian","processed":12,"restarts":0,"children":2},{"path":"/user/a","depth":1,"behaviour":"x","processed":1204,"restarts":0,"children":1},{"path":"/user/a/b","depth":2,"behaviour":"y","processed":0,"restarts":2,"children":0},{"path":"/user/c","depth":1,"behaviour":"z","processed":0,"restarts":0,"children":0}],"truncated":false}
 END
@@ -50,6 +51,8 @@ ask {"ok":false,"exit":75,"error":"no reply in time"}
 send !huge
 tree !empty
 ping {"ok":false,"exit":77,"error":"not permitted"}
+fault {"ok":false,"exit":77,"error":"remote.test-adapters is off: this node's network cannot be disturbed"}
+peers {"ok":true,"selfNode":"a","peers":[{"node":"b","nodeUid":null,"state":"idle","reason":"","next":"","nextMs":0,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3,"faults":"send blackhole, receive pass"}]}
 END
 background "$fake" "$work/good.sock" "$work/good" >"$work/requests"
 background "$fake" "$work/bad.sock" "$work/bad" >/dev/null
@@ -85,6 +88,18 @@ expect peers_as_json 0 good peers -o json
 has peers_json_has_the_next_step '"nextMs":'
 expect peers_as_one_line 0 good peers -o jsonl
 is peers_jsonl_is_one_line "$(wc -l <"$work/out")" 1
+lacks peers_have_no_faults_column "FAULTS"
+expect fault_lists 0 good fault
+has fault_table_has_the_rule "lose=0.1 delay=20ms" && has fault_summary "2 rules; frames: 1204 passed, 88 lost" "$work/err"
+expect fault_set 0 good fault set 10.0.0.2:2552 receive lose=10% delay=20ms
+has fault_sent_the_words '"direction":"receive","rule":"lose=10% delay=20ms"' "$work/requests"
+expect fault_set_of_both 0 good fault set all blackhole
+has fault_sent_one_word '"peer":"all","rule":"blackhole"' "$work/requests"
+expect fault_set_needs_a_rule 64 good fault set 10.0.0.2:2552 send
+expect fault_set_needs_a_peer 64 good fault set
+expect fault_has_no_other_word 64 good fault explode
+expect fault_clear_takes_one_peer 64 good fault clear a:1 b:1
+expect fault_clear_all 0 good fault clear
 expect leader_word 0 good leader
 is leader_prints_the_address "$(cat "$work/out")" "$A"
 expect leader_of_role 0 good leader --role backend
@@ -103,7 +118,7 @@ expect tree_draws 0 good tree /user
 has tree_branch "├─ a" && has tree_open_line "│  └─ b" && has tree_last "└─ c" && has tree_restarts "restarts 2"
 
 # ---- JSON
-for command in members peers status cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
+for command in members peers fault status cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
     "send /user/a 1" "ping /user/a -c 2" "join $A" leave "down --dry-run --unreachable" version; do
     # shellcheck disable=SC2086
     good $command -o json >"$work/out" 2>"$work/err"
@@ -187,5 +202,9 @@ expect already_a_member 1 bad join $A
 expect leave_timed_out 75 bad leave
 expect no_reply 75 bad ask /user/a x
 expect not_permitted 77 bad ping /user/a
+expect fault_where_the_key_is_off 77 bad fault
+has fault_names_the_key "remote.test-adapters is off" "$work/err"
+expect peers_with_a_fault 0 bad peers
+has peers_have_a_faults_column "FAULTS" && has peers_show_the_rule "send blackhole, receive pass"
 expect no_such_socket 69 "$troupe" --socket "$work/none.sock" members
 test_end

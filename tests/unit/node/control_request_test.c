@@ -55,6 +55,17 @@ fields_are_read_and_defaults_filled_in(void)
     UNIT_EQUAL(r.payload_bytes, 3);
     UNIT_EQUAL(r.payload[2], 0xff);
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"fault\"}");
+    UNIT_TEXT(r.action, "list");
+    UNIT_TEXT(r.direction, "both");
+    UNIT_TRUE(r.path == NULL && r.rule == NULL);
+    trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"fault\",\"action\":\"set\",\"peer\":\"a:1\",\"direction\":\"send\","
+                 "\"rule\":\"blackhole\"}");
+    UNIT_TEXT(r.path, "a:1");
+    UNIT_TEXT(r.direction, "send");
+    UNIT_TEXT(r.rule, "blackhole");
+    trpi_control_request_fini(&r);
     r = accepted("{\"cmd\":\"events\",\"types\":[\"MemberUp\",\"LeaderChanged\"]}");
     UNIT_EQUAL(r.event_bits, 1u << 2 | 1u << 9);
     trpi_control_request_fini(&r);
@@ -72,6 +83,14 @@ mistakes_are_answered_by_name(void)
     refused("{\"cmd\":\"xyzzyxyzzy\"}", 64, "no such command 'xyzzyxyzzy'");
     refused("{\"cmd\":7}", 64, "field 'cmd': expected a text");
     refused("{\"cmd\":\"down\"}", 64, "field 'member': missing");
+    refused("{\"cmd\":\"fault\",\"action\":\"explode\"}", 64,
+            "field 'action': expected list, set, clear or disconnect");
+    refused("{\"cmd\":\"fault\",\"direction\":\"up\"}", 64,
+            "field 'direction': expected send, receive or both");
+    refused("{\"cmd\":\"fault\",\"action\":\"set\",\"rule\":\"pass\"}", 64,
+            "field 'peer': missing");
+    refused("{\"cmd\":\"fault\",\"action\":\"disconnect\"}", 64, "field 'peer': missing");
+    refused("{\"cmd\":\"fault\",\"action\":\"set\",\"peer\":\"a:1\"}", 64, "field 'rule': missing");
     refused("{\"cmd\":\"ping\"}", 64, "field 'target': missing");
     refused("{\"cmd\":\"ask\",\"path\":\"/a\"}", 64, "field 'text': missing");
     refused("{\"cmd\":\"ask\",\"path\":\"/a\",\"base64\":\"AB\"}", 65,

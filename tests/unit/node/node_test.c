@@ -1,78 +1,8 @@
 /* node_test.c - a node inside a program: opened from settings, seen through its control socket,
  * ended. */
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <troupe/node.h>
-#include <troupe/troupe.h>
-
-#include "base/json.h"
-#include "cluster/node/ctl_proto.h"
-#include "tests/unit/unit.h"
-
-static void
-quiet(void *arg, const trp_log_line *line)
-{
-    (void)arg;
-    (void)line;
-}
-
-/* Open with `extra` settings behind the common ones. */
-static trp_err
-node_open(const char *const *extra, trp_node **ret_node, trp_node_error *ret_error)
-{
-    const char *settings[16] = { "remote.port=0", "cluster.gossip-interval=100ms",
-                                 "cluster.leader-actions-interval=100ms" };
-    size_t count = 3;
-    trp_node_options options = TRP_NODE_OPTIONS_INIT;
-    while (extra && *extra) {
-        settings[count++] = *extra++;
-    }
-    options.settings = settings;
-    options.environment_ignored = 1;
-    options.log = quiet;
-    return trp_node_open(&options, ret_node, ret_error);
-}
-
-static void
-socket_setting(char *buffer, size_t bytes)
-{
-    snprintf(buffer, bytes, "control.socket=/tmp/troupe-node-test-%d.sock", (int)getpid());
-}
-
-/* Ask the node behind path; the final object, NULL on failure. */
-static cJSON *
-control_ask(const char *path, const char *request)
-{
-    int fd = -1;
-    static uint8_t reply[65536];
-    uint8_t header[TRPI_CTL_HEADER_BYTES];
-    cJSON *json = NULL;
-    struct timeval limit = { 60, 0 };
-    if (trpi_ctl_connect(path, &fd) != TRP_OK) {
-        return NULL;
-    }
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    trpi_ctl_header_encode(header, (uint32_t)strlen(request));
-    (void)!send(fd, header, sizeof header, MSG_NOSIGNAL);
-    (void)!send(fd, request, strlen(request), MSG_NOSIGNAL);
-    while (recv(fd, header, sizeof header, MSG_WAITALL) == sizeof header) {
-        size_t bytes = (size_t)header[0] | (size_t)header[1] << 8 | (size_t)header[2] << 16;
-        if (bytes >= sizeof reply || recv(fd, reply, bytes, MSG_WAITALL) != (ssize_t)bytes ||
-            trpi_json_parse((const char *)reply, bytes, &json, NULL) != TRP_OK) {
-            break;
-        }
-        if (cJSON_GetObjectItemCaseSensitive(json, "ok")) {
-            close(fd);
-            return json;
-        }
-        cJSON_Delete(json);
-        json = NULL;
-    }
-    close(fd);
-    return NULL;
-}
+#include "tests/unit/node/inside.h"
 
 static bool
 self_is_up(trp_node *node)

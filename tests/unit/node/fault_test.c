@@ -1,0 +1,149 @@
+/* fault_test.c - the test adapters of a running node, switched through its control socket. */
+#include "remote/fault_gate.h"
+#include "tests/unit/node/inside.h"
+
+/* The answer to a `fault` request; the caller frees it. */
+static cJSON *
+fault(trp_node *node, const char *fields)
+{
+    char request[256];
+    (void)snprintf(request, sizeof request, "{\"cmd\":\"fault\"%s}", fields);
+    cJSON *reply = control_ask(trp_node_control_path(node), request);
+    UNIT_TRUE(reply != NULL);
+    return reply;
+}
+
+static void
+refused(trp_node *node, const char *fields, int code, const char *reason)
+{
+    cJSON *reply = fault(node, fields);
+    UNIT_TRUE(cJSON_IsFalse(cJSON_GetObjectItem(reply, "ok")));
+    UNIT_EQUAL((int)cJSON_GetNumberValue(cJSON_GetObjectItem(reply, "exit")), code);
+    UNIT_TRUE(strstr(trpi_json_get_text(reply, "error"), reason) != NULL);
+    cJSON_Delete(reply);
+}
+
+/* The rules after this request, as "peer send/receive; ...". */
+static void
+rules_are(trp_node *node, const char *fields, const char *want)
+{
+    char text[512] = "";
+    const cJSON *row;
+    cJSON *reply = fault(node, fields);
+    UNIT_TRUE(cJSON_IsTrue(cJSON_GetObjectItem(reply, "ok")));
+    cJSON_ArrayForEach(row, cJSON_GetObjectItem(reply, "rules"))
+    {
+        size_t at = strlen(text);
+        (void)snprintf(text + at, sizeof text - at, "%s%s %s/%s", at ? "; " : "",
+                       trpi_json_get_text(row, "peer"), trpi_json_get_text(row, "send"),
+                       trpi_json_get_text(row, "receive"));
+    }
+    UNIT_TEXT(text, want);
+    cJSON_Delete(reply);
+}
+
+static trp_node *
+opened(const char *adapters)
+{
+    char path[128];
+    socket_setting(path, sizeof path);
+    const char *extra[] = { "cluster.control-socket=on", path, adapters, NULL };
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    return node;
+}
+
+/* MNT-10: nothing can be disturbed where nobody asked for it */
+static void
+without_the_key_every_action_is_refused(void)
+{
+    trp_node *node = opened("remote.test-adapters=off");
+    static const char *const requests[] = {
+        "", ",\"action\":\"set\",\"peer\":\"all\",\"rule\":\"blackhole\"",
+        ",\"action\":\"clear\"", ",\"action\":\"disconnect\",\"peer\":\"all\""
+    };
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        refused(node, requests[i], TRPI_CTL_EXIT_PERMISSION, "remote.test-adapters is off");
+    }
+    trp_node_close(node);
+}
+
+static void
+rules_are_set_replaced_listed_and_cleared(void)
+{
+    trp_node *node = opened("remote.test-adapters=on");
+    rules_are(node, "", "");
+    rules_are(node, ",\"action\":\"set\",\"peer\":\"10.0.0.2:2552\",\"rule\":\"blackhole\"",
+              "10.0.0.2:2552 blackhole/blackhole");
+    rules_are(node,
+              ",\"action\":\"set\",\"peer\":\"troupe.tcp://demo@10.0.0.2:2552\","
+              "\"direction\":\"receive\",\"rule\":\"delay=5ms lose=0.5\"",
+              "10.0.0.2:2552 blackhole/lose=0.5 delay=5ms");
+    rules_are(node,
+              ",\"action\":\"set\",\"peer\":\"all\",\"direction\":\"send\",\"rule\":\"rate=9\"",
+              "* rate=9/pass; 10.0.0.2:2552 blackhole/lose=0.5 delay=5ms");
+    rules_are(node, ",\"action\":\"set\",\"peer\":\"demo@[::1]:1\",\"rule\":\"repeat=1\"",
+              "* rate=9/pass; 10.0.0.2:2552 blackhole/lose=0.5 delay=5ms; ::1:1 repeat=1/repeat=1");
+    rules_are(node, ",\"action\":\"clear\",\"peer\":\"*\"",
+              "10.0.0.2:2552 blackhole/lose=0.5 delay=5ms; ::1:1 repeat=1/repeat=1");
+    rules_are(node, ",\"action\":\"clear\"", "");
+    refused(node, ",\"action\":\"set\",\"peer\":\"all\",\"rule\":\"lose=2\"", TRPI_CTL_EXIT_USAGE,
+            "'lose=2'");
+    refused(node, ",\"action\":\"clear\",\"peer\":\"nowhere\"", TRPI_CTL_EXIT_USAGE,
+            "'nowhere' names no peer");
+    refused(node, ",\"action\":\"clear\",\"peer\":\"host:99999\"", TRPI_CTL_EXIT_USAGE,
+            "'host:99999' names no peer");
+    trp_node_close(node);
+}
+
+static bool
+answers(trp_node *node, const char *target, uint32_t timeout_ms)
+{
+    char request[512];
+    (void)snprintf(request, sizeof request,
+                   "{\"cmd\":\"ping\",\"target\":\"%s/user\",\"timeoutMs\":%u}", target,
+                   timeout_ms);
+    cJSON *reply = control_ask(trp_node_control_path(node), request);
+    bool ok = cJSON_IsTrue(cJSON_GetObjectItem(reply, "ok"));
+    cJSON_Delete(reply);
+    return ok;
+}
+
+/* MNT-02, MNT-07: unplugged in one direction, shown, plugged back, disconnected */
+static void
+a_link_is_cut_in_one_direction_and_heals(void)
+{
+    trp_node *near = opened("remote.test-adapters=on"), *far = NULL;
+    trp_node_error error = { "" };
+    const cJSON *peer = NULL;
+    char set[256];
+    UNIT_REQUIRE(node_open(NULL, &far, &error) == TRP_OK);
+    UNIT_WAIT(answers(near, trp_node_address(far), 5000), 60000);
+    (void)snprintf(set, sizeof set,
+                   ",\"action\":\"set\",\"peer\":\"%s\",\"direction\":\"receive\","
+                   "\"rule\":\"blackhole\"",
+                   trp_node_address(far));
+    cJSON_Delete(fault(near, set));
+    UNIT_FALSE(answers(near, trp_node_address(far), 200));
+    cJSON *reply = control_ask(trp_node_control_path(near), "{\"cmd\":\"peers\"}");
+    peer = cJSON_GetArrayItem(cJSON_GetObjectItem(reply, "peers"), 0);
+    UNIT_TEXT(trpi_json_get_text(peer, "faults"), "send pass, receive blackhole");
+    cJSON_Delete(reply);
+    reply = fault(near, ",\"action\":\"clear\"");
+    UNIT_TRUE(cJSON_GetNumberValue(cJSON_GetObjectItem(reply, "lost")) >= 1);
+    cJSON_Delete(reply);
+    UNIT_WAIT(answers(near, trp_node_address(far), 5000), 60000);
+    reply = fault(near, ",\"action\":\"disconnect\",\"peer\":\"all\"");
+    UNIT_TRUE(cJSON_GetNumberValue(cJSON_GetObjectItem(reply, "cut")) >= 1);
+    cJSON_Delete(reply);
+    UNIT_WAIT(answers(near, trp_node_address(far), 5000), 60000);
+    trp_node_close(far);
+    trp_node_close(near);
+}
+
+UNIT_BEGIN("fault")
+UNIT(without_the_key_every_action_is_refused)
+UNIT(rules_are_set_replaced_listed_and_cleared)
+UNIT(a_link_is_cut_in_one_direction_and_heals)
+UNIT_END
