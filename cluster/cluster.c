@@ -67,11 +67,10 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     if (err != TRP_OK) {
         return err;
     }
-    cluster->strategy = trpi_downing_find(member.downing_strategy == NULL ? "keep-majority"
-                                                                          : member.downing_strategy)
-                            ->name;
+    cluster->strategy = trpi_downing_name(trpi_downing_find(
+        member.downing_strategy == NULL ? "keep-majority" : member.downing_strategy));
     cluster->stable_after_ms =
-        member.downing_stable_after_ms == 0 ? 20000 : member.downing_stable_after_ms;
+        member.downing.stable_after_ms == 0 ? 20000 : member.downing.stable_after_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->core);
     return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->heartbeat);
 }

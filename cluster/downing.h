@@ -15,9 +15,14 @@ typedef enum trpi_downing_verdict {
 } trpi_downing_verdict;
 
 typedef struct trpi_downing_options {
-    uint32_t stable_after_ms;
-    uint32_t auto_down_after_ms;
-    char role[TRPI_ROLE_BYTES_MAX + 1]; /* keep-majority counts only these; "": all */
+    uint32_t stable_after_ms;       /* 20000 */
+    uint32_t unstable_after_ms;     /* down-all-when-unstable, beyond stable_after_ms; 0: never */
+    uint32_t auto_down_after_ms;    /* 5000 */
+    uint32_t quorum_size;           /* static-quorum: 3 */
+    uint32_t least_nodes;           /* keep-referee: its side stops with fewer; 1 */
+    bool keep_lone_oldest;          /* keep-oldest: also when it is alone (down-if-alone = off) */
+    trpi_address referee;           /* keep-referee; port 0: none */
+    char role[TRPI_ROLE_BYTES_MAX + 1]; /* only these are counted; "": all */
 } trpi_downing_options;
 
 typedef struct trpi_downing_input {
@@ -25,6 +30,7 @@ typedef struct trpi_downing_input {
     const trpi_seen *seen;
     uint64_t self;
     uint64_t stable_ms;                /* since members or reachability changed */
+    uint64_t unstable_ms; /* for how long reachability has kept changing; 0: it rests */
     const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
 } trpi_downing_input;
 
@@ -36,13 +42,17 @@ typedef struct trpi_downing_decision {
     char reason[192];
 } trpi_downing_decision;
 
-typedef struct trpi_downing_ops {
-    const char *name;
-    void (*decide)(const trpi_downing_options *options, const trpi_downing_input *input,
-                   trpi_downing_decision *decision);
-} trpi_downing_ops;
+typedef struct trpi_downing_ops trpi_downing_ops;
 
-/* "manual", "auto-down-after", "keep-majority"; NULL: no such strategy. */
+/* "manual", "auto-down-after", "keep-majority", "static-quorum", "keep-oldest", "keep-referee",
+ * "down-all"; NULL: no such strategy. */
 const trpi_downing_ops *trpi_downing_find(const char *name);
+const char *trpi_downing_name(const trpi_downing_ops *ops); /* static */
+/* Decide. decision->indexes is given, everything else is 0. */
+void trpi_downing_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                         const trpi_downing_input *input, trpi_downing_decision *decision);
+
+/* Is it under suspicion, and not on its way out? */
+bool trpi_downing_suspect(const trpi_gossip_member *m);
 
 #endif

@@ -1,14 +1,14 @@
 # The cluster room: engine, detector, gossip, downing, shell.
 troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip.c \
 	cluster/gossip_merge.c cluster/gossip_view.c src/base/pack.c cluster/gossip_codec.c \
-	cluster/frame_codec.c cluster/downing.c cluster/membership.c cluster/membership_seed.c \
+	cluster/frame_codec.c cluster/downing.c cluster/downing_sides.c cluster/membership.c cluster/membership_seed.c \
 	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_events.c \
 	cluster/heartbeat.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c
 pkginclude_HEADERS += include/troupe/cluster.h
 
 check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
-	tests/unit/cluster/shell_test
+	tests/unit/cluster/shell_test tests/unit/cluster/downing_strategies_test
 tests_unit_cluster_shell_test_SOURCES = tests/unit/cluster/shell_test.c
 tests_unit_cluster_shell_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_phi_test_SOURCES = tests/unit/cluster/phi_test.c
@@ -22,6 +22,8 @@ tests_unit_cluster_leader_test_SOURCES = tests/unit/cluster/leader_test.c
 tests_unit_cluster_leader_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_downing_test_SOURCES = tests/unit/cluster/downing_test.c
 tests_unit_cluster_downing_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_downing_strategies_test_SOURCES = tests/unit/cluster/downing_strategies_test.c
+tests_unit_cluster_downing_strategies_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_heartbeat_test_SOURCES = tests/unit/cluster/heartbeat_test.c
 tests_unit_cluster_heartbeat_test_LDADD = $(TEST_LDADD)
 

@@ -50,8 +50,10 @@ options_check(trpi_member_options *o)
     default_u32(&o->exiting_timeout_ms, 5000);
     default_u32(&o->prune_tombstones_after_ms, 24u * 3600u * 1000u);
     default_u32(&o->min_nr_of_members, 1);
-    default_u32(&o->downing_stable_after_ms, 20000);
-    default_u32(&o->auto_down_after_ms, 5000);
+    default_u32(&o->downing.stable_after_ms, 20000);
+    default_u32(&o->downing.auto_down_after_ms, 5000);
+    default_u32(&o->downing.quorum_size, 3);
+    default_u32(&o->downing.least_nodes, 1);
     if (o->gossip_different_view_probability == 0.0) {
         o->gossip_different_view_probability = 0.8;
     } else if (o->gossip_different_view_probability < 0.0) {
@@ -92,11 +94,8 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
         return err;
     }
     core->options = checked;
-    core->options.downing_strategy = downing->name;
+    core->options.downing_strategy = trpi_downing_name(downing);
     core->downing = downing;
-    core->downing_options.stable_after_ms = checked.downing_stable_after_ms;
-    core->downing_options.auto_down_after_ms = checked.auto_down_after_ms;
-    memcpy(core->downing_options.role, checked.downing_role, sizeof(checked.downing_role));
     core->random = trpi_hash_u64(checked.seed ^ core->self->key);
     core->gossip_ms = core->soon_ms = core->leader_ms = core->wake_ms = TRPI_NEVER;
     *ret_core = core;
@@ -438,21 +437,24 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     return TRP_EINVAL;
 }
 
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* A node that was stopped has not seen the world stand still: its quiet time does not count. */
 static void
 notice_own_pause(trpi_member_core *core)
 {
     if (core->wake_ms != TRPI_NEVER && core->now.mono_ms > core->wake_ms + OWN_PAUSE_MS) {
         uint64_t pause_ms = core->now.mono_ms - core->wake_ms;
-        core->stable_ms += pause_ms;
-        if (core->stable_ms > core->now.mono_ms) {
-            core->stable_ms = core->now.mono_ms;
+        uint64_t *times[] = { &core->stable_ms, &core->reach_ms, &core->unrest_ms };
+        for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+            *times[i] = least(*times[i] + pause_ms, core->now.mono_ms);
         }
         for (uint32_t i = 0; i < core->since_count; i++) {
-            core->since[i].since_ms += pause_ms;
-            if (core->since[i].since_ms > core->now.mono_ms) {
-                core->since[i].since_ms = core->now.mono_ms;
-            }
+            core->since[i].since_ms = least(core->since[i].since_ms + pause_ms, core->now.mono_ms);
         }
     }
 }
@@ -496,12 +498,6 @@ settle(trpi_member_core *core)
     }
     trpi_gossip_tick(core);
     trpi_exiting_tick(core);
-}
-
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 trp_err

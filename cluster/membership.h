@@ -39,9 +39,7 @@ typedef struct trpi_member_options {
     trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
     uint32_t role_minima_count;
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
-    uint32_t downing_stable_after_ms; /* 20000 */
-    uint32_t auto_down_after_ms;      /* 5000 */
-    char downing_role[TRPI_ROLE_BYTES_MAX + 1];
+    trpi_downing_options downing;
     trpi_gossip_cache *cache; /* borrowed; NULL: none */
 } trpi_member_options;
 

@@ -27,7 +27,6 @@ typedef struct trpi_since { /* how long a member has been unreachable */
 struct trpi_member_core {
     trpi_member_options options;
     const trpi_downing_ops *downing;
-    trpi_downing_options downing_options;
     trpi_ident *self;
     trpi_member_phase phase;
     trpi_member_stop stop;
@@ -58,6 +57,10 @@ struct trpi_member_core {
     uint64_t stable_ms;  /* since when members and reachability have not changed */
     uint64_t shape;      /* hash of what stable_ms looks at */
     uint64_t tracked;    /* digest of the view that stable_ms and since know */
+    uint64_t reach;      /* hash of who is unreachable */
+    uint64_t reach_ms;   /* when it last changed */
+    uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
+    uint32_t unrest;     /* how often it has since then */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms; /* a refusal is logged at most once in a while */

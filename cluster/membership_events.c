@@ -143,6 +143,39 @@ shape_of(const trpi_gossip *g)
     return shapes[0] != 0 ? shapes[0] : shapes[1];
 }
 
+/* Who is unreachable, of those that count; 0: nobody. */
+static uint64_t
+reach_of(const trpi_gossip *g)
+{
+    uint64_t reach = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        if (m->unreachable != 0 &&
+            (m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING)) {
+            reach = trpi_hash(&m->ident->key, sizeof(m->ident->key), reach);
+        }
+    }
+    return reach;
+}
+
+/* One change is no unrest, nor are two: a member falls silent, and later it is gone or back. */
+static void
+track_unrest(trpi_member_core *core)
+{
+    uint64_t reach = reach_of(core->gossip);
+    if (reach == core->reach) {
+        return;
+    }
+    bool rested = core->now.mono_ms - core->reach_ms >= core->options.downing.stable_after_ms;
+    if (core->unrest == 0 || rested) {
+        core->unrest = 0;
+        core->unrest_ms = core->now.mono_ms;
+    }
+    core->reach = reach;
+    core->reach_ms = core->now.mono_ms;
+    core->unrest++;
+}
+
 void
 trpi_core_track(trpi_member_core *core)
 {
@@ -156,6 +189,7 @@ trpi_core_track(trpi_member_core *core)
         core->shape = shape;
         core->stable_ms = core->now.mono_ms;
     }
+    track_unrest(core);
     trpi_since *since = trpi_alloc((g->members_count + 1) * sizeof(*since));
     if (since == NULL) {
         return; /* the old one stays: times of those that it knows are right */
@@ -417,7 +451,7 @@ trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decisio
 {
     trpi_core_log(core, TRP_LOG_WARNING,
                   "downing %s: %s (%s; members %u, on this side %u, unreachable %u, indirectly %u)",
-                  core->downing->name, what, decision->reason, decision->members,
+                  trpi_downing_name(core->downing), what, decision->reason, decision->members,
                   decision->reachable, decision->unreachable, decision->indirectly_connected);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
@@ -430,7 +464,7 @@ trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decisio
                                                      .indirectly_connected =
                                                          decision->indirectly_connected };
     snprintf(action->published.downing.strategy, sizeof(action->published.downing.strategy), "%s",
-             core->downing->name);
+             trpi_downing_name(core->downing));
     snprintf(action->published.downing.decision, sizeof(action->published.downing.decision), "%s",
              what);
     snprintf(action->published.downing.reason, sizeof(action->published.downing.reason), "%s",

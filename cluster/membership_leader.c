@@ -210,9 +210,13 @@ consider_downing(trpi_member_core *core)
             uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
             unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
         }
-        trpi_downing_input input = { g, &core->seen, core->self->key,
-                                     core->now.mono_ms - core->stable_ms, unreachable_ms };
-        core->downing->decide(&core->downing_options, &input, &decision);
+        trpi_downing_input input = { .gossip = g,
+                                     .seen = &core->seen,
+                                     .self = core->self->key,
+                                     .stable_ms = core->now.mono_ms - core->stable_ms,
+                                     .unreachable_ms = unreachable_ms };
+        input.unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0;
+        trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
         if (decision.verdict == TRPI_DOWNING_DOWN_MEMBERS) {
             mark_down(core, &decision);
         } else if (decision.verdict == TRPI_DOWNING_DOWN_SELF) {

@@ -1,4 +1,4 @@
-/* node_start.c - keys of the configuration become options of system, remoting and membership.
+/* node_start.c - keys of the configuration become options of system and remoting; and stopping.
  *
  * Must hold.
  *   I1  stopping: membership is silent first, then the actors end (what they tell is flushed),
@@ -14,8 +14,6 @@
 
 #include "base/assert.h"
 
-#define ROLES_MAX 64
-
 trp_err
 trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
 {
@@ -26,8 +24,8 @@ trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
     return err;
 }
 
-static uint32_t
-number(const trp_node *node, const char *key)
+uint32_t
+trpi_node_number(const trp_node *node, const char *key)
 {
     int64_t value = trpi_config_int(node->config, key);
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
@@ -206,23 +204,23 @@ more_options(trp_node *node, trpi_remote_options *options)
 {
 #define WATCH "remote.watch-failure-detector."
 #define LINK "remote.transport-failure-detector."
-    options->watch_samples_max = number(node, WATCH "max-sample-size");
-    options->watch_deviation_ms = number(node, WATCH "min-std-deviation");
-    options->watch_expected_ms = number(node, WATCH "expected-response-after");
+    options->watch_samples_max = trpi_node_number(node, WATCH "max-sample-size");
+    options->watch_deviation_ms = trpi_node_number(node, WATCH "min-std-deviation");
+    options->watch_expected_ms = trpi_node_number(node, WATCH "expected-response-after");
     options->link_threshold = trpi_config_float(node->config, LINK "threshold");
-    options->link_heartbeat_ms = number(node, LINK "heartbeat-interval");
-    options->link_pause_ms = number(node, LINK "acceptable-heartbeat-pause");
-    options->link_samples_max = number(node, LINK "max-sample-size");
-    options->link_deviation_ms = number(node, LINK "min-std-deviation");
+    options->link_heartbeat_ms = trpi_node_number(node, LINK "heartbeat-interval");
+    options->link_pause_ms = trpi_node_number(node, LINK "acceptable-heartbeat-pause");
+    options->link_samples_max = trpi_node_number(node, LINK "max-sample-size");
+    options->link_deviation_ms = trpi_node_number(node, LINK "min-std-deviation");
 #undef WATCH
 #undef LINK
-    options->resend_ms = number(node, "remote.resend-interval");
-    options->give_up_ms = number(node, "remote.give-up-system-message-after");
+    options->resend_ms = trpi_node_number(node, "remote.resend-interval");
+    options->give_up_ms = trpi_node_number(node, "remote.give-up-system-message-after");
     options->lifecycle_log =
         lifecycle_log(trpi_config_text(node->config, "remote.log-remote-lifecycle-events"));
     options->log_sent = trpi_config_bool(node->config, "remote.log-sent-messages");
     options->log_received = trpi_config_bool(node->config, "remote.log-received-messages");
-    options->log_size_exceeding = number(node, "remote.log-frame-size-exceeding");
+    options->log_size_exceeding = trpi_node_number(node, "remote.log-frame-size-exceeding");
     options->test_adapters = trpi_config_bool(node->config, "remote.test-adapters");
 }
 
@@ -237,8 +235,8 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
                               "remote.require-cookie is on, and remote.secure-cookie is empty; "
                               "`troupe cookie gen` makes one");
     }
-    options->pending_handshakes_max = number(node, "remote.pending-handshakes-max");
-    options->handshake_bytes_max = number(node, "remote.handshake-bytes-max");
+    options->pending_handshakes_max = trpi_node_number(node, "remote.pending-handshakes-max");
+    options->handshake_bytes_max = trpi_node_number(node, "remote.handshake-bytes-max");
     options->tls = strcmp(trpi_config_text(node->config, "remote.transport"), "tls") == 0;
     options->tls_ca = trpi_config_text(node->config, "remote.tls.ca");
     options->tls_cert = trpi_config_text(node->config, "remote.tls.cert");
@@ -246,8 +244,8 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
     options->tls_crl = trpi_config_text(node->config, "remote.tls.crl");
     options->tls_ignore_address =
         !trpi_config_bool(node->config, "remote.tls.verify-peer-address");
-    options->tls_reload_interval_ms = number(node, "remote.tls.reload-interval");
-    options->tls_old_end_ms = number(node, "remote.tls.old-connections-end-after");
+    options->tls_reload_interval_ms = trpi_node_number(node, "remote.tls.reload-interval");
+    options->tls_old_end_ms = trpi_node_number(node, "remote.tls.old-connections-end-after");
     options->tls_allowed_count =
         trpi_config_list_count(node->config, "remote.tls.allowed-names");
     for (size_t i = 0; i < options->tls_allowed_count; i++) {
@@ -296,22 +294,23 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
     memset(&options, 0, sizeof options);
     options.host = trpi_config_text(node->config, "remote.hostname");
-    options.port = (uint16_t)number(node, "remote.port");
+    options.port = (uint16_t)trpi_node_number(node, "remote.port");
     options.bind_host = *bind_host ? bind_host : NULL;
     options.bind_port = (int32_t)trpi_config_int(node->config, "remote.bind-port");
-    options.handshake_timeout_ms = number(node, "remote.handshake-timeout");
-    options.frame_bytes_max = number(node, "remote.maximum-frame-size");
-    options.lane_bytes_max = number(node, "remote.lane-buffer-size");
-    options.control_bytes_max = number(node, "remote.control-buffer-size");
-    options.system_messages_max = number(node, "remote.system-message-buffer-size");
-    options.backoff_min_ms = number(node, "remote.retry-backoff-min");
-    options.backoff_max_ms = number(node, "remote.retry-backoff-max");
-    options.flush_on_shutdown_ms = number(node, "remote.flush-wait-on-shutdown");
+    options.handshake_timeout_ms = trpi_node_number(node, "remote.handshake-timeout");
+    options.frame_bytes_max = trpi_node_number(node, "remote.maximum-frame-size");
+    options.lane_bytes_max = trpi_node_number(node, "remote.lane-buffer-size");
+    options.control_bytes_max = trpi_node_number(node, "remote.control-buffer-size");
+    options.system_messages_max = trpi_node_number(node, "remote.system-message-buffer-size");
+    options.backoff_min_ms = trpi_node_number(node, "remote.retry-backoff-min");
+    options.backoff_max_ms = trpi_node_number(node, "remote.retry-backoff-max");
+    options.flush_on_shutdown_ms = trpi_node_number(node, "remote.flush-wait-on-shutdown");
     options.watch_threshold =
         trpi_config_float(node->config, "remote.watch-failure-detector.threshold");
-    options.watch_heartbeat_ms = number(node, "remote.watch-failure-detector.heartbeat-interval");
+    options.watch_heartbeat_ms =
+        trpi_node_number(node, "remote.watch-failure-detector.heartbeat-interval");
     options.watch_pause_ms =
-        number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
+        trpi_node_number(node, "remote.watch-failure-detector.acceptable-heartbeat-pause");
     more_options(node, &options);
     options.why = why;
     options.why_bytes = sizeof why;
@@ -333,117 +332,6 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     (void)trpi_address_format(trpi_remote_address(node->remote), node->address,
                               sizeof node->address);
     return TRP_OK;
-}
-
-/* ---- membership
- * ------------------------------------------------------------------------------------------ */
-
-/* The cluster's thread. */
-static void
-membership_stopped(void *arg, trpi_member_stop why)
-{
-    trpi_node_end(arg, why == TRPI_STOP_DOWNED ? TRP_NODE_DOWNED : TRP_NODE_LEFT);
-}
-
-/* cluster.role.NAME.min-nr-of-members */
-static trp_err
-role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
-{
-    static const char before[] = "cluster.role.", after[] = ".min-nr-of-members";
-    for (size_t i = 0; i < trpi_config_count(node->config); i++) {
-        trpi_config_entry entry;
-        trpi_config_at(node->config, i, &entry);
-        size_t bytes = strlen(entry.key), frame = sizeof before - 1 + sizeof after - 1;
-        if (strncmp(entry.key, before, sizeof before - 1) != 0 || bytes <= frame) {
-            continue;
-        }
-        trpi_role_minimum *minimum = &options->role_minima[options->role_minima_count];
-        if (options->role_minima_count == TRPI_ROLE_MINIMA_MAX ||
-            bytes - frame >= sizeof minimum->role) {
-            return trpi_node_fail(
-                ret_error, TRP_ECONFIG, "%s: %s: at most %u roles with names up to %zu bytes",
-                entry.origin, entry.key, TRPI_ROLE_MINIMA_MAX, sizeof minimum->role - 1);
-        }
-        memcpy(minimum->role, entry.key + sizeof before - 1, bytes - frame);
-        minimum->members = number(node, entry.key);
-        options->role_minima_count++;
-    }
-    return TRP_OK;
-}
-
-static trp_err
-member_options_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
-{
-    const char *role = trpi_config_text(node->config, "cluster.downing.keep-majority.role");
-    options->seed = trpi_world_random(trpi_system_world(node->system));
-    options->gossip_interval_ms = number(node, "cluster.gossip-interval");
-    options->leader_actions_interval_ms = number(node, "cluster.leader-actions-interval");
-    options->seed_node_timeout_ms = number(node, "cluster.seed-node-timeout");
-    options->retry_unsuccessful_join_after_ms =
-        number(node, "cluster.retry-unsuccessful-join-after");
-    options->min_nr_of_members = number(node, "cluster.min-nr-of-members");
-    options->gossip_different_view_probability =
-        trpi_config_float(node->config, "cluster.gossip-different-view-probability");
-    if (options->gossip_different_view_probability <= 0) {
-        options->gossip_different_view_probability = -1; /* 0 would be its default */
-    }
-    options->may_not_create_cluster = !trpi_config_bool(node->config, "cluster.may-create-cluster");
-    options->downing_strategy = trpi_config_text(node->config, "cluster.downing.active-strategy");
-    options->downing_stable_after_ms = number(node, "cluster.downing.stable-after");
-    options->auto_down_after_ms = number(node, "cluster.downing.auto-down-after");
-    if (strlen(role) >= sizeof options->downing_role) {
-        return trpi_node_fail(ret_error, TRP_ECONFIG,
-                              "cluster.downing.keep-majority.role: longer than %zu bytes",
-                              sizeof options->downing_role - 1);
-    }
-    memcpy(options->downing_role, role, strlen(role) + 1);
-    return role_minima_take(node, options, ret_error);
-}
-
-static void
-heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
-{
-    options->phi.threshold = trpi_config_float(node->config, "cluster.failure-detector.threshold");
-    options->phi.heartbeat_interval_ms =
-        number(node, "cluster.failure-detector.heartbeat-interval");
-    options->phi.acceptable_pause_ms =
-        number(node, "cluster.failure-detector.acceptable-heartbeat-pause");
-    options->phi.min_std_deviation_ms = number(node, "cluster.failure-detector.min-std-deviation");
-    options->phi.max_samples = number(node, "cluster.failure-detector.max-sample-size");
-    options->expected_response_after_ms =
-        number(node, "cluster.failure-detector.expected-response-after");
-    options->monitored_by_nr_of_members =
-        number(node, "cluster.failure-detector.monitored-by-nr-of-members");
-}
-
-trp_err
-trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
-{
-    trpi_cluster_options options;
-    const char *roles[ROLES_MAX];
-    size_t count = trpi_config_list_count(node->config, "cluster.roles");
-    memset(&options, 0, sizeof options);
-    if (count > ROLES_MAX) {
-        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d", ROLES_MAX);
-    }
-    for (size_t i = 0; i < count; i++) {
-        roles[i] = trpi_config_list_at(node->config, "cluster.roles", i);
-    }
-    trp_err err = member_options_fill(node, &options.member, ret_error);
-    if (err != TRP_OK) {
-        return err;
-    }
-    heartbeat_options_fill(node, &options.heartbeat);
-    options.roles = roles;
-    options.roles_count = (uint32_t)count;
-    options.app_version = trpi_config_text(node->config, "cluster.app-version");
-    options.quiet = !trpi_config_bool(node->config, "cluster.log-info");
-    options.stopped = membership_stopped;
-    options.stopped_arg = node;
-    err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
-    return err == TRP_OK ? TRP_OK
-                         : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
-                                          "cannot start the membership: %s", trp_strerror(err));
 }
 
 /* ---- stopping

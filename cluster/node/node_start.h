@@ -8,6 +8,9 @@
 trp_err trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A key's number, within 0 and UINT32_MAX. */
+uint32_t trpi_node_number(const trp_node *node, const char *key);
+
 trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);

@@ -201,7 +201,7 @@ check_idle_traffic(struct sim_world *w)
 static void
 prepare_plain(struct sim_world *w)
 {
-    w->member.downing_stable_after_ms = 20000;
+    w->member.downing.stable_after_ms = 20000;
 }
 
 static void
@@ -224,7 +224,7 @@ play_sunny(struct sim_world *w)
 static void
 prepare_crash(struct sim_world *w)
 {
-    w->member.downing_stable_after_ms = 5000;
+    w->member.downing.stable_after_ms = 5000;
 }
 
 static bool
@@ -277,7 +277,7 @@ play_crash(struct sim_world *w)
 static void
 prepare_cut(struct sim_world *w)
 {
-    w->member.downing_stable_after_ms = 60000;
+    w->member.downing.stable_after_ms = 60000;
 }
 
 static void
@@ -410,7 +410,10 @@ play_leave(struct sim_world *w)
 static void
 prepare_swarm(struct sim_world *w)
 {
-    w->member.downing_stable_after_ms = 3000 + sim_below(w, 4000);
+    w->member.downing.stable_after_ms = 3000 + sim_below(w, 4000);
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest" };
+    w->member.downing_strategy = strategies[sim_chance(w, 0.5) ? 0 : 1 + sim_below(w, 2)];
+    w->member.downing.quorum_size = w->nodes_count / 2 + 1;
     w->heartbeat.monitored_by_nr_of_members = 2 + sim_below(w, 5);
     w->member.min_nr_of_members = sim_chance(w, 0.2) && w->nodes_count >= 3 ? 3 : 1;
     w->delay_min_us = sim_below(w, 5000);

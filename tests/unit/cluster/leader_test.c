@@ -113,7 +113,7 @@ a_command_for_a_stranger_says_so(void)
 static void
 an_unreachable_member_blocks_the_leader_until_it_is_reachable_again(void)
 {
-    trpi_member_options options = { .seed = 3, .downing_stable_after_ms = 60000 };
+    trpi_member_options options = { .seed = 3, .downing.stable_after_ms = 60000 };
     struct mesh *m = mesh_cluster(3, &options);
     mesh_observe(m, 0, 1u << 2);
     mesh_run(m, 500);
@@ -183,7 +183,7 @@ static void
 auto_down_after_marks_an_unreachable_member_down(void)
 {
     trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
-                                    .auto_down_after_ms = 2000 };
+                                    .downing.auto_down_after_ms = 2000 };
     struct mesh *m = mesh_cluster(3, &options);
     m->cut[2] = true;
     mesh_observe(m, 1, 1u << 2);
@@ -192,6 +192,45 @@ auto_down_after_marks_an_unreachable_member_down(void)
     mesh_run(m, 4000);
     UNIT_EQUAL(mesh_members(m, 0), 2);
     UNIT_EQUAL(mesh_members(m, 1), 2);
+    mesh_free(m);
+}
+
+/* a link that breaks and mends again and again: nobody may decide, so all stop */
+static void
+a_cluster_that_does_not_come_to_rest_stops(void)
+{
+    trpi_member_options options = { .seed = 3, .downing = { .stable_after_ms = 20000,
+                                                            .unstable_after_ms = 15000 } };
+    struct mesh *m = mesh_cluster(4, &options);
+    for (int second = 0; second < 34; second += 2) {
+        mesh_observe(m, 0, second % 4 == 0 ? 1u << 2 : 0);
+        mesh_run(m, 2000);
+    }
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE); /* 34 s */
+    mesh_observe(m, 0, 1u << 3);
+    mesh_run(m, 3000);
+    UNIT_TEXT(m->decision.decision, "down-self");
+    for (uint32_t i = 0; i < 4; i++) {
+        UNIT_EQUAL(m->stopped[i], TRPI_STOP_DOWNED);
+    }
+    mesh_free(m);
+}
+
+/* one that falls silent in a cluster that was quiet is an ordinary case, however long it takes */
+static void
+members_that_die_one_after_the_other_are_no_unrest(void)
+{
+    trpi_member_options options = { .seed = 3, .downing = { .stable_after_ms = 20000,
+                                                            .unstable_after_ms = 15000 } };
+    struct mesh *m = mesh_cluster(5, &options);
+    m->cut[4] = true;
+    mesh_observe(m, 0, 1u << 4);
+    mesh_run(m, 16000);
+    m->cut[3] = true;
+    mesh_observe(m, 0, 1u << 4 | 1u << 3);
+    mesh_run(m, 25000); /* 41 s since the first, 20 s of rest */
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE);
+    UNIT_EQUAL(mesh_members(m, 0), 3);
     mesh_free(m);
 }
 
@@ -267,6 +306,8 @@ UNIT(rows_of_an_observer_that_was_downed_do_not_count)
 UNIT(keep_majority_removes_a_dead_member_after_stable_after)
 UNIT(keep_majority_stops_the_minority)
 UNIT(auto_down_after_marks_an_unreachable_member_down)
+UNIT(a_cluster_that_does_not_come_to_rest_stops)
+UNIT(members_that_die_one_after_the_other_are_no_unrest)
 UNIT(manual_downing_waits_for_the_operator)
 UNIT(up_numbers_follow_the_order_of_becoming_up)
 UNIT(an_idle_cluster_is_nearly_silent)

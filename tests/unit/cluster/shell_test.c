@@ -362,7 +362,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     trp_ref ref = TRP_REF_NONE;
     uint32_t at = 0;
     trpi_cluster_options options = { .quarantine_removed_after_ms = 300 };
-    options.member.downing_stable_after_ms = 2000;
+    options.member.downing.stable_after_ms = 2000;
     options.heartbeat.phi.heartbeat_interval_ms = 250;
     heard_count = 0;
     hosts_open(hosts, h);

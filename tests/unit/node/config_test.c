@@ -91,8 +91,15 @@ engines_have_the_defaults_of_the_table(void)
     UNIT_EQUAL(o->retry_unsuccessful_join_after_ms,
                trpi_config_int(NULL, "cluster.retry-unsuccessful-join-after"));
     UNIT_EQUAL(o->min_nr_of_members, trpi_config_int(NULL, "cluster.min-nr-of-members"));
-    UNIT_EQUAL(o->downing_stable_after_ms, trpi_config_int(NULL, "cluster.downing.stable-after"));
-    UNIT_EQUAL(o->auto_down_after_ms, trpi_config_int(NULL, "cluster.downing.auto-down-after"));
+    UNIT_EQUAL(o->downing.stable_after_ms, trpi_config_int(NULL, "cluster.downing.stable-after"));
+    UNIT_EQUAL(o->downing.auto_down_after_ms,
+               trpi_config_int(NULL, "cluster.downing.auto-down-after"));
+    UNIT_EQUAL(o->downing.quorum_size,
+               trpi_config_int(NULL, "cluster.downing.static-quorum.quorum-size"));
+    UNIT_EQUAL(o->downing.least_nodes,
+               trpi_config_int(NULL, "cluster.downing.keep-referee.down-all-if-less-than-nodes"));
+    UNIT_EQUAL(o->downing.keep_lone_oldest,
+               !trpi_config_bool(NULL, "cluster.downing.keep-oldest.down-if-alone"));
     UNIT_TRUE(o->gossip_different_view_probability ==
               trpi_config_float(NULL, "cluster.gossip-different-view-probability"));
     trpi_member_free(core);

@@ -1,0 +1,35 @@
+/* downing_sides.h - which members are on this node's side of a cut, and what each side counts. */
+#ifndef TRPI_CLUSTER_DOWNING_SIDES_H
+#define TRPI_CLUSTER_DOWNING_SIDES_H
+
+#include "cluster/downing.h"
+
+enum trpi_downing_mark {     /* per member */
+    TRPI_MARK_CLEAR = 0,  /* on my side */
+    TRPI_MARK_AWAY = 1,   /* unreachable and has not seen the version: down it */
+    TRPI_MARK_UNSURE = 2, /* reachable, has not seen the version */
+    TRPI_MARK_BROKEN = 3  /* on my side, but indirectly connected: down it, too */
+};
+
+/* What one kind of members has. Addresses are counted, because a restarted node votes in its
+ * predecessor's place. */
+typedef struct trpi_side {
+    uint32_t votes;
+    bool lowest;  /* the first voter in order is among them */
+    bool oldest;  /* the voter that has been Up for longest is */
+    bool referee; /* the address of the options is */
+} trpi_side;
+
+typedef struct trpi_sides {
+    trpi_side clear, broken, unsure, away;
+    uint32_t away_members, broken_members;
+} trpi_sides;
+
+/* Fill marks (room for all members) and ret_sides. `spare_oldest`, `spare_referee`: of a broken
+ * link it is always the other end that is given up. */
+void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
+                     bool spare_oldest, bool spare_referee, uint32_t *marks,
+                     trpi_sides *ret_sides);
+trpi_side trpi_side_sum(trpi_side a, trpi_side b);
+
+#endif

@@ -1,0 +1,169 @@
+/* node_membership.c - keys of the configuration become options of the membership.
+ *
+ * Tests.   tests/unit/node/node_test.c, config_test.c
+ */
+#include "cluster/node/node_start.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ROLES_MAX 64
+
+/* The cluster's thread. */
+static void
+membership_stopped(void *arg, trpi_member_stop why)
+{
+    trpi_node_end(arg, why == TRPI_STOP_DOWNED ? TRP_NODE_DOWNED : TRP_NODE_LEFT);
+}
+
+/* cluster.role.NAME.min-nr-of-members */
+static trp_err
+role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    static const char before[] = "cluster.role.", after[] = ".min-nr-of-members";
+    for (size_t i = 0; i < trpi_config_count(node->config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(node->config, i, &entry);
+        size_t bytes = strlen(entry.key), frame = sizeof before - 1 + sizeof after - 1;
+        if (strncmp(entry.key, before, sizeof before - 1) != 0 || bytes <= frame) {
+            continue;
+        }
+        trpi_role_minimum *minimum = &options->role_minima[options->role_minima_count];
+        if (options->role_minima_count == TRPI_ROLE_MINIMA_MAX ||
+            bytes - frame >= sizeof minimum->role) {
+            return trpi_node_fail(
+                ret_error, TRP_ECONFIG, "%s: %s: at most %u roles with names up to %zu bytes",
+                entry.origin, entry.key, TRPI_ROLE_MINIMA_MAX, sizeof minimum->role - 1);
+        }
+        memcpy(minimum->role, entry.key + sizeof before - 1, bytes - frame);
+        minimum->members = trpi_node_number(node, entry.key);
+        options->role_minima_count++;
+    }
+    return TRP_OK;
+}
+
+/* keep-majority, static-quorum and keep-oldest each have a role of their own. */
+static trp_err
+downing_role_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    static const char *const with_role[] = { "keep-majority", "static-quorum", "keep-oldest" };
+    for (size_t i = 0; i < sizeof with_role / sizeof with_role[0]; i++) {
+        char key[64];
+        (void)snprintf(key, sizeof key, "cluster.downing.%s.role", with_role[i]);
+        const char *role = trpi_config_text(node->config, key);
+        if (strlen(role) >= sizeof options->downing.role) {
+            return trpi_node_fail(ret_error, TRP_ECONFIG, "%s: longer than %zu bytes", key,
+                                  sizeof options->downing.role - 1);
+        }
+        if (strcmp(options->downing_strategy, with_role[i]) == 0) {
+            memcpy(options->downing.role, role, strlen(role) + 1);
+        }
+    }
+    return TRP_OK;
+}
+
+static trp_err
+referee_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    static const char key[] = "cluster.downing.keep-referee.address";
+    const char *text = trpi_config_text(node->config, key);
+    const char *wrong = "";
+    if (text[0] == '\0' && strcmp(options->downing_strategy, "keep-referee") != 0) {
+        return TRP_OK;
+    }
+    if (text[0] == '\0') {
+        return trpi_node_fail(ret_error, TRP_ECONFIG,
+                              "%s: keep-referee needs the address of the node whose side stays, as "
+                              "in troupe.tcp://demo@10.0.0.1:2552",
+                              key);
+    }
+    if (trpi_address_parse(text, &options->downing.referee, NULL, &wrong) != TRP_OK) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "%s: %s", key, wrong);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    trpi_downing_options *downing = &options->downing;
+    options->downing_strategy = trpi_config_text(node->config, "cluster.downing.active-strategy");
+    downing->stable_after_ms = trpi_node_number(node, "cluster.downing.stable-after");
+    downing->unstable_after_ms = trpi_node_number(node, "cluster.downing.down-all-when-unstable");
+    downing->auto_down_after_ms = trpi_node_number(node, "cluster.downing.auto-down-after");
+    downing->quorum_size = trpi_node_number(node, "cluster.downing.static-quorum.quorum-size");
+    downing->least_nodes =
+        trpi_node_number(node, "cluster.downing.keep-referee.down-all-if-less-than-nodes");
+    downing->keep_lone_oldest =
+        !trpi_config_bool(node->config, "cluster.downing.keep-oldest.down-if-alone");
+    trp_err err = downing_role_take(node, options, ret_error);
+    return err != TRP_OK ? err : referee_take(node, options, ret_error);
+}
+
+static trp_err
+member_options_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
+{
+    options->seed = trpi_world_random(trpi_system_world(node->system));
+    options->gossip_interval_ms = trpi_node_number(node, "cluster.gossip-interval");
+    options->leader_actions_interval_ms = trpi_node_number(node, "cluster.leader-actions-interval");
+    options->seed_node_timeout_ms = trpi_node_number(node, "cluster.seed-node-timeout");
+    options->retry_unsuccessful_join_after_ms =
+        trpi_node_number(node, "cluster.retry-unsuccessful-join-after");
+    options->min_nr_of_members = trpi_node_number(node, "cluster.min-nr-of-members");
+    options->gossip_different_view_probability =
+        trpi_config_float(node->config, "cluster.gossip-different-view-probability");
+    if (options->gossip_different_view_probability <= 0) {
+        options->gossip_different_view_probability = -1; /* 0 would be its default */
+    }
+    options->may_not_create_cluster = !trpi_config_bool(node->config, "cluster.may-create-cluster");
+    trp_err err = downing_fill(node, options, ret_error);
+    return err != TRP_OK ? err : role_minima_take(node, options, ret_error);
+}
+
+static void
+heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
+{
+    options->phi.threshold = trpi_config_float(node->config, "cluster.failure-detector.threshold");
+    options->phi.heartbeat_interval_ms =
+        trpi_node_number(node, "cluster.failure-detector.heartbeat-interval");
+    options->phi.acceptable_pause_ms =
+        trpi_node_number(node, "cluster.failure-detector.acceptable-heartbeat-pause");
+    options->phi.min_std_deviation_ms =
+        trpi_node_number(node, "cluster.failure-detector.min-std-deviation");
+    options->phi.max_samples =
+        trpi_node_number(node, "cluster.failure-detector.max-sample-size");
+    options->expected_response_after_ms =
+        trpi_node_number(node, "cluster.failure-detector.expected-response-after");
+    options->monitored_by_nr_of_members =
+        trpi_node_number(node, "cluster.failure-detector.monitored-by-nr-of-members");
+}
+
+trp_err
+trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
+{
+    trpi_cluster_options options;
+    const char *roles[ROLES_MAX];
+    size_t count = trpi_config_list_count(node->config, "cluster.roles");
+    memset(&options, 0, sizeof options);
+    if (count > ROLES_MAX) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d", ROLES_MAX);
+    }
+    for (size_t i = 0; i < count; i++) {
+        roles[i] = trpi_config_list_at(node->config, "cluster.roles", i);
+    }
+    trp_err err = member_options_fill(node, &options.member, ret_error);
+    if (err != TRP_OK) {
+        return err;
+    }
+    heartbeat_options_fill(node, &options.heartbeat);
+    options.roles = roles;
+    options.roles_count = (uint32_t)count;
+    options.app_version = trpi_config_text(node->config, "cluster.app-version");
+    options.quiet = !trpi_config_bool(node->config, "cluster.log-info");
+    options.stopped = membership_stopped;
+    options.stopped_arg = node;
+    err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
+    return err == TRP_OK ? TRP_OK
+                         : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
+                                          "cannot start the membership: %s", trp_strerror(err));
+}

@@ -1,0 +1,245 @@
+/* static-quorum, keep-oldest, keep-referee, down-all and down-all-when-unstable, as pure functions
+ * of a view (DOWN; Akka's split brain resolver; membership_notes S12). */
+#include "base/hash.h"
+#include "tests/unit/cluster/scene.h"
+
+static trpi_downing_options
+options_of(uint32_t quorum, uint32_t least)
+{
+    trpi_downing_options options = { .stable_after_ms = 20000,
+                                     .quorum_size = quorum,
+                                     .least_nodes = least };
+    return options;
+}
+
+/* What becomes of the side of `mask` in a cluster of n that fell apart, as all of it see it. */
+enum fate {
+    FATE_STAYS, /* one downs all others, the rest wait */
+    FATE_STOPS, /* each stops itself */
+    FATE_MIXED  /* never right */
+};
+
+static enum fate
+fate_of(const char *strategy, const trpi_downing_options *options, uint32_t n, uint32_t mask,
+        const uint32_t *status)
+{
+    uint32_t stop = 0;
+    uint32_t act = 0;
+    uint32_t downed = 0;
+    uint32_t mine = (uint32_t)__builtin_popcount(mask);
+    for (uint32_t self = 0; self < n; self++) {
+        if ((mask >> self & 1) == 0) {
+            continue;
+        }
+        struct scene s;
+        scene_make(&s, n, status);
+        uint32_t first = (uint32_t)__builtin_ctz(mask);
+        for (uint32_t other = 0; other < n; other++) {
+            if ((mask >> other & 1) == 0) {
+                scene_row(&s, first, other);
+            }
+        }
+        trpi_downing_verdict verdict = scene_decide(&s, strategy, options, self, mask);
+        stop += verdict == TRPI_DOWNING_DOWN_SELF ? 1 : 0;
+        act += verdict == TRPI_DOWNING_DOWN_MEMBERS ? 1 : 0;
+        downed += s.decision.verdict == TRPI_DOWNING_DOWN_MEMBERS ? s.decision.indexes_count : 0;
+        scene_end(&s);
+    }
+    return stop == mine                                        ? FATE_STOPS
+           : stop == 0 && act == 1 && downed == n - mine ? FATE_STAYS
+                                                               : FATE_MIXED;
+}
+
+struct split {
+    const char *strategy;
+    uint32_t left, right; /* members 0 .. left-1, and the others; up numbers in this order */
+    enum fate left_fate, right_fate;
+};
+
+/* The pairs of Akka's SplitBrainResolverIntegrationSpec. */
+static void
+each_strategy_keeps_the_side_that_it_is_for(void)
+{
+    static const struct split splits[] = {
+        { "static-quorum", 1, 2, FATE_STOPS, FATE_STOPS },
+        { "static-quorum", 4, 4, FATE_STOPS, FATE_STOPS },
+        { "static-quorum", 5, 4, FATE_STAYS, FATE_STOPS },
+        { "static-quorum", 1, 5, FATE_STOPS, FATE_STAYS },
+        { "static-quorum", 4, 5, FATE_STOPS, FATE_STAYS },
+        { "static-quorum", 5, 5, FATE_STOPS, FATE_STOPS }, /* ten are too many for five */
+        { "keep-majority", 2, 1, FATE_STAYS, FATE_STOPS },
+        { "keep-majority", 1, 2, FATE_STOPS, FATE_STAYS },
+        { "keep-majority", 4, 5, FATE_STOPS, FATE_STAYS },
+        { "keep-majority", 4, 4, FATE_STAYS, FATE_STOPS },
+        { "keep-oldest", 3, 3, FATE_STAYS, FATE_STOPS },
+        { "keep-oldest", 1, 1, FATE_STAYS, FATE_STOPS },
+        { "keep-oldest", 1, 2, FATE_STOPS, FATE_STAYS },
+        { "keep-oldest", 2, 5, FATE_STAYS, FATE_STOPS },
+        { "keep-referee", 2, 5, FATE_STOPS, FATE_STAYS },
+        { "keep-referee", 6, 1, FATE_STAYS, FATE_STOPS },
+        { "down-all", 4, 1, FATE_STOPS, FATE_STOPS },
+    };
+    trpi_downing_options options = options_of(5, 1);
+    options.referee = mesh_id(5, 0).address; /* of the referee rows: on the right, on the left */
+    for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
+        const struct split *p = &splits[i];
+        uint32_t n = p->left + p->right;
+        uint32_t left = (1u << p->left) - 1;
+        enum fate of_left = fate_of(p->strategy, &options, n, left, NULL);
+        enum fate of_right = fate_of(p->strategy, &options, n, ((1u << n) - 1) & ~left, NULL);
+        if (of_left != p->left_fate || of_right != p->right_fate) {
+            printf("  %s %u | %u\n", p->strategy, p->left, p->right);
+        }
+        UNIT_EQUAL(of_left, p->left_fate);
+        UNIT_EQUAL(of_right, p->right_fate);
+    }
+}
+
+static void
+a_lone_oldest_is_kept_when_asked_for(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    options.keep_lone_oldest = true; /* down-if-alone = off */
+    UNIT_EQUAL(fate_of("keep-oldest", &options, 4, 0x1, NULL), FATE_STAYS);
+    UNIT_EQUAL(fate_of("keep-oldest", &options, 4, 0xe, NULL), FATE_STOPS);
+}
+
+static void
+the_oldest_of_a_role_is_meant_when_there_is_a_role(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    snprintf(options.role, sizeof(options.role), "odd"); /* 1 is the oldest of 1, 3, 5 */
+    UNIT_EQUAL(fate_of("keep-oldest", &options, 6, 0x2a, NULL), FATE_STAYS);
+    UNIT_EQUAL(fate_of("keep-oldest", &options, 6, 0x15, NULL), FATE_STOPS);
+}
+
+/* D6: the oldest may be Down here and alive over there */
+static void
+an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    uint32_t status[SCENE_MEMBERS_MAX] = { TRP_MEMBER_DOWN };
+    struct scene s;
+    scene_make(&s, 4, status);
+    scene_row(&s, 1, 3);
+    UNIT_EQUAL(scene_decide(&s, "keep-oldest", &options, 1, 0x6), TRPI_DOWNING_DOWN_SELF);
+    UNIT_TRUE(strstr(s.decision.reason, "oldest on the other side") != NULL);
+    scene_end(&s);
+}
+
+static void
+a_side_of_the_referee_that_is_too_small_stops(void)
+{
+    trpi_downing_options options = options_of(3, 3);
+    options.referee = mesh_id(0, 0).address;
+    UNIT_EQUAL(fate_of("keep-referee", &options, 5, 0x3, NULL), FATE_STOPS); /* one short */
+    UNIT_EQUAL(fate_of("keep-referee", &options, 5, 0x7, NULL), FATE_STAYS); /* exactly */
+    options.referee = mesh_id(9, 0).address; /* is no member */
+    UNIT_EQUAL(fate_of("keep-referee", &options, 5, 0xf, NULL), FATE_STOPS);
+}
+
+/* of a broken link it is never the oldest, or the referee, that is given up */
+static void
+a_broken_link_costs_the_other_end_its_place(void)
+{
+    static const char *const strategies[] = { "keep-oldest", "keep-referee" };
+    for (size_t i = 0; i < 2; i++) {
+        trpi_downing_options options = options_of(3, 1);
+        options.referee = mesh_id(4, 0).address;
+        struct scene s;
+        scene_make(&s, 5, NULL);
+        if (i == 0) { /* 4 has been Up for longest */
+            for (uint32_t m = 0; m < 5; m++) {
+                s.view->members[m].up_number = 5 - m;
+            }
+        }
+        scene_row(&s, 4, 1);
+        scene_row(&s, 1, 4);
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+        UNIT_EQUAL(s.decision.indexes_count, 1);
+        UNIT_EQUAL(s.decision.indexes[0], 1);
+        scene_end(&s);
+    }
+}
+
+/* D1: at stable-after and down-all-when-unstable together, not one millisecond before */
+static void
+everybody_stops_when_reachability_does_not_come_to_rest(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    options.unstable_after_ms = 15000;
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 0, 4);
+    s.stable_ms = 19999;
+    s.unstable_ms = 34999;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_WAIT);
+    s.unstable_ms = 35000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_DOWN_SELF);
+    UNIT_TRUE(strstr(s.decision.reason, "unstable") != NULL);
+    s.stable_ms = 20000; /* it has come to rest: the strategy decides */
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_DOWN_MEMBERS);
+    s.stable_ms = 0;
+    options.unstable_after_ms = 0; /* off */
+    s.unstable_ms = 1000000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_WAIT);
+    scene_end(&s);
+}
+
+static uint32_t
+drawn(uint64_t *state, uint32_t bound)
+{
+    *state = trpi_hash_u64(*state + 0x9e3779b97f4a7c15u);
+    return (uint32_t)(*state % bound);
+}
+
+/* One cluster that falls into up to three parts: at most one of them stays, whatever the strategy,
+ * and each is of one mind. */
+static void
+of_any_parts_at_most_one_stays(void)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
+                                              "keep-referee", "down-all" };
+    for (uint64_t seed = 1; seed <= 3000; seed++) {
+        uint64_t state = seed;
+        uint32_t n = 2 + drawn(&state, SCENE_MEMBERS_MAX - 1);
+        uint32_t status[SCENE_MEMBERS_MAX] = { 0 };
+        uint32_t parts[3] = { 0, 0, 0 };
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t kind = drawn(&state, 8);
+            status[i] = kind == 0 ? TRP_MEMBER_JOINING : kind == 1 ? TRP_MEMBER_LEAVING : 0;
+            parts[drawn(&state, 3)] |= 1u << i;
+        }
+        trpi_downing_options options =
+            options_of(1 + drawn(&state, n), 1 + drawn(&state, n / 2 + 1));
+        options.keep_lone_oldest = drawn(&state, 2) == 0;
+        options.referee = mesh_id(drawn(&state, n), 0).address;
+        snprintf(options.role, sizeof(options.role), "%s", drawn(&state, 3) == 0 ? "odd" : "");
+        const char *strategy = strategies[seed % 5];
+        uint32_t staying = 0;
+        uint32_t mixed = 0;
+        for (uint32_t i = 0; i < 3; i++) {
+            enum fate fate = parts[i] == 0 || parts[i] == (1u << n) - 1
+                                 ? FATE_STOPS
+                                 : fate_of(strategy, &options, n, parts[i], status);
+            staying += fate == FATE_STAYS ? 1 : 0;
+            mixed += fate == FATE_MIXED ? 1 : 0;
+        }
+        if (staying > 1 || mixed > 0) {
+            printf("  seed %llu: %s, %u members\n", (unsigned long long)seed, strategy, n);
+        }
+        UNIT_TRUE(staying <= 1);
+        UNIT_EQUAL(mixed, 0);
+    }
+}
+
+UNIT_BEGIN("downing_strategies")
+UNIT(each_strategy_keeps_the_side_that_it_is_for)
+UNIT(a_lone_oldest_is_kept_when_asked_for)
+UNIT(the_oldest_of_a_role_is_meant_when_there_is_a_role)
+UNIT(an_oldest_that_is_down_but_not_removed_counts_for_the_others)
+UNIT(a_side_of_the_referee_that_is_too_small_stops)
+UNIT(a_broken_link_costs_the_other_end_its_place)
+UNIT(everybody_stops_when_reachability_does_not_come_to_rest)
+UNIT(of_any_parts_at_most_one_stays)
+UNIT_END

@@ -1,0 +1,81 @@
+/* scene.h - one view of a cluster, put together by hand, and what a downing strategy says of it. */
+#ifndef TESTS_UNIT_CLUSTER_SCENE_H
+#define TESTS_UNIT_CLUSTER_SCENE_H
+
+#include "cluster/downing.h"
+#include "tests/unit/cluster/mesh.h"
+
+#define SCENE_MEMBERS_MAX 10 /* more, and their order is not that of their numbers */
+
+struct scene {
+    trpi_ident *idents[SCENE_MEMBERS_MAX];
+    trpi_gossip *view;
+    trpi_seen seen;
+    uint64_t stable_ms, unstable_ms;
+    uint64_t unreachable_ms[SCENE_MEMBERS_MAX];
+    uint32_t indexes[SCENE_MEMBERS_MAX];
+    trpi_downing_decision decision;
+};
+
+/* n members Up; status 0 leaves one Up. */
+static inline void
+scene_make(struct scene *s, uint32_t n, const uint32_t *status)
+{
+    memset(s, 0, sizeof(*s));
+    s->view = trpi_gossip_new();
+    for (uint32_t i = 0; i < n; i++) {
+        trpi_node_id id = mesh_id(i, 100 + i);
+        const char *role = i % 2 == 0 ? "even" : "odd";
+        UNIT_REQUIRE(trpi_ident_new(&id, &role, 1, "1", &s->idents[i]) == TRP_OK);
+        uint32_t is = status == NULL || status[i] == 0 ? TRP_MEMBER_UP : status[i];
+        UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, is == TRP_MEMBER_JOINING ? 0 : i + 1),
+                   TRP_OK);
+    }
+    s->stable_ms = 30000;
+}
+
+static inline void
+scene_row(struct scene *s, uint32_t observer, uint32_t subject)
+{
+    UNIT_EQUAL(trpi_gossip_add_row(s->view, s->idents[observer]->key, s->idents[subject]->key),
+               TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add_version(s->view, s->idents[observer]->key, 1), TRP_OK);
+}
+
+/* Decide as `self`, when the nodes of mask have seen the version. */
+static inline trpi_downing_verdict
+scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *options,
+             uint32_t self, uint32_t mask)
+{
+    if (!s->view->frozen) {
+        UNIT_EQUAL(trpi_gossip_freeze(s->view), TRP_OK);
+    }
+    trpi_seen_fini(&s->seen);
+    UNIT_REQUIRE(trpi_seen_init(&s->seen, s->view->members_count) == TRP_OK);
+    for (uint32_t i = 0; i < s->view->members_count; i++) {
+        if ((mask >> i & 1) != 0) {
+            trpi_seen_set(&s->seen, i);
+        }
+    }
+    trpi_downing_input input = { .gossip = s->view,
+                                 .seen = &s->seen,
+                                 .self = s->idents[self]->key,
+                                 .stable_ms = s->stable_ms,
+                                 .unstable_ms = s->unstable_ms,
+                                 .unreachable_ms = s->unreachable_ms };
+    s->decision = (trpi_downing_decision){ .indexes = s->indexes };
+    trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
+    return s->decision.verdict;
+}
+
+static inline void
+scene_end(struct scene *s)
+{
+    for (uint32_t i = 0; i < SCENE_MEMBERS_MAX; i++) {
+        trpi_ident_unref(s->idents[i]);
+    }
+    trpi_gossip_unref(s->view);
+    trpi_seen_fini(&s->seen);
+}
+
+#endif
