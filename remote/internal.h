@@ -234,6 +234,7 @@ struct trpi_remote {
     trpi_conn *conns; /* all; by lock */
     uint32_t conns_waiting;
     uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
+    uint64_t beat_id;
     bool hurrying;     /* by the timer's thread, as the next */
     uint64_t ticked_ms;
     trpi_channel channels[TRPI_CHANNEL_COUNT];

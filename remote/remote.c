@@ -122,8 +122,9 @@ tick(trpi_remote *remote)
 
 /* The last of a timer's calls; remote may be gone when this returns. */
 static void
-timer_over(trpi_remote *remote)
+timer_over(void *arg)
 {
+    trpi_remote *remote = arg;
     pthread_mutex_lock(&remote->lock);
     remote->timers--;
     pthread_cond_broadcast(&remote->tick_over);
@@ -159,7 +160,6 @@ beat(void *arg)
     trpi_remote *remote = arg;
     bool busy = tick(remote);
     if (atomic_load_explicit(&remote->stopped, memory_order_acquire)) {
-        timer_over(remote);
         return false;
     }
     if (busy && !remote->hurrying) {
@@ -391,7 +391,8 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     err = err != TRP_OK ? err : listen_and_advertise(remote);
     remote->ticked_ms = trpi_remote_now_ms(remote);
     remote->timers = 1;
-    err = err != TRP_OK ? err : trpi_system_every(system, TRPI_TICK_MS, beat, remote);
+    err = err != TRP_OK ? err : trpi_system_every(system, TRPI_TICK_MS, beat, timer_over, remote,
+                                                   &remote->beat_id);
     if (err != TRP_OK) {
         (void)trpi_system_remote_set(system, NULL, NULL);
         say_failed(remote, err);
@@ -476,10 +477,11 @@ settle(trpi_remote *remote, int step, uint64_t deadline_ms)
     }
 }
 
-/* The timers find `stopped` and end. */
+/* The beat is ended, the hurry finds `stopped` soon. */
 static void
-timers_await(trpi_remote *remote)
+timers_end(trpi_remote *remote)
 {
+    (void)trpi_system_after_cancel(remote->system, remote->beat_id);
     pthread_mutex_lock(&remote->lock);
     while (remote->timers > 0) {
         if (trpi_world_is_driven(remote->world)) {
@@ -521,7 +523,7 @@ trpi_remote_stop(trpi_remote *remote)
     }
     (void)trpi_system_remote_set(remote->system, NULL, NULL);
     atomic_store_explicit(&remote->stopped, true, memory_order_release);
-    timers_await(remote);
+    timers_end(remote);
     remote->ops->stop(remote->transport);
     remote->ops->free(remote->transport);
     remote->transport = NULL;

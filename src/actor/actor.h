@@ -282,11 +282,12 @@ trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *beha
 trp_err trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
                           uint64_t *ret_id);
 bool trpi_system_after_cancel(trp_system *system, uint64_t id);
-/* Run again(arg) every interval_ms, on the timer's thread, until it returns false, after which arg
- * is not touched. What it needs is taken now: later it cannot fail for want of memory. Errors:
- * TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
+/* Run again(arg) every interval_ms, on the timer's thread, until it returns false or *ret_id is
+ * cancelled. Then over(arg), exactly once, on that thread or in the cancel, unless it is NULL;
+ * after it arg is not touched. What it needs is taken now: later it cannot fail for want of memory.
+ * Errors: TRP_ENOMEM, TRP_ECLOSED (no over). Thread: any. */
 trp_err trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
-                          void *arg);
+                          void (*over)(void *arg), void *arg, uint64_t *ret_id);
 /* Let ms pass: sleep, or, in a driven world, run what is due meanwhile. Thread: one that is no
  * worker, outside of any run. */
 void trpi_system_pass(trp_system *system, uint32_t ms);

@@ -231,18 +231,29 @@ every_fired(void *arg, uint64_t a, uint64_t b)
     return again(arg);
 }
 
+static void
+every_over(void *arg, uint64_t a, uint64_t b)
+{
+    void (*over)(void *) = (void (*)(void *))(uintptr_t)b;
+
+    (void)a;
+    over(arg);
+}
+
 trp_err
-trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg), void *arg)
+trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
+                  void (*over)(void *arg), void *arg, uint64_t *ret_id)
 {
     trpi_timer what = { 0 };
-    uint64_t id = 0;
 
     what.interval_ns = interval_ms * 1000000u;
     what.due_ns = trpi_world_mono_ns(system->world) + what.interval_ns;
     what.again = every_fired;
     what.arg = arg;
     what.a = (uint64_t)(uintptr_t)again;
-    return trpi_timer_start(system->sched, &what, &id);
+    what.drop = over != NULL ? every_over : NULL;
+    what.b = (uint64_t)(uintptr_t)over;
+    return trpi_timer_start(system->sched, &what, ret_id);
 }
 
 void

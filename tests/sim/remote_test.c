@@ -236,7 +236,9 @@ side_start(int side, uint16_t port)
     UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(run.virt), side == 0 ? "left" : "right",
                                     &options, &run.system[side]) == TRP_OK);
     if (side == 0) { /* it stays: its timer moves the network */
-        UNIT_REQUIRE(trpi_system_every(run.system[0], 1, network_goes_on, NULL) == TRP_OK);
+        uint64_t id;
+        UNIT_REQUIRE(trpi_system_every(run.system[0], 1, network_goes_on, NULL, NULL, &id) ==
+                     TRP_OK);
     }
     UNIT_REQUIRE(trp_system_subscribe(run.system[side], spawn(side, &listener, 0),
                                       &trp_quarantined_type) == TRP_OK);

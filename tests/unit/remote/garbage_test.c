@@ -168,12 +168,9 @@ a_node_that_is_called_by_another_address_says_so(void)
 {
     start(NULL, false);
     char path[TRP_PATH_BYTES_MAX];
-    trp_msg *reply = NULL;
     (void)snprintf(path, sizeof path, "troupe.tcp://right@localhost:%u/user/echo",
                    trpi_remote_address(p.remote[1])->port);
-    UNIT_TRUE(trp_system_ask_path(p.system[0], path, &trp_string_type, "x", 1, 60000, &reply) !=
-              TRP_OK);
-    trp_msg_free(reply);
+    UNIT_EQUAL(trp_system_select_tell(p.system[0], path, &trp_string_type, "x", 1), TRP_OK);
     UNIT_WAIT(pair_logged("you called troupe.tcp://right@localhost"), 5000);
     still_works();
     pair_end(&p);
