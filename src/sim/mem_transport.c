@@ -323,6 +323,7 @@ mem_write(trpi_link *link, const trpi_iov *iov, size_t count)
         }
         if (copy == NULL || (bytes > 0 && send_to_peer(network, link, copy, bytes) != TRP_OK) ||
             event_add(network, link, EVENT_WRITTEN, network->now_ns, NULL, 0) != TRP_OK) {
+            shut(network, link->peer, TRP_ECONN, "connection cut", network->now_ns);
             shut(network, link, TRP_ENOMEM, "out of memory", network->now_ns);
         }
         trpi_free(copy);

@@ -1,4 +1,5 @@
 /* mem_transport_test.c - the network in memory, stepped by hand. */
+#include "base/alloc.h"
 #include "base/world.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
@@ -186,9 +187,26 @@ a_connect_to_nobody_is_refused(void)
     finish();
 }
 
+/* Of the copy, of the event for the peer, of the news for the writer. */
+static void
+a_write_without_memory_ends_the_connection_at_both_ends(void)
+{
+    for (int nth = 0; nth < 3; nth++) {
+        start();
+        dial();
+        trpi_alloc_fail_after(nth);
+        say(left.link, "hello");
+        trpi_alloc_fail_after(-1);
+        run();
+        UNIT_TRUE(left.closed == 1 && right.closed == 1);
+        finish();
+    }
+}
+
 UNIT_BEGIN("mem_transport")
 UNIT(bytes_go_both_ways_and_an_end_is_told_to_both)
 UNIT(a_hook_delays_and_splits_without_reordering_a_stream)
 UNIT(a_dropped_direction_is_silent_and_a_cut_is_told)
 UNIT(a_connect_to_nobody_is_refused)
+UNIT(a_write_without_memory_ends_the_connection_at_both_ends)
 UNIT_END
