@@ -130,6 +130,13 @@ authority_open(const char *ca_cert, const char *ca_key, authority *ret_ca, char 
     return TRP_OK;
 }
 
+/* What a signature with key is of; NULL: of the text itself. */
+static const EVP_MD *
+digest_of(const EVP_PKEY *key)
+{
+    return EVP_PKEY_is_a(key, "ED25519") || EVP_PKEY_is_a(key, "ED448") ? NULL : EVP_sha256();
+}
+
 /* ---- making ---------------------------------------------------------------------------------- */
 
 static bool
@@ -300,7 +307,7 @@ trpi_cert_make_node(const char *ca_cert, const char *ca_key, const trpi_cert_req
         extend(cert, ca.cert, NID_subject_alt_name, (const char *)names.data) &&
         extend(cert, ca.cert, NID_subject_key_identifier, "hash") &&
         extend(cert, ca.cert, NID_authority_key_identifier, "keyid:always") &&
-        X509_sign(cert, ca.key, EVP_PKEY_is_a(ca.key, "ED25519") ? NULL : EVP_sha256()) != 0;
+        X509_sign(cert, ca.key, digest_of(ca.key)) != 0;
     err = built ? texts_give(cert, key, ret_cert, ret_key, why, why_bytes)
                 : say_openssl(why, why_bytes, "cannot make the certificate");
     X509_free(cert);
@@ -313,10 +320,16 @@ trpi_cert_make_node(const char *ca_cert, const char *ca_key, const trpi_cert_req
 /* ---- revoking -------------------------------------------------------------------------------- */
 
 static bool
-list_add(X509_CRL *list, const ASN1_INTEGER *serial, int64_t when_ms)
+list_has(X509_CRL *list, const ASN1_INTEGER *serial)
 {
     X509_REVOKED *known = NULL;
-    if (X509_CRL_get0_by_serial(list, &known, serial) == 1) {
+    return X509_CRL_get0_by_serial(list, &known, serial) == 1;
+}
+
+static bool
+list_add(X509_CRL *list, const ASN1_INTEGER *serial, int64_t when_ms)
+{
+    if (list_has(list, serial)) {
         return true;
     }
     X509_REVOKED *entry = X509_REVOKED_new();
@@ -332,8 +345,9 @@ list_add(X509_CRL *list, const ASN1_INTEGER *serial, int64_t when_ms)
     return added;
 }
 
+/* As they are: since when, and why. */
 static trp_err
-list_add_old(X509_CRL *list, const char *old_list, int64_t now_ms, char *why, size_t why_bytes)
+list_add_old(X509_CRL *list, const char *old_list, char *why, size_t why_bytes)
 {
     BIO *bio = BIO_new_mem_buf(old_list, -1);
     X509_CRL *old = bio != NULL ? PEM_read_bio_X509_CRL(bio, NULL, no_password, NULL) : NULL;
@@ -345,9 +359,14 @@ list_add_old(X509_CRL *list, const char *old_list, int64_t now_ms, char *why, si
     trp_err err = TRP_OK;
     for (int i = 0; i < sk_X509_REVOKED_num(entries) && err == TRP_OK; i++) {
         const X509_REVOKED *entry = sk_X509_REVOKED_value(entries, i);
-        err = list_add(list, X509_REVOKED_get0_serialNumber(entry), now_ms)
-                  ? TRP_OK
-                  : say(TRP_ENOMEM, why, why_bytes, "out of memory");
+        if (list_has(list, X509_REVOKED_get0_serialNumber(entry))) {
+            continue;
+        }
+        X509_REVOKED *copy = X509_REVOKED_dup(entry);
+        if (copy == NULL || X509_CRL_add0_revoked(list, copy) != 1) {
+            X509_REVOKED_free(copy);
+            err = say(TRP_ENOMEM, why, why_bytes, "out of memory");
+        }
     }
     X509_CRL_free(old);
     return err;
@@ -387,7 +406,7 @@ list_finish(X509_CRL *list, const authority *ca, int64_t now_ms, int64_t next_up
                  X509_CRL_set_issuer_name(list, X509_get_subject_name(ca->cert)) == 1 &&
                  X509_CRL_set1_lastUpdate(list, now) == 1 &&
                  X509_CRL_set1_nextUpdate(list, next) == 1 && X509_CRL_sort(list) == 1 &&
-                 X509_CRL_sign(list, ca->key, EVP_sha256()) != 0;
+                 X509_CRL_sign(list, ca->key, digest_of(ca->key)) != 0;
     ASN1_TIME_free(now);
     ASN1_TIME_free(next);
     return built;
@@ -406,7 +425,7 @@ trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
     X509_CRL *list = X509_CRL_new();
     err = list == NULL ? say(TRP_ENOMEM, why, why_bytes, "out of memory") : TRP_OK;
     if (err == TRP_OK && old_list != NULL) {
-        err = list_add_old(list, old_list, now_ms, why, why_bytes);
+        err = list_add_old(list, old_list, why, why_bytes);
     }
     if (err == TRP_OK) {
         err = list_add_certs(list, &ca, certs, certs_count, now_ms, why, why_bytes);

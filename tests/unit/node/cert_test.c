@@ -1,4 +1,7 @@
 /* cert_test.c - certificates of an own authority: made, read back, revoked, and every refusal. */
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
 #include "base/alloc.h"
 #include "cluster/node/cert.h"
 #include "tests/unit/unit.h"
@@ -156,9 +159,101 @@ only_an_authority_with_its_own_key_signs(void)
     }
 }
 
+static X509_CRL *
+list_parse(const char *text)
+{
+    BIO *bio = BIO_new_mem_buf(text, -1);
+    X509_CRL *list = PEM_read_bio_X509_CRL(bio, NULL, NULL, NULL);
+    BIO_free(bio);
+    UNIT_REQUIRE(list != NULL);
+    return list;
+}
+
+/* The list is written anew each month: since when somebody is out does not change with it. */
+static void
+an_entry_keeps_its_date_when_the_list_is_written_anew(void)
+{
+    static const char *const names[] = { "h" };
+    char *ca_cert = NULL, *ca_key = NULL, *cert = NULL, *key = NULL, *list = NULL, *later = NULL;
+    authority(&ca_cert, &ca_key);
+    trpi_cert_request request = { .subject = "h",
+                                  .names = names,
+                                  .names_count = 1,
+                                  .not_before_ms = now_ms,
+                                  .not_after_ms = now_ms + DAY };
+    UNIT_REQUIRE(trpi_cert_make_node(ca_cert, ca_key, &request, &cert, &key, why, sizeof why) ==
+                 TRP_OK);
+    const char *revoked[] = { cert };
+    UNIT_REQUIRE(trpi_cert_revoke(ca_cert, ca_key, NULL, revoked, 1, now_ms, now_ms + DAY, &list,
+                                  why, sizeof why) == TRP_OK);
+    UNIT_REQUIRE(trpi_cert_revoke(ca_cert, ca_key, list, NULL, 0, now_ms + 20 * DAY,
+                                  now_ms + 50 * DAY, &later, why, sizeof why) == TRP_OK);
+    X509_CRL *parsed = list_parse(later);
+    const X509_REVOKED *entry = sk_X509_REVOKED_value(X509_CRL_get_REVOKED(parsed), 0);
+    UNIT_REQUIRE(entry != NULL);
+    UNIT_EQUAL(ASN1_TIME_cmp_time_t(X509_REVOKED_get0_revocationDate(entry),
+                                    (time_t)(now_ms / 1000)),
+               0);
+    X509_CRL_free(parsed);
+    trpi_free(list);
+    trpi_free(later);
+    trpi_free(cert);
+    trpi_free(key);
+    trpi_free(ca_cert);
+    trpi_free(ca_key);
+}
+
+/* One that somebody else made. */
+static void
+an_ed25519_authority_signs_and_revokes(void)
+{
+    static const char *const names[] = { "h" };
+    char *ca_key = NULL, *cert = NULL, *key = NULL, *list = NULL, *old_cert = NULL;
+    EVP_PKEY *pair = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
+    BIO *bio = BIO_new(BIO_s_mem());
+    UNIT_REQUIRE(pair != NULL && bio != NULL);
+    authority(&old_cert, &ca_key); /* the same with another key */
+    BIO *from = BIO_new_mem_buf(old_cert, -1);
+    X509 *ca = PEM_read_bio_X509(from, NULL, NULL, NULL);
+    UNIT_REQUIRE(ca != NULL && X509_set_pubkey(ca, pair) == 1 && X509_sign(ca, pair, NULL) != 0);
+    UNIT_TRUE(PEM_write_bio_X509(bio, ca) == 1 && BIO_write(bio, "", 1) == 1);
+    BIO *key_bio = BIO_new(BIO_s_mem());
+    UNIT_TRUE(PEM_write_bio_PrivateKey(key_bio, pair, NULL, NULL, 0, NULL, NULL) == 1 &&
+              BIO_write(key_bio, "", 1) == 1);
+    char *ed_cert = NULL, *ed_key = NULL;
+    (void)BIO_get_mem_data(bio, &ed_cert);
+    (void)BIO_get_mem_data(key_bio, &ed_key);
+    trpi_cert_request request = { .subject = "h",
+                                  .names = names,
+                                  .names_count = 1,
+                                  .not_before_ms = now_ms,
+                                  .not_after_ms = now_ms + DAY };
+    UNIT_EQUAL(trpi_cert_make_node(ed_cert, ed_key, &request, &cert, &key, why, sizeof why),
+               TRP_OK);
+    const char *revoked[] = { cert };
+    UNIT_EQUAL(trpi_cert_revoke(ed_cert, ed_key, NULL, revoked, 1, now_ms, now_ms + DAY, &list,
+                                why, sizeof why),
+               TRP_OK);
+    X509_CRL *parsed = list_parse(list);
+    UNIT_EQUAL(X509_CRL_verify(parsed, pair), 1);
+    X509_CRL_free(parsed);
+    BIO_free(bio);
+    BIO_free(key_bio);
+    BIO_free(from);
+    X509_free(ca);
+    EVP_PKEY_free(pair);
+    trpi_free(old_cert);
+    trpi_free(ca_key);
+    trpi_free(cert);
+    trpi_free(key);
+    trpi_free(list);
+}
+
 UNIT_BEGIN("cert")
 UNIT(a_node_certificate_says_who_for_whom_and_how_long)
 UNIT(names_are_checked_and_counted)
 UNIT(requests_without_sense_are_refused)
 UNIT(only_an_authority_with_its_own_key_signs)
+UNIT(an_entry_keeps_its_date_when_the_list_is_written_anew)
+UNIT(an_ed25519_authority_signs_and_revokes)
 UNIT_END
