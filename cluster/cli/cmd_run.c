@@ -1,8 +1,8 @@
-/* cmd_run.c - node, sim and config: commands whose work is in the library.
+/* cmd_run.c - node, sim, config, cert and cookie: commands whose work is in the library.
  *
- * Why.     Everything behind the name is theirs; only global flags that stand before it are handed
- *          on.
- * Tests.   tests/system/cli.sh
+ * Why.     Everything behind the name is theirs; global flags that stand before it are handed on to
+ *          those that are about a node.
+ * Tests.   tests/system/cli.sh, tests/system/cert.sh
  */
 #include <string.h>
 
@@ -29,7 +29,7 @@ library_run(trpi_cli *cli, const char *function)
         const char *value = trpi_cli_text(cli, handed_on[index]);
         bool is_theirs = handed_on[index] == TRPI_CLI_SYSTEM && /* a key: read by them */
                          (cli->from_env >> TRPI_CLI_SYSTEM & 1) != 0;
-        if (value != NULL && !is_theirs) {
+        if (cli->command->takes_node && value != NULL && !is_theirs) {
             (void)snprintf(flags[index], sizeof(flags[index]), "--%s",
                            trpi_cli_flags[handed_on[index]].name);
             words[count++] = flags[index];

@@ -26,6 +26,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "start a node in the foreground (trouped)",
       .args_max = TRPI_CLI_ARGS_MAX,
       .passes_through = true,
+      .takes_node = true,
       .run = trpi_cli_run_node },
     { .name = "dev",
       .group = TRPI_CLI_RUN,
@@ -51,6 +52,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "show the configuration and where it comes from, or check a file",
       .args_max = TRPI_CLI_ARGS_MAX,
       .passes_through = true,
+      .takes_node = true,
       .run = trpi_cli_run_config },
 
     { .name = "status",

@@ -6,7 +6,7 @@
  *   F1  A file that exists is never written over without --force, but by `renew` and `revoke`.
  *   F2  A key is readable by its owner alone from its first byte on.               (file_create)
  *   F3  A file is replaced by renaming a whole one: a node that reads it meanwhile reads the old
- *       or the new one.                                                            (file_replace)
+ *       or the new one.                                                            (files_replace)
  * Tests.   tests/system/cert.sh
  */
 #include <errno.h>
@@ -143,17 +143,30 @@ file_read(const char *path, char **ret_text)
     return 0;
 }
 
-static int
-file_create(const char *path, int flags, mode_t mode, const char *text)
+/* Of the same owner, group and readers as the one that it replaces, if it does. */
+static bool
+looks_like(int fd, const char *replaced, mode_t mode)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | flags, mode); /* F1, F2 */
+    struct stat old;
+    if (replaced == NULL || stat(replaced, &old) != 0) {
+        return fchmod(fd, mode) == 0;
+    }
+    mode = (old.st_mode | KEY_MODE) & (mode | S_IRGRP);
+    return fchown(fd, old.st_uid, old.st_gid) == 0 && fchmod(fd, mode) == 0;
+}
+
+static int
+file_create(const char *path, const char *replaced, mode_t mode, const char *text)
+{
+    /* F1, F2 */
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) {
         return errno == EEXIST
                    ? fail(TRPI_CTL_EXIT_NO, "%s exists; --force replaces it", path)
                    : fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", path, strerror(errno));
     }
     size_t bytes = strlen(text);
-    ssize_t written = fchmod(fd, mode) == 0 ? write(fd, text, bytes) : -1;
+    ssize_t written = looks_like(fd, replaced, mode) ? write(fd, text, bytes) : -1;
     bool whole = written == (ssize_t)bytes && fsync(fd) == 0;
     int error = errno;
     if (close(fd) != 0 || !whole) {
@@ -163,38 +176,66 @@ file_create(const char *path, int flags, mode_t mode, const char *text)
     return 0;
 }
 
-static int /* F3 */
-file_replace(const char *path, mode_t mode, const char *text)
+typedef struct replacement {
+    const char *path;
+    mode_t mode;
+    const char *text;
+    char beside[PATH_MAX]; /* where the new one stands before it has the name */
+} replacement;
+
+static int
+beside_write(replacement *r)
 {
-    char beside[PATH_MAX];
-    int length = snprintf(beside, sizeof beside, "%s.new", path);
-    if (length <= 0 || (size_t)length >= sizeof beside) {
+    int length = snprintf(r->beside, sizeof r->beside, "%s.new", r->path);
+    if (length <= 0 || (size_t)length >= sizeof r->beside) {
         return fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
     }
-    (void)unlink(beside); /* of an attempt that was cut off */
-    int code = file_create(beside, O_EXCL, mode, text);
-    if (code == 0 && rename(beside, path) != 0) {
-        code = fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", path, strerror(errno));
-        (void)unlink(beside);
+    if (unlink(r->beside) != 0 && errno != ENOENT) { /* of an attempt that was cut off */
+        return fail(TRPI_CTL_EXIT_PERMISSION, "cannot remove %s: %s", r->beside, strerror(errno));
+    }
+    return file_create(r->beside, r->path, r->mode, r->text);
+}
+
+/* All are written before the first one takes its name: what fails, fails before anything changes.
+ * F3 */
+static int
+files_replace(replacement *all, size_t count)
+{
+    int code = 0;
+    size_t written = 0, named = 0;
+    while (written < count && (code = beside_write(&all[written])) == 0) {
+        written++;
+    }
+    while (code == 0 && named < count) {
+        if (rename(all[named].beside, all[named].path) != 0) {
+            code = fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", all[named].path,
+                        strerror(errno));
+        } else {
+            named++;
+        }
+    }
+    for (size_t i = named; i < written; i++) {
+        (void)unlink(all[i].beside);
     }
     return code;
 }
 
-/* Certificate and key, both or none where nothing is to be replaced. The key first: a node that
- * looks between the two finds a pair that does not fit, and looks again. */
+/* Certificate and key, both or none. The key first: a node that looks between the two finds a pair
+ * that does not fit, and looks again. */
 static int
 pair_write(bool replace, const char *cert_path, const char *key_path, const char *cert,
            const char *key)
 {
     if (replace) {
-        int code = file_replace(key_path, KEY_MODE, key);
-        return code != 0 ? code : file_replace(cert_path, CERT_MODE, cert);
+        replacement both[2] = { { .path = key_path, .mode = KEY_MODE, .text = key },
+                                { .path = cert_path, .mode = CERT_MODE, .text = cert } };
+        return files_replace(both, 2);
     }
     if (access(cert_path, F_OK) == 0) {
         return fail(TRPI_CTL_EXIT_NO, "%s exists; --force replaces it", cert_path);
     }
-    int code = file_create(key_path, O_EXCL, KEY_MODE, key);
-    if (code == 0 && (code = file_create(cert_path, O_EXCL, CERT_MODE, cert)) != 0) {
+    int code = file_create(key_path, NULL, KEY_MODE, key);
+    if (code == 0 && (code = file_create(cert_path, NULL, CERT_MODE, cert)) != 0) {
         (void)unlink(key_path);
     }
     return code;
@@ -404,8 +445,8 @@ run_revoke(command *c)
         trp_err err =
             trpi_cert_revoke(ca_cert, ca_key, old, (const char *const *)certs, c->words_count,
                              c->now_ms, next_ms, &list, c->why, sizeof c->why);
-        code = err == TRP_OK ? file_replace(path, CERT_MODE, list)
-                             : fail(exit_of(err), "%s", c->why);
+        replacement new_list = { .path = path, .mode = CERT_MODE, .text = list };
+        code = err == TRP_OK ? files_replace(&new_list, 1) : fail(exit_of(err), "%s", c->why);
     }
     if (code == 0) {
         (void)printf("wrote %s: %zu more, due again on %s\n", path, c->words_count,

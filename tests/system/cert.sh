@@ -24,6 +24,16 @@ cp "$pki/host2.pem" "$work/before.pem"
 expect renew_writes_anew 0 "$troupe" cert renew "$pki/host2.pem" --dir "$pki"
 has renew_keeps_names "for host2, host2.example, 10.0.0.2, valid until"
 check renew_has_another_key test "$(cmp -s "$work/before.pem" "$pki/host2.pem"; echo $?)" = 1
+cp "$pki/host2.key" "$work/key"
+mkdir "$pki/host2.pem.new" # where the new certificate would be written
+expect renew_without_room_fails 77 "$troupe" cert renew "$pki/host2.pem" --dir "$pki"
+check renew_replaces_both_or_none cmp -s "$work/key" "$pki/host2.key"
+rmdir "$pki/host2.pem.new"
+chmod 640 "$pki/host2.key" # a group reads it; root may give it to one
+[ "$(id -u)" -ne 0 ] || chown 1234:1235 "$pki/host2.key"
+before=$(stat -c %u:%g:%a "$pki/host2.key")
+expect renew_after_all 0 "$troupe" cert renew "$pki/host2.pem" --dir "$pki"
+check renew_keeps_owner_and_readers test "$(stat -c %u:%g:%a "$pki/host2.key")" = "$before"
 expect revoke_writes_a_list 0 "$troupe" cert revoke "$work/before.pem" --dir "$pki"
 has revoke_says_due "1 more, due again on"
 check openssl_reads_the_chain openssl verify -CAfile "$pki/ca.pem" "$pki/host2.pem"
@@ -33,6 +43,11 @@ expect bad_days 64 "$troupe" cert ca x --days 0 --dir "$pki"
 expect no_certificate 65 "$troupe" cert show "$pki/ca.key"
 expect no_verb 64 "$troupe" cert frobnicate
 expect help 0 "$troupe" cert --help
+# What picks a node for other commands is none of these's business.
+expect cert_with_a_socket_set 0 env TROUPE_SOCKET="$work/x.sock" "$troupe" cert show "$pki/ca.pem"
+expect cert_behind_a_system 0 "$troupe" --system other cert show "$pki/ca.pem"
+expect cookie_behind_a_socket 0 "$troupe" --socket "$work/x.sock" cookie gen
+expect sim_with_a_socket_set 0 env TROUPE_SOCKET="$work/x.sock" "$troupe" sim --nodes 1 --until 1s
 "$troupe" cookie gen > "$work/cookie"
 "$troupe" cookie hash < "$work/cookie" > "$work/digest"
 check cookie_has_forty_digits grep -qxE '[0-9a-f]{40}' "$work/cookie"
