@@ -115,3 +115,6 @@ examples_producer_consumer_SOURCES = examples/producer_consumer.c examples/artic
 examples_producer_consumer_LDADD = libtroupe.la
 examples_virus_scan_SOURCES = examples/virus_scan.c examples/article.h examples/scan.h
 examples_virus_scan_LDADD = libtroupe.la
+noinst_PROGRAMS += examples/reliable
+examples_reliable_SOURCES = examples/reliable.c
+examples_reliable_LDADD = libtroupe.la

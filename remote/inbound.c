@@ -275,6 +275,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     trpi_node_map map;
     map.sending = atomic_load_explicit(&conn->peer->node, memory_order_acquire);
     map.receiving = TRPI_NODE_SELF;
+    map.serializers = &conn->remote->serializers;
     map.arg = conn;
     map.get = node_get;
     map.intern = node_intern;

@@ -1,6 +1,6 @@
 # The remote room. link_nng*.c are the only files that include nng's stream headers.
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
-	remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
+	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
 	remote/link_nng_open.c remote/note.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c \
 	remote/round_trip.c remote/remote.c
 troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c
@@ -85,3 +85,9 @@ tests_fuzz_handshake_fuzz_LDFLAGS = $(FUZZ_LINK)
 tests_fuzz_redelivery_fuzz_SOURCES = tests/fuzz/redelivery_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_redelivery_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_redelivery_fuzz_LDFLAGS = $(FUZZ_LINK)
+check_PROGRAMS += tests/unit/remote/reliable_test
+tests_unit_remote_reliable_test_SOURCES = tests/unit/remote/reliable_test.c
+tests_unit_remote_reliable_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/parcel_test
+tests_unit_remote_parcel_test_SOURCES = tests/unit/remote/parcel_test.c
+tests_unit_remote_parcel_test_LDADD = $(TEST_LDADD)

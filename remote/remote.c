@@ -16,6 +16,7 @@
 #include "base/assert.h"
 #include "base/config.h"
 #include "base/mutex.h"
+#include "pattern/pattern.h"
 #include "remote/internal.h"
 #include "remote/link_nng.h"
 #include "remote/secure.h"
@@ -388,6 +389,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     remote->assoc_config =
         (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
                              remote->options.backoff_max_ms };
+    err = err != TRP_OK ? err : trpi_reliable_receive(system);
     err = err != TRP_OK ? err : listen_and_advertise(remote);
     remote->ticked_ms = trpi_remote_now_ms(remote);
     remote->timers = 1;

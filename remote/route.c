@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "pattern/pattern.h"
 #include "remote/internal.h"
 
 enum { ANNOUNCED_BYTES = (TRP_TYPES_MAX + 1) / 8 };
@@ -51,6 +52,13 @@ reason_of(trp_err err)
     }
 }
 
+/* Of one message that could not be encoded. */
+static trp_dead_reason
+dead_reason_of(trp_err err)
+{
+    return err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err);
+}
+
 static trp_ref
 sender_of(const trp_msg *msg)
 {
@@ -59,12 +67,18 @@ sender_of(const trp_msg *msg)
     return sender;
 }
 
+/* It would fail again. */
+static bool
+is_unsendable(trp_err err)
+{
+    return err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT;
+}
+
 static void
 report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_err err)
 {
     uint32_t suppressed = 0;
-    if ((err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT) &&
-        trpi_log_gate_open(remote, TRPI_GATE_TOO_LARGE, &suppressed)) {
+    if (is_unsendable(err) && trpi_log_gate_open(remote, TRPI_GATE_TOO_LARGE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "message not sent type=%s bytes=%zu reason=\"%s\" suppressed=%u", type->name,
                  bytes,
@@ -197,6 +211,7 @@ encode_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t
     trpi_node_map map;
     map.sending = TRPI_NODE_SELF;
     map.receiving = route->node;
+    map.serializers = &route->remote->serializers;
     map.arg = route->remote;
     map.get = node_get;
     if (route->last.many_at != SIZE_MAX &&
@@ -251,6 +266,31 @@ deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_
     return true;
 }
 
+/* What a parcel carries cannot be sent: that is a dead letter, and the parcel goes without it,
+ * for its number must not be missing. */
+static trp_err
+encode_hollow(trpi_route *route, trpi_node_map *map, uint32_t frame_bytes_max,
+              const trpi_message *message, trp_err why)
+{
+    const trpi_parcel *full = (const void *)message->payload;
+    const trp_type *inner = trpi_type_get(full->type);
+    size_t bytes = message->payload_bytes - sizeof *full;
+    trp_ref recipient = { route->node, message->to_slot, message->to_generation, 0 };
+    trpi_parcel hollow = *full;
+    trpi_message less = *message;
+    hollow.type = 0;
+    less.payload = (const uint8_t *)&hollow;
+    less.payload_bytes = sizeof hollow;
+    trp_err err = trpi_message_encode(&route->gather, &trpi_serializer_parcel, map,
+                                      frame_bytes_max, &less);
+    if (err == TRP_OK && inner != NULL) {
+        report_unsendable(route->remote, inner, bytes, why);
+        trpi_dead_letter_of(route->remote->system, full->sender, recipient, dead_reason_of(why),
+                            inner, full + 1, bytes);
+    }
+    return err;
+}
+
 static void
 deliver(void *arg, trp_system *system, trp_msg *msg)
 {
@@ -278,6 +318,7 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;
         map.receiving = route->node;
+        map.serializers = &remote->serializers;
         map.arg = remote;
         map.get = node_get;
         trpi_message message = { 0 };
@@ -291,9 +332,12 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         message.anyone = route->uid == 0;
         announce(route, type, message.wire_id);
         size_t before = route->gather.count;
-        err = trpi_message_encode(
-            &route->gather, serializer, &map,
-            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+        uint32_t frame_bytes_max =
+            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
+        err = trpi_message_encode(&route->gather, serializer, &map, frame_bytes_max, &message);
+        if (type == &trpi_parcel_type && is_unsendable(err)) {
+            err = encode_hollow(route, &map, frame_bytes_max, &message, err);
+        }
         if (err == TRP_OK && !promised &&
             waiting + route->gather.count - before > remote->options.lane_bytes_max) {
             route->gather.count = before;
@@ -308,8 +352,7 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         trpi_count(&peer->dropped, 1);
         report_unsendable(remote, type, bytes, err);
         trpi_dead_letter_of(system, sender_of(msg), recipient,
-                            err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err), type,
-                            trp_msg_payload(msg), bytes);
+                            dead_reason_of(err), type, trp_msg_payload(msg), bytes);
         return;
     }
     if (remote->chatty) {
@@ -497,6 +540,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;
         map.receiving = UINT32_MAX; /* whoever answers: no incarnation is "the receiver" */
+        map.serializers = &remote->serializers;
         map.arg = remote;
         map.get = node_get;
         trpi_message message = { 0 };

@@ -14,6 +14,7 @@
 
 #include "base/assert.h"
 #include "base/wire.h"
+#include "pattern/pattern.h"
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -278,6 +279,7 @@ trpi_serializers_init(trpi_serializers *serializers)
     serializers->by_id[TRPI_SERIALIZER_RAW] = &trpi_serializer_raw;
     serializers->by_id[TRPI_SERIALIZER_JSON] = &trpi_serializer_json;
     serializers->by_id[TRPI_SERIALIZER_TEXT] = &trpi_serializer_text;
+    serializers->by_id[TRPI_SERIALIZER_PARCEL] = &trpi_serializer_parcel;
 }
 
 trp_err
@@ -340,6 +342,9 @@ trpi_serializers_for(const trpi_serializers *serializers, const trp_type *type)
 {
     if ((type->flags & TRP_TYPE_LOCAL) != 0) {
         return NULL;
+    }
+    if (type == &trpi_parcel_type) {
+        return &trpi_serializer_parcel;
     }
     int by_protocol = -1;
     for (uint32_t i = 0; i < serializers->bindings_count; i++) {

@@ -21,6 +21,7 @@ enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
     TRPI_SERIALIZER_RAW = 1,
     TRPI_SERIALIZER_JSON = 2,
     TRPI_SERIALIZER_TEXT = 3,
+    TRPI_SERIALIZER_PARCEL = 4,
     TRPI_SERIALIZER_OWN_FIRST = 17
 };
 #define TRPI_SERIALIZERS_MAX 64       /* ids 1 .. 63 */
@@ -30,7 +31,9 @@ enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
 /* Node numbers of this system against the codes of one message: 0 nobody, 1 the sending node, 2 the
  * receiving node, 3 + i the i-th entry of the message's node section. */
 enum { TRPI_CODE_NONE = 0, TRPI_CODE_SENDING = 1, TRPI_CODE_RECEIVING = 2, TRPI_CODE_THIRD = 3 };
+struct trpi_serializers;
 typedef struct trpi_node_map {
+    const struct trpi_serializers *serializers; /* for what is carried in a parcel */
     uint32_t sending, receiving; /* our numbers of the two ends */
     uint32_t third_count;
     uint32_t third[TRPI_MAP_NODES_MAX];
@@ -91,5 +94,7 @@ const trp_field *trpi_type_fields(const trp_type *type, uint32_t *ret_count);
 extern const trpi_serializer trpi_serializer_raw;
 extern const trpi_serializer trpi_serializer_json;
 extern const trpi_serializer trpi_serializer_text;
+/* Of trpi_parcel_type alone, and the only one for it. */
+extern const trpi_serializer trpi_serializer_parcel;
 
 #endif

@@ -25,6 +25,7 @@
 #include <troupe/path.h>
 #include <troupe/pending.h>
 #include <troupe/plugin.h>
+#include <troupe/reliable_proxy.h>
 #include <troupe/remoting.h>
 #include <troupe/resource.h>
 #include <troupe/router.h>

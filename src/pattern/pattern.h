@@ -22,4 +22,21 @@ trp_err trpi_router_spawn_open(trp_ctx *ctx, trp_system *system, const trp_behav
                                const trp_router_options *options, const trpi_routee_source *source,
                                void *arg, trp_ref *ret_ref);
 
+/* ---- messages inside a message -----------------------------------------------------------------
+ * A reliable proxy's message to its far end: this head, then the payload of the message that it
+ * carries, 16-aligned. Between nodes it is the one form that the parcel serializer of the remote
+ * room knows. type 0: what it carried cannot be read here, or could not be sent; the number
+ * counts. */
+typedef struct trpi_parcel {
+    trp_ref sender;
+    uint64_t instance, number;
+    uint32_t type; /* trp_type.number */
+    uint32_t zero[3];
+} trpi_parcel;
+_Static_assert(sizeof(trpi_parcel) % 16 == 0, "the payload behind it is 16-aligned");
+extern trp_type trpi_parcel_type;
+/* Register the types of reliable proxies, and receive those of other nodes from now on. Idempotent.
+ * Errors: TRP_ENOMEM, TRP_ELIMIT, TRP_ECLOSED. Thread: any. */
+trp_err trpi_reliable_receive(trp_system *system);
+
 #endif

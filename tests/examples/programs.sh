@@ -26,7 +26,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     config:trp_config_origin test_actor:trp_probe seeded:trp_seeded_run alias:trp_alias_set
     category:trp_category_join category:will_receive pending:trp_pending_visit pending:trp_subject
     interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
-    live:trp_live_sample select:trp_system_select_tell"
+    live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0

@@ -2,9 +2,11 @@
  *
  * The first byte of the input says how the rest is cut into reads. Corpus: tests/fuzz/corpus/frame.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "pattern/reliable.h"
 #include "remote/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,16 +42,34 @@ on_preamble(void *arg, const trpi_preamble *preamble)
     return TRP_OK;
 }
 
+static trpi_node_map
+map_make(void)
+{
+    static trpi_serializers serializers;
+    if (serializers.by_id[TRPI_SERIALIZER_RAW] == NULL) {
+        trpi_serializers_init(&serializers);
+        if (trp_protocol_register(&trp_reliable_proxy_protocol) != TRP_OK) {
+            abort();
+        }
+    }
+    return (trpi_node_map){ .serializers = &serializers, .sending = 2, .receiving = 1, .get = get,
+                            .intern = intern };
+}
+
 static void
 message(const trpi_frame *frame)
 {
     trpi_message m;
-    trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
+    trpi_node_map map = map_make();
     trpi_buffer out = { 0 };
     if (trpi_message_decode(frame, &map, &m) == TRP_OK) {
         const trpi_serializer *serializer =
-            frame->extra == TRPI_SERIALIZER_JSON ? &trpi_serializer_json : &trpi_serializer_raw;
-        if (serializer->decode(&type, m.payload, m.payload_bytes, &map, &out) == TRP_OK) {
+            frame->extra == TRPI_SERIALIZER_JSON     ? &trpi_serializer_json
+            : frame->extra == TRPI_SERIALIZER_PARCEL ? &trpi_serializer_parcel
+                                                     : &trpi_serializer_raw;
+        if (serializer == &trpi_serializer_parcel) {
+            (void)serializer->decode(&trpi_parcel_type, m.payload, m.payload_bytes, &map, &out);
+        } else if (serializer->decode(&type, m.payload, m.payload_bytes, &map, &out) == TRP_OK) {
             trpi_buffer again = { 0 };
             map.third_count = 0;
             (void)trpi_serializer_raw.encode(&type, out.data, out.count, &map, &again);
