@@ -51,6 +51,7 @@ void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
 /* Count msg as lost for `to` and publish it as a dead letter; borrows msg. */
 void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
+const char *trpi_dead_reason_text(trp_dead_reason reason); /* "stopped" */
 
 /* ---- serialize-messages: what is told here goes through its serializer and back ----------------
  * The upper room that has the serializers registers once, for the process, before main(). */

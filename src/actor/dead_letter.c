@@ -21,8 +21,8 @@
 
 #include "base/assert.h"
 
-static const char *
-reason_text(trp_dead_reason reason)
+const char *
+trpi_dead_reason_text(trp_dead_reason reason)
 {
     static const char *const texts[TRP_DEAD_REASON_COUNT] = {
         "unknown",          "no such actor", "actor has ended",    "left when the actor stopped",
@@ -92,7 +92,8 @@ log_letter(trp_ctx *ctx, const trp_dead_letter *what, const trp_type *type, bool
     trp_path(ctx->system, what->sender, sender, sizeof sender);
     trpi_log(ctx->system, TRP_LOG_INFO, "deadLetters", "dead letter of type %s from %s to %s: %s%s",
              type == NULL ? "unknown" : type->name, sender[0] == 0 ? "nobody" : sender,
-             what->path[0] == 0 ? "nobody" : what->path, reason_text((trp_dead_reason)what->reason),
+             what->path[0] == 0 ? "nobody" : what->path,
+             trpi_dead_reason_text((trp_dead_reason)what->reason),
              last ? "; no more dead letters will be logged" : "");
 }
 
