@@ -15,6 +15,9 @@ tests_unit_remote_frame_test_SOURCES = tests/unit/remote/frame_test.c
 tests_unit_remote_frame_test_LDADD = $(TEST_LDADD)
 troupe_sources += remote/refusal.c remote/tls_openssl.c remote/cookie.c remote/secure.c \
 	remote/secure_keeper.c remote/security.c remote/untrusted.c
+check_PROGRAMS += tests/unit/remote/reload_test
+tests_unit_remote_reload_test_SOURCES = tests/unit/remote/reload_test.c
+tests_unit_remote_reload_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/secure_test
 tests_unit_remote_secure_test_SOURCES = tests/unit/remote/secure_test.c
 tests_unit_remote_secure_test_LDADD = $(TEST_LDADD)

@@ -18,7 +18,7 @@
  * Locks.   link->lock, then transport->lock, then the inner transport's. No callback with one held.
  * Limits.  handshake_bytes_max, TRPI_TLS_WIRE_BYTES_MAX, CHUNK_BYTES; the number of links that are
  *          not OPEN and their time are the user's to bound (conn.c).
- * Tests.   tests/unit/remote/secure_test.c
+ * Tests.   tests/unit/remote/secure_test.c, reload_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -423,6 +423,10 @@ advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
     }
     if (link->stage == TRPI_SECURE_COOKIE) {
         step_cookie(link, &bytes, &count);
+    }
+    trpi_refusal why = TRPI_REFUSED_NONE;
+    if (link->stage == TRPI_SECURE_OPEN && !was_open && !trpi_secure_judge_again(link, &why)) {
+        refuse(link, why, "by the files that were read again");
     }
     if (link->stage == TRPI_SECURE_OPEN && !was_open && link->dialled && !link->closing) { /* V1 */
         pthread_mutex_unlock(&link->lock);

@@ -7,7 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { TRPI_SECURE_FILES = 4 }; /* ca, cert, key, crl */
+enum {
+    TRPI_SECURE_FILES = 4, /* ca, cert, key, crl */
+    TRPI_SECURE_WHY_BYTES = 400
+};
 
 /* What a connection begins with; immutable, counted. */
 typedef struct trpi_credentials {
@@ -36,7 +39,9 @@ typedef struct trpi_secure {
     trpi_credentials *credentials;          /* by lock */
     trpi_secure_link *links;                /* connected ones; by lock */
     uint64_t looked_ms;                     /* the keeper's */
-    uint64_t file_marks[TRPI_SECURE_FILES]; /* the keeper's: of the last reading */
+    uint64_t file_marks[TRPI_SECURE_FILES]; /* the keeper's: of what is in use */
+    char failure[TRPI_SECURE_WHY_BYTES];    /* the keeper's: told last, and when; "": none */
+    uint64_t failure_ms;
 } trpi_secure;
 
 typedef enum trpi_secure_stage {
@@ -94,6 +99,8 @@ trpi_credentials *trpi_credentials_get(trpi_secure *secure);
 void trpi_credentials_unref(trpi_credentials *credentials);
 void trpi_secure_list(trpi_secure_link *link);
 void trpi_secure_unlist(trpi_secure_link *link);
+/* At the moment a link becomes open: would the present files take its peer? With link->lock. */
+bool trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why);
 void trpi_secure_end_in(trpi_secure_link *link, uint64_t ms);
 
 #endif

@@ -6,8 +6,11 @@
  *   W1  New files are taken as a whole or not at all: what does not fit together leaves the old
  *       ones in use.                                                           (read_again)
  *   W2  After a reload no link of older files outlives old_end_ms, and none whose peer the new
- *       files would refuse outlives the reload.                              (judge_links)
- * Tests.   tests/unit/remote/secure_test.c
+ *       files would refuse outlives the reload, or becomes open after it.
+ *                                                  (judge_links, trpi_secure_judge_again)
+ *   W3  What could not be taken is tried again each reload_interval_ms, changed or not: it may
+ *       have been the moment that was wrong.                                 (files_changed)
+ * Tests.   tests/unit/remote/secure_test.c, reload_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +22,11 @@
 #include "base/mutex.h"
 #include "remote/secure_inner.h"
 
-enum { LOOK_MS = 100, WHY_BYTES = 400 };
+enum {
+    LOOK_MS = 100,
+    WHY_BYTES = TRPI_SECURE_WHY_BYTES,
+    TELL_AGAIN_MS = 600000 /* of a failure that stays as it is */
+};
 
 /* ---- credentials ----------------------------------------------------------------------------- */
 
@@ -58,7 +65,9 @@ files_mark(const trpi_secure *secure, uint64_t marks[TRPI_SECURE_FILES])
             stat(files[i], &info) == 0) {
             marks[i] = (uint64_t)info.st_ino * 31 + (uint64_t)info.st_size * 7 +
                        (uint64_t)info.st_mtim.tv_sec * 1000000007u +
-                       (uint64_t)info.st_mtim.tv_nsec;
+                       (uint64_t)info.st_mtim.tv_nsec +
+                       (uint64_t)info.st_ctim.tv_sec * 998244353u + /* who may read it changed */
+                       (uint64_t)info.st_ctim.tv_nsec * 3;
         }
     }
 }
@@ -74,7 +83,8 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
     }
     atomic_init(&made->references, 1);
     made->secrets = *secrets;
-    files_mark(secure, secure->file_marks); /* before: what changes meanwhile is read again */
+    uint64_t marks[TRPI_SECURE_FILES];
+    files_mark(secure, marks); /* before: what changes meanwhile is read again */
     trp_err err = secure->is_tls
                       ? trpi_tls_context_load(&secure->tls, trpi_world_wall_ms(secure->world),
                                               &made->tls, why, why_bytes)
@@ -83,6 +93,7 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
         trpi_credentials_unref(made);
         return err;
     }
+    memcpy(secure->file_marks, marks, sizeof marks); /* W3 */
     *ret_made = made;
     return TRP_OK;
 }
@@ -208,7 +219,34 @@ judge_links(trpi_secure *secure, trpi_credentials *credentials)
     return closed;
 }
 
+/* W2, for one whose handshake was half done when the files were read. Judged here or, once it is
+ * open, by judge_links(): both hold link->lock. */
+bool
+trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
+{
+    trpi_secure *secure = link->transport;
+    trpi_credentials *present = trpi_credentials_get(secure);
+    bool stands = present == link->credentials || link->session == NULL ||
+                  trpi_tls_session_stands(link->session, present->tls,
+                                          trpi_world_wall_ms(secure->world), ret_why);
+    trpi_credentials_unref(present);
+    return stands;
+}
+
 /* ---- the keeper ------------------------------------------------------------------------------ */
+
+static bool
+is_news(trpi_secure *secure, bool asked, const char *why)
+{
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    if (!asked && strcmp(secure->failure, why) == 0 &&
+        now_ms - secure->failure_ms < TELL_AGAIN_MS) {
+        return false;
+    }
+    (void)snprintf(secure->failure, sizeof secure->failure, "%s", why);
+    secure->failure_ms = now_ms;
+    return true;
+}
 
 /* W1. With secure->lock, which is given back meanwhile. */
 static void
@@ -217,6 +255,7 @@ read_again(trpi_secure *secure)
     char what[WHY_BYTES + 100], why[WHY_BYTES] = "";
     trpi_credentials *made = NULL;
     trpi_secrets secrets = secure->secrets_next;
+    bool asked = secure->reload_asked;
     secure->reload_asked = false;
     pthread_mutex_unlock(&secure->lock);
     trp_err err = credentials_read(secure, &secrets, &made, why, sizeof why);
@@ -234,7 +273,8 @@ read_again(trpi_secure *secure)
     } else {
         (void)snprintf(what, sizeof what, "%s", why);
     }
-    if (secure->options.reloaded != NULL) {
+    /* what succeeds changes things: always told */
+    if ((is_news(secure, asked, why) || err == TRP_OK) && secure->options.reloaded != NULL) {
         secure->options.reloaded(secure->options.reloaded_arg, err, what);
     }
     pthread_mutex_lock(&secure->lock);

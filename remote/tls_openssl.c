@@ -20,6 +20,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
@@ -348,17 +349,22 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
     X509_STORE *store = SSL_CTX_get_cert_store(context->ssl);
     BIO *bio = BIO_new_file(path, "r");
     int count = 0;
+    bool taken = true;
     X509_CRL *list = NULL;
     while (bio != NULL && (list = PEM_read_bio_X509_CRL(bio, NULL, no_password, NULL)) != NULL) {
         int64_t next_ms = time_ms(X509_CRL_get0_nextUpdate(list));
         if (context->info.crl_next_ms == 0 || next_ms < context->info.crl_next_ms) {
             context->info.crl_next_ms = next_ms;
         }
-        count += X509_STORE_add_crl(store, list) == 1;
+        taken = taken && X509_STORE_add_crl(store, list) == 1;
+        count++;
         X509_CRL_free(list);
     }
     (void)BIO_free(bio);
-    if (count == 0) {
+    /* The end is where no other list begins: one that is damaged must not pass for it. */
+    unsigned long end = ERR_peek_last_error();
+    if (count == 0 || !taken || ERR_GET_LIB(end) != ERR_LIB_PEM ||
+        ERR_GET_REASON(end) != PEM_R_NO_START_LINE) {
         return say_openssl(why, why_bytes, "revocation list", path);
     }
     ERR_clear_error(); /* the end of the file */

@@ -3,6 +3,7 @@
 #define TESTS_UNIT_REMOTE_PKI_H
 
 #include <dirent.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -150,7 +151,7 @@ pki_revoke(const pki *p, const char *authority, const char *name, const char *fi
 typedef struct pki_world {
     trpi_world world;
     trpi_world *real;
-    int64_t ahead_ms;
+    _Atomic int64_t ahead_ms;
 } pki_world;
 
 static inline uint64_t

@@ -1,165 +1,10 @@
 /* secure_test.c - who may talk to a node: TLS and the cookie, right and wrong in each way, over
- * sockets on the loopback. Certificates are made here; calendars are those of the tests' worlds.
- */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
+ * sockets on the loopback. Files that change: reload_test.c. */
 #include <openssl/ssl.h>
-#include <sys/socket.h>
 
-#include "remote/internal.h"
 #include "remote/link_nng.h"
 #include "remote/secure.h"
-#include "tests/unit/remote/pair.h"
-#include "tests/unit/remote/pki.h"
-
-static pki all;
-
-/* Everything that the tests need, once: ca and other (authorities), left, right, ... */
-static void
-setup(void)
-{
-    if (all.now_ms != 0) {
-        return;
-    }
-    pki_start(&all);
-    pki_authority(&all, "ca");
-    pki_authority(&all, "other");
-    pki_node(&all, "ca", "left", "127.0.0.1", -1, 400);
-    pki_node(&all, "ca", "right", "127.0.0.1", -1, 400);
-    pki_node(&all, "other", "foreign", "127.0.0.1", -1, 400);
-    pki_node(&all, "ca", "brief", "127.0.0.1", -1, 30);
-    pki_node(&all, "ca", "early", "127.0.0.1", 20, 400);
-    pki_node(&all, "ca", "elsewhere", "10.9.8.7", -1, 400);
-    char *one = pki_read(&all, "ca.pem"), *two = pki_read(&all, "other.pem"), both[8192];
-    (void)snprintf(both, sizeof both, "%s%s", one, two);
-    pki_write(&all, "both.pem", both);
-    trpi_free(one);
-    trpi_free(two);
-    pki_revoke(&all, "ca", "right", "right-revoked.pem");
-    pki_revoke(&all, "ca", NULL, "none-revoked.pem");
-    pki_revoke(&all, "other", NULL, "of-other.pem");
-}
-
-/* ---- two nodes ------------------------------------------------------------------------------- */
-
-typedef struct side {
-    const char *ca, *cert, *crl; /* names of files; cert NULL: plain tcp */
-    int days_ahead;              /* of its calendar */
-    const char *cookie, *before;
-    const char *allowed;
-    bool ignore_address;
-    uint32_t old_end_ms;
-} side;
-
-typedef struct duo {
-    pki_world world[2];
-    trp_system *system[2];
-    trpi_remote *remote[2];
-} duo;
-
-static trp_err
-side_start(duo *d, int i, const side *s, uint32_t pending_max, uint32_t bytes_max, char *why,
-           size_t why_bytes)
-{
-    char ca[128], cert[128], key[128], crl[128], name[64];
-    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    options.workers = 2;
-    options.log = pair_log_line;
-    options.log_level = TRP_LOG_DEBUG;
-    pki_world_start(&d->world[i], s->days_ahead);
-    UNIT_REQUIRE(trpi_system_new_in(&d->world[i].world, i == 0 ? "left" : "right", &options,
-                                    &d->system[i]) == TRP_OK);
-    trpi_remote_options o = { .bind_port = -1,
-                              .host = "127.0.0.1",
-                              .cookie = s->cookie,
-                              .cookie_before = s->before,
-                              .tls_ignore_address = s->ignore_address,
-                              .tls_old_end_ms = s->old_end_ms,
-                              .pending_handshakes_max = pending_max,
-                              .handshake_bytes_max = bytes_max,
-                              .backoff_min_ms = 20,
-                              .backoff_max_ms = 200,
-                              .why = why,
-                              .why_bytes = why_bytes };
-    if (s->cert != NULL) {
-        (void)snprintf(name, sizeof name, "%s.pem", s->ca);
-        o.tls_ca = pki_path(&all, name, ca, sizeof ca);
-        (void)snprintf(name, sizeof name, "%s.pem", s->cert);
-        o.tls_cert = pki_path(&all, name, cert, sizeof cert);
-        (void)snprintf(name, sizeof name, "%s.key", s->cert);
-        o.tls_key = pki_path(&all, name, key, sizeof key);
-        o.tls_crl = s->crl != NULL ? pki_path(&all, s->crl, crl, sizeof crl) : NULL;
-        o.tls_allowed = &s->allowed;
-        o.tls_allowed_count = s->allowed != NULL;
-        o.tls = true;
-    }
-    return trpi_remote_start(d->system[i], &o, &d->remote[i]);
-}
-
-static void
-duo_start(duo *d, const side *left, const side *right)
-{
-    char why[300] = "";
-    setup();
-    memset(d, 0, sizeof *d);
-    pair_log_clear();
-    for (int i = 0; i < 2; i++) {
-        trp_err err = side_start(d, i, i == 0 ? left : right, 0, 0, why, sizeof why);
-        if (err != TRP_OK) {
-            printf("  %s: %s\n", trp_err_name(err), why);
-        }
-        UNIT_REQUIRE(err == TRP_OK);
-    }
-}
-
-static void
-duo_end(duo *d)
-{
-    for (int i = 0; i < 2; i++) {
-        if (d->system[i] != NULL) {
-            UNIT_EQUAL(trp_system_stop(d->system[i], 10000), TRP_OK);
-            trpi_remote_stop(d->remote[i]);
-            trp_system_free(d->system[i]);
-            pki_world_end(&d->world[i]);
-        }
-    }
-}
-
-/* Side i says something to the other one. */
-static void
-knock(duo *d, int i)
-{
-    trpi_node_id to = { *trpi_remote_address(d->remote[1 - i]), 0 };
-    (void)trpi_remote_control_send(d->remote[i], &to, TRPI_CHANNEL_GOSSIP, "knock", 5);
-}
-
-static bool
-is_active(duo *d, int i)
-{
-    trpi_peer_info info;
-    size_t count = 0;
-    trpi_remote_peers(d->remote[i], &info, 1, &count);
-    return count > 0 && strcmp(info.state, "active") == 0;
-}
-
-static uint64_t
-refused(duo *d, int i, trpi_refusal why)
-{
-    trpi_remote_stats stats;
-    trpi_remote_stats_get(d->remote[i], &stats);
-    return stats.refused[why];
-}
-
-static uint64_t
-refused_sum(duo *d, int i)
-{
-    uint64_t sum = 0;
-    for (int why = 1; why < TRPI_REFUSAL_COUNT; why++) {
-        sum += refused(d, i, (trpi_refusal)why);
-    }
-    return sum;
-}
+#include "tests/unit/remote/duo.h"
 
 /* The right one knocks and is not let in: judge (0 left, 1 right) counts why and logs its word. */
 static void
@@ -176,10 +21,6 @@ is_refused(const side *left, const side *right, int judge, trpi_refusal why)
     UNIT_FALSE(is_active(&d, 1));
     duo_end(&d);
 }
-
-static const side good_left = { .ca = "ca", .cert = "left" };
-static const side good_right = { .ca = "ca", .cert = "right" };
-static const side plain = { .cert = NULL };
 
 /* ---- the matrix ------------------------------------------------------------------------------ */
 
@@ -298,26 +139,6 @@ plain_and_encrypted_tell_each_other_apart(void)
 
 /* ---- strangers: sockets without a system ----------------------------------------------------- */
 
-static int
-dial(const duo *d)
-{
-    struct sockaddr_in to = { .sin_family = AF_INET,
-                              .sin_port = htons(trpi_remote_address(d->remote[0])->port) };
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    UNIT_REQUIRE(fd >= 0);
-    UNIT_REQUIRE(connect(fd, (const struct sockaddr *)&to, sizeof to) == 0);
-    return fd;
-}
-
-static bool
-is_closed(int fd)
-{
-    char byte[256];
-    ssize_t got = recv(fd, byte, sizeof byte, MSG_DONTWAIT);
-    return got == 0 || (got < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
-}
-
 /* A client of another program shakes hands as it likes. */
 static void
 stranger_is_refused(int version_max, bool certificate, trpi_refusal why)
@@ -422,14 +243,6 @@ limits_start(duo *d, const side *left, uint32_t pending_max, uint32_t bytes_max)
     UNIT_REQUIRE(side_start(d, 0, left, pending_max, bytes_max, NULL, 0) == TRP_OK);
 }
 
-static uint64_t
-accepted(duo *d)
-{
-    trpi_remote_stats stats;
-    trpi_remote_stats_get(d->remote[0], &stats);
-    return stats.accepted;
-}
-
 /* remote.pending-handshakes-max: at it, and one past */
 static void
 so_many_may_wait_and_one_more_is_refused(const side *left)
@@ -508,116 +321,6 @@ who_says_nothing_in_time_is_disconnected(void)
     UNIT_WAIT(pair_logged("no handshake within 300 ms"), 10000);
     close(fd);
     duo_end(&d);
-}
-
-/* ---- files that change ----------------------------------------------------------------------- */
-
-static void
-file_copy(const char *from, const char *to)
-{
-    char *text = pki_read(&all, from);
-    pki_write(&all, to, text);
-    trpi_free(text);
-}
-
-static void
-moving_copy(const char *name)
-{
-    char from[64];
-    (void)snprintf(from, sizeof from, "%s.pem", name);
-    file_copy(from, "moving.pem");
-    (void)snprintf(from, sizeof from, "%s.key", name);
-    file_copy(from, "moving.key");
-}
-
-static void
-new_files_are_taken_without_a_restart(void)
-{
-    duo d;
-    trpi_tls_state state;
-    side moving = { .ca = "ca", .cert = "moving", .old_end_ms = 300 };
-    setup();
-    moving_copy("left");
-    duo_start(&d, &moving, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
-    uint64_t before = accepted(&d);
-    pki_write(&all, "moving.pem", "not a certificate\n"); /* half done: the old ones stay */
-    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(pair_logged("credentials not read again, the old ones stay"), 10000);
-    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
-    UNIT_TEXT(state.subject, "left");
-    UNIT_TRUE(is_active(&d, 0));
-    UNIT_EQUAL(accepted(&d), before);
-    moving_copy("brief");
-    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(pair_logged("credentials read again subject=brief"), 10000);
-    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
-    UNIT_TEXT(state.subject, "brief");
-    /* the connection of the old ones ends in its time, and another one follows */
-    UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 10000);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
-    UNIT_WAIT(pair_logged("was replaced"), 10000);
-    UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
-    duo_end(&d);
-}
-
-static void
-who_is_revoked_while_connected_is_cut_off(void)
-{
-    duo d;
-    side left = { .ca = "ca", .cert = "left", .crl = "moving-list.pem" };
-    setup();
-    file_copy("none-revoked.pem", "moving-list.pem");
-    duo_start(&d, &left, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
-    file_copy("right-revoked.pem", "moving-list.pem");
-    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 10000);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 30000);
-    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 30000); /* nor by us */
-    duo_end(&d);
-}
-
-static void
-a_new_cookie_is_taken_without_a_restart(void)
-{
-    duo d;
-    side left = { .cookie = "correct horse", .old_end_ms = 300 };
-    side right = { .cookie = "battery staple" };
-    duo_start(&d, &left, &right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 30000);
-    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], "battery staple", "correct horse"), TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
-    duo_end(&d);
-}
-
-static void
-files_that_do_not_fit_are_refused_at_the_start(void)
-{
-    static const struct {
-        side with;
-        const char *word;
-    } cases[] = {
-        { { .ca = "other", .cert = "left" }, "unknown-ca" },
-        { { .ca = "ca", .cert = "brief", .days_ahead = 40 }, "expired" },
-        { { .ca = "ca", .cert = "early" }, "not-yet-valid" },
-        { { .ca = "ca", .cert = "right", .crl = "right-revoked.pem" }, "revoked" },
-        { { .ca = "ca", .cert = "nowhere" }, "No such file" },
-        { { .ca = "ca", .cert = "left", .crl = "left.pem" }, "revocation list" },
-        { { .ca = "ca", .cert = "mixed" }, "key values mismatch" },
-    };
-    setup();
-    file_copy("left.pem", "mixed.pem");
-    file_copy("right.key", "mixed.key");
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        duo d = { 0 };
-        char why[300] = "";
-        UNIT_EQUAL(side_start(&d, 0, &cases[i].with, 0, 0, why, sizeof why), TRP_ECONFIG);
-        if (!UNIT_TRUE(strstr(why, cases[i].word) != NULL)) {
-            printf("  %s: %s\n", cases[i].word, why);
-        }
-        duo_end(&d);
-    }
 }
 
 /* ---- the driver alone ------------------------------------------------------------------------ */
@@ -719,9 +422,7 @@ bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
 static void
 files_are_removed(void)
 {
-    setup();
-    pki_end(&all);
-    all.now_ms = 0;
+    duo_files_remove();
 }
 
 UNIT_BEGIN("secure")
@@ -744,10 +445,6 @@ UNIT(two_cookies_are_valid_while_they_are_changed)
 UNIT(pending_handshakes_are_bounded)
 UNIT(bytes_of_a_stranger_are_bounded)
 UNIT(who_says_nothing_in_time_is_disconnected)
-UNIT(new_files_are_taken_without_a_restart)
-UNIT(who_is_revoked_while_connected_is_cut_off)
-UNIT(a_new_cookie_is_taken_without_a_restart)
-UNIT(files_that_do_not_fit_are_refused_at_the_start)
 UNIT(bytes_keep_their_order_through_chunks_and_changes_of_keys)
 UNIT(files_are_removed) /* last */
 UNIT_END

@@ -1,0 +1,228 @@
+/* reload_test.c - files and secrets that change while nodes talk: certificates, revocation lists,
+ * cookies, and those that do not fit. */
+#include <openssl/ssl.h>
+
+#include "tests/unit/remote/duo.h"
+
+static void
+moving_copy(const char *name)
+{
+    char from[64];
+    (void)snprintf(from, sizeof from, "%s.pem", name);
+    file_copy(from, "moving.pem");
+    (void)snprintf(from, sizeof from, "%s.key", name);
+    file_copy(from, "moving.key");
+}
+
+static void
+new_files_are_taken_without_a_restart(void)
+{
+    duo d;
+    trpi_tls_state state;
+    side moving = { .ca = "ca", .cert = "moving", .old_end_ms = 300 };
+    setup();
+    moving_copy("left");
+    duo_start(&d, &moving, &good_right);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    uint64_t before = accepted(&d);
+    pki_write(&all, "moving.pem", "not a certificate\n"); /* half done: the old ones stay */
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(pair_logged("credentials not read again, the old ones stay"), 10000);
+    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
+    UNIT_TEXT(state.subject, "left");
+    UNIT_TRUE(is_active(&d, 0));
+    UNIT_EQUAL(accepted(&d), before);
+    moving_copy("brief");
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(pair_logged("credentials read again subject=brief"), 10000);
+    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
+    UNIT_TEXT(state.subject, "brief");
+    /* the connection of the old ones ends in its time, and another one follows */
+    UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 10000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    UNIT_WAIT(pair_logged("was replaced"), 10000);
+    UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
+    duo_end(&d);
+}
+
+static void
+who_is_revoked_while_connected_is_cut_off(void)
+{
+    duo d;
+    side left = { .ca = "ca", .cert = "left", .crl = "moving-list.pem" };
+    setup();
+    file_copy("none-revoked.pem", "moving-list.pem");
+    duo_start(&d, &left, &good_right);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    file_copy("right-revoked.pem", "moving-list.pem");
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 10000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 30000);
+    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 30000); /* nor by us */
+    duo_end(&d);
+}
+
+/* Its moment was wrong, not the files: they are not written again. */
+static void
+files_that_failed_are_tried_again(void)
+{
+    duo d;
+    trpi_tls_state state;
+    side moving = { .ca = "ca", .cert = "moving", .reload_ms = 20 };
+    char path[128];
+    setup();
+    moving_copy("left");
+    duo_start(&d, &moving, &good_right);
+    moving_copy("early");
+    UNIT_WAIT(pair_logged("reason=\"certificate") && pair_logged("not-yet-valid"), 10000);
+    atomic_store(&d.world[0].ahead_ms, 21 * PKI_DAY);
+    UNIT_WAIT(pair_logged("credentials read again subject=early"), 10000);
+    UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
+    UNIT_TEXT(state.subject, "early");
+    UNIT_EQUAL(pair_log_count("not-yet-valid"), 1); /* however often it was tried */
+    uint64_t before = pair_log_count("credentials read again");
+    UNIT_EQUAL(chmod(pki_path(&all, "moving.key", path, sizeof path), 0400), 0);
+    UNIT_WAIT(pair_log_count("credentials read again") > before, 10000);
+    duo_end(&d);
+}
+
+/* ---- a handshake step by step ---------------------------------------------------------------- */
+
+typedef struct caller {
+    SSL_CTX *context;
+    SSL *ssl;
+    BIO *in, *out;
+    int fd;
+} caller;
+
+static void
+caller_send(caller *c)
+{
+    char bytes[16384];
+    int count;
+    while ((count = BIO_read(c->out, bytes, sizeof bytes)) > 0) {
+        UNIT_EQUAL(send(c->fd, bytes, (size_t)count, MSG_NOSIGNAL), count);
+    }
+}
+
+/* Up to what makes its handshake whole, which is not sent yet. */
+static void
+caller_start(caller *c, const duo *d)
+{
+    char path[128], bytes[16384];
+    c->context = SSL_CTX_new(TLS_client_method());
+    UNIT_REQUIRE(c->context != NULL);
+    UNIT_EQUAL(SSL_CTX_use_certificate_file(c->context,
+                                            pki_path(&all, "right.pem", path, sizeof path),
+                                            SSL_FILETYPE_PEM),
+               1);
+    UNIT_EQUAL(SSL_CTX_use_PrivateKey_file(c->context,
+                                           pki_path(&all, "right.key", path, sizeof path),
+                                           SSL_FILETYPE_PEM),
+               1);
+    c->ssl = SSL_new(c->context);
+    c->in = BIO_new(BIO_s_mem());
+    c->out = BIO_new(BIO_s_mem());
+    UNIT_REQUIRE(c->ssl != NULL && c->in != NULL && c->out != NULL);
+    SSL_set_bio(c->ssl, c->in, c->out);
+    SSL_set_connect_state(c->ssl);
+    c->fd = dial(d);
+    while (SSL_do_handshake(c->ssl) != 1) {
+        caller_send(c);
+        ssize_t count = recv(c->fd, bytes, sizeof bytes, 0);
+        UNIT_REQUIRE(count > 0 && BIO_write(c->in, bytes, (int)count) == count);
+    }
+}
+
+static void
+caller_end(caller *c)
+{
+    SSL_free(c->ssl);
+    SSL_CTX_free(c->context);
+    close(c->fd);
+}
+
+static void
+who_is_revoked_while_it_shakes_hands_is_not_let_in(void)
+{
+    duo d;
+    caller c;
+    side left = { .ca = "ca", .cert = "left", .crl = "moving-list.pem" };
+    setup();
+    file_copy("none-revoked.pem", "moving-list.pem");
+    duo_start(&d, &left, &good_right);
+    caller_start(&c, &d);
+    file_copy("right-revoked.pem", "moving-list.pem");
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(pair_logged("credentials read again subject=left closed=0"), 10000);
+    caller_send(&c);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_REVOKED) == 1, 10000);
+    UNIT_WAIT(is_closed(c.fd), 10000);
+    caller_end(&c);
+    duo_end(&d);
+}
+
+static void
+a_new_cookie_is_taken_without_a_restart(void)
+{
+    duo d;
+    side left = { .cookie = "correct horse", .old_end_ms = 300 };
+    side right = { .cookie = "battery staple" };
+    duo_start(&d, &left, &right);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 30000);
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], "battery staple", "correct horse"), TRP_OK);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    duo_end(&d);
+}
+
+static void
+files_that_do_not_fit_are_refused_at_the_start(void)
+{
+    static const struct {
+        side with;
+        const char *word;
+    } cases[] = {
+        { { .ca = "other", .cert = "left" }, "unknown-ca" },
+        { { .ca = "ca", .cert = "brief", .days_ahead = 40 }, "expired" },
+        { { .ca = "ca", .cert = "early" }, "not-yet-valid" },
+        { { .ca = "ca", .cert = "right", .crl = "right-revoked.pem" }, "revoked" },
+        { { .ca = "ca", .cert = "nowhere" }, "No such file" },
+        { { .ca = "ca", .cert = "left", .crl = "left.pem" }, "revocation list" },
+        { { .ca = "ca", .cert = "left", .crl = "damaged.pem" }, "revocation list" },
+        { { .ca = "ca", .cert = "mixed" }, "key values mismatch" },
+    };
+    setup();
+    file_copy("left.pem", "mixed.pem");
+    file_copy("right.key", "mixed.key");
+    char *one = pki_read(&all, "none-revoked.pem"), *two = pki_read(&all, "right-revoked.pem");
+    char both[8192]; /* two lists, the second one cut off */
+    (void)snprintf(both, sizeof both, "%s%.*s", one, (int)strlen(two) / 2, two);
+    pki_write(&all, "damaged.pem", both);
+    trpi_free(one);
+    trpi_free(two);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        duo d = { 0 };
+        char why[300] = "";
+        UNIT_EQUAL(side_start(&d, 0, &cases[i].with, 0, 0, why, sizeof why), TRP_ECONFIG);
+        if (!UNIT_TRUE(strstr(why, cases[i].word) != NULL)) {
+            printf("  %s: %s\n", cases[i].word, why);
+        }
+        duo_end(&d);
+    }
+}
+
+static void
+files_are_removed(void)
+{
+    duo_files_remove();
+}
+
+UNIT_BEGIN("reload")
+UNIT(new_files_are_taken_without_a_restart)
+UNIT(who_is_revoked_while_connected_is_cut_off)
+UNIT(files_that_failed_are_tried_again)
+UNIT(who_is_revoked_while_it_shakes_hands_is_not_let_in)
+UNIT(a_new_cookie_is_taken_without_a_restart)
+UNIT(files_that_do_not_fit_are_refused_at_the_start)
+UNIT(files_are_removed) /* last */
+UNIT_END
