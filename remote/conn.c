@@ -11,6 +11,8 @@
  *       two handshakes.
  *   N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
  *   N3  What was handed to the transport is never sent again (at most once).
+ *   N4  The transport outlives its links, also those that a worker is writing to while remoting
+ *       stops: conns_alive counts them.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
 #include <inttypes.h>
@@ -36,6 +38,7 @@ trpi_conn_ref(trpi_conn *conn)
 void
 trpi_conn_unref(trpi_conn *conn)
 {
+    trpi_remote *remote = conn->remote;
     if (atomic_fetch_sub_explicit(&conn->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
@@ -47,6 +50,10 @@ trpi_conn_unref(trpi_conn *conn)
     trpi_buffer_fini(&conn->writing_head);
     trpi_buffer_fini(&conn->writing);
     trpi_buffer_fini(&conn->scratch);
+    pthread_mutex_lock(&remote->lock); /* N4: after release(), and remote may be gone after it */
+    remote->conns_alive--;
+    pthread_cond_broadcast(&remote->over);
+    pthread_mutex_unlock(&remote->lock);
     trpi_free(conn);
 }
 
@@ -77,6 +84,7 @@ all_add(trpi_conn *conn) /* by remote->lock */
         conn->all_next->all_previous = conn;
     }
     remote->conns = conn;
+    remote->conns_alive++;
 }
 
 static void

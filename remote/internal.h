@@ -228,11 +228,12 @@ struct trpi_remote {
     _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
     atomic_bool stopping, stopped;
     pthread_mutex_t lock;
-    pthread_cond_t tick_over;
+    pthread_cond_t over; /* one of timers, or of conns_alive */
     trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock; entries are immortal until the end */
     uint32_t peers_count;
     trpi_conn *conns; /* all; by lock */
     uint32_t conns_waiting;
+    uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
     uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
     uint64_t beat_id;
     bool hurrying;     /* by the timer's thread, as the next */

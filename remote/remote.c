@@ -68,7 +68,7 @@ trpi_remote_unref(trpi_remote *remote)
     for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
         pthread_rwlock_destroy(&remote->channels[i].lock);
     }
-    pthread_cond_destroy(&remote->tick_over);
+    pthread_cond_destroy(&remote->over);
     trpi_mutex_destroy(&remote->lock);
     trpi_free(remote->largest);
     trpi_faults_free(remote->faults);
@@ -128,7 +128,7 @@ timer_over(void *arg)
     trpi_remote *remote = arg;
     pthread_mutex_lock(&remote->lock);
     remote->timers--;
-    pthread_cond_broadcast(&remote->tick_over);
+    pthread_cond_broadcast(&remote->over);
     pthread_mutex_unlock(&remote->lock);
 }
 
@@ -372,7 +372,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     remote->uid = trpi_system_self(system)->uid;
     atomic_init(&remote->references, 1);
     pthread_mutex_init(&remote->lock, NULL);
-    pthread_cond_init(&remote->tick_over, NULL);
+    pthread_cond_init(&remote->over, NULL);
     for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
         pthread_rwlock_init(&remote->channels[i].lock, NULL);
     }
@@ -491,8 +491,19 @@ timers_end(trpi_remote *remote)
             trpi_system_pass(remote->system, TRPI_TICK_MS);
             pthread_mutex_lock(&remote->lock);
         } else {
-            pthread_cond_wait(&remote->tick_over, &remote->lock);
+            pthread_cond_wait(&remote->over, &remote->lock);
         }
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* Every connection is closed, but a worker may still be in a write() of one. */
+static void
+writers_await(trpi_remote *remote)
+{
+    pthread_mutex_lock(&remote->lock);
+    while (remote->conns_alive > 0) {
+        pthread_cond_wait(&remote->over, &remote->lock);
     }
     pthread_mutex_unlock(&remote->lock);
 }
@@ -527,6 +538,7 @@ trpi_remote_stop(trpi_remote *remote)
     atomic_store_explicit(&remote->stopped, true, memory_order_release);
     timers_end(remote);
     remote->ops->stop(remote->transport);
+    writers_await(remote);
     remote->ops->free(remote->transport);
     remote->transport = NULL;
     trp_remoting_event event;
