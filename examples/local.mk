@@ -14,6 +14,10 @@ examples_router_LDADD = libtroupe.la
 # Installed, so that `troupe node --load echo.so` works out of the box.
 plugindir = $(pkglibdir)
 plugin_LTLIBRARIES = examples/echo.la examples/counter.la
+noinst_LTLIBRARIES += examples/deployed.la
+examples_deployed_la_SOURCES = examples/deployed.c
+examples_deployed_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_deployed_la_LIBADD = libtroupe.la
 examples_echo_la_SOURCES = examples/echo.c
 examples_echo_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 examples_echo_la_LIBADD = libtroupe.la
@@ -118,3 +122,6 @@ examples_virus_scan_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/reliable
 examples_reliable_SOURCES = examples/reliable.c
 examples_reliable_LDADD = libtroupe.la
+noinst_PROGRAMS += examples/remote_child
+examples_remote_child_SOURCES = examples/remote_child.c
+examples_remote_child_LDADD = libtroupe.la

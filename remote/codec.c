@@ -294,9 +294,38 @@ trpi_system_body_encode(uint8_t body[TRPI_SYSTEM_BODY_BYTES], const trpi_system_
 }
 
 trp_err
+trpi_system_frame_append(trpi_buffer *out, uint64_t seq, const uint8_t body[TRPI_SYSTEM_BODY_BYTES],
+                         const uint8_t *tail, uint32_t tail_bytes)
+{
+    uint8_t bytes[TRPI_SYSTEM_FRAME_BYTES];
+    size_t begin = out->count;
+    trpi_put_u64(bytes, seq);
+    memcpy(bytes + 8, body, TRPI_SYSTEM_BODY_BYTES);
+    trp_err err = trpi_frame_append(out, TRPI_FRAME_SYSTEM, 0, 0, bytes, sizeof bytes);
+    if (err == TRP_OK && tail_bytes != 0) {
+        err = trpi_buffer_append(out, tail, tail_bytes, TRPI_BUFFER_NO_LIMIT); /* MAX bounds it */
+        if (err == TRP_OK) {
+            trpi_put_u32(out->data + begin, TRPI_SYSTEM_FRAME_BYTES + tail_bytes);
+        } else {
+            out->count = begin; /* C2 */
+        }
+    }
+    return err;
+}
+
+static bool
+has_tail(uint8_t signal)
+{
+    return signal == TRPI_SIGNAL_DEPLOY || signal == TRPI_SIGNAL_REFUSED ||
+           signal == TRPI_SIGNAL_FAILED || signal == TRPI_SIGNAL_RESTART;
+}
+
+trp_err
 trpi_system_frame_decode(const trpi_frame *frame, trpi_system_message *ret_message)
 {
-    if (frame->bytes != TRPI_SYSTEM_FRAME_BYTES) {
+    if (frame->bytes < TRPI_SYSTEM_FRAME_BYTES ||
+        frame->bytes > TRPI_SYSTEM_FRAME_BYTES + TRPI_SYSTEM_TAIL_BYTES_MAX ||
+        has_tail(frame->body[8]) != (frame->bytes > TRPI_SYSTEM_FRAME_BYTES)) {
         return TRP_EDATA;
     }
     const uint8_t *body = frame->body + 8;
@@ -307,7 +336,9 @@ trpi_system_frame_decode(const trpi_frame *frame, trpi_system_message *ret_messa
     ret_message->to_generation = trpi_get_u32(body + 8);
     ret_message->from_slot = trpi_get_u32(body + 12);
     ret_message->from_generation = trpi_get_u32(body + 16);
-    return body[0] >= TRPI_SIGNAL_WATCH && body[0] <= TRPI_SIGNAL_STOP ? TRP_OK : TRP_EDATA;
+    ret_message->tail = body + TRPI_SYSTEM_BODY_BYTES;
+    ret_message->tail_bytes = (uint32_t)(frame->bytes - TRPI_SYSTEM_FRAME_BYTES);
+    return body[0] >= TRPI_SIGNAL_WATCH && body[0] <= TRPI_SIGNAL_LAST ? TRP_OK : TRP_EDATA;
 }
 
 trp_err

@@ -70,12 +70,18 @@ typedef struct trpi_system_message {
     uint8_t flag;
     uint32_t to_slot, to_generation;
     uint32_t from_slot, from_generation;
+    const uint8_t *tail; /* decoded: borrowed; see remote/deployment.h */
+    uint32_t tail_bytes;
 } trpi_system_message;
-#define TRPI_SYSTEM_FRAME_BYTES (8 + TRPI_SYSTEM_BODY_BYTES)
+#define TRPI_SYSTEM_FRAME_BYTES (8 + TRPI_SYSTEM_BODY_BYTES) /* without a tail */
 
 void trpi_system_body_encode(uint8_t body[TRPI_SYSTEM_BODY_BYTES],
                              const trpi_system_message *message);
-/* Errors: TRP_EDATA (size, unknown signal). */
+/* Errors: TRP_ENOMEM; out is as before. */
+trp_err trpi_system_frame_append(trpi_buffer *out, uint64_t seq,
+                                 const uint8_t body[TRPI_SYSTEM_BODY_BYTES], const uint8_t *tail,
+                                 uint32_t tail_bytes);
+/* Errors: TRP_EDATA (size, unknown signal, a tail that it does not have). */
 trp_err trpi_system_frame_decode(const trpi_frame *frame, trpi_system_message *ret_message);
 
 typedef struct trpi_manifest {
@@ -87,7 +93,11 @@ trp_err trpi_manifest_decode(const trpi_frame *frame, trpi_manifest *ret_manifes
 
 /* ---- handshake: a msgpack map; unknown keys are skipped -------------------------------------- */
 
-enum { TRPI_FEATURE_MANY = 1, TRPI_FEATURES_OWN = TRPI_FEATURE_MANY };
+enum {
+    TRPI_FEATURE_MANY = 1,
+    TRPI_FEATURE_DEPLOY = 2, /* signals from TRPI_SIGNAL_DEPLOY on */
+    TRPI_FEATURES_OWN = TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY
+};
 
 typedef struct trpi_handshake {
     trpi_node_id from;

@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/wire.h"
+#include "remote/deployment.h"
 #include "remote/internal.h"
 
 /* Messages of one read are pushed together at its end. */
@@ -242,9 +243,8 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
 {
     trpi_message rest = *common, message = *common;
     uint64_t count = 0;
-    bool plain = type != NULL &&
-                 is_plain(type, trpi_serializers_get(&conn->remote->serializers,
-                                                     common->serializer));
+    bool plain = type != NULL && is_plain(type, trpi_serializers_get(&conn->remote->serializers,
+                                                                     common->serializer));
     while (rest.payload_bytes > 0) {
         const trp_type *of = type;
         if (!trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
@@ -267,18 +267,26 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
     trpi_count(&conn->peer->messages_in, count);
 }
 
+static trpi_node_map
+inbound_map(trpi_conn *conn)
+{
+    trpi_node_map map;
+    map.sending = atomic_load_explicit(&conn->peer->node, memory_order_acquire);
+    map.receiving = TRPI_NODE_SELF;
+    map.third_count = 0;
+    map.serializers = &conn->remote->serializers;
+    map.arg = conn;
+    map.get = node_get;
+    map.intern = node_intern;
+    return map;
+}
+
 static void
 on_message(trpi_conn *conn, const trpi_frame *frame)
 {
     trp_system *system = conn->remote->system;
     trpi_message message;
-    trpi_node_map map;
-    map.sending = atomic_load_explicit(&conn->peer->node, memory_order_acquire);
-    map.receiving = TRPI_NODE_SELF;
-    map.serializers = &conn->remote->serializers;
-    map.arg = conn;
-    map.get = node_get;
-    map.intern = node_intern;
+    trpi_node_map map = inbound_map(conn);
     if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
         decode_error(conn, "body cannot be read", 0);
         return;
@@ -357,6 +365,96 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
 
 /* ---- system messages ------------------------------------------------------------------------- */
 
+/* The arguments of an order, a USER frame: as on_message() reads one. *type NULL: unknown here. */
+static trp_err
+args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message,
+            const trp_type **ret_type)
+{
+    trpi_frame frame;
+    trpi_node_map map = inbound_map(conn);
+    if (read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
+        return TRP_EDATA;
+    }
+    trpi_frame_header_decode(read->args, &frame);
+    if (frame.kind != TRPI_FRAME_USER ||
+        frame.bytes != read->args_bytes - TRPI_FRAME_HEADER_BYTES) {
+        return TRP_EDATA;
+    }
+    trp_err err = trpi_message_decode(&frame, &map, message);
+    *ret_type = err == TRP_OK ? type_of(conn, message->wire_id) : NULL;
+    if (*ret_type != NULL && ((*ret_type)->flags & TRP_TYPE_LOCAL) != 0) {
+        *ret_type = NULL;
+    }
+    return err != TRP_OK || *ret_type == NULL ? err
+                                              : payload_decode(conn, *ret_type, message, &map);
+}
+
+static void
+deploy_refuse(trpi_conn *conn, trp_ref deputy, const char *what, const char *name)
+{
+    trp_failure why = { .err = TRP_EINIT };
+    trpi_order order = { NULL, &why };
+    (void)snprintf(why.reason, sizeof why.reason, "%s%.100s%s", what, name,
+                   name[0] != '\0' ? "\"" : "");
+    (void)trpi_route_remote_ops.order(conn->remote, conn->remote->system, deputy.node,
+                                      TRPI_SIGNAL_REFUSED, deputy, (trp_ref)TRP_REF_NONE, &order);
+}
+
+static void
+on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref deputy)
+{
+    const trpi_remote *remote = conn->remote;
+    trpi_deploy_read read;
+    trpi_message message;
+    const trp_type *type = NULL;
+    if (trpi_deploy_decode(system->tail, system->tail_bytes, &read) != TRP_OK) {
+        decode_error(conn, "order to deploy cannot be read", 0);
+        deploy_refuse(conn, deputy, "the order cannot be read there", "");
+        return;
+    }
+    if (trpi_deploy_refuses(conn, read.behaviour, read.path)) {
+        deploy_refuse(conn, deputy, "not allowed there (remote.deployment-allowed): \"",
+                      read.behaviour);
+    } else if (read.args != NULL && args_decode(conn, &read, &message, &type) != TRP_OK) {
+        deploy_refuse(conn, deputy, "its arguments cannot be read there", "");
+    } else if (read.args != NULL && type == NULL) {
+        deploy_refuse(conn, deputy, "the type of its arguments is not registered there", "");
+    } else {
+        trpi_order order = { &read.deploy, NULL };
+        read.deploy.supervisor =
+            (trp_ref){ deputy.node, read.supervisor_slot, read.supervisor_generation, 0 };
+        if (type != NULL) {
+            read.deploy.args_type = type;
+            read.deploy.args = message.payload;
+            read.deploy.args_bytes = message.payload_bytes;
+        }
+        trpi_inbound_order(remote->system, TRPI_SIGNAL_DEPLOY, (trp_ref)TRP_REF_NONE, deputy,
+                           &order);
+    }
+    trpi_deploy_read_fini(&read);
+}
+
+static void
+system_deliver(trpi_conn *conn, const trpi_system_message *message)
+{
+    trp_system *system = conn->remote->system;
+    trp_ref target = { TRPI_NODE_SELF, message->to_slot, message->to_generation, 0 };
+    trp_ref from = { atomic_load_explicit(&conn->peer->node, memory_order_acquire),
+                     message->from_slot, message->from_generation, 0 };
+    trp_failure failure;
+    trpi_order order = { NULL, &failure };
+    if (message->signal == TRPI_SIGNAL_DEPLOY) {
+        on_deploy(conn, message, from);
+    } else if (message->tail_bytes == 0) {
+        trpi_inbound_signal(system, (enum trpi_remote_signal)message->signal, target, from,
+                            message->flag);
+    } else if (trpi_failure_decode(message->tail, message->tail_bytes, &failure) != TRP_OK) {
+        decode_error(conn, "failure cannot be read", 0);
+    } else {
+        trpi_inbound_order(system, (enum trpi_remote_signal)message->signal, target, from, &order);
+    }
+}
+
 static void
 on_system(trpi_conn *conn, const trpi_frame *frame)
 {
@@ -376,15 +474,15 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
     }
     conn->ack_due = true;
     if (verdict == TRPI_REDELIVERY_DELIVER && conn->remote->options.untrusted) {
-        static const char *const signals[] = { "", "watch", "unwatch", "terminated", "stop" };
+        static const char *const signals[] = { "",        "watch",   "unwatch",  "terminated",
+                                               "stop",    "deploy",  "deployed", "refused",
+                                               "failed",  "suspend", "resume",   "restart",
+                                               "activate" };
+        _Static_assert(sizeof signals / sizeof signals[0] == TRPI_SIGNAL_LAST + 1, "a word each");
         (void)trpi_untrusted_drop(conn, "system message", /* acknowledged all the same */
-                                  message.signal < 5 ? signals[message.signal] : "");
+                                  signals[message.signal]);
     } else if (verdict == TRPI_REDELIVERY_DELIVER) {
-        trp_ref target = { TRPI_NODE_SELF, message.to_slot, message.to_generation, 0 };
-        trp_ref from = { atomic_load_explicit(&peer->node, memory_order_acquire), message.from_slot,
-                         message.from_generation, 0 };
-        trpi_inbound_signal(conn->remote->system, (enum trpi_remote_signal)message.signal, target,
-                            from, message.flag);
+        system_deliver(conn, &message);
     }
 }
 

@@ -205,6 +205,7 @@ enum {
     TRPI_GATE_TYPE,
     TRPI_GATE_TOO_LARGE,
     TRPI_GATE_UNTRUSTED,
+    TRPI_GATE_DEPLOY,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -247,6 +248,9 @@ struct trpi_remote {
     _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
     char **trusted; /* paths; set before listening */
     size_t trusted_count;
+    char **deployable; /* patterns of behaviours; meant when options.deployable is not NULL */
+    size_t deployable_count;
+    _Atomic uint64_t deployments_refused; /* relaxed counter */
 };
 
 /* A change that is to be logged and published. */
@@ -358,6 +362,8 @@ void trpi_untrusted_end(trpi_remote *remote);
 /* Is this message not taken here? Then it was counted and logged. path: of SELECT. */
 bool trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
                             const char *path);
+/* An order to make an actor here: is its behaviour not allowed? Counts and logs then. */
+bool trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path);
 bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
 
 /* ---- refusal.c ---- */

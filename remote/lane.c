@@ -166,12 +166,10 @@ trpi_system_messages_send(trpi_peer *peer)
         if (body == NULL) {
             return;
         }
-        uint8_t bytes[TRPI_SYSTEM_FRAME_BYTES];
-        trpi_put_u64(bytes, seq);
-        memcpy(bytes + 8, body, TRPI_SYSTEM_BODY_BYTES);
+        uint32_t tail_bytes = 0;
+        const uint8_t *tail = trpi_redelivery_tail(&peer->redelivery, seq, &tail_bytes);
         size_t before = lane->pending.count;
-        if (trpi_frame_append(&lane->pending, TRPI_FRAME_SYSTEM, 0, 0, bytes, sizeof bytes) !=
-            TRP_OK) {
+        if (trpi_system_frame_append(&lane->pending, seq, body, tail, tail_bytes) != TRP_OK) {
             return; /* it is resent when no ack comes */
         }
         lane->pending_uid = peer->assoc.uid;

@@ -14,7 +14,7 @@ check_PROGRAMS += tests/unit/remote/frame_test
 tests_unit_remote_frame_test_SOURCES = tests/unit/remote/frame_test.c
 tests_unit_remote_frame_test_LDADD = $(TEST_LDADD)
 troupe_sources += remote/refusal.c remote/tls_openssl.c remote/cookie.c remote/secure.c \
-	remote/secure_keeper.c remote/security.c remote/untrusted.c
+	remote/secure_keeper.c remote/security.c remote/untrusted.c remote/deployment.c
 check_PROGRAMS += tests/unit/remote/reload_test
 tests_unit_remote_reload_test_SOURCES = tests/unit/remote/reload_test.c
 tests_unit_remote_reload_test_LDADD = $(TEST_LDADD)
@@ -94,3 +94,12 @@ tests_unit_remote_reliable_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/parcel_test
 tests_unit_remote_parcel_test_SOURCES = tests/unit/remote/parcel_test.c
 tests_unit_remote_parcel_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/deployment_test
+tests_unit_remote_deployment_test_SOURCES = tests/unit/remote/deployment_test.c
+tests_unit_remote_deployment_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/deployment_refusal_test
+tests_unit_remote_deployment_refusal_test_SOURCES = tests/unit/remote/deployment_refusal_test.c
+tests_unit_remote_deployment_refusal_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/deployment_codec_test
+tests_unit_remote_deployment_codec_test_SOURCES = tests/unit/remote/deployment_codec_test.c
+tests_unit_remote_deployment_codec_test_LDADD = $(TEST_LDADD)

@@ -9,6 +9,7 @@
  *   R2  What the receiver delivers is 1, 2, 3, ... without a hole, each once. (receive)
  *   R3  An ack beyond `pushed` is the peer's mistake and changes nothing. An ack between `sent` and
  *       `pushed` is not: `sent` may have moved back.
+ *   R4  tails_bytes is the sum of all tails in the ring, at most TRPI_SYSTEM_TAILS_BYTES_MAX.
  * Tests.  tests/unit/remote/redelivery_test.c (loss, duplication, reordering, reconnects by seed)
  */
 #include "remote/redelivery.h"
@@ -29,9 +30,23 @@ trpi_redelivery_init(trpi_redelivery *r, uint32_t max, uint32_t resend_ms, uint3
     r->give_up_ms = give_up_ms != 0 ? give_up_ms : TRPI_GIVE_UP_MS;
 }
 
+/* Forget all up to seq. */
+static void
+drop_until(trpi_redelivery *r, uint64_t seq)
+{
+    for (; r->acked < seq; r->acked++) {
+        trpi_redelivery_entry *entry = &r->ring[(r->acked + 1) & (r->capacity - 1)];
+        r->tails_bytes -= entry->tail_bytes; /* R4 */
+        trpi_free(entry->tail);
+        entry->tail = NULL;
+        entry->tail_bytes = 0;
+    }
+}
+
 void
 trpi_redelivery_fini(trpi_redelivery *r)
 {
+    drop_until(r, r->pushed);
     trpi_free(r->ring);
     r->ring = NULL;
     r->capacity = 0;
@@ -41,6 +56,7 @@ uint32_t
 trpi_redelivery_reset(trpi_redelivery *r)
 {
     uint32_t unacked = trpi_redelivery_unacked(r);
+    drop_until(r, r->pushed);
     r->acked = r->sent = r->pushed = r->expected = 0;
     return unacked;
 }
@@ -63,11 +79,13 @@ ring_grow(trpi_redelivery *r)
 }
 
 trp_err
-trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
-                     const uint8_t body[TRPI_SYSTEM_BODY_BYTES])
+trpi_redelivery_push_tail(trpi_redelivery *r, uint64_t now_ms,
+                          const uint8_t body[TRPI_SYSTEM_BODY_BYTES], const uint8_t *tail,
+                          uint32_t tail_bytes)
 {
     uint32_t unacked = trpi_redelivery_unacked(r);
-    if (unacked >= r->max) { /* R1 */
+    if (unacked >= r->max || /* R1 */
+        r->tails_bytes + tail_bytes > TRPI_SYSTEM_TAILS_BYTES_MAX) { /* R4 */
         return TRP_ELIMIT;
     }
     if (unacked == r->capacity) {
@@ -76,8 +94,18 @@ trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
             return err;
         }
     }
+    trpi_redelivery_entry *entry = &r->ring[(r->pushed + 1) & (r->capacity - 1)];
+    entry->tail = NULL;
+    entry->tail_bytes = tail_bytes;
+    if (tail_bytes != 0) {
+        entry->tail = trpi_alloc(tail_bytes);
+        if (entry->tail == NULL) {
+            return TRP_ENOMEM;
+        }
+        memcpy(entry->tail, tail, tail_bytes);
+    }
     r->pushed++;
-    trpi_redelivery_entry *entry = &r->ring[r->pushed & (r->capacity - 1)];
+    r->tails_bytes += tail_bytes;
     entry->pushed_ms = now_ms;
     memcpy(entry->body, body, TRPI_SYSTEM_BODY_BYTES);
     return TRP_OK;
@@ -96,6 +124,14 @@ trpi_redelivery_next(trpi_redelivery *r, uint64_t now_ms, uint64_t *ret_seq)
     return r->ring[r->sent & (r->capacity - 1)].body;
 }
 
+const uint8_t *
+trpi_redelivery_tail(const trpi_redelivery *r, uint64_t seq, uint32_t *ret_bytes)
+{
+    trpi_assert(seq > r->acked && seq <= r->pushed);
+    *ret_bytes = r->ring[seq & (r->capacity - 1)].tail_bytes;
+    return r->ring[seq & (r->capacity - 1)].tail;
+}
+
 bool
 trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq)
 {
@@ -103,7 +139,7 @@ trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq)
         return false;
     }
     if (seq > r->acked) {
-        r->acked = seq;
+        drop_until(r, seq);
         r->sent = r->sent > seq ? r->sent : seq;
         r->sent_ms = now_ms;
     }

@@ -14,12 +14,16 @@
 #include <troupe/base.h>
 
 #define TRPI_SYSTEM_MESSAGES_DEFAULT 20000
-#define TRPI_SYSTEM_BODY_BYTES 20   /* a system message without its sequence number */
+#define TRPI_SYSTEM_BODY_BYTES 20   /* a system message without its sequence number and tail */
+#define TRPI_SYSTEM_TAIL_BYTES_MAX 32768 /* what some of them carry besides */
+#define TRPI_SYSTEM_TAILS_BYTES_MAX (16u << 20) /* of all that are not acknowledged */
 #define TRPI_RESEND_MS 1000
 #define TRPI_GIVE_UP_MS (6u * 3600u * 1000u)
 
 typedef struct trpi_redelivery_entry {
     uint64_t pushed_ms;
+    uint8_t *tail; /* owned; NULL: none */
+    uint32_t tail_bytes;
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
 } trpi_redelivery_entry;
 
@@ -36,6 +40,7 @@ typedef struct trpi_redelivery {
     uint64_t sent_ms;   /* when something was sent last, or an ack moved */
     uint64_t expected;  /* receiver: delivered up to here */
     uint64_t resent;    /* counter */
+    uint64_t tails_bytes; /* of all in the ring */
 } trpi_redelivery;
 
 /* 0: the default of each. */
@@ -46,11 +51,21 @@ void trpi_redelivery_fini(trpi_redelivery *r);
  * unacked. */
 uint32_t trpi_redelivery_reset(trpi_redelivery *r);
 
-/* Errors: TRP_ELIMIT (max unacknowledged: the association is lost), TRP_ENOMEM (the same). */
-trp_err trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
-                             const uint8_t body[TRPI_SYSTEM_BODY_BYTES]);
+/* Copies tail (NULL: none). Errors: TRP_ELIMIT (max unacknowledged, or too many bytes of tails: the
+ * association is lost), TRP_ENOMEM (the same). */
+trp_err trpi_redelivery_push_tail(trpi_redelivery *r, uint64_t now_ms,
+                                  const uint8_t body[TRPI_SYSTEM_BODY_BYTES], const uint8_t *tail,
+                                  uint32_t tail_bytes);
+static inline trp_err
+trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
+                     const uint8_t body[TRPI_SYSTEM_BODY_BYTES])
+{
+    return trpi_redelivery_push_tail(r, now_ms, body, NULL, 0);
+}
 /* The next one to put on the wire, NULL when all are; marks it sent. */
 const uint8_t *trpi_redelivery_next(trpi_redelivery *r, uint64_t now_ms, uint64_t *ret_seq);
+/* The tail of one that next() has just returned; NULL: none. */
+const uint8_t *trpi_redelivery_tail(const trpi_redelivery *r, uint64_t seq, uint32_t *ret_bytes);
 /* All up to seq arrived. false: seq was never sent, the peer is broken. */
 bool trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq);
 /* The peer has everything up to seq and saw a gap behind it: send the rest again. */

@@ -715,6 +715,7 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(decode_errors);
     COPY(quarantined);
     COPY(untrusted_dropped);
+    COPY(deployments_refused);
     COPY(frames_skipped);
 #undef COPY
     for (int i = 0; i < TRPI_REFUSAL_COUNT; i++) {

@@ -49,6 +49,10 @@ typedef struct trpi_remote_options {
     bool untrusted;
     const char *const *trusted_paths; /* "/user/receptionist" */
     size_t trusted_paths_count;
+    /* Behaviours that peers may have made here: "bank.teller", "bank.*"; NULL: all that are
+     * registered. */
+    const char *const *deployable;
+    size_t deployable_count;
     uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
     uint32_t handshake_bytes_max;   /* that each of them may send; 0: 64 KiB */
     char *why;                      /* why it failed, for a person; may be NULL */
@@ -149,7 +153,7 @@ typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
         frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
-    uint64_t untrusted_dropped;
+    uint64_t untrusted_dropped, deployments_refused;
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "pattern/pattern.h"
+#include "remote/deployment.h"
 #include "remote/internal.h"
 
 enum { ANNOUNCED_BYTES = (TRP_TYPES_MAX + 1) / 8 };
@@ -469,7 +470,8 @@ op_connect(void *arg, trp_system *system, uint32_t node)
 /* Into the numbered stream, or, while another incarnation has that, to those who wait. The caller
  * holds peer->lock. */
 static void
-signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body)
+signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
+            const trpi_buffer *tail)
 {
     uint64_t now_ms = trpi_remote_now_ms(peer->remote);
     trp_err err;
@@ -478,50 +480,117 @@ signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body)
         peer->redelivery_uid = uid;
     }
     if (peer->redelivery_uid != uid) {
-        err = trpi_waiting_add(&peer->waiting, peer->remote->options.system_messages_max, uid,
-                               now_ms, body);
+        err = trpi_waiting_add_tail(&peer->waiting, peer->remote->options.system_messages_max, uid,
+                                    now_ms, body, tail->data, (uint32_t)tail->count);
     } else {
         uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
         (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node,
                                                       memory_order_release, memory_order_relaxed);
-        err = trpi_redelivery_push(&peer->redelivery, now_ms, body);
+        err = trpi_redelivery_push_tail(&peer->redelivery, now_ms, body, tail->data,
+                                        (uint32_t)tail->count);
     }
     if (err != TRP_OK) {
         peer->overflowed_uid = uid; /* the tick quarantines */
     }
 }
 
-static void
-op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-          trp_ref target, trp_ref from, uint32_t flag)
+/* The peer of a node number; NULL: there is none, or no memory for one more: nothing can be said to
+ * it. */
+static trpi_peer *
+peer_of_node(trpi_remote *remote, uint32_t node, const trpi_node_id **ret_id)
 {
-    trpi_remote *remote = arg;
     trpi_peer *peer = NULL;
-    const trpi_node_id *id = trpi_node_id_get(system, node);
-    if (id == NULL || address_check(remote, &id->address) == TRP_EINVAL ||
-        trpi_peer_get(remote, &id->address, true, &peer) != TRP_OK) {
-        return; /* no memory for one more peer: nothing can be said to it */
-    }
-    trpi_system_message message = {
-        0,         (uint8_t)signal, (uint8_t)flag, target.slot, target.generation,
-        from.slot, from.generation
-    };
+    *ret_id = trpi_node_id_get(remote->system, node);
+    return *ret_id == NULL || address_check(remote, &(*ret_id)->address) == TRP_EINVAL ||
+                   trpi_peer_get(remote, &(*ret_id)->address, true, &peer) != TRP_OK
+               ? NULL
+               : peer;
+}
+
+static void
+signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32_t node,
+            const trpi_system_message *message, const trpi_buffer *tail)
+{
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
     trpi_later later = { 0 };
-    trpi_system_body_encode(body, &message);
+    trpi_system_body_encode(body, message);
     pthread_mutex_lock(&peer->lock);
     if (id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
         trpi_address_equal(&id->address, &remote->address)) {
-        if (signal == TRPI_SIGNAL_WATCH) {
+        if (message->signal == TRPI_SIGNAL_WATCH) {
             trpi_peer_end_again(peer, id->uid); /* the tick tells the watcher, not this worker */
         }
     } else {
-        signal_push(peer, node, id->uid, body);
+        signal_push(peer, node, id->uid, body, tail);
         if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
             trpi_peer_pump(peer, &later);
         }
     }
     trpi_peer_unlock(peer, &later);
+}
+
+static void
+op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+          trp_ref target, trp_ref from, uint32_t flag)
+{
+    static const trpi_buffer none = { 0 };
+    const trpi_node_id *id;
+    trpi_peer *peer = peer_of_node(arg, node, &id);
+    trpi_system_message message = { .signal = (uint8_t)signal, .flag = (uint8_t)flag,
+                                    .to_slot = target.slot, .to_generation = target.generation,
+                                    .from_slot = from.slot, .from_generation = from.generation };
+    (void)system;
+    if (peer != NULL) {
+        signal_send(arg, peer, id, node, &message, &none);
+    }
+}
+
+/* What an order's tail is written for: the node that is meant, or anybody (node 0). */
+static trp_err
+order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const trpi_order *order,
+             trpi_buffer *tail)
+{
+    trpi_node_map map;
+    memset(&map, 0, sizeof map);
+    map.sending = TRPI_NODE_SELF;
+    map.receiving = node != 0 ? node : UINT32_MAX;
+    map.serializers = &remote->serializers;
+    map.arg = remote;
+    map.get = node_get;
+    if (peer != NULL && (atomic_load_explicit(&peer->features, memory_order_relaxed) &
+                         TRPI_FEATURE_DEPLOY) == 0) {
+        return TRP_EUNSUPPORTED;
+    }
+    if (order->deploy != NULL) {
+        return trpi_deploy_encode(&remote->serializers, &map, order->deploy, tail);
+    }
+    return trpi_failure_encode(order->failure, tail);
+}
+
+static trp_err
+op_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+         trp_ref target, trp_ref from, const trpi_order *order)
+{
+    trpi_remote *remote = arg;
+    const trpi_node_id *id = NULL;
+    trpi_peer *peer = node == 0 ? NULL : peer_of_node(remote, node, &id);
+    trpi_system_message message = { .signal = (uint8_t)signal, .to_slot = target.slot,
+                                    .to_generation = target.generation, .from_slot = from.slot,
+                                    .from_generation = from.generation };
+    trpi_buffer tail = { 0 };
+    trp_err err = node != 0 && peer == NULL ? TRP_ECONN
+                                            : order_encode(remote, peer, node, order, &tail);
+    (void)system;
+    if (err == TRP_OK && peer != NULL) {
+        bool fits = tail.count + TRPI_SYSTEM_FRAME_BYTES <=
+                    atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
+        err = fits ? TRP_OK : TRP_EMSGSIZE;
+        if (fits) {
+            signal_send(remote, peer, id, node, &message, &tail);
+        }
+    }
+    trpi_buffer_fini(&tail);
+    return err;
 }
 
 static void
@@ -583,4 +652,4 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     }
 }
 
-const trpi_remote_ops trpi_route_remote_ops = { op_connect, op_signal, op_select };
+const trpi_remote_ops trpi_route_remote_ops = { op_connect, op_signal, op_select, op_order };

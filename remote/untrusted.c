@@ -5,6 +5,7 @@
  *         type says that it is possibly harmful, commands to the node, and paths of its choice,
  *         but for the trusted ones. What is refused is dropped, counted, and logged at DEBUG: a
  *         line at a louder level would itself be a way to harm.
+ *         Besides, for nodes that do trust: which behaviours they may have made here.
  * Must hold.
  *   H1  What is refused is still acknowledged: a system message that is not would be sent again for
  *       hours and quarantine an honest peer in the end.                      (inbound.c, on_system)
@@ -13,6 +14,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "remote/deployment.h"
 #include "remote/internal.h"
 
 bool
@@ -48,33 +50,74 @@ trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
             return false;
         }
     }
-    return trpi_untrusted_drop(conn, "selection of a path that is not trusted", "");
+    /* who asks for /remote wants to have an actor made here (deputy.c) */
+    return trpi_untrusted_drop(conn,
+                               strcmp(path, "/remote") == 0
+                                   ? "remote deployment"
+                                   : "selection of a path that is not trusted",
+                               "");
+}
+
+bool
+trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path)
+{
+    trpi_remote *remote = conn->remote;
+    uint32_t suppressed = 0;
+    if (remote->options.deployable == NULL ||
+        trpi_deploy_is_allowed((const char *const *)remote->deployable, remote->deployable_count,
+                               behaviour)) {
+        return false;
+    }
+    trpi_count(&remote->deployments_refused, 1);
+    if (trpi_log_gate_open(remote, TRPI_GATE_DEPLOY, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "deployment refused peer=%s behaviour=%.100s path=%.200s "
+                 "reason=\"not in remote.deployment-allowed\" suppressed=%u",
+                 conn->peer_text, behaviour, path, suppressed);
+    }
+    return true;
+}
+
+/* Copies the texts of a list. */
+static trp_err
+list_keep(const char *const *texts, size_t count, char ***ret_kept, size_t *ret_count)
+{
+    *ret_kept = count == 0 ? NULL : trpi_alloc(count * sizeof **ret_kept);
+    for (size_t i = 0; *ret_kept != NULL && i < count; i++) {
+        (*ret_kept)[i] = trpi_strdup(texts[i]);
+        if ((*ret_kept)[i] == NULL) {
+            return TRP_ENOMEM;
+        }
+        *ret_count = i + 1;
+    }
+    return count == 0 || *ret_kept != NULL ? TRP_OK : TRP_ENOMEM;
+}
+
+static void
+list_free(char **kept, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        trpi_free(kept[i]);
+    }
+    trpi_free(kept);
 }
 
 trp_err
 trpi_untrusted_begin(trpi_remote *remote)
 {
     const trpi_remote_options *options = &remote->options;
-    if (options->trusted_paths_count == 0) {
-        return TRP_OK;
+    trp_err err = list_keep(options->trusted_paths, options->trusted_paths_count, &remote->trusted,
+                            &remote->trusted_count);
+    if (err == TRP_OK) {
+        err = list_keep(options->deployable, options->deployable_count, &remote->deployable,
+                        &remote->deployable_count);
     }
-    remote->trusted = trpi_alloc(options->trusted_paths_count * sizeof *remote->trusted);
-    for (size_t i = 0; remote->trusted != NULL && i < options->trusted_paths_count; i++) {
-        remote->trusted[i] = trpi_strdup(options->trusted_paths[i]);
-        if (remote->trusted[i] == NULL) {
-            return TRP_ENOMEM;
-        }
-        remote->trusted_count++;
-    }
-    remote->options.trusted_paths = NULL;
-    return remote->trusted != NULL ? TRP_OK : TRP_ENOMEM;
+    return err;
 }
 
 void
 trpi_untrusted_end(trpi_remote *remote)
 {
-    for (size_t i = 0; i < remote->trusted_count; i++) {
-        trpi_free(remote->trusted[i]);
-    }
-    trpi_free(remote->trusted);
+    list_free(remote->trusted, remote->trusted_count);
+    list_free(remote->deployable, remote->deployable_count);
 }

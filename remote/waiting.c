@@ -17,15 +17,33 @@ enum { ENTRIES_FIRST = 8 };
 void
 trpi_waiting_fini(trpi_waiting *waiting)
 {
+    for (uint32_t i = 0; i < waiting->count; i++) {
+        trpi_free(waiting->entries[i].tail);
+    }
     trpi_free(waiting->entries);
     memset(waiting, 0, sizeof *waiting);
 }
 
-trp_err
-trpi_waiting_add(trpi_waiting *waiting, uint32_t max, uint64_t uid, uint64_t now_ms,
-                 const uint8_t body[TRPI_SYSTEM_BODY_BYTES])
+static trp_err
+tail_copy(const uint8_t *tail, uint32_t bytes, uint8_t **ret_tail)
 {
-    if (waiting->count >= max) {
+    *ret_tail = bytes == 0 ? NULL : trpi_alloc(bytes);
+    if (bytes != 0 && *ret_tail == NULL) {
+        return TRP_ENOMEM;
+    }
+    if (bytes != 0) {
+        memcpy(*ret_tail, tail, bytes);
+    }
+    return TRP_OK;
+}
+
+trp_err
+trpi_waiting_add_tail(trpi_waiting *waiting, uint32_t max, uint64_t uid, uint64_t now_ms,
+                      const uint8_t body[TRPI_SYSTEM_BODY_BYTES], const uint8_t *tail,
+                      uint32_t tail_bytes)
+{
+    uint8_t *copy;
+    if (waiting->count >= max || waiting->tails_bytes + tail_bytes > TRPI_SYSTEM_TAILS_BYTES_MAX) {
         return TRP_ELIMIT;
     }
     if (waiting->count == waiting->capacity) {
@@ -38,7 +56,13 @@ trpi_waiting_add(trpi_waiting *waiting, uint32_t max, uint64_t uid, uint64_t now
         waiting->entries = grown;
         waiting->capacity = capacity;
     }
+    if (tail_copy(tail, tail_bytes, &copy) != TRP_OK) {
+        return TRP_ENOMEM;
+    }
     trpi_waiting_entry *entry = &waiting->entries[waiting->count++];
+    entry->tail = copy;
+    entry->tail_bytes = tail_bytes;
+    waiting->tails_bytes += tail_bytes;
     entry->uid = uid;
     entry->since_ms = now_ms;
     memcpy(entry->body, body, sizeof entry->body);
@@ -65,9 +89,14 @@ trpi_waiting_move(trpi_waiting *waiting, uint64_t uid, uint64_t now_ms, trpi_red
         const trpi_waiting_entry *entry = &waiting->entries[i];
         if (entry->uid != uid) {
             waiting->entries[kept++] = *entry;
-        } else if (err == TRP_OK && to != NULL) { /* G1 */
-            err = trpi_redelivery_push(to, now_ms, entry->body);
+            continue;
         }
+        if (err == TRP_OK && to != NULL) { /* G1 */
+            err = trpi_redelivery_push_tail(to, now_ms, entry->body, entry->tail,
+                                            entry->tail_bytes);
+        }
+        waiting->tails_bytes -= entry->tail_bytes;
+        trpi_free(entry->tail);
     }
     waiting->count = kept;
     return err;

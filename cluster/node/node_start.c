@@ -227,7 +227,8 @@ more_options(trp_node *node, trpi_remote_options *options)
 /* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */
 static trp_err
 security_fill(trp_node *node, trpi_remote_options *options, const char **allowed,
-              const char **trusted, char *ciphers, size_t ciphers_bytes, trp_node_error *ret_error)
+              const char **trusted, const char **deployable, char *ciphers,
+              size_t ciphers_bytes, trp_node_error *ret_error)
 {
     trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
     if (trpi_config_bool(node->config, "remote.require-cookie") && options->cookie == NULL) {
@@ -259,6 +260,12 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
         trusted[i] = trpi_config_list_at(node->config, "remote.trusted-selection-paths", i);
     }
     options->trusted_paths = trusted;
+    options->deployable_count =
+        trpi_config_list_count(node->config, "remote.deployment-allowed");
+    for (size_t i = 0; i < options->deployable_count; i++) {
+        deployable[i] = trpi_config_list_at(node->config, "remote.deployment-allowed", i);
+    }
+    options->deployable = options->deployable_count > 0 ? deployable : NULL;
     size_t at = 0;
     for (size_t i = 0;
          i < trpi_config_list_count(node->config, "remote.tls.enabled-algorithms"); i++) {
@@ -289,6 +296,7 @@ trp_err
 trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
 {
     const char *allowed[TRPI_CONFIG_LIST_MAX], *trusted[TRPI_CONFIG_LIST_MAX];
+    const char *deployable[TRPI_CONFIG_LIST_MAX];
     char ciphers[512] = "", why[400] = "";
     trpi_remote_options options;
     const char *bind_host = trpi_config_text(node->config, "remote.bind-hostname");
@@ -316,7 +324,8 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.why_bytes = sizeof why;
     trp_err err = sizes_check(&options, ret_error);
     if (err == TRP_OK) {
-        err = security_fill(node, &options, allowed, trusted, ciphers, sizeof ciphers, ret_error);
+        err = security_fill(node, &options, allowed, trusted, deployable, ciphers,
+                            sizeof ciphers, ret_error);
     }
     if (err != TRP_OK) {
         return err;

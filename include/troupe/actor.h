@@ -125,8 +125,20 @@ typedef struct trp_spawn_options {
     const void *args; /* copied, kept for restart */
     size_t args_bytes;
     const char *mailbox; /* an id (troupe/mailbox.h); NULL: what dispatcher and behaviour say */
+    /* Where it is to live: "troupe.tcp://system@host:port", whose node knows the behaviour by its
+     * name (trp_behaviour_register). The ref is then a deputy's: what it is told is passed on, and
+     * its parent supervises it as any child. NULL: here, unless the configuration says otherwise;
+     * TRP_NODE_HERE: here, and that is an error (SYS-32, REMOTE-20, -22) */
+    const char *node;
 } trp_spawn_options;
-#define TRP_SPAWN_OPTIONS_INIT { sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0, NULL }
+#define TRP_SPAWN_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0, NULL, NULL                        \
+    }
+#define TRP_NODE_HERE "" /* arguments that mean nothing elsewhere; serialize-creators skips them */
+#define TRP_DEPLOY_PATH_BYTES_MAX                                                                  \
+    TRP_NAME_BYTES_MAX /* of a child elsewhere: "system@host:port/user/parent/child" */
+#define TRP_DEPLOY_ARGS_BYTES_MAX 16384 /* of its arguments, encoded */
 
 /* Start a child of the running actor. It starts by itself, in its own time; messages told to
  * *ret_ref at once are kept for it. Also usable with ctx->system guardians through
@@ -140,6 +152,11 @@ typedef struct trp_spawn_options {
  *            TRP_ENOMEM   out of memory
  *            TRP_ECLOSED  the actor or the system is stopping
  *            TRP_ENOENT   no dispatcher has that name
+ *            for an actor elsewhere, besides: TRP_EINVAL (node is no address), TRP_ESTATE (no
+ *            remoting), TRP_ECONFIG (the configuration moves one that must be here), TRP_ELIMIT
+ *            (TRP_DEPLOY_PATH_BYTES_MAX), TRP_EMSGSIZE (TRP_DEPLOY_ARGS_BYTES_MAX), TRP_ENOTYPE
+ *            (its arguments do not travel). What the other node refuses is the child's failure
+ *            (TRP_EINIT); one that does not answer is its end.
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SYS-19, -22, -23, LIFE-2; DESIGN 3.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour,

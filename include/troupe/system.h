@@ -170,6 +170,20 @@ TRP_API trp_config *trp_system_config(const trp_system *system);
 TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_behaviour *behaviour,
                                                 const trp_spawn_options *options, trp_ref *ret_ref);
 
+#define TRP_BEHAVIOURS_MAX 1024 /* registered by name, of one system */
+
+/* Make a behaviour known by its name, so that other nodes can have actors of it made here. Which
+ * of them they may is said by remote.deployment-allowed. The same one again is no error.
+ *
+ * Ownership: borrows behaviour until the system ends.
+ * Errors:    TRP_EINVAL  as trp_spawn; or its name is empty, or longer than TRP_NAME_BYTES_MAX
+ *            TRP_EEXIST  another behaviour has the name
+ *            TRP_ELIMIT  TRP_BEHAVIOURS_MAX reached; TRP_ENOMEM  out of memory
+ * Thread:    any.
+ * Source:    REMOTE-18; DESIGN 3, Spawn by value.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_behaviour_register(trp_system *system,
+                                                      const trp_behaviour *behaviour);
+
 /* Return the ref of /deadLetters: what it is told is a dead letter with reason no-sender.
  *
  * Errors:    none; TRP_REF_NONE for no system

@@ -117,6 +117,8 @@ trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, b
 /* The path that an actor will have whose mailbox is being made (trp_mailbox_ops.create). Returns
  * its length; 0: it has no name of its own, or the path does not fit. */
 size_t trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
+/* The same, with automatic names: 0: it does not fit. */
+size_t trpi_path_unborn_auto(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 /* The arg of a live actor routed by these ops; NULL: ref is none. It stays until trpi_leave() of
  * the caller's bracket, or the end of its run. */
 void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
@@ -213,8 +215,37 @@ enum trpi_remote_signal { /* reliable system messages between nodes; numbers are
                           TRPI_SIGNAL_UNWATCH = 2,
                           TRPI_SIGNAL_TERMINATED = 3, /* target (a watcher here) is told that from
                                                          has ended; flag: existence_confirmed */
-                          TRPI_SIGNAL_STOP = 4
+                          TRPI_SIGNAL_STOP = 4,
+                          /* deployment.c, deputy.c: to the node that is to make an actor */
+                          TRPI_SIGNAL_DEPLOY = 5, /* from: the deputy; trpi_order.deploy */
+                          /* to the deputy, from the actor */
+                          TRPI_SIGNAL_DEPLOYED = 6,
+                          TRPI_SIGNAL_REFUSED = 7, /* from nobody; trpi_order.failure */
+                          TRPI_SIGNAL_FAILED = 8,  /* trpi_order.failure */
+                          /* to the actor, from the deputy */
+                          TRPI_SIGNAL_SUSPEND = 9,
+                          TRPI_SIGNAL_RESUME = 10,  /* flag: answers the actor's own failure */
+                          TRPI_SIGNAL_RESTART = 11, /* trpi_order.failure */
+                          TRPI_SIGNAL_ACTIVE = 12,  /* flag 1: activate, 0: deactivate */
+                          TRPI_SIGNAL_LAST = TRPI_SIGNAL_ACTIVE
 };
+/* An actor to be made on another node. Everything is borrowed. */
+typedef struct trpi_deploy {
+    const char *behaviour; /* its name */
+    uint32_t version;
+    const char *path; /* the logical one: "/user/parent/child" */
+    const char *dispatcher, *mailbox; /* NULL: not said */
+    uint32_t stash_msgs_max;
+    const trp_type *args_type; /* NULL: no arguments */
+    const void *args;
+    size_t args_bytes;
+    trp_ref supervisor;
+} trpi_deploy;
+/* What some signals carry besides; the one that the signal has, the other NULL. */
+typedef struct trpi_order {
+    const trpi_deploy *deploy;
+    const trp_failure *failure;
+} trpi_order;
 typedef struct trpi_remote_ops {
     /* A tell met a node that has no proxy yet: make one (trpi_proxy_attach) or return an error,
      * which makes the message a dead letter (not-connected). Any thread; must not block. */
@@ -226,6 +257,12 @@ typedef struct trpi_remote_ops {
      * Borrows all. Any thread; must not block. */
     void (*select)(void *arg, trp_system *system, const trpi_address *address, const char *path,
                    trp_ref sender, const trp_msg *msg);
+    /* Carry a signal that has an order, as signal() does and in order with those. node 0: only say
+     * whether it could be. Borrows all. Errors: TRP_ENOTYPE (arguments that cannot be encoded),
+     * TRP_EMSGSIZE, TRP_EUNSUPPORTED (the peer knows no deployment), TRP_ECONN, TRP_ENOMEM. Any
+     * thread; must not block. NULL: there is no deployment. */
+    trp_err (*order)(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+                     trp_ref target, trp_ref from, const trpi_order *order);
 } trpi_remote_ops;
 /* Errors: TRP_EEXIST. ops NULL unregisters (at shutdown). Thread: owner. */
 trp_err trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg);
@@ -255,6 +292,9 @@ void trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, c
                          const void *payload, size_t bytes);
 void trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
                          trp_ref from, uint32_t flag);
+/* The same of a signal with an order; what it means is checked, how it is written was before. */
+void trpi_inbound_order(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
+                        trp_ref from, const trpi_order *order);
 /* Node is gone for good (quarantined, removed): every local watcher of one of its actors is told
  * trp_terminated with address_terminated. Later tells to it are dead letters with `reason`. */
 void trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason);

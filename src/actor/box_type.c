@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "actor/box.h"
+#include "actor/life.h"
 #include "actor/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -377,5 +378,7 @@ trpi_box_undo(trp_ctx *ctx, trpi_cell *cell)
 enum trpi_kind
 trpi_box_kind(const trpi_cell *cell)
 {
-    return trpi_box_is(cell->ops) ? TRPI_KIND_BOXED : TRPI_KIND_ACTOR;
+    return trpi_box_is(cell->ops)      ? TRPI_KIND_BOXED
+           : trpi_cell_is_deputy(cell) ? TRPI_KIND_DEPUTY
+                                       : TRPI_KIND_ACTOR;
 }

@@ -62,14 +62,15 @@ enum trpi_kind {
     TRPI_KIND_PROMISE = 2,     /* ask: LIFE's ops */
     TRPI_KIND_ASSOCIATION = 3, /* proxy of a remote node: nodes.c's ops */
     TRPI_KIND_SERVICE = 4,     /* what an upper room made: service.c's ops */
-    TRPI_KIND_ROUTER = 5,      /* an actor whose tellers ask routed.c first where to */
-    TRPI_KIND_BOXED = 6        /* an actor whose tellers ask box.c first whether there is room */
+    TRPI_KIND_DEPUTY = 5,      /* an actor that stands for one on another node (deputy.c) */
+    TRPI_KIND_ROUTER = 6,      /* an actor whose tellers ask routed.c first where to */
+    TRPI_KIND_BOXED = 7        /* an actor whose tellers ask box.c first whether there is room */
 };
 
 static inline bool
 trpi_kind_is_actor(uint8_t kind)
 {
-    return kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_ROUTER || kind == TRPI_KIND_BOXED;
+    return kind == TRPI_KIND_ACTOR || (kind >= TRPI_KIND_DEPUTY && kind <= TRPI_KIND_BOXED);
 }
 
 /* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.

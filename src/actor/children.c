@@ -177,8 +177,12 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
     trp_ref none = TRP_REF_NONE;
     trpi_extra *extra;
 
-    if (options == NULL || (options->args_type == NULL && options->stash_msgs_max == 0)) {
-        return TRP_OK;
+    bool deputy;
+    trp_err err = trpi_deputy_make(ctx, cell, options, &deputy);
+
+    if (err != TRP_OK || deputy || options == NULL ||
+        (options->args_type == NULL && options->stash_msgs_max == 0)) {
+        return err;
     }
     extra = trpi_extra_get(cell);
     if (extra == NULL) {
@@ -191,7 +195,8 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
         if (extra->args == NULL) {
             return TRP_ENOMEM;
         }
-        if (ctx->system->options.serialize_creators != 0) {
+        if (ctx->system->options.serialize_creators != 0 &&
+            (options->node == NULL || options->node[0] != 0)) { /* REMOTE-22 */
             return trpi_round_trip(ctx, &extra->args);
         }
     }
@@ -205,6 +210,8 @@ forget_options(trp_ctx *ctx, trpi_cell *cell)
         if (cell->extra->args != NULL) {
             trpi_msg_free(ctx->cache, cell->extra->args);
         }
+        trpi_deputy_free(cell->extra->deputy);
+        trpi_free(cell->extra->deployed);
         trpi_free(cell->extra);
         cell->extra = NULL;
     }
@@ -226,8 +233,8 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (name != NULL) {
         size_t bytes = strnlen(name, TRP_NAME_BYTES_MAX + 1);
 
-        if (!trpi_name_is_valid(name, bytes)) {
-            return TRP_EINVAL;
+        if (!trpi_name_is_valid(name, bytes) && parent->behaviour != &trpi_remote_guardian) {
+            return TRP_EINVAL; /* below /remote they are paths, made by deployed.c */
         }
         err = trpi_registry_reserve(registry, trpi_cell_slot(parent), name, bytes, &index);
         if (err != TRP_OK) {
@@ -248,7 +255,11 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (index != 0) {
         trpi_registry_bind(registry, index, trpi_cell_slot(cell), trpi_slot_ref(cell).generation);
     }
-    return TRP_OK;
+    err = trpi_deputy_check(ctx, cell);
+    if (err != TRP_OK) {
+        trpi_child_unprepare(ctx, cell);
+    }
+    return err;
 }
 
 void

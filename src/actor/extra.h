@@ -65,8 +65,14 @@ typedef struct trpi_parked { /* a system message that waits for the end of a res
     void *pointer;
 } trpi_parked;
 
+typedef struct trpi_deployed { /* of an actor that another node had made here */
+    trp_ref deputy, supervisor;
+} trpi_deployed;
+
 typedef struct trpi_extra {
     /* the incarnation's */
+    struct trpi_deputy *deputy;    /* this one only stands for an actor elsewhere; else NULL */
+    struct trpi_deployed *deployed; /* NULL: its supervisor is its parent */
     trp_msg *args;         /* NULL: none */
     trpi_ref_map watching; /* watched -> NULL; outlives a restart, as in Akka */
     trpi_ref_map watchers; /* watcher -> its prepared Terminated message */

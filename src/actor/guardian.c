@@ -6,12 +6,13 @@
  *            user          trp_system_spawn(); strategy by option
  *            system        rooms above; ends after user, so that logging and remoting outlive it
  *            deadLetters   what it is told is a dead letter
- *            temp, remote  empty; promises and remotely deployed actors are named below them
- *          Order of the end: user, system, the rest, root (SYS-7). However user or system ends, the
- *          system does.
+ *            temp          empty; promises are named below it
+ *            remote        what other nodes had made here (deployed.c)
+ *          Order of the end: user and remote, system, the rest, root (SYS-7). However user or
+ *          system ends, the system does.
  * Must hold.
  *   U1  A guardian's ref is known before it runs.
- *   U2  The root stops when user and system have ended.                           (root_go_on)
+ *   U2  The root stops when user, remote and system have ended.                   (root_go_on)
  * Tests.   tests/unit/actor/guardian_test.c
  * Sources. SYS-5..9, SYS-41.
  */
@@ -70,7 +71,6 @@ static const trp_behaviour system_behaviour = GUARDIAN("system guardian", discar
 static const trp_behaviour dead_letters_behaviour =
     GUARDIAN("dead letters", dead_letters_receive, NULL);
 static const trp_behaviour temp_behaviour = GUARDIAN("temp guardian", discard, NULL);
-static const trp_behaviour remote_behaviour = GUARDIAN("remote guardian", discard, NULL);
 
 bool
 trpi_guardian_is_root(const trpi_cell *cell)
@@ -152,7 +152,7 @@ trpi_guardians_new(trp_system *system)
         { "system", &system_behaviour, "system", &life->system.ref },
         { "deadLetters", &dead_letters_behaviour, "default", &life->dead_letters },
         { "temp", &temp_behaviour, "default", &life->temp },
-        { "remote", &remote_behaviour, "default", &life->remote },
+        { "remote", &trpi_remote_guardian, "default", &life->remote },
     };
     trpi_cell *cells[GUARDIANS] = { NULL };
     trp_ctx *ctx = trpi_enter(system);
@@ -188,6 +188,7 @@ life_free(trp_system *system)
     trpi_event_stream_free(life->events);
     trpi_paths_free(life);
     trpi_remote_watches_free(life->watches);
+    trpi_behaviours_free(life->behaviours);
     trpi_mutex_destroy(&life->user.lock);
     trpi_mutex_destroy(&life->system.lock);
     trpi_gate_fini(&life->gate);
@@ -217,6 +218,9 @@ trpi_life_system_new(trp_system *system)
     }
     if (err == TRP_OK) {
         err = trpi_remote_watches_new(&life->watches);
+    }
+    if (err == TRP_OK) {
+        err = trpi_behaviours_new(&life->behaviours);
     }
     if (err == TRP_OK) {
         err = trpi_guardians_new(system);
@@ -255,11 +259,17 @@ root_go_on(trp_ctx *ctx, trpi_cell *root)
     trpi_life *life = ctx->system->life;
     trpi_cell *next;
 
-    if (life->user_ended && life->system_ended) {
+    if (life->user_ended && life->remote_ended && life->system_ended) {
         trpi_life_stop(ctx, root);
         return;
     }
-    next = trpi_child_find(ctx, root, life->user_ended ? life->system.ref : life->user.ref);
+    next = trpi_child_find(ctx, root, life->remote);
+    if (next != NULL) {
+        trpi_child_stop(ctx, root, next);
+    }
+    next = trpi_child_find(ctx, root,
+                           life->user_ended && life->remote_ended ? life->system.ref
+                                                                  : life->user.ref);
     if (next != NULL) {
         trpi_child_stop(ctx, root, next);
     }
@@ -272,6 +282,8 @@ trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child)
 
     if (trp_ref_equal(child, life->user.ref)) {
         life->user_ended = true;
+    } else if (trp_ref_equal(child, life->remote)) {
+        life->remote_ended = true;
     } else if (trp_ref_equal(child, life->system.ref)) {
         life->system_ended = true;
     } else {

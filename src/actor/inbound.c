@@ -51,6 +51,19 @@ trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref t
     return true;
 }
 
+trp_err
+trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal, trp_ref target,
+                  trp_ref from, const trpi_order *order)
+{
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+
+    return ops == NULL || ops->order == NULL
+               ? TRP_ESTATE
+               : ops->order(atomic_load_explicit(&system->remote_arg, memory_order_relaxed),
+                            system, node, signal, target, from, order);
+}
+
 void
 trpi_inbound_begin(trp_system *system)
 {
@@ -170,6 +183,15 @@ inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
     trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
 }
 
+/* A supervisor's order; only what was deployed has one on another node. */
+static void
+deployed_order(trp_ctx *ctx, trp_ref target, enum trpi_sys kind, uint16_t flag)
+{
+    if (trpi_is_deployed(ctx, target)) {
+        trpi_sys_to(ctx, target, kind, flag, (trp_ref)TRP_REF_NONE, 0, NULL);
+    }
+}
+
 void
 trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
                     trp_ref from, uint32_t flag)
@@ -190,8 +212,50 @@ trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref 
     case TRPI_SIGNAL_STOP:
         trpi_stop_send(ctx, target);
         break;
+    case TRPI_SIGNAL_DEPLOYED:
+        trpi_sys_to(ctx, target, TRPI_SYS_DEPLOYED, 0, from, 0, NULL);
+        break;
+    case TRPI_SIGNAL_SUSPEND:
+        deployed_order(ctx, target, TRPI_SYS_SUSPEND, 0);
+        break;
+    case TRPI_SIGNAL_RESUME:
+        deployed_order(ctx, target, TRPI_SYS_RESUME, flag != 0);
+        break;
+    case TRPI_SIGNAL_ACTIVE:
+        deployed_order(ctx, target, TRPI_SYS_ACTIVE, flag != 0);
+        break;
     default:
         break; /* R1: a newer peer's */
+    }
+    trpi_leave(ctx);
+}
+
+void
+trpi_inbound_order(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                   const trpi_order *order)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    target.node = TRPI_NODE_SELF;
+    switch (signal) {
+    case TRPI_SIGNAL_DEPLOY:
+        trpi_deployed_order(ctx, from, order->deploy);
+        break;
+    case TRPI_SIGNAL_REFUSED:
+        trpi_sys_to(ctx, target, TRPI_SYS_REFUSED, 0, from, 0, trpi_failure_new(order->failure));
+        break;
+    case TRPI_SIGNAL_FAILED:
+        trpi_sys_to(ctx, target, TRPI_SYS_FAR_FAILED, 0, from, 0,
+                    trpi_failure_new(order->failure));
+        break;
+    case TRPI_SIGNAL_RESTART:
+        if (trpi_is_deployed(ctx, target)) {
+            trpi_sys_to(ctx, target, TRPI_SYS_RESTART, 0, from, 0,
+                        trpi_failure_new(order->failure));
+        }
+        break;
+    default:
+        break;
     }
     trpi_leave(ctx);
 }

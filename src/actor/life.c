@@ -162,6 +162,10 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
     trp_err err;
 
     trpi_assert(cell->life == TRPI_LIFE_STARTING);
+    if (trpi_cell_is_deputy(cell)) {
+        trpi_deputy_start(ctx, cell);
+        return;
+    }
     cell->life = TRPI_LIFE_RUNNING;
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE) && cell->parent != 0) {
         trpi_life_trace(ctx, cell, "created below",
@@ -230,6 +234,15 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
             trpi_sys_to(ctx, ref, TRPI_SYS_SUSPEND, 0, nobody, 0, NULL);
         }
     }
+    if (cell->extra != NULL && cell->extra->deployed != NULL) {
+        trpi_order order = { NULL, &mine };
+
+        /* what cannot be carried is a node that is lost: deployed.c hears of it, and stops us */
+        (void)trpi_remote_order(ctx->system, cell->extra->deployed->deputy.node,
+                                TRPI_SIGNAL_FAILED, cell->extra->deployed->deputy, mine.actor,
+                                &order);
+        return;
+    }
     parent = trpi_cells_find(ctx->cells, cell->parent);
     if (cell->parent == 0 || parent == NULL) {
         trpi_log_direct(ctx->system, TRP_LOG_ERROR, "life",
@@ -266,6 +279,8 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     trpi_failure_unref(extra->why);
     trp_msg_free(extra->failed_msg);
     trp_msg_free(extra->args);
+    trpi_deputy_free(extra->deputy);
+    trpi_free(extra->deployed);
     trpi_free(extra);
     cell->extra = NULL;
     return watchers;
@@ -412,9 +427,13 @@ trp_self(const trp_ctx *ctx)
 trp_ref
 trp_parent(const trp_ctx *ctx)
 {
+    const trpi_extra *extra = ctx->cell->extra;
     trpi_cell *parent =
         ctx->cell->parent == 0 ? NULL : trpi_cells_find(ctx->cells, ctx->cell->parent);
 
+    if (extra != NULL && extra->deployed != NULL) {
+        return extra->deployed->supervisor; /* SYS-15 */
+    }
     return parent == NULL ? nobody : trpi_cell_ref(parent);
 }
 

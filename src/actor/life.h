@@ -47,7 +47,11 @@ enum trpi_sys {
     TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
     TRPI_SYS_ACTIVE = 17,       /* flag 1: activate, 0: deactivate */
     TRPI_SYS_ERRAND = 18,       /* pointer: pending.c's, counted */
-    TRPI_SYS_ALARM = 24         /* services only */
+    TRPI_SYS_DEPLOY = 19,       /* /remote only; from: the deputy; pointer: deployed.c's, owned */
+    TRPI_SYS_DEPLOYED = 20,     /* deputies only, as the next two; from: the actor */
+    TRPI_SYS_REFUSED = 21,      /* pointer: trpi_failure, owned */
+    TRPI_SYS_FAR_FAILED = 22,   /* from: the actor; pointer: trpi_failure, owned */
+    TRPI_SYS_ALARM = 24         /* services and deputies only */
 };
 
 /* LIFE's bits of cell->marks. */
@@ -72,6 +76,7 @@ typedef struct trpi_guardian {
     trp_ref ref;
 } trpi_guardian;
 
+struct trpi_behaviours;
 struct trpi_event_stream;
 struct trpi_paths;
 struct trpi_remote_watches;
@@ -82,11 +87,12 @@ typedef struct trpi_life_system {
     trpi_loggers *loggers; /* set once, when the guardians run */
     struct trpi_paths *paths;
     struct trpi_remote_watches *watches;
+    struct trpi_behaviours *behaviours;
     trp_ref root, dead_letters, temp, remote;
     trpi_guardian user, system;    /* .ref: set once, before the system is given out */
     trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
     trp_strategy user_strategy;    /* a copy of guardian_strategy */
-    bool user_ended, system_ended; /* root's runner only */
+    bool user_ended, remote_ended, system_ended; /* root's runner only */
     trpi_gate gate;                /* guards terminated */
     _Atomic bool terminated;       /* written under the gate; relaxed look without */
     _Atomic bool shutdown;         /* ordered; first exchange wins */
@@ -286,6 +292,11 @@ void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
 bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
                         trp_ref from, uint32_t flag);
 
+/* Hand a signal with its order to remoting. Errors: as trpi_remote_ops.order; TRP_ESTATE: there is
+ * no remoting. Thread: any. */
+trp_err trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+                          trp_ref target, trp_ref from, const trpi_order *order);
+
 /* ---- path.c ---------------------------------------------------------------------------------- */
 trp_err trpi_paths_new(trpi_life *life);
 void trpi_paths_free(trpi_life *life);
@@ -298,6 +309,8 @@ size_t trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, s
 /* Child of a cell by name, any thread; TRP_REF_NONE. */
 trp_ref trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes);
 
+bool trpi_address_is_own(trp_system *system, const trpi_address *address); /* also "troupe://" */
+
 /* ---- select.c -------------------------------------------------------------------------------- */
 /* Deliver to what text selects, from an anchor for relative ones. Errors: as trp_select_tell. */
 trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender,
@@ -306,6 +319,53 @@ void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting,
                       uint64_t element); /* runner */
 void trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element);
 void trpi_select_drop(void *selecting); /* the system is being freed */
+
+/* A selection of what is below an actor that lives elsewhere: pass it on to base, its path there.
+ * Takes selecting. runner */
+void trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *base,
+                        void *selecting, uint64_t element);
+
+/* ---- service.c ------------------------------------------------------------------------------- */
+/* Tell a cell TRPI_SYS_ALARM in so many ms. Errors: as trpi_timer_add. */
+trp_err trpi_alarm_add(trp_system *system, trp_ref ref, uint32_t delay_ms, uint64_t *ret_id);
+
+/* ---- deputy.c -------------------------------------------------------------------------------- */
+/* trp_spawn_options.node of one that its code binds to this node and a section moves */
+extern const char trpi_node_conflict[];
+/* The options of a child that is to live on another node: make its deputy of cell. *ret_deputy:
+ * whether it is one. Errors: as trp_spawn. The holder of cell's token, before it is published. */
+trp_err trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
+                         bool *ret_deputy);
+void trpi_deputy_free(struct trpi_deputy *deputy); /* NULL is fine */
+void trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell); /* runner, as the next two */
+/* true: handled, and what sysmsg owns is taken. */
+bool trpi_deputy_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
+/* A message below TRPI_TYPE_AUTO_END. true: handled. */
+bool trpi_deputy_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+/* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all but
+ * deputies. Errors: as trp_spawn. */
+trp_err trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell);
+static inline bool
+trpi_cell_is_deputy(const trpi_cell *cell) /* the token's holder */
+{
+    return cell->extra != NULL && cell->extra->deputy != NULL;
+}
+
+/* ---- deployed.c ------------------------------------------------------------------------------ */
+extern const trp_behaviour trpi_remote_guardian;
+/* "system@host:port" and the path: the name below /remote. Returns its length, as snprintf. */
+size_t trpi_deployed_name(const trpi_address *address, const char *path, char *buffer,
+                          size_t bytes);
+trp_err trpi_behaviours_new(struct trpi_behaviours **ret_behaviours);
+void trpi_behaviours_free(struct trpi_behaviours *behaviours); /* NULL is fine */
+void trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy,
+                        void *order); /* runner of /remote; takes order */
+void trpi_deployed_drop(void *order);
+/* Hand an order to /remote, copied; without memory it is refused. Thread: any. */
+void trpi_deployed_order(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy);
+void trpi_deployed_ended(trp_ctx *ctx, trpi_cell *guardian, trp_ref child); /* the same runner */
+/* Is ref an actor that another node had made here? A hint unless it is held. Thread: any. */
+bool trpi_is_deployed(trp_ctx *ctx, trp_ref ref);
 
 /* ---- tree.c ---------------------------------------------------------------------------------- */
 void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection,

@@ -9,7 +9,8 @@ pkginclude_HEADERS += include/troupe/path.h
 pkginclude_HEADERS += include/troupe/log.h include/troupe/scheduler.h
 
 # src/actor, the semantic half
-troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c src/actor/event_stream.c \
+troupe_sources += src/actor/ask.c src/actor/children.c src/actor/dead_letter.c \
+	src/actor/deployed.c src/actor/deputy.c src/actor/deputy_step.c src/actor/event_stream.c \
 	src/actor/failure.c src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c \
 	src/actor/log_context.c src/actor/log_format.c src/actor/logger.c src/actor/memory.c \
 	src/actor/name.c src/actor/orders.c src/actor/path.c src/actor/ref_map.c src/actor/registry.c \
@@ -173,3 +174,6 @@ tests_unit_actor_switches_test_SOURCES = tests/unit/actor/switches_test.c
 tests_unit_actor_switches_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_loggers_test_SOURCES = tests/unit/actor/loggers_test.c
 tests_unit_actor_loggers_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/actor/deputy_test
+tests_unit_actor_deputy_test_SOURCES = tests/unit/actor/deputy_test.c
+tests_unit_actor_deputy_test_LDADD = $(TEST_LDADD)

@@ -36,6 +36,8 @@ child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
     }
     if (trpi_guardian_is_root(cell)) {
         trpi_root_child_ended(ctx, cell, child);
+    } else if (cell->behaviour == &trpi_remote_guardian) {
+        trpi_deployed_ended(ctx, cell, child);
     }
     trpi_life_check(ctx, cell);
 }
@@ -185,6 +187,9 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
 void
 trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
+    if (trpi_cell_is_deputy(cell) && trpi_deputy_system(ctx, cell, sysmsg)) {
+        return;
+    }
     if (must_park(cell, sysmsg->kind) && park(cell, sysmsg)) {
         return;
     }
@@ -216,6 +221,13 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_ACTIVE:
         trpi_gate_switch(cell, sysmsg->flag != 0);
         break;
+    case TRPI_SYS_DEPLOY:
+        trpi_deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
+        break;
+    case TRPI_SYS_REFUSED:
+    case TRPI_SYS_FAR_FAILED:
+        trpi_failure_unref(sysmsg->pointer); /* a stranger's: this is no deputy */
+        break;
     default:
         break; /* a promise's order for a slot that is an actor's now: stale in all but number */
     }
@@ -229,7 +241,12 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
     switch (sysmsg->kind) {
     case TRPI_SYS_RESTART:
     case TRPI_SYS_FAILED:
+    case TRPI_SYS_REFUSED:
+    case TRPI_SYS_FAR_FAILED:
         trpi_failure_unref(sysmsg->pointer);
+        break;
+    case TRPI_SYS_DEPLOY:
+        trpi_deployed_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_WATCH:
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
@@ -257,7 +274,12 @@ trpi_life_system_drop(trpi_sysmsg *sysmsg)
     switch (sysmsg->kind) {
     case TRPI_SYS_RESTART:
     case TRPI_SYS_FAILED:
+    case TRPI_SYS_REFUSED:
+    case TRPI_SYS_FAR_FAILED:
         trpi_failure_unref(sysmsg->pointer);
+        break;
+    case TRPI_SYS_DEPLOY:
+        trpi_deployed_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_WATCH:
     case TRPI_SYS_CHILD_ENDED:
@@ -305,6 +327,9 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_AUTORECEIVE)) {
         trpi_log_auto(ctx, cell, msg);
+    }
+    if (trpi_cell_is_deputy(cell) && trpi_deputy_auto(ctx, cell, msg)) {
+        return;
     }
     switch (msg->priv_type) {
     case TRPI_TYPE_TERMINATED:

@@ -215,7 +215,7 @@ trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
 }
 
 size_t
-trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
+trpi_path_unborn_auto(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
 {
     const trpi_cell *cell = trpi_cells_find(system->cells, ref.slot);
     const trpi_cell *parent;
@@ -224,17 +224,31 @@ trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
 
     trpi_assert(cell != NULL);
     parent = trpi_cells_find(system->cells, trpi_cell_parent(cell));
-    if (parent == NULL || trpi_cell_name_index(cell) == 0) {
+    if (parent == NULL) {
         return 0;
     }
     if ((trpi_cell_ref(parent).generation & 1) != 0) {
         trpi_path_local(system, trpi_cell_ref(parent), above, sizeof above);
-    } else if (trpi_path_unborn(system, trpi_slot_ref(parent), above, sizeof above) == 0) {
+    } else if (trpi_path_unborn_auto(system, trpi_slot_ref(parent), above, sizeof above) == 0) {
         return 0;
     }
     trpi_cell_name(system, cell, name, sizeof name);
     written = snprintf(buffer, bytes, "%s/%s", above, name);
     return written > 0 && (size_t)written < bytes ? (size_t)written : 0;
+}
+
+size_t
+trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
+{
+    const trpi_cell *cell = trpi_cells_find(system->cells, ref.slot);
+
+    while (cell != NULL && (trpi_cell_ref(cell).generation & 1) == 0) { /* and those above it */
+        if (trpi_cell_name_index(cell) == 0) {
+            return 0;
+        }
+        cell = trpi_cells_find(system->cells, trpi_cell_parent(cell));
+    }
+    return trpi_path_unborn_auto(system, ref, buffer, bytes);
 }
 
 /* ---- remote refs ----------------------------------------------------------------------------- */

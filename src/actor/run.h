@@ -236,6 +236,7 @@ trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                           const trp_spawn_options *options);
 /* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task accordingly.
  * CORE's. */
+bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
 /* Of a cell that will not live. */
 void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);

@@ -15,6 +15,7 @@
 #include "actor/directory.h"
 #include "actor/life.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -114,6 +115,46 @@ match_children(trp_ctx *ctx, trpi_selecting *s, uint32_t at, const trpi_cell *ce
     }
 }
 
+/* Go on at `here`, in its own turn. */
+static void
+ask_there(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
+{
+    trp_ref nobody = TRP_REF_NONE;
+
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+    trpi_sys_to(ctx, here, TRPI_SYS_SELECT, 0, nobody, at, s);
+}
+
+/* Below /remote a name is a whole path (deployed.c): the longest that somebody has. *at is moved to
+ * its last element. */
+static trp_ref
+child_of_remote(trp_ctx *ctx, const trpi_selecting *s, uint32_t *at, trp_ref here)
+{
+    size_t from = s->path.elements[*at].offset;
+
+    for (uint32_t last = s->path.count - 1;; last--) {
+        const trpi_element *e = &s->path.elements[last];
+        size_t bytes = e->offset + e->bytes - from;
+        trp_ref child = bytes > TRP_NAME_BYTES_MAX
+                            ? (trp_ref)TRP_REF_NONE
+                            : trpi_path_child(ctx->system, here.slot, s->text + from, bytes);
+
+        if (!trp_ref_is_none(child) || last == *at) {
+            *at = last;
+            return child;
+        }
+    }
+}
+
+static bool
+is_deputy(trp_ctx *ctx, trp_ref ref)
+{
+    const trpi_cell *cell = trpi_cell_peek(ctx, ref);
+
+    return cell != NULL &&
+           atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY;
+}
+
 /* Follow names from `here`; at the end deliver, at a wildcard go where the children are known. */
 static void
 walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
@@ -121,19 +162,19 @@ walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
     for (; at < s->path.count; at++) {
         const trpi_element *e = &s->path.elements[at];
 
-        if (e->kind == TRPI_ELEMENT_PATTERN) {
-            if (ctx->cell != NULL && trp_ref_equal(here, trpi_cell_ref(ctx->cell))) {
-                match_children(ctx, s, at, ctx->cell);
-            } else {
-                trp_ref nobody = TRP_REF_NONE;
-
-                atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
-                trpi_sys_to(ctx, here, TRPI_SYS_SELECT, 0, nobody, at, s);
-            }
+        if (e->kind == TRPI_ELEMENT_PATTERN && ctx->cell != NULL &&
+            trp_ref_equal(here, trpi_cell_ref(ctx->cell)) && !trpi_cell_is_deputy(ctx->cell)) {
+            match_children(ctx, s, at, ctx->cell);
             return;
         }
-        here = e->kind == TRPI_ELEMENT_UP
-                   ? up(ctx, here)
+        if (e->kind == TRPI_ELEMENT_PATTERN ||
+            (e->kind == TRPI_ELEMENT_NAME && is_deputy(ctx, here))) {
+            ask_there(ctx, s, at, here);
+            return;
+        }
+        here = e->kind == TRPI_ELEMENT_UP ? up(ctx, here)
+               : trp_ref_equal(here, ctx->system->life->remote)
+                   ? child_of_remote(ctx, s, &at, here)
                    : trpi_path_child(ctx->system, here.slot, s->text + e->offset, e->bytes);
         if (trp_ref_is_none(here)) {
             miss(ctx, s);
@@ -168,9 +209,9 @@ trpi_select_drop(void *selecting)
 
 /* ---- addresses ------------------------------------------------------------------------------- */
 
-/* Is it this system? Its own address, or the local form with its name. */
-static bool
-is_own_address(trp_system *system, const trpi_address *address)
+/* Its own address, or the local form with its name. */
+bool
+trpi_address_is_own(trp_system *system, const trpi_address *address)
 {
     const trpi_address *own = &trpi_system_self(system)->address;
 
@@ -196,6 +237,22 @@ select_remote(trp_ctx *ctx, const trpi_address *address, const char *path, trp_r
     ops->select(atomic_load_explicit(&ctx->system->remote_arg, memory_order_acquire), ctx->system,
                 address, path, sender, msg);
     return TRP_OK;
+}
+
+void
+trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *base, void *selecting,
+                   uint64_t element)
+{
+    trpi_selecting *s = selecting;
+    const char *rest = s->text + s->path.elements[element].offset;
+    char path[TRP_PATH_BYTES_MAX + 1];
+    int written = snprintf(path, sizeof path, "%s/%s", base, rest);
+
+    if (written < 0 || (size_t)written >= sizeof path ||
+        select_remote(ctx, address, path, s->sender, s->msg) != TRP_OK) {
+        miss(ctx, s);
+    }
+    selecting_unref(s);
 }
 
 /* "/alias/NAME", and what stands below it. */
@@ -274,7 +331,7 @@ trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, cons
                  hint == NULL ? "" : hint);
         return TRP_EINVAL;
     }
-    if (is_own_address(ctx->system, &address)) {
+    if (trpi_address_is_own(ctx->system, &address)) {
         return select_local(ctx, ctx->system->life->root, rest[0] == 0 ? "/" : rest, sender, msg);
     }
     return select_remote(ctx, &address, rest[0] == 0 ? "/" : rest, sender, msg);
@@ -293,7 +350,7 @@ trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret
         if (trpi_address_parse(path, &address, &rest, NULL) != TRP_OK) {
             return TRP_EINVAL;
         }
-        *ret_remote = !is_own_address(system, &address);
+        *ret_remote = !trpi_address_is_own(system, &address);
     }
     if (trpi_selection_parse(rest, &parsed, NULL) != TRP_OK || !parsed.absolute ||
         parsed.has_pattern) {

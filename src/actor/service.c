@@ -31,13 +31,18 @@ alarm_rings(void *arg, uint64_t slot, uint64_t generation)
     trpi_leave(ctx);
 }
 
+trp_err
+trpi_alarm_add(trp_system *system, trp_ref ref, uint32_t delay_ms, uint64_t *ret_id)
+{
+    return trpi_timer_add(system->sched, delay_ms, alarm_rings, system, ref.slot, ref.generation,
+                          ret_id);
+}
+
 static trp_err
 alarm_set(trp_ctx *ctx, service *s, trp_ref self, uint32_t delay_ms)
 {
     s->timer_id = 0;
-    return delay_ms == 0 ? TRP_OK
-                         : trpi_timer_add(ctx->system->sched, delay_ms, alarm_rings, ctx->system,
-                                          self.slot, self.generation, &s->timer_id);
+    return delay_ms == 0 ? TRP_OK : trpi_alarm_add(ctx->system, self, delay_ms, &s->timer_id);
 }
 
 static void

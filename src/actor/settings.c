@@ -391,6 +391,7 @@ deployment_fill(const trpi_settings *settings, const section *s, trpi_deployment
         trpi_setting_text_or_null(trpi_deployment_text(deployment, "dispatcher"));
     deployment->mailbox = trpi_setting_text_or_null(trpi_deployment_text(deployment, "mailbox"));
     deployment->router = trpi_setting_text_or_null(trpi_deployment_text(deployment, "router"));
+    deployment->remote = trpi_setting_text_or_null(trpi_deployment_text(deployment, "remote"));
 }
 
 static bool
@@ -488,6 +489,10 @@ trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent, const trp_spawn_opti
     }
     if (deployment.mailbox != NULL) {
         copy->mailbox = deployment.mailbox; /* MBOX-10: before all others */
+    }
+    if (deployment.remote != NULL) {
+        copy->node = copy->node != NULL && copy->node[0] == 0 ? trpi_node_conflict
+                                                              : deployment.remote;
     }
     return copy;
 }

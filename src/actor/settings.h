@@ -17,7 +17,7 @@
 typedef struct trpi_deployment {
     const trp_config *config;
     const char *title;
-    const char *dispatcher, *mailbox, *router; /* NULL: not said, the code decides */
+    const char *dispatcher, *mailbox, *router, *remote; /* NULL: not said, the code decides */
 } trpi_deployment;
 
 /* The configuration of the system; NULL: none was given, all is as in the reference, which is what

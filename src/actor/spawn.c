@@ -8,6 +8,7 @@
 
 #include "actor/box.h"
 #include "actor/dispatcher.h"
+#include "actor/life.h"
 #include "actor/run.h"
 #include "base/assert.h"
 
@@ -61,15 +62,20 @@ are_registered(const trp_protocol *const *accepts)
     return true;
 }
 
+bool
+trpi_behaviour_is_valid(const trp_behaviour *behaviour)
+{
+    return behaviour != NULL && size_is_valid(behaviour, behaviour->size, sizeof *behaviour) &&
+           behaviour->receive != NULL && behaviour->name != NULL &&
+           behaviour->state_bytes <= STATE_BYTES_MAX &&
+           (behaviour->strategy == NULL ||
+            behaviour->strategy->size >= sizeof *behaviour->strategy);
+}
+
 trp_err
 trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options)
 {
-    if (behaviour == NULL || !size_is_valid(behaviour, behaviour->size, sizeof *behaviour) ||
-        behaviour->receive == NULL || behaviour->name == NULL ||
-        behaviour->state_bytes > STATE_BYTES_MAX) {
-        return TRP_EINVAL;
-    }
-    if (behaviour->strategy != NULL && behaviour->strategy->size < sizeof *behaviour->strategy) {
+    if (!trpi_behaviour_is_valid(behaviour)) {
         return TRP_EINVAL;
     }
     if (options != NULL) {
@@ -97,9 +103,11 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
     const char *name =
         options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
     trpi_dispatcher *dispatcher;
-
     trp_err err = TRP_OK;
 
+    if (trpi_cell_is_deputy(cell)) { /* what is said of them is said of its actor */
+        return TRP_OK;
+    }
     if (name != NULL) {
         dispatcher = trpi_dispatcher_find(ctx->system, name);
         err = dispatcher != NULL ? trpi_dispatcher_join(ctx, cell, dispatcher)

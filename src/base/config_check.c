@@ -187,6 +187,20 @@ trpi_config_value_fold(const trpi_config_row *row, const char *value, char *buff
     return buffer;
 }
 
+static trp_err
+node_check(const char *value, char *ret_what, size_t what_bytes)
+{
+    trpi_address address;
+    const char *hint = NULL, *rest = NULL;
+    if (value[0] == '\0' || (trpi_address_parse(value, &address, &rest, &hint) == TRP_OK &&
+                             rest[0] == '\0' && address.port != 0)) {
+        return TRP_OK;
+    }
+    (void)snprintf(ret_what, what_bytes, "'%s' is no node: %s", value,
+                   hint ? hint : "write troupe.tcp://system@host:port");
+    return TRP_ECONFIG;
+}
+
 static bool
 choice_holds(const char *choices, const char *value)
 {
@@ -225,6 +239,9 @@ version_matches(const char *value)
 static trp_err
 meaning_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
 {
+    if (strcmp(row->key, "deployment.*.remote") == 0) {
+        return node_check(value, ret_what, what_bytes);
+    }
     if (strcmp(row->key, "cluster.seed-nodes") == 0) {
         return seed_check(value, ret_what, what_bytes);
     }

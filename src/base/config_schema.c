@@ -172,6 +172,8 @@ const trpi_config_row trpi_config_rows[] = {
       "stronger than what the code says; empty: the code decides. Of a router: of its routees." },
     { "deployment.*.mailbox", TEXT, "", 0, 0, NULL,
       "Mailbox of these actors, by name; empty: the code decides, or the dispatcher." },
+    { "deployment.*.remote", TEXT, "", 0, 0, NULL,
+      "Node on which the actors with this path are made: troupe.tcp://system@host:port." },
     { "deployment.*.router", TEXT, "from-code", 0, 0,
       "from-code|round-robin|random|smallest-mailbox|broadcast|scatter-gather|tail-chopping|"
       "balancing|consistent-hashing",
@@ -265,6 +267,11 @@ const trpi_config_row trpi_config_rows[] = {
       "Connections that began with replaced files, or a replaced cookie, end so long after." },
     { "remote.untrusted-mode", BOOL, "off", 0, 0, NULL,
       "on: peers may not watch, stop or kill actors here, nor select paths that are not trusted." },
+    { "remote.deployment-allowed", LIST, "", 0, 0, NULL,
+      "Behaviours that peers may have made here: \"bank.teller\", \"bank.*\"; empty: all that "
+      "are registered by name; \"none\": none." },
+    { "remote.deployment-timeout", DURATION, "15s", 100, HOURS, NULL,
+      "A child that is to live on a node that has not answered for so long ends." },
     { "remote.trusted-selection-paths", LIST, "", 0, 0, NULL,
       "Paths that peers may select in untrusted mode, such as \"/user/receptionist\"." },
     { "remote.require-cookie", BOOL, "off", 0, 0, NULL,

@@ -1,0 +1,32 @@
+#!/bin/bash
+# deployment.sh - the example deployed.c on two hosts: a worker that the configuration puts on another one, its
+# failure, the death of its node, and the next incarnation of that node.
+# REMOTE-16 REMOTE-17 REMOTE-23 SYS-15 HEADLINE-4; remote-tests NewRemoteActorSpec, RemoteDeploymentDeathWatchSpec
+. "$(dirname "$0")/lib.sh"
+hosts_begin 2
+plugin=$build/examples/.libs/deployed.so
+cat >"$work/one.conf" <<END
+deployment "/service/*" { remote = "$(addr 2)" }
+END
+start_node 1 --config "$work/one.conf" --load "$plugin:service"
+start_node 2 --load "$plugin"
+wait_until 30 all_up 2 1 2 || { fail two_nodes_come_up; test_end; }
+
+says() { [[ $(ctl 1 ask /user/service hello --timeout 2s 2>/dev/null) == "$1" ]]; }
+where="/remote/demo@${host_address[1]}:${host_port[1]}/user/service/worker"
+check worker_answers_from_the_other_host wait_until 30 says "1 at $where"
+expect worker_fails 0 ctl 1 ask /user/service fail
+check its_parent_restarts_it wait_until 30 says "1 at $where"
+has the_failure_is_in_the_parents_log "failed: as it was told" "$work/node-1.log"
+expect tree_of_the_other_host 0 ctl 2 tree
+has worker_was_restarted_there "restarts 1" "$work/out"
+
+kill_node 2 # the next incarnation of the address proves that this one is over, for the cluster, too
+start_node 2 --load "$plugin"
+wait_until 30 all_up 2 1 2 || fail both_are_up_again
+check service_makes_another_one_there wait_until 60 says "1 at $where"
+kill_node 1 TERM # it says goodbye: nobody has to suspect it
+node_ended parent_ends_with_0 1 0
+gone() { ! ctl 2 tree 2>/dev/null | grep -q worker; }
+check worker_ends_with_its_parents_node wait_until 30 gone
+test_end

@@ -1,0 +1,295 @@
+/* deploy.h - a parent on the left system, a worker that it has made on the right one, and what both
+ * have seen. */
+#ifndef TESTS_UNIT_REMOTE_DEPLOY_H
+#define TESTS_UNIT_REMOTE_DEPLOY_H
+
+#include <troupe/config.h>
+#include <troupe/log.h>
+
+#include "tests/unit/remote/pair.h"
+
+enum { DEPLOY_CHILDREN = 4 };
+
+typedef struct deploy_state {
+    pair pair;
+    trp_ref parent;
+    trp_directive directive; /* of the parent */
+    bool all_for_one;
+} deploy_state;
+static deploy_state d;
+
+/* Written by the actors. */
+static struct {
+    _Atomic uint32_t started, restarted, stopped, failures, terminated, refused, paths, lost;
+    char path[TRP_PATH_BYTES_MAX + 1], parent_path[TRP_PATH_BYTES_MAX + 1];
+    char system[64], reason[TRP_FAILURE_REASON_BYTES];
+    int32_t code;
+    trp_ref parent, child, sender;
+} deploy_seen;
+
+/* ---- the worker, on the right ---------------------------------------------------------------- */
+
+typedef struct worker_state {
+    uint32_t told;
+    uint32_t first; /* from its arguments */
+} worker_state;
+
+static inline trp_err
+worker_start(trp_ctx *ctx, void *arg, const trp_msg *args)
+{
+    worker_state *state = arg;
+    (void)snprintf(deploy_seen.system, sizeof deploy_seen.system, "%s",
+                   trp_system_name(trp_ctx_system(ctx)));
+    if (args != NULL) {
+        memcpy(&state->first, trp_msg_payload(args), sizeof state->first);
+    }
+    deploy_seen.parent = trp_parent(ctx);
+    atomic_fetch_add(&deploy_seen.started, 1);
+    return TRP_OK;
+}
+
+static inline void
+worker_stop(trp_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+    atomic_fetch_add(&deploy_seen.stopped, 1);
+}
+
+static inline trp_err
+worker_restarted(trp_ctx *ctx, void *arg, const trp_failure *why, const trp_msg *args)
+{
+    worker_state *state = arg;
+    (void)ctx;
+    (void)snprintf(deploy_seen.reason, sizeof deploy_seen.reason, "%s", why->reason);
+    if (args != NULL) {
+        memcpy(&state->first, trp_msg_payload(args), sizeof state->first);
+    }
+    atomic_fetch_add(&deploy_seen.restarted, 1);
+    return TRP_OK;
+}
+
+static inline trp_err
+worker_receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
+{
+    worker_state *state = arg;
+    char text[32] = "";
+    int64_t answer;
+    if (!trp_msg_is(msg, &trp_string_type) || trp_msg_bytes(msg) >= sizeof text) {
+        return TRP_EUNHANDLED;
+    }
+    memcpy(text, trp_msg_payload(msg), trp_msg_bytes(msg));
+    state->told++;
+    if (strcmp(text, "fail") == 0) {
+        trp_fail(ctx, 42, "no more paper");
+    } else if (strcmp(text, "path") == 0) {
+        trp_path(trp_ctx_system(ctx), trp_self(ctx), deploy_seen.path, sizeof deploy_seen.path);
+        atomic_fetch_add(&deploy_seen.paths, 1);
+    } else {
+        answer = state->first + state->told;
+        trp_reply(ctx, &trp_i64_type, &answer, sizeof answer);
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour deploy_worker = { sizeof(trp_behaviour),
+                                             "worker",
+                                             1,
+                                             sizeof(worker_state),
+                                             worker_receive,
+                                             worker_start,
+                                             worker_stop,
+                                             NULL,
+                                             worker_restarted,
+                                             NULL,
+                                             NULL,
+                                             NULL,
+                                             0,
+                                             NULL };
+
+/* ---- the parent, on the left ----------------------------------------------------------------- */
+
+static inline trp_directive
+parent_decide(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    (void)snprintf(deploy_seen.reason, sizeof deploy_seen.reason, "%s", failure->reason);
+    deploy_seen.code = failure->code;
+    deploy_seen.child = failure->actor;
+    if (failure->err == TRP_EINIT) {
+        atomic_fetch_add(&deploy_seen.refused, 1);
+    }
+    atomic_fetch_add(&deploy_seen.failures, 1);
+    return d.directive;
+}
+
+/* What it is told to spawn: the options are the test's, which waits. */
+typedef struct deploy_spawn {
+    const trp_behaviour *behaviour;
+    const trp_spawn_options *options;
+    trp_ref ref;
+    trp_err err;
+    _Atomic bool done;
+} deploy_spawn;
+
+static inline trp_err
+parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *what = trp_msg_payload(msg);
+        deploy_seen.child = what->ref;
+        atomic_fetch_add(&deploy_seen.lost, what->address_terminated);
+        atomic_fetch_add(&deploy_seen.terminated, 1);
+    } else if (trp_msg_is(msg, &trp_bytes_type)) {
+        deploy_spawn *what;
+        memcpy(&what, trp_msg_payload(msg), sizeof what);
+        what->err = trp_spawn(ctx, what->behaviour, what->options, &what->ref);
+        if (what->err == TRP_OK) {
+            what->err = trp_watch(ctx, what->ref);
+        }
+        atomic_store(&what->done, true);
+    } else if (trp_msg_is(msg, &trp_i64_type)) { /* "stop the child" */
+        trp_stop(ctx, trp_child(ctx, "child"));
+    } else {
+        trp_fail(ctx, 7, "the parent has had enough");
+    }
+    return TRP_OK;
+}
+
+/* Two parents in one: children die with it, or live on and are restarted. */
+static const trp_strategy deploy_one = { sizeof(trp_strategy), 0, parent_decide, -1, 0, 0, NULL };
+static const trp_strategy deploy_all = { sizeof(trp_strategy), 1, parent_decide, -1, 0, 0, NULL };
+static const trp_behaviour deploy_parent = { sizeof(trp_behaviour),
+                                             "parent",
+                                             1,
+                                             0,
+                                             parent_receive,
+                                             NULL,
+                                             NULL,
+                                             NULL,
+                                             NULL,
+                                             &deploy_one,
+                                             NULL,
+                                             NULL,
+                                             0,
+                                             NULL };
+static inline trp_err
+parent_keeps(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)why;
+    (void)msg;
+    return TRP_OK;
+}
+static const trp_behaviour deploy_keeper = {
+    sizeof(trp_behaviour), "keeper", 1,           0,    parent_receive, NULL, NULL,
+    parent_keeps,          NULL,     &deploy_all, NULL, NULL,           0,    NULL
+};
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+/* The left one's configuration; a node that does not answer is given up soon. */
+static char deploy_text[1024] = "remote { deployment-timeout = 300ms }\n";
+
+static inline trp_system *
+deploy_system(const char *name, const char *text)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config_error error = { "" };
+    trp_config *config = NULL;
+    trp_system *system = NULL;
+    UNIT_EQUAL(trp_config_parse_text("test.conf", text, &config, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    options.workers = 2;
+    options.log = pair_log_line;
+    options.log_level = TRP_LOG_DEBUG;
+    options.config = config;
+    UNIT_REQUIRE(trp_system_new(name, &options, &system) == TRP_OK);
+    trp_config_unref(config);
+    return system;
+}
+
+static inline void
+deploy_start_with(const trpi_remote_options *right, const trp_behaviour *parent)
+{
+    memset(&d, 0, sizeof d);
+    memset(&deploy_seen, 0, sizeof deploy_seen);
+    d.directive = TRP_RESTART;
+    pair_log_clear();
+    d.pair.mem = true;
+    UNIT_REQUIRE(trpi_mem_network_new(&d.pair.network) == TRP_OK);
+    UNIT_REQUIRE(trpi_mem_network_thread_start(d.pair.network) == TRP_OK);
+    for (int i = 0; i < 2; i++) {
+        d.pair.system[i] = deploy_system(i == 0 ? "left" : "right", i == 0 ? deploy_text : "");
+        pair_remote(&d.pair, i, i == 0 ? NULL : right, 0);
+    }
+    UNIT_EQUAL(trp_behaviour_register(d.pair.system[1], &deploy_worker), TRP_OK);
+    d.parent = pair_spawn(d.pair.system[0], parent, "parent", NULL, NULL, 0);
+}
+
+static inline void
+deploy_start(const trpi_remote_options *right)
+{
+    deploy_start_with(right, &deploy_parent);
+}
+
+static inline void
+deploy_end(void)
+{
+    pair_end(&d.pair);
+}
+
+/* Have the parent spawn; its answer. */
+static inline trp_err
+deploy_spawn_with(const trp_behaviour *behaviour, const trp_spawn_options *options,
+                  trp_ref *ret_ref)
+{
+    deploy_spawn what = { behaviour, options, TRP_REF_NONE, TRP_OK, false };
+    deploy_spawn *told = &what;
+    trp_system_tell(d.pair.system[0], d.parent, &trp_bytes_type, &told, sizeof told);
+    UNIT_WAIT(atomic_load(&what.done), 60000);
+    *ret_ref = what.ref;
+    return what.err;
+}
+
+/* A worker on the right; first: its argument, NULL: none. */
+static inline trp_ref
+deploy_child(const char *name, const int64_t *first)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    options.name = name;
+    options.node = d.pair.address[1];
+    if (first != NULL) {
+        options.args_type = &trp_i64_type;
+        options.args = first;
+        options.args_bytes = sizeof *first;
+    }
+    UNIT_EQUAL(deploy_spawn_with(&deploy_worker, &options, &ref), TRP_OK);
+    return ref;
+}
+
+/* What the worker answers; -1: nothing. */
+static inline int64_t
+deploy_ask(trp_ref ref, const char *text)
+{
+    trp_msg *reply = NULL;
+    int64_t answer = -1;
+    if (trp_system_ask(d.pair.system[0], ref, &trp_string_type, text, strlen(text), 30000,
+                       &reply) == TRP_OK) {
+        memcpy(&answer, trp_msg_payload(reply), sizeof answer);
+        trp_msg_free(reply);
+    }
+    return answer;
+}
+
+static inline void
+deploy_tell(trp_ref ref, const char *text)
+{
+    trp_system_tell(d.pair.system[0], ref, &trp_string_type, text, strlen(text));
+}
+
+#endif
