@@ -113,6 +113,12 @@ trpi_side_sum(trpi_side a, trpi_side b)
                         a.referee || b.referee };
 }
 
+static bool
+lives(const trpi_gossip_member *m)
+{
+    return m->status <= TRP_MEMBER_LEAVING;
+}
+
 /* Where an address belongs whose incarnations are members[from..to): the best of what is alive. */
 static trpi_side *
 side_of(const trpi_gossip *g, const uint32_t *marks, uint32_t from, uint32_t to, trpi_sides *sides)
@@ -124,8 +130,7 @@ side_of(const trpi_gossip *g, const uint32_t *marks, uint32_t from, uint32_t to,
                                      [TRPI_MARK_AWAY] = 3 };
     uint32_t best = 3;
     for (uint32_t i = from; i < to; i++) {
-        bool alive = g->members[i].status <= TRP_MEMBER_LEAVING;
-        best = alive && rank[marks[i]] < best ? rank[marks[i]] : best;
+        best = lives(&g->members[i]) && rank[marks[i]] < best ? rank[marks[i]] : best;
     }
     return best_first[best];
 }
@@ -136,6 +141,9 @@ count_sides(const trpi_downing_options *options, const trpi_gossip *g, const uin
 {
     uint32_t oldest = oldest_of(g, options->role, joining_too);
     uint32_t votes = 0;
+    /* One that is Down or Exiting here may be removed over there, where another is the oldest: not
+     * even its successor on this address may make two sides have it. */
+    sides->away.oldest = oldest != TRPI_GOSSIP_NONE && !lives(&g->members[oldest]);
     for (uint32_t i = 0, next; i < g->members_count; i = next) {
         trpi_side found = { 0, false, false, false };
         for (next = i; next < g->members_count &&
@@ -144,7 +152,7 @@ count_sides(const trpi_downing_options *options, const trpi_gossip *g, const uin
              next++) { /* incarnations of one address stand next to each other */
             found.votes = holds_vote(&g->members[next], options->role, joining_too) ? 1
                                                                                     : found.votes;
-            found.oldest = found.oldest || next == oldest;
+            found.oldest = found.oldest || (next == oldest && lives(&g->members[next]));
         }
         found.lowest = found.votes != 0 && votes == 0;
         found.referee = options->referee.port != 0 &&

@@ -41,7 +41,14 @@ typedef struct trpi_member_options {
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
     trpi_downing_options downing;
     trpi_gossip_cache *cache; /* borrowed; NULL: none */
+    bool buggify;    /* simulation: do now and then what is allowed and rare (TRPI_BUGGIFY) */
+    uint32_t broken; /* simulation, developer builds: TRPI_BROKEN_... */
 } trpi_member_options;
+
+/* Faults put in on purpose, to show that the simulator finds them. */
+#define TRPI_BROKEN_NO_TOMBSTONES 1u      /* who is removed leaves no trace */
+#define TRPI_BROKEN_LEARN_PAUSE 2u        /* a silence that was judged a failure is a sample */
+#define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest does not say who has seen the version */
 
 typedef struct trpi_member_now {
     uint64_t mono_ms;

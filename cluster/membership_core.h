@@ -11,6 +11,7 @@ typedef struct trpi_seek {
     bool nacked[TRPI_SEEDS_MAX];
     uint32_t addresses_count;
     bool may_create;   /* the own address stands first */
+    bool met_cluster;  /* a seed was in one when it answered */
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
     uint64_t next_ms;  /* ask, or join, again */
@@ -23,6 +24,14 @@ typedef struct trpi_since { /* how long a member has been unreachable */
     uint64_t key;
     uint64_t since_ms;
 } trpi_since;
+
+#ifdef TRPI_DEBUG
+#define TRPI_IS_BROKEN(core, what) (((core)->options.broken & (what)) != 0)
+#else
+#define TRPI_IS_BROKEN(core, what) false
+#endif
+/* One time in four where it is on: take the rare branch. */
+#define TRPI_BUGGIFY(core) ((core)->options.buggify && trpi_core_random_below((core), 4) == 0)
 
 struct trpi_member_core {
     trpi_member_options options;

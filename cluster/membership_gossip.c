@@ -43,7 +43,8 @@ send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
                          .to_uid = to->uid,
                          .ttl = ttl,
                          .digest = core->gossip->digest };
-    trpi_core_send(core, to, &frame, &core->seen);
+    bool broken = TRPI_IS_BROKEN(core, TRPI_BROKEN_DIGEST_WITHOUT_SEEN);
+    trpi_core_send(core, to, &frame, broken ? NULL : &core->seen);
 }
 
 static void
@@ -187,9 +188,9 @@ regular_round(trpi_member_core *core)
         index = pick_one(core, PICK_ANY, TRPI_GOSSIP_NONE);
     }
     if (index != TRPI_GOSSIP_NONE) {
-        if (trpi_seen_get(&core->seen, index)) {
+        if (trpi_seen_get(&core->seen, index) && !TRPI_BUGGIFY(core)) {
             send_digest(core, id_of(core, index), FIRST_TTL);
-        } else {
+        } else { /* a whole view is never wrong */
             trpi_gossip_send_view(core, id_of(core, index), TRPI_FRAME_ENVELOPE, FIRST_TTL);
         }
     }
@@ -210,7 +211,9 @@ trpi_gossip_tick(trpi_member_core *core)
     uint64_t now = core->now.mono_ms;
     if (now >= core->soon_ms) {
         core->soon_ms = TRPI_NEVER;
-        push_to_unseen(core, WAVE_TARGETS);
+        if (!TRPI_BUGGIFY(core)) { /* a wave may always be lost */
+            push_to_unseen(core, WAVE_TARGETS);
+        }
     }
     if (now >= core->gossip_ms) {
         uint32_t interval = core->options.gossip_interval_ms;

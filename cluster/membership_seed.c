@@ -9,7 +9,8 @@
  * Must hold.
  *   J1  Only the first of the seeds may make a cluster, and only when all others said that they
  *       are in none, or nobody answered for seed-node-timeout. So a first seed that restarts comes
- *       back to the cluster that it left.
+ *       back to the cluster that it left. If one was in a cluster when it answered, the silence
+ *       must last longer by two times stable-after: it may be over when that cluster has settled.
  *   J2  A JOIN needs a ticket which the contact gave out a short while ago: a JOIN that was stuck
  *       in the network cannot throw out the incarnation that has taken its sender's place since.
  *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at
@@ -66,15 +67,27 @@ create_cluster(trpi_member_core *core)
     return err;
 }
 
+/* J1: how long nobody may answer before this node makes a cluster. */
+static uint32_t
+silence_ms(const trpi_member_core *core)
+{
+    uint32_t ms = core->options.seed_node_timeout_ms;
+    return core->seek.met_cluster ? ms + 2 * core->options.downing.stable_after_ms : ms;
+}
+
+static void
+wait_for_seeds(trpi_member_core *core)
+{
+    core->seek.give_up_ms =
+        core->seek.may_create ? core->now.mono_ms + silence_ms(core) : TRPI_NEVER;
+}
+
 static void
 ask_again(trpi_member_core *core, uint32_t delay_ms)
 {
     core->seek.joining = false;
     core->seek.next_ms = core->now.mono_ms + delay_ms;
-    core->seek.give_up_ms = TRPI_NEVER;
-    if (core->seek.may_create) {
-        core->seek.give_up_ms = core->now.mono_ms + core->options.seed_node_timeout_ms;
-    }
+    wait_for_seeds(core);
 }
 
 trp_err
@@ -157,8 +170,7 @@ trpi_seek_tick(trpi_member_core *core)
     uint64_t now = core->now.mono_ms;
     if (now >= seek->give_up_ms) {
         if (!seek->joining) {
-            trpi_core_log(core, TRP_LOG_INFO, "no seed answered for %u ms",
-                          core->options.seed_node_timeout_ms);
+            trpi_core_log(core, TRP_LOG_INFO, "no seed answered for %u ms", silence_ms(core));
             (void)create_cluster(core); /* no memory: the next tick tries again */
             return;
         }
@@ -223,6 +235,7 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
     trpi_core_log(core, TRP_LOG_INFO, "joining through %s",
                   trpi_address_format(&from->address, text, sizeof(text)));
     core->seek.joining = true;
+    core->seek.met_cluster = true;
     core->seek.contact = *from;
     core->seek.ticket = frame->ticket;
     core->seek.give_up_ms =
@@ -261,9 +274,8 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     }
     /* J1: there is a cluster; do not make another one yet */
     if (frame->code == TRPI_NACK_LEAVING) {
-        if (seek->may_create) {
-            seek->give_up_ms = core->now.mono_ms + core->options.seed_node_timeout_ms;
-        }
+        seek->met_cluster = true;
+        wait_for_seeds(core);
         return;
     }
     bool all = true;

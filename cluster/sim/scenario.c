@@ -44,8 +44,8 @@ await_quiet(struct sim_world *w, uint64_t limit_ms)
 }
 
 /* All nodes, at random times within spread_ms; until they are one cluster. */
-static void
-start_all(struct sim_world *w, uint32_t spread_ms)
+void
+sim_start_all(struct sim_world *w, uint32_t spread_ms)
 {
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         w->nodes[i].wanted = true;
@@ -98,7 +98,7 @@ a_zombie_lives(const struct sim_world *w)
 }
 
 static void
-supervise(struct sim_world *w, uint32_t node, uint64_t arg)
+supervise_script(struct sim_world *w, uint32_t node, uint64_t arg)
 {
     (void)node;
     (void)arg;
@@ -118,16 +118,18 @@ supervise(struct sim_world *w, uint32_t node, uint64_t arg)
             sim_node_start(w, i);
         }
     }
-    sim_at(w, SUPERVISE_MS, supervise, 0, 0);
+    sim_at(w, SUPERVISE_MS, supervise_script, 0, 0);
 }
 
-static void
-heal(struct sim_world *w, uint32_t node, uint64_t arg)
+void
+sim_supervise(struct sim_world *w)
 {
-    (void)node;
-    if (arg != 0 && arg != w->cut_until_us) {
-        return; /* of an earlier cut */
-    }
+    supervise_script(w, 0, 0);
+}
+
+void
+sim_heal(struct sim_world *w)
+{
     memset(w->cut, 0, (size_t)w->nodes_count * w->nodes_count);
     if (w->any_cut) {
         sim_note(w, "network healed");
@@ -137,29 +139,29 @@ heal(struct sim_world *w, uint32_t node, uint64_t arg)
 }
 
 static void
+heal_script(struct sim_world *w, uint32_t node, uint64_t arg)
+{
+    (void)node;
+    if (arg == w->cut_until_us) { /* else of an earlier cut */
+        sim_heal(w);
+    }
+}
+
+static void
 heal_in(struct sim_world *w, uint64_t ms)
 {
     w->any_cut = true;
     w->faults++;
     w->cut_until_us = w->now_us + ms * 1000;
-    sim_at(w, ms, heal, 0, w->cut_until_us);
+    sim_at(w, ms, heal_script, 0, w->cut_until_us);
 }
 
-/* No frame between nodes of different sides, in the directions asked for. */
-static void
-cut_sides(struct sim_world *w, const uint8_t *side, bool both_ways, uint64_t ms)
+void
+sim_cut_sides(struct sim_world *w, const char *sides, bool both_ways, uint64_t ms)
 {
-    char text[128];
-    uint32_t i;
-    for (i = 0; i < w->nodes_count && i < sizeof(text) - 1; i++) {
-        text[i] = (char)('0' + side[i]);
-    }
-    text[i] = '\0';
-    sim_note(w, "network cut for %llu ms, %s: %s", (unsigned long long)ms,
-             both_ways ? "both ways" : "one way", text);
     for (uint32_t from = 0; from < w->nodes_count; from++) {
         for (uint32_t to = 0; to < w->nodes_count; to++) {
-            if (side[from] != side[to] && (both_ways || side[from] < side[to])) {
+            if (sides[from] != sides[to] && (both_ways || sides[from] < sides[to])) {
                 w->cut[from * w->nodes_count + to] = 1;
             }
         }
@@ -167,12 +169,21 @@ cut_sides(struct sim_world *w, const uint8_t *side, bool both_ways, uint64_t ms)
     heal_in(w, ms);
 }
 
-static void
-finish(struct sim_world *w)
+void
+sim_cut_link(struct sim_world *w, uint32_t from, uint32_t to, bool both_ways, uint64_t ms)
 {
-    heal(w, 0, 0);
+    w->cut[from * w->nodes_count + to] = 1;
+    w->cut[to * w->nodes_count + from] = both_ways ? 1 : 0;
+    heal_in(w, ms);
+}
+
+void
+sim_finish(struct sim_world *w)
+{
+    sim_heal(w);
     w->loss = 0.0;
     w->duplicate = 0.0;
+    w->corrupt = 0.0;
     w->restarts_from_us = 0;
     sim_note(w, "all faults end");
     if (!w->result.failed && await_quiet(w, 180000)) {
@@ -207,7 +218,7 @@ prepare_plain(struct sim_world *w)
 static void
 play_sunny(struct sim_world *w)
 {
-    start_all(w, 1000);
+    sim_start_all(w, 1000);
     uint64_t end_us = w->now_us + (w->options.until_ms != 0 ? w->options.until_ms : 30000) * 1000;
     sim_run_until(w, end_us);
     if (w->unreachable_events != 0 || w->downed != 0 || w->decisions != 0) {
@@ -215,7 +226,7 @@ play_sunny(struct sim_world *w)
     }
     if (!w->result.failed) {
         check_idle_traffic(w);
-        finish(w);
+        sim_finish(w);
     }
 }
 
@@ -227,8 +238,8 @@ prepare_crash(struct sim_world *w)
     w->member.downing.stable_after_ms = 5000;
 }
 
-static bool
-everybody_sees_unreachable(const struct sim_world *w, uint32_t dead)
+bool
+sim_all_see_away(const struct sim_world *w, uint32_t dead)
 {
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         if (!w->nodes[i].running) {
@@ -248,7 +259,7 @@ everybody_sees_unreachable(const struct sim_world *w, uint32_t dead)
 static void
 play_crash(struct sim_world *w)
 {
-    start_all(w, 1000);
+    sim_start_all(w, 1000);
     sim_run_until(w, w->now_us + 30 * SECOND_US); /* steady beating */
     uint32_t victims = w->nodes_count < 3 ? 0 : 1 + sim_below(w, (w->nodes_count - 1) / 2);
     uint32_t last = 0;
@@ -263,13 +274,13 @@ play_crash(struct sim_world *w)
     end_us += victims > 4 ? 9 * SECOND_US : 0;
     sim_run_until(w, end_us);
     for (uint32_t i = 0; i < w->nodes_count && victims > 0; i++) {
-        if (!w->nodes[i].running && !everybody_sees_unreachable(w, i)) {
+        if (!w->nodes[i].running && !sim_all_see_away(w, i)) {
             sim_fail(w, "Q6: the crash of node %u was not seen by all in time", i);
         }
     }
     sim_run_until(w, w->now_us + 15 * SECOND_US);
-    supervise(w, 0, 0);
-    finish(w);
+    sim_supervise(w);
+    sim_finish(w);
 }
 
 /* ---- cut: 15 s without a link, nobody is removed --------------------------------------------- */
@@ -281,31 +292,34 @@ prepare_cut(struct sim_world *w)
 }
 
 static void
-random_sides(struct sim_world *w, uint8_t *side)
+random_sides(struct sim_world *w, char *side)
 {
     uint32_t ones = 0;
     for (uint32_t i = 0; i < w->nodes_count; i++) {
-        side[i] = (uint8_t)sim_below(w, 2);
-        ones += side[i];
+        uint32_t one = sim_below(w, 2);
+        side[i] = one != 0 ? '1' : '0';
+        ones += one;
     }
+    side[w->nodes_count] = '\0';
     if (ones == 0 || ones == w->nodes_count) {
-        side[sim_below(w, w->nodes_count)] ^= 1;
+        side[sim_below(w, w->nodes_count)] ^= 1; /* '0' is even */
     }
+    sim_note(w, "network cut: %s", side);
 }
 
 static void
 play_cut(struct sim_world *w)
 {
-    uint8_t side[TRPI_SIM_NODES_MAX];
-    start_all(w, 1000);
+    char side[TRPI_SIM_NODES_MAX + 1];
+    sim_start_all(w, 1000);
     sim_run_until(w, w->now_us + 10 * SECOND_US);
     random_sides(w, side);
-    cut_sides(w, side, sim_chance(w, 0.7), 15000);
+    sim_cut_sides(w, side, sim_chance(w, 0.7), 15000);
     sim_run_until(w, w->now_us + 16 * SECOND_US);
     if (!w->result.failed && await_quiet(w, 30000) && (w->downed != 0 || w->removed_by_down != 0)) {
         sim_fail(w, "a cut of 15 s removed somebody with stable-after 60 s");
     }
-    finish(w);
+    sim_finish(w);
 }
 
 /* ---- split: longer than stable-after; one side at most survives (S12) ------------------------ */
@@ -313,21 +327,21 @@ play_cut(struct sim_world *w)
 static void
 play_split(struct sim_world *w)
 {
-    uint8_t side[TRPI_SIM_NODES_MAX];
-    start_all(w, 1000);
+    char side[TRPI_SIM_NODES_MAX + 1];
+    sim_start_all(w, 1000);
     sim_run_until(w, w->now_us + 10 * SECOND_US);
     random_sides(w, side);
     w->restarts_from_us = UINT64_MAX;
-    supervise(w, 0, 0);
+    sim_supervise(w);
     /* In large halves some learn only from their new neighbours that all of the others are away. */
     uint64_t ms = 60000 + w->nodes_count * 600;
-    cut_sides(w, side, true, ms);
+    sim_cut_sides(w, side, true, ms);
     sim_run_until(w, w->now_us + ms * 1000 - SECOND_US);
     uint32_t alive[2] = { 0, 0 };
     uint32_t all[2] = { 0, 0 };
     for (uint32_t i = 0; i < w->nodes_count; i++) {
-        all[side[i]]++;
-        alive[side[i]] += sim_is_member(&w->nodes[i]) ? 1 : 0;
+        all[side[i] - '0']++;
+        alive[side[i] - '0'] += sim_is_member(&w->nodes[i]) ? 1 : 0;
     }
     if (alive[0] > 0 && alive[1] > 0) {
         sim_fail(w, "S12: both sides live, %u and %u", alive[0], alive[1]);
@@ -336,7 +350,7 @@ play_split(struct sim_world *w)
     if (all[0] != all[1] && alive[larger] != all[larger]) {
         sim_fail(w, "only %u of the majority of %u live", alive[larger], all[larger]);
     }
-    finish(w);
+    sim_finish(w);
 }
 
 /* ---- restart: the same addresses again and again, the first seed too ------------------------- */
@@ -344,7 +358,7 @@ play_split(struct sim_world *w)
 static void
 play_restart(struct sim_world *w)
 {
-    start_all(w, 1000);
+    sim_start_all(w, 1000);
     for (uint32_t round = 0; round < 6 && !w->result.failed; round++) {
         uint32_t node = round % 2 == 0 ? 0 : sim_below(w, w->nodes_count);
         if (w->nodes_count == 1) {
@@ -357,7 +371,7 @@ play_restart(struct sim_world *w)
             sim_check_quiet(w);
         }
     }
-    finish(w);
+    sim_finish(w);
 }
 
 /* ---- leave: one after the other, fast -------------------------------------------------------- */
@@ -377,7 +391,7 @@ is_gone(const struct sim_world *w, uint32_t node)
 static void
 play_leave(struct sim_world *w)
 {
-    start_all(w, 1000);
+    sim_start_all(w, 1000);
     for (uint32_t round = 0; round < 5 && w->nodes_count > 1 && !w->result.failed; round++) {
         uint32_t node = sim_below(w, w->nodes_count);
         uint32_t at = sim_below(w, w->nodes_count);
@@ -402,116 +416,18 @@ play_leave(struct sim_world *w)
             (void)await_quiet(w, 20000);
         }
     }
-    finish(w);
-}
-
-/* ---- swarm: each seed has its own mix of everything ------------------------------------------ */
-
-static void
-prepare_swarm(struct sim_world *w)
-{
-    w->member.downing.stable_after_ms = 3000 + sim_below(w, 4000);
-    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest" };
-    w->member.downing_strategy = strategies[sim_chance(w, 0.5) ? 0 : 1 + sim_below(w, 2)];
-    w->member.downing.quorum_size = w->nodes_count / 2 + 1;
-    w->heartbeat.monitored_by_nr_of_members = 2 + sim_below(w, 5);
-    w->member.min_nr_of_members = sim_chance(w, 0.2) && w->nodes_count >= 3 ? 3 : 1;
-    w->delay_min_us = sim_below(w, 5000);
-    w->delay_mean_us = 100 + sim_below(w, sim_chance(w, 0.3) ? 100000 : 5000);
-    w->loss = sim_chance(w, 0.5) ? (double)sim_below(w, 150) / 1000.0 : 0.0;
-    w->duplicate = sim_chance(w, 0.5) ? (double)sim_below(w, 200) / 1000.0 : 0.0;
-}
-
-static void
-swarm_cut(struct sim_world *w)
-{
-    uint8_t side[TRPI_SIM_NODES_MAX] = { 0 };
-    uint64_t ms = 1000 + sim_below(w, sim_chance(w, 0.3) ? 40000 : 8000);
-    uint32_t a = sim_below(w, w->nodes_count);
-    uint32_t b = sim_below(w, w->nodes_count);
-    switch (sim_below(w, 4)) {
-    case 0: /* halves */
-        random_sides(w, side);
-        break;
-    case 1: /* one alone */
-        side[a] = 1;
-        break;
-    case 2: /* a pair */
-        sim_note(w, "link %u - %u cut for %llu ms", a, b, (unsigned long long)ms);
-        w->cut[a * w->nodes_count + b] = 1;
-        w->cut[b * w->nodes_count + a] = sim_chance(w, 0.5) ? 1 : 0;
-        heal_in(w, ms);
-        return;
-    default: /* a third of them */
-        for (uint32_t i = 0; i < w->nodes_count; i++) {
-            side[i] = sim_chance(w, 0.33) ? 1 : 0;
-        }
-        break;
-    }
-    cut_sides(w, side, sim_chance(w, 0.7), ms);
-}
-
-static void
-swarm_fault(struct sim_world *w)
-{
-    uint32_t node = sim_below(w, w->nodes_count);
-    if (w->nodes[0].running && !sim_is_member(&w->nodes[0])) {
-        return; /* the first seed asks: see the head of this file */
-    }
-    switch (sim_below(w, 8)) {
-    case 0:
-    case 1:
-        sim_node_kill(w, node);
-        break;
-    case 2:
-    case 3:
-        sim_node_pause(w, node, 300 + sim_below(w, sim_chance(w, 0.3) ? 20000 : 3000));
-        break;
-    case 4:
-    case 5:
-        if (!w->any_cut && w->now_us >= w->cuts_from_us) {
-            swarm_cut(w);
-        }
-        break;
-    case 6:
-        sim_node_command(w, node, TRPI_MEMBER_LEAVE, sim_below(w, w->nodes_count));
-        break;
-    default:
-        /* Who marks a member Down that it cannot reach, or cuts the cable before that is known,
-         * makes two clusters: no strategy protects from an operator. */
-        if (sim_chance(w, 0.3) && !w->any_cut) {
-            w->cuts_from_us = w->now_us + 5 * SECOND_US;
-            sim_node_command(w, node, TRPI_MEMBER_DOWN_CMD, sim_below(w, w->nodes_count));
-        } else {
-            w->loss = (double)sim_below(w, 200) / 1000.0;
-            w->nodes[node].wall_skew_ms += (int64_t)sim_below(w, 20000) - 10000;
-        }
-        break;
-    }
-}
-
-static void
-play_swarm(struct sim_world *w)
-{
-    double loss = w->loss;
-    w->loss = loss > 0.1 ? 0.1 : loss;
-    start_all(w, 3000);
-    w->loss = loss;
-    supervise(w, 0, 0);
-    uint64_t end_us = w->now_us + (w->options.until_ms != 0 ? w->options.until_ms : 60000) * 1000;
-    while (w->now_us < end_us && !w->result.failed) {
-        swarm_fault(w);
-        sim_run_until(w, w->now_us + 200000 + sim_below(w, 5 * SECOND_US));
-    }
-    finish(w);
+    sim_finish(w);
 }
 
 /* ---- table ----------------------------------------------------------------------------------- */
 
 static const sim_scenario scenarios[] = {
-    { "swarm", prepare_swarm, play_swarm },     { "sunny", prepare_plain, play_sunny },
-    { "crash", prepare_crash, play_crash },     { "cut", prepare_cut, play_cut },
-    { "split", prepare_crash, play_split },     { "restart", prepare_crash, play_restart },
+    { "swarm", sim_schedule_prepare, sim_schedule_play },
+    { "sunny", prepare_plain, play_sunny },
+    { "crash", prepare_crash, play_crash },
+    { "cut", prepare_cut, play_cut },
+    { "split", prepare_crash, play_split },
+    { "restart", prepare_crash, play_restart },
     { "leave", prepare_plain, play_leave },
 };
 

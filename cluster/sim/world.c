@@ -24,6 +24,12 @@ sim_random(struct sim_world *w)
     return z ^ z >> 31;
 }
 
+uint64_t
+sim_stream(uint64_t seed, uint32_t nodes, const char *purpose)
+{
+    return trpi_hash(purpose, strlen(purpose), trpi_hash_u64(seed + 0x5eed) ^ nodes);
+}
+
 uint32_t
 sim_below(struct sim_world *w, uint32_t bound)
 {
@@ -152,6 +158,21 @@ node_at(const struct sim_world *w, const trpi_address *address)
     return node < w->nodes_count ? node : UINT32_MAX;
 }
 
+/* What a peer may send that is broken, or of another make: cut short, or noise. Not single bits:
+ * TCP and TLS do not let them through, and a view with another number in it is no garbage, but a
+ * lie. */
+static void
+garble(struct sim_world *w, struct sim_event *event)
+{
+    if (event->count > 0 && sim_chance(w, 0.5)) {
+        event->count = sim_below(w, event->count);
+        return;
+    }
+    for (uint32_t i = 0; i < event->count; i++) {
+        event->bytes[i] = (uint8_t)sim_random(w);
+    }
+}
+
 void
 sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_channel channel,
          const uint8_t *bytes, size_t count)
@@ -185,6 +206,9 @@ sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_ch
             return;
         }
         memcpy(event.bytes, bytes, count);
+        if (w->corrupt > 0.0 && sim_chance(w, w->corrupt)) {
+            garble(w, &event);
+        }
         push(w, event);
     }
 }
@@ -297,8 +321,8 @@ sim_world_new(const trpi_sim_options *options, struct sim_world **ret_world)
         return TRP_ENOMEM;
     }
     w->options = *options;
-    w->nodes_count = options->nodes == 0 ? 5 : options->nodes;
-    w->random = trpi_hash_u64(options->seed + 0x5eed) ^ w->nodes_count;
+    w->nodes_count = options->nodes;
+    w->random = sim_stream(options->seed, w->nodes_count, "world");
     size_t pairs = (size_t)w->nodes_count * w->nodes_count;
     w->nodes = trpi_alloc(w->nodes_count * sizeof(*w->nodes));
     w->cut = trpi_alloc(pairs);

@@ -79,7 +79,7 @@ struct sim_world {
     bool any_cut;
     /* fault mix of this seed */
     uint32_t delay_min_us, delay_mean_us;
-    double loss, duplicate;
+    double loss, duplicate, corrupt;
     trpi_member_options member;
     trpi_heartbeat_options heartbeat;
     trpi_gossip_cache *cache;
@@ -91,12 +91,15 @@ struct sim_world {
     uint64_t cut_until_us;
     uint64_t cuts_from_us;     /* no cut before */
     uint64_t restarts_from_us; /* the supervisor does not restart before */
+    bool careful, supervised;  /* schedule.h */
 };
 
 /* world.c */
 uint64_t sim_random(struct sim_world *w);
 uint32_t sim_below(struct sim_world *w, uint32_t bound);
 bool sim_chance(struct sim_world *w, double probability);
+/* Where the generator of a purpose begins: the same for the same seed, another for each. */
+uint64_t sim_stream(uint64_t seed, uint32_t nodes, const char *purpose);
 void sim_fail(struct sim_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_note(struct sim_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_at(struct sim_world *w, uint64_t delay_ms, sim_script_fn fn, uint32_t node, uint64_t arg);
@@ -127,7 +130,22 @@ bool sim_is_quiet(struct sim_world *w);    /* Q1 .. Q5 hold now */
 void sim_explain(struct sim_world *w);     /* why not, as the failure */
 void sim_check_quiet(struct sim_world *w); /* the rest of Q, once quiet */
 
+/* play.c: options.schedule */
+void sim_schedule_prepare(struct sim_world *w);
+void sim_schedule_play(struct sim_world *w);
+
 /* scenario.c */
+/* All nodes, at random times within spread_ms; until they are one cluster. */
+void sim_start_all(struct sim_world *w, uint32_t spread_ms);
+void sim_supervise(struct sim_world *w); /* from now on: see the head of scenario.c */
+/* No frame between nodes of different sides ('0' or '1' each), both ways or from 0 to 1. */
+void sim_cut_sides(struct sim_world *w, const char *sides, bool both_ways, uint64_t ms);
+void sim_cut_link(struct sim_world *w, uint32_t from, uint32_t to, bool both_ways, uint64_t ms);
+void sim_heal(struct sim_world *w);
+/* All faults end; until the wanted are one converged cluster. */
+void sim_finish(struct sim_world *w);
+/* Does everybody who runs see it unreachable, Down or gone? */
+bool sim_all_see_away(const struct sim_world *w, uint32_t dead);
 typedef struct sim_scenario {
     const char *name;
     void (*prepare)(struct sim_world *w); /* options, before anybody starts */

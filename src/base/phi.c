@@ -24,6 +24,11 @@
 #include "base/assert.h"
 
 #define PHI_FIRST_CAPACITY 16u
+#ifdef TRPI_DEBUG
+#define PHI_IS_BROKEN(phi) ((phi)->options.learn_pause)
+#else
+#define PHI_IS_BROKEN(phi) false
+#endif
 #define PHI_INTERVAL_MS_MAX 3600000u
 
 static void
@@ -148,7 +153,8 @@ trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms)
         return;
     }
     uint64_t interval = now_ms > phi->last_ms ? now_ms - phi->last_ms : 0; /* P2 */
-    if (!phi->after_failure && trpi_phi_value(phi, now_ms) < phi->options.threshold) {
+    bool judged = phi->after_failure || trpi_phi_value(phi, now_ms) >= phi->options.threshold;
+    if (!judged || PHI_IS_BROKEN(phi)) {
         phi_sample(phi, interval); /* P3 */
     }
     phi->after_failure = false;

@@ -1,7 +1,7 @@
 /* sim_test.c - hundreds of clusters under hundreds of seeds; prints one line a seed and, for a
  * broken invariant, the command that replays it.
  *
- *     tests/sim/sim_test [SEEDS [small]]      TROUPE_SIM_SEEDS=N does the same; default 200
+ *     tests/sim/sim_test [SEEDS [small]]      TROUPE_SIM_SEEDS=N does the same; default 500
  *
  * Every scenario is run with small clusters of many sizes, one of ten seeds twice, which must give
  * the same trace hash; then, but for `small`, each with 100 nodes.
@@ -95,7 +95,7 @@ main(int argc, char **argv)
                                          "swarm", "cut", "split" };
     static const uint32_t sizes[] = { 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 10, 12 };
     const char *from_environment = getenv("TROUPE_SIM_SEEDS");
-    const char *wanted = argc > 1 ? argv[1] : from_environment != NULL ? from_environment : "200";
+    const char *wanted = argc > 1 ? argv[1] : from_environment != NULL ? from_environment : "500";
     uint64_t seeds = strtoull(wanted, NULL, 10);
     const char *const *names = trpi_sim_scenario_names();
     size_t scenarios = 0;

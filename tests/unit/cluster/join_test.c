@@ -129,6 +129,33 @@ a_first_seed_that_restarts_comes_back_to_the_others(void)
     mesh_free(m);
 }
 
+/* SEED-08: the only seed that could answer did, and fell silent before it could say welcome: its
+ * cluster may be back in a moment, so this one waits two times stable-after longer */
+static void
+a_first_seed_that_has_met_a_cluster_waits_for_it(void)
+{
+    trpi_member_options options = { .seed = 7, .downing.stable_after_ms = 4000 };
+    struct mesh *m = mesh_new();
+    mesh_add(m, &options);
+    mesh_add(m, &options);
+    UNIT_EQUAL(join_seeds(m, 0, 2), TRP_OK);
+    UNIT_EQUAL(join_seeds(m, 1, 2), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    m->cut[0] = true;
+    uint32_t again = mesh_add_as(m, mesh_id(0, 5000), NULL, &options);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 1), TRP_OK);
+    mesh_observe(m, 1, 1u << 0); /* so that it stays Leaving */
+    UNIT_EQUAL(join_seeds(m, again, 2), TRP_OK);
+    mesh_drain(m); /* "leaving", it says */
+    m->cut[1] = true;
+    mesh_run(m, 12900);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[again]), TRPI_PHASE_SEEKING);
+    mesh_run(m, 300);
+    UNIT_EQUAL(mesh_status(m, again, again), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
 /* MEMB-03: the removed incarnation never comes back */
 static void
 a_removed_incarnation_is_refused_and_ends(void)
@@ -231,6 +258,7 @@ UNIT(a_member_that_is_told_to_join_again_refuses)
 UNIT(seeds_started_in_any_order_form_one_cluster)
 UNIT(a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout)
 UNIT(a_first_seed_that_restarts_comes_back_to_the_others)
+UNIT(a_first_seed_that_has_met_a_cluster_waits_for_it)
 UNIT(a_removed_incarnation_is_refused_and_ends)
 UNIT(a_node_of_another_system_is_refused)
 UNIT(nobody_is_up_before_the_minimum_number_is_there)

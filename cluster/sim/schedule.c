@@ -1,0 +1,253 @@
+/* schedule.c - lists of faults: kept, drawn from a seed, and cut down to what a failure needs.
+ *
+ * Tests. tests/unit/cluster/schedule_test.c
+ */
+#include "cluster/sim/schedule.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/sim/world.h"
+
+#define DEFAULT_UNTIL_MS 60000u
+#define SHRINK_RUNS_MAX 3000u
+
+void
+trpi_sim_schedule_free(trpi_sim_schedule *schedule)
+{
+    for (uint32_t i = 0; schedule != NULL && i < schedule->count; i++) {
+        trpi_free(schedule->actions[i].text);
+    }
+    if (schedule != NULL) {
+        trpi_free(schedule->actions);
+        trpi_free(schedule);
+    }
+}
+
+trp_err
+trpi_sim_schedule_add(trpi_sim_schedule *schedule, trpi_sim_action action)
+{
+    trp_err err = schedule->count == TRPI_SIM_ACTIONS_MAX ? TRP_ELIMIT : TRP_OK;
+    if (err == TRP_OK && schedule->count == schedule->room) {
+        uint32_t room = schedule->room * 2 + 32;
+        trpi_sim_action *bigger = trpi_realloc(schedule->actions, room * sizeof(*bigger));
+        err = bigger == NULL ? TRP_ENOMEM : TRP_OK;
+        schedule->actions = bigger == NULL ? schedule->actions : bigger;
+        schedule->room = bigger == NULL ? schedule->room : room;
+    }
+    if (err != TRP_OK) {
+        trpi_free(action.text);
+        return err;
+    }
+    schedule->actions[schedule->count++] = action;
+    return TRP_OK;
+}
+
+trpi_sim_schedule *
+trpi_sim_schedule_without(const trpi_sim_schedule *schedule, uint32_t from, uint32_t count)
+{
+    trpi_sim_schedule *copy = trpi_alloc(sizeof(*copy));
+    for (uint32_t i = 0; copy != NULL && i < schedule->count; i++) {
+        trpi_sim_action action = schedule->actions[i];
+        if (i >= from && i - from < count) {
+            continue;
+        }
+        bool text = action.text != NULL;
+        action.text = text ? trpi_strdup(action.text) : NULL;
+        if ((text && action.text == NULL) || trpi_sim_schedule_add(copy, action) != TRP_OK) {
+            trpi_sim_schedule_free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+/* ---- drawing a swarm ------------------------------------------------------------------------- */
+
+struct draw {
+    struct sim_world dice; /* its generator only */
+    uint32_t nodes;
+    uint64_t at_ms;
+    trpi_sim_schedule *schedule;
+    trp_err err;
+};
+
+static void
+add(struct draw *d, trpi_sim_action action)
+{
+    action.at_ms = d->at_ms;
+    if (d->err == TRP_OK) {
+        d->err = trpi_sim_schedule_add(d->schedule, action);
+    }
+}
+
+#define ADD(d, ...) add((d), (trpi_sim_action){ __VA_ARGS__ })
+
+static void
+draw_settings(struct draw *d)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest" };
+    struct sim_world *w = &d->dice;
+    const char *downing = strategies[sim_chance(w, 0.5) ? 0 : 1 + sim_below(w, 2)];
+    ADD(d, .act = TRPI_SIM_CAREFUL, .a = 1);
+    ADD(d, .act = TRPI_SIM_SUPERVISED, .a = 1);
+    ADD(d, .act = TRPI_SIM_DOWNING, .text = trpi_strdup(downing));
+    ADD(d, .act = TRPI_SIM_QUORUM, .a = d->nodes / 2 + 1);
+    ADD(d, .act = TRPI_SIM_STABLE_AFTER, .ms = 3000 + (int64_t)sim_below(w, 4000));
+    ADD(d, .act = TRPI_SIM_MONITORED_BY, .a = 2 + sim_below(w, 5));
+    ADD(d, .act = TRPI_SIM_BUGGIFY, .a = sim_chance(w, 0.25) ? 1 : 0);
+    if (d->nodes >= 3 && sim_chance(w, 0.2)) {
+        ADD(d, .act = TRPI_SIM_MIN_MEMBERS, .a = 3);
+    }
+    ADD(d, .act = TRPI_SIM_DELAY, .ms = sim_below(w, 5),
+        .ms2 = 1 + sim_below(w, sim_chance(w, 0.3) ? 100 : 5));
+    if (sim_chance(w, 0.5)) {
+        ADD(d, .act = TRPI_SIM_LOSS, .a = sim_below(w, 150));
+    }
+    if (sim_chance(w, 0.5)) {
+        ADD(d, .act = TRPI_SIM_DUPLICATE, .a = sim_below(w, 200));
+    }
+    if (sim_chance(w, 0.2)) {
+        ADD(d, .act = TRPI_SIM_CORRUPT, .a = 1 + sim_below(w, 50));
+    }
+}
+
+static void
+draw_cut(struct draw *d)
+{
+    struct sim_world *w = &d->dice;
+    int64_t ms = 1000 + (int64_t)sim_below(w, sim_chance(w, 0.3) ? 40000 : 8000);
+    uint32_t kind = sim_below(w, 4);
+    if (kind == 2) { /* a pair */
+        ADD(d, .act = TRPI_SIM_LINK, .a = sim_below(w, d->nodes), .b = sim_below(w, d->nodes),
+            .ms = ms, .one_way = sim_chance(w, 0.5));
+        return;
+    }
+    char *sides = trpi_alloc(d->nodes + 1);
+    if (sides == NULL) {
+        d->err = TRP_ENOMEM;
+        return;
+    }
+    uint32_t alone = sim_below(w, d->nodes); /* of the others: halves, or a third */
+    for (uint32_t i = 0; i < d->nodes; i++) {
+        bool other =
+            kind == 1 ? i == alone : sim_chance(w, kind == 0 ? 0.5 : 0.33);
+        sides[i] = other ? '1' : '0';
+    }
+    ADD(d, .act = TRPI_SIM_CUT, .text = sides, .ms = ms, .one_way = sim_chance(w, 0.3));
+}
+
+static void
+draw_fault(struct draw *d)
+{
+    struct sim_world *w = &d->dice;
+    uint32_t node = sim_below(w, d->nodes);
+    uint32_t other = sim_below(w, d->nodes);
+    switch (sim_below(w, 8)) {
+    case 0:
+    case 1:
+        ADD(d, .act = TRPI_SIM_KILL, .a = node);
+        break;
+    case 2:
+    case 3:
+        ADD(d, .act = TRPI_SIM_PAUSE, .a = node,
+            .ms = 300 + (int64_t)sim_below(w, sim_chance(w, 0.3) ? 20000 : 3000));
+        break;
+    case 4:
+    case 5:
+        draw_cut(d);
+        break;
+    case 6:
+        ADD(d, .act = TRPI_SIM_LEAVE, .a = node, .b = other);
+        break;
+    default:
+        if (sim_chance(w, 0.3)) {
+            ADD(d, .act = TRPI_SIM_DOWN, .a = node, .b = other);
+        } else {
+            ADD(d, .act = TRPI_SIM_LOSS, .a = sim_below(w, 200));
+            ADD(d, .act = TRPI_SIM_SKEW, .a = node, .ms = (int64_t)sim_below(w, 20000) - 10000);
+        }
+        break;
+    }
+}
+
+trpi_sim_schedule *
+trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms)
+{
+    struct draw *d = trpi_alloc(sizeof(*d)); /* too large for a stack */
+    trpi_sim_schedule *schedule = NULL;
+    if (d == NULL) {
+        return NULL;
+    }
+    d->schedule = schedule = trpi_alloc(sizeof(*schedule));
+    d->err = schedule == NULL ? TRP_ENOMEM : TRP_OK;
+    d->nodes = nodes;
+    d->dice.random = sim_stream(seed, nodes, "swarm");
+    until_ms = until_ms == 0 ? DEFAULT_UNTIL_MS : until_ms;
+    draw_settings(d);
+    while (d->at_ms < until_ms && d->err == TRP_OK) {
+        draw_fault(d);
+        d->at_ms += 200 + sim_below(&d->dice, 5000);
+    }
+    d->at_ms = d->at_ms > until_ms ? d->at_ms : until_ms;
+    ADD(d, .act = TRPI_SIM_END);
+    if (d->err == TRP_ELIMIT) { /* longer than anybody waits: so many faults, and no more */
+        d->err = TRP_OK;
+    }
+    if (d->err != TRP_OK) {
+        trpi_sim_schedule_free(schedule);
+        schedule = NULL;
+    }
+    trpi_free(d);
+    return schedule;
+}
+
+/* ---- shrinking ------------------------------------------------------------------------------- */
+
+/* Does it fail in the same way: the word before the second colon, "t=1.234s: S6: ..." */
+static bool
+fails_alike(const trpi_sim_result *a, const trpi_sim_result *b)
+{
+    const char *x = strchr(a->failure, ' ');
+    const char *y = strchr(b->failure, ' ');
+    return a->failed && b->failed && x != NULL && y != NULL &&
+           strncmp(x, y, strcspn(x + 1, ":") + 1) == 0;
+}
+
+trp_err
+trpi_sim_shrink(const trpi_sim_options *options, trpi_sim_schedule **schedule,
+                trpi_sim_result *ret_result)
+{
+    trpi_sim_options o = *options;
+    o.trace = NULL;
+    o.schedule = *schedule;
+    trp_err err = trpi_sim_run(&o, ret_result);
+    uint32_t runs = 0;
+    uint32_t settings = 0; /* stay: without them it is another cluster */
+    while (settings < (*schedule)->count &&
+           (*schedule)->actions[settings].act <= TRPI_SIM_SUPERVISED) {
+        settings++;
+    }
+    for (uint32_t chunk = (*schedule)->count; chunk > 0 && err == TRP_OK; chunk /= 2) {
+        uint32_t from = settings;
+        for (; from < (*schedule)->count && runs < SHRINK_RUNS_MAX; runs++) {
+            trpi_sim_schedule *shorter = trpi_sim_schedule_without(*schedule, from, chunk);
+            trpi_sim_result result;
+            o.schedule = shorter;
+            err = shorter == NULL ? TRP_ENOMEM : trpi_sim_run(&o, &result);
+            if (err == TRP_OK && fails_alike(&result, ret_result)) {
+                trpi_sim_schedule_free(*schedule);
+                *schedule = shorter;
+                *ret_result = result;
+            } else {
+                trpi_sim_schedule_free(shorter);
+                from += chunk;
+            }
+            if (err != TRP_OK) {
+                return err;
+            }
+        }
+    }
+    return err;
+}
