@@ -160,6 +160,33 @@ trpi_cell_is_special(const trpi_cell *cell)
 {
     return cell->ops != NULL && cell->ops->deliver != NULL;
 }
+/* A look by who tells: an actor whose mailbox takes all, and which is not overloaded. Two bytes at
+ * once; relaxed as each of them is. */
+static inline bool
+trpi_cell_takes_all(const trpi_cell *cell)
+{
+    typedef uint16_t __attribute__((may_alias)) both;
+    static const uint8_t plain[2] = { TRPI_KIND_ACTOR, 0 };
+
+    _Static_assert(offsetof(trpi_cell, overloaded) == offsetof(trpi_cell, kind) + 1, "neighbours");
+    return __atomic_load_n((const both *)&cell->kind, __ATOMIC_RELAXED) ==
+           *(const both *)(const void *)plain;
+}
+
+/* With the token: it is running, nothing is the matter with it, and each message goes to the
+ * behaviour and needs nothing afterwards. Four bytes at once; relaxed because of attention. */
+static inline bool
+trpi_cell_runs_all(const trpi_cell *cell)
+{
+    typedef uint32_t __attribute__((may_alias)) four;
+    static const uint8_t mask[4] = { 0xff, 0xff, 0xff, TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT };
+    static const uint8_t plain[4] = { TRPI_LIFE_RUNNING, 0, 0, 0 };
+
+    _Static_assert(offsetof(trpi_cell, marks) == offsetof(trpi_cell, life) + 3, "neighbours");
+    return (__atomic_load_n((const four *)&cell->life, __ATOMIC_RELAXED) &
+            *(const four *)(const void *)mask) == *(const four *)(const void *)plain;
+}
+
 /* With the token. Tellers of a router read ops. release: pairs with their acquire (routed.c). */
 static inline void
 trpi_cell_ops_set(trpi_cell *cell, const trpi_kind_ops *ops)

@@ -45,7 +45,11 @@ trpi_cells_at(const trpi_cells *cells, uint32_t slot)
     if (__builtin_expect(base == 0, 0)) {
         return NULL;
     }
-    return (trpi_cell *)(base + (place & (TRPI_SLAB_CELLS - 1u)) * sizeof(trpi_cell));
+    base += (place & (TRPI_SLAB_CELLS - 1u)) * sizeof(trpi_cell);
+    if (base == 0) {
+        __builtin_unreachable(); /* the caller need not ask again */
+    }
+    return (trpi_cell *)base;
 }
 
 #endif

@@ -102,6 +102,8 @@ trpi_enter(trp_system *system)
         ctx->self = (trp_ref)TRP_REF_NONE;
         ctx->chaining = false;
         ctx->cut = false;
+        ctx->cut_told = 0;
+        ctx->cut_box = (trp_ref)TRP_REF_NONE;
         if (++ctx->run == 0) {
             memset(ctx->chains, 0, sizeof ctx->chains);
             ctx->run = 1;
@@ -168,6 +170,7 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     entry = trpi_dispatcher_get(system, trpi_worker_number(worker));
     ctx->throughput = entry->options.throughput;
     ctx->deadline_ns = entry->deadline_ns;
+    ctx->timed = entry->deadline_ns != 0;
     /* who may block shall not hold messages back */
     ctx->chaining = entry->options.kind != TRP_DISPATCHER_PINNED &&
                     entry->options.kind != TRP_DISPATCHER_BLOCKING &&

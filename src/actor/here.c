@@ -91,11 +91,13 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->told_left = kept->told_left;
     ctx->throughput = kept->throughput;
     ctx->deadline_ns = kept->deadline_ns;
+    ctx->timed = kept->deadline_ns != 0;
     ctx->turn_rest = kept->turn_rest;
     ctx->turn_left = kept->turn_left;
     ctx->turn_until_ns = kept->turn_until_ns;
     ctx->turn_processed = kept->turn_processed;
     ctx->sys_rest = kept->sys_rest;
+    ctx->ordered = kept->sys_rest != NULL;
     ctx->failure = kept->failure;
     if (++ctx->run == 0) { /* the table of chains knows nothing of the outer turn any more */
         memset(ctx->chains, 0, sizeof ctx->chains);
@@ -113,7 +115,7 @@ turn_caught(trp_ctx *ctx, trpi_task *task)
     if (_setjmp(here) != 0) {
         return trpi_run_after_jump(ctx);
     }
-    return trpi_run(ctx, task);
+    return trpi_run(ctx, task, false);
 }
 
 trpi_run_result
@@ -126,12 +128,14 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     trpi_chains_flush(ctx); /* what the outer turn told so far goes first */
     outer_keep(ctx, &kept);
     ctx->sys_rest = NULL;
+    ctx->ordered = false;
     ctx->boxed = NULL;
     ctx->cut_box = (trp_ref)TRP_REF_NONE;
     (void)trpi_carry(ctx, NULL);
     ctx->chaining = false;
     ctx->throughput = entry->options.throughput;
     ctx->deadline_ns = entry->deadline_ns;
+    ctx->timed = entry->deadline_ns != 0;
     ctx->here_depth++;
     result = turn_caught(ctx, task);
     ctx->here_depth--;

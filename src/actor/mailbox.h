@@ -89,6 +89,9 @@ trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
     trp_msg *msg = trpi_msg_next(tail);
 
     if (__builtin_expect(msg != NULL, 1)) {
+        if (tail == NULL) {
+            __builtin_unreachable(); /* the caller need not ask twice what is done */
+        }
         cell->tail = msg;
         *ret_msg = msg;
         *ret_done = tail != trpi_cell_stub(cell) ? tail : NULL;

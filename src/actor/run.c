@@ -15,8 +15,8 @@
  *   R4  A failure jump leaves no system message behind: those that were taken wait in
  *       ctx->sys_rest.
  *   R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells before
- *       (admitted): a cell that cannot keep up gets no more than it handles, but for one turn of
- *       each sender in a millisecond.
+ *       (credit.c): a cell that cannot keep up gets no more than it handles, but for one turn of
+ *       each sender in a millisecond. (credit.c)
  *   R6  A turn that has told some thousand messages ends with the present one: what it told is
  *       handled while it is in the cache, and nobody floods others by telling himself to go on.
  * Limits.  `throughput` messages a turn, sixteen turns in a row for an overloaded cell; a turn also
@@ -45,9 +45,6 @@
 
 /* Looks at a half-done push before the turn is given up. */
 #define NOT_YET_SPINS 200
-
-#define CREDIT_MAX 10000u /* answers to overloaded cells that are let pass in one go */
-#define CREDIT_SHARE 256u /* of them, that a worker takes at a time */
 
 static inline bool
 is_open(const trpi_cell *cell)
@@ -93,9 +90,9 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Call receive. A failure jump leaves from here. */
+/* Call receive. A failure jump leaves from here. becomes: it may have another one for now. */
 static inline trp_err
-receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
 {
     const trp_behaviour *behaviour = cell->behaviour;
     trp_receive_fn fn = behaviour->receive;
@@ -105,7 +102,7 @@ receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trpi_life_unhandled(ctx, cell, msg);
         return TRP_OK;
     }
-    if (UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
+    if (becomes && UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
         fn = trpi_life_receive(ctx, cell);
     }
     return fn(ctx, cell->state, msg);
@@ -143,7 +140,7 @@ receive_guarded(trp_ctx *ctx, void *arg)
 {
     struct receive_args *args = arg;
 
-    return receive(ctx, args->cell, args->msg);
+    return receive(ctx, args->cell, args->msg, true);
 }
 
 trp_err
@@ -217,6 +214,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         }
         trpi_line_free(ctx->cache, sysmsg);
     }
+    ctx->ordered = false;
     if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
         trp_msg *msg = trpi_life_front(ctx, cell);
 
@@ -315,6 +313,32 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     return IDLE_GIVEN;
 }
 
+/* The queue is empty. A plain turn that handled something may keep the token: whom it told may
+ * answer at once. (As turn_finish(), but for what cannot be.) */
+static inline bool
+turn_keep(trp_ctx *ctx, trpi_cell *cell)
+{
+    uint64_t handled = cell->processed - ctx->turn_processed;
+
+    if (handled == 0 || !ctx->offer) {
+        return false;
+    }
+    if (UNLIKELY(ctx->chains_open != 0)) {
+        trpi_chains_flush(ctx); /* R1 */
+        if (trpi_mailbox_has_more(cell)) {
+            return false; /* what it told itself: the turn goes on */
+        }
+    }
+    /* one writer: relaxed, as trpi_count() does on a worker, which made the offer */
+    atomic_store_explicit(&ctx->own_stats.processed,
+                          atomic_load_explicit(&ctx->own_stats.processed, RELAXED) + handled,
+                          RELAXED);
+    if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
+        trpi_reserve_fill(ctx);
+    }
+    return true;
+}
+
 /* The same for a boxed cell: a member of a team says that it takes nothing for now. */
 static trpi_run_result
 turn_park_boxed(trp_ctx *ctx, trpi_cell *cell)
@@ -405,6 +429,15 @@ turn_end_of_kind(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
+static trpi_run_result
+turn_over(trp_ctx *ctx, trpi_cell *cell, bool of_kind)
+{
+    if (of_kind) {
+        turn_end_of_kind(ctx, cell);
+    }
+    return turn_again(ctx, cell);
+}
+
 /* A half-done push: wait for it a little. true: done. */
 static bool
 wait_for_link(trpi_cell *cell)
@@ -420,9 +453,13 @@ wait_for_link(trpi_cell *cell)
     return false;
 }
 
+/* PLAIN is ANY for what trpi_cell_runs_all() says of the cell, and over when that may have changed.
+ */
+enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOXED };
+
 /* One message of this incarnation. true: a hook ran (R3). */
-static inline bool
-turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
+static inline __attribute__((always_inline)) bool
+turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const enum turn_mode mode)
 {
     bool hooked = false;
 
@@ -435,9 +472,11 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
         trpi_run_receive(ctx, cell, msg);
         hooked = true;
     } else {
-        trp_err err = receive(ctx, cell, msg);
+        trp_err err = receive(ctx, cell, msg, mode != TURN_PLAIN);
 
-        if (UNLIKELY(err != TRP_OK || (cell->marks & TRPI_MARK_TIMEOUT) != 0)) {
+        if (UNLIKELY(err != TRP_OK ||
+                     (cell->marks & (mode == TURN_PLAIN ? TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT
+                                                        : TRPI_MARK_TIMEOUT)) != 0)) {
             receive_after(ctx, cell, msg, err);
             hooked = true;
         }
@@ -446,85 +485,67 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind)
     return hooked;
 }
 
-/* A share of what overloaded cells of home have handled and nobody was let pass for yet, at least
- * so much; 0: there is not so much. */
-static uint32_t
-credit_take(trp_ctx *home, uint32_t least)
-{
-    uint64_t granted = atomic_load_explicit(&home->granted, RELAXED);
-
-    for (;;) {
-        /* relaxed: counts; one that is old gives less */
-        uint64_t drained = atomic_load_explicit(&home->drained, RELAXED);
-        uint64_t rest = (int64_t)(drained - granted) > 0 ? drained - granted : 0;
-        uint64_t share;
-
-        rest = rest < CREDIT_MAX ? rest : CREDIT_MAX; /* what is old and unused is forgotten */
-        if (rest < least) {
-            return 0;
-        }
-        share = rest < CREDIT_SHARE ? rest : least < CREDIT_SHARE ? CREDIT_SHARE : least;
-        if (atomic_compare_exchange_weak_explicit(&home->granted, &granted, drained - rest + share,
-                                                  RELAXED, RELAXED)) {
-            return (uint32_t)share;
-        }
-    }
-}
-
-/* R5. May the cell, which told an overloaded one, go idle instead of being deferred? Deferring is
- * for those who have more to say; who only answers would come back to find nothing. But as answers
- * may be driven by others, no more of them are let pass than overloaded cells have handled on the
- * worker that the receiver is at: what waits for them does not grow by it. */
-static bool
-admitted(trp_ctx *ctx, trpi_cell *cell)
-{
-    uint32_t *credit;
-    trp_ctx *home;
-
-    if (ctx->chains_open != 0 || ctx->cut_box.generation != 0 || trpi_mailbox_has_more(cell)) {
-        return false;
-    }
-    home = trpi_sched_pool_data(ctx->system->sched, ctx->cut_home);
-    if (home == NULL) { /* on a network, or on a thread of its own */
-        return false;
-    }
-    credit = &ctx->credits[ctx->cut_home];
-    if (*credit < ctx->cut_told) {
-        *credit += credit_take(home, ctx->cut_told - *credit);
-        if (*credit < ctx->cut_told) {
-            return false;
-        }
-    }
-    *credit -= ctx->cut_told;
-    ctx->cut = false;
-    ctx->cut_told = 0;
-    return true;
-}
-
 /* As many messages as a turn has, or one that told an overloaded cell: not over yet? */
 static bool
 turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
 {
     return ctx->sys_rest != NULL || /* what it ordered from itself comes first */
-           (ctx->cut && ctx->turn_left > 0 && admitted(ctx, cell)) || turn_has_time(ctx);
+           (ctx->cut && ctx->turn_left > 0 && trpi_run_admitted(ctx, cell)) || turn_has_time(ctx);
+}
+
+static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
+
+/* Of a plain turn, when a hook ran or something else was rare with the last message. */
+static trpi_run_result __attribute__((noinline))
+turn_hooked(trp_ctx *ctx, trpi_cell *cell)
+{
+    if ((--ctx->turn_left <= 0 || ctx->cut_or_ordered != 0) && !turn_goes_on(ctx, cell)) {
+        return turn_again(ctx, cell);
+    }
+    return turn_continue(ctx, cell);
+}
+
+/* The queue is empty. true: the turn is over with this result; false: a message came. */
+static inline __attribute__((always_inline)) bool
+turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mode,
+           trpi_run_result *ret_result)
+{
+    bool vain = ctx->offer && cell->processed == ctx->turn_processed;
+    enum idle idle;
+
+    if (mode == TURN_PLAIN && LIKELY(turn_keep(ctx, cell))) {
+        *ret_result = TRPI_RUN_KEPT;
+        return true;
+    }
+    if (of_kind) {
+        turn_end_of_kind(ctx, cell);
+    }
+    idle = mode == TURN_BOXED ? turn_go_idle_boxed(ctx, cell) : turn_go_idle(ctx, cell);
+    *ret_result = idle != IDLE_GIVEN ? TRPI_RUN_AGAIN : vain ? TRPI_RUN_VAIN : TRPI_RUN_IDLE;
+    return idle != IDLE_KEPT;
 }
 
 static inline __attribute__((always_inline)) trpi_run_result
-turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
+turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
 {
-    bool of_kind = trpi_cell_is_special(cell);
-    bool any_generation = atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
-    bool open = is_open(cell);
+    const bool plain = mode == TURN_PLAIN, boxed = mode == TURN_BOXED;
+    bool of_kind = !plain && trpi_cell_is_special(cell);
+    bool any_generation =
+        !plain && atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
+    bool open = plain || is_open(cell);
     trpi_msg_cache *cache = ctx->cache;
+    trpi_run_result result;
 
     for (;;) {
-        trp_msg *msg, *done;
+        trp_msg *msg = NULL, *done = NULL;
         trpi_take taken;
-        enum idle idle;
 
         /* relaxed: set by the sender of a system message; a late look is M3's */
         if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
-                     ctx->sys_rest != NULL)) {
+                     (!plain && ctx->sys_rest != NULL))) {
+            if (plain) {
+                return turn_continue(ctx, cell);
+            }
             handle_attention(ctx, cell);
             open = is_open(cell); /* R3 */
             of_kind = trpi_cell_is_special(cell);
@@ -541,11 +562,12 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
         if (UNLIKELY(!open)) {
             return boxed ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
         }
-        if (boxed) {
-            done = NULL;
-            taken = trpi_box_take(ctx, cell, &msg);
-        } else {
-            taken = trpi_mailbox_take(cell, &msg, &done);
+        taken = boxed ? trpi_box_take(ctx, cell, &msg) : trpi_mailbox_take(cell, &msg, &done);
+        if (UNLIKELY(taken == TRPI_TAKE_EMPTY)) {
+            if (turn_empty(ctx, cell, of_kind, mode, &result)) {
+                return result;
+            }
+            continue;
         }
         if (UNLIKELY(taken == TRPI_TAKE_NOT_YET)) {
             if (wait_for_link(cell)) {
@@ -553,33 +575,25 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
             }
             return turn_again(ctx, cell);
         }
-        if (UNLIKELY(taken == TRPI_TAKE_EMPTY)) {
-            if (of_kind) {
-                turn_end_of_kind(ctx, cell);
-            }
-            idle = boxed ? turn_go_idle_boxed(ctx, cell) : turn_go_idle(ctx, cell);
-            if (LIKELY(idle != IDLE_KEPT)) {
-                return idle == IDLE_GIVEN ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
-            }
-            continue;
-        }
         if (done != NULL) {
             trpi_msg_free(cache, done);
         }
-        if (UNLIKELY(msg->priv_to_generation != cell->generation_run && !any_generation)) { /* R2 */
+        if (UNLIKELY(msg->priv_to_generation != cell->generation_run) && !any_generation) { /* R2 */
             handle_stale(ctx, cell, msg);
-        } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind))) {
+        } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind, mode))) {
+            if (plain) {
+                return turn_hooked(ctx, cell);
+            }
             open = is_open(cell); /* R3 */
             of_kind = trpi_cell_is_special(cell);
         }
-        if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut)) {
-            if (turn_goes_on(ctx, cell)) {
-                continue;
+        if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut_or_ordered != 0)) {
+            if (!turn_goes_on(ctx, cell)) {
+                return turn_over(ctx, cell, of_kind);
             }
-            if (of_kind) {
-                turn_end_of_kind(ctx, cell);
+            if (plain) {
+                return turn_continue(ctx, cell);
             }
-            return turn_again(ctx, cell);
         }
     }
 }
@@ -587,29 +601,55 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const bool boxed)
 static trpi_run_result __attribute__((noinline))
 turn_boxed(trp_ctx *ctx, trpi_cell *cell)
 {
-    trpi_run_result result = turn_loop(ctx, cell, true);
+    trpi_run_result result = turn_loop(ctx, cell, TURN_BOXED);
 
     trpi_box_done(ctx);
     return result;
 }
 
-static trpi_run_result
-turn_continue(trp_ctx *ctx, trpi_cell *cell)
+static trpi_run_result __attribute__((noinline)) turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
     return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED)
                ? turn_boxed(ctx, cell)
-               : turn_loop(ctx, cell, false);
+               : turn_loop(ctx, cell, TURN_ANY);
 }
 
-static void
-turn_leave(trp_ctx *ctx)
+/* A turn of what is not plain. */
+static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 {
-    ctx->cell = NULL;
-    ctx->msg = NULL;
+    ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+    if (cell->life == TRPI_LIFE_STARTING) {
+        trpi_life_start(ctx, cell);
+    }
+    return turn_continue(ctx, cell);
+}
+
+static void __attribute__((noinline)) turn_begin_unusual(trp_ctx *ctx)
+{
+    ctx->cut = ctx->draining = false;
+    ctx->cut_told = 0;
+    ctx->cut_box.generation = 0;
+    if (ctx->timed) {
+        ctx->turn_rest = ctx->throughput - 1;
+        ctx->turn_left = 1;
+        ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
+    }
+}
+
+/* What a turn may do. What it did besides was taken back by the one before, or is now. */
+static inline void
+turn_begin(trp_ctx *ctx, bool offer)
+{
+    ctx->offer = offer;
+    ctx->told_left = TRPI_TOLD_MAX;
+    ctx->turn_left = (int32_t)ctx->throughput;
+    if (UNLIKELY(ctx->unusual != 0)) {
+        turn_begin_unusual(ctx);
+    }
 }
 
 trpi_run_result
-trpi_run(void *data, trpi_task *task)
+trpi_run(void *data, trpi_task *task, bool offer)
 {
     trp_ctx *ctx = data;
     trpi_cell *cell = trpi_cell_of_task(task);
@@ -623,28 +663,20 @@ trpi_run(void *data, trpi_task *task)
                               RELAXED); /* private tasks run at home only */
     }
     ctx->cell = cell;
-    ctx->self = (trp_ref){ TRPI_NODE_SELF, task->id, cell->generation_run, 0 };
+    ctx->self.node = TRPI_NODE_SELF;
+    trpi_pair_set(&ctx->self.slot, task->id, cell->generation_run);
     if (UNLIKELY(++ctx->run == 0)) { /* came round: entries of run 1, 2, ... would seem ours */
         memset(ctx->chains, 0, sizeof ctx->chains);
         ctx->run = 1;
     }
-    ctx->cut = false;
-    ctx->cut_told = 0;
-    ctx->cut_box.generation = 0;
-    ctx->told_left = TRPI_TOLD_MAX;
+    turn_begin(ctx, offer);
     ctx->turn_processed = cell->processed;
-    ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
-    ctx->turn_left = (int32_t)ctx->throughput;
-    if (UNLIKELY(ctx->deadline_ns != 0)) {
-        ctx->turn_rest = ctx->throughput - 1;
-        ctx->turn_left = 1;
-        ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
+    if (LIKELY(trpi_cell_takes_all(cell) && trpi_cell_runs_all(cell))) {
+        result = turn_loop(ctx, cell, TURN_PLAIN);
+    } else {
+        result = turn_of_any(ctx, cell);
     }
-    if (UNLIKELY(cell->life == TRPI_LIFE_STARTING)) {
-        trpi_life_start(ctx, cell);
-    }
-    result = turn_continue(ctx, cell);
-    turn_leave(ctx);
+    ctx->cell = NULL;
     return result;
 }
 
@@ -695,8 +727,6 @@ trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* ---- the thread ------------------------------------------------------------------------------ */
-
 trpi_run_result
 trpi_run_after_jump(trp_ctx *ctx)
 {
@@ -710,68 +740,6 @@ trpi_run_after_jump(trp_ctx *ctx)
     trpi_box_done(ctx);
     ctx->turn_left--;
     result = turn_continue(ctx, cell);
-    turn_leave(ctx);
+    ctx->cell = NULL;
     return result;
-}
-
-void
-trpi_run_thread(void *arg, trpi_worker *worker)
-{
-    trp_system *system = arg;
-    trp_ctx *ctx = trpi_worker_data(worker);
-
-    while (!trpi_ctx_init_worker(ctx, system, worker)) {
-        struct timespec pause = { 0, 1000000 };
-
-        /* it may be the only one: without it nothing would ever run or stop */
-        (void)nanosleep(&pause, NULL);
-    }
-    trpi_fault_thread_begin(ctx);
-    ctx->jump = &ctx->loop_jump;
-    if (_setjmp(ctx->loop_jump) != 0) {
-        trp_ctx *jumped = trpi_worker_data(worker);
-        trpi_task *task = &jumped->cell->task;
-
-        trpi_worker_settle(worker, task, trpi_run_after_jump(jumped));
-    }
-    trpi_worker_loop(worker);
-    trpi_fault_thread_end(trpi_worker_data(worker));
-    trpi_ctx_fini_worker(trpi_worker_data(worker));
-}
-
-void
-trpi_run_sleep(void *arg, trpi_worker *worker, bool all)
-{
-    trp_ctx *ctx = trpi_worker_data(worker);
-
-    (void)arg;
-    trpi_msg_cache_trim(ctx->cache, all);
-}
-
-uint64_t
-trpi_run_work(void *data)
-{
-    trp_ctx *ctx = data;
-
-    /* a birth and an end cost about a message each */
-    return atomic_load_explicit(&ctx->own_stats.processed, RELAXED) +
-           atomic_load_explicit(&ctx->own_stats.spawned, RELAXED) +
-           atomic_load_explicit(&ctx->own_stats.stopped, RELAXED);
-}
-
-void
-trpi_run_batch(void *data, uint32_t messages)
-{
-    trp_ctx *ctx = data;
-
-    ctx->throughput = messages != 0 ? messages : ctx->system->options.throughput;
-}
-
-bool
-trpi_run_urgent(const trpi_task *task)
-{
-    const trpi_cell *cell = trpi_cell_of_task((trpi_task *)(uintptr_t)task);
-
-    /* relaxed: the task was handed to us after it was set, or the urgent flag was (affine.c, A2) */
-    return task->id != 0 && atomic_load_explicit(&cell->attention, RELAXED) != 0;
 }

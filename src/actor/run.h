@@ -69,23 +69,37 @@ typedef struct trpi_chain {
 
 struct trp_ctx {
     const trp_log_priv_gate *log_gate; /* first: trp_log_wants() reads it in line */
+    const trp_msg *msg; /* second: trp_sender() does; the message being handled; NULL in hooks
+                           without one */
     trp_system *system;
     trpi_worker *worker;  /* NULL: a foreign thread (trpi_enter) */
     trpi_cell *cell;      /* the running cell; NULL on foreign threads and between runs */
-    const trp_msg *msg;   /* the message being handled; NULL in hooks without one */
     trpi_cells *cells;
     trpi_msg_cache *cache;
-    trp_ref self;         /* of cell, filled at the start of a turn */
-    uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
+    jmp_buf *jump;        /* where trp_fail() goes */
     /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is
      * carried, and with serialize-messages */
     uint32_t near_node;
-    jmp_buf *jump;        /* where trp_fail() goes */
+    trp_ref self;         /* of cell, filled at the start of a turn */
     uint32_t run;         /* number of the turn, never 0 */
+    uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
     uint16_t index;       /* of the worker */
     bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
-    bool cut;             /* this turn told an overloaded cell */
-    bool draining;        /* this turn is an overloaded cell's */
+    union {        /* what is rarely so, to be looked at at once */
+        struct {
+            union {
+                struct {
+                    bool cut;     /* this turn told an overloaded cell */
+                    bool ordered; /* the present message left something in sys_rest */
+                };
+                uint16_t cut_or_ordered;
+            };
+            bool draining; /* this turn is an overloaded cell's */
+            bool timed;    /* deadline_ns is not 0 */
+        };
+        uint32_t unusual;
+    };
+    bool offer;           /* a cell that has run empty may be kept (TRPI_RUN_KEPT) */
     uint8_t drains;       /* such turns of it in a row */
     uint16_t cut_home;    /* of that cell */
     uint32_t cut_told;    /* messages so told */
@@ -119,12 +133,31 @@ struct trp_ctx {
     uint32_t here_depth, here_held;   /* here.c: nested turns; why none may begin now */
     trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
     /* Messages that overloaded cells have handled on this worker, and answers to them that were let
-     * pass for it, by all workers: see admitted() in run.c. Relaxed. */
+     * pass for it, by all workers: see credit.c. Relaxed. */
     _Atomic uint64_t drained, granted;
     uint32_t credits[TRPI_POOL_MAX]; /* of each pool worker's, what is ours and not used yet */
     jmp_buf loop_jump;
     trpi_chain chains[TRPI_CHAINS];
 };
+
+_Static_assert(offsetof(struct trp_ctx, msg) == sizeof(void *), "trp_sender() reads it in line");
+_Static_assert((offsetof(struct trp_ctx, self) + offsetof(trp_ref, slot)) % 8 == 0,
+               "trpi_pair_set()");
+
+/* Two neighbouring fields by one store. (Written apart, those of a message are put together in
+ * vector registers, which costs more than all the rest of its header; and what was written by two
+ * stores and is read by one load has to wait for both to reach the cache.) */
+static inline void
+trpi_pair_set(void *at, uint32_t low, uint32_t high)
+{
+    typedef uint64_t __attribute__((may_alias)) pair;
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    __atomic_store_n((pair *)at, (uint64_t)high << 32 | low, __ATOMIC_RELAXED);
+#else
+    __atomic_store_n((pair *)at, (uint64_t)low << 32 | high, __ATOMIC_RELAXED);
+#endif
+}
 
 /* Add to one of ctx->stats. */
 static inline void
@@ -163,7 +196,9 @@ void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t ki
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
 /* CORE's own: scheduler callbacks, a worker's ctx. */
-trpi_run_result trpi_run(void *data, trpi_task *task);
+trpi_run_result trpi_run(void *data, trpi_task *task, bool offer);
+/* R5 of run.c, for the cell of this turn, which told an overloaded one. (credit.c) */
+bool trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell);
 void trpi_run_thread(void *arg, trpi_worker *worker);
 void trpi_run_sleep(void *arg, trpi_worker *worker, bool all);
 uint64_t trpi_run_work(void *data);

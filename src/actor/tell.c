@@ -120,9 +120,11 @@ chain_full(trp_ctx *ctx, uint32_t index)
 }
 
 static inline __attribute__((always_inline)) void
-push_one(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+push_one(trp_ctx *ctx, trpi_cell *cell, bool slows, trp_msg *msg)
 {
-    note_overload(ctx, cell);
+    if (slows) {
+        note_overload(ctx, cell);
+    }
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
     }
@@ -137,7 +139,7 @@ chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     chain_push(ctx, index); /* H1 */
     ctx->chains[index].cell = cell;
     ctx->chains[index].run = ctx->run;
-    push_one(ctx, cell, msg);
+    push_one(ctx, cell, true, msg);
 }
 
 /* Does a thread that tells run this cell itself? A hint: it may have ended meanwhile. */
@@ -161,19 +163,26 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
 }
 
-/* Queue msg for cell; msg->priv_next is NULL. Rare ways end in calls, so that the usual one needs
- * no frame. */
+/* Queue msg for the cell of this slot; msg->priv_next is NULL. Rare ways end in calls, so that the
+ * usual one needs no frame. slows: it may be overloaded. */
 static inline __attribute__((always_inline)) void
-deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+deliver_to(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_msg *msg)
 {
-    uint32_t index = cell->task.id % TRPI_CHAINS;
+    uint32_t index = slot % TRPI_CHAINS;
     trpi_chain *chain = &ctx->chains[index];
+    uint32_t run = ctx->run;
 
     if (UNLIKELY(!ctx->chaining)) {
         deliver_unchained(ctx, cell, msg);
         return;
     }
-    if (chain->cell == cell && chain->run == ctx->run) { /* told before in this run */
+    if (chain->run != run) { /* the usual case: the first of this run with that place */
+        chain->cell = cell;
+        chain->run = run;
+        push_one(ctx, cell, slows, msg);
+        return;
+    }
+    if (chain->cell == cell) { /* told before in this run */
         if (chain->first == NULL) {
             chain->first = msg;
             ctx->chains_open |= 1ull << index;
@@ -191,8 +200,13 @@ deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         return;
     }
     chain->cell = cell;
-    chain->run = ctx->run;
-    push_one(ctx, cell, msg);
+    push_one(ctx, cell, slows, msg);
+}
+
+static inline __attribute__((always_inline)) void
+deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    deliver_to(ctx, cell, trpi_cell_slot(cell), true, msg);
 }
 
 /* ---- dead letters ---------------------------------------------------------------------------- */
@@ -255,6 +269,17 @@ deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
     if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED) {
         (void)trpi_box_tell(ctx, cell, to, msg, false);
     } else if (!trpi_routed_take(ctx, cell, to, msg)) {
+        deliver(ctx, cell, msg);
+    }
+}
+
+/* To a cell that is not told the short way, or that is overloaded. */
+static void __attribute__((noinline))
+deliver_any(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    if (asks_first(cell)) {
+        deliver_asking(ctx, cell, to, msg);
+    } else {
         deliver(ctx, cell, msg);
     }
 }
@@ -371,11 +396,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
         return;
     }
-    if (asks_first(cell)) {
-        deliver_asking(ctx, cell, to, msg);
-        return;
-    }
-    deliver(ctx, cell, msg);
+    deliver_any(ctx, cell, to, msg);
 }
 
 static void __attribute__((noinline))
@@ -384,33 +405,21 @@ tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
-/* Two header fields by one store. (Written apart, they are put together in vector registers, which
- * costs more than all the rest of the header.) */
-typedef uint64_t __attribute__((may_alias)) pair;
-static inline void
-pair_set(void *at, uint32_t low, uint32_t high)
-{
-#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    __atomic_store_n((pair *)at, (uint64_t)high << 32 | low, __ATOMIC_RELAXED);
-#else
-    __atomic_store_n((pair *)at, (uint64_t)low << 32 | high, __ATOMIC_RELAXED);
-#endif
-}
-
 /* All looks come before the first effect, and all that is rare goes to tell_any(): what is left
  * needs no frame and no call but the last one. */
 void
 trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     trpi_magazine *magazine = ctx->cache->classes[0].current;
+    uint32_t number = type->number;
     trpi_cell *cell;
     trp_msg *msg;
 
     if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
         bytes = type->bytes;
     }
-    if (UNLIKELY(bytes > 64 - TRPI_MSG_HEADER_BYTES || type->number == 0 ||
-                 to.node != ctx->near_node || magazine->count == 0 || TRPI_LINES_CHECKED)) {
+    if (UNLIKELY(bytes > 64 - TRPI_MSG_HEADER_BYTES || number == 0 || to.node != ctx->near_node ||
+                 magazine->count == 0 || TRPI_LINES_CHECKED)) {
         tell_any(ctx, to, type, payload, bytes);
         return;
     }
@@ -422,17 +431,17 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
     msg = magazine->blocks[--magazine->count];
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-    pair_set(&msg->priv_to_slot, to.slot, to.generation);
-    pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
+    trpi_pair_set(&msg->priv_to_slot, to.slot, to.generation);
+    trpi_pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
     msg->priv_from_node_flags = TRPI_NODE_SELF;
-    msg->priv_type = (uint16_t)type->number;
+    msg->priv_type = (uint16_t)number;
     msg->priv_bytes = (uint16_t)bytes;
     copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
-    if (asks_first(cell)) {
-        deliver_asking(ctx, cell, to, msg);
+    if (UNLIKELY(!trpi_cell_takes_all(cell))) {
+        deliver_any(ctx, cell, to, msg);
         return;
     }
-    deliver(ctx, cell, msg);
+    deliver_to(ctx, cell, to.slot, false, msg);
 }
 
 /* To another node: a full lane refuses. */
@@ -603,12 +612,6 @@ trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
     trpi_send(ctx, to, copy);
 }
 
-trp_ref
-trp_sender(const trp_ctx *ctx)
-{
-    return ctx->msg != NULL ? trpi_msg_sender(ctx->msg) : (trp_ref)TRP_REF_NONE;
-}
-
 void
 trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
@@ -708,6 +711,7 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     if (cell == ctx->cell && cell->ops == NULL && ctx->sys_rest == NULL &&
         atomic_load_explicit(&cell->sys_head, RELAXED) == NULL) {
         ctx->sys_rest = sysmsg;
+        ctx->ordered = true;
         return;
     }
     if (trpi_mailbox_push_system(cell, sysmsg)) {

@@ -349,7 +349,7 @@ hand_over(trpi_worker *worker, bool first)
     uint32_t count = 0;
     trpi_task *task;
 
-    while ((task = trpi_own_take(worker)) != NULL) {
+    while ((task = trpi_own_take(worker)) != NULL || (task = trpi_keep(worker, NULL)) != NULL) {
         trpi_task_list_push(&list, task);
         count++;
     }
@@ -393,7 +393,7 @@ help(trpi_worker *worker, trpi_worker *stuck)
         }
         worker->trims = 0;
         do {
-            result = sched->options.ops->run(worker->data, task);
+            result = sched->options.ops->run(worker->data, task, false);
             moved(worker);
         } while (result == TRPI_RUN_ON);
         trpi_worker_settle(worker, task, result);

@@ -1,13 +1,14 @@
 /* queue.c - where ready tasks wait: the LIFO slot, the ring, the injection queue, the deferred.
  *
  * Shape.   slot: one task, the one that the present run woke last: hot in this core's cache.
+ *          kept: one task, the one that ran before and has nothing to do: most likely it soon has.
  *          ring: 256 tasks, FIFO; when it is full its younger half goes to the injection queue.
  *          injection queue: unbounded, one for all, behind a lock: overflow and foreign wake-ups.
  *          deferred: tasks that told an overloaded receiver, at the worker that ran the
  *          receiver last.
  * Must hold.
- *   Q1  The slot and ring_head belong to their owner between busy = 1 and busy = 0; a thief owns
- *       them between steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The
+ *   Q1  The slot, kept and ring_head belong to their owner between busy = 1 and busy = 0; a thief
+ * owns them between steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The
  *       owner's side has plain stores and a compiler fence only: membarrier makes the owner's core
  *       pass a full barrier, so that either the owner sees steal_req, or the thief sees busy
  *       (Dekker with the fence on the thief's side).
@@ -92,13 +93,17 @@ thief_leave(trpi_worker *victim)
 trpi_task *
 trpi_slot_steal(trpi_worker *victim)
 {
+    _Atomic(trpi_task *) *from = &victim->slot;
     trpi_task *task;
 
-    if (atomic_load_explicit(&victim->slot, RELAXED) == NULL || !thief_enter(victim)) {
+    if (atomic_load_explicit(from, RELAXED) == NULL) {
+        from = &victim->kept;
+    }
+    if (atomic_load_explicit(from, RELAXED) == NULL || !thief_enter(victim)) {
         return NULL;
     }
-    task = atomic_load_explicit(&victim->slot, RELAXED);
-    atomic_store_explicit(&victim->slot, NULL, RELAXED);
+    task = atomic_load_explicit(from, RELAXED);
+    atomic_store_explicit(from, NULL, RELAXED);
     thief_leave(victim);
     return task;
 }

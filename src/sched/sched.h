@@ -30,6 +30,7 @@
 #define TRPI_RING_TASKS 256u        /* of a pool worker */
 #define TRPI_SLOT_WINS_MAX 64u      /* runs from the LIFO slot before the ring has its turn */
 #define TRPI_INJECT_RUNS 61u        /* the injection queue is looked at every so many runs */
+#define TRPI_KEEP_PAUSE 64u         /* runs without an offer, after a task was kept in vain */
 #define TRPI_STUCK_NS 20000u /* no progress for so long: the slot and the last task may be taken   \
                               */
 #define TRPI_BACKLOG_NS 50000u      /* tasks that would wait for so long may be taken at once */
@@ -68,13 +69,18 @@ typedef enum trpi_run_result {
     TRPI_RUN_IDLE = 0,  /* the task was given up during the run: do not touch it again */
     TRPI_RUN_AGAIN = 1, /* more to do: it goes to the end of this worker's ring */
     TRPI_RUN_DEFER = 2, /* more to do, but later: it waits at worker trpi_worker_defer_to() */
-    TRPI_RUN_ON = 3     /* more to do, and at once: a long turn in short runs, so that others see it
+    TRPI_RUN_ON = 3,    /* more to do, and at once: a long turn in short runs, so that others see it
                            move (S2); as AGAIN where nobody watches */
+    /* Only to an offer: */
+    TRPI_RUN_KEPT = 4, /* nothing to do, and not given up: it is run again after the next run */
+    TRPI_RUN_VAIN = 5  /* as IDLE, and there was nothing to do in this run */
 } trpi_run_result;
 
 typedef struct trpi_sched_ops {
-    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. */
-    trpi_run_result (*run)(void *data, trpi_task *task);
+    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. offer: a task that
+     * did something and has nothing more to do may be kept, because whom it talked to may answer
+     * at once. */
+    trpi_run_result (*run)(void *data, trpi_task *task, bool offer);
     /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which
      * returns when the scheduler stops (or the private worker is released), and tears down. The
      * failure jump (one _setjmp per thread) lives in its frame: after a jump it gives the

@@ -189,11 +189,65 @@ ran(trpi_worker *worker)
                           memory_order_release);
 }
 
+static inline trpi_run_result
+run(trpi_worker *worker, trpi_task *task, bool offer)
+{
+    const trpi_sched_ops *ops = worker->sched->options.ops;
+    trpi_run_result result = ops->run(worker->data, task, offer);
+
+    while (TRPI_UNLIKELY(result == TRPI_RUN_ON)) {
+        ran(worker);
+        result = ops->run(worker->data, task, offer);
+    }
+    return result;
+}
+
+static void
+end_run(trpi_worker *worker, trpi_task *task, trpi_run_result result)
+{
+    if (result == TRPI_RUN_VAIN) {
+        worker->keep_pause = TRPI_KEEP_PAUSE;
+    } else {
+        trpi_worker_settle(worker, task, result);
+    }
+    ran(worker);
+}
+
+/* Keep task (NULL: none), and run the one that was kept before: two that talk to one another go
+ * through no queue and give nothing up, until others have waited long enough. */
+static void __attribute__((noinline)) run_kept(trpi_worker *worker, trpi_task *task)
+{
+    const trpi_sched *sched = worker->sched;
+    trpi_run_result (*const run_task)(void *, trpi_task *, bool) = sched->options.ops->run;
+    const uint32_t index = worker->index;
+
+    while ((task = trpi_keep(worker, task)) != NULL) {
+        uint32_t countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
+        trpi_run_result result;
+
+        if (TRPI_UNLIKELY(countdown == 0 ||
+                          index >= atomic_load_explicit(&sched->limit, RELAXED))) {
+            trpi_ring_push(worker, task);
+            return;
+        }
+        atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
+        result = run_task(worker->data, task, true);
+        if (TRPI_UNLIKELY(result != TRPI_RUN_KEPT)) {
+            end_run(worker, task, result);
+            return;
+        }
+        ran(worker);
+        if (TRPI_UNLIKELY(atomic_load_explicit(&worker->slot, RELAXED) != NULL)) {
+            trpi_ring_push(worker, task);
+            return;
+        }
+    }
+}
+
 void
 trpi_worker_loop(trpi_worker *worker)
 {
     trpi_sched *sched = worker->sched;
-    const trpi_sched_ops *ops = sched->options.ops;
 
     if (worker->group != NULL) {
         trpi_group_loop(worker);
@@ -226,18 +280,22 @@ trpi_worker_loop(trpi_worker *worker)
         }
         task = next(worker);
         if (TRPI_UNLIKELY(task == NULL)) {
-            task = trpi_search(worker);
-            if (task == NULL) {
+            task = trpi_keep(worker, NULL); /* nobody told it anything, most likely */
+            if (task == NULL && (task = trpi_search(worker)) == NULL) {
                 continue;
             }
         }
-        result = ops->run(worker->data, task);
-        while (TRPI_UNLIKELY(result == TRPI_RUN_ON)) {
+        result = run(worker, task, worker->keep_pause == 0);
+        worker->keep_pause -= worker->keep_pause != 0;
+        if (result == TRPI_RUN_KEPT) {
             ran(worker);
-            result = ops->run(worker->data, task);
+            run_kept(worker, task);
+        } else {
+            end_run(worker, task, result);
+            if (TRPI_UNLIKELY(atomic_load_explicit(&worker->kept, RELAXED) != NULL)) {
+                run_kept(worker, NULL);
+            }
         }
-        trpi_worker_settle(worker, task, result);
-        ran(worker);
     }
 }
 

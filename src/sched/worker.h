@@ -48,6 +48,7 @@ struct trpi_worker {
     bool is_private;
     bool fenced; /* no membarrier: the owner pays for the fence at its slot */
     uint32_t slot_wins;
+    uint32_t keep_pause; /* runs until the next offer to keep a task */
     _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
     uint32_t gang_countdown, gang_stride; /* looks at the injection queue to one at the gang */
     uint64_t gang_looked_ns;
@@ -61,6 +62,7 @@ struct trpi_worker {
     _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
     _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
     _Atomic(trpi_task *) slot;               /* the LIFO slot: see trpi_slot_enter() */
+    _Atomic(trpi_task *) kept; /* likewise: has nothing to do, as far as it knows (TRPI_RUN_KEPT) */
     _Atomic uint64_t progress; /* +1 after each run, release: quiescent state, and sign of life */
     _Atomic uint32_t busy;                   /* the owner is at the slot */
     _Atomic uint32_t steal_req;              /* a thief wants the slot */
@@ -233,7 +235,7 @@ trpi_task_list_append(trpi_task_list *list, trpi_task_list *more)
 
 /* queue.c */
 void trpi_slot_enter_slowly(trpi_worker *worker);
-trpi_task *trpi_slot_steal(trpi_worker *victim);
+trpi_task *trpi_slot_steal(trpi_worker *victim); /* or the one that is kept */
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);
@@ -383,6 +385,19 @@ trpi_own_take(trpi_worker *worker)
     }
     trpi_slot_leave(worker);
     return task;
+}
+
+/* Keep task (NULL: none). Returns the one that was kept before. */
+static inline trpi_task *
+trpi_keep(trpi_worker *worker, trpi_task *task)
+{
+    trpi_task *before;
+
+    trpi_slot_enter(worker);
+    before = atomic_load_explicit(&worker->kept, memory_order_relaxed);
+    atomic_store_explicit(&worker->kept, task, memory_order_relaxed);
+    trpi_slot_leave(worker);
+    return before;
 }
 
 static inline void

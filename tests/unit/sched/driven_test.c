@@ -23,11 +23,12 @@ typedef struct room {
 } room;
 
 static trpi_run_result
-run_task(void *data, trpi_task *task)
+run_task(void *data, trpi_task *task, bool offer)
 {
     room *r = *(room **)data;
 
     UNIT_TRUE(trpi_worker_current() != NULL);
+    UNIT_TRUE(!offer); /* what is kept would be no choice of the world's */
     r->order[r->ran++ % (sizeof r->order - 1)] = (char)('a' + task->id);
     while (r->wakes > 0) {
         r->wakes--;

@@ -27,10 +27,11 @@ static trpi_sched *sched;
 static _Atomic bool hindering, over, go;
 
 static trpi_run_result
-on_run(void *at, trpi_task *task)
+on_run(void *at, trpi_task *task, bool offer)
 {
     job *j = (job *)(void *)task;
 
+    (void)offer;
     return j->run(j, ((data *)at)->worker);
 }
 

@@ -12,22 +12,24 @@ typedef struct job {
     trpi_task task; /* first */
     trpi_run_result (*run)(struct job *job, trpi_worker *worker);
     _Atomic uint32_t runs;
-    uint32_t again;           /* how often to say AGAIN */
+    _Atomic uint32_t again;   /* how often to say AGAIN */
     struct job *wakes;        /* handed in by the run */
     _Atomic uint32_t *blocks; /* the run lasts until this is not 0 */
     _Atomic uint32_t worker;  /* index of the worker of the last run */
+    bool offered;             /* to be kept, in the present run */
 } job;
 
 static trpi_world *world;
 static trpi_sched *sched;
 
 static trpi_run_result
-on_run(void *data, trpi_task *task)
+on_run(void *data, trpi_task *task, bool offer)
 {
     job *j = (job *)(void *)task;
     trpi_worker *worker = *(trpi_worker **)data;
 
     atomic_store(&j->worker, trpi_worker_index(worker));
+    j->offered = offer;
     return j->run(j, worker);
 }
 
@@ -290,6 +292,112 @@ an_idle_scheduler_takes_no_time(void)
     end();
 }
 
+/* ---- tasks that are kept --------------------------------------------------------------------- */
+
+/* Runs until it is told not to, and is in no queue where it can be kept. */
+static trpi_run_result
+run_talks(job *j, trpi_worker *worker)
+{
+    if (atomic_load(j->blocks) != 0) {
+        atomic_store(&j->again, 0);
+        return TRPI_RUN_IDLE;
+    }
+    if (j->wakes != NULL) {
+        trpi_sched_ready(worker, &j->wakes->task);
+        j->wakes = NULL;
+    }
+    atomic_fetch_add(&j->runs, 1);
+    return j->offered ? TRPI_RUN_KEPT : TRPI_RUN_AGAIN;
+}
+
+static void
+two_that_are_kept_let_others_run_and_end(void)
+{
+    _Atomic uint32_t over = 0;
+    job late = { .run = run_simple };
+    job woken = { .run = run_simple };
+    job wakes = { .run = run_simple, .wakes = &woken }; /* the slot has its turn, too */
+    job two[2] = { { .run = run_talks, .again = 1, .blocks = &over },
+                   { .run = run_talks, .again = 1, .blocks = &over } };
+
+    start(1);
+    trpi_sched_inject(sched, &two[0].task);
+    trpi_sched_inject(sched, &two[1].task);
+    UNIT_WAIT(atomic_load(&two[0].runs) > 1000 && atomic_load(&two[1].runs) > 1000, 5000);
+    trpi_sched_inject(sched, &late.task);
+    UNIT_WAIT(atomic_load(&late.runs) == 1, 5000);
+    trpi_sched_inject(sched, &wakes.task);
+    UNIT_WAIT(atomic_load(&woken.runs) == 1, 5000);
+    atomic_store(&over, 1);
+    UNIT_WAIT(atomic_load(&two[0].again) == 0 && atomic_load(&two[1].again) == 0, 5000);
+    end();
+}
+
+static void
+a_kept_task_runs_though_its_worker_is_never_idle(void)
+{
+    _Atomic uint32_t go = 0, over = 0;
+    job busy = { .run = run_until, .blocks = &go };
+    job kept = { .run = run_talks, .wakes = &busy, .blocks = &over };
+
+    start(1);
+    trpi_sched_inject(sched, &kept.task);
+    UNIT_WAIT(atomic_load(&kept.runs) > 1000, 5000);
+    atomic_store(&go, 1);
+    end(); /* with a kept task */
+}
+
+/* S2 */
+static void
+a_task_kept_by_a_stuck_worker_is_taken(void)
+{
+    _Atomic uint32_t go = 0, over = 0;
+    job stuck = { .run = run_simple, .blocks = &go };
+    job kept = { .run = run_talks, .wakes = &stuck, .blocks = &over };
+
+    start(2);
+    trpi_sched_inject(sched, &kept.task);
+    UNIT_WAIT(atomic_load(&kept.runs) > 10, 5000);
+    UNIT_EQUAL(atomic_load(&stuck.runs), 0);
+    UNIT_TRUE(atomic_load(&kept.worker) != atomic_load(&stuck.worker));
+    atomic_store(&go, 1);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 5000);
+    end();
+}
+
+static trpi_run_result
+run_in_vain(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    UNIT_TRUE(j->offered);
+    return atomic_fetch_add(&j->runs, 1) == 0 ? TRPI_RUN_KEPT : TRPI_RUN_VAIN;
+}
+
+/* In `again` is how many runs were without an offer. */
+static trpi_run_result
+run_counts(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    j->again += !j->offered;
+    atomic_fetch_add(&j->runs, 1);
+    return j->offered ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
+}
+
+static void
+after_a_task_was_kept_in_vain_there_is_a_pause(void)
+{
+    job vain = { .run = run_in_vain };
+    job counts = { .run = run_counts };
+
+    start(1);
+    trpi_sched_inject(sched, &vain.task);
+    UNIT_WAIT(atomic_load(&vain.runs) == 2, 5000);
+    trpi_sched_inject(sched, &counts.task);
+    UNIT_WAIT(atomic_load(&counts.runs) == TRPI_KEEP_PAUSE + 1, 5000);
+    end();
+    UNIT_EQUAL(counts.again, TRPI_KEEP_PAUSE);
+}
+
 static void
 wrong_options_are_refused(void)
 {
@@ -315,6 +423,10 @@ UNIT(every_injected_task_runs_exactly_once)
 UNIT(a_task_that_says_again_runs_again)
 UNIT(what_one_run_wakes_beyond_the_ring_is_not_lost)
 UNIT(a_task_behind_a_stuck_worker_is_taken)
+UNIT(two_that_are_kept_let_others_run_and_end)
+UNIT(a_kept_task_runs_though_its_worker_is_never_idle)
+UNIT(a_task_kept_by_a_stuck_worker_is_taken)
+UNIT(after_a_task_was_kept_in_vain_there_is_a_pause)
 UNIT(a_deferred_task_runs_though_its_worker_is_never_idle)
 UNIT(a_private_worker_runs_its_tasks_and_ends)
 UNIT(private_workers_end_at_their_limit)

@@ -9,11 +9,12 @@ static trpi_world *world;
 static trpi_sched *sched;
 
 static trpi_run_result
-on_run(void *data, trpi_task *task)
+on_run(void *data, trpi_task *task, bool offer)
 {
     _Atomic uint32_t *go = *(_Atomic uint32_t **)(void *)(task + 1);
 
     (void)data;
+    (void)offer;
     atomic_store(go, 1); /* the run has begun */
     while (atomic_load(go) != 2) {
         unit_pause();
