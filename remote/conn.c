@@ -375,15 +375,28 @@ claims(trpi_conn *conn, const trpi_address *address)
     return TRP_EPERM;
 }
 
+/* Whose an accepted connection is: of all who call themselves uid the one that it may be. */
+static trp_err
+peer_find(trpi_conn *conn, uint64_t uid, trpi_peer **ret_peer)
+{
+    trp_err err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", uid);
+    trpi_peer *peer = NULL;
+    while (err != TRP_OK && (peer = trpi_peer_of_uid(conn->remote, uid, peer)) != NULL) {
+        err = claims(conn, &peer->address);
+    }
+    if (err == TRP_OK) {
+        conn->failure[0] = '\0'; /* of those before it */
+        *ret_peer = peer;
+    }
+    return err;
+}
+
 static trp_err
 ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
 {
     trpi_later later = { 0 };
-    trpi_peer *peer = conn->dialled ? conn->peer : trpi_peer_of_uid(conn->remote, preamble->uid);
-    if (peer == NULL) {
-        return fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", preamble->uid);
-    }
-    trp_err err = claims(conn, &peer->address);
+    trpi_peer *peer = conn->peer;
+    trp_err err = conn->dialled ? TRP_OK : peer_find(conn, preamble->uid, &peer);
     if (err != TRP_OK) {
         return err;
     }
@@ -460,9 +473,15 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     return taken ? TRP_OK : TRP_ECLOSED;
 }
 
+/* What both ends can do, unless this incarnation is one that is not talked to. By peer->lock. */
 static void
-frame_max_agree(trpi_peer *peer, const trpi_handshake *handshake)
+agree(trpi_conn *conn, const trpi_handshake *handshake)
 {
+    trpi_peer *peer = conn->peer;
+    if (trpi_assoc_is_barred(&peer->assoc, conn->uid)) {
+        return;
+    }
+    set_ready(conn, true);
     uint32_t own = peer->remote->options.frame_bytes_max;
     uint32_t theirs =
         handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
@@ -504,8 +523,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
     pthread_mutex_lock(&peer->lock);
     bind_to_peer(conn, peer);
-    frame_max_agree(peer, request);
-    set_ready(conn, !trpi_assoc_is_barred(&peer->assoc, conn->uid));
+    agree(conn, request);
     (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
@@ -530,8 +548,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
                                .random = trpi_world_random(conn->remote->world) };
     pthread_mutex_lock(&peer->lock);
     if (response) {
-        frame_max_agree(peer, answer);
-        set_ready(conn, !trpi_assoc_is_barred(&peer->assoc, conn->uid));
+        agree(conn, answer);
     } else {
         trpi_count(&conn->remote->handshakes_failed, 1);
     }

@@ -22,6 +22,14 @@
 #include "remote/deployment.h"
 #include "remote/internal.h"
 
+/* B2. Who then changes what belongs to an incarnation asks, and changes, with peer->lock held: its
+ * end and the next one's beginning do. */
+static bool
+is_of_proved(const trpi_conn *conn)
+{
+    return conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);
+}
+
 /* Messages of one read are pushed together at its end. */
 static bool
 batch_begin(trpi_conn *conn)
@@ -35,8 +43,7 @@ batch_begin(trpi_conn *conn)
     return conn->recv_epoch != 0 &&
            conn->recv_epoch ==
                atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) && /* B1 */
-           /* B2 */
-           conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);
+           is_of_proved(conn);
 }
 
 static void
@@ -435,12 +442,11 @@ on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref deputy)
 }
 
 static void
-system_deliver(trpi_conn *conn, const trpi_system_message *message)
+system_deliver(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
 {
     trp_system *system = conn->remote->system;
     trp_ref target = { TRPI_NODE_SELF, message->to_slot, message->to_generation, 0 };
-    trp_ref from = { atomic_load_explicit(&conn->peer->node, memory_order_acquire),
-                     message->from_slot, message->from_generation, 0 };
+    trp_ref from = { node, message->from_slot, message->from_generation, 0 };
     trp_failure failure;
     trpi_order order = { NULL, &failure };
     if (message->signal == TRPI_SIGNAL_DEPLOY) {
@@ -465,8 +471,13 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     pthread_mutex_lock(&peer->lock);
+    if (!is_of_proved(conn)) { /* since batch_begin(): the numbers are the next one's by now */
+        pthread_mutex_unlock(&peer->lock);
+        return;
+    }
     uint64_t expected = peer->redelivery.expected;
     enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&peer->redelivery, message.seq);
+    uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
     pthread_mutex_unlock(&peer->lock);
     if (verdict == TRPI_REDELIVERY_GAP) {
         send_control(conn, TRPI_FRAME_NACK, expected);
@@ -482,7 +493,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         (void)trpi_untrusted_drop(conn, "system message", /* acknowledged all the same */
                                   signals[message.signal]);
     } else if (verdict == TRPI_REDELIVERY_DELIVER) {
-        system_deliver(conn, &message);
+        system_deliver(conn, node, &message);
     }
 }
 
@@ -517,7 +528,7 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     if (frame->extra >= TRPI_CHANNEL_COUNT ||
         conn->recv_epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
-        conn->uid != atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire)) {
+        !is_of_proved(conn)) {
         return;
     }
     trpi_node_id from = { conn->peer->address, conn->uid };
@@ -601,17 +612,20 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
     if (frame->bytes != 4) {
         return TRP_EPROTO;
     }
+    trp_err err = TRP_OK;
     uint32_t epoch = trpi_get_u32(frame->body);
     (void)batch_begin(conn);
-    if (conn->uid != atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire)) {
-        return TRP_OK; /* of an incarnation that is over: its frames are dropped */
+    pthread_mutex_lock(&conn->peer->lock);
+    bool proved = is_of_proved(conn); /* else it is over: its frames are dropped */
+    if (proved && epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
+        err = TRP_EPROTO; /* epochs only rise */
+    } else if (proved) {
+        conn->recv_epoch = epoch;
+        /* under recv_lock, too */
+        atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed);
     }
-    if (epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
-        return TRP_EPROTO; /* epochs only rise */
-    }
-    conn->recv_epoch = epoch;
-    atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed); /* under recv_lock */
-    return TRP_OK;
+    pthread_mutex_unlock(&conn->peer->lock);
+    return err;
 }
 
 trp_err

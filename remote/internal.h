@@ -171,6 +171,7 @@ struct trpi_peer {
     /* watched incarnations that are over: the tick tells. As many as there are numbers of nodes */
     uint64_t *end_again;
     uint32_t end_again_count;
+    uint32_t end_again_lost; /* that found no memory, since the last tick */
     trpi_phi link_phi;      /* is the association alive */
     trpi_phi watch_phi;     /* is the node of watched actors alive */
     bool watching;
@@ -292,8 +293,9 @@ trpi_count(_Atomic uint64_t *counter, uint64_t n)
 /* Find or make. Errors: TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make,
                       trpi_peer **ret_peer);
-/* The peer whose proved incarnation is uid; NULL: none. */
-trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid);
+/* The next peer behind `after` (NULL: the first) whose active incarnation calls itself uid; NULL:
+ * none. Uids are no secret: several may claim one. */
+trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, const trpi_peer *after);
 void trpi_peer_free(trpi_peer *peer);
 /* One event for the association. The caller holds peer->lock; conn: of the event, or NULL. */
 uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event,
@@ -314,6 +316,9 @@ void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 /* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
  * peer->lock. */
 void trpi_peer_end_again(trpi_peer *peer, uint64_t uid);
+/* Too many system messages for uid: the next tick quarantines it, or, where it does so with another
+ * one, ends it for its watchers. The caller holds peer->lock. */
+void trpi_peer_overflowed(trpi_peer *peer, uint64_t uid);
 
 /* ---- note.c ---- */
 /* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */

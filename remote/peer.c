@@ -60,18 +60,23 @@ trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_
 }
 
 trpi_peer *
-trpi_peer_of_uid(trpi_remote *remote, uint64_t uid)
+trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, const trpi_peer *after)
 {
-    trpi_peer *found = NULL;
+    uint32_t i = after != NULL ? trpi_address_hash(&after->address) % TRPI_PEER_BUCKETS : 0;
     pthread_mutex_lock(&remote->lock);
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS && found == NULL; i++) {
-        for (trpi_peer *peer = remote->peers[i]; peer != NULL && found == NULL; peer = peer->next) {
-            found =
-                atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == uid ? peer : NULL;
+    trpi_peer *peer = after != NULL ? after->next : remote->peers[0];
+    while (true) {
+        while (peer != NULL &&
+               atomic_load_explicit(&peer->active_uid, memory_order_relaxed) != uid) {
+            peer = peer->next;
         }
+        if (peer != NULL || ++i == TRPI_PEER_BUCKETS) {
+            break;
+        }
+        peer = remote->peers[i];
     }
     pthread_mutex_unlock(&remote->lock);
-    return found; /* the caller looks again under the peer's lock */
+    return peer; /* the caller looks again under the peer's lock */
 }
 
 void
@@ -188,12 +193,21 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
     uint64_t *more =
         trpi_realloc(peer->end_again, (peer->end_again_count + 1) * sizeof *peer->end_again);
     if (more == NULL) {
-        trpi_log(peer->remote->system, TRP_LOG_ERROR, "remote",
-                 "out of memory: who watches uid %016" PRIx64 " is not told of its end", uid);
+        peer->end_again_lost++; /* the tick says so, without the lock */
         return;
     }
     peer->end_again = more;
     peer->end_again[peer->end_again_count++] = uid;
+}
+
+void
+trpi_peer_overflowed(trpi_peer *peer, uint64_t uid)
+{
+    if (peer->overflowed_uid == 0 || peer->overflowed_uid == uid) {
+        peer->overflowed_uid = uid;
+    } else {
+        trpi_peer_end_again(peer, uid);
+    }
 }
 
 static void
@@ -213,7 +227,7 @@ activate(trpi_peer *peer, trpi_later *later)
         peer->redelivery_uid = uid;
         if (trpi_waiting_move(&peer->waiting, uid, trpi_remote_now_ms(peer->remote),
                               &peer->redelivery) != TRP_OK) {
-            peer->overflowed_uid = uid;
+            trpi_peer_overflowed(peer, uid);
         }
     }
     if (peer->met_uid != uid) { /* also when signals were pushed for it before */
@@ -639,8 +653,8 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
                                   .uid = peer->overflowed_uid,
                                   .random = event.random };
         (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
+        peer->overflowed_uid = 0;
     }
-    peer->overflowed_uid = 0;
     if (later.over_uid == 0) {
         tick_watch(peer, now_ms, watched, &later);
     }
@@ -649,9 +663,9 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
     }
     tick_waiting(peer, now_ms, &later);
     uint64_t *end_again = peer->end_again;
-    uint32_t end_again_count = peer->end_again_count;
+    uint32_t end_again_count = peer->end_again_count, end_again_lost = peer->end_again_lost;
     peer->end_again = NULL;
-    peer->end_again_count = 0;
+    peer->end_again_count = peer->end_again_lost = 0;
     trpi_peer_pump(peer, &later);
     bool idle_or_active =
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
@@ -662,4 +676,11 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
         tell_end(peer, end_again[i], TRP_DEAD_STALE);
     }
     trpi_free(end_again);
+    if (end_again_lost > 0) {
+        char address[TRPI_ADDRESS_TEXT_BYTES];
+        trpi_log(system, TRP_LOG_ERROR, "remote",
+                 "out of memory: who watches an earlier incarnation is not told of its end peer=%s "
+                 "times=%u",
+                 trpi_address_format(&peer->address, address, sizeof address), end_again_lost);
+    }
 }

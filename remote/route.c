@@ -191,7 +191,10 @@ last_set(trpi_route *route, const trp_type *type, const trpi_serializer *seriali
     bool plain = raw || serializer == &trpi_serializer_text;
     bool many = (atomic_load_explicit(&route->peer->features, memory_order_relaxed) &
                  TRPI_FEATURE_MANY) != 0 &&
-                route->uid != 0 && map->third_count == 0;
+                /* features are those of whoever is there now */
+                route->uid != 0 &&
+                atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) ==
+                    route->uid && map->third_count == 0;
     route->last.type = many ? type : NULL;
     route->last.serializer = plain ? NULL : serializer;
     route->last.serializer_id = serializer->id;
@@ -490,7 +493,7 @@ signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
                                         (uint32_t)tail->count);
     }
     if (err != TRP_OK) {
-        peer->overflowed_uid = uid; /* the tick quarantines */
+        trpi_peer_overflowed(peer, uid);
     }
 }
 

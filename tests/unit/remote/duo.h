@@ -27,6 +27,7 @@ setup(void)
     pki_node(&all, "ca", "left", "127.0.0.1", -1, 400);
     pki_node(&all, "ca", "right", "127.0.0.1", -1, 400);
     pki_node(&all, "other", "foreign", "127.0.0.1", -1, 400);
+    pki_node(&all, "ca", "second", "127.0.0.2", -1, 400);
     pki_node(&all, "ca", "brief", "127.0.0.1", -1, 30);
     pki_node(&all, "ca", "early", "127.0.0.1", 20, 400);
     pki_node(&all, "ca", "elsewhere", "10.9.8.7", -1, 400);
@@ -43,6 +44,7 @@ setup(void)
 /* ---- two nodes ------------------------------------------------------------------------------- */
 
 typedef struct side {
+    const char *host;            /* NULL: 127.0.0.1 */
     const char *ca, *cert, *crl; /* names of files; cert NULL: plain tcp */
     int days_ahead;              /* of its calendar */
     const char *cookie, *before;
@@ -70,7 +72,7 @@ side_start(duo *d, int i, const side *s, uint32_t pending_max, uint32_t bytes_ma
     UNIT_REQUIRE(trpi_system_new_in(&d->world[i].world, i == 0 ? "left" : "right", &options,
                                     &d->system[i]) == TRP_OK);
     trpi_remote_options o = { .bind_port = -1,
-                              .host = "127.0.0.1",
+                              .host = s->host != NULL ? s->host : "127.0.0.1",
                               .cookie = s->cookie,
                               .cookie_before = s->before,
                               .tls_ignore_address = s->ignore_address,

@@ -1,4 +1,5 @@
 /* incarnation_test.c - several incarnations of one address: which of them is meant, or over. */
+#include "remote/internal.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;
@@ -204,6 +205,94 @@ a_watched_incarnation_that_never_shows_itself_is_given_up(void)
     pair_end(&p);
 }
 
+/* What side i keeps of the other. */
+static trpi_peer *
+peer_at(int i)
+{
+    trpi_peer *peer = NULL;
+    UNIT_REQUIRE(trpi_peer_get(p.remote[i], trpi_remote_address(p.remote[1 - i]), false, &peer) ==
+                 TRP_OK);
+    return peer;
+}
+
+/* REMOTE-41: two of one address between two ticks */
+static void
+too_many_signals_for_two_incarnations_end_both(void)
+{
+    begin(NULL);
+    trp_ref first = right_first();
+    unplug();
+    trp_system_stop_actor(p.system[0], first); /* has the stream */
+    trp_ref strangers[] = { abroad(first, 3000), abroad(first, 4000) };
+    watch(strangers[0]);
+    watch(strangers[1]);
+    trpi_peer *peer = peer_at(0);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], strangers[1].node), 5000);
+    pthread_mutex_lock(&peer->lock);
+    trpi_peer_overflowed(peer, 3000);
+    trpi_peer_overflowed(peer, 4000);
+    pthread_mutex_unlock(&peer->lock);
+    UNIT_WAIT(end_of(strangers[0]) != NULL && end_of(strangers[1]) != NULL, 10000);
+    UNIT_TRUE(end_of(first) == NULL);
+    plug();
+    pair_end(&p);
+}
+
+/* REMOTE-41: it passed the first look, and the next incarnation shook hands before the second */
+static void
+a_signal_of_one_that_is_over_takes_no_number_of_the_next(void)
+{
+    begin(NULL);
+    trp_ref echo = right_first();
+    trpi_peer *peer = peer_at(1);
+    trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
+    pthread_mutex_lock(&peer->lock);
+    watch(echo);
+    UNIT_WAIT(pthread_mutex_trylock(&control->recv_lock) != 0 ||
+                  (pthread_mutex_unlock(&control->recv_lock), false),
+              10000);
+    for (int i = 0; i < 10; i++) { /* long enough to stand before the lock */
+        unit_pause();
+    }
+    uint64_t expected = peer->redelivery.expected;
+    uint64_t uid = atomic_exchange(&peer->proved_uid, 5000);
+    pthread_mutex_unlock(&peer->lock);
+    pthread_mutex_lock(&control->recv_lock); /* it is through */
+    pthread_mutex_lock(&peer->lock);
+    UNIT_EQUAL(peer->redelivery.expected, expected);
+    atomic_store(&peer->proved_uid, uid);
+    pthread_mutex_unlock(&peer->lock);
+    pthread_mutex_unlock(&control->recv_lock);
+    trp_system_stop_actor(p.system[0], echo); /* both come, in order: the watch once more */
+    UNIT_WAIT(end_of(echo) != NULL, 20000);
+    UNIT_TRUE(end_of(echo) != NULL && end_of(echo)->confirmed);
+    pair_end(&p);
+}
+
+/* REMOTE-36: what it offers, now that nobody talks to it, is not what the next one can do */
+static void
+a_quarantined_incarnation_agrees_on_nothing(void)
+{
+    trpi_peer_info info = { 0 };
+    size_t count = 0;
+    begin(NULL);
+    (void)right_first();
+    trpi_peer *peer = peer_at(0);
+    uint32_t agreed = atomic_load(&peer->frame_bytes_max);
+    trpi_node_id right = *trpi_system_self(p.system[1]);
+    trpi_node_id left = *trpi_system_self(p.system[0]);
+    trpi_remote_quarantine(p.remote[0], &right, "test");
+    UNIT_WAIT(strcmp(pair_state(&p, 1), "active") != 0, 10000);
+    p.remote[1]->options.frame_bytes_max = agreed / 2;
+    left.uid = 0;
+    UNIT_WAIT(((void)trpi_remote_control_send(p.remote[1], &left, TRPI_CHANNEL_GOSSIP, "x", 1),
+               trpi_remote_peers(p.remote[1], &info, 1, &count),
+               strstr(info.reason, "is quarantined here") != NULL),
+              20000);
+    UNIT_EQUAL(atomic_load(&peer->frame_bytes_max), agreed);
+    pair_end(&p);
+}
+
 /* ---- time without memory --------------------------------------------------------------------- */
 
 static void
@@ -237,10 +326,31 @@ the_tick_survives_a_time_without_memory(void)
     pair_end(&p);
 }
 
+/* A logger may ask for peers, and waits for what the caller holds. */
+static void
+an_end_that_cannot_be_told_is_logged_without_a_lock(void)
+{
+    begin(NULL);
+    (void)right_first();
+    trpi_peer *peer = peer_at(0);
+    pthread_mutex_lock(&peer->lock);
+    trpi_alloc_fail_here_after(0);
+    trpi_peer_end_again(peer, 7);
+    trpi_alloc_fail_after(-1);
+    UNIT_FALSE(pair_logged("is not told of its end"));
+    pthread_mutex_unlock(&peer->lock);
+    UNIT_WAIT(pair_logged("is not told of its end peer="), 10000);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("incarnation")
 UNIT(a_watch_of_a_newer_incarnation_while_disconnected_reaches_it)
 UNIT(a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone)
 UNIT(a_new_incarnation_that_was_watched_before_it_was_met_begins_anew)
 UNIT(a_watched_incarnation_that_never_shows_itself_is_given_up)
+UNIT(too_many_signals_for_two_incarnations_end_both)
+UNIT(a_signal_of_one_that_is_over_takes_no_number_of_the_next)
+UNIT(a_quarantined_incarnation_agrees_on_nothing)
 UNIT(the_tick_survives_a_time_without_memory)
+UNIT(an_end_that_cannot_be_told_is_logged_without_a_lock)
 UNIT_END

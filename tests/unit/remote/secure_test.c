@@ -232,6 +232,52 @@ two_cookies_are_valid_while_they_are_changed(void)
     messages_pass(&both, &both);
 }
 
+/* ---- uids, which are no secret --------------------------------------------------------------- */
+
+static uint32_t
+bucket_of(const trpi_remote *remote)
+{
+    return trpi_address_hash(trpi_remote_address(remote)) % TRPI_PEER_BUCKETS;
+}
+
+/* Its certificate is as good as the other's, for its own address; the left one finds it first. */
+static void
+a_uid_that_somebody_else_claims_takes_no_lane_away(void)
+{
+    duo d, e = { 0 };
+    const side second = { .host = "127.0.0.2", .ca = "ca", .cert = "second" };
+    char path[TRP_PATH_BYTES_MAX], address[TRPI_ADDRESS_TEXT_BYTES];
+    trp_msg *reply = NULL;
+    trpi_peer_info peers[2];
+    size_t count = 0;
+    duo_start(&d, &good_left, &good_right);
+    UNIT_REQUIRE(side_start(&e, 1, &second, 0, 0, NULL, 0) == TRP_OK);
+    (void)pair_spawn(d.system[0], &pair_echo, "echo", NULL, NULL, 0);
+    /* buckets are searched in order, and the last to come is first in its own */
+    bool swap = bucket_of(e.remote[1]) > bucket_of(d.remote[1]);
+    trpi_remote *honest = swap ? e.remote[1] : d.remote[1];
+    trpi_remote *other = swap ? d.remote[1] : e.remote[1];
+    other->uid = honest->uid;
+    trpi_node_id to = { *trpi_remote_address(d.remote[0]), 0 };
+    trpi_remote *const order[] = { honest, other };
+    for (size_t i = 0; i < 2; i++) {
+        UNIT_WAIT(((void)trpi_remote_control_send(order[i], &to, TRPI_CHANNEL_GOSSIP, "knock", 5),
+                   trpi_remote_peers(d.remote[0], peers, 2, &count),
+                   count == i + 1 && strcmp(peers[0].state, "active") == 0 &&
+                       strcmp(peers[i].state, "active") == 0),
+                  30000);
+    }
+    trpi_address_format(&to.address, address, sizeof address);
+    (void)snprintf(path, sizeof path, "%s/user/echo", address);
+    UNIT_EQUAL(trp_system_ask_path(honest->system, path, &trp_string_type, "hello", 5, 30000,
+                                   &reply),
+               TRP_OK);
+    trp_msg_free(reply);
+    UNIT_EQUAL(refused_sum(&d, 0), 0);
+    duo_end(&d);
+    duo_end(&e);
+}
+
 /* ---- limits for those who have not said who they are ----------------------------------------- */
 
 static void
@@ -442,6 +488,7 @@ UNIT(the_right_cookie_is_let_in_plain_and_encrypted)
 UNIT(a_wrong_cookie_is_refused_and_told_so)
 UNIT(no_cookie_is_refused_either_way)
 UNIT(two_cookies_are_valid_while_they_are_changed)
+UNIT(a_uid_that_somebody_else_claims_takes_no_lane_away)
 UNIT(pending_handshakes_are_bounded)
 UNIT(bytes_of_a_stranger_are_bounded)
 UNIT(who_says_nothing_in_time_is_disconnected)
