@@ -528,14 +528,11 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     if (frame->extra >= TRPI_CHANNEL_COUNT ||
         conn->recv_epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
-        !is_of_proved(conn)) {
+        !is_of_proved(conn) ||
+        trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra)) {
         return;
     }
     trpi_node_id from = { conn->peer->address, conn->uid };
-    if (conn->remote->options.untrusted && frame->extra == TRPI_CHANNEL_NODE) {
-        (void)trpi_untrusted_drop(conn, "command to this node", "");
-        return;
-    }
     trpi_channel *channel = &conn->remote->channels[frame->extra];
     trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room works */
     pthread_rwlock_rdlock(&channel->lock);

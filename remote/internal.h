@@ -369,6 +369,9 @@ bool trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
                             const char *path);
 /* An order to make an actor here: is its behaviour not allowed? Counts and logs then. */
 bool trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path);
+bool trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel);
+#define TRPI_TRUSTED_CLUSTER "/system/cluster" /* among the trusted paths: gossip is taken */
+bool trpi_untrusted_takes_clusters(const trpi_remote *remote);
 bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
 
 /* ---- refusal.c ---- */

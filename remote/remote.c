@@ -305,6 +305,11 @@ warn_if_open(trpi_remote *remote)
                  "remote.test-adapters is on next=\"whoever may command this node can make its "
                  "network bad\"");
     }
+    if (!trpi_untrusted_takes_clusters(remote)) {
+        trpi_log(remote->system, TRP_LOG_INFO, "remote",
+                 "remote.untrusted-mode is on next=\"no other node can be in a cluster with this "
+                 "one, unless remote.trusted-selection-paths has " TRPI_TRUSTED_CLUSTER "\"");
+    }
     if (strcmp(remote->ops->scheme, "tcp") == 0 && !is_loopback(remote->options.bind_host)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "listening beyond loopback bind-host=%s next=\"the link is %s: "

@@ -9,6 +9,8 @@
  * Must hold.
  *   H1  What is refused is still acknowledged: a system message that is not would be sent again for
  *       hours and quarantine an honest peer in the end.                      (inbound.c, on_system)
+ *   H2  Who may join a cluster may say that others are down. So membership is a path like others:
+ *       TRPI_TRUSTED_CLUSTER among the trusted ones, or nobody joins through this node.
  * Tests.  tests/unit/remote/untrusted_test.c
  */
 #include <string.h>
@@ -31,6 +33,17 @@ trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name)
     return true;
 }
 
+static bool
+is_trusted(const trpi_remote *remote, const char *path)
+{
+    for (size_t i = 0; i < remote->trusted_count; i++) {
+        if (strcmp(remote->trusted[i], path) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool
 trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
                        const char *path)
@@ -45,17 +58,29 @@ trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
     if (kind != TRPI_FRAME_SELECT) {
         return false;
     }
-    for (size_t i = 0; i < remote->trusted_count; i++) {
-        if (strcmp(remote->trusted[i], path) == 0) {
-            return false;
-        }
-    }
     /* who asks for /remote wants to have an actor made here (deputy.c) */
-    return trpi_untrusted_drop(conn,
+    return !is_trusted(remote, path) &&
+           trpi_untrusted_drop(conn,
                                strcmp(path, "/remote") == 0
                                    ? "remote deployment"
                                    : "selection of a path that is not trusted",
                                "");
+}
+
+bool
+trpi_untrusted_takes_clusters(const trpi_remote *remote)
+{
+    return !remote->options.untrusted || is_trusted(remote, TRPI_TRUSTED_CLUSTER);
+}
+
+bool
+trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel)
+{
+    if (conn->remote->options.untrusted && channel == TRPI_CHANNEL_NODE) {
+        return trpi_untrusted_drop(conn, "command to this node", "");
+    }
+    return !trpi_untrusted_takes_clusters(conn->remote) && /* H2 */
+           trpi_untrusted_drop(conn, "message to the cluster", "");
 }
 
 bool

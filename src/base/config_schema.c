@@ -273,7 +273,7 @@ const trpi_config_row trpi_config_rows[] = {
     { "remote.deployment-timeout", DURATION, "15s", 100, HOURS, NULL,
       "A child that is to live on a node that has not answered for so long ends." },
     { "remote.trusted-selection-paths", LIST, "", 0, 0, NULL,
-      "Paths that peers may select in untrusted mode, such as \"/user/receptionist\"." },
+      "Paths that peers may select in untrusted mode; \"/system/cluster\" lets nodes join." },
     { "remote.require-cookie", BOOL, "off", 0, 0, NULL,
       "Peers must know remote.secure-cookie; the cookie itself is never sent." },
     { "remote.secure-cookie", TEXT, "", 0, 0, NULL,

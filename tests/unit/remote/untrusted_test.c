@@ -40,12 +40,12 @@ static const trp_protocol own = { "untrusted", own_types, 1 };
 
 /* The right one trusts nobody, but for paths. */
 static trp_ref
-start(bool untrusted)
+start_with(bool untrusted, size_t paths_count)
 {
-    static const char *const paths[] = { "/user/open" };
+    static const char *const paths[] = { "/user/open", "/system/cluster" };
     trpi_remote_options options = { .untrusted = untrusted,
                                     .trusted_paths = paths,
-                                    .trusted_paths_count = 1 };
+                                    .trusted_paths_count = paths_count };
     atomic_store(&told, 0);
     atomic_store(&ended, 0);
     memset(&p, 0, sizeof p);
@@ -56,6 +56,12 @@ start(bool untrusted)
     }
     pair_spawn(p.system[1], &pair_echo, "open", NULL, NULL, 0);
     return pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
+}
+
+static trp_ref
+start(bool untrusted)
+{
+    return start_with(untrusted, 1);
 }
 
 /* The right one's ref, as the left one holds it. */
@@ -175,10 +181,62 @@ a_node_that_trusts_drops_nothing(void)
     pair_end(&p);
 }
 
+static void
+frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    (void)arg;
+    (void)from;
+    (void)bytes;
+    (void)count;
+    atomic_fetch_add(&told, 1);
+}
+
+/* A frame to each room: joining, heartbeats, commands. */
+static void
+frames_send(void)
+{
+    trpi_node_id to = { *trpi_remote_address(p.remote[1]), 0 };
+    for (int channel = 0; channel < TRPI_CHANNEL_COUNT; channel++) {
+        trpi_remote_control_bind(p.remote[1], (enum trpi_control_channel)channel, frame_arrived,
+                                 NULL);
+        UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, (enum trpi_control_channel)channel,
+                                            "x", 1),
+                   TRP_OK);
+    }
+}
+
+static void
+frames_end(void)
+{
+    for (int channel = 0; channel < TRPI_CHANNEL_COUNT; channel++) {
+        trpi_remote_control_bind(p.remote[1], (enum trpi_control_channel)channel, NULL, NULL);
+    }
+    pair_end(&p);
+}
+
+/* Who may join may say that others are down. */
+static void
+a_cluster_is_joined_only_where_its_path_is_trusted(void)
+{
+    (void)start(true);
+    UNIT_WAIT(pair_logged("no other node can be in a cluster with this one"), 10000);
+    frames_send();
+    UNIT_WAIT(dropped() == TRPI_CHANNEL_COUNT, 10000);
+    UNIT_EQUAL(atomic_load(&told), 0);
+    frames_end();
+    (void)start_with(true, 2);
+    frames_send();
+    UNIT_WAIT(atomic_load(&told) == TRPI_CHANNEL_COUNT - 1, 10000);
+    UNIT_WAIT(dropped() == 1, 10000); /* commands, always */
+    UNIT_FALSE(pair_logged("no other node can be in a cluster with this one"));
+    frames_end();
+}
+
 UNIT_BEGIN("untrusted")
 UNIT(harmful_messages_are_dropped_and_others_arrive)
 UNIT(harmful_messages_that_share_a_frame_are_dropped)
 UNIT(a_watch_is_dropped_and_acknowledged)
 UNIT(only_trusted_paths_may_be_selected)
 UNIT(a_node_that_trusts_drops_nothing)
+UNIT(a_cluster_is_joined_only_where_its_path_is_trusted)
 UNIT_END
