@@ -358,8 +358,8 @@ main(int argc, char **argv)
     trpi_remote_options remoting = { .bind_port = -1 };
     struct rlimit files = { 0, 0 };
     char text[TRPI_ADDRESS_TEXT_BYTES];
-    trp_system *system;
-    trpi_remote *remote;
+    trp_system *system = NULL;
+    trpi_remote *remote = NULL;
     trp_ref ref;
     pid_t pid;
 
