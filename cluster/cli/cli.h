@@ -222,6 +222,7 @@ int trpi_cli_run_node(trpi_cli *cli);
 int trpi_cli_run_dev(trpi_cli *cli);
 int trpi_cli_run_sim(trpi_cli *cli);
 int trpi_cli_run_config(trpi_cli *cli);
+int trpi_cli_run_multinode(trpi_cli *cli);
 int trpi_cli_run_cert(trpi_cli *cli);
 int trpi_cli_run_cookie(trpi_cli *cli);
 int trpi_cli_run_status(trpi_cli *cli);

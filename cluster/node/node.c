@@ -22,6 +22,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "cluster/node/control_socket.h"
+#include "cluster/node/node.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -397,4 +398,10 @@ trp_node_close(trp_node *node)
     trpi_mutex_destroy(&node->lock);
     node->magic = 0;
     trpi_free(node);
+}
+
+trpi_faults *
+trpi_node_faults(trp_node *node)
+{
+    return trpi_remote_faults(node->remote);
 }

@@ -1,0 +1,371 @@
+/* conductor.c - see the header. A thin shell around barrier.c.
+ *
+ * Shape.   Each node has a seat: its player (an actor of its control system, which is watched), the
+ *          address of its system under test, and the one call of its test's thread that is not
+ *          answered yet. Calls that wait are answered by what others do, or by the clock.
+ * Must hold.
+ *   C1  a call is answered once: what is waited for is cleared by the answer         (answer_seat)
+ *   C2  who exits or shuts down by order is no lost node: its watch ends first       (release)
+ *   C3  an index from another node is compared with the plan before it is used       (receive)
+ * Tests.   tests/unit/multinode/barrier_test.c, tests/multinode/kit.sh
+ * Sources. MNT-02, -03, -07, -08, -16
+ */
+#include "cluster/multinode/conductor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <troupe/cluster.h>
+
+#include "cluster/multinode/barrier.h"
+#include "cluster/multinode/protocol.h"
+
+TRP_PROTOCOL_DEFINE(trpi_multinode, TRPI_MULTINODE_MESSAGES)
+
+enum { BARRIER_TIMER = 1 };
+
+typedef struct seat {
+    trp_ref player; /* TRP_REF_NONE: nobody */
+    bool present;
+    char address[TRP_ADDRESS_BYTES]; /* stays when the node is gone */
+    trp_ref waiter;                  /* of the call below */
+    uint32_t waits;                  /* its verb; 0: none */
+    uint32_t target;                 /* of TRPI_MULTINODE_ADDRESS */
+} seat;
+
+typedef struct conductor {
+    const trpi_multinode_plan *plan;
+    trpi_barrier barrier;
+    bool begun;
+    seat seats[TRPI_BARRIER_NODES_MAX];
+} conductor;
+
+typedef trpi_multinode_call call;
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void
+answer(trp_ctx *ctx, trp_ref to, trp_err err, const char *text)
+{
+    trpi_multinode_answer a;
+    memset(&a, 0, sizeof a);
+    a.err = (int32_t)err;
+    (void)snprintf(a.text, sizeof a.text, "%s", text);
+    trp_tell(ctx, to, &trpi_multinode_answer_type, &a, sizeof a);
+}
+
+/* C1 */
+static void
+answer_seat(trp_ctx *ctx, seat *s, trp_err err, const char *text)
+{
+    trp_ref to = s->waiter;
+    s->waits = 0;
+    s->waiter = (trp_ref)TRP_REF_NONE;
+    answer(ctx, to, err, text);
+}
+
+static void
+seat_waits(trp_ctx *ctx, seat *s, const call *c)
+{
+    s->waiter = trp_sender(ctx);
+    s->waits = c->verb;
+    s->target = c->target;
+}
+
+static void
+answer_waiting(trp_ctx *ctx, conductor *self, uint32_t verb, trp_err err, const char *text)
+{
+    for (uint32_t i = 0; i < self->plan->roles_count; i++) {
+        if (self->seats[i].waits == verb) {
+            answer_seat(ctx, &self->seats[i], err, text);
+        }
+    }
+}
+
+static uint32_t
+present_count(const conductor *self)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->plan->roles_count; i++) {
+        count += self->seats[i].present;
+    }
+    return count;
+}
+
+static void
+farewell_look(trp_ctx *ctx, conductor *self)
+{
+    uint32_t others = 0;
+    for (uint32_t i = 1; i < self->plan->roles_count; i++) {
+        others += !trp_ref_is_none(self->seats[i].player);
+    }
+    if (others == 0) {
+        answer_waiting(ctx, self, TRPI_MULTINODE_FAREWELL, TRP_OK, "");
+    }
+}
+
+/* What a change of the barrier means for those who wait. */
+static void
+follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
+{
+    const char *why = self->barrier.failed ? self->barrier.why : "this node is not known any more";
+    for (uint32_t i = 0; i < self->plan->roles_count; i++) {
+        if ((step.told >> i & 1) != 0 && self->seats[i].waits == TRPI_MULTINODE_ENTER) {
+            answer_seat(ctx, &self->seats[i], step.passed ? TRP_OK : TRP_ECANCELED,
+                        step.passed ? "" : why);
+        }
+    }
+    if (self->barrier.failed) { /* nobody is waited for any more */
+        answer_waiting(ctx, self, TRPI_MULTINODE_PRESENT, TRP_ECANCELED, why);
+        answer_waiting(ctx, self, TRPI_MULTINODE_ADDRESS, TRP_ECANCELED, why);
+    }
+    if (self->barrier.waiting) {
+        uint64_t now_ms = trp_now_ms(ctx), deadline_ms = self->barrier.deadline_ms;
+        call tick;
+        memset(&tick, 0, sizeof tick);
+        tick.verb = TRPI_MULTINODE_TICK;
+        if (trp_timer_once(ctx, BARRIER_TIMER,
+                           deadline_ms > now_ms ? (uint32_t)(deadline_ms - now_ms) : 1,
+                           &trpi_multinode_call_type, &tick, sizeof tick) != TRP_OK) {
+            follow(ctx, self,
+                   trpi_barrier_tick(&self->barrier, self->plan->roles, UINT64_MAX)); /* now */
+        }
+    } else {
+        trp_timer_cancel(ctx, BARRIER_TIMER);
+    }
+    farewell_look(ctx, self);
+}
+
+/* The node of this seat is gone, or goes; those who ask for it need not wait. */
+static void
+seat_leave(trp_ctx *ctx, conductor *self, uint32_t index)
+{
+    seat *s = &self->seats[index];
+    s->player = (trp_ref)TRP_REF_NONE;
+    s->present = false;
+    for (uint32_t i = 0; i < self->plan->roles_count; i++) {
+        if (self->seats[i].waits == TRPI_MULTINODE_ADDRESS && self->seats[i].target == index) {
+            answer_seat(ctx, &self->seats[i], TRP_ENOENT, "that node is gone");
+        }
+    }
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
+
+static void
+hello(trp_ctx *ctx, conductor *self, const call *c)
+{
+    trp_ref player = trp_sender(ctx);
+    trp_err err = TRP_OK;
+    bool taken = !trp_ref_is_none(self->seats[c->index].player);
+    trpi_barrier_step step = trpi_barrier_add(&self->barrier, self->plan->roles, c->index);
+    if (taken) {
+        err = TRP_EEXIST;
+    } else if (self->barrier.failed) {
+        err = TRP_ECANCELED;
+    } else {
+        err = trp_watch(ctx, player);
+    }
+    if (err == TRP_OK) {
+        self->seats[c->index].player = player;
+    }
+    follow(ctx, self, step);
+    answer(ctx, player, err, self->barrier.why);
+}
+
+static void
+present(trp_ctx *ctx, conductor *self, const call *c)
+{
+    seat *s = &self->seats[c->index];
+    (void)snprintf(s->address, sizeof s->address, "%.*s", TRP_ADDRESS_BYTES - 1, c->name);
+    s->present = true;
+    seat_waits(ctx, s, c);
+    for (uint32_t i = 0; i < self->plan->roles_count; i++) {
+        if (self->seats[i].waits == TRPI_MULTINODE_ADDRESS && self->seats[i].target == c->index) {
+            answer_seat(ctx, &self->seats[i], TRP_OK, s->address);
+        }
+    }
+    self->begun = self->begun || present_count(self) >= self->plan->participants;
+    if (self->begun) {
+        answer_waiting(ctx, self, TRPI_MULTINODE_PRESENT, TRP_OK, "");
+    } else if (self->barrier.failed) {
+        answer_seat(ctx, s, TRP_ECANCELED, self->barrier.why);
+    }
+}
+
+static void
+address(trp_ctx *ctx, conductor *self, const call *c)
+{
+    const seat *wanted = &self->seats[c->target];
+    if (wanted->present) {
+        answer(ctx, trp_sender(ctx), TRP_OK, wanted->address);
+    } else if (self->barrier.failed ||
+               (trp_ref_is_none(wanted->player) && wanted->address[0] != '\0')) {
+        answer(ctx, trp_sender(ctx), self->barrier.failed ? TRP_ECANCELED : TRP_ENOENT,
+               self->barrier.failed ? self->barrier.why : "that node is gone");
+    } else {
+        seat_waits(ctx, &self->seats[c->index], c);
+    }
+}
+
+static void
+nodes(trp_ctx *ctx, const conductor *self)
+{
+    char known[32];
+    (void)snprintf(known, sizeof known, "%" PRIx64, self->barrier.known);
+    answer(ctx, trp_sender(ctx), TRP_OK, known);
+}
+
+/* C2. Returns the player that was there. */
+static trp_ref
+release(trp_ctx *ctx, conductor *self, uint32_t index)
+{
+    trp_ref player = self->seats[index].player;
+    if (!trp_ref_is_none(player)) {
+        trp_unwatch(ctx, player);
+    }
+    seat_leave(ctx, self, index);
+    follow(ctx, self, trpi_barrier_remove(&self->barrier, index));
+    return player;
+}
+
+/* Who may order, and what is passed on. */
+static void
+order(trp_ctx *ctx, conductor *self, const call *given)
+{
+    call c = *given;
+    const seat *target = &self->seats[c.target];
+    trp_ref player = target->player;
+    if (c.index != 0 ||
+        (c.target == 0 && c.verb != TRPI_MULTINODE_FAULT && c.verb != TRPI_MULTINODE_DISCONNECT)) {
+        answer(ctx, trp_sender(ctx), TRP_EPERM, "the first node orders, and nobody ends it");
+        return;
+    }
+    if (trp_ref_is_none(player)) {
+        answer(ctx, trp_sender(ctx), TRP_ENOENT, "that node is gone");
+        return;
+    }
+    (void)snprintf(c.name, sizeof c.name, "%s", self->seats[c.peer].address);
+    if (c.verb != TRPI_MULTINODE_FAULT && c.verb != TRPI_MULTINODE_DISCONNECT) {
+        (void)release(ctx, self, c.target);
+    }
+    if (c.verb == TRPI_MULTINODE_REMOVE) {
+        answer(ctx, trp_sender(ctx), TRP_OK, "");
+        return;
+    }
+    trp_tell_as(ctx, player, trp_sender(ctx), &trpi_multinode_call_type, &c, sizeof c);
+}
+
+static void
+give_up(trp_ctx *ctx, conductor *self, const call *c)
+{
+    trpi_barrier_step step =
+        trpi_barrier_give_up(&self->barrier, self->plan->roles, c->index, c->text);
+    seat *s = &self->seats[c->index];
+    if (!trp_ref_is_none(s->player)) {
+        trp_unwatch(ctx, s->player);
+    }
+    seat_leave(ctx, self, c->index);
+    follow(ctx, self, step);
+    answer(ctx, trp_sender(ctx), TRP_OK, "");
+}
+
+static void
+called(trp_ctx *ctx, conductor *self, const call *c)
+{
+    switch (c->verb) {
+    case TRPI_MULTINODE_HELLO:
+        hello(ctx, self, c);
+        break;
+    case TRPI_MULTINODE_PRESENT:
+        present(ctx, self, c);
+        break;
+    case TRPI_MULTINODE_ENTER:
+        seat_waits(ctx, &self->seats[c->index], c);
+        follow(ctx, self,
+               trpi_barrier_enter(&self->barrier, self->plan->roles, c->index, c->name,
+                                  trp_now_ms(ctx) + c->number));
+        break;
+    case TRPI_MULTINODE_ADDRESS:
+        address(ctx, self, c);
+        break;
+    case TRPI_MULTINODE_NODES:
+        nodes(ctx, self);
+        break;
+    case TRPI_MULTINODE_BYE:
+        (void)release(ctx, self, c->index);
+        answer(ctx, trp_sender(ctx), TRP_OK, "");
+        break;
+    case TRPI_MULTINODE_FAREWELL:
+        seat_waits(ctx, &self->seats[c->index], c);
+        farewell_look(ctx, self);
+        break;
+    case TRPI_MULTINODE_GIVE_UP:
+        give_up(ctx, self, c);
+        break;
+    case TRPI_MULTINODE_TICK:
+        follow(ctx, self, trpi_barrier_tick(&self->barrier, self->plan->roles, trp_now_ms(ctx)));
+        break;
+    default:
+        order(ctx, self, c);
+        break;
+    }
+}
+
+static void
+lost(trp_ctx *ctx, conductor *self, const trp_terminated *terminated)
+{
+    for (uint32_t i = 0; i < self->plan->roles_count; i++) {
+        if (trp_ref_equal(self->seats[i].player, terminated->ref)) {
+            seat_leave(ctx, self, i);
+            follow(ctx, self, trpi_barrier_lose(&self->barrier, self->plan->roles, i));
+        }
+    }
+}
+
+static trp_err
+receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    conductor *self = state;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        lost(ctx, self, trp_msg_payload(msg));
+        return TRP_OK;
+    }
+    if (!trp_msg_is(msg, &trpi_multinode_call_type)) {
+        return TRP_EUNHANDLED;
+    }
+    call c = *(const call *)trp_msg_payload(msg);
+    c.name[sizeof c.name - 1] = c.text[sizeof c.text - 1] = '\0';
+    if (c.index >= self->plan->roles_count || c.target >= self->plan->roles_count ||
+        c.peer >= self->plan->roles_count) { /* C3 */
+        answer(ctx, trp_sender(ctx), TRP_EINVAL,
+               "another program: it has more roles than the conductor's");
+        return TRP_OK;
+    }
+    called(ctx, self, &c);
+    return TRP_OK;
+}
+
+static trp_err
+start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    memcpy(&((conductor *)state)->plan, trp_msg_payload(args), sizeof(trpi_multinode_plan *));
+    return TRP_OK;
+}
+
+const trp_behaviour trpi_conductor_behaviour = { sizeof(trp_behaviour),
+                                                 "multinode-conductor",
+                                                 1,
+                                                 sizeof(conductor),
+                                                 receive,
+                                                 start,
+                                                 NULL,
+                                                 NULL,
+                                                 NULL,
+                                                 NULL,
+                                                 NULL,
+                                                 NULL,
+                                                 0,
+                                                 NULL };

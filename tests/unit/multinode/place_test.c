@@ -1,0 +1,95 @@
+/* place_test.c - the variables by which a process knows where it stands in a test. */
+#include <stdlib.h>
+
+#include "cluster/multinode/kit.h"
+#include "tests/unit/unit.h"
+
+static const char *const names[] = { "MULTINODE_INDEX",       "MULTINODE_MAX_NODES",
+                                     "MULTINODE_HOST",        "MULTINODE_PORT",
+                                     "MULTINODE_SERVER_HOST", "MULTINODE_SERVER_PORT",
+                                     "MULTINODE_TIMEFACTOR" };
+
+static trp_err
+read_with(const char *name, const char *value, trpi_multinode_place *ret_place, char *why)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        (void)unsetenv(names[i]);
+    }
+    (void)setenv("MULTINODE_INDEX", "1", 1);
+    (void)setenv(name, value, 1);
+    return trpi_multinode_place_read(3, ret_place, why);
+}
+
+static void
+refused(const char *name, const char *value, trp_err want, const char *reason)
+{
+    trpi_multinode_place place;
+    char why[TRPI_MULTINODE_WHY_BYTES] = "";
+    UNIT_EQUAL(read_with(name, value, &place, why), want);
+    UNIT_TRUE(strstr(why, reason) != NULL);
+}
+
+static trpi_multinode_place
+accepted(const char *name, const char *value)
+{
+    trpi_multinode_place place;
+    char why[TRPI_MULTINODE_WHY_BYTES] = "";
+    memset(&place, 0, sizeof place);
+    UNIT_EQUAL(read_with(name, value, &place, why), TRP_OK);
+    UNIT_TEXT(why, "");
+    return place;
+}
+
+/* MNT-04, MNT-09 */
+static void
+what_is_not_set_has_its_default(void)
+{
+    trpi_multinode_place place = accepted("MULTINODE_HOST", "");
+    UNIT_EQUAL(place.index, 1);
+    UNIT_EQUAL(place.nodes_max, 3);
+    UNIT_TEXT(place.host, "127.0.0.1");
+    UNIT_TEXT(place.server_host, "127.0.0.1");
+    UNIT_EQUAL(place.port, 0);
+    UNIT_EQUAL(place.server_port, 4711);
+    UNIT_TRUE(place.timefactor == 1.0);
+    UNIT_FALSE(place.listing);
+}
+
+static void
+each_variable_is_read(void)
+{
+    UNIT_EQUAL(accepted("MULTINODE_INDEX", "2").index, 2);
+    UNIT_TRUE(accepted("MULTINODE_INDEX", "roles").listing);
+    UNIT_EQUAL(accepted("MULTINODE_MAX_NODES", "64").nodes_max, 64);
+    UNIT_EQUAL(accepted("MULTINODE_PORT", "65535").port, 65535);
+    UNIT_EQUAL(accepted("MULTINODE_SERVER_PORT", "1").server_port, 1);
+    UNIT_TEXT(accepted("MULTINODE_HOST", "10.0.0.2").host, "10.0.0.2");
+    UNIT_TEXT(accepted("MULTINODE_SERVER_HOST", "10.0.0.1").server_host, "10.0.0.1");
+    UNIT_TRUE(accepted("MULTINODE_TIMEFACTOR", "2.5").timefactor > 2.4);
+}
+
+static void
+what_cannot_be_is_refused_by_name(void)
+{
+    char host[300];
+    memset(host, 'h', sizeof host);
+    host[256] = '\0';
+    refused("MULTINODE_INDEX", "", TRP_ENOENT, "troupe multinode PROGRAM");
+    refused("MULTINODE_INDEX", "3", TRP_EINVAL, "MULTINODE_INDEX=3: expected a number from 0 to 2");
+    refused("MULTINODE_INDEX", "first", TRP_EINVAL, "MULTINODE_INDEX=first");
+    refused("MULTINODE_INDEX", "-1", TRP_EINVAL, "MULTINODE_INDEX=-1");
+    refused("MULTINODE_MAX_NODES", "65", TRP_EINVAL, "from 0 to 64");
+    refused("MULTINODE_MAX_NODES", "2", TRP_ELIMIT, "the test has 3 roles");
+    refused("MULTINODE_PORT", "65536", TRP_EINVAL, "MULTINODE_PORT=65536");
+    refused("MULTINODE_SERVER_PORT", "0", TRP_EINVAL, "all nodes must know the port");
+    refused("MULTINODE_TIMEFACTOR", "0", TRP_EINVAL, "from 0.001 to 1000");
+    refused("MULTINODE_HOST", host, TRP_EINVAL, "MULTINODE_HOST is longer than 255 bytes");
+    host[255] = '\0';
+    UNIT_TEXT(accepted("MULTINODE_HOST", host).host, host);
+}
+
+UNIT_BEGIN("place")
+UNIT(what_is_not_set_has_its_default)
+UNIT(each_variable_is_read)
+UNIT(what_cannot_be_is_refused_by_name)
+UNIT_END
