@@ -9,10 +9,13 @@ tests_unit_multinode_barrier_test_LDADD = $(TEST_LDADD)
 tests_unit_multinode_place_test_SOURCES = tests/unit/multinode/place_test.c
 tests_unit_multinode_place_test_LDADD = $(TEST_LDADD)
 
-# Its program, which `troupe multinode` starts.
+# Its programs, which `troupe multinode` starts: of the kit itself, and of remoting.
 noinst_PROGRAMS += tests/multinode/kit_program
 tests_multinode_kit_program_SOURCES = tests/multinode/kit_program.c
 tests_multinode_kit_program_LDADD = libtroupe.la
+noinst_PROGRAMS += tests/multinode/remoting_program
+tests_multinode_remoting_program_SOURCES = tests/multinode/remoting_program.c
+tests_multinode_remoting_program_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/multinode
 examples_multinode_SOURCES = examples/multinode.c
 examples_multinode_LDADD = libtroupe.la

@@ -1,7 +1,7 @@
 /* kit_program.c - the multi-node kit, tested by itself: `troupe multinode kit_program -- CASE`.
  *
- * The cases `all` and `late` pass, the others fail on purpose; tests/multinode/kit.sh looks at what
- * they say. MNT-02 to -10, -16.
+ * The cases `all`, `cluster` and `late` pass, the others fail on purpose; tests/multinode/kit.sh
+ * looks at what they say. MNT-02 to -10, -16.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -201,6 +201,42 @@ all(trp_multinode *test)
     printf("done\n");
 }
 
+/* MNT-15: subscribe, the state comes first, join, all addresses come Up, in any order */
+static void
+a_cluster_is_tested_by_its_events(trp_multinode *test)
+{
+    trp_system *system = trp_multinode_system(test);
+    char first[TRP_ADDRESS_BYTES], expected[4][TRP_ADDRESS_BYTES];
+    const char *const seeds[] = { first };
+    unsigned seen = 0;
+    trp_inbox *inbox;
+    trp_msg *msg;
+    trp_ref sender;
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const names[] = { "first", "second", "third", "fourth" };
+        MUST(trp_multinode_address(test, names[i], expected[i]));
+    }
+    memcpy(first, expected[0], sizeof first);
+    MUST(trp_inbox_open(system, NULL, &inbox));
+    MUST(trp_cluster_subscribe(system, trp_inbox_ref(inbox), TRP_CLUSTER_MEMBER_UP));
+    MUST(trp_inbox_receive(inbox, 10000, &msg, &sender));
+    CHECK(trp_msg_is(msg, &trp_current_cluster_state_type));
+    trp_msg_free(msg);
+    MUST(trp_cluster_join(system, seeds, 1));
+    while (seen != 0xf) {
+        MUST(trp_inbox_receive(inbox, 60000, &msg, &sender));
+        CHECK(trp_msg_is(msg, &trp_member_up_type));
+        for (unsigned i = 0; i < 4; i++) {
+            const trp_member_event *event = trp_msg_payload(msg);
+            seen |= (unsigned)(strcmp(event->member.address, expected[i]) == 0) << i;
+        }
+        trp_msg_free(msg);
+    }
+    trp_cluster_unsubscribe(system, trp_inbox_ref(inbox), TRP_CLUSTER_MEMBER_UP);
+    trp_inbox_close(inbox);
+    MUST(trp_multinode_barrier(test, "all-up", 0));
+}
+
 /* MNT-08: time fails a barrier, and with it all later ones */
 static void
 late(trp_multinode *test)
@@ -224,6 +260,8 @@ run(trp_multinode *test, void *arg)
     const char *name = arg;
     if (strcmp(name, "all") == 0) {
         all(test);
+    } else if (strcmp(name, "cluster") == 0) {
+        a_cluster_is_tested_by_its_events(test);
     } else if (strcmp(name, "wrong") == 0) {
         MUST(trp_multinode_barrier(test, trp_multinode_is(test, "second") ? "there" : "here", 0));
     } else if (strcmp(name, "fails") == 0) {

@@ -1,0 +1,18 @@
+#!/bin/bash
+# remoting.sh - what remoting does between processes, whose links are cut and which end and come back: the scenarios of
+# remoting_program.c, each told by its name. REMOTE, WATCH.
+. "$(dirname "$0")/lib.sh"
+test_begin
+factor=(--timefactor 1) arguments=()
+[ -z "$sanitizer" ] || factor=(--timefactor 4) arguments=(--set remote.watch-failure-detector.acceptable-heartbeat-pause=5s)
+"$troupe" multinode "${factor[@]}" "$build/tests/multinode/remoting_program" -- "${arguments[@]}" >"$work/run.log" 2>&1
+is all_nodes_end_well "$?" 0
+has an_actor_is_looked_up_by_its_path "[first] an_actor_is_looked_up_by_its_path" "$work/run.log"
+has numbers_over_two_hops_keep_their_order "[first] numbers_over_two_hops_keep_their_order" "$work/run.log"
+has a_reliable_proxy_delivers_over_links_that_lose "[first] a_reliable_proxy_delivers_over_links_that_lose" "$work/run.log"
+has watchers_on_both_sides_are_told_of_a_stop "[first] watchers_on_both_sides_are_told_of_a_stop" "$work/run.log"
+has a_watch_made_in_silence_holds_after_it "[first] a_watch_made_in_silence_holds_after_it" "$work/run.log"
+has a_new_incarnation_pierces_a_quarantine "[first] a_new_incarnation_pierces_a_quarantine" "$work/run.log"
+has a_system_that_comes_back_is_watched_anew "[first] a_system_that_comes_back_is_watched_anew" "$work/run.log"
+has watchers_are_told_of_a_crash "[first] watchers_are_told_of_a_crash" "$work/run.log"
+test_end
