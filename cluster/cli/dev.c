@@ -7,6 +7,7 @@
  *       kernel sends SIGTERM should this process be killed itself.
  *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
  *       through us, for a second signal means "at once" to a node.
+ *   D3  Two that run at once choose different ports: each port of ours is a name that we hold.
  * Limits.  DEV_NODES_MAX nodes.
  * Tests.   tests/system/dev.sh
  */
@@ -14,10 +15,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -65,6 +68,26 @@ port_is_free(unsigned port)
     return is_free;
 }
 
+/* D3. A port that is free now is the node's in a while only. The name in the abstract namespace,
+ * which belongs to the network as ports do, is held until this process ends. */
+static bool
+port_reserve(unsigned port)
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    int bytes = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "troupe-dev-port-%u", port);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 &&
+        bind(fd, (const struct sockaddr *)&name,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)bytes)) == 0 &&
+        port_is_free(port)) {
+        return true;
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return false;
+}
+
 /* The node's process: `troupe node ...`, in a group of its own. Does not return. */
 static void
 node_exec(const dev *d, unsigned index, pid_t parent)
@@ -101,7 +124,7 @@ nodes_start(dev *d)
     unsigned port = DEV_PORT_FIRST;
     pid_t self = getpid();
     for (unsigned index = 0; index < d->nodes_count; index++) {
-        while (port <= UINT16_MAX && !port_is_free(port)) {
+        while (port <= UINT16_MAX && !port_reserve(port)) {
             port++;
         }
         if (port > UINT16_MAX) {

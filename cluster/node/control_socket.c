@@ -2,6 +2,8 @@
  *
  * Must hold.
  *   I1  a file behind which somebody answers is never removed (socket_listen)
+ *       (nor one that is being made: the look, the removal and the new one are under a lock of
+ *       the directory)
  *   I2  the file has its mode before it can be connected to (fchmod before bind)
  * Tests.   tests/unit/node/control_test.c
  */
@@ -11,16 +13,20 @@
 #include "cluster/node/control_socket.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cluster/node/ctl_proto.h"
 
 #define BACKLOG 64
 #define GROUPS_MAX 1024
+#define LOCK_TRIES 200 /* 10 ms each: whoever may read the directory can hold its lock for ever */
 
 bool
 trpi_control_is_live(const char *path, int *ret_pid)
@@ -42,16 +48,40 @@ bind_error(int why)
                                                          : TRP_EIO;
 }
 
-trp_err
-trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid)
+/* The lock of the directory that path is in, until the descriptor is closed. -1: it may not be
+ * read, or somebody else keeps the lock; then it is done without. */
+static int
+directory_lock(const char *path)
+{
+    char directory[TRPI_CTL_PATH_BYTES] = ".";
+    const char *slash = strrchr(path, '/');
+    const struct timespec pause = { 0, 10000000 };
+    if (slash != NULL) {
+        size_t bytes = slash == path ? 1 : (size_t)(slash - path);
+        memcpy(directory, path, bytes);
+        directory[bytes] = '\0';
+    }
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; fd >= 0 && i < LOCK_TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+            return fd;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return -1;
+}
+
+/* With the lock. */
+static trp_err
+listen_locked(const char *path, int *ret_fd, int *ret_pid)
 {
     struct sockaddr_un address;
     struct stat old;
     memset(&address, 0, sizeof address);
     address.sun_family = AF_UNIX;
-    if (strlen(path) >= sizeof address.sun_path) {
-        return TRP_ELIMIT;
-    }
     memcpy(address.sun_path, path, strlen(path));
     if (trpi_control_is_live(path, ret_pid)) {
         return TRP_EEXIST;
@@ -77,6 +107,20 @@ trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid)
     }
     *ret_fd = fd;
     return TRP_OK;
+}
+
+trp_err
+trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid)
+{
+    if (strlen(path) >= sizeof((struct sockaddr_un *)NULL)->sun_path) {
+        return TRP_ELIMIT;
+    }
+    int lock = directory_lock(path);
+    trp_err err = listen_locked(path, ret_fd, ret_pid);
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    return err;
 }
 
 bool

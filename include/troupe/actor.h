@@ -344,7 +344,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_ask(trp_ctx *ctx, trp_ref to, const trp_type 
 TRP_API void trp_stop(trp_ctx *ctx, trp_ref ref);
 
 /* Stop ref, and run fn when it has ended (TRP_OK, reply NULL; its post_stop happened before) or at
- * the timeout (TRP_ETIMEDOUT).
+ * the timeout (TRP_ETIMEDOUT). Its name is free a moment later, when its parent has taken note.
  *
  * Ownership: arg is passed through.
  * Errors:    TRP_EINVAL, TRP_ENOMEM, TRP_ELIMIT as trp_ask

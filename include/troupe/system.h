@@ -279,7 +279,9 @@ TRP_API trp_err trp_system_deactivate(trp_system *system, trp_ref ref);
  * Source:    A4J-16.  Since: 0.1 */
 TRP_API trp_err trp_system_activate(trp_system *system, trp_ref ref);
 
-/* Stop ref and wait until it has ended: its post_stop happened before the return.
+/* Stop ref and wait until it has ended: its post_stop happened before the return. Its name is its
+ * parent's to free, which the parent does a moment later, between two of its own messages: until
+ * then a spawn under it is TRP_EEXIST.
  *
  * Errors:    TRP_ETIMEDOUT  it has not ended in time
  *            TRP_ESTATE     called from a behaviour

@@ -460,6 +460,9 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
     }
     /* who came before and waits goes first */
     if (atomic_load_explicit(&box->pending_count, RELAXED) == 0 && place_take(box)) {
+        if (box->capacity == 0) {
+            trpi_tell_note_unbounded(ctx, cell);
+        }
         push(ctx, cell, msg);
         return TRP_OK;
     }
@@ -605,6 +608,14 @@ trpi_box_has_more(trpi_cell *cell)
 
     return trpi_mailbox_has_more(cell) ||
            (box != NULL && trpi_order_is_used(box) && trpi_order_count(box) > 0);
+}
+
+bool
+trpi_box_has_many(const trpi_cell *cell)
+{
+    trpi_box *box = (trpi_box *)(uintptr_t)cell->ops;
+
+    return box->capacity == 0 && trpi_order_is_used(box) && trpi_order_count(box) > 1;
 }
 
 static void

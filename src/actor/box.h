@@ -118,6 +118,8 @@ trpi_take trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
 /* The message taken last is handled: free it. */
 void trpi_box_done(trp_ctx *ctx);
 bool trpi_box_has_more(trpi_cell *cell);
+/* More than one message waits behind the queue of a boxed cell, and no bound holds its tellers. */
+bool trpi_box_has_many(const trpi_cell *cell);
 /* The cell ends, its generation is even: all that is left is dead; ops are off the cell already. */
 void trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
 /* Nothing uses it any more. */

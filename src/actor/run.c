@@ -387,6 +387,13 @@ turn_has_time(trp_ctx *ctx)
     return true;
 }
 
+static bool
+has_many(trpi_cell *cell)
+{
+    return trpi_mailbox_has_many(cell) ||
+           (UNLIKELY(trpi_box_is(cell->ops)) && trpi_box_has_many(cell));
+}
+
 /* The turn is over with messages left. */
 static trpi_run_result
 turn_again(trp_ctx *ctx, trpi_cell *cell)
@@ -396,8 +403,7 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
     bool full = cell->processed - ctx->turn_processed >= ctx->throughput;
 
     turn_finish(ctx, cell->processed);
-    if (overloaded ? cell->ops == NULL && !trpi_mailbox_has_many(cell)
-                   : full && trpi_mailbox_has_many(cell)) {
+    if (overloaded ? !trpi_cell_is_special(cell) && !has_many(cell) : full && has_many(cell)) {
         overloaded = !overloaded;
         atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
     }

@@ -110,6 +110,15 @@ note_overload(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
+void
+trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
+{
+    note_overload(ctx, cell);
+    if (ctx->told_left > 0 && --ctx->told_left == 0) {
+        note_flood(ctx, cell); /* R6 */
+    }
+}
+
 static void __attribute__((noinline))
 chain_full(trp_ctx *ctx, uint32_t index)
 {

@@ -4,7 +4,7 @@
 test_begin
 system=dev$$
 # A node that is killed leaves its socket behind.
-cleanups+=('rm -f "/run/troupe/$system"@*.sock "${XDG_RUNTIME_DIR:-/nonexistent}/troupe/$system"@*.sock')
+cleanups+=('rm -f "/run/troupe/$system"*@*.sock "${XDG_RUNTIME_DIR:-/nonexistent}/troupe/$system"*@*.sock')
 mine() { "$troupe" --system "$system" "$@"; }
 nodes() { pgrep -f "node --system $system " || :; }
 expect dev_needs_a_sane_number 64 "$troupe" dev 0
@@ -27,6 +27,19 @@ kill -TERM "$dev"
 ended dev_ends_with_0 "$dev" 0
 is dev_leaves_no_node "$(nodes)" ""
 expect nobody_answers_any_more 69 mine members
+# Two at once: each has its ports.
+background env TROUPE_SOCKET="$work/a.sock" "$troupe" dev 2 --system "${system}a" --log-level warning >"$work/dev-a.log" 2>&1
+dev_a=$started
+background env TROUPE_SOCKET="$work/b.sock" "$troupe" dev 2 --system "${system}b" --log-level warning >"$work/dev-b.log" 2>&1
+dev_b=$started
+ports() { grep -ho '127.0.0.1:[0-9]* *pid' "$work/dev-a.log" "$work/dev-b.log" | sort -u | grep -c .; }
+four() { [ "$(ports)" -eq 4 ]; }
+check two_devs_at_once_choose_four_ports wait_until 60 four
+expect the_first_of_them_forms_its_cluster 0 "$troupe" --system "${system}a" wait --members 2 --timeout 90s
+expect the_second_of_them_forms_its_cluster 0 "$troupe" --system "${system}b" wait --members 2 --timeout 90s
+kill -TERM "$dev_a" "$dev_b"
+ended the_first_of_them_ends_with_0 "$dev_a" 0
+ended the_second_of_them_ends_with_0 "$dev_b" 0
 # Killed itself, it takes the nodes with it.
 background env TROUPE_SOCKET="$work/one.sock" "$troupe" dev 2 --system "$system" --log-level warning >"$work/dev.log" 2>&1
 dev=$started

@@ -31,12 +31,20 @@ end(void)
 }
 
 static trp_ref
-spawn(const trp_behaviour *behaviour)
+spawn_boxed(const trp_behaviour *behaviour, const char *mailbox)
 {
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
 
-    UNIT_REQUIRE(trp_system_spawn(system_, behaviour, NULL, &ref) == TRP_OK);
+    options.mailbox = mailbox;
+    UNIT_REQUIRE(trp_system_spawn(system_, behaviour, &options, &ref) == TRP_OK);
     return ref;
+}
+
+static trp_ref
+spawn(const trp_behaviour *behaviour)
+{
+    return spawn_boxed(behaviour, NULL);
 }
 
 static void
@@ -102,22 +110,34 @@ static const trp_behaviour producer = { .size = sizeof(trp_behaviour),
                                         .name = "producer",
                                         .receive = producer_receive };
 
-/* Issue 3, Overload: the producers together are ten times as fast; without deferral nearly all that
- * they tell would wait at once. Each may tell one turn in a millisecond, which is much when the
- * receiver's thread is not run: what they may have told in its gaps is let pass. */
+static int32_t
+all_equal(void *arg, const trp_msg *msg)
+{
+    (void)arg;
+    (void)msg;
+    return 0;
+}
+
+/* The producers together are ten times as fast; without deferral nearly all that they tell would
+ * wait at once. Each may tell one turn in a millisecond, which is much when the receiver's thread
+ * is not run: what they may have told in its gaps is let pass. */
 static void
-a_flood_is_slowed_to_its_receiver(void)
+flood(bool boxed, trp_mailbox_kind kind)
 {
     for (uint32_t workers = 1; workers <= 2; workers++) {
+        trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
         int64_t let_pass;
 
+        options.kind = kind;
+        options.priority = kind == TRP_MAILBOX_KIND_PRIORITY ? all_equal : NULL;
         atomic_store(&sent, 0);
         atomic_store(&received, 0);
         atomic_store(&waiting_max, 0);
         atomic_store(&paused_us, 0);
         atomic_store(&last_us, now_us());
         start(workers);
-        receiver_ref = spawn(&receiver);
+        UNIT_EQUAL(boxed ? trp_mailbox_register(system_, "own", &options) : TRP_OK, TRP_OK);
+        receiver_ref = spawn_boxed(&receiver, boxed ? "own" : NULL);
         for (int i = 0; i < PRODUCERS; i++) {
             tell(spawn(&producer), ROUNDS);
         }
@@ -126,6 +146,21 @@ a_flood_is_slowed_to_its_receiver(void)
         UNIT_TRUE(atomic_load(&waiting_max) < FLOOD / 3 + let_pass);
         end();
     }
+}
+
+/* Issue 3, Overload */
+static void
+a_flood_is_slowed_to_its_receiver(void)
+{
+    flood(false, 0);
+}
+
+/* MBOX-5: what has left the queue for an order of its own is a backlog, too */
+static void
+a_flood_is_slowed_to_a_mailbox_with_an_order_of_its_own(void)
+{
+    flood(true, TRP_MAILBOX_KIND_PRIORITY);
+    flood(true, TRP_MAILBOX_KIND_CONTROL_AWARE);
 }
 
 /* ---- cycles ---------------------------------------------------------------------------------- */
@@ -276,6 +311,7 @@ twenty_thousand_children_answer_their_overloaded_parent(void)
 
 UNIT_BEGIN("overload")
 UNIT(a_flood_is_slowed_to_its_receiver)
+UNIT(a_flood_is_slowed_to_a_mailbox_with_an_order_of_its_own)
 UNIT(three_that_overload_one_another_in_a_circle_go_on)
 UNIT(two_that_flood_each_other_go_on)
 UNIT(twenty_thousand_children_answer_their_overloaded_parent)

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "cluster/node/control.h"
+#include "cluster/node/control_socket.h"
 #include "cluster/node/ctl_proto.h"
 #include "tests/unit/unit.h"
 
@@ -305,10 +306,56 @@ connections_are_limited(void)
     trpi_world_free(world);
 }
 
+/* ---- many that start at once ----------------------------------------------------------------- */
+
+enum { STARTERS = 4, STARTS = 100 };
+static pthread_barrier_t at_once;
+
+/* One start; the socket, -1: another one was faster. */
+static void *
+start_at_once(void *arg)
+{
+    int *fd = arg, pid = 0;
+    *fd = -1;
+    (void)pthread_barrier_wait(&at_once);
+    trp_err err = trpi_control_socket_listen(path, fd, &pid);
+    UNIT_TRUE(err == TRP_OK || err == TRP_EEXIST);
+    return NULL;
+}
+
+/* Two that find a stale file together: nobody removes the file that the other has just made. */
+static void
+of_nodes_that_start_on_one_path_at_once_one_has_it(void)
+{
+    trpi_control_close(server_open(), 0); /* so that there is a path */
+    UNIT_REQUIRE(pthread_barrier_init(&at_once, NULL, STARTERS) == 0);
+    for (int start = 0; start < STARTS; start++) {
+        pthread_t threads[STARTERS];
+        int fds[STARTERS], winners = 0, pid = 0;
+        for (int i = 0; i < STARTERS; i++) {
+            UNIT_REQUIRE(pthread_create(&threads[i], NULL, start_at_once, &fds[i]) == 0);
+        }
+        for (int i = 0; i < STARTERS; i++) {
+            (void)pthread_join(threads[i], NULL);
+            winners += fds[i] >= 0;
+        }
+        UNIT_EQUAL(winners, 1);
+        UNIT_TRUE(trpi_control_is_live(path, &pid));
+        for (int i = 0; i < STARTERS; i++) {
+            if (fds[i] >= 0) {
+                (void)close(fds[i]); /* the file stays, stale */
+            }
+        }
+    }
+    (void)pthread_barrier_destroy(&at_once);
+    (void)unlink(path);
+}
+
 UNIT_BEGIN("control")
 UNIT(requests_on_one_connection_are_answered_one_after_the_other)
 UNIT(socket_has_its_mode_and_goes_at_the_end)
 UNIT(live_socket_is_refused_and_stale_one_replaced)
+UNIT(of_nodes_that_start_on_one_path_at_once_one_has_it)
 UNIT(garbage_is_refused_and_the_connection_closed)
 UNIT(request_in_single_bytes_is_put_together)
 UNIT(slow_call_reports_progress_and_ends_in_time)
