@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <troupe/dispatcher.h>
+
 #include "tests/bench/bench.h"
 
 #define RING 503
@@ -76,6 +78,54 @@ run_pingpong(const bench_options *options)
     bench_system_end(system);
     return bench_print_rate("pingpong", 2 * trips, start_ns, end_ns, "messages/s",
                             trips - received);
+}
+
+/* ---- affine: the same on threads that actors are bound to, on one of them and between two -------
+ * A4J-36: what a send within a thread saves. */
+
+static trp_ref
+spawn_affine(trp_system *system)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+
+    options.dispatcher = "bound";
+    bench_check(trp_system_spawn(system, &ping, &options, &ref), "trp_system_spawn");
+    return ref;
+}
+
+/* Messages in a second between two actors that are bound to so many threads. */
+static double
+affine_rate(const bench_options *options, uint32_t threads, uint64_t trips)
+{
+    trp_dispatcher_options bound = TRP_DISPATCHER_OPTIONS_INIT;
+    trp_system *system = bench_system(options);
+    trp_ref one, other;
+
+    bound.kind = TRP_DISPATCHER_AFFINITY;
+    bound.threads_min = bound.threads_max = threads;
+    bench_check(trp_dispatcher_register(system, "bound", &bound), "trp_dispatcher_register");
+    one = spawn_affine(system);
+    other = spawn_affine(system);
+    bench_tell_ref(system, one, other);
+    bench_tell_i64(system, one, (int64_t)(2 * trips));
+    bench_wait();
+    bench_system_end(system);
+    return 2 * (double)trips * 1e9 / (double)(end_ns - start_ns);
+}
+
+static int
+run_affine(const bench_options *options)
+{
+    uint64_t trips = options->count != 0 ? options->count : 1000000;
+    uint64_t lost;
+
+    bench_print("affine", "rate_within", affine_rate(options, 1, trips), "messages/s");
+    lost = trips - received;
+    bench_print("affine", "rate_between", affine_rate(options, 2, trips), "messages/s");
+    lost += trips - received;
+    bench_print("affine", "lost", (double)lost, "messages");
+    return lost == 0 ? 0 : 1;
 }
 
 /* ---- ring ------------------------------------------------------------------------------------ */
@@ -261,6 +311,7 @@ run_latency(const bench_options *options)
 
 const bench_workload bench_pairs[] = {
     { "pingpong", "2 actors, 5 M round trips", run_pingpong },
+    { "affine", "the same, 1 M, bound to one thread and to two", run_affine },
     { "ring", "503 actors in a ring, one token, 5 M hops", run_ring },
     { "bigpayload", "2 actors, 2 M round trips, a fresh 1 KiB copy each way", run_bigpayload },
     { "latency", "2 actors, 2 M round trips, each timed", run_latency },

@@ -28,6 +28,7 @@ smoke() {
 }
 
 smoke pingpong 20000 rate:messages/s
+smoke affine 5000 rate_within:messages/s rate_between:messages/s
 smoke ring 20000 rate:hops/s
 smoke count 200000 peak_rss:MiB rate:messages/s
 smoke fanin 200000 peak_rss:MiB rate:messages/s
