@@ -26,8 +26,8 @@ enum {
 
 _Static_assert(TRPI_SYSTEM_BODY_BYTES == 1 + 1 + 2 + 4 * 4, "signal, flag, reserved, two refs");
 
-static trp_err
-section_append(trpi_buffer *out, const trpi_node_map *map)
+trp_err
+trpi_node_section_append(trpi_buffer *out, const trpi_node_map *map)
 {
     size_t begin = out->count;
     for (uint32_t i = 0; i < map->third_count; i++) {
@@ -92,10 +92,11 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
     trpi_assert(err == TRP_OK && sender_code <= TRPI_MESSAGE_SENDER_MASK);
     err = fixed_append(out, message);
     if (err == TRP_OK) {
-        err = serializer->encode(message->type, message->payload, message->payload_bytes, map, out);
+        err = trpi_encode(serializer, message->type, message->payload, message->payload_bytes, map,
+                          out);
     }
     if (err == TRP_OK && map->third_count > 0) {
-        err = section_append(out, map);
+        err = trpi_node_section_append(out, map);
     }
     size_t body = out->count - begin - TRPI_FRAME_HEADER_BYTES;
     if (err == TRP_OK && body > frame_bytes_max) {
@@ -144,7 +145,7 @@ trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
         out->count += bytes;
     } else {
         map->third_count = 0;
-        err = serializer->encode(type, payload, bytes, map, out);
+        err = trpi_encode(serializer, type, payload, bytes, map, out);
         err = err == TRP_OK && map->third_count > 0 ? TRP_ELIMIT : err;
         err = err == TRP_OK && out->count - at > TRPI_MANY_BYTES_MAX ? TRP_EMSGSIZE : err;
         if (err != TRP_OK) {
@@ -174,9 +175,8 @@ trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_byte
     return true;
 }
 
-/* Reads the section at the end of the body; *ret_left is what stands before it. */
-static trp_err
-section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left)
+trp_err
+trpi_node_section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left)
 {
     if (frame->bytes < SECTION_TAIL_BYTES) {
         return TRP_EDATA;
@@ -250,7 +250,7 @@ trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *r
             return TRP_EDATA;
         }
         size_t left = 0;
-        trp_err err = section_decode(frame, map, &left);
+        trp_err err = trpi_node_section_decode(frame, map, &left);
         size_t before = (size_t)(ret_message->payload - frame->body);
         if (err != TRP_OK || left < before) {
             return err != TRP_OK ? err : TRP_EDATA;

@@ -47,6 +47,10 @@ trp_err trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer,
 /* Split a USER or SELECT body; fills map->third by interning. Errors: TRP_EDATA, TRP_ELIMIT,
  * TRP_ENOMEM. */
 trp_err trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message);
+/* The node section by itself: append what map has gathered; read it at the end of the body, fill
+ * map->third by interning, and say how much stands before it. Errors: as encode and decode. */
+trp_err trpi_node_section_append(trpi_buffer *out, const trpi_node_map *map);
+trp_err trpi_node_section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left);
 /* Messages that agree in recipient, sender, type and serializer share one MANY frame. Begin one:
  * append a frame without a payload yet; sender_code is one of the two ends or nobody.
  * Errors: TRP_ENOMEM. */

@@ -45,7 +45,7 @@ finish(trpi_pack_writer *w, trpi_buffer *out)
 
 /* The arguments as a message to nobody: the codec knows how refs travel. */
 static trp_err
-args_encode(const trpi_serializers *serializers, trpi_node_map *map, const trpi_deploy *deploy,
+args_encode(trpi_serializers *serializers, trpi_node_map *map, const trpi_deploy *deploy,
             trpi_buffer *out)
 {
     const trpi_serializer *serializer = trpi_serializers_for(serializers, deploy->args_type);
@@ -61,7 +61,7 @@ args_encode(const trpi_serializers *serializers, trpi_node_map *map, const trpi_
 }
 
 trp_err
-trpi_deploy_encode(const trpi_serializers *serializers, trpi_node_map *map,
+trpi_deploy_encode(trpi_serializers *serializers, trpi_node_map *map,
                    const trpi_deploy *deploy, trpi_buffer *out)
 {
     trpi_pack_writer w = { .limit = TRPI_SYSTEM_TAIL_BYTES_MAX };

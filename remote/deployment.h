@@ -23,7 +23,7 @@ typedef struct trpi_deploy_read {
 /* Append. map->receiving: the node that will read it. Errors: TRP_ENOTYPE (the arguments do not
  * travel), TRP_EMSGSIZE (TRP_DEPLOY_ARGS_BYTES_MAX), TRP_ELIMIT (they name too many nodes),
  * TRP_ENOMEM. */
-trp_err trpi_deploy_encode(const trpi_serializers *serializers, trpi_node_map *map,
+trp_err trpi_deploy_encode(trpi_serializers *serializers, trpi_node_map *map,
                            const trpi_deploy *deploy, trpi_buffer *out);
 /* Borrows bytes until trpi_deploy_read_fini(). Errors: TRP_EDATA, TRP_ENOMEM; nothing is kept
  * then. */

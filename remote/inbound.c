@@ -175,7 +175,7 @@ node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
     trpi_conn *conn = arg;
     trpi_peer *peer = conn->peer;
     enum { SLOTS = 2 * TRPI_PEER_NODES_MAX };
-    if (id->uid == conn->remote->uid && trpi_address_equal(&id->address, &conn->remote->address)) {
+    if (id->uid == conn->remote->uid) {
         *ret_node = TRPI_NODE_SELF;
         return TRP_OK;
     }
@@ -229,7 +229,7 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
                const trpi_node_map *map)
 {
     const trpi_serializer *serializer =
-        trpi_serializers_get(&conn->remote->serializers, message->serializer);
+        trpi_serializers_get(conn->remote->serializers, message->serializer);
     if (serializer == NULL) {
         return TRP_EDATA;
     }
@@ -238,7 +238,8 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     }
     trpi_buffer_clear(&conn->scratch);
     trp_err err =
-        serializer->decode(type, message->payload, message->payload_bytes, map, &conn->scratch);
+        trpi_decode(serializer, type, message->payload, message->payload_bytes, map,
+                    &conn->scratch);
     message->payload = conn->scratch.data;
     message->payload_bytes = conn->scratch.count;
     return err;
@@ -250,7 +251,7 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
 {
     trpi_message rest = *common, message = *common;
     uint64_t count = 0;
-    bool plain = type != NULL && is_plain(type, trpi_serializers_get(&conn->remote->serializers,
+    bool plain = type != NULL && is_plain(type, trpi_serializers_get(conn->remote->serializers,
                                                                      common->serializer));
     while (rest.payload_bytes > 0) {
         const trp_type *of = type;
@@ -281,7 +282,7 @@ inbound_map(trpi_conn *conn)
     map.sending = atomic_load_explicit(&conn->peer->node, memory_order_acquire);
     map.receiving = TRPI_NODE_SELF;
     map.third_count = 0;
-    map.serializers = &conn->remote->serializers;
+    map.serializers = conn->remote->serializers;
     map.arg = conn;
     map.get = node_get;
     map.intern = node_intern;

@@ -224,7 +224,7 @@ struct trpi_remote {
     trpi_faults *faults; /* around that, for tests; NULL: not */
     trpi_address address;
     uint64_t uid;
-    trpi_serializers serializers;
+    trpi_serializers *serializers; /* the system's */
     atomic_int references; /* the user's until stop, one a route until the system is freed */
     bool chatty;               /* messages are logged, or their sizes; set at the start */
     _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */

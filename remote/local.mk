@@ -1,5 +1,6 @@
 # The remote room. link_nng*.c are the only files that include nng's stream headers.
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
+	remote/serialization.c remote/serializers.c remote/serializer_msgpack.c \
 	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
 	remote/link_nng_open.c remote/note.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c \
 	remote/round_trip.c remote/remote.c
@@ -103,3 +104,10 @@ tests_unit_remote_deployment_refusal_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/deployment_codec_test
 tests_unit_remote_deployment_codec_test_SOURCES = tests/unit/remote/deployment_codec_test.c
 tests_unit_remote_deployment_codec_test_LDADD = $(TEST_LDADD)
+pkginclude_HEADERS += include/troupe/serialization.h
+check_PROGRAMS += tests/unit/remote/serialization_test
+tests_unit_remote_serialization_test_SOURCES = tests/unit/remote/serialization_test.c
+tests_unit_remote_serialization_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/evolution_test
+tests_unit_remote_evolution_test_SOURCES = tests/unit/remote/evolution_test.c
+tests_unit_remote_evolution_test_LDADD = $(TEST_LDADD)

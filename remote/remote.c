@@ -365,6 +365,19 @@ say_failed(trpi_remote *remote, trp_err err)
     trpi_remoting_publish(remote, &trp_remoting_error_type, &event);
 }
 
+/* A binding of the configuration whose serializer comes later, or never. */
+static void
+warn_of_waiting(trpi_remote *remote)
+{
+    char pattern[TRP_TYPE_NAME_BYTES_MAX + 1], name[TRP_SERIALIZER_NAME_BYTES_MAX + 1];
+    for (uint32_t i = 0; trpi_serializers_waiting(remote->serializers, i, pattern, name); i++) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "serialization",
+                 "bound types do not travel until the program adds their serializer types=%s "
+                 "serializer=%s",
+                 pattern, name);
+    }
+}
+
 trp_err
 trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_remote **ret_remote)
 {
@@ -381,8 +394,8 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
         pthread_rwlock_init(&remote->channels[i].lock, NULL);
     }
-    trpi_serializers_init(&remote->serializers);
     trp_err err = options_check(remote, options);
+    err = err != TRP_OK ? err : trpi_serializers_of(system, &remote->serializers);
     err = err != TRP_OK ? err : trpi_untrusted_begin(remote);
     if (err == TRP_OK && remote->options.log_size_exceeding != 0) {
         remote->largest = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *remote->largest);
@@ -412,6 +425,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     }
     say_listening(remote);
     warn_if_open(remote);
+    warn_of_waiting(remote);
     /* The caller's texts need not live longer than this call. */
     remote->options.host = remote->options.bind_host = NULL;
     remote->options.cookie = remote->options.cookie_before = NULL;
@@ -630,18 +644,6 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
         peer->watch_delegated = delegated;
         pthread_mutex_unlock(&peer->lock);
     }
-}
-
-trp_err
-trpi_remote_serializer_add(trpi_remote *remote, const trpi_serializer *serializer)
-{
-    return trpi_serializers_add(&remote->serializers, serializer);
-}
-
-trp_err
-trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char *name)
-{
-    return trpi_serializers_bind(&remote->serializers, pattern, name);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

@@ -113,13 +113,6 @@ void trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const c
  * removed (FD-19, -20). */
 void trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, bool delegated);
 
-/* Serializers of the user, and types bound to serializers by name ("bank.deposit" or "bank.*" to
- * "json", "raw", "text", "none"); before the first message. Errors: as trpi_serializers_add and
- * _bind. */
-struct trpi_serializer;
-trp_err trpi_remote_serializer_add(trpi_remote *remote, const struct trpi_serializer *serializer);
-trp_err trpi_remote_serializer_bind(trpi_remote *remote, const char *pattern, const char *name);
-
 /* Read the files of TLS again, and take these cookies (both NULL: as they are), soon and on another
  * thread; the log says what came of it. Errors: TRP_ESTATE (neither TLS nor cookie is in use),
  * TRP_EINVAL (too long). Thread: any; never blocks. */

@@ -215,7 +215,7 @@ encode_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t
     trpi_node_map map;
     map.sending = TRPI_NODE_SELF;
     map.receiving = route->node;
-    map.serializers = &route->remote->serializers;
+    map.serializers = route->remote->serializers;
     map.arg = route->remote;
     map.get = node_get;
     if (route->last.many_at != SIZE_MAX &&
@@ -312,7 +312,7 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     if (deliver_again(route, type, msg, bytes, waiting)) {
         return;
     }
-    const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
+    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
     trp_err err = serializer == NULL ? TRP_ENOTYPE : TRP_OK;
     route->last.type = NULL;
     if (atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
@@ -322,7 +322,7 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;
         map.receiving = route->node;
-        map.serializers = &remote->serializers;
+        map.serializers = remote->serializers;
         map.arg = remote;
         map.get = node_get;
         trpi_message message = { 0 };
@@ -557,7 +557,7 @@ order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const tr
     memset(&map, 0, sizeof map);
     map.sending = TRPI_NODE_SELF;
     map.receiving = node != 0 ? node : UINT32_MAX;
-    map.serializers = &remote->serializers;
+    map.serializers = remote->serializers;
     map.arg = remote;
     map.get = node_get;
     if (peer != NULL && (atomic_load_explicit(&peer->features, memory_order_relaxed) &
@@ -565,7 +565,7 @@ order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const tr
         return TRP_EUNSUPPORTED;
     }
     if (order->deploy != NULL) {
-        return trpi_deploy_encode(&remote->serializers, &map, order->deploy, tail);
+        return trpi_deploy_encode(remote->serializers, &map, order->deploy, tail);
     }
     return trpi_failure_encode(order->failure, tail);
 }
@@ -603,7 +603,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trpi_remote *remote = arg;
     trpi_peer *peer = NULL;
     const trp_type *type = trp_msg_type(msg);
-    const trpi_serializer *serializer = trpi_serializers_for(&remote->serializers, type);
+    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
     trpi_buffer frames = { 0 };
     trp_err err = address_check(remote, address);
     err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
@@ -612,7 +612,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;
         map.receiving = UINT32_MAX; /* whoever answers: no incarnation is "the receiver" */
-        map.serializers = &remote->serializers;
+        map.serializers = remote->serializers;
         map.arg = remote;
         map.get = node_get;
         trpi_message message = { 0 };

@@ -1,20 +1,18 @@
-/* serializer.c - registry, bindings, raw and text. JSON is in serializer_json.c.
+/* serializer.c - nodes of refs, raw and text. The registry is in serializers.c.
  *
  * Must hold.
  *   S1  What raw decodes from any bytes is a payload of exactly type->bytes, its texts end within
  *       their fields, and every ref names a node that this system knows.
  *   S2  No padding byte of a sender's struct reaches the wire when the type has a field table.
- * Limits. TRPI_SERIALIZERS_MAX, TRPI_SERIALIZER_BINDINGS_MAX, TRPI_MAP_NODES_MAX.
+ * Limits. TRPI_MAP_NODES_MAX.
  * Tests.  tests/unit/remote/codec_test.c
  */
 #include "remote/serializer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/wire.h"
-#include "pattern/pattern.h"
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -106,6 +104,13 @@ field_bytes(uint32_t kind)
     default:
         return 0;
     }
+}
+
+size_t
+trpi_field_bytes(uint32_t kind)
+{
+    size_t bytes = kind == TRP_FIELD_ref ? sizeof(trp_ref) : field_bytes(kind);
+    return bytes != 0 ? bytes : text_bytes(kind);
 }
 
 enum { REF_WIRE_BYTES = 9 }; /* code, slot, generation */
@@ -228,16 +233,14 @@ raw_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_n
     uint8_t *payload = out->data + out->count;
     memset(payload, 0, type->bytes);
     size_t used = 0;
-    for (uint32_t i = 0; i < count; i++) {
+    /* What ends before the last field, or goes on behind it, is of another version of the type. */
+    for (uint32_t i = 0; i < count && used < bytes; i++) {
         size_t took =
             decode_field(&fields[i], wire + used, bytes - used, map, payload + fields[i].offset);
         if (took == 0) {
             return TRP_EDATA;
         }
         used += took;
-    }
-    if (used != bytes) {
-        return TRP_EDATA; /* fields that we do not know: the two ends mean different types */
     }
     out->count += type->bytes; /* S1 */
     return TRP_OK;
@@ -269,98 +272,3 @@ text_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_
 
 const trpi_serializer trpi_serializer_text = { TRPI_SERIALIZER_TEXT, "text", text_encode,
                                                text_decode };
-
-/* ---- registry -------------------------------------------------------------------------------- */
-
-void
-trpi_serializers_init(trpi_serializers *serializers)
-{
-    memset(serializers, 0, sizeof *serializers);
-    serializers->by_id[TRPI_SERIALIZER_RAW] = &trpi_serializer_raw;
-    serializers->by_id[TRPI_SERIALIZER_JSON] = &trpi_serializer_json;
-    serializers->by_id[TRPI_SERIALIZER_TEXT] = &trpi_serializer_text;
-    serializers->by_id[TRPI_SERIALIZER_PARCEL] = &trpi_serializer_parcel;
-}
-
-trp_err
-trpi_serializers_add(trpi_serializers *serializers, const trpi_serializer *serializer)
-{
-    if (serializer->id < TRPI_SERIALIZER_OWN_FIRST || serializer->name == NULL ||
-        serializer->encode == NULL || serializer->decode == NULL) {
-        return TRP_EINVAL;
-    }
-    if (serializer->id >= TRPI_SERIALIZERS_MAX) {
-        return TRP_ELIMIT;
-    }
-    for (uint32_t i = 0; i < TRPI_SERIALIZERS_MAX; i++) {
-        const trpi_serializer *other = serializers->by_id[i];
-        if (other != NULL && (i == serializer->id || strcmp(other->name, serializer->name) == 0)) {
-            return TRP_EEXIST;
-        }
-    }
-    serializers->by_id[serializer->id] = serializer;
-    return TRP_OK;
-}
-
-trp_err
-trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const char *name)
-{
-    size_t length = strlen(pattern);
-    const char *star = strchr(pattern, '*');
-    bool whole_protocol =
-        star != NULL && length > 2 && star == pattern + length - 1 && star[-1] == '.';
-    if (length == 0 || length > TRP_TYPE_NAME_BYTES_MAX || (star != NULL && !whole_protocol)) {
-        return TRP_EINVAL;
-    }
-    uint16_t id = 0;
-    bool none = strcmp(name, "none") == 0;
-    for (uint16_t i = 1; i < TRPI_SERIALIZERS_MAX && !none && id == 0; i++) {
-        if (serializers->by_id[i] != NULL && strcmp(serializers->by_id[i]->name, name) == 0) {
-            id = i;
-        }
-    }
-    if (id == 0 && !none) {
-        return TRP_ENOENT;
-    }
-    uint32_t at = 0;
-    while (at < serializers->bindings_count &&
-           strcmp(serializers->bindings[at].pattern, pattern) != 0) {
-        at++;
-    }
-    if (at == TRPI_SERIALIZER_BINDINGS_MAX) {
-        return TRP_ELIMIT;
-    }
-    serializers->bindings_count += at == serializers->bindings_count;
-    (void)snprintf(serializers->bindings[at].pattern, sizeof serializers->bindings[at].pattern,
-                   "%s", pattern);
-    serializers->bindings[at].id = id;
-    return TRP_OK;
-}
-
-const trpi_serializer *
-trpi_serializers_for(const trpi_serializers *serializers, const trp_type *type)
-{
-    if ((type->flags & TRP_TYPE_LOCAL) != 0) {
-        return NULL;
-    }
-    if (type == &trpi_parcel_type) {
-        return &trpi_serializer_parcel;
-    }
-    int by_protocol = -1;
-    for (uint32_t i = 0; i < serializers->bindings_count; i++) {
-        const char *pattern = serializers->bindings[i].pattern;
-        size_t length = strlen(pattern);
-        if (strcmp(pattern, type->name) == 0) {
-            /* by_id[0] is NULL */
-            return trpi_serializers_get(serializers, serializers->bindings[i].id);
-        }
-        if (pattern[length - 1] == '*' && strncmp(pattern, type->name, length - 1) == 0) {
-            by_protocol = (int)i;
-        }
-    }
-    if (by_protocol >= 0) {
-        return trpi_serializers_get(serializers, serializers->bindings[by_protocol].id);
-    }
-    return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0 ? &trpi_serializer_text
-                                                                : &trpi_serializer_raw;
-}

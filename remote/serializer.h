@@ -1,18 +1,22 @@
-/* serializer.h - how payloads become bytes: the registry, the bindings, and the three built-in
+/* serializer.h - how payloads become bytes: the registry, the bindings, and the built-in
  * serializers.
  *
  * Raw: a type with a field table goes field by field, without padding and in little endian; a type
  * without one goes as it lies in memory. Text: as it is. JSON: an object from the field table, or
- * the text of a JSON type. Refs inside payloads are translated node by node (trpi_node_map).
+ * the text of a JSON type. msgpack: a map. Refs inside payloads are translated node by node
+ * (trpi_node_map).
  */
 #ifndef TRPI_REMOTE_SERIALIZER_H
 #define TRPI_REMOTE_SERIALIZER_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <troupe/message.h>
+#include <troupe/serialization.h>
 
 #include "base/address.h"
 #include "base/buffer.h"
@@ -22,10 +26,10 @@ enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
     TRPI_SERIALIZER_JSON = 2,
     TRPI_SERIALIZER_TEXT = 3,
     TRPI_SERIALIZER_PARCEL = 4,
-    TRPI_SERIALIZER_OWN_FIRST = 17
+    TRPI_SERIALIZER_MSGPACK = 5,
+    TRPI_SERIALIZER_OWN_FIRST = TRP_SERIALIZER_ID_FIRST
 };
-#define TRPI_SERIALIZERS_MAX 64       /* ids 1 .. 63 */
-#define TRPI_SERIALIZER_BINDINGS_MAX 64
+#define TRPI_SERIALIZERS_MAX (TRP_SERIALIZER_ID_MAX + 1)
 #define TRPI_MAP_NODES_MAX 16         /* third nodes that one message may name */
 
 /* Node numbers of this system against the codes of one message: 0 nobody, 1 the sending node, 2 the
@@ -33,7 +37,7 @@ enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
 enum { TRPI_CODE_NONE = 0, TRPI_CODE_SENDING = 1, TRPI_CODE_RECEIVING = 2, TRPI_CODE_THIRD = 3 };
 struct trpi_serializers;
 typedef struct trpi_node_map {
-    const struct trpi_serializers *serializers; /* for what is carried in a parcel */
+    struct trpi_serializers *serializers; /* for what is carried in a parcel */
     uint32_t sending, receiving; /* our numbers of the two ends */
     uint32_t third_count;
     uint32_t third[TRPI_MAP_NODES_MAX];
@@ -58,42 +62,77 @@ typedef struct trpi_serializer {
      * TRP_ENOMEM. */
     trp_err (*decode)(const trp_type *type, const uint8_t *wire, size_t bytes,
                       const trpi_node_map *map, trpi_buffer *out);
+    const trp_serializer *user; /* not NULL: the program's, which is called instead */
 } trpi_serializer;
 
+/* What a type came to, as version << 16 | id. */
+typedef _Atomic uint64_t trpi_found;
+
 typedef struct trpi_serializers {
-    const trpi_serializer *by_id[TRPI_SERIALIZERS_MAX];
+    pthread_mutex_t lock; /* guards bindings, and who writes the rest; a leaf */
+    const trpi_serializer *_Atomic by_id[TRPI_SERIALIZERS_MAX]; /* written once each */
+    trpi_serializer own[TRPI_SERIALIZERS_MAX];                  /* what was added */
+    _Atomic uint32_t version;
+    _Atomic(trpi_found *) found; /* by a type's number; NULL: nothing was ever bound */
     uint32_t bindings_count;
     struct {
         char pattern[TRP_TYPE_NAME_BYTES_MAX + 1];
-        uint16_t id; /* 0: none, the type does not travel */
-    } bindings[TRPI_SERIALIZER_BINDINGS_MAX];
+        char name[TRP_SERIALIZER_NAME_BYTES_MAX + 1]; /* "none": the type does not travel */
+    } bindings[TRP_SERIALIZER_BINDINGS_MAX];
 } trpi_serializers;
 
-/* With the built-in ones. Change only before remoting starts. */
+/* With the built-in ones. All functions below: any thread. */
 void trpi_serializers_init(trpi_serializers *serializers);
-/* Borrows serializer. Errors: TRP_EINVAL (id below TRPI_SERIALIZER_OWN_FIRST), TRP_ELIMIT (id too
- * high), TRP_EEXIST (id or name is taken). */
+void trpi_serializers_fini(trpi_serializers *serializers);
+/* Copies serializer, borrows what it points to. Errors: as trp_serializer_add. */
 trp_err trpi_serializers_add(trpi_serializers *serializers, const trpi_serializer *serializer);
-/* Bind a type name, or all of a protocol ("bank.*"), to a serializer by name; "none" keeps it at
- * home. The most specific binding wins; without one the type's own form decides: text, JSON, else
- * raw.
- * Errors: TRP_ENOENT (no such serializer), TRP_EINVAL (pattern), TRP_ELIMIT. */
-trp_err trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const char *name);
+/* As trp_serializer_bind. waits: there may be no serializer of this name yet; until there is one
+ * the type does not travel. Errors: its. */
+trp_err trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const char *name,
+                              bool waits);
+/* The index-th binding whose serializer is not there; copies. false: there are no more. */
+bool trpi_serializers_waiting(trpi_serializers *serializers, uint32_t index, char *pattern,
+                              char *name);
 /* NULL: this type does not travel. */
-const trpi_serializer *trpi_serializers_for(const trpi_serializers *serializers,
-                                            const trp_type *type);
+const trpi_serializer *trpi_serializers_for(trpi_serializers *serializers, const trp_type *type);
 static inline const trpi_serializer *
-trpi_serializers_get(const trpi_serializers *serializers, uint16_t id)
+trpi_serializers_get(trpi_serializers *serializers, uint16_t id)
 {
-    return id < TRPI_SERIALIZERS_MAX ? serializers->by_id[id] : NULL;
+    /* acquire: pairs with the release of who added it */
+    return id < TRPI_SERIALIZERS_MAX
+               ? atomic_load_explicit(&serializers->by_id[id], memory_order_acquire)
+               : NULL;
 }
+
+/* Encode by a built-in serializer or by the program's. Errors: its. */
+trp_err trpi_encode(const trpi_serializer *serializer, const trp_type *type, const void *payload,
+                    size_t bytes, trpi_node_map *map, trpi_buffer *out);
+/* The same backwards. What is not of the type's size is TRP_EDATA; then, and on any error, out is
+ * as before. */
+trp_err trpi_decode(const trpi_serializer *serializer, const trp_type *type, const uint8_t *wire,
+                    size_t bytes, const trpi_node_map *map, trpi_buffer *out);
+
+/* ---- serialization.c: the registry of a system ----------------------------------------------- */
+/* A map in which `end` is both ends; UINT32_MAX: nobody is, and every node is a third one. */
+trpi_node_map trpi_system_node_map(trp_system *system, trpi_serializers *serializers,
+                                   uint32_t end);
+/* Refs as text, as trp_wire_ref_format and _parse. */
+trp_err trpi_map_ref_format(const trpi_node_map *map, trp_ref ref, char *buffer, size_t bytes);
+trp_err trpi_map_ref_parse(const trpi_node_map *map, const char *text, size_t bytes,
+                           trp_ref *ret_ref);
+/* Make it, with the bindings of its configuration, or find it. Errors: TRP_ECONFIG (the log says
+ * why), TRP_ENOMEM, TRP_ECLOSED, TRP_ELIMIT (extensions). Thread: any. */
+trp_err trpi_serializers_of(trp_system *system, trpi_serializers **ret_serializers);
 
 /* The field table of a type; the library's own types that hold refs have one here too. */
 const trp_field *trpi_type_fields(const trp_type *type, uint32_t *ret_count);
+/* Bytes of a field in memory, by its kind. */
+size_t trpi_field_bytes(uint32_t kind);
 
 extern const trpi_serializer trpi_serializer_raw;
 extern const trpi_serializer trpi_serializer_json;
 extern const trpi_serializer trpi_serializer_text;
+extern const trpi_serializer trpi_serializer_msgpack;
 /* Of trpi_parcel_type alone, and the only one for it. */
 extern const trpi_serializer trpi_serializer_parcel;
 

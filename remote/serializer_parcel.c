@@ -43,22 +43,19 @@ parcel_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node
     err = err != TRP_OK ? err : trpi_buffer_append(out, head, sizeof head, TRPI_BUFFER_NO_LIMIT);
     return err != TRP_OK || serializer == NULL
                ? err
-               : serializer->encode(inner, parcel + 1, bytes - sizeof *parcel, map, out);
+               : trpi_encode(serializer, inner, parcel + 1, bytes - sizeof *parcel, map, out);
 }
 
 /* Append the carried payload; NULL: it cannot be read here, and nothing was appended. */
 static const trp_type *
 inner_decode(const uint8_t *wire, size_t bytes, const trpi_node_map *map, trpi_buffer *out)
 {
-    size_t before = out->count;
     const trp_type *type = trpi_type_find_wire(trpi_get_u64(wire + 25));
     const trpi_serializer *serializer =
         trpi_serializers_get(map->serializers, trpi_get_u16(wire + 33));
     if (type == NULL || serializer == NULL || type == &trpi_parcel_type ||
         (type->flags & TRP_TYPE_LOCAL) != 0 ||
-        serializer->decode(type, wire + HEAD_BYTES, bytes - HEAD_BYTES, map, out) != TRP_OK ||
-        ((type->flags & TRP_TYPE_VARIABLE) == 0 && out->count - before != type->bytes)) {
-        out->count = before;
+        trpi_decode(serializer, type, wire + HEAD_BYTES, bytes - HEAD_BYTES, map, out) != TRP_OK) {
         return NULL;
     }
     return type;

@@ -55,6 +55,44 @@ TRP_API TRP_MUST_CHECK trp_err trp_path_child(const char *path, const char *name
  * Source:    SYS-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_path_parent(const char *path, char *buffer, size_t bytes);
 
+/* ---- refs as text -------------------------------------------------------------------------------
+ * For a file, a database, another program: "troupe.tcp://demo@host:2552/user/a#uid@node". Between
+ * nodes refs travel inside messages by themselves (troupe/serialization.h). */
+
+#define TRP_REF_TEXT_BYTES (TRP_PATH_BYTES_MAX + 1) /* enough for any, with the NUL */
+
+typedef enum trp_ref_form {
+    TRP_REF_WITHOUT_UID = 0, /* whoever is at the path: for trp_resolve(), trp_select_tell() */
+    TRP_REF_WITH_UID = 1     /* this life of the actor, on this life of its node */
+} trp_ref_form;
+
+/* Write a ref with the address under which its node is reached; that of a system without remoting
+ * is "troupe://name", and a text with it is read by that very system, also when it has an address
+ * later.
+ *
+ * Ownership: buffer is the caller's.
+ * Errors:    TRP_EINVAL    ref is nobody or none of this system's, or form is none
+ *            TRP_ENOENT    the path of a remote actor is not known here (without uid)
+ *            TRP_EMSGSIZE  bytes is too small; buffer is untouched
+ * Thread:    any.
+ * Source:    SERIAL-11, -12, -13, -14; SYS-13.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form,
+                                              char *buffer, size_t bytes);
+
+/* Read a ref. With the uids no question is asked: whether the actor lives shows when it is told.
+ * Without them, who is at the path now, on this node only.
+ *
+ * Ownership: borrows text.
+ * Errors:    TRP_EINVAL   it is no path, its uids are none, or it is another node's and without its
+ *                         address
+ *            TRP_ENOENT   without a uid: nobody is there
+ *            TRP_ESTATE   another node's, without the uids: ask by trp_resolve()
+ *            TRP_ELIMIT, TRP_ENOMEM  no number for one more node
+ * Thread:    any.
+ * Source:    SERIAL-11, -13, -15; SYS-28.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_ref_parse(trp_system *system, const char *text,
+                                             trp_ref *ret_ref);
+
 #ifdef __cplusplus
 }
 #endif

@@ -33,6 +33,7 @@
 #include <troupe/scheduler.h>
 #include <troupe/seeded.h>
 #include <troupe/sim.h>
+#include <troupe/serialization.h>
 #include <troupe/subject.h>
 #include <troupe/system.h>
 #include <troupe/testkit.h>

@@ -56,11 +56,11 @@ const char *trpi_dead_reason_text(trp_dead_reason reason); /* "stopped" */
 /* ---- serialize-messages: what is told here goes through its serializer and back ----------------
  * The upper room that has the serializers registers once, for the process, before main(). */
 typedef struct trpi_round_trip_ops {
-    /* Append what a receiver on another node would get for this payload. remote: what remoting
-     * registered in this system, NULL: it has none. Inside a run, or entered. Errors: TRP_ENOTYPE
-     * (does not travel), TRP_EDATA (cannot be read again), TRP_ELIMIT, TRP_ENOMEM. */
-    trp_err (*payload)(trp_system *system, void *remote, const trp_type *type, const void *payload,
-                       size_t bytes, trpi_buffer *out);
+    /* Append what a receiver on another node would get for this payload. Inside a run, or entered.
+     * Errors: TRP_ENOTYPE (does not travel), TRP_EDATA (cannot be read again), TRP_ELIMIT,
+     * TRP_ENOMEM. */
+    trp_err (*payload)(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
+                       trpi_buffer *out);
 } trpi_round_trip_ops;
 void trpi_round_trip_register(const trpi_round_trip_ops *ops);
 
@@ -114,6 +114,14 @@ void trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look);
 /* The actor at a path of this system without wildcards ("/user/a", or with the own address), now;
  * TRP_REF_NONE: nobody. *ret_remote: it is another node's. Errors: TRP_EINVAL. Thread: any. */
 trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote);
+/* A ref as text: its node's address, a path for people ("/": not known), the uid of the actor, "@",
+ * that of the node. buffer: TRP_REF_TEXT_BYTES. Errors: TRP_EMSGSIZE. Any thread. */
+trp_err trpi_ref_text_format(const trpi_node_id *id, const char *path, trp_ref ref, char *buffer,
+                             size_t bytes);
+/* Take such a text apart, or a path: uids that are not there are 0. *ret_path: where the path
+ * begins in text; the address before it is zeros when text begins with it. Errors: TRP_EINVAL. */
+trp_err trpi_ref_text_parse(const char *text, trpi_node_id *ret_id, const char **ret_path,
+                            trp_ref *ret_ref);
 /* The path that an actor will have whose mailbox is being made (trp_mailbox_ops.create). Returns
  * its length; 0: it has no name of its own, or the path does not fit. */
 size_t trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes);

@@ -3,7 +3,7 @@ troupe_sources += src/actor/cell.c src/actor/credit.c src/actor/ctx.c src/actor/
 	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
 
 troupe_sources += src/actor/team.c
-troupe_sources += src/actor/fault.c src/actor/path_text.c
+troupe_sources += src/actor/fault.c src/actor/path_text.c src/actor/ref_text.c
 pkginclude_HEADERS += include/troupe/path.h
 
 pkginclude_HEADERS += include/troupe/log.h include/troupe/scheduler.h
@@ -177,3 +177,6 @@ tests_unit_actor_loggers_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/actor/deputy_test
 tests_unit_actor_deputy_test_SOURCES = tests/unit/actor/deputy_test.c
 tests_unit_actor_deputy_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/actor/ref_text_test
+tests_unit_actor_ref_text_test_SOURCES = tests/unit/actor/ref_text_test.c
+tests_unit_actor_ref_text_test_LDADD = $(TEST_LDADD)

@@ -1,6 +1,6 @@
 /* path_text.c - paths as values: taken apart, compared, put together. Pure, no system.
  *
- * Shape.   [address] "/" name "/" name ... ["#" uid]
+ * Shape.   [address] "/" name "/" name ... ["#" uid ["@" uid of the node]]
  * Limits.  TRP_PATH_DEPTH_MAX names, TRP_NAME_BYTES_MAX each, TRP_PATH_BYTES_MAX in all.
  * Tests.   tests/unit/actor/ref_test.c
  * Sources. SYS-12, -13, -17, -22.
@@ -48,6 +48,20 @@ names_check(taken_apart *parts)
     return true;
 }
 
+/* Of the actor, and perhaps that of its node. */
+static bool
+is_uid(const char *text)
+{
+    static const char digits[] = "0123456789";
+    size_t first = strspn(text, digits);
+
+    if (first > 0 && text[first] == '@') {
+        text += first + 1;
+        first = strspn(text, digits);
+    }
+    return first > 0 && text[first] == 0;
+}
+
 static bool
 take_apart(const char *path, taken_apart *ret_parts)
 {
@@ -70,7 +84,7 @@ take_apart(const char *path, taken_apart *ret_parts)
     uid = strchr(rest, '#');
     ret_parts->names = rest + 1;
     ret_parts->names_bytes = uid == NULL ? strlen(rest + 1) : (size_t)(uid - (rest + 1));
-    if (uid != NULL && (uid[1] == 0 || strspn(uid + 1, "0123456789") != strlen(uid + 1))) {
+    if (uid != NULL && !is_uid(uid + 1)) {
         return false;
     }
     if (ret_parts->names_bytes > 0 && ret_parts->names[ret_parts->names_bytes - 1] == '/') {

@@ -68,17 +68,12 @@ trpi_round_trip(trp_ctx *ctx, trp_msg **msg)
     const trp_type *type = trp_msg_type(*msg);
     trp_system *system = ctx->system;
     trpi_buffer payload = { 0 };
-    void *remote;
     trp_err err;
 
     if ((type->flags & TRP_TYPE_LOCAL) != 0) { /* R2 */
         return TRP_OK;
     }
-    /* acquire: pairs with trpi_system_remote_set(); what is behind it is retired, not freed */
-    remote = atomic_load_explicit(&system->remote_ops, memory_order_acquire) == NULL
-                 ? NULL
-                 : atomic_load_explicit(&system->remote_arg, memory_order_acquire);
-    err = ops->payload(system, remote, type, trp_msg_payload(*msg), trp_msg_bytes(*msg), &payload);
+    err = ops->payload(system, type, trp_msg_payload(*msg), trp_msg_bytes(*msg), &payload);
     if (err == TRP_OK && (type->flags & TRP_TYPE_VARIABLE) == 0 && payload.count != type->bytes) {
         err = TRP_EDATA;
     }

@@ -68,6 +68,9 @@ const trpi_config_row trpi_config_rows[] = {
     { "actor.fault-trap", CHOICE, "off", 0, 0, "off|report|on",
       "on: SIGSEGV, SIGBUS or SIGFPE in an actor's own code is its failure; report: the last line "
       "of a crash names the actor (`troupe node` does when nothing is said)." },
+    { "actor.serialization-bindings", LIST, "", 0, 0, NULL,
+      "Which serializer writes which types, each \"TYPE=NAME\" with a type's name, \"protocol.*\" "
+      "or \"*\": raw, json, msgpack, text, protobuf, one of the program's, or none." },
     { "actor.serialize-messages", BOOL, "off", 0, 0, NULL,
       "For tests: what an actor of this system is told goes through its type's serializer and "
       "back." },

@@ -78,6 +78,25 @@ trpi_pack_bytes(trpi_pack_writer *w, const void *bytes, size_t count)
     (void)msgpack_pack_bin_body(&packer, bytes, count);
 }
 
+void
+trpi_pack_nil(trpi_pack_writer *w)
+{
+    msgpack_packer packer = packer_of(w);
+    (void)msgpack_pack_nil(&packer);
+}
+void
+trpi_pack_bool(trpi_pack_writer *w, bool value)
+{
+    msgpack_packer packer = packer_of(w);
+    (void)(value ? msgpack_pack_true(&packer) : msgpack_pack_false(&packer));
+}
+void
+trpi_pack_f64(trpi_pack_writer *w, double value)
+{
+    msgpack_packer packer = packer_of(w);
+    (void)msgpack_pack_double(&packer, value);
+}
+
 /* ---- guard ----------------------------------------------------------------------------------- */
 
 struct item {
@@ -331,4 +350,43 @@ trpi_pack_get_bytes(const trpi_pack_value *value, const uint8_t **ret, size_t *r
     *ret = (const uint8_t *)o->via.bin.ptr;
     *ret_count = o->via.bin.size;
     return true;
+}
+
+bool
+trpi_pack_get_bool(const trpi_pack_value *value, bool *ret)
+{
+    const msgpack_object *o = object_of(value);
+    if (o == NULL || o->type != MSGPACK_OBJECT_BOOLEAN) {
+        return false;
+    }
+    *ret = o->via.boolean;
+    return true;
+}
+
+bool
+trpi_pack_get_f64(const trpi_pack_value *value, double *ret)
+{
+    const msgpack_object *o = object_of(value);
+    int64_t whole = 0;
+    if (trpi_pack_get_i64(value, &whole)) {
+        *ret = (double)whole;
+        return true;
+    }
+    if (o == NULL || (o->type != MSGPACK_OBJECT_FLOAT64 && o->type != MSGPACK_OBJECT_FLOAT32)) {
+        return false;
+    }
+    *ret = o->via.f64;
+    return true;
+}
+
+bool
+trpi_pack_is_nil(const trpi_pack_value *value)
+{
+    return value != NULL && object_of(value)->type == MSGPACK_OBJECT_NIL;
+}
+
+bool
+trpi_pack_is_map(const trpi_pack_value *value)
+{
+    return value != NULL && object_of(value)->type == MSGPACK_OBJECT_MAP;
 }

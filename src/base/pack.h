@@ -27,6 +27,9 @@ void trpi_pack_u64(trpi_pack_writer *w, uint64_t value);
 void trpi_pack_i64(trpi_pack_writer *w, int64_t value);
 void trpi_pack_text(trpi_pack_writer *w, const char *text);
 void trpi_pack_bytes(trpi_pack_writer *w, const void *bytes, size_t count);
+void trpi_pack_nil(trpi_pack_writer *w);
+void trpi_pack_bool(trpi_pack_writer *w, bool value);
+void trpi_pack_f64(trpi_pack_writer *w, double value);
 
 typedef struct trpi_pack_doc trpi_pack_doc;
 typedef struct trpi_pack_value trpi_pack_value; /* borrowed from its document */
@@ -46,5 +49,9 @@ bool trpi_pack_get_count(const trpi_pack_value *array, uint32_t max, uint32_t *r
 /* Copies into text[room], NUL-terminated; refuses longer ones and NUL inside. */
 bool trpi_pack_get_text(const trpi_pack_value *value, char *text, size_t room);
 bool trpi_pack_get_bytes(const trpi_pack_value *value, const uint8_t **ret, size_t *ret_count);
+bool trpi_pack_get_bool(const trpi_pack_value *value, bool *ret);
+bool trpi_pack_get_f64(const trpi_pack_value *value, double *ret); /* an integer is one, too */
+bool trpi_pack_is_nil(const trpi_pack_value *value);
+bool trpi_pack_is_map(const trpi_pack_value *value);
 
 #endif

@@ -251,20 +251,22 @@ the_most_specific_binding_wins_and_none_keeps_a_type_at_home(void)
     trpi_serializers_init(&s);
     UNIT_TRUE(trpi_serializers_for(&s, &golden_numbers_type) == &trpi_serializer_raw);
     UNIT_TRUE(trpi_serializers_for(&s, &trp_string_type) == &trpi_serializer_text);
-    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.*", "json"), TRP_OK);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.*", "json", false), TRP_OK);
     UNIT_TRUE(trpi_serializers_for(&s, &golden_numbers_type) == &trpi_serializer_json);
-    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.numbers", "none"), TRP_OK);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.numbers", "none", false), TRP_OK);
     UNIT_TRUE(trpi_serializers_for(&s, &golden_numbers_type) == NULL);
     UNIT_TRUE(trpi_serializers_for(&s, &golden_names_type) == &trpi_serializer_json);
-    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.names", "thrift"), TRP_ENOENT);
-    UNIT_EQUAL(trpi_serializers_bind(&s, "gol*den", "json"), TRP_EINVAL);
-    UNIT_EQUAL(trpi_serializers_bind(&s, "", "json"), TRP_EINVAL);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.names", "thrift", false), TRP_ENOENT);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "gol*den", "json", false), TRP_EINVAL);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "", "json", false), TRP_EINVAL);
     char name[16];
-    for (uint32_t i = s.bindings_count; i < TRPI_SERIALIZER_BINDINGS_MAX; i++) {
+    for (uint32_t i = s.bindings_count; i < TRP_SERIALIZER_BINDINGS_MAX; i++) {
         (void)snprintf(name, sizeof name, "p.t%u", i);
-        UNIT_EQUAL(trpi_serializers_bind(&s, name, "raw"), TRP_OK);
+        UNIT_EQUAL(trpi_serializers_bind(&s, name, "raw", false), TRP_OK);
     }
-    UNIT_EQUAL(trpi_serializers_bind(&s, "one.more", "raw"), TRP_ELIMIT);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "one.more", "raw", false), TRP_ELIMIT);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.*", "raw", false), TRP_OK); /* has its place */
+    trpi_serializers_fini(&s);
 }
 
 /* SERIAL-07 */
@@ -288,8 +290,9 @@ serializers_of_the_user_need_a_free_number_and_name(void)
     again.id = TRPI_SERIALIZERS_MAX;
     again.name = "third";
     UNIT_EQUAL(trpi_serializers_add(&s, &again), TRP_ELIMIT);
-    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.*", "mine"), TRP_OK);
-    UNIT_TRUE(trpi_serializers_for(&s, &golden_names_type) == &mine);
+    UNIT_EQUAL(trpi_serializers_bind(&s, "golden.*", "mine", false), TRP_OK);
+    UNIT_EQUAL(trpi_serializers_for(&s, &golden_names_type)->id, mine.id);
+    trpi_serializers_fini(&s);
 }
 
 /* SERIAL-08 S1 C1: bytes of a stranger */

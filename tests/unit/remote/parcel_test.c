@@ -45,7 +45,8 @@ encode(trpi_buffer *ret_wire, const char *item_serializer)
 {
     trpi_node_map map = map_of(1, 2); /* registers the types */
     full f = full_make();
-    UNIT_REQUIRE(trpi_serializers_bind(&serializers, "parcel.item", item_serializer) == TRP_OK);
+    UNIT_REQUIRE(trpi_serializers_bind(&serializers, "parcel.item", item_serializer, false) ==
+                 TRP_OK);
     UNIT_TRUE(trpi_serializers_for(&serializers, &trpi_parcel_type) == &trpi_serializer_parcel);
     UNIT_REQUIRE(trpi_serializer_parcel.encode(&trpi_parcel_type, &f, sizeof f, &map, ret_wire) ==
                  TRP_OK);
@@ -122,7 +123,7 @@ what_does_not_travel_does_not_in_a_parcel(void)
     trpi_buffer wire = { 0 };
     trpi_node_map map = map_of(1, 2); /* registers the types */
     full f = full_make();
-    UNIT_EQUAL(trpi_serializers_bind(&serializers, "parcel.item", "none"), TRP_OK);
+    UNIT_EQUAL(trpi_serializers_bind(&serializers, "parcel.item", "none", false), TRP_OK);
     UNIT_EQUAL(trpi_serializer_parcel.encode(&trpi_parcel_type, &f, sizeof f, &map, &wire),
                TRP_ENOTYPE);
     f.head.type = trpi_parcel_type.number;

@@ -1,5 +1,6 @@
 /* reliable_test.c - reliable proxies over a network that breaks, is full, or loses a node. */
 #include <troupe/reliable_proxy.h>
+#include <troupe/serialization.h>
 
 #include "pattern/reliable.h"
 #include "tests/unit/remote/pair.h"
@@ -142,7 +143,7 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     trp_ref proxy = begin(&options, false);
 
     UNIT_REQUIRE(trp_protocol_register(&test_protocol) == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_serializer_bind(p.remote[0], "reliable-test.bound", "none") == TRP_OK);
+    UNIT_REQUIRE(trp_serializer_bind(p.system[0], "reliable-test.bound", "none") == TRP_OK);
     tell_number(proxy, 1);
     trp_system_tell(p.system[0], proxy, &stay_type, bytes, 1);
     trp_system_tell(p.system[0], proxy, &bound_type, bytes, 1);

@@ -96,23 +96,21 @@ static const trp_behaviour taker = {
 
 /* A serializer that writes and cannot read. */
 static trp_err
-broken_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
-              trpi_buffer *out)
+broken_encode(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_t bytes)
 {
+    (void)arg;
     (void)type;
-    (void)map;
-    return trpi_buffer_append(out, payload, bytes, TRPI_BUFFER_NO_LIMIT);
+    return trp_wire_put(wire, payload, bytes);
 }
 static trp_err
-broken_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
-              trpi_buffer *out)
+broken_decode(void *arg, trp_wire *wire, const trp_type *type, const void *data, size_t bytes)
 {
-    (void)map;
-    return type == &trip_broken_type
-               ? TRP_EDATA /* or one byte too few */
-               : trpi_buffer_append(out, wire, bytes - 1, TRPI_BUFFER_NO_LIMIT);
+    (void)arg;
+    return type == &trip_broken_type ? TRP_EDATA /* or one byte too few */
+                                     : trp_wire_put(wire, data, bytes - 1);
 }
-static const trpi_serializer broken = { 40, "broken", broken_encode, broken_decode };
+static const trp_serializer broken = { sizeof broken, 40, "broken", NULL, broken_encode,
+                                       broken_decode };
 
 static trp_system *
 open_system(trp_system_options options)
@@ -279,11 +277,11 @@ what_cannot_travel_is_a_dead_letter_and_an_error_in_the_log(void)
     system = open_system(options);
     remoting.bind_port = -1;
     UNIT_REQUIRE(trpi_remote_start(system, &remoting, &remote) == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_serializer_add(remote, &broken) == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_serializer_bind(remote, "trip.homely", "none") == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_serializer_bind(remote, "trip.broken", "broken") == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_serializer_bind(remote, "trip.cropped", "broken") == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_serializer_bind(remote, "trip.named", "json") == TRP_OK);
+    UNIT_REQUIRE(trp_serializer_add(system, &broken) == TRP_OK);
+    UNIT_REQUIRE(trp_serializer_bind(system, "trip.homely", "none") == TRP_OK);
+    UNIT_REQUIRE(trp_serializer_bind(system, "trip.broken", "broken") == TRP_OK);
+    UNIT_REQUIRE(trp_serializer_bind(system, "trip.cropped", "broken") == TRP_OK);
+    UNIT_REQUIRE(trp_serializer_bind(system, "trip.named", "json") == TRP_OK);
     one = pair_spawn(system, &taker, "one", NULL, NULL, 0);
     trp_system_tell(system, one, &trp_string_type, "up?", 3); /* it has subscribed when it is */
     UNIT_WAIT(atomic_load(&got) == 1, 30000);
