@@ -23,7 +23,7 @@ flags() { PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-con
 # A sanitized library needs the sanitizer in the program, too.
 sanitize=$(sed -n 's/^TROUPE_LDFLAGS = //p' "$build/Makefile")
 compiler=$(sed -n 's/^CC = //p' "$build/Makefile")
-for name in hello ping cluster; do
+for name in hello ping cluster multinode; do
     # shellcheck disable=SC2046,SC2086 # lists of flags
     expect "compile_$name" 0 ${compiler:-cc} $sanitize -Wall -Wextra -Werror "$src/examples/$name.c" $(flags --cflags --libs) -o "$work/$name"
 done
@@ -35,6 +35,9 @@ done
 
 expect hello_runs 0 "$work/hello"
 has hello_greets world
+
+expect multinode_runs_by_the_installed_launcher 0 "$troupe" multinode --ports "$work/multinode" # docs/multinode.md
+has multinode_says_pong "[first] pong"
 
 host_start 1 "$work/pong.log" "$work/ping" serve
 pong=$host_started

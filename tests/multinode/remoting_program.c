@@ -222,7 +222,7 @@ a_reliable_proxy_delivers_over_links_that_lose(trp_multinode *test)
     } faults[] = { { TRP_MULTINODE_SEND, "lose=20%" },
                    { TRP_MULTINODE_RECEIVE, "lose=20%" },
                    { TRP_MULTINODE_BOTH, "lose=10% repeat=10% reorder=10% jitter=2ms" },
-                   { TRP_MULTINODE_BOTH, "rate=100kB delay=5ms" } };
+                   { TRP_MULTINODE_BOTH, "rate=500kB delay=5ms" } };
     if (trp_multinode_is(test, "second")) {
         (void)spawn(test, &counter, "reliable", NULL);
     } else if (trp_multinode_is(test, "first")) {
@@ -231,7 +231,7 @@ a_reliable_proxy_delivers_over_links_that_lose(trp_multinode *test)
         uint64_t wrong = 1;
         trp_ref proxy;
         options.target = found(test, "second", "/user/reliable");
-        options.retry_after_ms = 50;
+        options.retry_after_ms = 200;
         MUST(trp_system_reliable_proxy_spawn(trp_multinode_system(test), &options, &proxy));
         for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
             MUST(trp_multinode_fault(test, "first", "second", faults[i].direction, faults[i].rule));
@@ -418,6 +418,7 @@ main(int argc, char **argv)
     options.roles_count = 3;
     options.settings = common;
     options.test_transport = 1;
+    options.barrier_timeout_ms = 3 * LOST_MS; /* others wait while one awaits something */
     options.argc = argc;
     options.argv = argv;
     return trp_multinode_main(&options, all, NULL);
