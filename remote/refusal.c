@@ -1,4 +1,5 @@
 /* refusal.c - connections that are refused: the words for it, the counters, the log lines. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
@@ -29,6 +30,39 @@ trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char
                  "connection refused peer=%s reason=%s detail=\"%s\" suppressed=%u", peer,
                  trpi_refusal_text(why), detail, suppressed);
     }
+}
+
+/* Of a reason as secure.c and conn.c write it: the word, a colon, the detail. NONE: another one. */
+static trpi_refusal
+refusal_of_reason(const char *reason)
+{
+    for (int why = TRPI_REFUSED_NONE + 1; why < TRPI_REFUSAL_COUNT; why++) {
+        const char *word = trpi_refusal_text((trpi_refusal)why);
+        size_t bytes = strlen(word);
+        if (strncmp(reason, word, bytes) == 0 && reason[bytes] == ':') {
+            return (trpi_refusal)why;
+        }
+    }
+    return TRPI_REFUSED_NONE;
+}
+
+bool
+trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_t *ret_attempts,
+                       char *ret_reason, size_t reason_bytes)
+{
+    trpi_peer *peer = NULL;
+    *ret_attempts = 0;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    trpi_refusal why = refusal_of_reason(peer->reason);
+    bool refused = peer->assoc.state != TRPI_ASSOC_ACTIVE && why != TRPI_REFUSED_NONE &&
+                   why < TRPI_REFUSED_BYTES; /* the last ones are limits: later it may go */
+    *ret_attempts = peer->assoc.attempts;
+    (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
+    pthread_mutex_unlock(&peer->lock);
+    return refused;
 }
 
 trpi_refusal

@@ -142,6 +142,11 @@ typedef struct trpi_peer_info {
 /* Copy up to max peers, sorted by address; *ret_count the number there are. */
 void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t *ret_count);
 
+/* Did the last attempt to reach address fail for who one of both is (a certificate, a cookie, plain
+ * against TLS)? Copies why. *ret_attempts: so many have failed since it was last reached. */
+bool trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address,
+                            uint32_t *ret_attempts, char *ret_reason, size_t reason_bytes);
+
 typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
         frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;

@@ -45,6 +45,33 @@ print_nodes(const cJSON *reply)
                  oldest != NULL ? oldest : "none");
 }
 
+/* "TLS 1.3 mutual, certificate valid 359 days, cookie" and who was turned away. */
+static void
+print_links(const cJSON *reply)
+{
+    const cJSON *certificate = cJSON_GetObjectItemCaseSensitive(reply, "certificate");
+    const cJSON *refused = cJSON_GetObjectItemCaseSensitive(reply, "refused"), *reason;
+    double days = trpi_cli_get_number(certificate, "daysLeft", 0);
+    const char *cookie = trpi_cli_get_true(reply, "cookie") ? ", cookie" : "";
+    if (!cJSON_IsObject(certificate)) {
+        (void)printf("encryption %s%s\n", trpi_cli_get(reply, "encryption"), cookie);
+    } else if (days < 0) {
+        (void)printf("%s, certificate has ended%s\n", trpi_cli_get(reply, "encryption"), cookie);
+    } else {
+        (void)printf("%s, certificate valid %.0f day%s%s\n", trpi_cli_get(reply, "encryption"),
+                     days, days == 1 ? "" : "s", cookie);
+    }
+    if (cJSON_GetArraySize(refused) > 0) {
+        const char *before = "  refused     ";
+        cJSON_ArrayForEach(reason, refused)
+        {
+            (void)printf("%s%s %.0f", before, reason->string, cJSON_GetNumberValue(reason));
+            before = ", ";
+        }
+        (void)puts(" (connections since the start)");
+    }
+}
+
 static void
 print_numbers(const cJSON *reply)
 {
@@ -60,10 +87,9 @@ print_numbers(const cJSON *reply)
                  trpi_cli_grouped(trpi_cli_get_number(reply, "actors", 0), actors), rate);
     (void)printf("   dead letters %s\n",
                  trpi_cli_grouped(trpi_cli_get_number(reply, "deadLetters", 0), dead));
-    (void)printf("  downing     %s (stable-after %s)   encryption %s\n",
-                 trpi_cli_get(downing, "strategy"),
-                 trpi_cli_age(trpi_cli_get_number(downing, "stableAfterMs", 0), stable),
-                 trpi_cli_get(reply, "encryption"));
+    (void)printf("  downing     %s (stable-after %s)   ", trpi_cli_get(downing, "strategy"),
+                 trpi_cli_age(trpi_cli_get_number(downing, "stableAfterMs", 0), stable));
+    print_links(reply);
 }
 
 static int

@@ -139,6 +139,41 @@ join_answer(trp_node *node, trpi_call *call, const trpi_view_member *self)
     trpi_call_answer(call, reply);
 }
 
+/* How often each has been tried in vain; false: not all of them refused the last attempt, for a
+ * certificate or a cookie, or were refused by us. */
+static bool
+join_attempts(trp_node *node, const trpi_call *call, uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX],
+              char *ret_reason, size_t reason_bytes)
+{
+    bool refused = true;
+    for (size_t i = 0; i < call->request.addresses_count; i++) {
+        trpi_address address; /* addresses_check() has read it before */
+        refused = trpi_address_parse(call->request.addresses[i], &address, NULL, NULL) == TRP_OK &&
+                  trpi_remote_is_refused(node->remote, &address, &attempts[i], ret_reason,
+                                         reason_bytes) &&
+                  refused;
+    }
+    return refused;
+}
+
+/* Nobody lets us in, or we nobody: nothing changes by itself. */
+static bool
+join_is_refused(trp_node *node, trpi_call *call,
+                const uint32_t before[TRPI_CONTROL_ADDRESSES_MAX])
+{
+    uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
+    char reason[256];
+    bool refused = join_attempts(node, call, attempts, reason, sizeof reason);
+    for (size_t i = 0; i < call->request.addresses_count; i++) {
+        refused = refused && attempts[i] > before[i]; /* since the order */
+    }
+    if (refused) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_PERMISSION, "troupe peers",
+                              "%s: %s; the node keeps trying", call->request.addresses[0], reason);
+    }
+    return refused;
+}
+
 /* Look once. true: done, answered. */
 static bool
 join_look(trp_node *node, trpi_call *call, uint32_t *last_status)
@@ -164,10 +199,12 @@ void
 trpi_node_serve_join(trp_node *node, trpi_call *call)
 {
     trp_member self;
-    uint32_t last_status = 0;
+    uint32_t last_status = 0, before[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
+    char ignored[8];
     if (!addresses_check(node, call)) {
         return;
     }
+    (void)join_attempts(node, call, before, ignored, sizeof ignored);
     if (trp_cluster_self(node->system, &self) == TRP_OK && self.status != 0) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe members",
                               "already a member of the cluster, as %s (%s)", self.address,
@@ -191,6 +228,9 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
                             : "%s has not answered after %.0f s; the node keeps trying",
                 last_status ? trp_member_status_name(last_status) : call->request.addresses[0],
                 elapsed_ms(call) / 1000);
+            return;
+        }
+        if (last_status == 0 && join_is_refused(node, call, before)) {
             return;
         }
         if (!trpi_call_pause(call, LOOK_MS)) {

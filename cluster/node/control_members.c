@@ -13,6 +13,7 @@
 
 #define JOINING_LONG_MS 10000u /* then `status` calls it a problem */
 #define PROBLEM_BYTES 512
+#define DAY_MS INT64_C(86400000)
 #define RATE_WINDOW_NS 1000000000u
 
 static const char *
@@ -259,6 +260,59 @@ downing_add(trp_node *node, cJSON *reply)
                              trpi_config_int(node->config, "cluster.downing.stable-after"));
 }
 
+/* Whole days; less than 0 when it has ended. */
+static int64_t
+days_until(trp_node *node, int64_t end_ms)
+{
+    int64_t left_ms = end_ms - trpi_world_wall_ms(trpi_system_world(node->system));
+    return left_ms >= 0 ? left_ms / DAY_MS : -1;
+}
+
+/* How links are protected, and by which certificate. */
+static bool
+links_add(trp_node *node, cJSON *reply)
+{
+    trpi_tls_state tls;
+    char until[32];
+    bool is_tls = trpi_remote_tls_state(node->remote, &tls);
+    bool ok = trpi_json_add_text(reply, "encryption", is_tls ? "TLS 1.3 mutual" : "none") &&
+              trpi_json_add_bool(reply, "cookie",
+                                 trpi_config_bool(node->config, "remote.require-cookie"));
+    if (!is_tls) {
+        return ok && cJSON_AddNullToObject(reply, "certificate") != NULL;
+    }
+    cJSON *certificate = ok ? cJSON_AddObjectToObject(reply, "certificate") : NULL;
+    return certificate != NULL && trpi_json_add_text(certificate, "subject", tls.subject) &&
+           trpi_json_add_text(certificate, "issuer", tls.issuer) &&
+           trpi_json_add_text(certificate, "notAfter",
+                              trpi_time_format(tls.not_after_ms, until, sizeof until)) &&
+           trpi_json_add_i64(certificate, "daysLeft", days_until(node, tls.not_after_ms));
+}
+
+/* Connections that were refused since the start, by the word for it. */
+static bool
+refusals_add(trp_node *node, cJSON *reply)
+{
+    trpi_remote_stats stats;
+    cJSON *refused = cJSON_AddObjectToObject(reply, "refused");
+    bool ok = refused != NULL;
+    trpi_remote_stats_get(node->remote, &stats);
+    for (int why = TRPI_REFUSED_NONE + 1; ok && why < TRPI_REFUSAL_COUNT; why++) {
+        ok = stats.refused[why] == 0 ||
+             trpi_json_add_i64(refused, trpi_refusal_text((trpi_refusal)why),
+                               (int64_t)stats.refused[why]);
+    }
+    return ok;
+}
+
+static bool
+certificate_problem_add(trp_node *node, cJSON *problems)
+{
+    trpi_tls_state tls;
+    return !trpi_remote_tls_state(node->remote, &tls) || days_until(node, tls.not_after_ms) >= 0 ||
+           problem_add(problems, "this node's certificate has ended: troupe cert renew");
+}
+
 static bool
 counts_add(cJSON *reply, const trpi_view *view)
 {
@@ -287,7 +341,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     }
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
-    bool ok = problems_add(problems, &view);
+    bool ok = problems_add(problems, &view) && certificate_problem_add(node, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
          trpi_json_add_text(reply, "selfNode", node->address) &&
@@ -301,7 +355,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
         problems = NULL; /* belongs to reply */
     }
     ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) &&
-         downing_add(node, reply) && trpi_json_add_text(reply, "encryption", "none") &&
+         downing_add(node, reply) && links_add(node, reply) && refusals_add(node, reply) &&
          trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
     cJSON_Delete(problems);
     trpi_view_fini(&view);

@@ -76,6 +76,24 @@ expect config_is_shown 0 "$troupe" config show "${tls[@]}"
 has cookie_is_hidden 'remote.secure-cookie = "(secret)"'
 lacks cookie_is_nowhere "$(cat "$work/cookie")"
 lacks cookie_is_not_in_the_log "$(cat "$work/cookie")" "$work/a.log"
+expect status_of_encrypted 0 "$troupe" --socket "$work/a.sock" status
+has status_says_how_long "TLS 1.3 mutual, certificate valid 364 days, cookie"
+lacks status_refused_nobody "refused "
+
+# A host of another authority is told at once that it is not let in, and why.
+other=$work/other
+"$troupe" cert ca other-ca --dir "$other" > "$work/out" && "$troupe" cert node 127.0.0.1 --dir "$other" >> "$work/out"
+background "$troupe" node --system demo --port 0 --socket "$work/c.sock" --set remote.transport=tls \
+    --set "remote.tls.ca=$other/ca.pem" --set "remote.tls.cert=$other/127.0.0.1.pem" \
+    --set "remote.tls.key=$other/127.0.0.1.key" 2> "$work/c.log"
+third=$started
+wait_until 60 "$troupe" --socket "$work/c.sock" peers > "$work/out" 2>&1
+expect join_is_not_permitted 77 "$troupe" --socket "$work/c.sock" join "$address"
+has join_says_why "unknown-ca: self-signed certificate in certificate chain; subject=" "$work/err"
+expect stranger_is_no_member 1 "$troupe" --socket "$work/c.sock" status
+has status_counts_refusals "refused     unknown-ca "
+kill -TERM "$third"
+ended third_ends "$third" 0
 expect renew_while_it_runs 0 "$troupe" cert renew "$pki/127.0.0.1.pem" --dir "$pki"
 kill -HUP "$first"
 check hangup_reads_files wait_until 20 grep -q "credentials read again" "$work/a.log"

@@ -18,7 +18,8 @@ status="{\"ok\":true,\"system\":\"demo\",\"selfNode\":\"$A\",\"selfUid\":\"57003
 status+="\"pid\":812,\"version\":\"0.1.0\",\"healthy\":false,\"problems\":[\"$C is unreachable (6 s)\"],\"members\":3,\"up\":3,"
 status+="\"unreachable\":1,\"converged\":false,\"convergedForMs\":null,\"leader\":\"$A\",\"oldest\":\"$A\",\"actors\":1204,"
 status+="\"messagesPerSecond\":12400.0,\"deadLetters\":0,\"downing\":{\"strategy\":\"keep-majority\","
-status+="\"stableAfterMs\":20000},\"encryption\":\"none\",\"controlSocket\":\"x\"}"
+status+="\"stableAfterMs\":20000},\"encryption\":\"TLS 1.3 mutual\",\"cookie\":true,\"certificate\":{\"daysLeft\":359},"
+status+="\"refused\":{\"unknown-ca\":3,\"cookie\":1},\"controlSocket\":\"x\"}"
 event="{\"event\":{\"time\":\"2026-11-20T12:03:01.204Z\",\"type\":\"UnreachableMember\",\"member\":{\"node\":\"$C\",\"nodeUid\":\"3\","
 event+="\"status\":\"Up\",\"roles\":[]},\"observedBy\":[\"$A\"],\"phi\":9.3}}"
 cat >"$work/good" <<END
@@ -76,6 +77,8 @@ expect status_exits_1_when_unhealthy 1 good status
 has status_screen "Cluster demo: NOT healthy (3 members, 3 Up, 1 unreachable, not converged)"
 has status_uid_in_hex "uid 4f1bb93095caa655"
 has status_tells_the_problem "$C is unreachable"
+has status_tells_how_links_are_protected "TLS 1.3 mutual, certificate valid 359 days, cookie"
+has status_tells_who_was_refused "refused     unknown-ca 3, cookie 1 (connections since the start)"
 expect unreachable_table 0 good unreachable
 has unreachable_names_observers "$A,$B"
 expect peers_table 0 good peers
