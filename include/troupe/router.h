@@ -182,11 +182,14 @@ typedef struct trp_router_options {
     const trp_routing_logic *custom; /* instead of logic; borrowed until the router has ended */
     const char *const *settings;     /* "key=value", NULL-terminated, for custom logic */
     int from_config;                 /* 1: everything is configured; without, an error */
+    /* Children are made on these in turn (trp_spawn_options.node), NULL-terminated; also the ones
+     * that a resizer adds. NULL: as the options of the routees say. None with balancing */
+    const char *const *target_nodes;
 } trp_router_options;
 #define TRP_ROUTER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(trp_router_options), NULL, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, 0                                                                    \
+            NULL, NULL, NULL, 0, NULL                                                              \
     }
 
 /* Start a router as a child of the running actor. It routes from the first tell on. A deployment

@@ -145,7 +145,10 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
     const trpi_cell *cell = trpi_cell_peek(ctx, ref);
 
     *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
-    if (cell != NULL) {
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY) {
+        ret_look->local = false; /* its mailbox says nothing about that of its actor */
+    } else if (cell != NULL) {
         const trpi_box *box = trpi_box_get(cell, ref.generation);
 
         look_at(cell, ret_look);

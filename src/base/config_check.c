@@ -239,7 +239,8 @@ version_matches(const char *value)
 static trp_err
 meaning_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
 {
-    if (strcmp(row->key, "deployment.*.remote") == 0) {
+    if (strcmp(row->key, "deployment.*.remote") == 0 ||
+        strcmp(row->key, "deployment.*.target.nodes") == 0) {
         return node_check(value, ret_what, what_bytes);
     }
     if (strcmp(row->key, "cluster.seed-nodes") == 0) {

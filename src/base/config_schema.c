@@ -184,6 +184,9 @@ const trpi_config_row trpi_config_rows[] = {
       "-pool or -group may stand behind. from-code: as the code says, the keys below too." },
     { "deployment.*.nr-of-instances", INT, "1", 1, TRP_ROUTEES_MAX, NULL,
       "Children that the router makes; not used where routees.paths is given." },
+    { "deployment.*.target.nodes", LIST, "", 0, 0, NULL,
+      "Nodes on which a router makes its routees, in turn: { \"troupe.tcp://system@host:port\" "
+      "}." },
     { "deployment.*.routees.paths", LIST, "", 0, 0, NULL,
       "Actors to route to, by path; the router makes none then." },
     { "deployment.*.within", DURATION, MS_OF(TRP_ROUTER_WITHIN_MS_DEFAULT), 1, HOURS, NULL,

@@ -85,6 +85,7 @@ typedef struct trpi_router {
     const trp_behaviour *routee;        /* of children; NULL: none can be made */
     trp_spawn_options child;            /* what it points to is owned */
     bool borrowed;                      /* child.dispatcher is, for balancing */
+    uint32_t placed;                    /* children so far: whose turn of plan.nodes it is. head */
     _Atomic(trpi_routee_table *) table; /* release; tellers acquire. Swapped by the head */
     /* head */
     trpi_routee **routees; /* those of the table, owned */
@@ -120,6 +121,8 @@ bool trpi_router_remove(trpi_router *router, trp_ref ref);
 bool trpi_router_has(const trpi_router *router, trp_ref ref);
 /* Make a table of `routees` and swap it in. Errors: TRP_ENOMEM: the old one stays. */
 trp_err trpi_router_swap(trpi_router *router);
+/* The options of the next child: on the node whose turn it is. At its birth, then head. */
+trp_spawn_options trpi_router_child(trpi_router *router);
 /* Make, add and watch `count` children. Stops at the first error. Thread: head. */
 trp_err trpi_router_grow(trp_ctx *ctx, trpi_router *router, uint32_t count);
 /* Remove the last `count` routees; poison pills after the delay, to children only or to all. */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/alloc.h"
 #include "pattern/routing.h"
 
@@ -86,6 +87,10 @@ lists_copy(trpi_router_plan *plan, const trp_router_options *options)
     for (const char *const *setting = options->settings;
          err == TRP_OK && setting != NULL && *setting != NULL; setting++) {
         err = texts_add(&plan->settings, &plan->settings_count, *setting, strlen(*setting));
+    }
+    for (const char *const *node = options->target_nodes;
+         err == TRP_OK && node != NULL && *node != NULL; node++) {
+        err = texts_add(&plan->nodes, &plan->nodes_count, *node, strlen(*node));
     }
     return err;
 }
@@ -165,6 +170,7 @@ trpi_router_plan_fini(trpi_router_plan *plan)
     trpi_free(plan->routees);
     texts_free(&plan->paths, &plan->paths_count);
     texts_free(&plan->settings, &plan->settings_count);
+    texts_free(&plan->nodes, &plan->nodes_count);
     memset(plan, 0, sizeof *plan);
 }
 
@@ -237,20 +243,29 @@ parse_ms(const char *value, uint32_t *ret_ms)
     return false;
 }
 
+/* Replace a list by the words of value, or add them to it. */
 static trp_err
-set_paths(trpi_router_plan *plan, const char *value, bool more)
+set_list(char ***list, uint32_t *count, const char *value, bool more)
 {
     trp_err err = TRP_OK;
 
     if (!more) {
-        texts_free(&plan->paths, &plan->paths_count);
+        texts_free(list, count);
     }
     while (err == TRP_OK && *(value += strspn(value, PATHS_SEPARATORS)) != 0) {
         size_t bytes = strcspn(value, PATHS_SEPARATORS);
 
-        err = texts_add(&plan->paths, &plan->paths_count, value, bytes);
+        err = texts_add(list, count, value, bytes);
         value += bytes;
     }
+    return err;
+}
+
+static trp_err
+set_paths(trpi_router_plan *plan, const char *value, bool more)
+{
+    trp_err err = set_list(&plan->paths, &plan->paths_count, value, more);
+
     if (plan->paths_count > 0) { /* P2 */
         trpi_free(plan->routees);
         plan->routees = NULL;
@@ -373,6 +388,9 @@ trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
     if (strcmp(key, "routees.paths+") == 0) {
         return set_paths(plan, value, true);
     }
+    if (strncmp(key, "target.nodes", 12) == 0) {
+        return set_list(&plan->nodes, &plan->nodes_count, value, key[12] == '+');
+    }
     if (strcmp(key, "router-dispatcher") == 0) {
         return text_set(&plan->dispatcher, value);
     }
@@ -436,12 +454,30 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
         (void)wrong(error, error_bytes, "more than %d routees", TRP_ROUTEES_MAX);
         return TRP_ELIMIT;
     }
+    for (uint32_t i = 0; i < plan->nodes_count; i++) {
+        trpi_address address;
+        const char *rest;
+
+        if (trpi_address_parse(plan->nodes[i], &address, &rest, NULL) != TRP_OK || rest[0] != 0 ||
+            address.port == 0) {
+            (void)wrong(error, error_bytes,
+                        "target.nodes: \"%s\" is no node: write troupe.tcp://system@host:port",
+                        plan->nodes[i]);
+            return TRP_EINVAL;
+        }
+    }
     if (plan->virtual_nodes > TRP_ROUTER_VIRTUAL_NODES_MAX) {
         (void)wrong(error, error_bytes, "virtual-nodes-factor %u, at most %d", plan->virtual_nodes,
                     TRP_ROUTER_VIRTUAL_NODES_MAX);
         return TRP_EINVAL;
     }
     return check_resizer(plan, error, error_bytes);
+}
+
+trp_err
+trpi_router_plan_node_add(trpi_router_plan *plan, const char *node)
+{
+    return texts_add(&plan->nodes, &plan->nodes_count, node, strlen(node));
 }
 
 trp_err

@@ -28,6 +28,8 @@ typedef struct trpi_router_plan {
     const trp_routing_logic *custom;
     char **settings; /* "key=value"; later ones win */
     uint32_t settings_count;
+    char **nodes; /* of children, in turn */
+    uint32_t nodes_count;
     bool from_config, configured;
 } trpi_router_plan;
 
@@ -35,7 +37,7 @@ typedef struct trpi_router_plan {
 trp_err trpi_router_plan_init(trpi_router_plan *plan, const trp_router_options *options);
 void trpi_router_plan_fini(trpi_router_plan *plan);
 /* Set one key of a deployment section: router, nr-of-instances, routees.paths (separated by commas
- * or blanks; "routees.paths+" adds to them), within, interval (both also
+ * or blanks; "routees.paths+" adds to them; target.nodes likewise), within, interval (both also
  * tail-chopping-router.interval), virtual-nodes-factor, router-dispatcher, resizer.*; others are
  * settings of the custom logic. Durations are "5 s", "10ms", "1m"; a bare number is milliseconds.
  * Errors: TRP_ECONFIG, with what is wrong in error (error_bytes large); TRP_ENOMEM. */
@@ -45,6 +47,8 @@ trp_err trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char
 trp_err trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes);
 /* Add "key=value", which is stronger than those before. Errors: TRP_ENOMEM. */
 trp_err trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting);
+/* Add a node for children. Errors: TRP_ENOMEM. */
+trp_err trpi_router_plan_node_add(trpi_router_plan *plan, const char *node);
 /* The value of a setting; NULL: none. */
 const char *trpi_router_plan_setting(const trpi_router_plan *plan, const char *key);
 

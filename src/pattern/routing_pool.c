@@ -156,17 +156,29 @@ trpi_router_swap(trpi_router *router)
 
 /* ---- head ------------------------------------------------------------------------------------ */
 
+trp_spawn_options
+trpi_router_child(trpi_router *router)
+{
+    trp_spawn_options child = router->child;
+
+    if (router->plan.nodes_count > 0) {
+        child.node = router->plan.nodes[router->placed++ % router->plan.nodes_count];
+    }
+    return child;
+}
+
 static trp_err
 grow_one(trp_ctx *ctx, trpi_router *router)
 {
+    trp_spawn_options child;
     trp_ref ref;
     trp_err err;
 
     if (router->routees_count == TRP_ROUTEES_MAX) {
         return TRP_ELIMIT;
     }
-    err =
-        router->routee == NULL ? TRP_EINVAL : trp_spawn(ctx, router->routee, &router->child, &ref);
+    child = trpi_router_child(router);
+    err = router->routee == NULL ? TRP_EINVAL : trp_spawn(ctx, router->routee, &child, &ref);
     if (err != TRP_OK) {
         return err;
     }

@@ -52,9 +52,10 @@ trp_routees_create(trp_routee_provider *provider, uint32_t count)
         count = router->plan.instances;
     }
     while (err == TRP_OK && count-- > 0) {
+        trp_spawn_options child = trpi_router_child(router);
         trp_ref ref;
 
-        err = trpi_embryo_spawn(provider->embryo, router->routee, &router->child, &ref);
+        err = trpi_embryo_spawn(provider->embryo, router->routee, &child, &ref);
         if (err == TRP_OK) {
             err = add_child(provider, ref);
         }
@@ -176,16 +177,19 @@ static const char *const plan_keys[] = {
     "resizer.messages-per-resize",
 };
 
+/* key+: the same with a plus, which adds. */
 static trp_err
-deploy_paths(trpi_router_plan *plan, const trpi_deployment *deployment, char *error)
+deploy_list(trpi_router_plan *plan, const trpi_deployment *deployment, const char *key_plus,
+            char *error)
 {
-    const char *const *paths;
-    size_t count = trpi_deployment_list(deployment, "routees.paths", &paths);
+    const char *const *values;
+    char key[32];
+    (void)snprintf(key, sizeof key, "%.*s", (int)strlen(key_plus) - 1, key_plus);
+    size_t count = trpi_deployment_list(deployment, key, &values);
     trp_err err = TRP_OK;
 
     for (size_t i = 0; err == TRP_OK && i < count; i++) {
-        err = trpi_router_plan_set(plan, i == 0 ? "routees.paths" : "routees.paths+", paths[i],
-                                   error, ERROR_BYTES);
+        err = trpi_router_plan_set(plan, i == 0 ? key : key_plus, values[i], error, ERROR_BYTES);
     }
     return err;
 }
@@ -227,7 +231,19 @@ deploy(trpi_router *router, const char *path, char *error)
         }
     }
     if (err == TRP_OK && decides) {
-        err = deploy_paths(&router->plan, &deployment, error);
+        err = deploy_list(&router->plan, &deployment, "routees.paths+", error);
+    }
+    if (err == TRP_OK && deployment.remote != NULL) {
+        (void)snprintf(error, ERROR_BYTES,
+                       "remote: a router stays where it is made; target.nodes says where its "
+                       "routees live");
+        err = TRP_ECONFIG;
+    }
+    if (err == TRP_OK) { /* where, not how: like the dispatcher (REMOTE-21) */
+        bool configured = router->plan.configured;
+
+        err = deploy_list(&router->plan, &deployment, "target.nodes+", error);
+        router->plan.configured = configured;
     }
     if (err == TRP_OK && decides) {
         err = deploy_settings(&router->plan, &deployment);
@@ -271,6 +287,14 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
     router->child.dispatcher = NULL;
     router->child.mailbox = NULL;
     router->child.args = NULL;
+    if (options->node != NULL) { /* all of them there, unless target_nodes says more */
+        bool here = options->node[0] == 0 || router->plan.nodes_count > 0;
+
+        router->child.node = here && options->node[0] == 0 ? TRP_NODE_HERE : NULL;
+        if (!here && trpi_router_plan_node_add(&router->plan, options->node) != TRP_OK) {
+            return TRP_ENOMEM;
+        }
+    }
     if (options->args_type != NULL) {
         args = trpi_alloc(options->args_bytes + 1);
         if (args == NULL) {
@@ -345,6 +369,10 @@ share_mailbox(trpi_router *router, char *error)
 
     if (router->routee == NULL || router->plan.routees_count > 0 || router->plan.paths_count > 0) {
         (void)snprintf(error, ERROR_BYTES, "balancing is for routees that the router makes");
+        return TRP_EINVAL;
+    }
+    if (router->plan.nodes_count > 0) {
+        (void)snprintf(error, ERROR_BYTES, "balancing routees share a mailbox, so they live here");
         return TRP_EINVAL;
     }
     if (router->child.dispatcher != NULL) {

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "pattern/reliable.h"
 #include "remote/codec.h"
+#include "remote/deployment.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -95,6 +96,20 @@ many(const trpi_frame *frame)
     }
 }
 
+static void
+tail(const trpi_system_message *system)
+{
+    trpi_deploy_read order;
+    trp_failure failure;
+    if (system->tail_bytes == 0) {
+        return;
+    }
+    if (trpi_deploy_decode(system->tail, system->tail_bytes, &order) == TRP_OK) {
+        trpi_deploy_read_fini(&order);
+    }
+    (void)trpi_failure_decode(system->tail, system->tail_bytes, &failure);
+}
+
 static trp_err
 on_frame(void *arg, const trpi_frame *frame)
 {
@@ -119,7 +134,9 @@ on_frame(void *arg, const trpi_frame *frame)
         (void)trpi_manifest_decode(frame, &manifest);
         break;
     case TRPI_FRAME_SYSTEM:
-        (void)trpi_system_frame_decode(frame, &system);
+        if (trpi_system_frame_decode(frame, &system) == TRP_OK) {
+            tail(&system);
+        }
         break;
     default:
         break;

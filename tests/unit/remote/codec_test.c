@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/wire.h"
 #include "remote/codec.h"
+#include "remote/deployment.h"
 #include "tests/unit/golden.h"
 #include "tests/unit/unit.h"
 
@@ -503,6 +504,37 @@ golden_message(FILE *file, const char *name, const trpi_serializer *serializer,
     trpi_buffer_fini(&out);
 }
 
+/* System messages with a tail: an order to make an actor, and a failure. */
+static void
+order_lines(FILE *file)
+{
+    int64_t number = 42;
+    trpi_deploy deploy = { .behaviour = "teller", .version = 3, .path = "/user/bank/teller",
+                           .dispatcher = "pinned", .args_type = &trp_i64_type, .args = &number,
+                           .args_bytes = sizeof number, .supervisor = { 1, 7, 9, 0 } };
+    trp_failure failure = { .err = TRP_EFAILED, .code = -1, .reason = "no more paper" };
+    trpi_system_message order = { .signal = TRPI_SIGNAL_DEPLOY, .to_slot = 4, .to_generation = 5,
+                                  .from_slot = 2, .from_generation = 3 };
+    uint8_t body[TRPI_SYSTEM_BODY_BYTES];
+    trpi_serializers serializers;
+    trpi_node_map map = map_of(1, 2);
+    trpi_buffer tail = { 0 }, out = { 0 };
+    trpi_serializers_init(&serializers);
+    UNIT_EQUAL(trpi_deploy_encode(&serializers, &map, &deploy, &tail), TRP_OK);
+    trpi_system_body_encode(body, &order);
+    UNIT_EQUAL(trpi_system_frame_append(&out, 10, body, tail.data, (uint32_t)tail.count), TRP_OK);
+    hex_line(file, "system-deploy", &out);
+    trpi_buffer_clear(&tail);
+    trpi_buffer_clear(&out);
+    UNIT_EQUAL(trpi_failure_encode(&failure, &tail), TRP_OK);
+    order.signal = TRPI_SIGNAL_FAILED;
+    trpi_system_body_encode(body, &order);
+    UNIT_EQUAL(trpi_system_frame_append(&out, 11, body, tail.data, (uint32_t)tail.count), TRP_OK);
+    hex_line(file, "system-failed", &out);
+    trpi_buffer_fini(&tail);
+    trpi_buffer_fini(&out);
+}
+
 static void
 golden_write(FILE *file)
 {
@@ -543,12 +575,14 @@ golden_write(FILE *file)
     trpi_buffer_clear(&out);
     (void)trpi_manifest_append(&out, trpi_hash_text("golden.names"), "golden.names");
     hex_line(file, "manifest", &out);
-    trpi_system_message watch = { 9, TRPI_SIGNAL_WATCH, 1, 1, 3, 2, 5 };
+    trpi_system_message watch = { .seq = 9, .signal = TRPI_SIGNAL_WATCH, .flag = 1, .to_slot = 1,
+                                  .to_generation = 3, .from_slot = 2, .from_generation = 5 };
     trpi_put_u64(bytes, watch.seq);
     trpi_system_body_encode(bytes + 8, &watch);
     trpi_buffer_clear(&out);
     (void)trpi_frame_append(&out, TRPI_FRAME_SYSTEM, 0, 0, bytes, sizeof bytes);
     hex_line(file, "system-watch", &out);
+    order_lines(file);
     trpi_buffer_clear(&out);
     (void)trpi_frame_append(&out, TRPI_FRAME_CONTROL, 8, 1, "gossip", 6);
     hex_line(file, "control-gossip", &out);

@@ -191,8 +191,10 @@ static const trp_behaviour deploy_keeper = {
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* The left one's configuration; a node that does not answer is given up soon. */
-static char deploy_text[1024] = "remote { deployment-timeout = 300ms }\n";
+/* The left one's configuration, for the next start only; a node that does not answer is given up
+ * soon. */
+#define DEPLOY_TEXT "remote { deployment-timeout = 300ms }\n"
+static char deploy_text[1024] = DEPLOY_TEXT;
 
 static inline trp_system *
 deploy_system(const char *name, const char *text)
@@ -240,6 +242,7 @@ static inline void
 deploy_end(void)
 {
     pair_end(&d.pair);
+    (void)snprintf(deploy_text, sizeof deploy_text, "%s", DEPLOY_TEXT);
 }
 
 /* Have the parent spawn; its answer. */
