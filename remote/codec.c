@@ -235,13 +235,14 @@ trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message)
     ret_message->anyone = (frame->flags & TRPI_MESSAGE_ANYONE) != 0;
     ret_message->payload = at + 16;
     ret_message->payload_bytes = frame->bytes - (size_t)(at + 16 - frame->body);
-    return true;
+    return true; /* compressed: the size on the wire */
 }
 
 trp_err
 trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message)
 {
-    if (!trpi_message_peek(frame, ret_message)) {
+    if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0 || /* it is to be expanded first */
+        !trpi_message_peek(frame, ret_message)) {
         return TRP_EDATA;
     }
     map->third_count = 0;

@@ -22,7 +22,8 @@ enum { /* flags of USER and SELECT frames */
     /* trpi_code of the sender's node; 3: the first entry of the section */
     TRPI_MESSAGE_SENDER_MASK = 3,
     TRPI_MESSAGE_HAS_NODES = 4,    /* a node section ends the body */
-    TRPI_MESSAGE_ANYONE = 8        /* not meant for one incarnation: it may wait for the next one */
+    TRPI_MESSAGE_ANYONE = 8,       /* not meant for one incarnation: it may wait for the next one */
+    TRPI_MESSAGE_COMPRESSED = 16   /* USER: what follows the type is compressed (compress.h) */
 };
 
 typedef struct trpi_message {
@@ -98,9 +99,13 @@ trp_err trpi_manifest_decode(const trpi_frame *frame, trpi_manifest *ret_manifes
 /* ---- handshake: a msgpack map; unknown keys are skipped -------------------------------------- */
 
 enum {
-    TRPI_FEATURE_MANY = 1,
-    TRPI_FEATURE_DEPLOY = 2, /* signals from TRPI_SIGNAL_DEPLOY on */
-    TRPI_FEATURES_OWN = TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY
+    TRPI_FEATURE_MANY = 1,   /* minor version 1 */
+    TRPI_FEATURE_DEPLOY = 2, /* minor version 2, as the next: signals from TRPI_SIGNAL_DEPLOY on */
+    TRPI_FEATURE_LANES = 4,  /* more lanes than two, FENCE, GOODBYE of one lane */
+    TRPI_FEATURE_LZ4 = 8,    /* compressed messages, where it is built in */
+    TRPI_FEATURES_MINOR_1 = TRPI_FEATURE_MANY,
+    TRPI_FEATURES_OWN =
+        TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES | TRPI_FEATURE_LZ4
 };
 
 typedef struct trpi_handshake {
@@ -110,6 +115,7 @@ typedef struct trpi_handshake {
     char reason[160];           /* refusal */
     uint32_t frame_bytes_max;   /* what the sender takes */
     uint32_t features;          /* TRPI_FEATURE_*: frames beyond the first version that it takes */
+    uint32_t minor;             /* minor version that it speaks; 0, 1: it does not say */
 } trpi_handshake;
 
 trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind,

@@ -50,6 +50,7 @@ trpi_conn_unref(trpi_conn *conn)
     trpi_buffer_fini(&conn->writing_head);
     trpi_buffer_fini(&conn->writing);
     trpi_buffer_fini(&conn->scratch);
+    trpi_buffer_fini(&conn->expanded);
     pthread_mutex_lock(&remote->lock); /* N4: after release(), and remote may be gone after it */
     remote->conns_alive--;
     pthread_cond_broadcast(&remote->over);
@@ -166,7 +167,8 @@ trpi_conn_take(trpi_conn *conn)
         return false;
     }
     trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
-    bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0;
+    bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0 &&
+                     (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
     if (conn->head.count == 0 && !lane_goes) {
         return false;
     }
@@ -175,6 +177,8 @@ trpi_conn_take(trpi_conn *conn)
     if (lane_goes) {
         swap(&lane->pending, &conn->writing);
         lane->pending_uid = 0;
+        lane->fence_sent = lane->fence_last;
+        atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
     conn->writing_at = 0;
     conn->busy = true; /* N2 */
@@ -215,8 +219,7 @@ write_over(trpi_conn *conn)
         size_t before =
             atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
         trpi_count(&peer->bytes_out, conn->writing.count);
-        uint32_t max = conn->lane == TRPI_LANE_CONTROL ? conn->remote->options.control_bytes_max
-                                                       : conn->remote->options.lane_bytes_max;
+        size_t max = trpi_lane_bytes_max(conn->remote, (enum trpi_lane)conn->lane);
         if (lane->above && before - conn->writing.count < max / 8) { /* low-water mark */
             lane->above = false;
             later.ready = true;
@@ -427,6 +430,10 @@ on_preamble(void *arg, const trpi_preamble *preamble)
         return fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u", preamble->version,
                     TRPI_WIRE_VERSION);
     }
+    if (preamble->lane > TRPI_LANE_ORDINARY &&
+        (trpi_features_own(conn->remote) & TRPI_FEATURE_LANES) == 0) {
+        return fail(conn, TRP_EPROTO, "lane %u", preamble->lane);
+    }
     if (conn->dialled && preamble->lane != conn->lane) {
         return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane,
                     conn->lane);
@@ -482,13 +489,7 @@ agree(trpi_conn *conn, const trpi_handshake *handshake)
         return;
     }
     set_ready(conn, true);
-    uint32_t own = peer->remote->options.frame_bytes_max;
-    uint32_t theirs =
-        handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
-    atomic_store_explicit(&peer->frame_bytes_max, own < theirs ? own : theirs,
-                          memory_order_relaxed);
-    uint32_t features = TRPI_FEATURES_OWN & ~peer->remote->options.features_off;
-    atomic_store_explicit(&peer->features, handshake->features & features, memory_order_relaxed);
+    trpi_peer_agree(peer, handshake);
 }
 
 static trp_err
@@ -652,6 +653,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     }
     if (conn->peer != NULL) {
         trpi_count(&conn->peer->bytes_in, count);
+        atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
     if (err != TRP_OK) {
         if (err != TRP_ECANCELED) { /* told already */
@@ -715,6 +717,9 @@ peer_lost(trpi_conn *conn, const char *reason)
     conn->closing = true;
     if (lane->out == conn) {
         lane->out = NULL;
+    }
+    if (lane->parting == conn) {
+        lane->parting = NULL;
     }
     if (conn->busy) { /* N3 */
         atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);

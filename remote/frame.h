@@ -14,13 +14,20 @@
 #include "base/buffer.h"
 
 #define TRPI_WIRE_VERSION 1
+#define TRPI_WIRE_MINOR 2               /* told in the handshake; see docs/wire.md, Versions */
 #define TRPI_WIRE_MAGIC "TRP\x1a"       /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8
 #define TRPI_FRAME_BYTES_DEFAULT 262144 /* body bytes; frame_bytes_max */
 #define TRPI_FRAME_BYTES_LEAST 4096     /* a smaller frame_bytes_max is refused */
 
-enum trpi_lane { TRPI_LANE_CONTROL = 0, TRPI_LANE_ORDINARY = 1, TRPI_LANE_COUNT = 2 };
+#define TRPI_ORDINARY_LANES_MAX 8
+enum trpi_lane { /* wire numbers; before minor version 2 there were the first two */
+    TRPI_LANE_CONTROL = 0,
+    TRPI_LANE_ORDINARY = 1, /* and the ones that follow, as many as a sender likes */
+    TRPI_LANE_LARGE = TRPI_LANE_ORDINARY + TRPI_ORDINARY_LANES_MAX,
+    TRPI_LANE_COUNT
+};
 
 enum trpi_frame_kind { /* wire numbers */
     TRPI_FRAME_HANDSHAKE_REQUEST = 1,
@@ -38,8 +45,12 @@ enum trpi_frame_kind { /* wire numbers */
     TRPI_FRAME_PONG = 13,
     TRPI_FRAME_GOODBYE = 14,
     TRPI_FRAME_GOODBYE_ACK = 15,
-    TRPI_FRAME_MANY = 16 /* to who has TRPI_FEATURE_MANY */
+    TRPI_FRAME_MANY = 16, /* to who has TRPI_FEATURE_MANY */
+    TRPI_FRAME_FENCE = 17, /* to who has TRPI_FEATURE_LANES, as the next */
+    TRPI_FRAME_FENCE_ACK = 18
 };
+
+enum { TRPI_GOODBYE_LANE = 1 }; /* flag of GOODBYE and its answer: only this connection ends */
 
 typedef struct trpi_preamble {
     uint8_t version;

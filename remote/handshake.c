@@ -1,8 +1,8 @@
 /* handshake.c - the body of handshake frames: a msgpack map, so that versions can be mixed.
  *
  * Keys: "from" address text, "uid" text of decimal digits, "to" address text, "to-uid", "frame-max"
- * number, "reason" text, "features" bits. Unknown keys are skipped, missing ones are zero; "from"
- * and "uid" are required but in a refusal.
+ * number, "reason" text, "features" bits, "minor" number. Unknown keys are skipped, missing ones
+ * are zero; "from" and "uid" are required but in a refusal.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,7 +33,7 @@ trp_err
 trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_handshake *handshake)
 {
     trpi_pack_writer writer = { .limit = TRPI_HANDSHAKE_BYTES_MAX };
-    trpi_pack_map(&writer, handshake->features != 0 ? 7 : 6);
+    trpi_pack_map(&writer, 6u + (handshake->features != 0) + (handshake->minor > 1));
     pack_address(&writer, "from", &handshake->from.address);
     pack_uid(&writer, "uid", handshake->from.uid);
     pack_address(&writer, "to", &handshake->to);
@@ -45,6 +45,10 @@ trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_ha
     if (handshake->features != 0) {
         trpi_pack_text(&writer, "features");
         trpi_pack_u64(&writer, handshake->features);
+    }
+    if (handshake->minor > 1) { /* the first two did not say it */
+        trpi_pack_text(&writer, "minor");
+        trpi_pack_u64(&writer, handshake->minor);
     }
     trp_err err = writer.err;
     if (err == TRP_OK) {
@@ -87,7 +91,7 @@ trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake)
         return err;
     }
     const trpi_pack_value *map = trpi_pack_root(doc);
-    uint64_t frame_bytes_max = 0, features = 0;
+    uint64_t frame_bytes_max = 0, features = 0, minor = 0;
     memset(ret_handshake, 0, sizeof *ret_handshake);
     bool named = get_address(map, "from", &ret_handshake->from.address) &&
                  get_uid(map, "uid", &ret_handshake->from.uid) && ret_handshake->from.uid != 0 &&
@@ -97,6 +101,8 @@ trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake)
     ret_handshake->frame_bytes_max = (uint32_t)frame_bytes_max;
     (void)trpi_pack_get_u64(trpi_pack_find(map, "features"), UINT64_MAX, &features);
     ret_handshake->features = (uint32_t)features; /* later ones are no concern of ours */
+    (void)trpi_pack_get_u64(trpi_pack_find(map, "minor"), UINT32_MAX, &minor);
+    ret_handshake->minor = (uint32_t)minor;
     if (!trpi_pack_get_text(trpi_pack_find(map, "reason"), ret_handshake->reason,
                             sizeof ret_handshake->reason)) {
         ret_handshake->reason[0] = '\0';

@@ -294,7 +294,16 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
 {
     trp_system *system = conn->remote->system;
     trpi_message message;
+    trpi_frame expanded;
     trpi_node_map map = inbound_map(conn);
+    if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0) {
+        if (trpi_message_expand(frame, conn->remote->options.frame_bytes_max, &conn->expanded,
+                                &expanded) != TRP_OK) {
+            decode_error(conn, "compressed body cannot be read", 0);
+            return;
+        }
+        frame = &expanded;
+    }
     if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
         decode_error(conn, "body cannot be read", 0);
         return;
@@ -587,7 +596,9 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
     trpi_later later = { 0 };
     trpi_inbound_batch_end(conn); /* what came before it is delivered first */
     pthread_mutex_lock(&peer->lock);
-    if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
+    if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && conn->lane != TRPI_LANE_CONTROL) {
+        trpi_parting_frame(conn, (enum trpi_frame_kind)frame->kind);
+    } else if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
         peer->lanes[conn->lane].goodbye_acked = true;
     } else {
         /* lost: the peer waits a little in vain */
@@ -598,6 +609,33 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
             peer->goodbye_said = true;
             (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &later);
         }
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+/* Answered when what came before it has been handed to its actors. */
+static void
+on_fence(trpi_conn *conn, const trpi_frame *frame)
+{
+    if (frame->bytes != 8 || !batch_begin(conn)) {
+        return; /* of a connection that is over: it is said again on the present one */
+    }
+    trpi_inbound_batch_end(conn);
+    send_control(conn, TRPI_FRAME_FENCE_ACK, trpi_get_u64(frame->body));
+}
+
+static void
+on_fence_ack(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    if (frame->bytes != 8) {
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
+        trpi_fence_acked(peer, trpi_get_u64(frame->body));
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
@@ -666,6 +704,12 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
     case TRPI_FRAME_GOODBYE:
     case TRPI_FRAME_GOODBYE_ACK:
         on_goodbye(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_FENCE:
+        on_fence(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_FENCE_ACK:
+        on_fence_ack(conn, frame);
         return TRP_OK;
     default:
         trpi_count(&conn->remote->frames_skipped, 1); /* of a later minor version */

@@ -3,7 +3,7 @@
  * Shape.
  *     remote --- peers (one an address, never freed while remoting runs)
  *                  |- association, redelivery     pure state machines
- *                  |- lanes[control, ordinary]    what waits, and the connection that sends it
+ *                  |- lanes[control, ordinary.., large]  what waits, and what sends it
  *                  `- conns                       dialled and accepted, of either lane
  *     system's proxy cell -> route (one a node number) -> peer
  * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback
@@ -22,6 +22,7 @@
 #include "base/buffer.h"
 #include "base/phi.h"
 #include "remote/association.h"
+#include "remote/compress.h"
 #include "remote/codec.h"
 #include "remote/redelivery.h"
 #include "remote/remote.h"
@@ -37,6 +38,7 @@
 #define TRPI_FLUSH_BYTES_LEAST 65536  /* less is not handed over while more is to be encoded */
 #define TRPI_ADMIT_BYTES_MAX                                                                       \
     524288 /* trp_try_tell() refuses above; a lane of less than 2 MiB: above a quarter of it */
+#define TRPI_LARGE_PLACES 4096        /* recipients that share one take the same lane */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 #define TRPI_TICK_MS 250
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
@@ -72,6 +74,15 @@ typedef struct trpi_conn {
     bool closing;          /* by lock_of(conn) */
     bool close_when_sent;  /* by lock_of(conn) */
     bool preamble_sent;    /* by lock_of(conn) */
+    /* Closing one lane's connection in good order (parting.c); by peer->lock */
+    bool parting;          /* our GOODBYE was said: we send nothing of the lane on it any more */
+    bool parting_acked;    /* and everything before it was handled */
+    bool parting_heard;    /* the peer's was: nothing of the lane comes any more */
+    uint64_t parting_ms;   /* when ours was said last */
+    /* writes and reads: relaxed, they only have to change; the other two by the tick */
+    atomic_uint uses;
+    unsigned uses_seen;
+    uint64_t idle_since_ms;
     /* a write is in progress, its owner has the three below; by lock_of(conn) */
     bool busy;
     trpi_buffer head;      /* frames of this very connection, before the lane's; by lock_of(conn) */
@@ -86,7 +97,7 @@ typedef struct trpi_conn {
     trpi_pile piles[TRPI_PILES]; /* by slot; ordinary lane */
     const trpi_pile *over;       /* what reading waits for; NULL: nothing */
     uint64_t over_since_ms;
-    trpi_buffer scratch;
+    trpi_buffer scratch, expanded;
     char failure[160];
     struct {
         uint64_t wire_id;
@@ -103,13 +114,18 @@ typedef struct trpi_lane_state {
     uint64_t pending_since_ms;
     trpi_conn *out;            /* what it sends on; by peer->lock */
     trpi_conn *dialling;       /* by peer->lock */
-    uint64_t dial_next_ms;     /* ordinary: not before; by peer->lock */
+    trpi_conn *parting;        /* nothing is sent on another before its end; by peer->lock */
+    uint64_t dial_next_ms;     /* not before; not of the control lane; by peer->lock */
     uint32_t dial_attempts;
     _Atomic uint32_t epoch;    /* of our sending; written by peer->lock, read relaxed by routes */
     /* pending and in flight; relaxed: a hint for the limit and the marks */
     atomic_size_t queued;
-    /* admitted by trp_try_tell() and not encoded yet; relaxed: with queued it is what waits */
-    atomic_size_t promised;
+    /* Fences (fence.c), numbered; by peer->lock */
+    uint64_t fence_last;       /* appended */
+    uint64_t fence_sent;       /* not in pending any more, so a lost connection may have lost it */
+    uint64_t fence_acked;      /* all that was appended before it has arrived, or never will */
+    uint64_t fence_ms;         /* when it was said last */
+    bool fence_due;            /* something was appended after the last one */
     bool above;                /* the high-water mark was passed; by peer->lock */
     bool refused;              /* trp_try_tell() was, and somebody waits; by peer->lock */
     /* deliveries of this lane, so that a stale connection cannot reorder */
@@ -118,19 +134,14 @@ typedef struct trpi_lane_state {
     bool goodbye_acked;        /* by peer->lock */
 } trpi_lane_state;
 
-typedef struct trpi_route {
-    trpi_remote *remote;
-    trpi_peer *peer;
-    uint32_t node;      /* number of this system's node table */
-    uint64_t uid;       /* 0: whoever lives there */
-    trpi_buffer gather; /* by the runner of the proxy, as the next three */
-    uint32_t gathered;  /* messages in it */
-    bool above;         /* the lane was above its high-water mark at the last hand-over */
-    size_t kept;        /* promises of lane->promised that are in it, or were broken */
+/* What a route has encoded for a lane and not handed over yet. */
+typedef struct trpi_gather {
+    trpi_buffer frames;
+    uint32_t messages;  /* in it */
+    uint32_t announced_epoch;
     /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
     uint8_t *announced;
-    uint32_t announced_epoch;
-    /* What the last message in gather was: the next one like it needs to say less. type NULL: not
+    /* What the last message in frames was: the next one like it needs to say less. type NULL: not
      * known */
     struct {
         const trp_type *type;
@@ -138,8 +149,27 @@ typedef struct trpi_route {
         uint16_t serializer_id;
         uint32_t to_slot, to_generation, from_slot, from_generation, from_node;
         uint8_t sender_code;
-        size_t many_at; /* its MANY frame in gather; SIZE_MAX: it has none */
+        size_t many_at; /* its MANY frame in frames; SIZE_MAX: it has none */
     } last;
+} trpi_gather;
+
+typedef struct trpi_route {
+    trpi_remote *remote;
+    trpi_peer *peer;
+    uint32_t node;      /* number of this system's node table */
+    uint64_t uid;       /* 0: whoever lives there */
+    /* by the runner of the proxy, down to large */
+    trpi_gather gathers[TRPI_LANE_COUNT];
+    uint32_t touched;   /* bit a lane: its gather holds something */
+    uint32_t spread;    /* that they were chosen by */
+    bool above;         /* a lane was above its high-water mark at the last hand-over */
+    size_t kept;        /* promises of peer->promised that are in it, or were broken */
+    trpi_buffer scratch;
+    bool pinned;        /* counted in peer->large_pins */
+    uint32_t era;       /* of peer->large_era that large is of */
+    /* bit a place of recipients: they take the large lane. Written by the runner, read relaxed by
+     * who asks for room; NULL: none does */
+    _Atomic(atomic_uint_least64_t *) large;
     struct trpi_route *next; /* in peer->routes, by peer->lock */
 } trpi_route;
 
@@ -159,6 +189,18 @@ struct trpi_peer {
     _Atomic uint32_t node;
     _Atomic uint32_t frame_bytes_max; /* that both ends take */
     _Atomic uint32_t features;        /* that both ends have; of the last handshake */
+    uint32_t minor;                   /* that both ends speak; by lock */
+    /* ordinary lanes in use, and the large one with them; 0: one lane for all messages, because the
+     * peer takes no more, or was not met. Written by lock, read relaxed by routes */
+    _Atomic uint32_t spread;
+    uint32_t large_era;     /* who took the large lane in an earlier one has left it; by lock */
+    uint32_t large_pins;    /* routes that hold something for the large lane; by lock */
+    bool large_used;        /* in this era; by lock */
+    /* Admitted by trp_try_tell() and not encoded yet; relaxed: with queued it is what waits.
+     * Tellers write it for each message: nothing that others read stands in its line. */
+    char promised_before[64];
+    atomic_size_t promised;
+    char promised_behind[64 - sizeof(size_t)];
     trpi_lane_state lanes[TRPI_LANE_COUNT];
     trpi_conn *conns;
     trpi_route *routes;
@@ -269,7 +311,7 @@ typedef struct trpi_later {
     trpi_conn *writes[TRPI_LATER_WRITES_MAX]; /* counted, busy */
     uint32_t writes_count;
     uint32_t dials; /* bit a lane */
-    trpi_buffer dropped[TRPI_LANE_COUNT]; /* frames that became dead letters */
+    trpi_buffer dropped; /* frames that became dead letters, of any lane */
     trp_dead_reason dropped_reason;
     uint64_t over_uid; /* incarnation to be ended, 0: none */
     bool over_quarantined;
@@ -333,14 +375,45 @@ void trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, co
                        const trpi_message *message);
 
 /* ---- lane.c ---- */
+/* Bytes that may wait on a lane. */
+size_t trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane);
 /* Bytes above which trp_try_tell() is refused. */
-size_t trpi_lane_admit_max(const trpi_remote *remote);
+size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
 /* Let those who were refused go on when there is room. The caller holds peer->lock. */
 void trpi_lane_look(trpi_peer *peer, trpi_later *later);
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
                     trpi_buffer *ret_dropped);
 void trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason);
 void trpi_system_messages_send(trpi_peer *peer);
+
+/* ---- spread.c: which lane ---- */
+/* Features that this node offers. */
+uint32_t trpi_features_own(const trpi_remote *remote);
+/* The ordinary lane of a recipient. */
+enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
+/* What a handshake has agreed on; the caller holds peer->lock. */
+void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake);
+/* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */
+void trpi_peer_spread(trpi_peer *peer, trpi_later *later);
+/* Sort frames into lanes, at the end of each of sorted. What finds no memory goes to *ret_lost. */
+void trpi_frames_sort(uint32_t spread, const trpi_buffer *frames,
+                      trpi_buffer sorted[TRPI_LANE_COUNT], trpi_buffer *ret_lost);
+
+/* ---- fence.c: order across lanes. The caller holds peer->lock ---- */
+/* Append one, if anything may be on its way on that lane. Errors: TRP_ENOMEM. */
+trp_err trpi_fence_append(trpi_peer *peer, enum trpi_lane lane);
+/* The first that a new connection of a lane says, when one may be lost. */
+void trpi_fence_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn);
+void trpi_fence_acked(trpi_peer *peer, uint64_t value);
+/* Is the large lane to wait for the others? */
+bool trpi_large_is_held(const trpi_peer *peer);
+/* Say again what was not answered; end the era of a large lane that has become quiet. */
+void trpi_fences_tick(trpi_peer *peer, uint64_t now_ms);
+
+/* ---- parting.c: the end of one lane's connection. The caller holds peer->lock ---- */
+void trpi_parting_tick(trpi_peer *peer, uint64_t now_ms);
+/* GOODBYE or GOODBYE_ACK of one lane came. */
+void trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind);
 
 /* ---- conn.c ---- */
 extern const trpi_transport_events trpi_conn_events;
@@ -389,6 +462,14 @@ bool trpi_inbound_still_waits(trpi_conn *conn);
 
 /* ---- route.c ---- */
 extern const trpi_remote_ops trpi_route_remote_ops;
+/* Give what was gathered to the lanes. By the runner; true: one is above its high-water mark. */
+bool trpi_route_hand_over(trpi_route *route);
+
+/* ---- route_lane.c ---- */
+/* The lane of a message. By the runner. */
+enum trpi_lane trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes);
+/* The same for whoever asks for room: as things stand. */
+enum trpi_lane trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes);
 
 /* ---- round_trip.c: for serialize-messages; before main() ------------------------------------- */
 void trpi_remote_round_trip_offer(void);

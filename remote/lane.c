@@ -7,7 +7,7 @@
  *   Q1  pending holds whole frames, in the order of appending.
  *   Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
  *   Q3  A user message that leaves a lane without being sent is a dead letter with its reason.
- * Limits. lane_bytes_max, control_bytes_max: counted with what is in flight.
+ * Limits. lane_bytes_max, large_lane_bytes_max, control_bytes_max: counted with what is in flight.
  * Tests.  tests/unit/remote/remote_test.c
  */
 #include <string.h>
@@ -24,13 +24,14 @@ is_message(const trpi_frame *frame)
 }
 
 /* Keep the frames for anyone and those for keep_uid; the messages among the others go to
- * *ret_dropped. */
+ * *ret_dropped. A fence stays behind what stays; without that it counts as sent. */
 void
 trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buffer *ret_dropped)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     bool keep_specific = keep_uid != 0 && state->pending_uid == keep_uid;
     trpi_buffer kept = { 0 };
+    bool kept_any = false;
     size_t before = state->pending.count;
     if (before == 0 || keep_specific) {
         return;
@@ -39,14 +40,19 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buf
         trpi_frame frame;
         trpi_frame_header_decode(state->pending.data + at, &frame);
         size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
-        trpi_buffer *to = (frame.flags & TRPI_MESSAGE_ANYONE) != 0 ? &kept
-                          : is_message(&frame)                     ? ret_dropped
-                                                                   : NULL;
+        bool fence = frame.kind == TRPI_FRAME_FENCE;
+        bool anyone = !fence && (frame.flags & TRPI_MESSAGE_ANYONE) != 0;
+        trpi_buffer *to = anyone || fence ? &kept : is_message(&frame) ? ret_dropped : NULL;
+        kept_any = kept_any || anyone;
         if (to != NULL) {
             /* Out of memory: the frame is lost, as a dead letter is that finds no memory. */
             (void)trpi_buffer_append(to, state->pending.data + at, bytes, TRPI_BUFFER_NO_LIMIT);
         }
         at += bytes;
+    }
+    if (!kept_any) {
+        trpi_buffer_fini(&kept);
+        state->fence_sent = state->fence_last;
     }
     trpi_buffer_fini(&state->pending);
     state->pending = kept;
@@ -87,13 +93,20 @@ trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reas
     }
 }
 
+size_t
+trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane)
+{
+    return lane == TRPI_LANE_CONTROL ? remote->options.control_bytes_max
+           : lane == TRPI_LANE_LARGE ? remote->options.large_lane_bytes_max
+                                     : remote->options.lane_bytes_max;
+}
+
 trp_err
 trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
                  bool checked)
 {
     trpi_lane_state *state = &peer->lanes[lane];
-    const trpi_remote_options *options = &peer->remote->options;
-    size_t max = lane == TRPI_LANE_CONTROL ? options->control_bytes_max : options->lane_bytes_max;
+    size_t max = trpi_lane_bytes_max(peer->remote, lane);
     size_t queued = atomic_load_explicit(&state->queued, memory_order_relaxed);
     if (uid != 0) {
         if (trpi_assoc_is_barred(&peer->assoc, uid)) {
@@ -127,6 +140,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (uid != 0) {
         state->pending_uid = uid;
     }
+    state->fence_due = true;
     if (queued > max / 4) { /* high-water mark */
         state->above = true;
     }
@@ -134,21 +148,26 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
 }
 
 size_t
-trpi_lane_admit_max(const trpi_remote *remote)
+trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane)
 {
-    size_t quarter = remote->options.lane_bytes_max / 4;
-    return quarter < TRPI_ADMIT_BYTES_MAX ? quarter : TRPI_ADMIT_BYTES_MAX;
+    size_t quarter = trpi_lane_bytes_max(remote, lane) / 4;
+    /* few messages fill the large lane: it would run empty between two of them */
+    return quarter < TRPI_ADMIT_BYTES_MAX || lane == TRPI_LANE_LARGE ? quarter
+                                                                     : TRPI_ADMIT_BYTES_MAX;
 }
 
 void
 trpi_lane_look(trpi_peer *peer, trpi_later *later)
 {
-    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    if (lane->refused && atomic_load_explicit(&lane->queued, memory_order_relaxed) +
-                                 atomic_load_explicit(&lane->promised, memory_order_relaxed) <=
-                             trpi_lane_admit_max(peer->remote) / 2) {
-        lane->refused = false;
-        later->ready = true;
+    size_t promised = atomic_load_explicit(&peer->promised, memory_order_relaxed);
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        trpi_lane_state *lane = &peer->lanes[i];
+        if (lane->refused &&
+            atomic_load_explicit(&lane->queued, memory_order_relaxed) + promised <=
+                trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
+            lane->refused = false;
+            later->ready = true;
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
 	remote/serialization.c remote/serializers.c remote/serializer_msgpack.c \
 	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
-	remote/link_nng_open.c remote/note.c remote/lane.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c \
+	remote/link_nng_open.c remote/note.c remote/lane.c remote/spread.c \
+	remote/fence.c remote/parting.c remote/compress_lz4.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/route_lane.c \
 	remote/round_trip.c remote/remote.c
 troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c
 check_PROGRAMS += tests/unit/remote/remote_test
@@ -111,3 +112,13 @@ tests_unit_remote_serialization_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/evolution_test
 tests_unit_remote_evolution_test_SOURCES = tests/unit/remote/evolution_test.c
 tests_unit_remote_evolution_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/lanes_test
+tests_unit_remote_lanes_test_SOURCES = tests/unit/remote/lanes_test.c
+tests_unit_remote_lanes_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/compress_test
+tests_unit_remote_compress_test_SOURCES = tests/unit/remote/compress_test.c
+tests_unit_remote_compress_test_LDADD = $(TEST_LDADD)
+noinst_PROGRAMS += tests/fuzz/compress_fuzz
+tests_fuzz_compress_fuzz_SOURCES = tests/fuzz/compress_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_compress_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_compress_fuzz_LDFLAGS = $(FUZZ_LINK)

@@ -90,8 +90,12 @@ trpi_peer_free(trpi_peer *peer)
     while (peer->routes != NULL) {
         trpi_route *route = peer->routes;
         peer->routes = route->next;
-        trpi_buffer_fini(&route->gather);
-        trpi_free(route->announced);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            trpi_buffer_fini(&route->gathers[lane].frames);
+            trpi_free(route->gathers[lane].announced);
+        }
+        trpi_buffer_fini(&route->scratch);
+        trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
         trpi_free(route);
     }
     trpi_redelivery_fini(&peer->redelivery);
@@ -116,7 +120,8 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.to = peer->address;
     handshake.to_uid = conn->uid;
     handshake.frame_bytes_max = peer->remote->options.frame_bytes_max;
-    handshake.features = TRPI_FEATURES_OWN & ~peer->remote->options.features_off;
+    handshake.features = trpi_features_own(peer->remote);
+    handshake.minor = peer->remote->options.wire_minor;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
         (void)snprintf(handshake.reason, sizeof handshake.reason,
                        "your incarnation %" PRIu64 " is quarantined here", conn->uid);
@@ -144,7 +149,7 @@ drop_others(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *l
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, &later->dropped[lane]);
+            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, &later->dropped);
             later->dropped_reason = reason;
         }
     }
@@ -159,7 +164,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_state *state = &peer->lanes[lane];
         if (state->pending_uid == effects->over_uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &later->dropped[lane]);
+            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &later->dropped);
             later->dropped_reason = reason;
         }
         /* Its connections may stand a little longer (after a goodbye they do): what is said to
@@ -240,6 +245,7 @@ activate(trpi_peer *peer, trpi_later *later)
         peer->introduced = NULL;
     }
     drop_others(peer, uid, TRP_DEAD_STALE, later);
+    trpi_peer_spread(peer, later);
     if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
         /* pairs with readers' acquire */
         atomic_store_explicit(&peer->node, node, memory_order_release);
@@ -249,7 +255,9 @@ activate(trpi_peer *peer, trpi_later *later)
     atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
     peer->heard_ms = peer->pinged_ms = trpi_remote_now_ms(peer->remote);
     peer->goodbye_said = false;
-    peer->lanes[0].goodbye_acked = peer->lanes[1].goodbye_acked = false;
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        peer->lanes[lane].goodbye_acked = false;
+    }
     trpi_phi_fini(&peer->link_phi);
     const trpi_remote_options *o = &peer->remote->options;
     trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
@@ -393,7 +401,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* Nobody there: gossip and heartbeats that wait would only be old news. */
-        trpi_lane_drop(peer, TRPI_LANE_CONTROL, 0, &later->dropped[TRPI_LANE_CONTROL]);
+        trpi_lane_drop(peer, TRPI_LANE_CONTROL, 0, &later->dropped);
         trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
         atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
         trpi_buffer_clear(&control->pending);
@@ -410,7 +418,8 @@ choose(trpi_peer *peer, enum trpi_lane lane)
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_conn *first = NULL;
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane == lane && conn->ready && !conn->closing && conn->uid == peer->assoc.uid) {
+        if (conn->lane == lane && conn->ready && !conn->closing && !conn->parting &&
+            conn->uid == peer->assoc.uid) {
             first = conn; /* the list begins with the newest */
         }
     }
@@ -422,14 +431,30 @@ choose(trpi_peer *peer, enum trpi_lane lane)
     trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
     if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, body, sizeof body) == TRP_OK) {
         state->out = first;
+        trpi_fence_again(peer, lane, first);
     }
 }
 
 static bool
 wants(const trpi_peer *peer)
 {
-    return peer->lanes[0].pending.count > 0 || peer->lanes[1].pending.count > 0 ||
-           trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending.count > 0) {
+            return true;
+        }
+    }
+    return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
+}
+
+/* Is a connection of this lane needed, but for the control lane's, which always is? */
+static bool
+lane_wants(const trpi_peer *peer, int lane)
+{
+    const trpi_lane_state *state = &peer->lanes[lane];
+    /* a fence was lost with a connection, and the large lane waits for its answer */
+    bool fence = state->fence_sent > state->fence_acked && lane != TRPI_LANE_LARGE &&
+                 peer->lanes[TRPI_LANE_LARGE].pending.count > 0;
+    return lane != TRPI_LANE_CONTROL && (state->pending.count > 0 || fence);
 }
 
 void
@@ -444,11 +469,13 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
         trpi_system_messages_send(peer);
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_state *state = &peer->lanes[lane];
+            if (state->parting != NULL) {
+                continue; /* its answer comes first */
+            }
             if (state->out == NULL) {
                 choose(peer, (enum trpi_lane)lane);
             }
-            if (lane != TRPI_LANE_CONTROL && state->out == NULL && state->dialling == NULL &&
-                state->pending.count > 0 &&
+            if (state->out == NULL && state->dialling == NULL && lane_wants(peer, lane) &&
                 trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
                 trpi_conn_dial(peer, (enum trpi_lane)lane);
             }
@@ -484,10 +511,8 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
         trpi_conn_write(later->writes[i]);
     }
     trpi_notes_tell(remote, later->notes);
-    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        trpi_lane_dead_letters(peer, &later->dropped[lane], later->dropped_reason);
-        trpi_buffer_fini(&later->dropped[lane]);
-    }
+    trpi_lane_dead_letters(peer, &later->dropped, later->dropped_reason);
+    trpi_buffer_fini(&later->dropped);
     if (later->over_uid != 0) {
         tell_end(peer, later->over_uid,
                  later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
@@ -604,17 +629,29 @@ tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 static void
 tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
-    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE || lane->pending.count == 0 ||
-        now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE || later->dropped.count > 0) {
         return;
     }
-    trpi_buffer *dropped = &later->dropped[TRPI_LANE_ORDINARY];
-    if (dropped->count == 0) {
-        *dropped = lane->pending;
-        memset(&lane->pending, 0, sizeof lane->pending);
-        atomic_fetch_sub_explicit(&lane->queued, dropped->count, memory_order_relaxed);
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        trpi_lane_state *lane = &peer->lanes[i];
+        trpi_buffer *dropped = &later->dropped;
+        if (lane->pending.count == 0 ||
+            now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
+            continue;
+        }
+        if (dropped->count > 0 &&
+            trpi_buffer_append(dropped, lane->pending.data, lane->pending.count,
+                               TRPI_BUFFER_NO_LIMIT) != TRP_OK) {
+            return; /* the next tick */
+        }
+        atomic_fetch_sub_explicit(&lane->queued, lane->pending.count, memory_order_relaxed);
+        if (dropped->count == 0) {
+            *dropped = lane->pending;
+            memset(&lane->pending, 0, sizeof lane->pending);
+        }
+        trpi_buffer_clear(&lane->pending);
         lane->pending_uid = 0;
+        lane->fence_sent = lane->fence_last;
         later->dropped_reason = TRP_DEAD_NOT_CONNECTED;
     }
 }
@@ -647,6 +684,8 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
     }
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         tick_active(peer, now_ms, &later);
+        trpi_fences_tick(peer, now_ms);
+        trpi_parting_tick(peer, now_ms);
     }
     if (peer->overflowed_uid != 0 && later.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
@@ -669,7 +708,10 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
     trpi_peer_pump(peer, &later);
     bool idle_or_active =
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
-    bool redial = peer->lanes[1].pending.count > 0 && peer->lanes[1].out == NULL;
+    bool redial = false;
+    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
+        redial = redial || (lane_wants(peer, lane) && peer->lanes[lane].out == NULL);
+    }
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
     trpi_peer_unlock(peer, &later);
     for (uint32_t i = 0; i < end_again_count; i++) {

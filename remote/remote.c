@@ -2,7 +2,8 @@
  *
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
  *         receiver_messages_max, receiver_bytes_max (reading pauses),
- *         system_messages_max, TRPI_PEERS_MAX, pending_handshakes_max, handshake_bytes_max. Each
+ *         system_messages_max, ordinary_lanes, large_lane_bytes_max,
+ *         TRPI_PEERS_MAX, pending_handshakes_max, handshake_bytes_max. Each
  *         has its error or its counter.
  * Tests.  tests/unit/remote/remote_test.c
  */
@@ -267,6 +268,11 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->handshake_timeout_ms, "remote.handshake-timeout");
     or_configured(&o->frame_bytes_max, "remote.maximum-frame-size");
     or_configured(&o->lane_bytes_max, "remote.lane-buffer-size");
+    or_configured(&o->ordinary_lanes, "remote.ordinary-lanes");
+    or_configured(&o->large_threshold_bytes, "remote.large-message-threshold");
+    or_configured(&o->large_lane_bytes_max, "remote.large-lane-buffer-size");
+    or_configured(&o->lane_idle_ms, "remote.lane-idle-timeout");
+    or_default(&o->wire_minor, TRPI_WIRE_MINOR);
     or_default(&o->receiver_messages_max, 1000000);
     or_default(&o->receiver_bytes_max, 64u << 20);
     or_configured(&o->control_bytes_max, "remote.control-buffer-size");
@@ -280,7 +286,9 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->tls_old_end_ms, "remote.tls.old-connections-end-after");
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
-        o->lane_bytes_max < o->frame_bytes_max || o->control_bytes_max < TRPI_FRAME_BYTES_LEAST ||
+        o->lane_bytes_max < o->frame_bytes_max || o->large_lane_bytes_max < o->frame_bytes_max ||
+        o->ordinary_lanes > TRPI_ORDINARY_LANES_MAX || o->wire_minor > TRPI_WIRE_MINOR ||
+        o->control_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         !detectors_make_sense(o)) {
         return TRP_EINVAL;
     }
@@ -445,8 +453,8 @@ trpi_remote_address(const trpi_remote *remote)
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* One look at a peer while stopping; step 0: flush, 1: goodbye on ordinary lanes, 2: on control
- * lanes. */
+/* One look at a peer while stopping; step 0: flush, 1: goodbye on the lanes of messages, 2: on
+ * control lanes. */
 static bool
 peer_settled(trpi_peer *peer, int step)
 {
@@ -454,13 +462,15 @@ peer_settled(trpi_peer *peer, int step)
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
         if (step == 0) {
-            settled = atomic_load_explicit(&peer->lanes[0].queued, memory_order_relaxed) == 0 &&
-                      atomic_load_explicit(&peer->lanes[1].queued, memory_order_relaxed) == 0 &&
-                      trpi_redelivery_unacked(&peer->redelivery) == 0;
-        } else {
-            const trpi_lane_state *lane =
-                &peer->lanes[step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL];
-            settled = lane->out == NULL || lane->goodbye_acked;
+            settled = trpi_redelivery_unacked(&peer->redelivery) == 0;
+        }
+        for (int i = 0; i < TRPI_LANE_COUNT; i++) {
+            const trpi_lane_state *lane = &peer->lanes[i];
+            if (step == 0) {
+                settled = settled && atomic_load_explicit(&lane->queued, memory_order_relaxed) == 0;
+            } else if ((step == 2) == (i == TRPI_LANE_CONTROL)) {
+                settled = settled && (lane->out == NULL || lane->goodbye_acked);
+            }
         }
     }
     pthread_mutex_unlock(&peer->lock);
@@ -468,16 +478,18 @@ peer_settled(trpi_peer *peer, int step)
 }
 
 static void
-say_goodbye(trpi_peer *peer, enum trpi_lane lane)
+say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
 {
     trpi_later later = { 0 };
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
-        peer->lanes[lane].out != NULL) {
-        /* without it: a plain close */
-        (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0);
-        trpi_peer_pump(peer, &later);
+    for (enum trpi_lane lane = first; lane <= last; lane++) {
+        if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
+            peer->lanes[lane].out != NULL) {
+            /* without it: a plain close */
+            (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0);
+        }
     }
+    trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
 }
 
@@ -486,7 +498,8 @@ settle(trpi_remote *remote, int step, uint64_t deadline_ms)
 {
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
         for (trpi_peer *peer = peer_first(remote, i); peer != NULL && step > 0; peer = peer->next) {
-            say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL);
+            say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
+                        step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
         }
     }
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
@@ -648,6 +661,18 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
+/* NULL: it has never been used. */
+static const char *
+lane_state_name(const trpi_lane_state *lane)
+{
+    return lane->out != NULL        ? "open"
+           : lane->parting != NULL  ? "closing"
+           : lane->dialling != NULL ? "dialling"
+           : lane->pending.count > 0 || atomic_load_explicit(&lane->epoch, memory_order_relaxed) > 0
+               ? "closed"
+               : NULL;
+}
+
 static void
 peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
 {
@@ -661,6 +686,12 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
         peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
     info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
     info->round_trip_us = peer->round_trip_us;
+    info->minor = peer->minor;
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        info->lanes[lane].state = lane_state_name(&peer->lanes[lane]);
+        info->lanes[lane].waiting_bytes =
+            atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
+    }
     pthread_mutex_unlock(&peer->lock);
     info->bytes_in = atomic_load_explicit(&peer->bytes_in, memory_order_relaxed);
     info->bytes_out = atomic_load_explicit(&peer->bytes_out, memory_order_relaxed);

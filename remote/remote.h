@@ -29,6 +29,11 @@ typedef struct trpi_remote_options {
      * now and then. 0: 1,000,000 and 64 MiB */
     uint32_t receiver_messages_max, receiver_bytes_max;
     uint32_t control_bytes_max;     /* outbound bytes of the control lane; 0: 1 MiB */
+    uint32_t ordinary_lanes;        /* to each peer; 0: 1, at most 8 */
+    uint32_t large_threshold_bytes; /* a larger payload takes the large lane; 0: 64 KiB */
+    uint32_t large_lane_bytes_max;  /* outbound bytes of it; 0: 64 MiB */
+    uint32_t lane_idle_ms;          /* a lane's connection is closed after; 0: 300,000 */
+    bool compress;                  /* what takes the large lane, where the peer understands it */
     uint32_t system_messages_max;   /* unacknowledged; 0: 20000 */
     uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */
     uint32_t flush_on_shutdown_ms;  /* 0: 2000 */
@@ -69,7 +74,8 @@ typedef struct trpi_remote_options {
     int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
     bool log_sent, log_received;    /* each message, at DEBUG */
     uint32_t log_size_exceeding;    /* log types with a larger payload; 0: off */
-    uint32_t features_off; /* bits of TRPI_FEATURE_* not offered: as an earlier minor version */
+    uint32_t wire_minor;   /* speak this minor version of the wire, 1 or 2; 0: the newest */
+    uint32_t features_off; /* bits of TRPI_FEATURE_* not offered */
 } trpi_remote_options;
 
 /* Listen, advertise the address in the system and register as its remoting.
@@ -131,6 +137,7 @@ typedef struct trpi_tls_state {
 /* The certificate in use. false: TLS is not. */
 bool trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state);
 
+enum { TRPI_REMOTE_LANES = 10 };
 typedef struct trpi_peer_info {
     trpi_node_id id;
     const char *state;        /* "idle", "handshaking", "active", "gated", "quarantined" */
@@ -138,6 +145,11 @@ typedef struct trpi_peer_info {
     uint64_t next_ms;         /* gated: until the next attempt, from now */
     uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped;
     uint64_t round_trip_us;   /* of the last control ping; 0 unknown */
+    uint32_t minor;           /* of the wire, that both speak; 0: not met */
+    struct {
+        const char *state;    /* "open", "dialling", "closing", "closed"; NULL: was never used */
+        uint64_t waiting_bytes;
+    } lanes[TRPI_REMOTE_LANES]; /* control, ordinary ..., large */
 } trpi_peer_info;
 /* Copy up to max peers, sorted by address; *ret_count the number there are. */
 void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t *ret_count);

@@ -4,14 +4,15 @@
  *         route's own buffer, without a lock, and handed to the lane at the end of the run under
  *         one lock; when the lane is empty the buffer itself changes hands.
  * Must hold.
- *   O1  gather, gathered and announced belong to the runner of the proxy: one thread at a time.
+ *   O1  The gathers belong to the runner of the proxy: one thread at a time.
  *   O2  What cannot be sent is a dead letter with its reason, alone.
- *   O3  lane->promised is what trp_try_tell() was promised room for and deliver() has not handed
+ *   O3  peer->promised is what trp_try_tell() was promised room for and deliver() has not handed
  *       over. Promised messages are never dropped for want of room: tells count promises as taken.
- *   O4  Only messages that follow one another in gather share a MANY frame, so the order is theirs.
+ *   O4  Only messages that follow one another in a gather share a MANY frame, so the order is
+ *       theirs.
  * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
  *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
- * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, garbage_test.c
+ * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, lanes_test.c, garbage_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -93,24 +94,24 @@ report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_e
 /* The name goes before the first message of a type on each connection, so that the peer can
  * compare. */
 static void
-announce(trpi_route *route, const trp_type *type, uint64_t wire_id)
+announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint64_t wire_id)
 {
-    uint32_t epoch =
-        atomic_load_explicit(&route->peer->lanes[TRPI_LANE_ORDINARY].epoch, memory_order_relaxed);
-    if (route->announced == NULL) {
-        route->announced = trpi_alloc(ANNOUNCED_BYTES);
-        if (route->announced == NULL) {
+    trpi_gather *gather = &route->gathers[lane];
+    uint32_t epoch = atomic_load_explicit(&route->peer->lanes[lane].epoch, memory_order_relaxed);
+    if (gather->announced == NULL) {
+        gather->announced = trpi_alloc(ANNOUNCED_BYTES);
+        if (gather->announced == NULL) {
             return; /* advice only */
         }
     }
-    if (route->announced_epoch != epoch) {
-        memset(route->announced, 0, ANNOUNCED_BYTES);
-        route->announced_epoch = epoch;
+    if (gather->announced_epoch != epoch) {
+        memset(gather->announced, 0, ANNOUNCED_BYTES);
+        gather->announced_epoch = epoch;
     }
     uint8_t bit = (uint8_t)(1u << (type->number & 7u));
-    if ((route->announced[type->number >> 3] & bit) == 0 &&
-        trpi_manifest_append(&route->gather, wire_id, type->name) == TRP_OK) {
-        route->announced[type->number >> 3] |= bit;
+    if ((gather->announced[type->number >> 3] & bit) == 0 &&
+        trpi_manifest_append(&gather->frames, wire_id, type->name) == TRP_OK) {
+        gather->announced[type->number >> 3] |= bit;
     }
 }
 
@@ -121,39 +122,96 @@ promise_of(size_t bytes)
     return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
 }
 
-/* Give what was gathered to the lane. */
-static bool
-hand_over(trpi_route *route)
+/* The lanes that the gathers were chosen by are not the ones in use any more: sort again. What
+ * finds no memory is left in lost. The caller holds peer->lock. */
+static void
+gathers_sort(trpi_route *route, trpi_buffer *lost)
+{
+    trpi_buffer sorted[TRPI_LANE_COUNT];
+    uint32_t messages = 0;
+    memset(sorted, 0, sizeof sorted);
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        trpi_gather *gather = &route->gathers[i];
+        trpi_frames_sort(atomic_load_explicit(&route->peer->spread, memory_order_relaxed),
+                         &gather->frames, sorted, lost);
+        trpi_buffer_fini(&gather->frames);
+        messages += gather->messages;
+        gather->messages = 0;
+    }
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        route->gathers[i].frames = sorted[i];
+        route->touched |= sorted[i].count > 0 ? 1u << i : 0;
+    }
+    route->gathers[TRPI_LANE_ORDINARY].messages = messages;
+}
+
+/* One gather to its lane. The caller holds peer->lock. */
+static trp_err
+gather_append(trpi_route *route, enum trpi_lane lane)
+{
+    trpi_gather *gather = &route->gathers[lane];
+    if (gather->frames.count == 0) {
+        return TRP_OK;
+    }
+    return atomic_load_explicit(&route->remote->stopped, memory_order_relaxed)
+               ? TRP_ECONN
+               : trpi_peer_append(route->peer, lane, route->uid, &gather->frames, true);
+}
+
+/* After the append, without the lock. O2 */
+static void
+gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
+{
+    trpi_gather *gather = &route->gathers[lane];
+    if (err == TRP_OK) {
+        trpi_count(&route->peer->messages_out, gather->messages);
+        trpi_count(&route->remote->frames_out, gather->messages);
+    } else {
+        trpi_lane_dead_letters(route->peer, &gather->frames, reason_of(err));
+    }
+    gather->messages = 0;
+    gather->last.type = NULL;
+    if (gather->frames.capacity > TRPI_BUFFER_KEPT_BYTES) {
+        trpi_buffer_fini(&gather->frames);
+    }
+    trpi_buffer_clear(&gather->frames);
+}
+
+bool
+trpi_route_hand_over(trpi_route *route)
 {
     trpi_peer *peer = route->peer;
     trpi_later later = { 0 };
+    trpi_buffer lost = { 0 };
+    trp_err errs[TRPI_LANE_COUNT];
+    bool above = false;
     pthread_mutex_lock(&peer->lock);
-    trp_err err = TRP_OK;
-    if (route->gather.count > 0) {
-        bool stopped = atomic_load_explicit(&peer->remote->stopped, memory_order_relaxed);
-        err = stopped ? TRP_ECONN
-                      : trpi_peer_append(peer, TRPI_LANE_ORDINARY, route->uid, &route->gather,
-                                         true);
+    if (route->touched != 0 &&
+        route->spread != atomic_load_explicit(&peer->spread, memory_order_relaxed)) {
+        gathers_sort(route, &lost);
     }
-    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    atomic_fetch_sub_explicit(&lane->promised, route->kept, memory_order_relaxed); /* O3 */
+    for (uint32_t left = route->touched; left != 0; left &= left - 1) {
+        enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
+        errs[lane] = gather_append(route, lane);
+        above = above || peer->lanes[lane].above;
+    }
+    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_relaxed); /* O3 */
     route->kept = 0;
-    bool above = lane->above;
     route->above = above;
+    if (route->pinned) {
+        route->pinned = false;
+        peer->large_pins--;
+    }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
-    if (err == TRP_OK) {
-        trpi_count(&peer->messages_out, route->gathered);
-        trpi_count(&peer->remote->frames_out, route->gathered);
-    } else {
-        trpi_lane_dead_letters(peer, &route->gather, reason_of(err)); /* O2 */
+    for (; route->touched != 0; route->touched &= route->touched - 1) {
+        enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(route->touched);
+        gather_over(route, lane, errs[lane]);
     }
-    route->gathered = 0;
-    route->last.type = NULL;
-    if (route->gather.capacity > TRPI_BUFFER_KEPT_BYTES) {
-        trpi_buffer_fini(&route->gather);
+    if (lost.count > 0) {
+        trpi_lane_dead_letters(peer, &lost, TRP_DEAD_NO_MEMORY);
+        trpi_buffer_fini(&lost);
     }
-    trpi_buffer_clear(&route->gather);
     return above;
 }
 
@@ -171,19 +229,20 @@ message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, 
 
 /* O4 */
 static bool
-is_like_last(const trpi_route *route, const trp_type *type, const trp_msg *msg)
+is_like_last(const trpi_gather *gather, const trp_type *type, const trp_msg *msg)
 {
-    return route->last.type == type && route->last.to_slot == msg->priv_to_slot &&
-           route->last.to_generation == msg->priv_to_generation &&
-           route->last.from_slot == msg->priv_from_slot &&
-           route->last.from_generation == msg->priv_from_generation &&
-           route->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
+    return gather->last.type == type && gather->last.to_slot == msg->priv_to_slot &&
+           gather->last.to_generation == msg->priv_to_generation &&
+           gather->last.from_slot == msg->priv_from_slot &&
+           gather->last.from_generation == msg->priv_from_generation &&
+           gather->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
 }
 
 /* After a USER frame in gather: what may follow it in a MANY frame. */
 static void
-last_set(trpi_route *route, const trp_type *type, const trpi_serializer *serializer,
-         const trp_msg *msg, const trpi_node_map *map, uint8_t flags)
+last_set(trpi_route *route, trpi_gather *gather, const trp_type *type,
+         const trpi_serializer *serializer, const trp_msg *msg, const trpi_node_map *map,
+         uint8_t flags)
 {
     uint32_t fields_count = 0;
     bool raw =
@@ -195,21 +254,22 @@ last_set(trpi_route *route, const trp_type *type, const trpi_serializer *seriali
                 route->uid != 0 &&
                 atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) ==
                     route->uid && map->third_count == 0;
-    route->last.type = many ? type : NULL;
-    route->last.serializer = plain ? NULL : serializer;
-    route->last.serializer_id = serializer->id;
-    route->last.to_slot = msg->priv_to_slot;
-    route->last.to_generation = msg->priv_to_generation;
-    route->last.from_slot = msg->priv_from_slot;
-    route->last.from_generation = msg->priv_from_generation;
-    route->last.from_node = msg->priv_from_node_flags & 0xffffffu;
-    route->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
-    route->last.many_at = SIZE_MAX;
+    gather->last.type = many ? type : NULL;
+    gather->last.serializer = plain ? NULL : serializer;
+    gather->last.serializer_id = serializer->id;
+    gather->last.to_slot = msg->priv_to_slot;
+    gather->last.to_generation = msg->priv_to_generation;
+    gather->last.from_slot = msg->priv_from_slot;
+    gather->last.from_generation = msg->priv_from_generation;
+    gather->last.from_node = msg->priv_from_node_flags & 0xffffffu;
+    gather->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
+    gather->last.many_at = SIZE_MAX;
 }
 
 /* Encode one that is like the last. false: it needs a frame of its own. */
 static bool
-encode_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t bytes)
+encode_again(trpi_route *route, trpi_gather *gather, const trp_type *type, const trp_msg *msg,
+             size_t bytes)
 {
     const void *payload = trp_msg_payload(msg);
     trpi_node_map map;
@@ -218,62 +278,69 @@ encode_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t
     map.serializers = route->remote->serializers;
     map.arg = route->remote;
     map.get = node_get;
-    if (route->last.many_at != SIZE_MAX &&
-        trpi_many_append(&route->gather, route->last.many_at, route->last.serializer, &map, type,
-                         payload, bytes) == TRP_OK) {
+    if (gather->last.many_at != SIZE_MAX &&
+        trpi_many_append(&gather->frames, gather->last.many_at, gather->last.serializer, &map,
+                         type, payload, bytes) == TRP_OK) {
         return true;
     }
-    size_t at = route->gather.count;
+    size_t at = gather->frames.count;
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.to_generation = msg->priv_to_generation;
     message.sender = sender_of(msg);
     message.wire_id = trpi_type_wire_id(type->number);
-    message.serializer = route->last.serializer_id;
-    if (trpi_many_begin(&route->gather, &message, route->last.sender_code) != TRP_OK ||
-        trpi_many_append(&route->gather, at, route->last.serializer, &map, type, payload, bytes) !=
-            TRP_OK) {
-        route->gather.count = at;
+    message.serializer = gather->last.serializer_id;
+    if (trpi_many_begin(&gather->frames, &message, gather->last.sender_code) != TRP_OK ||
+        trpi_many_append(&gather->frames, at, gather->last.serializer, &map, type, payload,
+                         bytes) != TRP_OK) {
+        gather->frames.count = at;
         return false;
     }
-    route->last.many_at = at;
+    gather->last.many_at = at;
     return true;
 }
 
 static void
-delivered(trpi_route *route)
+delivered(trpi_route *route, enum trpi_lane lane)
 {
-    route->gathered++;
-    if (route->gather.count >= TRPI_GATHER_BYTES_MAX) {
-        (void)hand_over(route); /* flush() says whether the lane is full */
+    trpi_gather *gather = &route->gathers[lane];
+    route->touched |= 1u << lane;
+    gather->messages++;
+    if (gather->frames.count >= TRPI_GATHER_BYTES_MAX) {
+        (void)trpi_route_hand_over(route); /* flush() says whether the lane is full */
     }
 }
 
+/* What a message finds in front of it. */
+typedef struct delivery {
+    enum trpi_lane lane;
+    size_t bytes; /* of payload */
+    size_t waiting;
+    size_t room;
+} delivery;
+
 /* The usual message: like the one before it, and there is room. */
 static bool
-deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, size_t bytes,
-              size_t waiting)
+deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
 {
-    const trpi_lane_state *lane = &route->peer->lanes[TRPI_LANE_ORDINARY];
-    size_t room = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0
-                      ? SIZE_MAX
-                      : route->remote->options.lane_bytes_max;
-    if (!is_like_last(route, type, msg) ||
-        route->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
-        waiting + promise_of(bytes) > room ||
+    trpi_gather *gather = &route->gathers[d->lane];
+    const trpi_lane_state *lane = &route->peer->lanes[d->lane];
+    if (!is_like_last(gather, type, msg) ||
+        gather->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
+        d->waiting + promise_of(d->bytes) > d->room ||
         atomic_load_explicit(&route->remote->stopped, memory_order_relaxed) ||
         route->remote->chatty || /* each has its line */
-        !encode_again(route, type, msg, bytes)) {
+        !encode_again(route, gather, type, msg, d->bytes)) {
         return false;
     }
-    delivered(route);
+    delivered(route, d->lane);
     return true;
 }
 
 /* What a parcel carries cannot be sent: that is a dead letter, and the parcel goes without it,
  * for its number must not be missing. */
 static trp_err
-encode_hollow(trpi_route *route, trpi_node_map *map, uint32_t frame_bytes_max,
+encode_hollow(trpi_route *route, trpi_gather *gather, trpi_node_map *map, uint32_t frame_bytes_max,
               const trpi_message *message, trp_err why)
 {
     const trpi_parcel *full = (const void *)message->payload;
@@ -285,7 +352,7 @@ encode_hollow(trpi_route *route, trpi_node_map *map, uint32_t frame_bytes_max,
     hollow.type = 0;
     less.payload = (const uint8_t *)&hollow;
     less.payload_bytes = sizeof hollow;
-    trp_err err = trpi_message_encode(&route->gather, &trpi_serializer_parcel, map,
+    trp_err err = trpi_message_encode(&gather->frames, &trpi_serializer_parcel, map,
                                       frame_bytes_max, &less);
     if (err == TRP_OK && inner != NULL) {
         report_unsendable(route->remote, inner, bytes, why);
@@ -295,84 +362,112 @@ encode_hollow(trpi_route *route, trpi_node_map *map, uint32_t frame_bytes_max,
     return err;
 }
 
+/* What takes the large lane and is large, if both want that. */
+static void
+compress(trpi_route *route, trpi_gather *gather, size_t at, const delivery *d)
+{
+    const trpi_remote_options *o = &route->remote->options;
+    uint32_t features = atomic_load_explicit(&route->peer->features, memory_order_relaxed);
+    if (o->compress && d->lane == TRPI_LANE_LARGE && route->uid != 0 &&
+        atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
+        d->bytes > o->large_threshold_bytes && (features & TRPI_FEATURE_LZ4) != 0) {
+        (void)trpi_message_compress(&gather->frames, at, &route->scratch);
+    }
+}
+
+/* A frame of its own. */
+static trp_err
+encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
+{
+    trpi_remote *remote = route->remote;
+    trpi_gather *gather = &route->gathers[d->lane];
+    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
+    gather->last.type = NULL;
+    if (serializer == NULL || atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
+        return serializer == NULL ? TRP_ENOTYPE : TRP_ECONN;
+    }
+    trpi_node_map map;
+    map.sending = TRPI_NODE_SELF;
+    map.receiving = route->node;
+    map.serializers = remote->serializers;
+    map.arg = remote;
+    map.get = node_get;
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.to_generation = msg->priv_to_generation;
+    message.sender = sender_of(msg);
+    message.type = type;
+    message.wire_id = trpi_type_wire_id(type->number);
+    message.payload = trp_msg_payload(msg);
+    message.payload_bytes = d->bytes;
+    message.anyone = route->uid == 0;
+    announce(route, d->lane, type, message.wire_id);
+    size_t before = gather->frames.count;
+    uint32_t frame_bytes_max =
+        atomic_load_explicit(&route->peer->frame_bytes_max, memory_order_relaxed);
+    trp_err err =
+        trpi_message_encode(&gather->frames, serializer, &map, frame_bytes_max, &message);
+    if (type == &trpi_parcel_type && is_unsendable(err)) {
+        err = encode_hollow(route, gather, &map, frame_bytes_max, &message, err);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    uint8_t flags = gather->frames.data[before + 5];
+    compress(route, gather, before, d);
+    if (d->waiting + gather->frames.count - before > d->room) {
+        gather->frames.count = before;
+        return TRP_EAGAIN;
+    }
+    last_set(route, gather, type, serializer, msg, &map, flags);
+    return TRP_OK;
+}
+
 static void
 deliver(void *arg, trp_system *system, trp_msg *msg)
 {
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
-    trpi_remote *remote = peer->remote;
     const trp_type *type = trp_msg_type(msg);
-    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    size_t bytes = trp_msg_bytes(msg);
+    delivery d;
+    d.bytes = trp_msg_bytes(msg);
     bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
-    route->kept += promised ? promise_of(bytes) : 0;
-    size_t waiting = atomic_load_explicit(&lane->queued, memory_order_relaxed) +
-                     atomic_load_explicit(&lane->promised, memory_order_relaxed) - route->kept +
-                     route->gather.count;
-    if (deliver_again(route, type, msg, bytes, waiting)) {
+    route->kept += promised ? promise_of(d.bytes) : 0;
+    d.lane = trpi_route_lane(route, msg->priv_to_slot, d.bytes);
+    d.room = promised ? SIZE_MAX : trpi_lane_bytes_max(route->remote, d.lane);
+    d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queued, memory_order_relaxed) +
+                atomic_load_explicit(&peer->promised, memory_order_relaxed) - route->kept +
+                route->gathers[d.lane].frames.count;
+    if (deliver_again(route, type, msg, &d)) {
         return;
     }
-    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
-    trp_err err = serializer == NULL ? TRP_ENOTYPE : TRP_OK;
-    route->last.type = NULL;
-    if (atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
-        err = TRP_ECONN;
-    }
-    if (err == TRP_OK) {
-        trpi_node_map map;
-        map.sending = TRPI_NODE_SELF;
-        map.receiving = route->node;
-        map.serializers = remote->serializers;
-        map.arg = remote;
-        map.get = node_get;
-        trpi_message message = { 0 };
-        message.to_slot = msg->priv_to_slot;
-        message.to_generation = msg->priv_to_generation;
-        message.sender = sender_of(msg);
-        message.type = type;
-        message.wire_id = trpi_type_wire_id(type->number);
-        message.payload = trp_msg_payload(msg);
-        message.payload_bytes = bytes;
-        message.anyone = route->uid == 0;
-        announce(route, type, message.wire_id);
-        size_t before = route->gather.count;
-        uint32_t frame_bytes_max =
-            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
-        err = trpi_message_encode(&route->gather, serializer, &map, frame_bytes_max, &message);
-        if (type == &trpi_parcel_type && is_unsendable(err)) {
-            err = encode_hollow(route, &map, frame_bytes_max, &message, err);
-        }
-        if (err == TRP_OK && !promised &&
-            waiting + route->gather.count - before > remote->options.lane_bytes_max) {
-            route->gather.count = before;
-            err = TRP_EAGAIN;
-        }
-        if (err == TRP_OK) {
-            last_set(route, type, serializer, msg, &map, route->gather.data[before + 5]);
-        }
-    }
+    trp_err err = encode(route, type, msg, &d);
     if (err != TRP_OK) {
         trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
         trpi_count(&peer->dropped, 1);
-        report_unsendable(remote, type, bytes, err);
-        trpi_dead_letter_of(system, sender_of(msg), recipient,
-                            dead_reason_of(err), type, trp_msg_payload(msg), bytes);
+        report_unsendable(route->remote, type, d.bytes, err);
+        trpi_dead_letter_of(system, sender_of(msg), recipient, dead_reason_of(err), type,
+                            trp_msg_payload(msg), d.bytes);
         return;
     }
-    if (remote->chatty) {
-        message_noted(remote, peer, type, msg);
+    if (route->remote->chatty) {
+        message_noted(route->remote, peer, type, msg);
     }
-    delivered(route);
+    delivered(route, d.lane);
 }
 
 static bool
 flush(void *arg, trp_system *system, bool more)
 {
     trpi_route *route = arg;
+    size_t gathered = 0;
     (void)system;
+    for (uint32_t left = route->touched; left != 0; left &= left - 1) {
+        gathered += route->gathers[__builtin_ctz(left)].frames.count;
+    }
     /* A write of little costs as much as one of much. */
-    return more && route->gather.count < TRPI_FLUSH_BYTES_LEAST && !route->above ? false
-                                                                                 : hand_over(route);
+    bool wait = more && gathered < TRPI_FLUSH_BYTES_LEAST && !route->above;
+    return wait ? false : trpi_route_hand_over(route);
 }
 
 static void
@@ -384,18 +479,19 @@ release(void *arg)
 
 /* O3 */
 static bool
-admit(void *arg, size_t bytes)
+admit(void *arg, uint32_t slot, size_t bytes)
 {
     trpi_route *route = arg;
-    trpi_lane_state *lane = &route->peer->lanes[TRPI_LANE_ORDINARY];
+    trpi_peer *peer = route->peer;
+    enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
     size_t promise = promise_of(bytes);
-    size_t before = atomic_load_explicit(&lane->queued, memory_order_relaxed) +
-                    atomic_fetch_add_explicit(&lane->promised, promise, memory_order_relaxed);
+    size_t before = atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) +
+                    atomic_fetch_add_explicit(&peer->promised, promise, memory_order_relaxed);
     /* an empty lane takes one of any size */
-    if (before == 0 || before + promise <= trpi_lane_admit_max(route->remote)) {
+    if (before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane)) {
         return true;
     }
-    atomic_fetch_sub_explicit(&lane->promised, promise, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
     return false;
 }
 
@@ -403,18 +499,17 @@ static void
 forgo(void *arg, size_t bytes)
 {
     trpi_route *route = arg;
-    trpi_lane_state *lane = &route->peer->lanes[TRPI_LANE_ORDINARY];
-    atomic_fetch_sub_explicit(&lane->promised, promise_of(bytes), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&route->peer->promised, promise_of(bytes), memory_order_relaxed);
 }
 
 static void
-refused(void *arg)
+refused(void *arg, uint32_t slot, size_t bytes)
 {
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
     trpi_later later = { 0 };
     pthread_mutex_lock(&peer->lock);
-    peer->lanes[TRPI_LANE_ORDINARY].refused = true;
+    peer->lanes[trpi_route_lane_guess(route, slot, bytes)].refused = true;
     trpi_lane_look(peer, &later);
     trpi_peer_unlock(peer, &later);
 }

@@ -6,20 +6,42 @@
 
 #include "cluster/cli/cli.h"
 
-enum { COLUMNS = 9 }; /* the last one only where a fault is set */
+enum { COLUMNS = 10 }; /* the last one only where a fault is set */
+
+/* "3/4 +12345B": open, ever used, and what waits for all of them. */
+static void
+lanes_text(const cJSON *peer, char *buffer, size_t bytes)
+{
+    unsigned all = 0, open = 0;
+    double waiting = 0;
+    const cJSON *lane;
+    cJSON_ArrayForEach(lane, cJSON_GetObjectItemCaseSensitive(peer, "lanes"))
+    {
+        all++;
+        open += strcmp(trpi_cli_get(lane, "state"), "open") == 0;
+        waiting += trpi_cli_get_number(lane, "waitingBytes", 0);
+    }
+    if (waiting > 0) {
+        (void)snprintf(buffer, bytes, "%u/%u +%.0fB", open, all, waiting);
+    } else {
+        (void)snprintf(buffer, bytes, "%u/%u", open, all);
+    }
+}
 
 static bool
 row_add(trpi_cli_table *table, unsigned columns, const cJSON *peer)
 {
-    char rtt[24], in[24], out[24], dropped[24];
+    char rtt[24], in[24], out[24], dropped[24], lanes[48];
     double rtt_ms = trpi_cli_get_number(peer, "rttMs", -1);
     (void)snprintf(rtt, sizeof rtt, rtt_ms < 0 ? "-" : "%.2fms", rtt_ms);
     (void)snprintf(in, sizeof in, "%.0f", trpi_cli_get_number(peer, "messagesIn", 0));
     (void)snprintf(out, sizeof out, "%.0f", trpi_cli_get_number(peer, "messagesOut", 0));
     (void)snprintf(dropped, sizeof dropped, "%.0f", trpi_cli_get_number(peer, "dropped", 0));
+    lanes_text(peer, lanes, sizeof lanes);
     const char *cells[COLUMNS] = { trpi_cli_get(peer, "node"),
                                    trpi_cli_get(peer, "state"),
                                    rtt,
+                                   lanes,
                                    in,
                                    out,
                                    dropped,
@@ -32,8 +54,8 @@ row_add(trpi_cli_table *table, unsigned columns, const cJSON *peer)
 static int
 table_print(const trpi_cli *cli, const cJSON *list)
 {
-    static const char *const head[COLUMNS] = { "ADDRESS", "STATE",  "RTT",  "IN",    "OUT",
-                                               "DROPPED", "REASON", "NEXT", "FAULTS" };
+    static const char *const head[COLUMNS] = { "ADDRESS", "STATE",   "RTT",    "LANES", "IN",
+                                               "OUT",     "DROPPED", "REASON", "NEXT",  "FAULTS" };
     trpi_cli_table table = { 0 };
     unsigned active = 0, columns = COLUMNS - 1;
     const cJSON *peer;

@@ -32,6 +32,34 @@ next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
     return "dials when there is something to say";
 }
 
+/* The lanes that were ever used, by the names that docs/wire.md has for them. */
+static bool
+lanes_add(cJSON *row, const trpi_peer_info *peer)
+{
+    cJSON *lanes = cJSON_AddArrayToObject(row, "lanes");
+    bool ok = lanes != NULL;
+    for (int i = 0; ok && i < TRPI_REMOTE_LANES; i++) {
+        char name[24];
+        if (peer->lanes[i].state == NULL) {
+            continue;
+        }
+        (void)snprintf(name, sizeof name,
+                       i == 0                       ? "control"
+                       : i == TRPI_REMOTE_LANES - 1 ? "large"
+                                                    : "ordinary-%d",
+                       i);
+        cJSON *lane = cJSON_CreateObject();
+        ok = lane != NULL && trpi_json_add_text(lane, "lane", name) &&
+             trpi_json_add_text(lane, "state", peer->lanes[i].state) &&
+             trpi_json_add_i64(lane, "waitingBytes", (int64_t)peer->lanes[i].waiting_bytes) &&
+             cJSON_AddItemToArray(lanes, lane);
+        if (!ok) {
+            cJSON_Delete(lane);
+        }
+    }
+    return ok;
+}
+
 static bool
 row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
 {
@@ -58,6 +86,7 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
         trpi_json_add_i64(row, "bytesIn", (int64_t)peer->bytes_in) &&
         trpi_json_add_i64(row, "bytesOut", (int64_t)peer->bytes_out) &&
         trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
+        trpi_json_add_i64(row, "wireMinor", (int64_t)peer->minor) && lanes_add(row, peer) &&
         (is_bad ? trpi_json_add_text(row, "faults", faults)
                 : cJSON_AddNullToObject(row, "faults") != NULL) &&
         cJSON_AddItemToArray(list, row);

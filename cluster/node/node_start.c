@@ -146,6 +146,12 @@ sizes_check(const trpi_remote_options *options, trp_node_error *ret_error)
             "remote.lane-buffer-size is less than remote.maximum-frame-size: no message "
             "of that size would fit");
     }
+    if (options->large_lane_bytes_max < options->frame_bytes_max) {
+        return trpi_node_fail(
+            ret_error, TRP_ECONFIG,
+            "remote.large-lane-buffer-size is less than remote.maximum-frame-size: no message "
+            "of that size would fit");
+    }
     return TRP_OK;
 }
 
@@ -308,6 +314,12 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.handshake_timeout_ms = trpi_node_number(node, "remote.handshake-timeout");
     options.frame_bytes_max = trpi_node_number(node, "remote.maximum-frame-size");
     options.lane_bytes_max = trpi_node_number(node, "remote.lane-buffer-size");
+    options.ordinary_lanes = trpi_node_number(node, "remote.ordinary-lanes");
+    options.large_threshold_bytes = trpi_node_number(node, "remote.large-message-threshold");
+    options.large_lane_bytes_max = trpi_node_number(node, "remote.large-lane-buffer-size");
+    options.lane_idle_ms = trpi_node_number(node, "remote.lane-idle-timeout");
+    options.compress = strcmp(trpi_config_text(node->config, "remote.compression"), "lz4") == 0;
+    options.wire_minor = trpi_node_number(node, "remote.wire-minor");
     options.control_bytes_max = trpi_node_number(node, "remote.control-buffer-size");
     options.system_messages_max = trpi_node_number(node, "remote.system-message-buffer-size");
     options.backoff_min_ms = trpi_node_number(node, "remote.retry-backoff-min");

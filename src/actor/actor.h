@@ -199,15 +199,15 @@ typedef struct trpi_proxy_ops {
     bool (*flush)(void *arg, trp_system *system, bool more);
     /* The system is being freed; no op is called after this one. May be NULL. */
     void (*release)(void *arg);
-    /* trp_try_tell(): is there room for so many bytes of payload? true is a promise: a message
-     * with TRPI_MSG_PROMISED is on its way to deliver(), which keeps it. Thread: any; must not
-     * block. NULL: there always is. */
-    bool (*admit)(void *arg, size_t bytes);
+    /* trp_try_tell(): is there room for so many bytes of payload to that slot? true is a promise: a
+     * message with TRPI_MSG_PROMISED is on its way to deliver(), which keeps it. Thread: any; must
+     * not block. NULL: there always is. */
+    bool (*admit)(void *arg, uint32_t slot, size_t bytes);
     /* A promise is given back: its message found no memory. */
     void (*forgo)(void *arg, size_t bytes);
     /* Somebody was refused and waits: trpi_proxy_ready() is due when there is room, at once when
      * there is already. Not called with any lock held. */
-    void (*refused)(void *arg);
+    void (*refused)(void *arg, uint32_t slot, size_t bytes);
 } trpi_proxy_ops;
 #define TRPI_MSG_PROMISED 0x40000000u /* flag of a header; only on its way to a proxy */
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST. */

@@ -369,12 +369,12 @@ trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool 
     node *entry = proxy->state; /* set before the proxy was known, and never changed */
 
     *ret_promised = entry->ops->admit != NULL;
-    if (entry->ops->admit == NULL || entry->ops->admit(entry->arg, bytes)) {
+    if (entry->ops->admit == NULL || entry->ops->admit(entry->arg, to.slot, bytes)) {
         return TRP_OK;
     }
     if (ctx->cell != NULL) {
         waiting_add(ctx, entry, to);
-        entry->ops->refused(entry->arg);
+        entry->ops->refused(entry->arg, to.slot, bytes);
         if (atomic_load_explicit(&entry->ended, memory_order_seq_cst) != 0) {
             waiting_tell(ctx->system, entry, to.node);
         }

@@ -492,8 +492,10 @@ deliver_connect(trpi_mem_network *network, trpi_link *link)
         shut(network, link, TRP_ECONN, "closed by the peer", network->now_ns);
         link->peer = NULL;
         other->peer = NULL;
-        other->closing = other->closed = true;
-        link_unref(network, other);
+        if (!other->closing) { /* else the transport stopped meanwhile, and its end is on its way */
+            other->closing = other->closed = true;
+            link_unref(network, other);
+        }
         link_unref(network, other);
     }
 }
@@ -521,7 +523,7 @@ trpi_mem_network_step(trpi_mem_network *network)
             events->bytes(link->user, link, first->bytes, first->count);
         } else if (first->kind == EVENT_WRITTEN) {
             events->written(link->user, link);
-        } else {
+        } else if (link->user != NULL) { /* else nobody took it */
             events->closed(link->user, link, first->err, first->reason);
         }
         pthread_mutex_lock(&network->lock);

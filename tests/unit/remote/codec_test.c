@@ -597,7 +597,75 @@ the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
     (void)unit_golden("wire-1.txt", golden_write);
 }
 
+/* What minor version 2 added. */
+static void
+golden_write_minor_2(FILE *file)
+{
+    trpi_buffer out = { 0 };
+    uint8_t head[TRPI_PREAMBLE_BYTES], number[8];
+    trpi_preamble preamble = { TRPI_WIRE_VERSION, TRPI_LANE_LARGE, 0, 0x1122334455667788u };
+    trpi_preamble_encode(head, &preamble);
+    (void)trpi_buffer_append(&out, head, sizeof head, TRPI_BUFFER_NO_LIMIT);
+    hex_line(file, "preamble-large", &out);
+    trpi_handshake handshake = handshake_make();
+    handshake.features = TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES |
+                         TRPI_FEATURE_LZ4;
+    handshake.minor = 2;
+    trpi_buffer_clear(&out);
+    (void)trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &handshake);
+    hex_line(file, "handshake-request", &out);
+    trpi_put_u64(number, 7 << 4 | TRPI_LANE_ORDINARY);
+    trpi_buffer_clear(&out);
+    (void)trpi_frame_append(&out, TRPI_FRAME_FENCE, 0, 0, number, sizeof number);
+    hex_line(file, "fence", &out);
+    trpi_buffer_clear(&out);
+    (void)trpi_frame_append(&out, TRPI_FRAME_FENCE_ACK, 0, 0, number, sizeof number);
+    hex_line(file, "fence-ack", &out);
+    trpi_buffer_clear(&out);
+    (void)trpi_frame_append(&out, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, 0, NULL, 0);
+    hex_line(file, "goodbye-lane", &out);
+    trpi_buffer_clear(&out);
+    (void)trpi_frame_append(&out, TRPI_FRAME_GOODBYE_ACK, TRPI_GOODBYE_LANE, 0, NULL, 0);
+    hex_line(file, "goodbye-ack-lane", &out);
+    trpi_buffer_fini(&out);
+}
+
+static void
+the_bytes_of_minor_version_2_are_those_of_its_golden_file(void)
+{
+    nodes_make();
+    (void)unit_golden("wire-1.2.txt", golden_write_minor_2);
+}
+
+/* Who speaks the minor version before says what it always said */
+static void
+a_handshake_of_the_minor_version_before_has_its_old_bytes(void)
+{
+    nodes_make();
+    trpi_buffer old = { 0 }, now = { 0 };
+    trpi_handshake handshake = handshake_make(), back;
+    trpi_frame frame;
+    handshake.features = TRPI_FEATURES_MINOR_1;
+    UNIT_EQUAL(trpi_handshake_append(&old, TRPI_FRAME_HANDSHAKE_REQUEST, &handshake), TRP_OK);
+    handshake.minor = 1;
+    UNIT_EQUAL(trpi_handshake_append(&now, TRPI_FRAME_HANDSHAKE_REQUEST, &handshake), TRP_OK);
+    UNIT_TRUE(now.count == old.count && memcmp(now.data, old.data, now.count) == 0);
+    trpi_frame_header_decode(now.data, &frame);
+    UNIT_EQUAL(trpi_handshake_decode(&frame, &back), TRP_OK);
+    UNIT_EQUAL(back.minor, 0);
+    trpi_buffer_clear(&now);
+    handshake.minor = 2;
+    UNIT_EQUAL(trpi_handshake_append(&now, TRPI_FRAME_HANDSHAKE_REQUEST, &handshake), TRP_OK);
+    trpi_frame_header_decode(now.data, &frame);
+    UNIT_EQUAL(trpi_handshake_decode(&frame, &back), TRP_OK);
+    UNIT_EQUAL(back.minor, 2);
+    trpi_buffer_fini(&old);
+    trpi_buffer_fini(&now);
+}
+
 UNIT_BEGIN("codec")
+UNIT(the_bytes_of_minor_version_2_are_those_of_its_golden_file)
+UNIT(a_handshake_of_the_minor_version_before_has_its_old_bytes)
 UNIT(features_are_told_in_the_handshake)
 UNIT(payloads_that_share_a_frame_come_back_one_by_one)
 UNIT(what_does_not_fit_a_shared_frame_leaves_it_as_it_was)

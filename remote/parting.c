@@ -1,0 +1,100 @@
+/* parting.c - one lane's connection ends in good order, because it was idle.
+ *
+ * Why.    A connection that is closed while the peer has not read it yet loses messages, and a new
+ *         one may overtake it. So each side says GOODBYE on the lane when it will send nothing more
+ *         there, and waits for the answer, which says that all before it was handled. What is told
+ *         meanwhile waits; then it dials anew.
+ * Shape.  idle: GOODBYE ->            parting          (lane->parting: no other connection is used)
+ *               <- GOODBYE_ACK        parting_acked
+ *               <- GOODBYE            parting_heard    (the peer's own, in answer)
+ *               GOODBYE_ACK ->        and close
+ * Must hold.
+ *   L1  After its GOODBYE a side sends no frame of the lane on that connection, and none on another
+ *       one before the answer.
+ *   L2  A side closes when it has both answers, and its own is sent.
+ * Limits. lane_idle_ms. A connection that breaks meanwhile is one that broke.
+ * Tests.  tests/unit/remote/lanes_test.c
+ */
+#include "base/assert.h"
+#include "remote/internal.h"
+
+enum { AGAIN_MS = 1000 };
+
+/* The caller has looked that it is not parting yet. L1 */
+static void
+part(trpi_conn *conn, uint64_t now_ms)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    trpi_assert(!conn->parting && conn->lane != TRPI_LANE_CONTROL);
+    if (trpi_frame_append(&conn->head, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, 0, NULL, 0) !=
+        TRP_OK) {
+        return; /* no memory: the next tick, or the peer's next GOODBYE */
+    }
+    conn->parting = true;
+    conn->parting_ms = now_ms;
+    if (lane->out == conn) {
+        lane->out = NULL;
+        lane->parting = conn;
+    }
+}
+
+static bool
+is_idle(trpi_conn *conn, uint64_t now_ms)
+{
+    const trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    unsigned uses = atomic_load_explicit(&conn->uses, memory_order_relaxed);
+    if (uses != conn->uses_seen || conn->idle_since_ms == 0 || conn->busy ||
+        (lane->out == conn && lane->pending.count > 0)) {
+        conn->uses_seen = uses;
+        conn->idle_since_ms = now_ms;
+    }
+    return now_ms - conn->idle_since_ms >= conn->remote->options.lane_idle_ms;
+}
+
+void
+trpi_parting_tick(trpi_peer *peer, uint64_t now_ms)
+{
+    if (atomic_load_explicit(&peer->spread, memory_order_relaxed) == 0) {
+        return; /* it does not know how */
+    }
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane == TRPI_LANE_CONTROL || !conn->ready || conn->closing) {
+            continue;
+        }
+        if (!conn->parting && is_idle(conn, now_ms)) {
+            part(conn, now_ms);
+        } else if (conn->parting && !conn->parting_acked &&
+                   now_ms - conn->parting_ms >= AGAIN_MS) {
+            conn->parting_ms = now_ms; /* a network in tests loses frames */
+            (void)trpi_frame_append(&conn->head, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, 0, NULL,
+                                    0);
+        }
+    }
+}
+
+void
+trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (kind == TRPI_FRAME_GOODBYE) {
+        /* lost: it asks again */
+        (void)trpi_frame_append(&conn->head, TRPI_FRAME_GOODBYE_ACK, TRPI_GOODBYE_LANE, 0, NULL,
+                                0);
+        conn->parting_heard = true;
+        if (!conn->parting) {
+            part(conn, trpi_remote_now_ms(conn->remote));
+        }
+    } else if (conn->parting) {
+        conn->parting_acked = true;
+        if (lane->parting == conn) {
+            lane->parting = NULL;
+            lane->fence_acked = lane->fence_sent; /* all before it has been handled */
+        }
+    }
+    if (conn->parting_acked && conn->parting_heard) { /* L2 */
+        conn->close_when_sent = true;
+        if (!conn->busy && conn->head.count == 0) {
+            trpi_conn_close(conn);
+        }
+    }
+}
