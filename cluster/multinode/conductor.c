@@ -225,6 +225,9 @@ release(trp_ctx *ctx, conductor *self, uint32_t index)
     if (!trp_ref_is_none(player)) {
         trp_unwatch(ctx, player);
     }
+    if (self->seats[index].waits != 0) {
+        answer_seat(ctx, &self->seats[index], TRP_ECANCELED, "this node was released by order");
+    }
     seat_leave(ctx, self, index);
     follow(ctx, self, trpi_barrier_remove(&self->barrier, index));
     return player;
@@ -249,10 +252,6 @@ order(trp_ctx *ctx, conductor *self, const call *given)
     (void)snprintf(c.name, sizeof c.name, "%s", self->seats[c.peer].address);
     if (c.verb != TRPI_MULTINODE_FAULT && c.verb != TRPI_MULTINODE_DISCONNECT) {
         (void)release(ctx, self, c.target);
-    }
-    if (c.verb == TRPI_MULTINODE_REMOVE) {
-        answer(ctx, trp_sender(ctx), TRP_OK, "");
-        return;
     }
     trp_tell_as(ctx, player, trp_sender(ctx), &trpi_multinode_call_type, &c, sizeof c);
 }

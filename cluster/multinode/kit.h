@@ -41,6 +41,7 @@ struct trp_multinode {
     pthread_mutex_t lock;
     trp_node *node; /* with lock: the test's thread replaces it, the player uses it */
     bool closing;   /* with lock */
+    bool released;  /* with lock: by order nobody waits for this node any more */
 };
 
 /* multinode.c. Put a sentence into test->why; returns err. */

@@ -116,6 +116,9 @@ node_begin(trp_multinode *test)
 {
     trpi_multinode_call hello = trpi_multinode_call_of(TRPI_MULTINODE_HELLO);
     trpi_multinode_call present = trpi_multinode_call_of(TRPI_MULTINODE_PRESENT);
+    (void)pthread_mutex_lock(&test->lock);
+    test->released = false;
+    (void)pthread_mutex_unlock(&test->lock);
     trp_err err =
         trpi_multinode_ask(test, test->player, &hello,
                            trpi_multinode_stretched(test, test->options.query_timeout_ms), NULL);
@@ -370,11 +373,14 @@ trp_multinode_close(trp_multinode *test)
     }
     (void)pthread_mutex_lock(&test->lock);
     test->closing = true; /* from here on the conductor may go */
+    bool released = test->released;
     (void)pthread_mutex_unlock(&test->lock);
-    err = trpi_multinode_ask(test, test->conductor, &call,
-                             trpi_multinode_stretched(test, first ? test->options.barrier_timeout_ms
-                                                                  : test->options.query_timeout_ms),
-                             NULL);
+    if (!released) {
+        uint32_t wait_ms =
+            first ? test->options.barrier_timeout_ms : test->options.query_timeout_ms;
+        err = trpi_multinode_ask(test, test->conductor, &call,
+                                 trpi_multinode_stretched(test, wait_ms), NULL);
+    }
     if (err != TRP_OK && !first) {
         err = TRP_ECONN;
     }

@@ -152,6 +152,12 @@ trp_multinode_barrier(trp_multinode *test, const char *name, uint32_t timeout_ms
         return trpi_multinode_refuse(test, TRP_EINVAL, "a barrier has a name of 1 to %d bytes",
                                      TRP_MULTINODE_BARRIER_BYTES_MAX);
     }
+    (void)pthread_mutex_lock(&test->lock);
+    bool released = test->released;
+    (void)pthread_mutex_unlock(&test->lock);
+    if (released) {
+        return trpi_multinode_refuse(test, TRP_ECANCELED, "this node was released by order");
+    }
     (void)snprintf(call.name, sizeof call.name, "%s", name);
     call.number =
         trpi_multinode_stretched(test, timeout_ms ? timeout_ms : test->options.barrier_timeout_ms);

@@ -2,7 +2,8 @@
  *
  * Must hold.
  *   P1  the node under test is used with the lock held: the test's thread may replace it
- *   P2  without its conductor a test cannot go on: the process ends, unless it is closing anyway
+ *   P2  without its conductor a test cannot go on: the process ends, unless it is closing anyway,
+ *       or was released by order: then the first node does not wait for it
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-03, -07
  */
@@ -71,6 +72,14 @@ end_later(trp_ctx *ctx, const trpi_multinode_call *c)
 }
 
 static void
+released_set(trp_multinode *test)
+{
+    (void)pthread_mutex_lock(&test->lock);
+    test->released = true;
+    (void)pthread_mutex_unlock(&test->lock);
+}
+
+static void
 ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
 {
     trp_multinode *test = self->test;
@@ -84,11 +93,17 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
         disturb(ctx, test, c);
         break;
     case TRPI_MULTINODE_EXIT:
+        released_set(test);
         end_later(ctx, c);
+        break;
+    case TRPI_MULTINODE_REMOVE:
+        released_set(test);
+        answer(ctx, TRP_OK, "");
         break;
     case TRPI_MULTINODE_TICK:
         trpi_multinode_end((int)c->number);
     case TRPI_MULTINODE_SHUTDOWN:
+        released_set(test);
         (void)pthread_mutex_lock(&test->lock); /* P1 */
         if (test->node) {
             trp_system_shutdown(trp_node_system(test->node));
@@ -106,9 +121,9 @@ conductor_lost(player *self)
 {
     trp_multinode *test = self->test;
     (void)pthread_mutex_lock(&test->lock);
-    bool closing = test->closing;
+    bool is_free = test->closing || test->released;
     (void)pthread_mutex_unlock(&test->lock);
-    if (!closing) { /* P2 */
+    if (!is_free) { /* P2 */
         (void)fprintf(stderr, "FAIL %s: the first node, which conducts the test, is lost\n",
                       test->roles[test->place.index]);
         trpi_multinode_end(1);

@@ -18,9 +18,8 @@ enum trpi_multinode_verb {
     TRPI_MULTINODE_BYE,
     TRPI_MULTINODE_FAREWELL, /* answered when all others are gone */
     TRPI_MULTINODE_GIVE_UP,  /* text: why */
-    /* to the conductor, by the first node only */
-    TRPI_MULTINODE_REMOVE, /* target */
-    /* and these it passes on to the player of target */
+    /* to the conductor, by the first node only; it passes them on to the player of target */
+    TRPI_MULTINODE_REMOVE,
     TRPI_MULTINODE_FAULT,      /* peer; text: rule; number: direction. name: filled by it */
     TRPI_MULTINODE_DISCONNECT, /* peer; name: filled by it */
     TRPI_MULTINODE_EXIT,       /* number: code */

@@ -17,7 +17,7 @@ said() { has "$1" "$3" "$work/$2.log"; } # NAME CASE TEXT
 
 # All at once: most of the time they wait.
 kit all & jobs=($!)
-for name in cluster wrong fails late lost first-lost; do
+for name in cluster released wrong fails late lost first-lost; do
     kit "$name" --ports & jobs+=($!)
 done
 
@@ -75,6 +75,7 @@ said second_comes_to_the_end all "[second] done"
 said fourth_comes_to_the_end_twice all "[fourth] done"
 said the_launcher_says_so all "PASS kit_program (4 nodes, "
 code_is a_cluster_is_tested_by_its_events cluster 0
+code_is released_nodes_outlive_the_first released 0
 code_is time_fails_a_barrier_and_all_later_ones late 0
 code_is another_name_fails_the_test wrong 1
 for role in first second third fourth; do
@@ -90,5 +91,5 @@ said a_lost_node_fails_the_others lost "third was lost before barrier 'here'"
 said who_is_left_ends_as_failed lost "[multinode] fourth ended, exit 1"
 code_is the_lost_conductor_fails_the_test first-lost 1
 said without_the_first_node_nobody_goes_on first-lost "[second] FAIL second: the first node, which conducts the test, is lost"
-[ "$failures" -eq 0 ] || for name in all cluster wrong fails late lost first-lost; do sed "s/^/$name: /" "$work/$name.log"; done >&2
+[ "$failures" -eq 0 ] || for name in all cluster released wrong fails late lost first-lost; do sed "s/^/$name: /" "$work/$name.log"; done >&2
 test_end

@@ -1,7 +1,7 @@
 /* kit_program.c - the multi-node kit, tested by itself: `troupe multinode kit_program -- CASE`.
  *
- * The cases `all`, `cluster` and `late` pass, the others fail on purpose; tests/multinode/kit.sh
- * looks at what they say. MNT-02 to -10, -16.
+ * The cases `all`, `cluster`, `released` and `late` pass, the others fail on purpose;
+ * tests/multinode/kit.sh looks at what they say. MNT-02 to -10, -16.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -237,6 +237,22 @@ a_cluster_is_tested_by_its_events(trp_multinode *test)
     MUST(trp_multinode_barrier(test, "all-up", 0));
 }
 
+/* MNT-07: who is removed or shut down by order is waited for by nobody, and ends well when it likes
+ */
+static void
+released_nodes_outlive_the_first(trp_multinode *test)
+{
+    MUST(trp_multinode_barrier(test, "all-there", 0));
+    if (trp_multinode_is(test, "first")) {
+        MUST(trp_multinode_remove(test, "second"));
+        MUST(trp_multinode_shutdown(test, "fourth"));
+    } else if (trp_multinode_is(test, "second")) {
+        CHECK(trp_multinode_barrier(test, "too-late", 0) == TRP_ECANCELED);
+    } else if (trp_multinode_is(test, "fourth")) {
+        MUST(trp_multinode_await_end(test, 30000));
+    }
+}
+
 /* MNT-08: time fails a barrier, and with it all later ones */
 static void
 late(trp_multinode *test)
@@ -262,6 +278,8 @@ run(trp_multinode *test, void *arg)
         all(test);
     } else if (strcmp(name, "cluster") == 0) {
         a_cluster_is_tested_by_its_events(test);
+    } else if (strcmp(name, "released") == 0) {
+        released_nodes_outlive_the_first(test);
     } else if (strcmp(name, "wrong") == 0) {
         MUST(trp_multinode_barrier(test, trp_multinode_is(test, "second") ? "there" : "here", 0));
     } else if (strcmp(name, "fails") == 0) {
