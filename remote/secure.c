@@ -18,7 +18,7 @@
  * Locks.   link->lock, then transport->lock, then the inner transport's. No callback with one held.
  * Limits.  handshake_bytes_max, TRPI_TLS_WIRE_BYTES_MAX, CHUNK_BYTES; the number of links that are
  *          not OPEN and their time are the user's to bound (conn.c).
- * Tests.   tests/unit/remote/secure_test.c, reload_test.c
+ * Tests.   tests/unit/remote/secure_test.c, reload_test.c, tests/fuzz/secure_fuzz.c
  */
 #include <stdio.h>
 #include <string.h>
