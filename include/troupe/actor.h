@@ -127,8 +127,10 @@ typedef struct trp_spawn_options {
     const char *mailbox; /* an id (troupe/mailbox.h); NULL: what dispatcher and behaviour say */
     /* Where it is to live: "troupe.tcp://system@host:port", whose node knows the behaviour by its
      * name (trp_behaviour_register). The ref is then a deputy's: what it is told is passed on, and
-     * its parent supervises it as any child. NULL: here, unless the configuration says otherwise;
-     * TRP_NODE_HERE: here, and that is an error (SYS-32, REMOTE-20, -22) */
+     * its parent supervises it as any child. What the actor tells comes from the actor's own ref,
+     * which answers Identify, too, and is reached without the deputy. NULL: here, unless the
+     * configuration says otherwise; TRP_NODE_HERE: here, and a section that says otherwise is an
+     * error (SYS-32, REMOTE-20, -22) */
     const char *node;
 } trp_spawn_options;
 #define TRP_SPAWN_OPTIONS_INIT                                                                     \

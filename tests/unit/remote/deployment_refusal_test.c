@@ -262,6 +262,23 @@ the_configuration_says_where_an_actor_lives(void)
     deploy_end();
 }
 
+static void
+the_configuration_names_nodes_or_is_wrong(void)
+{
+    static const char *const wrong[] = {
+        "deployment \"/a\" { remote = \"right\" }",
+        "deployment \"/a\" { remote = \"troupe.tcp://r@r\" }",
+        "deployment \"/a\" { remote = \"troupe.tcp://r@r:1/user\" }",
+        "deployment \"/a\" { target { nodes = { \"r\" } } }"
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        trp_config_error error = { "" };
+        trp_config *config = NULL;
+        UNIT_EQUAL(trp_config_parse_text("test.conf", wrong[i], &config, &error), TRP_ECONFIG);
+        UNIT_TRUE(strstr(error.text, "is no node: ") != NULL);
+    }
+}
+
 UNIT_BEGIN("deployment_refusal")
 UNIT(what_is_not_registered_there_fails_and_a_restart_tries_again)
 UNIT(only_allowed_behaviours_are_made)
@@ -271,4 +288,5 @@ UNIT(where_nobody_answers_it_ends)
 UNIT(what_cannot_work_is_refused_at_the_spawn)
 UNIT(behaviours_are_registered_by_their_names)
 UNIT(the_configuration_says_where_an_actor_lives)
+UNIT(the_configuration_names_nodes_or_is_wrong)
 UNIT_END
