@@ -1,6 +1,6 @@
 # The remote room. link_nng*.c are the only files that include nng's stream headers.
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
-	remote/serialization.c remote/serializers.c remote/serializer_msgpack.c \
+	remote/serialization.c remote/serializers.c remote/serializer_msgpack.c remote/serializer_protobuf.c \
 	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
 	remote/link_nng_open.c remote/note.c remote/lane.c remote/spread.c \
 	remote/fence.c remote/parting.c remote/compress_lz4.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/route_lane.c \
@@ -125,3 +125,15 @@ noinst_PROGRAMS += tests/fuzz/compress_fuzz
 tests_fuzz_compress_fuzz_SOURCES = tests/fuzz/compress_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_compress_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_compress_fuzz_LDFLAGS = $(FUZZ_LINK)
+pkginclude_HEADERS += include/troupe/protobuf.h
+if TEST_PROTOBUF_C
+check_PROGRAMS += tests/unit/remote/protobuf_test
+tests_unit_remote_protobuf_test_SOURCES = tests/unit/remote/protobuf_test.c
+nodist_tests_unit_remote_protobuf_test_SOURCES = tests/unit/remote/order.pb-c.c
+tests_unit_remote_protobuf_test_LDADD = $(TEST_LDADD)
+tests/unit/remote/order.pb-c.c: tests/unit/remote/order.proto
+	$(AM_V_GEN)$(MKDIR_P) tests/unit/remote && $(PROTOC_C) --proto_path=$(srcdir)/tests/unit/remote \
+		--c_out=tests/unit/remote $(srcdir)/tests/unit/remote/order.proto
+tests/unit/remote/protobuf_test.$(OBJEXT): tests/unit/remote/order.pb-c.c
+CLEANFILES += tests/unit/remote/order.pb-c.c tests/unit/remote/order.pb-c.h
+endif

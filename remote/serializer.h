@@ -27,6 +27,7 @@ enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
     TRPI_SERIALIZER_TEXT = 3,
     TRPI_SERIALIZER_PARCEL = 4,
     TRPI_SERIALIZER_MSGPACK = 5,
+    TRPI_SERIALIZER_PROTOBUF = 6,
     TRPI_SERIALIZER_OWN_FIRST = TRP_SERIALIZER_ID_FIRST
 };
 #define TRPI_SERIALIZERS_MAX (TRP_SERIALIZER_ID_MAX + 1)
@@ -73,6 +74,7 @@ typedef struct trpi_serializers {
     const trpi_serializer *_Atomic by_id[TRPI_SERIALIZERS_MAX]; /* written once each */
     trpi_serializer own[TRPI_SERIALIZERS_MAX];                  /* what was added */
     _Atomic uint32_t version;
+    _Atomic(struct trpi_shape *) shapes; /* of protobuf messages, newest first */
     _Atomic(trpi_found *) found; /* by a type's number; NULL: nothing was ever bound */
     uint32_t bindings_count;
     struct {
@@ -133,6 +135,10 @@ extern const trpi_serializer trpi_serializer_raw;
 extern const trpi_serializer trpi_serializer_json;
 extern const trpi_serializer trpi_serializer_text;
 extern const trpi_serializer trpi_serializer_msgpack;
+#ifdef HAVE_PROTOBUF_C
+extern const trpi_serializer trpi_serializer_protobuf;
+#endif
+void trpi_shapes_free(struct trpi_shape *shapes); /* at the end of a registry */
 /* Of trpi_parcel_type alone, and the only one for it. */
 extern const trpi_serializer trpi_serializer_parcel;
 

@@ -24,7 +24,11 @@
 
 static const trpi_serializer *const built_in[] = { &trpi_serializer_raw, &trpi_serializer_json,
                                                    &trpi_serializer_text, &trpi_serializer_msgpack,
-                                                   &trpi_serializer_parcel };
+                                                   &trpi_serializer_parcel,
+#ifdef HAVE_PROTOBUF_C
+                                                   &trpi_serializer_protobuf,
+#endif
+};
 
 void
 trpi_serializers_init(trpi_serializers *serializers)
@@ -42,6 +46,7 @@ void
 trpi_serializers_fini(trpi_serializers *serializers)
 {
     trpi_free(atomic_load_explicit(&serializers->found, memory_order_relaxed));
+    trpi_shapes_free(atomic_load_explicit(&serializers->shapes, memory_order_relaxed));
     trpi_mutex_destroy(&serializers->lock);
 }
 

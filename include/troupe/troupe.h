@@ -26,6 +26,7 @@
 #include <troupe/path.h>
 #include <troupe/pending.h>
 #include <troupe/plugin.h>
+#include <troupe/protobuf.h>
 #include <troupe/reliable_proxy.h>
 #include <troupe/remoting.h>
 #include <troupe/resource.h>

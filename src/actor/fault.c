@@ -79,7 +79,7 @@ name_is_protected(const char *path)
         "libdl",       "libm.so",    "libm-",   "libgcc_s", "libstdc++",   "linux-vdso",
         "linux-gate",  "libasan",    "libtsan", "libubsan", "libjemalloc", "libtcmalloc",
         "libmimalloc", "libnng",     "libmbed", "libssl",   "libcrypto",   "libcjson",
-        "libconfuse",  "libmsgpack", "liblmdb", "liblz4",   "libcares",
+        "libconfuse",  "libmsgpack", "liblmdb", "libprotobuf-c", "liblz4",   "libcares",
     };
     const char *slash = strrchr(path, '/');
     const char *base = slash == NULL ? path : slash + 1;
