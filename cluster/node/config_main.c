@@ -22,7 +22,8 @@ static const char help[] =
     "       troupe config check [FILE]\n"
     "\n"
     "show    print every key with the value that a node started with the same options would use\n"
-    "check   read FILE (and the environment) as a node would, and say what is wrong (exit 78)\n"
+    "check   read FILE (and the environment) as a node would, and say what is wrong (exit 78):\n"
+    "        unknown keys, wrong values, and keys that contradict each other\n"
     "\n"
     "  --reference       print a file with every key, its default and what it means\n"
     "  --origin          say where each value comes from\n"
@@ -177,7 +178,11 @@ trp_config_main(int argc, char **argv)
         (void)fprintf(stderr, "troupe: %s\n", error.text);
         return TRPI_CTL_EXIT_CONFIG;
     }
-    if (check) {
+    if (check && trpi_node_config_check(config, &error) != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", error.text);
+        rc = TRPI_CTL_EXIT_CONFIG;
+    } else if (check) {
+        trpi_node_config_notes(config, stderr);
         (void)printf("%s: ok\n",
                      options.config_file ? options.config_file : "defaults and environment");
     } else {

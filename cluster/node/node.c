@@ -220,31 +220,9 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
     if (count == 0) {
         return TRP_OK;
     }
-    bool only_self = true;
     for (size_t i = 0; i < count; i++) {
         const char *seed = trpi_config_list_at(node->config, "cluster.seed-nodes", i);
-        const trpi_address *own = trpi_remote_address(node->remote);
-        trpi_address address = *own;
-        if (strcmp(seed, "self") != 0 && trpi_address_parse(seed, &address, NULL, NULL) != TRP_OK) {
-            return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: '%s' is no address",
-                                  seed);
-        }
-        if (strcmp(address.system, own->system) != 0 ||
-            strcmp(address.protocol, own->protocol) != 0) {
-            return trpi_node_fail(
-                ret_error, TRP_ECONFIG,
-                "cluster.seed-nodes: %s: this node is %s://%s (--system); members "
-                "have the same system name and protocol",
-                seed, own->protocol, own->system);
-        }
-        only_self = only_self && trpi_address_equal(&address, own);
         addresses[i] = strcmp(seed, "self") == 0 ? node->address : seed;
-    }
-    if (only_self && !trpi_config_bool(node->config, "cluster.may-create-cluster")) {
-        return trpi_node_fail(
-            ret_error, TRP_ECONFIG,
-            "cluster.seed-nodes names this node only, and cluster.may-create-cluster is "
-            "off: it could never join; name another seed node, or switch that on");
     }
     trp_err err = trpi_cluster_join(node->cluster, addresses, count, NULL, NULL);
     return err == TRP_OK ? TRP_OK
@@ -283,6 +261,10 @@ trp_err
 trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
                trp_node_error *ret_error)
 {
+    trpi_config_error error = { "" };
+    if (trpi_node_config_check(config, &error) != TRP_OK) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "%s", error.text);
+    }
     trp_node *node = trpi_alloc(sizeof *node);
     if (!node) {
         return trpi_node_fail(ret_error, TRP_ENOMEM, "out of memory");

@@ -68,14 +68,8 @@ referee_take(const trp_node *node, trpi_member_options *options, trp_node_error 
     static const char key[] = "cluster.downing.keep-referee.address";
     const char *text = trpi_config_text(node->config, key);
     const char *wrong = "";
-    if (text[0] == '\0' && strcmp(options->downing_strategy, "keep-referee") != 0) {
+    if (text[0] == '\0') { /* another strategy (node_check.c) */
         return TRP_OK;
-    }
-    if (text[0] == '\0') {
-        return trpi_node_fail(ret_error, TRP_ECONFIG,
-                              "%s: keep-referee needs the address of the node whose side stays, as "
-                              "in troupe.tcp://demo@10.0.0.1:2552",
-                              key);
     }
     if (trpi_address_parse(text, &options->downing.referee, NULL, &wrong) != TRP_OK) {
         return trpi_node_fail(ret_error, TRP_ECONFIG, "%s: %s", key, wrong);

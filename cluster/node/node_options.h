@@ -3,6 +3,7 @@
 #define TRPI_NODE_NODE_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <troupe/node.h>
 
@@ -34,5 +35,11 @@ int trpi_node_options_parse(int argc, char **argv, size_t positional_max,
  */
 trp_err trpi_node_config_build(const trpi_node_options *options, char *const *environment,
                                trpi_config **ret_config, trpi_config_error *ret_error);
+
+/* node_check.c. Do the keys contradict each other? What a node would refuse to start with. Errors:
+ * TRP_ECONFIG; *ret_error says where, and what to do. Thread: any. */
+trp_err trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error);
+/* A line for each dispatcher and mailbox that is used and not defined here: a plugin may do so. */
+void trpi_node_config_notes(const trpi_config *config, FILE *out);
 
 #endif

@@ -132,29 +132,6 @@ address_hint(const trp_node *node, const char *host)
                                                                      : "it is no host name";
 }
 
-/* What remoting would refuse without saying which key it is. */
-static trp_err
-sizes_check(const trpi_remote_options *options, trp_node_error *ret_error)
-{
-    if (options->backoff_min_ms > options->backoff_max_ms) {
-        return trpi_node_fail(ret_error, TRP_ECONFIG,
-                              "remote.retry-backoff-min is more than remote.retry-backoff-max");
-    }
-    if (options->lane_bytes_max < options->frame_bytes_max) {
-        return trpi_node_fail(
-            ret_error, TRP_ECONFIG,
-            "remote.lane-buffer-size is less than remote.maximum-frame-size: no message "
-            "of that size would fit");
-    }
-    if (options->large_lane_bytes_max < options->frame_bytes_max) {
-        return trpi_node_fail(
-            ret_error, TRP_ECONFIG,
-            "remote.large-lane-buffer-size is less than remote.maximum-frame-size: no message "
-            "of that size would fit");
-    }
-    return TRP_OK;
-}
-
 static trp_err
 remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
             trp_node_error *ret_error)
@@ -237,11 +214,6 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
               size_t ciphers_bytes, trp_node_error *ret_error)
 {
     trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
-    if (trpi_config_bool(node->config, "remote.require-cookie") && options->cookie == NULL) {
-        return trpi_node_fail(ret_error, TRP_ECONFIG,
-                              "remote.require-cookie is on, and remote.secure-cookie is empty; "
-                              "`troupe cookie gen` makes one");
-    }
     options->pending_handshakes_max = trpi_node_number(node, "remote.pending-handshakes-max");
     options->handshake_bytes_max = trpi_node_number(node, "remote.handshake-bytes-max");
     options->tls = strcmp(trpi_config_text(node->config, "remote.transport"), "tls") == 0;
@@ -334,11 +306,8 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     more_options(node, &options);
     options.why = why;
     options.why_bytes = sizeof why;
-    trp_err err = sizes_check(&options, ret_error);
-    if (err == TRP_OK) {
-        err = security_fill(node, &options, allowed, trusted, deployable, ciphers,
-                            sizeof ciphers, ret_error);
-    }
+    trp_err err = security_fill(node, &options, allowed, trusted, deployable, ciphers,
+                                sizeof ciphers, ret_error);
     if (err != TRP_OK) {
         return err;
     }

@@ -1,4 +1,6 @@
-/* node_options_test.c - flags of `troupe node`, and log lines. */
+/* node_options_test.c - flags of `troupe node`, keys against each other, and log lines. */
+#include <stdlib.h>
+
 #include "cluster/node/node_log.h"
 #include "cluster/node/node_options.h"
 #include "tests/unit/unit.h"
@@ -96,10 +98,131 @@ long_log_lines_are_cut_and_stay_whole_lines(void)
     }
 }
 
+/* ---- keys against each other ----------------------------------------------------------------- */
+
+/* Text of a file, and what its check says; NULL: nothing. */
+static void
+checked(const char *text, const char *want)
+{
+    trpi_config *config = NULL;
+    trpi_config_error error = { "" };
+    UNIT_REQUIRE(trpi_config_new(&config) == TRP_OK);
+    UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_EQUAL(trpi_node_config_check(config, &error), want == NULL ? TRP_OK : TRP_ECONFIG);
+    UNIT_TEXT(error.text, want == NULL ? "" : want);
+    trpi_config_free(config);
+}
+
+/* At the limit, and one past it: with the line, and what to do */
+static void
+keys_that_contradict_each_other_are_refused(void)
+{
+    checked("", NULL);
+    checked("remote { retry-backoff-min = 10s }", NULL);
+    checked("remote { retry-backoff-min = 10001ms }",
+            "t.conf:1: remote.retry-backoff-min: remote.retry-backoff-min = 10001ms is more than "
+            "remote.retry-backoff-max = 10s; lower the one or raise the other");
+    checked("\nremote { retry-backoff-max = 49ms }",
+            "t.conf:2: remote.retry-backoff-max: remote.retry-backoff-min = 50ms is more than "
+            "remote.retry-backoff-max = 49ms; lower the one or raise the other");
+    checked("remote { maximum-frame-size = 2MiB lane-buffer-size = 2MiB }", NULL);
+    checked("remote { maximum-frame-size = 2097153B lane-buffer-size = 2MiB }",
+            "t.conf:1: remote.maximum-frame-size: remote.maximum-frame-size = 2097153B is more "
+            "than remote.lane-buffer-size = 2MiB: no message of that size would fit; lower the one "
+            "or raise the other");
+    checked("remote { resend-interval = 30s give-up-system-message-after = 20s }",
+            "t.conf:1: remote.resend-interval: remote.resend-interval = 30s is more than "
+            "remote.give-up-system-message-after = 20s: nothing would be sent again; lower the "
+            "one or raise the other");
+    checked("dispatcher \"d\" { fork-join-executor { parallelism-min = 4 parallelism-max = 4 } }",
+            NULL);
+    checked("dispatcher \"d\" { fork-join-executor { parallelism-min = 5 parallelism-max = 4 } }",
+            "t.conf:1: dispatcher.d.fork-join-executor.parallelism-min: "
+            "dispatcher.d.fork-join-executor.parallelism-min = 5 is more than "
+            "dispatcher.d.fork-join-executor.parallelism-max = 4; lower the one or raise the "
+            "other");
+    checked("deployment \"/a\" { resizer { lower-bound = 3 upper-bound = 2 } }",
+            "t.conf:1: deployment./a.resizer.lower-bound: deployment./a.resizer.lower-bound = 3 is "
+            "more than deployment./a.resizer.upper-bound = 2; lower the one or raise the other");
+}
+
+static void
+security_without_its_means_is_refused(void)
+{
+    checked("remote { require-cookie = on secure-cookie = abc }", NULL);
+    checked("remote { require-cookie = on }",
+            "t.conf:1: remote.require-cookie: it is on, and remote.secure-cookie is empty; "
+            "`troupe cookie gen` makes one");
+    checked("remote { transport = tls tls { ca = \"/dev/null\" cert = \"/dev/null\" key = "
+            "\"/dev/null\" } }",
+            NULL);
+    checked("remote { transport = tls tls { ca = \"/dev/null\" cert = \"/dev/null\" } }",
+            "t.conf:1: remote.transport: TLS needs the files remote.tls.ca, .cert and .key, and "
+            "remote.tls.key is empty; `troupe cert` makes them");
+    checked("remote { transport = tls tls { ca = \"/dev/null\" cert = \"/nonexistent/a.pem\" "
+            "key = \"/dev/null\" } }",
+            "t.conf:1: remote.tls.cert: /nonexistent/a.pem: No such file or directory");
+}
+
+static void
+nodes_that_cannot_be_members_are_refused(void)
+{
+    checked("cluster { seed-nodes = { self, \"troupe.tcp://demo@h:1\" } }", NULL);
+    checked("system = bank\ncluster { seed-nodes = { \"troupe.tcp://demo@h:1\" } }",
+            "t.conf:2: cluster.seed-nodes: troupe.tcp://demo@h:1: this node is troupe.tcp://bank "
+            "(--system); members have the same system name and protocol");
+    checked("cluster { may-create-cluster = off seed-nodes = { self, "
+            "\"troupe.tcp://demo@127.0.0.1:2553\" } }",
+            NULL);
+    checked("cluster { may-create-cluster = off seed-nodes = { self, "
+            "\"troupe.tcp://demo@127.0.0.1:2552\" } }",
+            "t.conf:1: cluster.seed-nodes: it names this node only, and cluster.may-create-cluster "
+            "is off: it could never join; name another seed node, or switch that on");
+    checked("cluster { downing { active-strategy = keep-referee } }",
+            "t.conf:1: cluster.downing.active-strategy: keep-referee needs "
+            "cluster.downing.keep-referee.address, the node whose side stays, as in "
+            "troupe.tcp://demo@10.0.0.1:2552");
+    checked("cluster { downing { keep-referee { address = \"troupe.tcp://bank@h:1\" } } }",
+            "t.conf:1: cluster.downing.keep-referee.address: troupe.tcp://bank@h:1: this node is "
+            "troupe.tcp://demo (--system); members have the same system name and protocol");
+}
+
+/* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
+static void
+names_that_nothing_defines_are_noted(void)
+{
+    static const char text[] = "dispatcher \"my-pool\" { type = pool mailbox-type = bounded }\n"
+                               "deployment \"/a\" { dispatcher = my-pool }\n"
+                               "deployment \"/b\" { dispatcher = pinned mailbox = counted }\n"
+                               "deployment \"/c\" { dispatcher = my-pol }\n"
+                               "deployment \"/d\" { mailbox = other }\n";
+    char *notes = NULL;
+    size_t bytes = 0;
+    trpi_config *config = NULL;
+    trpi_config_error error = { "" };
+    FILE *out = open_memstream(&notes, &bytes);
+    UNIT_REQUIRE(out != NULL && trpi_config_new(&config) == TRP_OK);
+    UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
+    trpi_node_config_notes(config, out);
+    (void)fclose(out);
+    UNIT_TEXT(notes,
+              "note: t.conf:4: deployment./c.dispatcher: no dispatcher \"my-pol\" stands here; "
+              "define it, or see that a plugin does; did you mean 'my-pool'?\n"
+              "note: t.conf:5: deployment./d.mailbox: no mailbox \"other\" stands here; define "
+              "it, or see that a plugin does\n");
+    free(notes);
+    trpi_config_free(config);
+}
+
 UNIT_BEGIN("node_options")
 UNIT(flags_are_keys_and_lists_gather)
 UNIT(wrong_flags_are_usage_errors)
 UNIT(wrong_values_name_the_flag)
 UNIT(log_lines_are_one_line_each)
 UNIT(long_log_lines_are_cut_and_stay_whole_lines)
+UNIT(keys_that_contradict_each_other_are_refused)
+UNIT(security_without_its_means_is_refused)
+UNIT(nodes_that_cannot_be_members_are_refused)
+UNIT(names_that_nothing_defines_are_noted)
 UNIT_END

@@ -19,6 +19,9 @@ wrong_settings_are_refused_with_a_sentence(void)
         trp_err err;
         const char *text;
     } cases[] = {
+        { "cluster.seed-nodes=self,troupe.tls://demo@127.0.0.1:1", TRP_ECONFIG,
+          "settings: cluster.seed-nodes: troupe.tls://demo@127.0.0.1:1: this node is "
+          "troupe.tcp://demo (--system); members have the same system name and protocol" },
         { "cluster.gosip-interval=1s", TRP_ECONFIG,
           "settings: no such key 'cluster.gosip-interval'; did you mean "
           "'cluster.gossip-interval'?" },
@@ -26,7 +29,8 @@ wrong_settings_are_refused_with_a_sentence(void)
           "plugin /nonexistent.so: /nonexistent.so: cannot open shared object file: No such file "
           "or directory" },
         { "cluster.seed-nodes=troupe.tcp://other@127.0.0.1:1", TRP_ECONFIG,
-          "cluster.seed-nodes: troupe.tcp://other@127.0.0.1:1: this node is troupe.tcp://demo "
+          "settings: cluster.seed-nodes: troupe.tcp://other@127.0.0.1:1: this node is "
+          "troupe.tcp://demo "
           "(--system); members "
           "have the same system name and protocol" },
     };

@@ -1,0 +1,312 @@
+/* node_check.c - keys of the configuration against each other: each may stand alone, together they
+ * contradict.
+ *
+ * Why.     A node refuses to start with them, and `troupe config check` says so before; both ask
+ *          here.
+ * Must hold.
+ *   I1  What a plugin or the program may still bring (a dispatcher, a mailbox, a router's logic) is
+ *       no mistake: it is a note of `config check`, never an error.
+ * Tests.   tests/unit/node/node_options_test.c, tests/unit/node/node_test.c
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/address.h"
+#include "base/nearest.h"
+#include "cluster/node/node_options.h"
+
+#define NAMES_MAX 64 /* among which a right name is looked for; more are not needed for a hint */
+
+/* "my.conf:7: remote.port: ..." */
+static trp_err
+refuse(const trpi_config *config, trpi_config_error *ret_error, const char *key, const char *format,
+       ...)
+{
+    trpi_config_entry entry;
+    va_list list;
+    size_t at = 0;
+    if (trpi_config_find(config, key, &entry) && entry.layer != TRPI_CONFIG_DEFAULT) {
+        at = (size_t)snprintf(ret_error->text, sizeof ret_error->text, "%.300s: ", entry.origin);
+    }
+    at += (size_t)snprintf(ret_error->text + at, sizeof ret_error->text - at, "%.200s: ", key);
+    va_start(list, format);
+    if (at < sizeof ret_error->text) {
+        (void)vsnprintf(ret_error->text + at, sizeof ret_error->text - at, format, list);
+    }
+    va_end(list);
+    return TRP_ECONFIG;
+}
+
+/* ---- a lower bound and its upper one --------------------------------------------------------- */
+
+static trp_err
+bounds_check(const trpi_config *config, const char *low, const char *high, const char *why,
+             trpi_config_error *ret_error)
+{
+    trpi_config_entry first, second;
+    const char *what;
+    double lower, upper;
+    if (!trpi_config_find(config, low, &first) || !trpi_config_find(config, high, &second) ||
+        trpi_config_parse_number(first.type, first.values[0], &lower, &what) != TRP_OK ||
+        trpi_config_parse_number(second.type, second.values[0], &upper, &what) != TRP_OK ||
+        lower <= upper) {
+        return TRP_OK;
+    }
+    return refuse(config, ret_error, first.layer != TRPI_CONFIG_DEFAULT ? low : high,
+                  "%s = %s is more than %s = %s%s; lower the one or raise the other", low,
+                  first.values[0], high, second.values[0], why);
+}
+
+/* Of each section with a title: prefix title suffix_low against prefix title suffix_high. */
+static trp_err
+titled_check(const trpi_config *config, const char *prefix, const char *low, const char *high,
+             trpi_config_error *ret_error)
+{
+    trp_err err = TRP_OK;
+    for (size_t i = 0; i < trpi_config_count(config) && err == TRP_OK; i++) {
+        trpi_config_entry entry;
+        trpi_config_at(config, i, &entry);
+        size_t bytes = strlen(entry.key);
+        const char *words[] = { low, high };
+        for (size_t k = 0; k < 2 && err == TRP_OK; k++) {
+            size_t end = strlen(words[k]);
+            if (strncmp(entry.key, prefix, strlen(prefix)) == 0 && bytes > end &&
+                strcmp(entry.key + bytes - end, words[k]) == 0) {
+                char first[TRPI_CONFIG_KEY_BYTES_MAX + 1], second[sizeof first];
+                (void)snprintf(first, sizeof first, "%.*s%s", (int)(bytes - end), entry.key, low);
+                (void)snprintf(second, sizeof second, "%.*s%s", (int)(bytes - end), entry.key,
+                               high);
+                err = bounds_check(config, first, second, "", ret_error);
+            }
+        }
+    }
+    return err;
+}
+
+static trp_err
+numbers_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const struct {
+        const char *low, *high, *why;
+    } bounds[] = {
+        { "remote.retry-backoff-min", "remote.retry-backoff-max", "" },
+        { "remote.maximum-frame-size", "remote.lane-buffer-size",
+          ": no message of that size would fit" },
+        { "remote.maximum-frame-size", "remote.large-lane-buffer-size",
+          ": no message of that size would fit" },
+        { "remote.resend-interval", "remote.give-up-system-message-after",
+          ": nothing would be sent again" },
+    };
+    trp_err err = TRP_OK;
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0] && err == TRP_OK; i++) {
+        err = bounds_check(config, bounds[i].low, bounds[i].high, bounds[i].why, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = titled_check(config, "dispatcher.", ".fork-join-executor.parallelism-min",
+                           ".fork-join-executor.parallelism-max", ret_error);
+    }
+    return err != TRP_OK ? err
+                         : titled_check(config, "deployment.", ".resizer.lower-bound",
+                                        ".resizer.upper-bound", ret_error);
+}
+
+/* ---- who may talk to this node --------------------------------------------------------------- */
+
+static trp_err
+security_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char *const files[] = { "remote.tls.ca", "remote.tls.cert", "remote.tls.key",
+                                         "remote.tls.crl" };
+    if (trpi_config_bool(config, "remote.require-cookie") &&
+        *trpi_config_text(config, "remote.secure-cookie") == '\0') {
+        return refuse(config, ret_error, "remote.require-cookie",
+                      "it is on, and remote.secure-cookie is empty; `troupe cookie gen` makes one");
+    }
+    if (strcmp(trpi_config_text(config, "remote.transport"), "tls") != 0) {
+        return TRP_OK;
+    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        const char *file = trpi_config_text(config, files[i]);
+        if (*file == '\0' && i < 3) {
+            return refuse(config, ret_error, "remote.transport",
+                          "TLS needs the files remote.tls.ca, .cert and .key, and %s is empty; "
+                          "`troupe cert` makes them",
+                          files[i]);
+        }
+        if (*file != '\0' && access(file, R_OK) != 0) {
+            return refuse(config, ret_error, files[i], "%s: %s", file, strerror(errno));
+        }
+    }
+    return TRP_OK;
+}
+
+/* ---- other nodes ----------------------------------------------------------------------------- */
+
+static const char *
+own_protocol(const trpi_config *config)
+{
+    return strcmp(trpi_config_text(config, "remote.transport"), "tls") == 0 ? "troupe.tls"
+                                                                            : "troupe.tcp";
+}
+
+/* false: its port is not chosen yet, or remoting will refuse its host. */
+static bool
+own_address(const trpi_config *config, trpi_address *ret_address)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    const char *host = trpi_config_text(config, "remote.hostname");
+    int bytes = snprintf(text, sizeof text, strchr(host, ':') ? "%s://%s@[%s]:%d" : "%s://%s@%s:%d",
+                         own_protocol(config), trpi_config_text(config, "system"), host,
+                         (int)trpi_config_int(config, "remote.port"));
+    return bytes > 0 && (size_t)bytes < sizeof text &&
+           trpi_address_parse(text, ret_address, NULL, NULL) == TRP_OK;
+}
+
+/* Can the node that key names be of this cluster? */
+static trp_err
+member_check(const trpi_config *config, const char *key, const char *text,
+             trpi_address *ret_address, trpi_config_error *ret_error)
+{
+    const char *system = trpi_config_text(config, "system"), *hint = "";
+    const char *protocol = own_protocol(config);
+    if (trpi_address_parse(text, ret_address, NULL, &hint) != TRP_OK) {
+        return refuse(config, ret_error, key, "%s: %s", text, hint);
+    }
+    if (strcmp(ret_address->system, system) != 0 || strcmp(ret_address->protocol, protocol) != 0) {
+        return refuse(config, ret_error, key,
+                      "%s: this node is %s://%s (--system); members have the same system name and "
+                      "protocol",
+                      text, protocol, system);
+    }
+    return TRP_OK;
+}
+
+static trp_err
+members_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char seeds[] = "cluster.seed-nodes";
+    static const char referee[] = "cluster.downing.keep-referee.address";
+    size_t count = trpi_config_list_count(config, seeds);
+    const char *text = trpi_config_text(config, referee);
+    trpi_address address, own;
+    bool only_self = count > 0, own_known = own_address(config, &own);
+    trp_err err = TRP_OK;
+    for (size_t i = 0; i < count && err == TRP_OK; i++) {
+        const char *seed = trpi_config_list_at(config, seeds, i);
+        if (strcmp(seed, "self") != 0) {
+            err = member_check(config, seeds, seed, &address, ret_error);
+            only_self =
+                only_self && err == TRP_OK && own_known && trpi_address_equal(&address, &own);
+        }
+    }
+    if (err == TRP_OK && only_self && !trpi_config_bool(config, "cluster.may-create-cluster")) {
+        return refuse(config, ret_error, seeds,
+                      "it names this node only, and cluster.may-create-cluster is off: it could "
+                      "never join; name another seed node, or switch that on");
+    }
+    if (err == TRP_OK && *text != '\0') {
+        err = member_check(config, referee, text, &address, ret_error);
+    } else if (err == TRP_OK && strcmp(trpi_config_text(config, "cluster.downing.active-strategy"),
+                                       "keep-referee") == 0) {
+        return refuse(config, ret_error, "cluster.downing.active-strategy",
+                      "keep-referee needs %s, the node whose side stays, as in "
+                      "troupe.tcp://demo@10.0.0.1:2552",
+                      referee);
+    }
+    return err;
+}
+
+trp_err
+trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    trp_err err = numbers_check(config, ret_error);
+    if (err == TRP_OK) {
+        err = security_check(config, ret_error);
+    }
+    return err != TRP_OK ? err : members_check(config, ret_error);
+}
+
+/* ---- names that nothing here defines ----------------------------------------------------------
+ */
+
+/* Does `section "id" { }` stand here? Titles of that kind are gathered for a hint. */
+static bool
+is_defined(const trpi_config *config, const char *section, const char *id,
+           char names[NAMES_MAX][64], const char *near[NAMES_MAX], size_t *ret_count)
+{
+    size_t before = strlen(section) + 1, id_bytes = strlen(id);
+    for (size_t i = 0; i < trpi_config_count(config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(config, i, &entry);
+        const char *title = entry.key + before;
+        if (entry.row == NULL || strncmp(entry.row->key, section, before - 1) != 0 ||
+            strncmp(entry.row->key + before - 1, ".*", 2) != 0) {
+            continue;
+        }
+        size_t bytes = strlen(entry.key) - before - strlen(entry.row->key + before + 1);
+        if (bytes == id_bytes && memcmp(title, id, bytes) == 0) {
+            return true;
+        }
+        if (*ret_count < NAMES_MAX && bytes < sizeof names[0]) {
+            memcpy(names[*ret_count], title, bytes);
+            names[*ret_count][bytes] = '\0';
+            near[*ret_count] = names[*ret_count];
+            ++*ret_count;
+        }
+    }
+    return false;
+}
+
+static bool
+is_built_in(const char *words, const char *id)
+{
+    size_t bytes = strlen(id);
+    for (const char *p = words; *p; p += *p == '|') {
+        size_t count = strcspn(p, "|");
+        if (count == bytes && memcmp(p, id, bytes) == 0) {
+            return true;
+        }
+        p += count;
+    }
+    return false;
+}
+
+void
+trpi_node_config_notes(const trpi_config *config, FILE *out)
+{
+    static const struct {
+        const char *row, *section, *built_in;
+    } uses[] = {
+        { "deployment.*.dispatcher", "dispatcher",
+          "default|system|pinned|blocking|affinity|calling-thread" },
+        { "deployment.*.mailbox", "mailbox",
+          "default-mailbox|unbounded|single-consumer|bounded|unbounded-deque|bounded-deque|"
+          "control-aware|counted|bounded-control-aware" },
+        { "dispatcher.*.mailbox-type", "mailbox",
+          "default-mailbox|unbounded|single-consumer|bounded|unbounded-deque|bounded-deque|"
+          "control-aware|counted|bounded-control-aware" },
+    };
+    for (size_t i = 0; i < trpi_config_count(config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(config, i, &entry);
+        for (size_t k = 0; k < sizeof uses / sizeof uses[0]; k++) {
+            char names[NAMES_MAX][64];
+            const char *near[NAMES_MAX];
+            size_t count = 0;
+            if (entry.row == NULL || strcmp(entry.row->key, uses[k].row) != 0 ||
+                entry.values[0][0] == '\0' || is_built_in(uses[k].built_in, entry.values[0]) ||
+                is_defined(config, uses[k].section, entry.values[0], names, near, &count)) {
+                continue;
+            }
+            const char *nearest = trpi_nearest(entry.values[0], near, count);
+            (void)fprintf(out,
+                          "note: %s: %s: no %s \"%s\" stands here; define it, or see that a plugin "
+                          "does%s%s%s\n",
+                          entry.origin, entry.key, uses[k].section, entry.values[0],
+                          nearest ? "; did you mean '" : "", nearest ? nearest : "",
+                          nearest ? "'?" : "");
+        }
+    }
+}
