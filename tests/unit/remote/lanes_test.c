@@ -189,10 +189,11 @@ a_receiver_keeps_its_order_across_lanes(void)
     UNIT_TRUE(lane_is(&p, 0, TRPI_LANE_ORDINARY + 3, NULL)); /* no more than the setting */
     /* the large lane is quiet: its era ends, and another one begins */
     trpi_peer *peer = peer_of(&p, 0);
-    UNIT_WAIT((pthread_mutex_lock(&peer->lock), pthread_mutex_unlock(&peer->lock),
-               !peer->large_used),
+    bool used = true;
+    uint32_t era = 0;
+    UNIT_WAIT((pthread_mutex_lock(&peer->lock), used = peer->large_used, era = peer->large_era,
+               pthread_mutex_unlock(&peer->lock), !used),
               20000);
-    uint32_t era = peer->large_era;
     UNIT_TRUE(era >= 2); /* the first began with the handshake */
     tell_up_to(&p, from, ALL);
     UNIT_WAIT(atomic_load(&handled) == ALL, 60000);
