@@ -56,7 +56,7 @@ static trp_err
 registry_create(trp_system *system, void *arg, void **ret_instance)
 {
     trpi_serializers *serializers = trpi_alloc(sizeof *serializers);
-    trp_config *config = trp_system_config(system);
+    const trp_config *config = trpi_system_config(system); /* borrowed */
     trp_err err = TRP_OK;
     (void)arg;
     if (serializers == NULL) {
