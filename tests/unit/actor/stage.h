@@ -104,14 +104,14 @@ stage_clear(stage_book *book)
 /* Wait until the script is exactly this; on failure show what it was. */
 #define STAGE_EXPECT(script)                                                                       \
     do {                                                                                           \
-        UNIT_WAIT(stage_is(script), 5000);                                                         \
+        UNIT_WAIT(stage_is(script), 60000);                                                        \
         if (!stage_is(script)) {                                                                   \
             printf("  was: %s\n", stage_events.text);                                              \
         }                                                                                          \
     } while (0)
 
 /* Wait until a line with this text is logged: loggers write in their own time. */
-#define STAGE_LOGGED(text) UNIT_WAIT(stage_book_has(&stage_lines, text), 5000)
+#define STAGE_LOGGED(text) UNIT_WAIT(stage_book_has(&stage_lines, text), 60000)
 
 static inline void
 stage_log(void *arg, const trp_log_line *line)

@@ -125,11 +125,11 @@ children_are_made_on_nodes_in_turn_whatever_the_logic(void)
             UNIT_EQUAL(atomic_load(&there), 0); /* REMOTE-70: who is idle here comes first */
         } else if (strcmp(logics[i], "tail-chopping") !=
                    0) { /* which asks far ones when it is slow */
-            UNIT_WAIT(atomic_load(&here) > 0 && atomic_load(&there) > 0, 30000);
+            UNIT_WAIT(atomic_load(&here) > 0 && atomic_load(&there) > 0, 60000);
         }
-        UNIT_WAIT(atomic_load(&made) == 4, 30000); /* also those that nobody has told anything */
+        UNIT_WAIT(atomic_load(&made) == 4, 60000); /* also those that nobody has told anything */
         trp_system_stop_actor(d.pair.system[0], router);
-        UNIT_WAIT(atomic_load(&ended) == 4, 30000); /* on both nodes */
+        UNIT_WAIT(atomic_load(&ended) == 4, 60000); /* on both nodes */
     }
     deploy_end();
 }
@@ -158,7 +158,7 @@ groups_find_far_paths_whatever_the_logic(void)
                                              &router) == TRP_OK);
         UNIT_WAIT(trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK &&
                       count == 4,
-                  30000);
+                  60000);
         atomic_store(&here, 0);
         atomic_store(&there, 0);
         for (int n = 0; n < ASKS; n++) {
@@ -167,7 +167,7 @@ groups_find_far_paths_whatever_the_logic(void)
         if (strcmp(logics[i], "smallest-mailbox") == 0) {
             UNIT_EQUAL(atomic_load(&there), 0);
         } else if (strcmp(logics[i], "tail-chopping") != 0) {
-            UNIT_WAIT(atomic_load(&here) > 0 && atomic_load(&there) > 0, 30000);
+            UNIT_WAIT(atomic_load(&here) > 0 && atomic_load(&there) > 0, 60000);
         }
     }
     deploy_end();
@@ -194,12 +194,12 @@ the_configuration_says_on_which_nodes(void)
                TRP_OK);
     UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
     UNIT_TEXT(name, "right");
-    UNIT_WAIT(atomic_load(&there) == 2, 30000);
+    UNIT_WAIT(atomic_load(&there) == 2, 60000);
     trp_system_tell(d.pair.system[0], router, &trp_adjust_pool_size_type, &more, sizeof more);
     UNIT_WAIT(trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK && count == 4,
-              30000);
+              60000);
     UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
-    UNIT_WAIT(atomic_load(&there) == 6, 30000);
+    UNIT_WAIT(atomic_load(&there) == 6, 60000);
     UNIT_EQUAL(atomic_load(&here), 0);
     options.instances = 2; /* the code says how many and how, the section where */
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "coded", &options, &router),
@@ -210,7 +210,7 @@ the_configuration_says_on_which_nodes(void)
     UNIT_TEXT(name, "left");
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "moved", &options, &router),
                TRP_ECONFIG);
-    UNIT_WAIT(pair_logged("remote: a router stays where it is made"), 30000);
+    UNIT_WAIT(pair_logged("remote: a router stays where it is made"), 60000);
     deploy_end();
 }
 
@@ -233,7 +233,7 @@ far_children_fail_and_leave_as_others_do(void)
     UNIT_TEXT(name, "right");
     UNIT_EQUAL(trp_router_routees(d.pair.system[0], router, refs, 8, &count), TRP_OK);
     deploy_tell(refs[0], "fail"); /* escalated: the router is restarted, its children with it */
-    UNIT_WAIT(pair_logged("failed: fail"), 30000);
+    UNIT_WAIT(pair_logged("failed: fail"), 60000);
     for (int i = 0; i < 6; i++) {
         UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
     }
@@ -241,7 +241,7 @@ far_children_fail_and_leave_as_others_do(void)
     UNIT_EQUAL(trp_system_resolve(d.pair.system[0], path, 30000, &direct), TRP_OK);
     trp_system_stop_actor(d.pair.system[0], direct);
     UNIT_WAIT(trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK && count == 2,
-              30000);
+              60000);
     for (int i = 0; i < 4; i++) {
         UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
     }
@@ -258,12 +258,12 @@ what_is_no_node_makes_no_router(void)
     options.target_nodes = nodes;
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "pool", &options, &router),
                TRP_EINVAL);
-    UNIT_WAIT(pair_logged("is no node: write"), 30000);
+    UNIT_WAIT(pair_logged("is no node: write"), 60000);
     nodes[0] = d.pair.address[1];
     options.logic = "balancing";
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "pool", &options, &router),
                TRP_EINVAL);
-    UNIT_WAIT(pair_logged("balancing routees share a mailbox"), 30000);
+    UNIT_WAIT(pair_logged("balancing routees share a mailbox"), 60000);
     options.logic = NULL;
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "pool", &options, &router),
                TRP_OK);

@@ -11,7 +11,7 @@ refused_because(const char *why)
     uint32_t ended = atomic_load(&deploy_seen.terminated);
     d.directive = TRP_STOP;
     trp_ref child = deploy_child("child", NULL);
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == ended + 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == ended + 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.refused), refused + 1);
     UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
     UNIT_TRUE(strstr(deploy_seen.reason, why) != NULL);
@@ -44,7 +44,7 @@ what_is_not_registered_there_fails_and_a_restart_tries_again(void)
     deploy_start(NULL);
     options.node = d.pair.address[1];
     UNIT_EQUAL(deploy_spawn_with(&unknown, &options, &ref), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.refused) >= 2, 30000); /* the parent restarts it */
+    UNIT_WAIT(atomic_load(&deploy_seen.refused) >= 2, 60000); /* the parent restarts it */
     UNIT_TRUE(strstr(deploy_seen.reason, "no behaviour \"unknown\" is registered") != NULL);
     UNIT_EQUAL(trp_behaviour_register(d.pair.system[1], &unknown), TRP_OK);
     UNIT_EQUAL(trp_system_ask(d.pair.system[0], ref, &trp_string_type, "hi", 2, 30000, &reply),
@@ -52,7 +52,7 @@ what_is_not_registered_there_fails_and_a_restart_tries_again(void)
     trp_msg_free(reply);
     d.directive = TRP_STOP;
     UNIT_EQUAL(deploy_spawn_with(&newer, &options, &ref), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_TEXT(deploy_seen.reason, "behaviour \"worker\" is version 1 there, not 2");
     deploy_end();
 }
@@ -70,7 +70,7 @@ only_allowed_behaviours_are_made(void)
             refused_because("not allowed there (remote.deployment-allowed): \"worker\"");
             trpi_remote_stats_get(d.pair.remote[1], &stats);
             UNIT_EQUAL(stats.deployments_refused, 1);
-            UNIT_WAIT(pair_logged("deployment refused peer="), 30000);
+            UNIT_WAIT(pair_logged("deployment refused peer="), 60000);
         } else {
             UNIT_EQUAL(deploy_ask(deploy_child("child", NULL), "ping"), 1);
         }
@@ -98,18 +98,18 @@ a_node_that_trusts_nobody_makes_nothing(void)
         deploy_start(&options);
         (void)deploy_child("child", NULL);
         if (trusted == 0) {
-            UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
-            UNIT_WAIT(pair_logged("what=\"remote deployment\""), 30000);
-            UNIT_WAIT(pair_logged("has not answered for 300 ms; it ends"), 30000);
+            UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
+            UNIT_WAIT(pair_logged("what=\"remote deployment\""), 60000);
+            UNIT_WAIT(pair_logged("has not answered for 300 ms; it ends"), 60000);
         } else {                              /* a path that is trusted by mistake opens nothing */
-            UNIT_WAIT(dropped() == 2, 30000); /* a watch and the order */
+            UNIT_WAIT(dropped() == 2, 60000); /* a watch and the order */
         }
         UNIT_TRUE(dropped() >= 1);
         UNIT_EQUAL(atomic_load(&deploy_seen.started), 0);
         if (trusted != 0) { /* it waits for an answer; the loss of the node is one */
             trpi_node_id id = { *trpi_remote_address(d.pair.remote[1]), pair_uid(&d.pair, 1) };
             trpi_remote_quarantine(d.pair.remote[0], &id, "the test says so");
-            UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+            UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
         }
         deploy_end();
     }
@@ -133,7 +133,7 @@ where_nobody_answers_it_ends(void)
     options.node = "troupe.mem://right@nowhere:9";
     UNIT_EQUAL(deploy_spawn_with(&deploy_worker, &options, &ref), TRP_OK);
     deploy_tell(ref, "ping"); /* held, and lost */
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.failures), 0);
     deploy_end();
 }
@@ -184,9 +184,9 @@ what_cannot_work_is_refused_at_the_spawn(void)
     UNIT_EQUAL(spawn_at(right, name, NULL, NULL, 0), TRP_ELIMIT);
     name[TRP_DEPLOY_PATH_BYTES_MAX - before] = '\0';
     UNIT_EQUAL(spawn_at(right, name, NULL, NULL, 0), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.started) == 3, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.started) == 3, 60000);
     UNIT_EQUAL(spawn_at(d.pair.address[0], "mine", NULL, NULL, 0), TRP_OK); /* that is here */
-    UNIT_WAIT(atomic_load(&deploy_seen.started) == 4, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.started) == 4, 60000);
     UNIT_TEXT(deploy_seen.system, "left");
     trpi_remote_stop(d.pair.remote[0]);
     d.pair.remote[0] = NULL;
@@ -242,18 +242,18 @@ the_configuration_says_where_an_actor_lives(void)
     deploy_start(NULL);
     UNIT_REQUIRE(strcmp(d.pair.address[1], "troupe.mem://right@right:1025") == 0);
     UNIT_EQUAL(spawn_at(NULL, "child", NULL, NULL, 0), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.started) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.started) == 1, 60000);
     UNIT_TEXT(deploy_seen.system, "right");
     UNIT_EQUAL(spawn_at(NULL, "home", NULL, NULL, 0), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.started) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.started) == 2, 60000);
     UNIT_TEXT(deploy_seen.system, "left");
     UNIT_EQUAL(spawn_at(NULL, NULL, NULL, NULL, 0), TRP_OK); /* without a name: the star */
-    UNIT_WAIT(atomic_load(&deploy_seen.started) == 3, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.started) == 3, 60000);
     UNIT_TEXT(deploy_seen.system, "right");
     UNIT_EQUAL(spawn_at("troupe.mem://right@nowhere:9", "moved", NULL, NULL, 0), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.started) == 4, 30000); /* "/parent/..." beats "/" "*" */
+    UNIT_WAIT(atomic_load(&deploy_seen.started) == 4, 60000); /* "/parent/..." beats "/" "*" */
     UNIT_EQUAL(spawn_at(TRP_NODE_HERE, "bound", NULL, NULL, 0), TRP_ECONFIG);
-    UNIT_WAIT(pair_logged("the configuration moves \"bound\" to another node"), 30000);
+    UNIT_WAIT(pair_logged("the configuration moves \"bound\" to another node"), 60000);
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     options.name = "top"; /* a child of /user, from outside */
     UNIT_EQUAL(trp_system_spawn(d.pair.system[0], &deploy_worker, &options, &ref), TRP_OK);

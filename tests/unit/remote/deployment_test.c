@@ -1,4 +1,6 @@
 /* deployment_test.c - children that live on another node, and are supervised from here. */
+#include <troupe/serialization.h>
+
 #include "tests/unit/remote/deploy.h"
 
 /* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15: made over there, with its arguments, under both of
@@ -16,7 +18,7 @@ a_child_is_made_on_another_node_and_answers(void)
     }
     UNIT_TEXT(deploy_seen.system, "right");
     deploy_tell(child, "path");
-    UNIT_WAIT(atomic_load(&deploy_seen.paths) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.paths) == 1, 60000);
     (void)snprintf(expected, sizeof expected, "/remote/%s/user/parent/child",
                    strstr(d.pair.address[0], "://") + 3);
     UNIT_TEXT(deploy_seen.path, expected); /* the physical one, over there */
@@ -42,6 +44,41 @@ a_child_is_made_on_another_node_and_answers(void)
     UNIT_TRUE(strstr(path, expected) != NULL);
     deploy_end();
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 1);
+}
+
+static _Atomic uint32_t turned;
+
+/* Both ways: bytes upside down. */
+static trp_err
+turn(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_err err = TRP_OK;
+    (void)arg;
+    (void)type;
+    atomic_fetch_add(&turned, 1);
+    for (size_t i = bytes; i-- > 0 && err == TRP_OK;) {
+        err = trp_wire_put(wire, (const char *)payload + i, 1);
+    }
+    return err;
+}
+static const trp_serializer turner = { sizeof turner, TRP_SERIALIZER_ID_FIRST, "turner", NULL,
+                                       turn, turn };
+
+/* SERIAL-17 */
+static void
+its_arguments_go_through_the_serializer_that_is_bound(void)
+{
+    int64_t first = 100;
+    deploy_start(NULL);
+    atomic_store(&turned, 0);
+    for (int side = 0; side < 2; side++) {
+        UNIT_EQUAL(trp_serializer_add(d.pair.system[side], &turner), TRP_OK);
+    }
+    UNIT_EQUAL(trp_serializer_bind(d.pair.system[0], trp_i64_type.name, "turner"), TRP_OK);
+    trp_ref child = deploy_child("child", &first);
+    UNIT_EQUAL(deploy_ask(child, "ping"), 101);
+    UNIT_EQUAL(atomic_load(&turned), 2); /* over here, and over there */
+    deploy_end();
 }
 
 static trp_err
@@ -102,7 +139,7 @@ what_is_below_it_is_found_by_its_logical_path(void)
     UNIT_EQUAL(
         trp_system_select_tell(d.pair.system[0], "/user/parent/child/*", &trp_string_type, "hi", 2),
         TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.paths) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.paths) == 2, 60000);
     UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child/none", 30000, &same),
                TRP_ENOENT);
     deploy_end();
@@ -119,22 +156,22 @@ its_failure_is_decided_by_its_parent(void)
     trp_ref child = deploy_child("child", &first);
     UNIT_EQUAL(deploy_ask(child, "ping"), 101);
     deploy_tell(child, "fail");
-    UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 1, 60000);
     UNIT_TEXT(deploy_seen.reason, "no more paper");
     UNIT_EQUAL(deploy_seen.code, 42);
     UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
     UNIT_EQUAL(deploy_ask(child, "ping"), 101); /* a fresh state from the same arguments */
     d.directive = TRP_RESUME;
     deploy_tell(child, "fail");
-    UNIT_WAIT(atomic_load(&deploy_seen.failures) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.failures) == 2, 60000);
     UNIT_EQUAL(deploy_ask(child, "ping"), 103); /* the state as it was */
     d.directive = TRP_STOP;
     deploy_tell(child, "fail");
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 2); /* before: at the restart, without a hook */
     UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
     UNIT_EQUAL(atomic_load(&deploy_seen.restarted), 1);
-    UNIT_WAIT(pair_logged("failed: no more paper"), 30000);
+    UNIT_WAIT(pair_logged("failed: no more paper"), 60000);
     deploy_end();
 }
 
@@ -148,12 +185,12 @@ escalating_restarts_the_parent_which_stops_its_children(void)
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     d.directive = TRP_ESCALATE;
     deploy_tell(child, "fail");
-    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 1, 60000);
     UNIT_EQUAL(deploy_ask(child, "ping"), -1);
     again = deploy_child("child", NULL); /* the name is free */
     UNIT_EQUAL(deploy_ask(again, "ping"), 1);
     deploy_tell(d.parent, "fail"); /* its own failure does the same */
-    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 2, 60000);
     deploy_end();
 }
 
@@ -165,11 +202,11 @@ a_parent_that_keeps_its_children_restarts_them(void)
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     UNIT_EQUAL(deploy_ask(other, "ping"), 1);
     deploy_tell(d.parent, "fail");
-    UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 2, 60000);
     UNIT_TEXT(deploy_seen.reason, "the parent has had enough");
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     deploy_tell(child, "fail"); /* all for one: the siblings, too */
-    UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 4, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 4, 60000);
     UNIT_EQUAL(deploy_ask(other, "ping"), 1);
     UNIT_EQUAL(atomic_load(&deploy_seen.terminated), 0);
     deploy_end();
@@ -185,13 +222,13 @@ stopping_it_waits_for_its_end_over_there(void)
     trp_ref child = deploy_child("child", NULL);
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     trp_system_tell(d.pair.system[0], d.parent, &trp_i64_type, &stop, sizeof stop);
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 1); /* before the parent was told */
     UNIT_EQUAL(atomic_load(&deploy_seen.lost), 0);
     child = deploy_child("child", NULL); /* a poison pill goes where messages go */
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     trp_system_tell(d.pair.system[0], child, &trp_poison_pill_type, NULL, 0);
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 2);
     deploy_end();
 }
@@ -207,9 +244,9 @@ stopping_it_at_once_leaves_nothing_behind(void)
         uint32_t ended = atomic_load(&deploy_seen.terminated);
         (void)deploy_child("child", NULL);
         trp_system_tell(d.pair.system[0], d.parent, &trp_i64_type, &stop, sizeof stop);
-        UNIT_WAIT(atomic_load(&deploy_seen.terminated) == ended + 1, 30000);
+        UNIT_WAIT(atomic_load(&deploy_seen.terminated) == ended + 1, 60000);
     }
-    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == atomic_load(&deploy_seen.started), 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == atomic_load(&deploy_seen.started), 60000);
     UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child", 1000, &ref), TRP_ENOENT);
     deploy_end();
 }
@@ -223,7 +260,7 @@ the_loss_of_its_node_is_its_end(void)
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     trpi_node_id id = { *trpi_remote_address(d.pair.remote[1]), pair_uid(&d.pair, 1) };
     trpi_remote_quarantine(d.pair.remote[0], &id, "the test says so");
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
     UNIT_EQUAL(deploy_ask(child, "ping"), -1);
     deploy_end();
@@ -238,7 +275,7 @@ the_loss_of_its_parents_node_stops_it(void)
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     trpi_node_id id = { *trpi_remote_address(d.pair.remote[0]), pair_uid(&d.pair, 0) };
     trpi_remote_quarantine(d.pair.remote[1], &id, "the test says so");
-    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 1, 60000);
     id = (trpi_node_id){ *trpi_remote_address(d.pair.remote[1]), pair_uid(&d.pair, 1) };
     trpi_remote_quarantine(d.pair.remote[0], &id, "the test says so, too");
     deploy_end();
@@ -254,7 +291,7 @@ a_system_ends_without_its_remoting(void)
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     trpi_remote_stop(d.pair.remote[0]);
     d.pair.remote[0] = NULL;
-    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 1, 30000); /* its parent's node said goodbye */
+    UNIT_WAIT(atomic_load(&deploy_seen.stopped) == 1, 60000); /* its parent's node said goodbye */
     deploy_end();
 }
 
@@ -266,16 +303,17 @@ the_end_of_its_system_is_its_end(void)
     trp_ref child = deploy_child("child", NULL);
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     UNIT_EQUAL(trp_system_stop(d.pair.system[1], 60000), TRP_OK);
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 1);
     d.directive = TRP_STOP;
     (void)deploy_child("child", NULL); /* it takes no more */
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 30000);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 60000);
     deploy_end();
 }
 
 UNIT_BEGIN("deployment")
 UNIT(a_child_is_made_on_another_node_and_answers)
+UNIT(its_arguments_go_through_the_serializer_that_is_bound)
 UNIT(what_is_below_it_is_found_by_its_logical_path)
 UNIT(its_failure_is_decided_by_its_parent)
 UNIT(escalating_restarts_the_parent_which_stops_its_children)

@@ -69,7 +69,7 @@ the_life_of_an_association_is_told_to_subscribers(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     subscribe(p.system[0], &trp_association_event_type);
     ask_echo();
-    UNIT_WAIT(event_of(&trp_associated_type) != NULL, 5000);
+    UNIT_WAIT(event_of(&trp_associated_type) != NULL, 60000);
     const trp_remoting_event *up = &seen[0].event;
     UNIT_TRUE(seen[0].type == &trp_associated_type);
     UNIT_TEXT(up->local, p.address[0]);
@@ -78,7 +78,7 @@ the_life_of_an_association_is_told_to_subscribers(void)
     UNIT_FALSE(up->inbound);
     trpi_mem_network_fault_set(p.network, pair_cut_all, NULL);
     trpi_mem_network_cut(p.network, NULL, NULL);
-    UNIT_WAIT(atomic_load(&seen_count) >= 3, 10000);
+    UNIT_WAIT(atomic_load(&seen_count) >= 3, 60000);
     UNIT_TRUE(seen[1].type == &trp_disassociated_type);
     UNIT_TRUE(seen[1].event.remote_uid == up->remote_uid);
     UNIT_TRUE(seen[2].type == &trp_association_error_type);
@@ -117,7 +117,7 @@ a_silent_link_is_found_as_its_detector_is_set(void)
     for (int i = 0; i < 5 && silent_ms >= 3000; i++) {
         ask_echo();
         trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
-        UNIT_WAIT(silence_is_logged(&silent_ms), 20000);
+        UNIT_WAIT(silence_is_logged(&silent_ms), 60000);
         pair_log_clear();
         trpi_mem_network_fault_set(p.network, NULL, NULL);
     }
@@ -133,12 +133,12 @@ the_side_that_was_called_says_inbound(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     subscribe(p.system[1], &trp_remoting_event_type);
     ask_echo();
-    UNIT_WAIT(event_of(&trp_associated_type) != NULL, 5000);
+    UNIT_WAIT(event_of(&trp_associated_type) != NULL, 60000);
     UNIT_TRUE(seen[0].event.inbound);
     UNIT_TEXT(seen[0].event.remote, p.address[0]);
     /* A goodbye ends it without an error. */
     pair_end_side(&p, 0);
-    UNIT_WAIT(event_of(&trp_disassociated_type) != NULL, 10000);
+    UNIT_WAIT(event_of(&trp_disassociated_type) != NULL, 60000);
     UNIT_TRUE(event_of(&trp_association_error_type) == NULL);
     UNIT_TRUE(event_of(&trp_quarantined_type) == NULL);
     pair_end(&p);
@@ -154,7 +154,7 @@ a_quarantine_is_told_with_the_incarnation(void)
     uint64_t uid = pair_uid(&p, 1);
     subscribe(p.system[0], &trp_remoting_event_type);
     trpi_remote_quarantine(p.remote[0], trpi_system_self(p.system[1]), "for a test");
-    UNIT_WAIT(event_of(&trp_quarantined_type) != NULL, 10000);
+    UNIT_WAIT(event_of(&trp_quarantined_type) != NULL, 60000);
     const seen_event *q = event_of(&trp_quarantined_type);
     UNIT_TRUE(q != NULL && q->event.remote_uid == uid);
     UNIT_TRUE(q != NULL && strcmp(q->event.reason, "for a test") == 0);
@@ -173,20 +173,20 @@ listening_shutdown_and_failure_to_start_are_told(void)
     char address[TRPI_ADDRESS_TEXT_BYTES];
     subscribe(system, &trp_remoting_event_type);
     UNIT_REQUIRE(trpi_remote_start(system, &options, &remote) == TRP_OK);
-    UNIT_WAIT(event_of(&trp_remoting_listen_type) != NULL, 5000);
+    UNIT_WAIT(event_of(&trp_remoting_listen_type) != NULL, 60000);
     trpi_address_format(trpi_remote_address(remote), address, sizeof address);
     UNIT_TEXT(seen[0].event.local, address);
     UNIT_TEXT(seen[0].event.remote, "");
     subscribe(second, &trp_remoting_event_type);
     options.port = trpi_remote_address(remote)->port;
     UNIT_EQUAL(trpi_remote_start(second, &options, &refused), TRP_EADDRINUSE);
-    UNIT_WAIT(event_of(&trp_remoting_error_type) != NULL, 5000);
+    UNIT_WAIT(event_of(&trp_remoting_error_type) != NULL, 60000);
     UNIT_TEXT(seen[0].event.reason, trp_strerror(TRP_EADDRINUSE));
     UNIT_EQUAL(trp_system_stop(second, 10000), TRP_OK);
     trp_system_free(second);
     atomic_store(&seen_count, 0);
     trpi_remote_stop(remote);
-    UNIT_WAIT(event_of(&trp_remoting_shutdown_type) != NULL, 5000);
+    UNIT_WAIT(event_of(&trp_remoting_shutdown_type) != NULL, 60000);
     UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
     trp_system_free(system);
 }
@@ -202,7 +202,7 @@ the_log_of_changes_can_be_switched_off(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     subscribe(p.system[0], &trp_association_event_type);
     ask_echo();
-    UNIT_WAIT(event_of(&trp_associated_type) != NULL, 5000);
+    UNIT_WAIT(event_of(&trp_associated_type) != NULL, 60000);
     pair_end(&p); /* the last lines are there then */
     UNIT_FALSE(pair_logged("association active"));
     UNIT_FALSE(pair_logged("remoting listens"));
@@ -240,7 +240,7 @@ the_log_of_changes_can_have_one_level(void)
                                    &trp_string_type, "x", 1, 10000, &reply),
                TRP_OK);
     trp_msg_free(reply);
-    UNIT_WAIT(atomic_load(&lines_at_error) == 1, 5000);
+    UNIT_WAIT(atomic_load(&lines_at_error) == 1, 60000);
     UNIT_EQUAL(trp_system_stop(system, 10000), TRP_OK);
     trpi_remote_stop(remote);
     trp_system_free(system);

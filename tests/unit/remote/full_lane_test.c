@@ -65,9 +65,9 @@ who_heeds_refusals_loses_nothing(void)
     pair_start(&p, false, &options);
     target = slow_start(&p);
     eager_start(&p);
-    UNIT_WAIT(atomic_load(&refusals) >= 1, 20000);
+    UNIT_WAIT(atomic_load(&refusals) >= 1, 60000);
     atomic_store(&slow_gate_open, true);
-    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 30000);
+    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 60000);
     UNIT_TRUE(atomic_load(&slow_in_order));
     UNIT_TRUE(atomic_load(&readies) >= 1);
     UNIT_TRUE(atomic_load(&readies) <= atomic_load(&refusals));
@@ -101,7 +101,7 @@ a_lane_admits_up_to_its_high_water_mark(void)
     pair_start(&p, true, &options);
     target = (trp_ref){ silent_node(&p), 5, 7, 0 };
     eager_start(&p);
-    UNIT_WAIT(atomic_load(&refusals) == 1, 20000);
+    UNIT_WAIT(atomic_load(&refusals) == 1, 60000);
     int64_t most = ADMIT_BYTES / I64_BYTES;
     int64_t manifest = 8 + TRPI_FRAME_HEADER_BYTES + TRP_TYPE_NAME_BYTES_MAX;
     UNIT_TRUE(atomic_load(&slow_told) <= most);
@@ -113,7 +113,7 @@ a_lane_admits_up_to_its_high_water_mark(void)
                TRP_EAGAIN);
     /* the end of the node ends the wait: the rest are dead letters */
     trpi_node_terminated(p.system[0], target.node, TRP_DEAD_QUARANTINED);
-    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 60000);
     UNIT_EQUAL(atomic_load(&readies), 1);
     UNIT_EQUAL(atomic_load(&refusals), 1);
     trp_system_stats stats = { .size = sizeof stats };
@@ -147,8 +147,8 @@ a_lane_that_gives_up_makes_room(void)
     pair_start(&p, true, &options);
     target = (trp_ref){ silent_node(&p), 5, 7, 0 };
     eager_start(&p);
-    UNIT_WAIT(atomic_load(&refusals) >= 1, 20000);
-    UNIT_WAIT(atomic_load(&readies) >= 1 && atomic_load(&refusals) >= 2, 20000);
+    UNIT_WAIT(atomic_load(&refusals) >= 1, 60000);
+    UNIT_WAIT(atomic_load(&readies) >= 1 && atomic_load(&refusals) >= 2, 60000);
     pair_end(&p);
 }
 
@@ -165,7 +165,7 @@ frames_for_a_flood(uint32_t features_off)
     pair_start(&p, false, &options);
     target = slow_start(&p);
     eager_start(&p);
-    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 30000);
+    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 60000);
     UNIT_TRUE(atomic_load(&slow_in_order));
     trpi_remote_stats_get(p.remote[1], &stats);
     UNIT_EQUAL(stats.decode_errors, 0);
@@ -199,15 +199,15 @@ messages_of_a_shared_frame_die_one_by_one(void)
     UNIT_REQUIRE(trpi_peer_get(p.remote[0], &id->address, false, &peer) == TRP_OK && peer != NULL);
     atomic_store(&peer->features, TRPI_FEATURE_MANY);
     eager_start(&p);
-    UNIT_WAIT(atomic_load(&refusals) >= 1, 20000);
+    UNIT_WAIT(atomic_load(&refusals) >= 1, 60000);
     UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > 2 * TRPI_MANY_BYTES_MAX,
-              20000);
+              60000);
     trpi_peer_quarantine(peer, id->uid, "test");
-    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 60000);
     trp_system_stats stats = { .size = sizeof stats };
     UNIT_WAIT((trp_system_stats_get(p.system[0], &stats),
                stats.dead_letters[TRP_DEAD_QUARANTINED] == TELLS + 1),
-              20000);
+              60000);
     pair_end(&p);
 }
 

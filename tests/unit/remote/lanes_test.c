@@ -193,7 +193,7 @@ a_receiver_keeps_its_order_across_lanes(void)
     uint32_t era = 0;
     UNIT_WAIT((pthread_mutex_lock(&peer->lock), used = peer->large_used, era = peer->large_era,
                pthread_mutex_unlock(&peer->lock), !used),
-              20000);
+              60000);
     UNIT_TRUE(era >= 2); /* the first began with the handshake */
     tell_up_to(&p, from, ALL);
     UNIT_WAIT(atomic_load(&handled) == ALL, 60000);
@@ -249,12 +249,12 @@ idle_lanes_close_and_open_again(void)
     tell_up_to(&p, from, EACH);
     UNIT_WAIT(atomic_load(&handled) == EACH, 60000);
     for (int lane = TRPI_LANE_ORDINARY; lane <= TRPI_LANE_LARGE; lane++) {
-        UNIT_WAIT(!lane_is(&p, 0, lane, "open") && !lane_is(&p, 0, lane, "closing"), 20000);
+        UNIT_WAIT(!lane_is(&p, 0, lane, "open") && !lane_is(&p, 0, lane, "closing"), 60000);
     }
     UNIT_WAIT((pthread_mutex_lock(&peer->lock),
                none = peer->conns != NULL && peer->conns->peer_next == NULL,
                pthread_mutex_unlock(&peer->lock), none),
-              20000); /* the control lane's is left */
+              60000); /* the control lane's is left */
     UNIT_TRUE(lane_is(&p, 0, TRPI_LANE_CONTROL, "open"));
     UNIT_TEXT(pair_state(&p, 0), "active");
     tell_up_to(&p, from, 2 * EACH);
@@ -281,7 +281,7 @@ silent_receiver(pair *p, uint32_t slot, trpi_peer **ret_peer)
     trp_system_tell(p->system[0], ref, &trp_i64_type, &number, sizeof number);
     UNIT_WAIT(trpi_peer_get(p->remote[0], &id.address, false, ret_peer) == TRP_OK &&
                   atomic_load(&(*ret_peer)->lanes[TRPI_LANE_ORDINARY].queued) > 0,
-              20000);
+              60000);
     pthread_mutex_lock(&(*ret_peer)->lock);
     atomic_store(&(*ret_peer)->spread, 1);
     pthread_mutex_unlock(&(*ret_peer)->lock);
@@ -316,15 +316,15 @@ each_lane_has_its_own_bound(void)
     for (int i = 0; i < FIT; i++) {
         trp_system_tell(p.system[0], large, &trp_bytes_type, big, PAYLOAD);
     }
-    UNIT_WAIT(atomic_load(&lane->queued) == options.large_lane_bytes_max, 20000);
+    UNIT_WAIT(atomic_load(&lane->queued) == options.large_lane_bytes_max, 60000);
     UNIT_EQUAL(lane_full(&p), 0);
     trp_system_tell(p.system[0], large, &trp_bytes_type, big, 1); /* one past it */
-    UNIT_WAIT(lane_full(&p) == 1, 20000);
+    UNIT_WAIT(lane_full(&p) == 1, 60000);
     UNIT_EQUAL(trp_system_try_tell(p.system[0], large, &trp_bytes_type, big, 1), TRP_EAGAIN);
     UNIT_EQUAL(trp_system_try_tell(p.system[0], other, &trp_bytes_type, big, 1), TRP_OK);
     size_t before = atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued);
     trp_system_tell(p.system[0], other, &trp_bytes_type, big, 100);
-    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > before, 20000);
+    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > before, 60000);
     UNIT_EQUAL(lane_full(&p), 1);
     UNIT_EQUAL(atomic_load(&lane->queued), options.large_lane_bytes_max);
     pair_end(&p);

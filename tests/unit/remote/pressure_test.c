@@ -46,7 +46,7 @@ flood_start(pair *p)
     flooded = slow_start(p);
     trp_ref ref = pair_spawn(p->system[0], &flood, "flood", NULL, NULL, 0);
     trp_system_tell(p->system[0], ref, &trp_i64_type, &go, sizeof go);
-    UNIT_WAIT(arrived(p) >= PILE, 20000);
+    UNIT_WAIT(arrived(p) >= PILE, 60000);
 }
 
 /* May so many have come since then? A look at the clock that is late only allows more. */
@@ -66,15 +66,15 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     /* now one read each pause is let through, and no more; 6 take no less than two pauses */
     uint64_t began_ms = unit_now_ms();
     int64_t first = arrived(&p);
-    UNIT_WAIT(arrived(&p) >= first + 6 * READ_TELLS, 20000);
+    UNIT_WAIT(arrived(&p) >= first + 6 * READ_TELLS, 60000);
     UNIT_TRUE(is_let_through(arrived(&p) - first, began_ms));
     UNIT_TRUE(is_let_through(arrived(&p) - PILE, flood_ms));
-    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_told) == TELLS, 60000);
     UNIT_TRUE(is_let_through(arrived(&p) - PILE, flood_ms)); /* and not all that was told */
     UNIT_EQUAL(atomic_load(&slow_handled), 0);
     UNIT_TEXT(pair_state(&p, 0), "active");
     atomic_store(&slow_gate_open, true);
-    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 20000);
+    UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 60000);
     UNIT_TRUE(atomic_load(&slow_in_order));
     pair_end(&p);
 }
@@ -86,7 +86,7 @@ a_connection_may_be_closed_while_it_is_paused(void)
     flood_start(&p);
     trpi_remote_stop(p.remote[1]);
     atomic_store(&slow_gate_open, true);
-    UNIT_WAIT(atomic_load(&slow_handled) >= PILE, 20000);
+    UNIT_WAIT(atomic_load(&slow_handled) >= PILE, 60000);
     UNIT_TRUE(atomic_load(&slow_in_order));
     UNIT_EQUAL(trp_system_stop(p.system[1], 60000), TRP_OK);
     trp_system_free(p.system[1]);
@@ -101,7 +101,7 @@ the_peer_may_end_while_its_connection_is_paused(void)
     flood_start(&p);
     pair_end_side(&p, 0);
     atomic_store(&slow_gate_open, true);
-    UNIT_WAIT(atomic_load(&slow_handled) >= PILE, 20000);
+    UNIT_WAIT(atomic_load(&slow_handled) >= PILE, 60000);
     pair_end(&p);
 }
 

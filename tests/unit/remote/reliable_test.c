@@ -115,13 +115,13 @@ nothing_is_lost_when_connections_break_and_are_full(void)
     for (int64_t n = 1; n <= COUNT; n++) {
         tell_number(proxy, n);
         if (n % EACH == 0) { /* in the middle of what is on its way */
-            UNIT_WAIT(atomic_load(&expected) > n - EACH / 2, 30000);
+            UNIT_WAIT(atomic_load(&expected) > n - EACH / 2, 60000);
             trpi_mem_network_cut(p.network, "left", "right");
         }
     }
-    UNIT_WAIT(atomic_load(&expected) == COUNT + 1, 30000);
+    UNIT_WAIT(atomic_load(&expected) == COUNT + 1, 60000);
     UNIT_EQUAL(atomic_load(&wrong), 0);
-    UNIT_WAIT(atomic_load(&idles) >= 1, 30000);
+    UNIT_WAIT(atomic_load(&idles) >= 1, 60000);
     UNIT_EQUAL(dead(TRP_DEAD_LANE_FULL), 0);
     pair_end(&p);
 }
@@ -150,21 +150,21 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     tell_number(proxy, 2);
     trp_system_tell(p.system[0], proxy, &trp_bytes_type, bytes, FRAME - HEAD + 1);
     tell_number(proxy, 3);
-    UNIT_WAIT(atomic_load(&expected) == 4, 30000);
+    UNIT_WAIT(atomic_load(&expected) == 4, 60000);
     UNIT_EQUAL(atomic_load(&text_bytes), -1);
-    UNIT_WAIT(dead(TRP_DEAD_TOO_LARGE) >= 1, 30000);
-    UNIT_WAIT(dead(TRP_DEAD_NOT_ENCODABLE) >= 2, 30000);
+    UNIT_WAIT(dead(TRP_DEAD_TOO_LARGE) >= 1, 60000);
+    UNIT_WAIT(dead(TRP_DEAD_NOT_ENCODABLE) >= 2, 60000);
     trp_system_tell(p.system[0], proxy, &trp_bytes_type, bytes, FRAME - HEAD); /* just fits */
-    UNIT_WAIT(atomic_load(&text_bytes) == FRAME - HEAD, 30000);
+    UNIT_WAIT(atomic_load(&text_bytes) == FRAME - HEAD, 60000);
     UNIT_EQUAL(atomic_load(&wrong), 0);
-    UNIT_WAIT(atomic_load(&answered) == 3, 30000); /* by the teller's own ref */
+    UNIT_WAIT(atomic_load(&answered) == 3, 60000); /* by the teller's own ref */
 
     trp_actor_identity watch_this = { 0, proxy };
     trp_ref target = TRP_REF_NONE;
     trp_system_tell(p.system[0], teller, &trp_actor_identity_type, &watch_this, sizeof watch_this);
     UNIT_REQUIRE(trp_system_resolve(p.system[1], "/user/taker", 10000, &target) == TRP_OK);
     trp_system_stop_actor(p.system[1], target);
-    UNIT_WAIT(atomic_load(&ended) == 1, 30000);
+    UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     pair_end(&p);
 }
 
@@ -176,7 +176,7 @@ a_new_target_gets_what_was_kept(void)
     trp_ref proxy = begin(&options, true);
 
     tell_number(proxy, 1);
-    UNIT_WAIT(atomic_load(&idles) == 1, 30000);
+    UNIT_WAIT(atomic_load(&idles) == 1, 60000);
     uint16_t port = trpi_remote_address(p.remote[1])->port;
     pair_end_side(&p, 1);
     tell_number(proxy, 2);
@@ -184,8 +184,8 @@ a_new_target_gets_what_was_kept(void)
     pair_remote(&p, 1, &options, port);
     pair_spawn(p.system[1], &taker, "taker", NULL, NULL, 0);
     tell_number(proxy, 3);
-    UNIT_WAIT(atomic_load(&expected) == 4, 30000);
-    UNIT_WAIT(atomic_load(&idles) == 2, 30000);
+    UNIT_WAIT(atomic_load(&expected) == 4, 60000);
+    UNIT_WAIT(atomic_load(&idles) == 2, 60000);
     UNIT_EQUAL(atomic_load(&wrong), 0);
     pair_end(&p);
 }

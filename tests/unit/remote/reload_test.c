@@ -23,24 +23,24 @@ new_files_are_taken_without_a_restart(void)
     setup();
     moving_copy("left");
     duo_start(&d, &moving, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     uint64_t before = accepted(&d);
     pki_write(&all, "moving.pem", "not a certificate\n"); /* half done: the old ones stay */
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(pair_logged("credentials not read again, the old ones stay"), 10000);
+    UNIT_WAIT(pair_logged("credentials not read again, the old ones stay"), 60000);
     UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
     UNIT_TEXT(state.subject, "left");
     UNIT_TRUE(is_active(&d, 0));
     UNIT_EQUAL(accepted(&d), before);
     moving_copy("brief");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(pair_logged("credentials read again subject=brief"), 10000);
+    UNIT_WAIT(pair_logged("credentials read again subject=brief"), 60000);
     UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
     UNIT_TEXT(state.subject, "brief");
     /* the connection of the old ones ends in its time, and another one follows */
-    UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 10000);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
-    UNIT_WAIT(pair_logged("was replaced"), 10000);
+    UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 60000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_WAIT(pair_logged("was replaced"), 60000);
     UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
     duo_end(&d);
 }
@@ -53,12 +53,12 @@ who_is_revoked_while_connected_is_cut_off(void)
     setup();
     file_copy("none-revoked.pem", "moving-list.pem");
     duo_start(&d, &left, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     file_copy("right-revoked.pem", "moving-list.pem");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 10000);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 30000);
-    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 30000); /* nor by us */
+    UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 60000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 60000);
+    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 60000); /* nor by us */
     duo_end(&d);
 }
 
@@ -74,15 +74,15 @@ files_that_failed_are_tried_again(void)
     moving_copy("left");
     duo_start(&d, &moving, &good_right);
     moving_copy("early");
-    UNIT_WAIT(pair_logged("reason=\"certificate") && pair_logged("not-yet-valid"), 10000);
+    UNIT_WAIT(pair_logged("reason=\"certificate") && pair_logged("not-yet-valid"), 60000);
     atomic_store(&d.world[0].ahead_ms, 21 * PKI_DAY);
-    UNIT_WAIT(pair_logged("credentials read again subject=early"), 10000);
+    UNIT_WAIT(pair_logged("credentials read again subject=early"), 60000);
     UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
     UNIT_TEXT(state.subject, "early");
     UNIT_EQUAL(pair_log_count("not-yet-valid"), 1); /* however often it was tried */
     uint64_t before = pair_log_count("credentials read again");
     UNIT_EQUAL(chmod(pki_path(&all, "moving.key", path, sizeof path), 0400), 0);
-    UNIT_WAIT(pair_log_count("credentials read again") > before, 10000);
+    UNIT_WAIT(pair_log_count("credentials read again") > before, 60000);
     duo_end(&d);
 }
 
@@ -154,10 +154,10 @@ who_is_revoked_while_it_shakes_hands_is_not_let_in(void)
     caller_start(&c, &d);
     file_copy("right-revoked.pem", "moving-list.pem");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
-    UNIT_WAIT(pair_logged("credentials read again subject=left closed=0"), 10000);
+    UNIT_WAIT(pair_logged("credentials read again subject=left closed=0"), 60000);
     caller_send(&c);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_REVOKED) == 1, 10000);
-    UNIT_WAIT(is_closed(c.fd), 10000);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_REVOKED) == 1, 60000);
+    UNIT_WAIT(is_closed(c.fd), 60000);
     caller_end(&c);
     duo_end(&d);
 }
@@ -169,9 +169,9 @@ a_new_cookie_is_taken_without_a_restart(void)
     side left = { .cookie = "correct horse", .old_end_ms = 300 };
     side right = { .cookie = "battery staple" };
     duo_start(&d, &left, &right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 30000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], "battery staple", "correct horse"), TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 30000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     duo_end(&d);
 }
 

@@ -13,9 +13,9 @@ is_refused(const side *left, const side *right, int judge, trpi_refusal why)
     duo d;
     char word[64];
     duo_start(&d, left, right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, judge, why) > 0), 30000);
+    UNIT_WAIT((knock(&d, 1), refused(&d, judge, why) > 0), 60000);
     (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
-    UNIT_WAIT(pair_logged(word), 10000);
+    UNIT_WAIT(pair_logged(word), 60000);
     UNIT_EQUAL(refused_sum(&d, judge), refused(&d, judge, why)); /* nothing else was blamed */
     UNIT_FALSE(is_active(&d, 0));
     UNIT_FALSE(is_active(&d, 1));
@@ -163,9 +163,9 @@ stranger_is_refused(int version_max, bool certificate, trpi_refusal why)
     if (SSL_connect(ssl) == 1) { /* a client of TLS 1.3 learns it with the first byte */
         (void)SSL_read(ssl, &byte, 1);
     }
-    UNIT_WAIT(refused(&d, 0, why) == 1, 10000);
+    UNIT_WAIT(refused(&d, 0, why) == 1, 60000);
     (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
-    UNIT_WAIT(pair_logged(word), 10000);
+    UNIT_WAIT(pair_logged(word), 60000);
     UNIT_EQUAL(refused_sum(&d, 0), 1);
     SSL_free(ssl);
     SSL_CTX_free(context);
@@ -265,7 +265,7 @@ a_uid_that_somebody_else_claims_takes_no_lane_away(void)
                    trpi_remote_peers(d.remote[0], peers, 2, &count),
                    count == i + 1 && strcmp(peers[0].state, "active") == 0 &&
                        strcmp(peers[i].state, "active") == 0),
-                  30000);
+                  60000);
     }
     trpi_address_format(&to.address, address, sizeof address);
     (void)snprintf(path, sizeof path, "%s/user/echo", address);
@@ -300,21 +300,21 @@ so_many_may_wait_and_one_more_is_refused(const side *left)
     for (int i = 0; i < MAX; i++) {
         fd[i] = dial(&d);
     }
-    UNIT_WAIT(accepted(&d) == MAX, 10000);
+    UNIT_WAIT(accepted(&d) == MAX, 60000);
     UNIT_EQUAL(refused_sum(&d, 0), 0);
     for (int i = 0; i < MAX; i++) {
         UNIT_FALSE(is_closed(fd[i]));
     }
     fd[MAX] = dial(&d);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) == 1, 10000);
-    UNIT_WAIT(is_closed(fd[MAX]), 10000);
-    UNIT_WAIT(pair_logged("reason=pending-handshakes "), 10000);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) == 1, 60000);
+    UNIT_WAIT(is_closed(fd[MAX]), 60000);
+    UNIT_WAIT(pair_logged("reason=pending-handshakes "), 60000);
     UNIT_FALSE(is_closed(fd[0]));
     close(fd[0]); /* a place gets free */
     fd[0] = -1;
     UNIT_REQUIRE(side_start(&d, 1, left->cert != NULL ? &good_right : &plain, 0, 0, NULL, 0) ==
                  TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 30000);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 60000);
     for (int i = 1; i <= MAX; i++) {
         close(fd[i]);
     }
@@ -342,13 +342,13 @@ bytes_of_a_stranger_are_bounded(void)
     UNIT_EQUAL(send(fd, bytes, MAX, MSG_NOSIGNAL), MAX);
     int other = dial(&d); /* what comes of it is seen after what came of the first one */
     UNIT_EQUAL(send(other, "x", 1, MSG_NOSIGNAL), 1);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_NOT_TLS) == 1, 10000);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_NOT_TLS) == 1, 60000);
     UNIT_EQUAL(refused(&d, 0, TRPI_REFUSED_BYTES), 0);
     UNIT_FALSE(is_closed(fd));
     UNIT_EQUAL(send(fd, "x", 1, MSG_NOSIGNAL), 1);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_BYTES) == 1, 10000);
-    UNIT_WAIT(is_closed(fd), 10000);
-    UNIT_WAIT(pair_logged("reason=handshake-bytes "), 10000);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_BYTES) == 1, 60000);
+    UNIT_WAIT(is_closed(fd), 60000);
+    UNIT_WAIT(pair_logged("reason=handshake-bytes "), 60000);
     close(fd);
     close(other);
     duo_end(&d);
@@ -362,9 +362,9 @@ who_says_nothing_in_time_is_disconnected(void)
     limits_start(&d, &good_left, 0, 0);
     d.remote[0]->options.handshake_timeout_ms = 300; /* before anybody has come */
     int fd = dial(&d);
-    UNIT_WAIT(is_closed(fd), 10000);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_TIMEOUT) == 1, 10000);
-    UNIT_WAIT(pair_logged("no handshake within 300 ms"), 10000);
+    UNIT_WAIT(is_closed(fd), 60000);
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_TIMEOUT) == 1, 60000);
+    UNIT_WAIT(pair_logged("no handshake within 300 ms"), 60000);
     close(fd);
     duo_end(&d);
 }
@@ -447,7 +447,7 @@ bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
     UNIT_REQUIRE(ops->listen(transport, "127.0.0.1", 0, &port) == TRP_OK);
     ops->accept(transport);
     UNIT_REQUIRE(ops->connect(transport, "127.0.0.1", port, 30000, &dialler, &link) == TRP_OK);
-    UNIT_WAIT(atomic_load(&dialler.link) != NULL, 10000);
+    UNIT_WAIT(atomic_load(&dialler.link) != NULL, 60000);
     uint8_t *data = trpi_alloc(BYTES);
     UNIT_REQUIRE(data != NULL && atomic_load(&dialler.link) != NULL);
     for (size_t i = 0; i < BYTES; i++) {
@@ -455,8 +455,8 @@ bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
     }
     trpi_iov iov[3] = { { data, 5 }, { data + 5, 0 }, { data + 5, BYTES - 5 } };
     UNIT_EQUAL(ops->write(atomic_load(&dialler.link), iov, 3), TRP_OK);
-    UNIT_WAIT(atomic_load(&acceptor.bytes) == BYTES, 20000);
-    UNIT_WAIT(atomic_load(&dialler.written) == 1, 10000);
+    UNIT_WAIT(atomic_load(&acceptor.bytes) == BYTES, 60000);
+    UNIT_WAIT(atomic_load(&dialler.written) == 1, 60000);
     UNIT_EQUAL(atomic_load(&acceptor.wrong), 0);
     ops->stop(transport);
     UNIT_EQUAL(atomic_load(&dialler.closed) + atomic_load(&acceptor.closed), 2);

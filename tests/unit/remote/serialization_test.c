@@ -252,7 +252,7 @@ the_configuration_binds(void)
     trpi_remote_options remoting = { .bind_port = -1 };
     trpi_remote *remote = NULL;
     UNIT_REQUIRE(trpi_remote_start(system, &remoting, &remote) == TRP_OK);
-    UNIT_WAIT(pair_logged("types=ser-more.* serializer=odd"), 10000);
+    UNIT_WAIT(pair_logged("types=ser-more.* serializer=odd"), 60000);
     UNIT_EQUAL(trp_serializer_add(system, &odd), TRP_OK);
     UNIT_TEXT(trp_serializer_of(system, &child_type, NULL), "odd");
     UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
@@ -270,7 +270,7 @@ a_wrong_binding_is_told(void)
         (void)snprintf(text, sizeof text, "actor { serialization-bindings = { \"%s\" } }\n",
                        wrong[i]);
         trp_system *system = open_with(text, TRP_ECONFIG);
-        UNIT_WAIT(pair_logged("wrong entry of actor.serialization-bindings"), 10000);
+        UNIT_WAIT(pair_logged("wrong entry of actor.serialization-bindings"), 60000);
         trpi_remote_options remoting = { .bind_port = -1 };
         trpi_remote *remote = NULL;
         UNIT_EQUAL(i == 0 ? trpi_remote_start(system, &remoting, &remote) : TRP_ECONFIG,
@@ -380,7 +380,7 @@ resolve_at(trp_system *system, const char *address, const char *path)
     trp_ref ref = TRP_REF_NONE;
 
     (void)snprintf(whole, sizeof whole, "%s%s", address, path);
-    UNIT_REQUIRE(trp_system_resolve(system, whole, 10000, &ref) == TRP_OK);
+    UNIT_REQUIRE(trp_system_resolve(system, whole, 60000, &ref) == TRP_OK);
     return ref;
 }
 
@@ -424,11 +424,77 @@ refs_in_payloads_lead_to_their_actors_from_any_node(void)
                                           &trio_refs_type, &refs, sizeof refs),
                    TRP_OK);
         for (int who = 0; who < 3; who++) {
-            UNIT_WAIT(atomic_load(&heard[who]) == 2 * (i + 1), 10000);
+            UNIT_WAIT(atomic_load(&heard[who]) == 2 * (i + 1), 60000);
         }
     }
     UNIT_EQUAL(atomic_load(&mistakes), 0);
     pair_end_side(&more, 0);
+    pair_end(&p);
+}
+
+/* ---- a serializer that fails -------------------------------------------------------------------- */
+
+enum { NOT_WRITTEN = 13, NOT_READ = 14 };
+
+static trp_err
+picky_encode(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_t bytes)
+{
+    int64_t number;
+    (void)arg;
+    (void)type;
+    memcpy(&number, payload, sizeof number);
+    return number == NOT_WRITTEN ? TRP_EDATA : trp_wire_put(wire, payload, bytes);
+}
+
+static trp_err
+picky_decode(void *arg, trp_wire *wire, const trp_type *type, const void *data, size_t bytes)
+{
+    int64_t number = 0;
+    (void)arg;
+    (void)type;
+    memcpy(&number, data, bytes < sizeof number ? bytes : sizeof number);
+    return number == NOT_READ ? TRP_EDATA : trp_wire_put(wire, data, bytes);
+}
+static const trp_serializer picky = { sizeof picky, TRP_SERIALIZER_ID_FIRST + 2, "picky", NULL,
+                                      picky_encode, picky_decode };
+
+static uint64_t
+dead_letters(trp_system *system, trp_dead_reason reason)
+{
+    trp_system_stats stats;
+    stats.size = sizeof stats;
+    trp_system_stats_get(system, &stats);
+    return stats.dead_letters[reason];
+}
+
+/* REMOTE-44: what cannot be written, or read, is lost alone, and both ends say so; what was told
+ * before and after it arrives by the same connection. */
+static void
+a_serializer_that_fails_costs_one_message(void)
+{
+    pair p;
+    int64_t who = 1;
+    trpi_peer_info before, after;
+    size_t count = 0;
+
+    pair_start(&p, true, NULL);
+    for (int side = 0; side < 2; side++) {
+        UNIT_EQUAL(trp_serializer_add(p.system[side], &picky), TRP_OK);
+        UNIT_EQUAL(trp_serializer_bind(p.system[side], trp_i64_type.name, "picky"), TRP_OK);
+    }
+    atomic_store(&heard[1], 0);
+    pair_spawn(p.system[1], &listener, "listener", &trp_i64_type, &who, sizeof who);
+    trp_ref to = resolve_at(p.system[0], p.address[1], "/user/listener");
+    trpi_remote_peers(p.remote[0], &before, 1, &count);
+    for (int64_t number = NOT_WRITTEN - 1; number <= NOT_READ + 1; number++) {
+        trp_system_tell(p.system[0], to, &trp_i64_type, &number, sizeof number);
+    }
+    UNIT_WAIT(atomic_load(&heard[1]) == 2, 60000);
+    UNIT_WAIT(dead_letters(p.system[0], TRP_DEAD_NOT_ENCODABLE) == 1, 60000);
+    UNIT_WAIT(pair_logged("i64"), 60000);
+    trpi_remote_peers(p.remote[0], &after, 1, &count);
+    UNIT_TEXT(after.state, before.state);
+    UNIT_FALSE(pair_logged("disassociated"));
     pair_end(&p);
 }
 
@@ -440,4 +506,5 @@ UNIT(the_configuration_binds)
 UNIT(a_wrong_binding_is_told)
 UNIT(bytes_of_a_stranger_are_an_error_or_a_message)
 UNIT(refs_in_payloads_lead_to_their_actors_from_any_node)
+UNIT(a_serializer_that_fails_costs_one_message)
 UNIT_END

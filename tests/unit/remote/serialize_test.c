@@ -160,7 +160,7 @@ tell_in_every_way(trp_system *system, int want_clean)
         UNIT_EQUAL(padding_of(trp_msg_payload(reply)) == 0, want_clean != 0);
     }
     trp_msg_free(reply);
-    UNIT_WAIT(atomic_load(&got) == 10, 30000); /* nine padded ones, and the text */
+    UNIT_WAIT(atomic_load(&got) == 10, 60000); /* nine padded ones, and the text */
     UNIT_EQUAL(atomic_load(&clean), want_clean);
     UNIT_EQUAL(atomic_load(&in_interaction), 1);
     UNIT_EQUAL(atomic_load(&letters), 0);
@@ -202,7 +202,7 @@ the_configuration_switches_it(void)
     padded_fill(&p);
     ref = pair_spawn(system, &taker, "three", &trip_padded_type, &p, sizeof p);
     UNIT_FALSE(trp_ref_is_none(ref));
-    UNIT_WAIT(atomic_load(&got) == 11, 30000);
+    UNIT_WAIT(atomic_load(&got) == 11, 60000);
     UNIT_EQUAL(atomic_load(&clean), 10);
     close_system(system);
     trp_config_unref(config);
@@ -245,16 +245,16 @@ refs_texts_and_large_payloads_come_out_as_they_went_in(void)
     snprintf(named.text, sizeof named.text, "hello");
     memset(named.text + 6, 0x55, sizeof named.text - 6); /* behind its end */
     trp_system_tell(system, one, &trip_named_type, &named, sizeof named);
-    UNIT_WAIT(atomic_load(&got) == 1, 30000);
+    UNIT_WAIT(atomic_load(&got) == 1, 60000);
     UNIT_TRUE(trp_ref_equal(last_named.who, one));
     UNIT_TRUE(trp_ref_equal(last_named.far_one, named.far_one));
     UNIT_TEXT(last_named.text, "hello");
     UNIT_EQUAL(last_named.text[sizeof named.text - 1], 0);
     trp_system_tell(system, one, &trp_string_type, large, 200000);
-    UNIT_WAIT(atomic_load(&got) == 2, 30000);
+    UNIT_WAIT(atomic_load(&got) == 2, 60000);
     UNIT_EQUAL(last_bytes, 200000);
     trp_system_tell(system, one, &stay_type, "home", 4); /* never leaves a node: not looked at */
-    UNIT_WAIT(atomic_load(&got) == 3, 30000);
+    UNIT_WAIT(atomic_load(&got) == 3, 60000);
     UNIT_EQUAL(atomic_load(&letters), 0);
     trpi_free(large);
     close_system(system);
@@ -284,23 +284,23 @@ what_cannot_travel_is_a_dead_letter_and_an_error_in_the_log(void)
     UNIT_REQUIRE(trp_serializer_bind(system, "trip.named", "json") == TRP_OK);
     one = pair_spawn(system, &taker, "one", NULL, NULL, 0);
     trp_system_tell(system, one, &trp_string_type, "up?", 3); /* it has subscribed when it is */
-    UNIT_WAIT(atomic_load(&got) == 1, 30000);
+    UNIT_WAIT(atomic_load(&got) == 1, 60000);
 
     trp_system_tell(system, one, &trip_homely_type, &number, sizeof number);
-    UNIT_WAIT(atomic_load(&unencodable) == 1, 30000);
-    UNIT_WAIT(pair_logged("type=trip.homely error=TRP_ENOTYPE"), 30000);
+    UNIT_WAIT(atomic_load(&unencodable) == 1, 60000);
+    UNIT_WAIT(pair_logged("type=trip.homely error=TRP_ENOTYPE"), 60000);
     trp_system_tell(system, one, &trip_broken_type, &number, sizeof number);
-    UNIT_WAIT(atomic_load(&unencodable) == 2, 30000);
-    UNIT_WAIT(pair_logged("type=trip.broken error=TRP_EDATA"), 30000);
+    UNIT_WAIT(atomic_load(&unencodable) == 2, 60000);
+    UNIT_WAIT(pair_logged("type=trip.broken error=TRP_EDATA"), 60000);
     trp_system_tell(system, one, &trip_cropped_type, &number, sizeof number);
-    UNIT_WAIT(atomic_load(&unencodable) == 3, 30000);
+    UNIT_WAIT(atomic_load(&unencodable) == 3, 60000);
     UNIT_EQUAL(atomic_load(&got), 1);
 
     trip_named named; /* the node's own address, written out and read again */
     memset(&named, 0, sizeof named);
     named.who = one;
     trp_system_tell(system, one, &trip_named_type, &named, sizeof named);
-    UNIT_WAIT(atomic_load(&got) == 2, 30000);
+    UNIT_WAIT(atomic_load(&got) == 2, 60000);
     UNIT_TRUE(trp_ref_equal(last_named.who, one));
 
     spawn.args_type = &trip_homely_type;

@@ -92,9 +92,9 @@ harmful_messages_are_dropped_and_others_arrive(void)
     trp_system_tell(p.system[0], to, &trp_kill_type, NULL, 0);
     trp_system_tell(p.system[0], to, &harmful_type, "x", 1);
     trp_system_tell(p.system[0], to, &trp_string_type, "hello", 5); /* in order: comes last */
-    UNIT_WAIT(atomic_load(&told) == 1, 10000);
+    UNIT_WAIT(atomic_load(&told) == 1, 60000);
     UNIT_EQUAL(dropped(), 3);
-    UNIT_WAIT(pair_logged("dropped in untrusted mode"), 10000);
+    UNIT_WAIT(pair_logged("dropped in untrusted mode"), 60000);
     UNIT_TEXT(pair_state(&p, 0), "active"); /* the association lives */
     pair_end(&p);
 }
@@ -107,7 +107,7 @@ a_watch_is_dropped_and_acknowledged(void)
     trp_ref to = far(local);
     trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
     trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
-    UNIT_WAIT(dropped() == 1, 10000);
+    UNIT_WAIT(dropped() == 1, 60000);
     trp_system_tell(p.system[1], local, &trp_poison_pill_type, NULL, 0); /* its own may */
     trp_system_tell(p.system[0], to, &trp_string_type, "hello", 5);
     UNIT_EQUAL(atomic_load(&ended), 0);
@@ -138,7 +138,7 @@ harmful_messages_that_share_a_frame_are_dropped(void)
     trp_ref to = far(start(true));
     trp_ref teller = pair_spawn(p.system[0], &burst, "burst", NULL, NULL, 0);
     trp_system_tell(p.system[0], teller, &trp_bytes_type, &to, sizeof to);
-    UNIT_WAIT(atomic_load(&told) == 1, 10000);
+    UNIT_WAIT(atomic_load(&told) == 1, 60000);
     UNIT_TRUE(dropped() >= 2); /* frames */
     pair_end(&p);
 }
@@ -160,7 +160,7 @@ only_trusted_paths_may_be_selected(void)
     UNIT_EQUAL(trp_system_resolve(p.system[0],
                                   pair_path(&p, 1, "/user/counter", path, sizeof path), 500, &ref),
                TRP_ETIMEDOUT);
-    UNIT_WAIT(dropped() == before + 1, 10000);
+    UNIT_WAIT(dropped() == before + 1, 60000);
     pair_end(&p);
 }
 
@@ -176,7 +176,7 @@ a_node_that_trusts_drops_nothing(void)
     trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
     trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
     trp_system_tell(p.system[0], to, &trp_poison_pill_type, NULL, 0);
-    UNIT_WAIT(atomic_load(&ended) == 1, 10000);
+    UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     UNIT_EQUAL(dropped(), 0);
     pair_end(&p);
 }
@@ -219,15 +219,15 @@ static void
 a_cluster_is_joined_only_where_its_path_is_trusted(void)
 {
     (void)start(true);
-    UNIT_WAIT(pair_logged("no other node can be in a cluster with this one"), 10000);
+    UNIT_WAIT(pair_logged("no other node can be in a cluster with this one"), 60000);
     frames_send();
-    UNIT_WAIT(dropped() == TRPI_CHANNEL_COUNT, 10000);
+    UNIT_WAIT(dropped() == TRPI_CHANNEL_COUNT, 60000);
     UNIT_EQUAL(atomic_load(&told), 0);
     frames_end();
     (void)start_with(true, 2);
     frames_send();
-    UNIT_WAIT(atomic_load(&told) == TRPI_CHANNEL_COUNT - 1, 10000);
-    UNIT_WAIT(dropped() == 1, 10000); /* commands, always */
+    UNIT_WAIT(atomic_load(&told) == TRPI_CHANNEL_COUNT - 1, 60000);
+    UNIT_WAIT(dropped() == 1, 60000); /* commands, always */
     UNIT_FALSE(pair_logged("no other node can be in a cluster with this one"));
     frames_end();
 }
