@@ -56,5 +56,5 @@ main(void)
     trp_err err = trp_system_await(trp_node_system(home), 0); /* it does not give up */
     trp_node_close(home);
     trp_node_close(work);
-    return err;
+    return err == TRP_OK ? 0 : 1;
 }

@@ -56,5 +56,5 @@ int main(void)
     }
     trp_node_close(office);
     trp_node_close(mill);
-    return err;
+    return err == TRP_OK ? 0 : 1;
 }

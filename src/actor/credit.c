@@ -6,6 +6,7 @@
  *          each worker takes a share of that and keeps it in ctx->credits.
  * Tests.   tests/unit/actor/overload_test.c
  */
+#include "actor/box.h"
 #include "actor/mailbox.h"
 #include "actor/run.h"
 
@@ -48,7 +49,7 @@ trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell)
     uint32_t *credit;
     trp_ctx *home;
 
-    if (ctx->chains_open != 0 || ctx->cut_box.generation != 0 || trpi_mailbox_has_more(cell)) {
+    if (ctx->chains_open != 0 || ctx->cut_box.generation != 0 || trpi_box_has_more(cell)) {
         return false;
     }
     home = trpi_sched_pool_data(ctx->system->sched, ctx->cut_home);

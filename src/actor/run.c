@@ -740,6 +740,7 @@ trpi_run_after_jump(trp_ctx *ctx)
     trpi_run_result result;
 
     trpi_assert(cell != NULL);
+    ctx->offer = false; /* who settles this takes the task back, and knows no kept one */
     ctx->route_depth = 0; /* a routing function may have been jumped out of */
     trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;

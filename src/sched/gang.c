@@ -45,6 +45,7 @@
 #define CLEAR_PERCENT_1 133u
 #define CLEAR_PERCENT_2 115u
 #define LOOK_NS 20000u
+#define HOSTAGE_NS 200000u /* a run that is this long keeps nobody else */
 #define TICK_NS 1000000u /* of the first who sits out */
 /* Where a message takes longer, crossing costs too little to matter, and a measure would see too
  * few of them. */
@@ -284,6 +285,32 @@ turn_give(trpi_gang *gang)
     atomic_store_explicit(&gang->turn, 0, memory_order_release);
 }
 
+/* Whoever has run empty and was kept waits for its worker's next run. When that one lasts and the
+ * others have too much to do to search, nobody would come for it: so those who run look after one
+ * of them at a time. */
+static void
+look_after_kept(trpi_worker *worker, uint64_t now)
+{
+    trpi_sched *sched = worker->sched;
+    trpi_worker *victim = trpi_sched_worker(sched, worker->hostage_of);
+    uint64_t progress = atomic_load_explicit(&victim->progress, RELAXED);
+    trpi_task *task;
+
+    if (victim != worker && progress == worker->hostage_progress) {
+        if (now - worker->hostage_ns < HOSTAGE_NS) {
+            return;
+        }
+        task = trpi_kept_steal(victim);
+        if (task != NULL) {
+            trpi_ring_push(worker, task);
+        }
+    }
+    worker->hostage_of = (worker->hostage_of + 1) % sched->pool_count;
+    victim = trpi_sched_worker(sched, worker->hostage_of);
+    worker->hostage_progress = atomic_load_explicit(&victim->progress, RELAXED);
+    worker->hostage_ns = now;
+}
+
 void
 trpi_gang_look(trpi_worker *worker)
 {
@@ -302,6 +329,7 @@ trpi_gang_look(trpi_worker *worker)
         worker->gang_stride /= 2;
     }
     worker->gang_looked_ns = now;
+    look_after_kept(worker, now);
     if (turn_take(&sched->gang)) {
         step(sched, now);
         turn_give(&sched->gang);

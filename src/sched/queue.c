@@ -90,15 +90,11 @@ thief_leave(trpi_worker *victim)
     atomic_store_explicit(&victim->steal_req, 0, RELEASE);
 }
 
-trpi_task *
-trpi_slot_steal(trpi_worker *victim)
+static trpi_task *
+steal_from(trpi_worker *victim, _Atomic(trpi_task *) *from)
 {
-    _Atomic(trpi_task *) *from = &victim->slot;
     trpi_task *task;
 
-    if (atomic_load_explicit(from, RELAXED) == NULL) {
-        from = &victim->kept;
-    }
     if (atomic_load_explicit(from, RELAXED) == NULL || !thief_enter(victim)) {
         return NULL;
     }
@@ -106,6 +102,20 @@ trpi_slot_steal(trpi_worker *victim)
     atomic_store_explicit(from, NULL, RELAXED);
     thief_leave(victim);
     return task;
+}
+
+trpi_task *
+trpi_slot_steal(trpi_worker *victim)
+{
+    bool slot = atomic_load_explicit(&victim->slot, RELAXED) != NULL;
+
+    return steal_from(victim, slot ? &victim->slot : &victim->kept);
+}
+
+trpi_task *
+trpi_kept_steal(trpi_worker *victim)
+{
+    return steal_from(victim, &victim->kept);
 }
 
 /* Take half of victim's ring, if it has at_least tasks: the first is returned, the others go to the

@@ -52,6 +52,9 @@ struct trpi_worker {
     _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
     uint32_t gang_countdown, gang_stride; /* looks at the injection queue to one at the gang */
     uint64_t gang_looked_ns;
+    uint64_t hostage_ns;       /* when the run of the worker that is looked after was first seen */
+    uint64_t hostage_progress; /* its progress then */
+    uint32_t hostage_of;       /* its index */
     uint32_t victim; /* where the next theft starts */
     pthread_t thread;
     bool thread_made;
@@ -236,6 +239,7 @@ trpi_task_list_append(trpi_task_list *list, trpi_task_list *more)
 /* queue.c */
 void trpi_slot_enter_slowly(trpi_worker *worker);
 trpi_task *trpi_slot_steal(trpi_worker *victim); /* or the one that is kept */
+trpi_task *trpi_kept_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);

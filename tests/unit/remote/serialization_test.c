@@ -432,7 +432,7 @@ refs_in_payloads_lead_to_their_actors_from_any_node(void)
     pair_end(&p);
 }
 
-/* ---- a serializer that fails -------------------------------------------------------------------- */
+/* ---- a serializer that fails ----------------------------------------------------------------- */
 
 enum { NOT_WRITTEN = 13, NOT_READ = 14 };
 

@@ -365,6 +365,50 @@ a_task_kept_by_a_stuck_worker_is_taken(void)
     end();
 }
 
+/* Always has something to do, and long enough for two workers: its worker never searches. */
+static trpi_run_result
+run_for_ever(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    for (volatile uint32_t i = 0; i < 50000; i++) {
+    }
+    atomic_fetch_add(&j->runs, 1);
+    return atomic_load(j->blocks) != 0 ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
+}
+
+/* S2: one that is never idle looks after the other's kept task all the same. */
+static void
+a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle(void)
+{
+    enum { BUSY = 8 };
+    _Atomic uint32_t go = 0, over = 0;
+    job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
+    job kept = { .run = run_talks, .wakes = &stuck, .blocks = &over };
+    job busy[BUSY];
+    uint32_t at[2] = { 0, 0 };
+
+    start(2);
+    for (int i = 0; i < BUSY; i++) {
+        busy[i] = (job){ .run = run_for_ever, .blocks = &over };
+        trpi_sched_inject(sched, &busy[i].task);
+    }
+    for (int i = 0; i < BUSY; i++) {
+        UNIT_WAIT(atomic_load(&busy[i].runs) > 100, 20000);
+        at[atomic_load(&busy[i].worker) == 0 ? 0 : 1]++;
+    }
+    trpi_sched_inject(sched, &kept.task);
+    UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 20000);
+    uint32_t before = atomic_load(&kept.runs);
+    if (at[0] > 0 && at[1] > 0) { /* else the other one sits out or searches, and it is taken */
+        UNIT_WAIT(atomic_load(&kept.runs) > before + 10, 20000);
+    }
+    UNIT_EQUAL(atomic_load(&stuck.runs), 0);
+    atomic_store(&go, 1);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
+    atomic_store(&over, 1);
+    end();
+}
+
 static trpi_run_result
 run_in_vain(job *j, trpi_worker *worker)
 {
@@ -426,6 +470,7 @@ UNIT(a_task_behind_a_stuck_worker_is_taken)
 UNIT(two_that_are_kept_let_others_run_and_end)
 UNIT(a_kept_task_runs_though_its_worker_is_never_idle)
 UNIT(a_task_kept_by_a_stuck_worker_is_taken)
+UNIT(a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle)
 UNIT(after_a_task_was_kept_in_vain_there_is_a_pause)
 UNIT(a_deferred_task_runs_though_its_worker_is_never_idle)
 UNIT(a_private_worker_runs_its_tasks_and_ends)
