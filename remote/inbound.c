@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/wire.h"
+#include "pattern/pattern.h"
 #include "remote/deployment.h"
 #include "remote/internal.h"
 
@@ -212,7 +213,8 @@ static bool
 is_plain(const trp_type *type, const trpi_serializer *serializer)
 {
     uint32_t fields_count = 0;
-    return (serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL) ||
+    return (serializer == &trpi_serializer_raw && type != &trpi_parcel_type && /* our numbers */
+            trpi_type_fields(type, &fields_count) == NULL) ||
            (serializer == &trpi_serializer_text &&
             (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
 }

@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/config.h"
 #include "base/wire.h"
+#include "pattern/pattern.h"
 #include "remote/codec.h"
 
 /* ---- one registry a system ------------------------------------------------------------------- */
@@ -215,6 +216,9 @@ trpi_decode(const trpi_serializer *serializer, const trp_type *type, const uint8
 {
     size_t before = out->count;
     trp_wire wire = { map, out };
+    if (type == &trpi_parcel_type && serializer != &trpi_serializer_parcel) {
+        return TRP_EDATA; /* its form in memory names types and nodes by our own numbers */
+    }
     trp_err err = serializer->user == NULL
                       ? serializer->decode(type, bytes, count, map, out)
                       : serializer->user->decode(serializer->user->arg, &wire, type, bytes, count);
@@ -308,8 +312,9 @@ message_decode(trp_system *system, trpi_serializers *serializers, const uint8_t 
     }
     const trp_type *type = trpi_type_find_wire(trpi_get_u64(data + 4));
     const trpi_serializer *serializer = trpi_serializers_get(serializers, trpi_get_u16(data + 2));
-    if (type == NULL || serializer == NULL) {
-        return type == NULL ? TRP_ENOTYPE : TRP_ENOENT;
+    bool stays = type == NULL || (type->flags & TRP_TYPE_LOCAL) != 0 || type == &trpi_parcel_type;
+    if (stays || serializer == NULL) {
+        return stays ? TRP_ENOTYPE : TRP_ENOENT;
     }
     if ((data[1] & HEAD_HAS_NODES) != 0) {
         trpi_frame frame = { .bytes = (uint32_t)bytes, .body = data };

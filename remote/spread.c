@@ -49,7 +49,8 @@ trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake)
 enum trpi_lane
 trpi_lane_of(uint32_t spread, uint32_t slot)
 {
-    uint32_t nth = spread > 1 ? (uint32_t)(trpi_hash_u64(slot) % spread) : 0;
+    /* recipients of one large place share their ordinary lane: its fence is for all of them */
+    uint32_t nth = spread > 1 ? (uint32_t)(trpi_hash_u64(slot) % TRPI_LARGE_PLACES % spread) : 0;
     return (enum trpi_lane)(TRPI_LANE_ORDINARY + nth);
 }
 

@@ -141,7 +141,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_serialize(trp_system *system, const trp_type 
  * Ownership: borrows data; gives *ret_msg (trp_msg_free).
  * Errors:    TRP_EINVAL   an argument is NULL
  *            TRP_EDATA    the bytes make no sense
- *            TRP_ENOTYPE  this process has no such type
+ *            TRP_ENOTYPE  this process has no such type, or one that never leaves its node
  *            TRP_ENOENT   this system has no such serializer
  *            and those of trp_serializer_bind that are not about its arguments
  * Thread:    any.

@@ -100,6 +100,18 @@ acknowledge(trp_ctx *ctx, end *e)
     trp_tell(ctx, e->open.proxy, &trpi_reliable_ack_type, &ack, sizeof ack);
 }
 
+/* What the parcel carries; NULL: nothing that may be told here. */
+static const trp_type *
+carried(const end *e, const trpi_parcel *parcel, size_t bytes)
+{
+    const trp_type *type = trpi_type_get(parcel->type);
+    bool fits = type != NULL &&
+                ((type->flags & TRP_TYPE_VARIABLE) != 0 || bytes == type->bytes) &&
+                ((type->flags & TRP_TYPE_LOCAL) == 0 || e->open.proxy.node == TRPI_NODE_SELF);
+
+    return fits ? type : NULL;
+}
+
 static void
 take(trp_ctx *ctx, end *e, const trp_msg *msg)
 {
@@ -111,7 +123,7 @@ take(trp_ctx *ctx, end *e, const trp_msg *msg)
         return; /* one of another life; or one before it was lost, and will come again */
     }
     if (parcel->number == e->open.next) { /* F1 */
-        const trp_type *type = trpi_type_get(parcel->type);
+        const trp_type *type = carried(e, parcel, bytes - sizeof *parcel);
 
         e->open.next++;
         if (type != NULL) {

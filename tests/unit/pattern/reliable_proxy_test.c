@@ -162,7 +162,7 @@ subscribers_have_a_limit(void)
 /* ---- the far end ----------------------------------------------------------------------------- */
 
 static void
-tell_parcel(trp_ref to, uint64_t instance, uint64_t number)
+tell_parcel_of(trp_ref to, uint64_t instance, uint64_t number, size_t bytes)
 {
     struct {
         trpi_parcel head;
@@ -170,9 +170,14 @@ tell_parcel(trp_ref to, uint64_t instance, uint64_t number)
     } parcel = { { .instance = instance, .number = number, .type = trp_i64_type.number },
                    (int64_t)number };
 
-    trp_system_tell(stage, to, &trpi_parcel_type, &parcel,
-                    offsetof(__typeof__(parcel), payload) + sizeof parcel.payload);
+    trp_system_tell(stage, to, &trpi_parcel_type, &parcel, sizeof parcel.head + bytes);
     UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
+}
+
+static void
+tell_parcel(trp_ref to, uint64_t instance, uint64_t number)
+{
+    tell_parcel_of(to, instance, number, sizeof(int64_t));
 }
 
 static void
@@ -226,7 +231,14 @@ the_far_end_takes_only_the_number_that_is_next(void)
     open_end(proxy, 7, 9); /* late */
     expect_ack(proxy, 8, 1);
     tell_parcel(end, 8, 1);
+    expect_ack(proxy, 8, 2);
     expect_numbers(target, nobody, 1, 1);
+    UNIT_EQUAL(stage_dead(stage, TRP_DEAD_NOT_ENCODABLE), 0);
+    tell_parcel_of(end, 8, 2, sizeof(int64_t) - 1); /* not as long as its type: it counts alone */
+    expect_ack(proxy, 8, 3);
+    UNIT_EQUAL(stage_dead(stage, TRP_DEAD_NOT_ENCODABLE), 1);
+    tell_parcel(end, 8, 3);
+    expect_numbers(target, nobody, 3, 3);
     trp_system_tell(stage, end, &trp_bytes_type, "", 0);
     UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
     close_kit();

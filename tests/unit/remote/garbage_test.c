@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
+#include "pattern/reliable.h"
 #include "remote/codec.h"
 #include "tests/unit/remote/pair.h"
 
@@ -249,6 +250,12 @@ messages_that_cannot_be_read_are_dropped_alone(void)
     UNIT_WAIT(stats(1).decode_errors == 3, 60000); /* too short */
     send_frame(fd, TRPI_FRAME_SYSTEM, 0, body, 27);
     UNIT_WAIT(stats(1).decode_errors == 4, 60000);
+    UNIT_EQUAL(trp_protocol_register(&trp_reliable_proxy_protocol), TRP_OK);
+    uint64_t parcel = trpi_type_wire_id(trpi_parcel_type.number);
+    uint8_t whole[24 + sizeof(trpi_parcel)];
+    send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, whole,
+               user_body(whole, parcel, sizeof(trpi_parcel)));
+    UNIT_WAIT(stats(1).decode_errors == 5, 60000); /* memory, as its sender would like it */
     trpi_peer_info info;
     size_t count = 0;
     trpi_remote_peers(p.remote[1], &info, 1, &count);

@@ -413,6 +413,26 @@ what_waits_is_sorted_by_recipient(void)
     trpi_buffer_fini(&frames);
 }
 
+/* The fence of one that enters the large lane stands for all of its place: they share a lane */
+static void
+recipients_of_one_place_share_a_lane(void)
+{
+    static uint32_t first[TRPI_LARGE_PLACES]; /* a slot of each place, plus one */
+    uint32_t shared = 0;
+    for (uint32_t slot = 0; slot < 2 * TRPI_LARGE_PLACES; slot++) {
+        uint64_t place = trpi_hash_u64(slot) % TRPI_LARGE_PLACES;
+        if (first[place] == 0) {
+            first[place] = slot + 1;
+            continue;
+        }
+        for (uint32_t spread = 1; spread <= TRPI_ORDINARY_LANES_MAX; spread++) {
+            UNIT_EQUAL(trpi_lane_of(spread, slot), trpi_lane_of(spread, first[place] - 1));
+        }
+        shared++;
+    }
+    UNIT_TRUE(shared > 0);
+}
+
 /* ---- versions -------------------------------------------------------------------------------- */
 
 /* Who speaks the minor version before is served: one lane for all messages, nothing compressed */
@@ -517,6 +537,7 @@ UNIT(idle_lanes_close_and_open_again)
 UNIT(each_lane_has_its_own_bound)
 UNIT(who_is_refused_on_a_lane_is_told_when_to_go_on)
 UNIT(what_waits_is_sorted_by_recipient)
+UNIT(recipients_of_one_place_share_a_lane)
 UNIT(a_peer_of_the_minor_version_before_is_served_both_ways)
 UNIT(large_messages_are_compressed_for_who_takes_that)
 UNIT(a_fence_is_answered_once_and_never_ahead)

@@ -138,8 +138,31 @@ what_does_not_travel_does_not_in_a_parcel(void)
     trpi_buffer_fini(&wire);
 }
 
+/* Written by another serializer it would be memory that the peer made up */
+static void
+only_its_own_serializer_reads_a_parcel(void)
+{
+    trpi_buffer out = { 0 };
+    trpi_node_map map = map_of(2, 1);
+    full f = full_make();
+    int others = 0;
+    for (uint16_t id = 0; id < TRP_SERIALIZER_ID_FIRST; id++) {
+        const trpi_serializer *other = trpi_serializers_get(&serializers, id);
+        if (other != NULL && other != &trpi_serializer_parcel) {
+            UNIT_EQUAL(trpi_decode(other, &trpi_parcel_type, (const uint8_t *)&f, sizeof f, &map,
+                                   &out),
+                       TRP_EDATA);
+            others++;
+        }
+    }
+    UNIT_TRUE(others >= 4);
+    UNIT_EQUAL(out.count, 0);
+    trpi_buffer_fini(&out);
+}
+
 UNIT_BEGIN("parcel")
 UNIT(what_a_parcel_carries_comes_back)
 UNIT(what_cannot_be_read_leaves_its_number)
 UNIT(what_does_not_travel_does_not_in_a_parcel)
+UNIT(only_its_own_serializer_reads_a_parcel)
 UNIT_END

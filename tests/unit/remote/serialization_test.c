@@ -4,6 +4,7 @@
 #include <troupe/serialization.h>
 
 #include "base/wire.h"
+#include "pattern/reliable.h"
 #include "remote/serializer.h"
 #include "tests/unit/remote/pair.h"
 
@@ -16,8 +17,10 @@ TRP_PROTOCOL(ser, SER_MESSAGES)
 
 static trp_type parent_type = { "ser-more.parent", 4, 1, 0, NULL, 0, 0 };
 static trp_type child_type = { "ser-more.child", 4, 2, 0, NULL, 0, 0 };
-static trp_type *const more_types[] = { &parent_type, &child_type };
-static const trp_protocol more_protocol = { "ser-more", more_types, 2 };
+static trp_type local_type = { .name = "ser-more.local", .tag = 3,
+                               .flags = TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL };
+static trp_type *const more_types[] = { &parent_type, &child_type, &local_type };
+static const trp_protocol more_protocol = { "ser-more", more_types, 3 };
 
 static trp_system *
 open_with(const char *config_text, trp_err expected)
@@ -312,6 +315,11 @@ bytes_of_a_stranger_are_an_error_or_a_message(void)
     uint8_t head[12] = { 1 };
     trpi_put_u16(head + 2, TRPI_SERIALIZER_RAW);
     trpi_put_u64(head + 4, 12345);
+    UNIT_EQUAL(trp_deserialize(system, head, sizeof head, &back), TRP_ENOTYPE);
+    trpi_put_u64(head + 4, trpi_type_wire_id(local_type.number)); /* for its own node only */
+    UNIT_EQUAL(trp_deserialize(system, head, sizeof head, &back), TRP_ENOTYPE);
+    UNIT_EQUAL(trp_protocol_register(&trp_reliable_proxy_protocol), TRP_OK);
+    trpi_put_u64(head + 4, trpi_type_wire_id(trpi_parcel_type.number));
     UNIT_EQUAL(trp_deserialize(system, head, sizeof head, &back), TRP_ENOTYPE);
     trpi_put_u64(head + 4, trpi_type_wire_id(trp_bytes_type.number));
     trpi_put_u16(head + 2, 60);
