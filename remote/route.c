@@ -660,6 +660,9 @@ order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const tr
         return TRP_EUNSUPPORTED;
     }
     if (order->deploy != NULL) {
+        if (remote->options.untrusted) {
+            return TRP_EUNSUPPORTED; /* the answer would be dropped here, as all that manages */
+        }
         return trpi_deploy_encode(remote->serializers, &map, order->deploy, tail);
     }
     return trpi_failure_encode(order->failure, tail);

@@ -157,8 +157,9 @@ typedef struct trp_spawn_options {
  *            for an actor elsewhere, besides: TRP_EINVAL (node is no address), TRP_ESTATE (no
  *            remoting), TRP_ECONFIG (the configuration moves one that must be here), TRP_ELIMIT
  *            (TRP_DEPLOY_PATH_BYTES_MAX), TRP_EMSGSIZE (TRP_DEPLOY_ARGS_BYTES_MAX), TRP_ENOTYPE
- *            (its arguments do not travel). What the other node refuses is the child's failure
- *            (TRP_EINIT); one that does not answer is its end.
+ *            (its arguments do not travel), TRP_EUNSUPPORTED (this node trusts no other). What the
+ *            other node refuses is the child's failure (TRP_EINIT); one that does not answer is its
+ *            end.
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SYS-19, -22, -23, LIFE-2; DESIGN 3.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour,

@@ -265,9 +265,14 @@ conceive(trp_ctx *ctx, trpi_cell *guardian, const trp_behaviour *behaviour, cons
 static trp_err
 enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
 {
-    record *r = trpi_alloc(sizeof *r);
-    trp_err err = r == NULL ? TRP_ENOMEM : trpi_ref_map_put(&state->by_deputy, deputy, r);
+    record *r;
+    trp_err err;
 
+    if (trpi_ref_map_find(&state->by_deputy, deputy) != NULL) {
+        return TRP_EINVAL; /* E1: no deputy of ours orders twice */
+    }
+    r = trpi_alloc(sizeof *r);
+    err = r == NULL ? TRP_ENOMEM : trpi_ref_map_put(&state->by_deputy, deputy, r);
     if (err != TRP_OK) {
         trpi_free(r);
         return err;
@@ -287,8 +292,8 @@ enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
     return err;
 }
 
-/* E4. Takes o. */
-static void
+/* E4. Takes o, unless the name is free: then something else exists already. */
+static bool
 hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const char *name)
 {
     trpi_cell *former = NULL;
@@ -300,7 +305,9 @@ hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const cha
         trpi_cell_name(ctx->system, c, other, sizeof other);
         former = strcmp(other, name) == 0 ? c : NULL;
     }
-    trpi_assert(former != NULL); /* the name is taken */
+    if (former == NULL) {
+        return false;
+    }
     trpi_child_stop(ctx, guardian, former);
     if (state->held == NULL) {
         state->held_end = &state->held;
@@ -308,6 +315,7 @@ hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const cha
     o->next = NULL;
     *state->held_end = o;
     state->held_end = &o->next;
+    return true;
 }
 
 /* The path of the supervisor is that of its child without the last name. */
@@ -343,8 +351,7 @@ trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy, void *arg)
                behaviour->version, o->version);
     } else {
         err = conceive(ctx, guardian, behaviour, o, name, &cell);
-        if (err == TRP_EEXIST) {
-            hold(ctx, guardian, state, o, name);
+        if (err == TRP_EEXIST && hold(ctx, guardian, state, o, name)) {
             return;
         }
         if (err == TRP_OK) {

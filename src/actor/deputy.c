@@ -428,7 +428,7 @@ answers(const trpi_deputy *d, const trp_msg *msg)
 {
     const trp_actor_identity *answer = trp_msg_payload(msg);
 
-    return d->core.state == TRPI_DEPUTY_LOOKING && trp_msg_is(msg, &trp_actor_identity_type) &&
+    return trp_msg_is(msg, &trp_actor_identity_type) && d->question != 0 &&
            answer->id == d->question;
 }
 
@@ -448,13 +448,15 @@ found(trp_ctx *ctx, trpi_cell *cell, trp_ref gate)
 static trp_err
 receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
+    const trpi_deputy *d = deputy_of(ctx->cell);
+
     (void)state;
-    if (answers(deputy_of(ctx->cell), msg)) {
+    if (!answers(d, msg)) {
+        take(ctx, ctx->cell, msg);
+    } else if (d->core.state == TRPI_DEPUTY_LOOKING) { /* else: one more, to an earlier look() */
         const trp_actor_identity *answer = trp_msg_payload(msg);
 
         found(ctx, ctx->cell, answer->ref);
-    } else {
-        take(ctx, ctx->cell, msg);
     }
     return TRP_OK;
 }
@@ -497,12 +499,17 @@ far_event(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
     trpi_failure *why = sysmsg->kind == TRPI_SYS_DEPLOYED ? NULL : sysmsg->pointer;
 
     if (sysmsg->from.node == d->gate.node && d->gate.node != 0) {
-        if (sysmsg->kind == TRPI_SYS_DEPLOYED && d->core.state == TRPI_DEPUTY_CREATING) {
+        bool creating = d->core.state == TRPI_DEPUTY_CREATING;
+
+        if (creating && sysmsg->kind == TRPI_SYS_REFUSED) {
+            trp_unwatch(ctx, d->gate); /* the next look finds whoever is there then */
+            d->gate = nobody;
+            step(ctx, cell, TRPI_DEPUTY_REFUSAL, false, why);
+        } else if (creating) { /* a failure at its birth may overtake the news of that */
             d->actor = sysmsg->from;
             step(ctx, cell, TRPI_DEPUTY_CREATED, false, NULL);
-        } else if (sysmsg->kind == TRPI_SYS_REFUSED) {
-            step(ctx, cell, TRPI_DEPUTY_REFUSAL, false, why);
-        } else if (sysmsg->kind == TRPI_SYS_FAR_FAILED && trp_ref_equal(sysmsg->from, d->actor)) {
+        }
+        if (sysmsg->kind == TRPI_SYS_FAR_FAILED && trp_ref_equal(sysmsg->from, d->actor)) {
             step(ctx, cell, TRPI_DEPUTY_FAILURE, false, why);
         }
     }

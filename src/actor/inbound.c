@@ -183,12 +183,12 @@ inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
     trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
 }
 
-/* A supervisor's order; only what was deployed has one on another node. */
+/* A supervisor's order; only what was deployed has one on another node, which orders.c checks. */
 static void
-deployed_order(trp_ctx *ctx, trp_ref target, enum trpi_sys kind, uint16_t flag)
+deployed_order(trp_ctx *ctx, trp_ref target, trp_ref from, enum trpi_sys kind, uint16_t flag)
 {
     if (trpi_is_deployed(ctx, target)) {
-        trpi_sys_to(ctx, target, kind, flag, (trp_ref)TRP_REF_NONE, 0, NULL);
+        trpi_sys_to(ctx, target, kind, flag, from, 0, NULL);
     }
 }
 
@@ -216,13 +216,13 @@ trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref 
         trpi_sys_to(ctx, target, TRPI_SYS_DEPLOYED, 0, from, 0, NULL);
         break;
     case TRPI_SIGNAL_SUSPEND:
-        deployed_order(ctx, target, TRPI_SYS_SUSPEND, 0);
+        deployed_order(ctx, target, from, TRPI_SYS_SUSPEND, 0);
         break;
     case TRPI_SIGNAL_RESUME:
-        deployed_order(ctx, target, TRPI_SYS_RESUME, flag != 0);
+        deployed_order(ctx, target, from, TRPI_SYS_RESUME, flag != 0);
         break;
     case TRPI_SIGNAL_ACTIVE:
-        deployed_order(ctx, target, TRPI_SYS_ACTIVE, flag != 0);
+        deployed_order(ctx, target, from, TRPI_SYS_ACTIVE, flag != 0);
         break;
     default:
         break; /* R1: a newer peer's */

@@ -18,6 +18,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
+enum { FAR_SUSPENSIONS_MAX = 128 }; /* of one actor, by a peer; our own orders have the rest */
+
 static const trp_ref nobody = TRP_REF_NONE;
 
 /* ---- system messages ------------------------------------------------------------------------- */
@@ -184,10 +186,36 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
     }
 }
 
+/* An order by another node that is not the supervisor's, or one suspension too many: peers are
+ * not believed to count. */
+static bool
+is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
+{
+    const trpi_deployed *deployed = cell->extra == NULL ? NULL : cell->extra->deployed;
+
+    if (deployed == NULL || sysmsg->from.node <= TRPI_NODE_SELF) {
+        return false;
+    }
+    switch (sysmsg->kind) {
+    case TRPI_SYS_SUSPEND:
+    case TRPI_SYS_RESUME:
+    case TRPI_SYS_RESTART:
+    case TRPI_SYS_ACTIVE:
+        return sysmsg->from.node != deployed->deputy.node ||
+               (sysmsg->kind == TRPI_SYS_SUSPEND && cell->suspended >= FAR_SUSPENSIONS_MAX);
+    default:
+        return false;
+    }
+}
+
 void
 trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
     if (trpi_cell_is_deputy(cell) && trpi_deputy_system(ctx, cell, sysmsg)) {
+        return;
+    }
+    if (is_improper(cell, sysmsg)) {
+        trpi_life_system_drop(sysmsg);
         return;
     }
     if (must_park(cell, sysmsg->kind) && park(cell, sysmsg)) {

@@ -65,7 +65,7 @@ ask(trp_ref router, char *ret_name, size_t bytes)
 {
     trp_msg *reply = NULL;
     trp_err err =
-        trp_system_ask(d.pair.system[0], router, &trp_string_type, "who", 3, 30000, &reply);
+        trp_system_ask(d.pair.system[0], router, &trp_string_type, "who", 3, 60000, &reply);
     ret_name[0] = '\0';
     if (err == TRP_OK) {
         (void)snprintf(ret_name, bytes, "%.*s", (int)trp_msg_bytes(reply),
@@ -183,7 +183,7 @@ the_configuration_says_on_which_nodes(void)
     trp_ref router, refs[8];
     uint32_t count = 0;
     (void)snprintf(deploy_text, sizeof deploy_text,
-                   "remote { deployment-timeout = 300ms }\n"
+                   DEPLOY_TEXT
                    "deployment \"/pool\" { router = broadcast  nr-of-instances = 2\n"
                    "    target { nodes = { \"troupe.mem://right@right:1025\" } } }\n"
                    "deployment \"/coded\" { target { nodes = { \"troupe.mem://right@right:1025\", "
@@ -238,7 +238,7 @@ far_children_fail_and_leave_as_others_do(void)
         UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
     }
     trp_path(d.pair.system[0], refs[1], path, sizeof path);
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], path, 30000, &direct), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], path, 60000, &direct), TRP_OK);
     trp_system_stop_actor(d.pair.system[0], direct);
     UNIT_WAIT(trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK && count == 2,
               60000);

@@ -18,14 +18,28 @@ typedef struct deploy_state {
 } deploy_state;
 static deploy_state d;
 
-/* Written by the actors. */
+/* Written by the actors: how often, and what it was the last time. */
 static struct {
     _Atomic uint32_t started, restarted, stopped, failures, terminated, refused, paths, lost;
-    char path[TRP_PATH_BYTES_MAX + 1], parent_path[TRP_PATH_BYTES_MAX + 1];
-    char system[64], reason[TRP_FAILURE_REASON_BYTES];
-    int32_t code;
-    trp_ref parent, child, sender;
 } deploy_seen;
+typedef struct deploy_facts {
+    char path[TRP_PATH_BYTES_MAX + 1], system[64], reason[TRP_FAILURE_REASON_BYTES];
+    int32_t code;
+    trp_ref parent, child;
+} deploy_facts;
+static deploy_facts deploy_last; /* under the lock: actors of several workers write */
+static pthread_mutex_t deploy_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* For the test's own thread, until the next call. */
+static inline const deploy_facts *
+deploy_said(void)
+{
+    static deploy_facts copy;
+    pthread_mutex_lock(&deploy_lock);
+    copy = deploy_last;
+    pthread_mutex_unlock(&deploy_lock);
+    return &copy;
+}
 
 /* ---- the worker, on the right ---------------------------------------------------------------- */
 
@@ -38,12 +52,14 @@ static inline trp_err
 worker_start(trp_ctx *ctx, void *arg, const trp_msg *args)
 {
     worker_state *state = arg;
-    (void)snprintf(deploy_seen.system, sizeof deploy_seen.system, "%s",
-                   trp_system_name(trp_ctx_system(ctx)));
     if (args != NULL) {
         memcpy(&state->first, trp_msg_payload(args), sizeof state->first);
     }
-    deploy_seen.parent = trp_parent(ctx);
+    pthread_mutex_lock(&deploy_lock);
+    (void)snprintf(deploy_last.system, sizeof deploy_last.system, "%s",
+                   trp_system_name(trp_ctx_system(ctx)));
+    deploy_last.parent = trp_parent(ctx);
+    pthread_mutex_unlock(&deploy_lock);
     atomic_fetch_add(&deploy_seen.started, 1);
     return TRP_OK;
 }
@@ -61,7 +77,9 @@ worker_restarted(trp_ctx *ctx, void *arg, const trp_failure *why, const trp_msg 
 {
     worker_state *state = arg;
     (void)ctx;
-    (void)snprintf(deploy_seen.reason, sizeof deploy_seen.reason, "%s", why->reason);
+    pthread_mutex_lock(&deploy_lock);
+    (void)snprintf(deploy_last.reason, sizeof deploy_last.reason, "%s", why->reason);
+    pthread_mutex_unlock(&deploy_lock);
     if (args != NULL) {
         memcpy(&state->first, trp_msg_payload(args), sizeof state->first);
     }
@@ -83,7 +101,9 @@ worker_receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
     if (strcmp(text, "fail") == 0) {
         trp_fail(ctx, 42, "no more paper");
     } else if (strcmp(text, "path") == 0) {
-        trp_path(trp_ctx_system(ctx), trp_self(ctx), deploy_seen.path, sizeof deploy_seen.path);
+        pthread_mutex_lock(&deploy_lock);
+        trp_path(trp_ctx_system(ctx), trp_self(ctx), deploy_last.path, sizeof deploy_last.path);
+        pthread_mutex_unlock(&deploy_lock);
         atomic_fetch_add(&deploy_seen.paths, 1);
     } else {
         answer = state->first + state->told;
@@ -114,9 +134,11 @@ parent_decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     (void)ctx;
     (void)state;
-    (void)snprintf(deploy_seen.reason, sizeof deploy_seen.reason, "%s", failure->reason);
-    deploy_seen.code = failure->code;
-    deploy_seen.child = failure->actor;
+    pthread_mutex_lock(&deploy_lock);
+    (void)snprintf(deploy_last.reason, sizeof deploy_last.reason, "%s", failure->reason);
+    deploy_last.code = failure->code;
+    deploy_last.child = failure->actor;
+    pthread_mutex_unlock(&deploy_lock);
     if (failure->err == TRP_EINIT) {
         atomic_fetch_add(&deploy_seen.refused, 1);
     }
@@ -139,7 +161,9 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *what = trp_msg_payload(msg);
-        deploy_seen.child = what->ref;
+        pthread_mutex_lock(&deploy_lock);
+        deploy_last.child = what->ref;
+        pthread_mutex_unlock(&deploy_lock);
         atomic_fetch_add(&deploy_seen.lost, what->address_terminated);
         atomic_fetch_add(&deploy_seen.terminated, 1);
     } else if (trp_msg_is(msg, &trp_bytes_type)) {
@@ -191,9 +215,10 @@ static const trp_behaviour deploy_keeper = {
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* The left one's configuration, for the next start only; a node that does not answer is given up
- * soon. */
-#define DEPLOY_TEXT "remote { deployment-timeout = 300ms }\n"
+/* The left one's configuration, for the next start only: patient, or made for a node that will not
+ * answer. */
+#define DEPLOY_TEXT "remote { deployment-timeout = 60s }\n"
+#define DEPLOY_TEXT_HASTY "remote { deployment-timeout = 300ms }\n"
 static char deploy_text[1024] = DEPLOY_TEXT;
 
 static inline trp_system *
@@ -219,6 +244,7 @@ deploy_start_with(const trpi_remote_options *right, const trp_behaviour *parent)
 {
     memset(&d, 0, sizeof d);
     memset(&deploy_seen, 0, sizeof deploy_seen);
+    memset(&deploy_last, 0, sizeof deploy_last);
     d.directive = TRP_RESTART;
     pair_log_clear();
     d.pair.mem = true;
@@ -230,6 +256,13 @@ deploy_start_with(const trpi_remote_options *right, const trp_behaviour *parent)
     }
     UNIT_EQUAL(trp_behaviour_register(d.pair.system[1], &deploy_worker), TRP_OK);
     d.parent = pair_spawn(d.pair.system[0], parent, "parent", NULL, NULL, 0);
+}
+
+static inline void
+deploy_start_hasty(const trpi_remote_options *right)
+{
+    (void)snprintf(deploy_text, sizeof deploy_text, "%s", DEPLOY_TEXT_HASTY);
+    deploy_start_with(right, &deploy_parent);
 }
 
 static inline void
@@ -281,7 +314,7 @@ deploy_ask(trp_ref ref, const char *text)
 {
     trp_msg *reply = NULL;
     int64_t answer = -1;
-    if (trp_system_ask(d.pair.system[0], ref, &trp_string_type, text, strlen(text), 30000,
+    if (trp_system_ask(d.pair.system[0], ref, &trp_string_type, text, strlen(text), 60000,
                        &reply) == TRP_OK) {
         memcpy(&answer, trp_msg_payload(reply), sizeof answer);
         trp_msg_free(reply);

@@ -1,5 +1,7 @@
 /* deployment_refusal_test.c - what is not made elsewhere, and how its parent hears of it; what the
  * configuration says. */
+#include <troupe/mailbox.h>
+
 #include "remote/codec.h"
 #include "tests/unit/remote/deploy.h"
 
@@ -13,8 +15,8 @@ refused_because(const char *why)
     trp_ref child = deploy_child("child", NULL);
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == ended + 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.refused), refused + 1);
-    UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
-    UNIT_TRUE(strstr(deploy_seen.reason, why) != NULL);
+    UNIT_TRUE(trp_ref_equal(deploy_said()->child, child));
+    UNIT_TRUE(strstr(deploy_said()->reason, why) != NULL);
     UNIT_EQUAL(atomic_load(&deploy_seen.started), 0);
 }
 
@@ -45,15 +47,15 @@ what_is_not_registered_there_fails_and_a_restart_tries_again(void)
     options.node = d.pair.address[1];
     UNIT_EQUAL(deploy_spawn_with(&unknown, &options, &ref), TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.refused) >= 2, 60000); /* the parent restarts it */
-    UNIT_TRUE(strstr(deploy_seen.reason, "no behaviour \"unknown\" is registered") != NULL);
+    UNIT_TRUE(strstr(deploy_said()->reason, "no behaviour \"unknown\" is registered") != NULL);
     UNIT_EQUAL(trp_behaviour_register(d.pair.system[1], &unknown), TRP_OK);
-    UNIT_EQUAL(trp_system_ask(d.pair.system[0], ref, &trp_string_type, "hi", 2, 30000, &reply),
+    UNIT_EQUAL(trp_system_ask(d.pair.system[0], ref, &trp_string_type, "hi", 2, 60000, &reply),
                TRP_OK);
     trp_msg_free(reply);
     d.directive = TRP_STOP;
     UNIT_EQUAL(deploy_spawn_with(&newer, &options, &ref), TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
-    UNIT_TEXT(deploy_seen.reason, "behaviour \"worker\" is version 1 there, not 2");
+    UNIT_TEXT(deploy_said()->reason, "behaviour \"worker\" is version 1 there, not 2");
     deploy_end();
 }
 
@@ -95,7 +97,11 @@ a_node_that_trusts_nobody_makes_nothing(void)
         trpi_remote_options options = { .untrusted = true,
                                         .trusted_paths = paths,
                                         .trusted_paths_count = trusted };
-        deploy_start(&options);
+        if (trusted == 0) {
+            deploy_start_hasty(&options);
+        } else {
+            deploy_start(&options);
+        }
         (void)deploy_child("child", NULL);
         if (trusted == 0) {
             UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
@@ -111,8 +117,86 @@ a_node_that_trusts_nobody_makes_nothing(void)
             trpi_remote_quarantine(d.pair.remote[0], &id, "the test says so");
             UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
         }
+        /* nor elsewhere for itself: it would not believe the answer */
+        trp_spawn_options outward = TRP_SPAWN_OPTIONS_INIT;
+        trp_ref ref = TRP_REF_NONE;
+        outward.node = d.pair.address[0];
+        UNIT_EQUAL(trp_system_spawn(d.pair.system[1], &deploy_worker, &outward, &ref),
+                   TRP_EUNSUPPORTED);
         deploy_end();
     }
+}
+
+static trp_err
+never_made(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
+{
+    (void)arg;
+    (void)system;
+    (void)owner;
+    (void)ret_mailbox;
+    return TRP_EEXIST;
+}
+static trp_err
+never_full(void *mailbox, trp_ref receiver, trp_msg *msg)
+{
+    (void)mailbox;
+    (void)receiver;
+    (void)msg;
+    return TRP_EAGAIN;
+}
+static trp_msg *
+never_taken(void *mailbox)
+{
+    (void)mailbox;
+    return NULL;
+}
+static uint32_t
+never_counted(void *mailbox)
+{
+    (void)mailbox;
+    return 0;
+}
+static int
+never_there(void *mailbox)
+{
+    (void)mailbox;
+    return 0;
+}
+static void
+never_cleaned(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
+{
+    (void)mailbox;
+    (void)dead;
+    (void)arg;
+}
+static void
+never_freed(void *mailbox)
+{
+    (void)mailbox;
+}
+
+/* What exists already is not always the name, for which an order would wait. */
+static void
+an_error_of_its_mailbox_is_a_refusal(void)
+{
+    static const trp_mailbox_ops ops = {
+        sizeof(trp_mailbox_ops), never_made,  never_full, never_taken, never_counted, never_there,
+        never_cleaned,           never_freed, NULL
+    };
+    trp_mailbox_options mailbox = TRP_MAILBOX_OPTIONS_INIT;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    deploy_start(NULL);
+    d.directive = TRP_STOP;
+    mailbox.kind = TRP_MAILBOX_KIND_CUSTOM;
+    mailbox.ops = &ops;
+    UNIT_EQUAL(trp_mailbox_register(d.pair.system[1], "never", &mailbox), TRP_OK);
+    options.node = d.pair.address[1];
+    options.mailbox = "never";
+    UNIT_EQUAL(deploy_spawn_with(&deploy_worker, &options, &ref), TRP_OK);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
+    UNIT_TEXT(deploy_said()->reason, trp_strerror(TRP_EEXIST));
+    deploy_end();
 }
 
 static void
@@ -129,12 +213,16 @@ where_nobody_answers_it_ends(void)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
-    deploy_start(NULL);
+    deploy_start_hasty(NULL);
     options.node = "troupe.mem://right@nowhere:9";
     UNIT_EQUAL(deploy_spawn_with(&deploy_worker, &options, &ref), TRP_OK);
     deploy_tell(ref, "ping"); /* held, and lost */
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
+    UNIT_EQUAL(trp_system_stop(d.pair.system[1], 60000), TRP_OK);
+    (void)deploy_child("child", NULL); /* a system that has stopped takes no more */
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.failures), 0);
+    UNIT_EQUAL(atomic_load(&deploy_seen.started), 0);
     deploy_end();
 }
 
@@ -187,7 +275,7 @@ what_cannot_work_is_refused_at_the_spawn(void)
     UNIT_WAIT(atomic_load(&deploy_seen.started) == 3, 60000);
     UNIT_EQUAL(spawn_at(d.pair.address[0], "mine", NULL, NULL, 0), TRP_OK); /* that is here */
     UNIT_WAIT(atomic_load(&deploy_seen.started) == 4, 60000);
-    UNIT_TEXT(deploy_seen.system, "left");
+    UNIT_TEXT(deploy_said()->system, "left");
     trpi_remote_stop(d.pair.remote[0]);
     d.pair.remote[0] = NULL;
     UNIT_EQUAL(spawn_at(right, NULL, NULL, NULL, 0), TRP_ESTATE);
@@ -232,24 +320,23 @@ the_configuration_says_where_an_actor_lives(void)
 {
     trp_ref ref = TRP_REF_NONE;
     (void)snprintf(deploy_text, sizeof deploy_text,
-                   "remote { deployment-timeout = 300ms }\n"
-                   "deployment \"/parent/*\" { remote = \"%s\" }\n"
-                   "deployment \"/parent/home\" { dispatcher = default }\n"
-                   "deployment \"/*/moved\" { remote = \"%s\" }\n"
-                   "deployment \"/top\" { remote = \"%s\" }\n",
+                   DEPLOY_TEXT "deployment \"/parent/*\" { remote = \"%s\" }\n"
+                               "deployment \"/parent/home\" { dispatcher = default }\n"
+                               "deployment \"/*/moved\" { remote = \"%s\" }\n"
+                               "deployment \"/top\" { remote = \"%s\" }\n",
                    "troupe.mem://right@right:1025", "troupe.mem://right@nowhere:9",
                    "troupe.mem://right@right:1025");
     deploy_start(NULL);
     UNIT_REQUIRE(strcmp(d.pair.address[1], "troupe.mem://right@right:1025") == 0);
     UNIT_EQUAL(spawn_at(NULL, "child", NULL, NULL, 0), TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.started) == 1, 60000);
-    UNIT_TEXT(deploy_seen.system, "right");
+    UNIT_TEXT(deploy_said()->system, "right");
     UNIT_EQUAL(spawn_at(NULL, "home", NULL, NULL, 0), TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.started) == 2, 60000);
-    UNIT_TEXT(deploy_seen.system, "left");
+    UNIT_TEXT(deploy_said()->system, "left");
     UNIT_EQUAL(spawn_at(NULL, NULL, NULL, NULL, 0), TRP_OK); /* without a name: the star */
     UNIT_WAIT(atomic_load(&deploy_seen.started) == 3, 60000);
-    UNIT_TEXT(deploy_seen.system, "right");
+    UNIT_TEXT(deploy_said()->system, "right");
     UNIT_EQUAL(spawn_at("troupe.mem://right@nowhere:9", "moved", NULL, NULL, 0), TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.started) == 4, 60000); /* "/parent/..." beats "/" "*" */
     UNIT_EQUAL(spawn_at(TRP_NODE_HERE, "bound", NULL, NULL, 0), TRP_ECONFIG);
@@ -258,7 +345,7 @@ the_configuration_says_where_an_actor_lives(void)
     options.name = "top"; /* a child of /user, from outside */
     UNIT_EQUAL(trp_system_spawn(d.pair.system[0], &deploy_worker, &options, &ref), TRP_OK);
     UNIT_EQUAL(deploy_ask(ref, "ping"), 1);
-    UNIT_TEXT(deploy_seen.system, "right");
+    UNIT_TEXT(deploy_said()->system, "right");
     deploy_end();
 }
 
@@ -283,6 +370,7 @@ UNIT_BEGIN("deployment_refusal")
 UNIT(what_is_not_registered_there_fails_and_a_restart_tries_again)
 UNIT(only_allowed_behaviours_are_made)
 UNIT(a_node_that_trusts_nobody_makes_nothing)
+UNIT(an_error_of_its_mailbox_is_a_refusal)
 UNIT(an_earlier_version_is_not_asked)
 UNIT(where_nobody_answers_it_ends)
 UNIT(what_cannot_work_is_refused_at_the_spawn)

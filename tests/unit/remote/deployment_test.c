@@ -1,6 +1,7 @@
 /* deployment_test.c - children that live on another node, and are supervised from here. */
 #include <troupe/serialization.h>
 
+#include "actor/life.h"
 #include "tests/unit/remote/deploy.h"
 
 /* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15: made over there, with its arguments, under both of
@@ -16,29 +17,29 @@ a_child_is_made_on_another_node_and_answers(void)
     for (int i = 1; i <= 10; i++) {
         UNIT_EQUAL(deploy_ask(child, "ping"), 100 + i);
     }
-    UNIT_TEXT(deploy_seen.system, "right");
+    UNIT_TEXT(deploy_said()->system, "right");
     deploy_tell(child, "path");
     UNIT_WAIT(atomic_load(&deploy_seen.paths) == 1, 60000);
     (void)snprintf(expected, sizeof expected, "/remote/%s/user/parent/child",
                    strstr(d.pair.address[0], "://") + 3);
-    UNIT_TEXT(deploy_seen.path, expected); /* the physical one, over there */
+    UNIT_TEXT(deploy_said()->path, expected); /* the physical one, over there */
     UNIT_TEXT(trp_path(d.pair.system[0], child, path, sizeof path), "/user/parent/child");
-    trp_path(d.pair.system[1], deploy_seen.parent, path, sizeof path);
+    trp_path(d.pair.system[1], deploy_said()->parent, path, sizeof path);
     UNIT_TRUE(strstr(path, "/user/parent") != NULL);
-    UNIT_EQUAL(deploy_seen.parent.slot, d.parent.slot); /* its supervisor is the one over here */
-    UNIT_EQUAL(deploy_seen.parent.generation, d.parent.generation);
-    UNIT_TRUE(deploy_seen.parent.node != d.parent.node);
+    UNIT_EQUAL(deploy_said()->parent.slot, d.parent.slot); /* its supervisor is the one over here */
+    UNIT_EQUAL(deploy_said()->parent.generation, d.parent.generation);
+    UNIT_TRUE(deploy_said()->parent.node != d.parent.node);
     /* found by either path, from either side */
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child", 30000, &found), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child", 60000, &found), TRP_OK);
     trp_ref direct = found; /* the actor itself answers */
     UNIT_TRUE(found.node != child.node);
     UNIT_EQUAL(deploy_ask(direct, "ping"), 112);
     UNIT_EQUAL(trp_system_resolve(d.pair.system[0],
-                                  pair_path(&d.pair, 1, expected, path, sizeof path), 30000,
+                                  pair_path(&d.pair, 1, expected, path, sizeof path), 60000,
                                   &found),
                TRP_OK);
     UNIT_TRUE(trp_ref_equal(found, direct));
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[1], expected, 30000, &found), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[1], expected, 60000, &found), TRP_OK);
     UNIT_EQUAL(found.slot, direct.slot);
     trp_path(d.pair.system[0], direct, path, sizeof path);
     UNIT_TRUE(strstr(path, expected) != NULL);
@@ -61,8 +62,8 @@ turn(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_
     }
     return err;
 }
-static const trp_serializer turner = { sizeof turner, TRP_SERIALIZER_ID_FIRST, "turner", NULL,
-                                       turn, turn };
+static const trp_serializer turner = { sizeof turner, TRP_SERIALIZER_ID_FIRST, "turner", NULL, turn,
+                                       turn };
 
 /* SERIAL-17 */
 static void
@@ -130,7 +131,7 @@ what_is_below_it_is_found_by_its_logical_path(void)
     options.node = d.pair.address[1];
     UNIT_EQUAL(deploy_spawn_with(&nest, &options, &child), TRP_OK);
     UNIT_TRUE(deploy_ask(child, "are you there") != -1);
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child/egg", 30000, &egg), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child/egg", 60000, &egg), TRP_OK);
     (void)snprintf(physical, sizeof physical, "/remote/%s/user/parent/child/e?g",
                    strstr(d.pair.address[0], "://") + 3);
     /* wildcards, too, by either path */
@@ -140,7 +141,7 @@ what_is_below_it_is_found_by_its_logical_path(void)
         trp_system_select_tell(d.pair.system[0], "/user/parent/child/*", &trp_string_type, "hi", 2),
         TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.paths) == 2, 60000);
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child/none", 30000, &same),
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child/none", 60000, &same),
                TRP_ENOENT);
     deploy_end();
 }
@@ -157,9 +158,9 @@ its_failure_is_decided_by_its_parent(void)
     UNIT_EQUAL(deploy_ask(child, "ping"), 101);
     deploy_tell(child, "fail");
     UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 1, 60000);
-    UNIT_TEXT(deploy_seen.reason, "no more paper");
-    UNIT_EQUAL(deploy_seen.code, 42);
-    UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
+    UNIT_TEXT(deploy_said()->reason, "no more paper");
+    UNIT_EQUAL(deploy_said()->code, 42);
+    UNIT_TRUE(trp_ref_equal(deploy_said()->child, child));
     UNIT_EQUAL(deploy_ask(child, "ping"), 101); /* a fresh state from the same arguments */
     d.directive = TRP_RESUME;
     deploy_tell(child, "fail");
@@ -169,9 +170,88 @@ its_failure_is_decided_by_its_parent(void)
     deploy_tell(child, "fail");
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 2); /* before: at the restart, without a hook */
-    UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
+    UNIT_TRUE(trp_ref_equal(deploy_said()->child, child));
     UNIT_EQUAL(atomic_load(&deploy_seen.restarted), 1);
     UNIT_WAIT(pair_logged("failed: no more paper"), 60000);
+    deploy_end();
+}
+
+static trp_err
+stillborn_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    trp_fail(ctx, 43, "not today");
+    return TRP_OK;
+}
+static const trp_behaviour stillborn = { sizeof(trp_behaviour),
+                                         "stillborn",
+                                         1,
+                                         0,
+                                         pair_echo_receive,
+                                         stillborn_start,
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         0,
+                                         NULL };
+
+/* Where it starts on the thread that makes it, its failure is on its way before the news that it
+ * has been made. */
+static void
+its_failure_at_its_birth_is_decided_too(void)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref child;
+    deploy_start(NULL);
+    d.directive = TRP_STOP;
+    UNIT_EQUAL(trp_behaviour_register(d.pair.system[1], &stillborn), TRP_OK);
+    options.node = d.pair.address[1];
+    options.dispatcher = "calling-thread";
+    UNIT_EQUAL(deploy_spawn_with(&stillborn, &options, &child), TRP_OK);
+    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
+    UNIT_EQUAL(atomic_load(&deploy_seen.failures), 1);
+    UNIT_TEXT(deploy_said()->reason, "not today");
+    UNIT_TRUE(trp_ref_equal(deploy_said()->child, child));
+    deploy_end();
+}
+
+/* A peer's orders are not believed to be right: suspensions without end, a second order by a
+ * deputy that has its actor. */
+static void
+orders_that_no_deputy_gives_do_no_harm(void)
+{
+    char path[TRP_PATH_BYTES_MAX + 1], other[TRP_PATH_BYTES_MAX + 1];
+    trp_ref direct = TRP_REF_NONE, gate = TRP_REF_NONE, none = TRP_REF_NONE;
+    deploy_start(NULL);
+    trp_ref child = deploy_child("child", NULL);
+    UNIT_EQUAL(deploy_ask(child, "ping"), 1);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child", 60000, &direct), TRP_OK);
+    for (int i = 0; i < 300; i++) {
+        UNIT_TRUE(trpi_remote_signal(d.pair.system[0], TRPI_SIGNAL_SUSPEND, direct, child, 0));
+    }
+    for (int i = 0; i < 300; i++) {
+        UNIT_TRUE(trpi_remote_signal(d.pair.system[0], TRPI_SIGNAL_RESUME, direct, child, 0));
+    }
+    UNIT_EQUAL(deploy_ask(child, "ping"), 2);
+    pair_path(&d.pair, 1, "/remote", path, sizeof path);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], path, 60000, &gate), TRP_OK);
+    trpi_deploy deploy = {
+        .behaviour = "worker", .version = 1, .path = "/user/parent/other", .supervisor = d.parent
+    };
+    trpi_order order = { &deploy, NULL };
+    UNIT_EQUAL(
+        trpi_remote_order(d.pair.system[0], gate.node, TRPI_SIGNAL_DEPLOY, gate, child, &order),
+        TRP_OK);
+    UNIT_EQUAL(deploy_ask(deploy_child("later", NULL), "ping"), 1); /* orders are done in turn */
+    (void)snprintf(other, sizeof other, "/remote/%s/user/parent/other",
+                   strstr(d.pair.address[0], "://") + 3);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[1], other, 1000, &none), TRP_ENOENT);
+    UNIT_EQUAL(atomic_load(&deploy_seen.started), 2);
+    UNIT_EQUAL(deploy_ask(child, "ping"), 3);
     deploy_end();
 }
 
@@ -203,7 +283,7 @@ a_parent_that_keeps_its_children_restarts_them(void)
     UNIT_EQUAL(deploy_ask(other, "ping"), 1);
     deploy_tell(d.parent, "fail");
     UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 2, 60000);
-    UNIT_TEXT(deploy_seen.reason, "the parent has had enough");
+    UNIT_TEXT(deploy_said()->reason, "the parent has had enough");
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     deploy_tell(child, "fail"); /* all for one: the siblings, too */
     UNIT_WAIT(atomic_load(&deploy_seen.restarted) == 4, 60000);
@@ -261,7 +341,7 @@ the_loss_of_its_node_is_its_end(void)
     trpi_node_id id = { *trpi_remote_address(d.pair.remote[1]), pair_uid(&d.pair, 1) };
     trpi_remote_quarantine(d.pair.remote[0], &id, "the test says so");
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
-    UNIT_TRUE(trp_ref_equal(deploy_seen.child, child));
+    UNIT_TRUE(trp_ref_equal(deploy_said()->child, child));
     UNIT_EQUAL(deploy_ask(child, "ping"), -1);
     deploy_end();
 }
@@ -305,9 +385,6 @@ the_end_of_its_system_is_its_end(void)
     UNIT_EQUAL(trp_system_stop(d.pair.system[1], 60000), TRP_OK);
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 1);
-    d.directive = TRP_STOP;
-    (void)deploy_child("child", NULL); /* it takes no more */
-    UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 60000);
     deploy_end();
 }
 
@@ -316,6 +393,8 @@ UNIT(a_child_is_made_on_another_node_and_answers)
 UNIT(its_arguments_go_through_the_serializer_that_is_bound)
 UNIT(what_is_below_it_is_found_by_its_logical_path)
 UNIT(its_failure_is_decided_by_its_parent)
+UNIT(its_failure_at_its_birth_is_decided_too)
+UNIT(orders_that_no_deputy_gives_do_no_harm)
 UNIT(escalating_restarts_the_parent_which_stops_its_children)
 UNIT(a_parent_that_keeps_its_children_restarts_them)
 UNIT(stopping_it_waits_for_its_end_over_there)
