@@ -320,9 +320,9 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
     trpi_conn *conn = NULL;
     trpi_count(&remote->accepted, 1);
     pthread_mutex_lock(&remote->lock);
-    bool room = remote->conns_waiting < remote->options.pending_handshakes_max &&
-                !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
-    if (room) {
+    bool stopping = atomic_load_explicit(&remote->stopping, memory_order_relaxed);
+    bool room = remote->conns_waiting < remote->options.pending_handshakes_max;
+    if (room && !stopping) {
         conn = conn_new(remote, false);
     }
     if (conn != NULL) {
@@ -332,7 +332,7 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
         all_add(conn);
     }
     pthread_mutex_unlock(&remote->lock);
-    if (conn == NULL) {
+    if (conn == NULL && !stopping) { /* a node that stops refuses everybody: nothing to tell */
         trpi_refused(remote, peer, TRPI_REFUSED_PENDING,
                      room ? "out of memory" : "remote.pending-handshakes-max are waiting");
     }

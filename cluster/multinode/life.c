@@ -6,6 +6,8 @@
  * Must hold.
  *   M1  of the control node nothing depends on the settings of the test
  *   M3  the first node's control node is closed last of all             (trp_multinode_close)
+ *   M4  of a failed test the others hear the reason: the first node waits for them, not for long
+ *                                                                        (trp_multinode_fail)
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-01, -05, -10, -16
  */
@@ -27,7 +29,11 @@
 #define MAGIC 0x6d756c74696e6f64ull
 #define CONTROL_SYSTEM "multinode"
 
-enum { RESOLVE_MS = 250, GIVE_UP_MS = 1000, LOST_AFTER_MS = 3000 /* of silence */ };
+enum {
+    RESOLVE_MS = 250,
+    GIVE_UP_MS = 1000,      /* for the answer; of the first node, for the others to give up, too */
+    LOST_AFTER_MS = 3000 /* of silence */
+};
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
@@ -406,7 +412,12 @@ trp_multinode_fail(trp_multinode *test, const char *file, int line, const char *
     (void)fprintf(stderr, "FAIL %s: %s:%d: %s\n", trp_multinode_role_name(test), file, line,
                   call.text);
     /* No answer: the others find out by the detector. */
-    (void)trpi_multinode_ask(test, test->conductor, &call, GIVE_UP_MS, NULL);
+    uint32_t wait_ms = trpi_multinode_stretched(test, GIVE_UP_MS);
+    trp_err err = trpi_multinode_ask(test, test->conductor, &call, wait_ms, NULL);
+    if (err == TRP_OK && test->place.index == 0) { /* M4 */
+        call = trpi_multinode_call_of(TRPI_MULTINODE_FAREWELL);
+        (void)trpi_multinode_ask(test, test->conductor, &call, wait_ms, NULL);
+    }
     trpi_multinode_end(1);
 }
 

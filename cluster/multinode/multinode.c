@@ -78,8 +78,10 @@ trpi_multinode_ask(trp_multinode *test, trp_ref to, trpi_multinode_call *call, u
                                      test->place.server_host, test->place.server_port, timeout_ms);
     }
     const trpi_multinode_answer *a = trp_msg_payload(reply);
-    err = trp_msg_is(reply, &trpi_multinode_answer_type) ? (trp_err)a->err : TRP_EPROTO;
-    if (err != TRP_OK) {
+    if (!trp_msg_is(reply, &trpi_multinode_answer_type)) {
+        err = trpi_multinode_refuse(test, TRP_EPROTO,
+                                    "the conductor's answer is none: is it of another version?");
+    } else if ((err = (trp_err)a->err) != TRP_OK) {
         (void)trpi_multinode_refuse(test, err, "%.511s", a->text);
     } else if (ret_text) {
         memcpy(ret_text, a->text, sizeof a->text);

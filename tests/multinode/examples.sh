@@ -36,7 +36,7 @@ done
 expect hello_runs 0 "$work/hello"
 has hello_greets world
 
-expect multinode_runs_by_the_installed_launcher 0 "$troupe" multinode --ports "$work/multinode" # docs/multinode.md
+expect multinode_runs_by_the_installed_launcher 0 "$troupe" multinode --ports --timefactor 4 "$work/multinode" # docs/multinode.md
 has multinode_says_pong "[first] pong"
 
 host_start 1 "$work/pong.log" "$work/ping" serve

@@ -1,8 +1,9 @@
 /* kit_program.c - the multi-node kit, tested by itself: `troupe multinode kit_program -- CASE`.
  *
- * The cases `all`, `cluster`, `released` and `late` pass, the others fail on purpose;
+ * The cases `all`, `cluster`, `released`, `ends` and `late` pass, the others fail on purpose;
  * tests/multinode/kit.sh looks at what they say. MNT-02 to -10, -16.
  */
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,9 @@
 #define MUST(call) TRP_MULTINODE_MUST(test, call)
 #define CHECK(condition) TRP_MULTINODE_CHECK(test, condition)
 #define BOTH TRP_MULTINODE_BOTH
+#define LATE "nobody waits longer at 'here' for "
+
+enum { PAUSE_MS = 500 };
 
 /* ---- an actor that answers ------------------------------------------------------------------- */
 
@@ -53,6 +57,13 @@ now_ms(void)
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void
+pause_ms(long ms)
+{
+    struct timespec pause = { 0, ms * 1000000 };
+    (void)nanosleep(&pause, NULL);
 }
 
 /* ---- case all -------------------------------------------------------------------------------- */
@@ -253,6 +264,20 @@ released_nodes_outlive_the_first(trp_multinode *test)
     }
 }
 
+/* MNT-16: `third` comes late, and `fourth` stays longer than all the others; what is printed is
+ * compared by the script. */
+static void
+beginning_and_end_are_barriers(trp_multinode *test)
+{
+    printf("begins at %" PRIu64 "\n", now_ms());
+    if (trp_multinode_is(test, "fourth")) {
+        pause_ms(PAUSE_MS);
+    }
+    if (!trp_multinode_is(test, "first")) {
+        printf("leaves at %" PRIu64 "\n", now_ms());
+    }
+}
+
 /* MNT-08: time fails a barrier, and with it all later ones */
 static void
 late(trp_multinode *test)
@@ -261,7 +286,8 @@ late(trp_multinode *test)
         TRP_MULTINODE_AWAIT(test, false, 60000); /* until it is ended */
     }
     CHECK(trp_multinode_barrier(test, "here", 200) == TRP_ECANCELED);
-    CHECK(strcmp(trp_multinode_reason(test), "nobody waits longer at 'here' for third") == 0);
+    CHECK(strncmp(trp_multinode_reason(test), LATE, strlen(LATE)) == 0);
+    CHECK(strstr(trp_multinode_reason(test), " third") != NULL); /* and who else was that slow */
     CHECK(trp_multinode_barrier(test, "there", 0) == TRP_ECANCELED);
     if (trp_multinode_is(test, "first")) {
         MUST(trp_multinode_exit(test, "third", 0));
@@ -285,7 +311,13 @@ run(trp_multinode *test, void *arg)
     } else if (strcmp(name, "fails") == 0) {
         CHECK(!trp_multinode_is(test, "second"));
         MUST(trp_multinode_barrier(test, "here", 0));
+    } else if (strcmp(name, "first-fails") == 0) {
+        CHECK(!trp_multinode_is(test, "first"));
+        MUST(trp_multinode_barrier(test, "here", 0));
+    } else if (strcmp(name, "ends") == 0) {
+        beginning_and_end_are_barriers(test);
     } else if (strcmp(name, "lost") == 0) {
+        MUST(trp_multinode_barrier(test, "met", 0)); /* the others are at the next one in no time */
         if (trp_multinode_is(test, "third")) {
             _exit(0);
         }
@@ -317,5 +349,15 @@ main(int argc, char **argv)
     options.test_transport = 1;
     options.argc = argc;
     options.argv = argv;
-    return trp_multinode_main(&options, run, argc > 1 ? argv[1] : "");
+    const char *name = argc > 1 ? argv[1] : "", *index = getenv("MULTINODE_INDEX");
+    bool ends = strcmp(name, "ends") == 0 && index && strcmp(index, "roles") != 0;
+    if (ends && strcmp(index, "2") == 0) {
+        pause_ms(PAUSE_MS);
+        printf("starts at %" PRIu64 "\n", now_ms());
+    }
+    int code = trp_multinode_main(&options, run, argc > 1 ? argv[1] : "");
+    if (ends && strcmp(index, "0") == 0) {
+        printf("is over at %" PRIu64 "\n", now_ms());
+    }
+    return code;
 }

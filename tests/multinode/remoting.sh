@@ -3,9 +3,9 @@
 # remoting_program.c, each told by its name. REMOTE, WATCH.
 . "$(dirname "$0")/lib.sh"
 test_begin
-factor=(--timefactor 1) arguments=()
-[ -z "$sanitizer" ] || factor=(--timefactor 4) arguments=(--set remote.watch-failure-detector.acceptable-heartbeat-pause=5s)
-"$troupe" multinode "${factor[@]}" "$build/tests/multinode/remoting_program" -- "${arguments[@]}" >"$work/run.log" 2>&1
+factor=(--timefactor 4)
+[ -z "$sanitizer" ] || factor=(--timefactor 8)
+"$troupe" multinode "${factor[@]}" "$build/tests/multinode/remoting_program" >"$work/run.log" 2>&1
 is all_nodes_end_well "$?" 0
 has an_actor_is_looked_up_by_its_path "[first] an_actor_is_looked_up_by_its_path" "$work/run.log"
 has numbers_over_two_hops_keep_their_order "[first] numbers_over_two_hops_keep_their_order" "$work/run.log"

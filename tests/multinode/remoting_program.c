@@ -405,7 +405,7 @@ main(int argc, char **argv)
     static const char *const common[] = {
         "remote.retry-backoff-max=100ms",
         "remote.watch-failure-detector.heartbeat-interval=100ms",
-        "remote.watch-failure-detector.acceptable-heartbeat-pause=1200ms",
+        "remote.watch-failure-detector.acceptable-heartbeat-pause=5s",
         "remote.watch-failure-detector.expected-response-after=1s",
         "log.level=error",
         NULL

@@ -88,8 +88,18 @@ what_cannot_be_is_refused_by_name(void)
     UNIT_TEXT(accepted("MULTINODE_HOST", host).host, host);
 }
 
+/* MNT-09 */
+static void
+limits_that_are_not_given_are_these(void)
+{
+    UNIT_EQUAL(TRP_MULTINODE_BARRIER_TIMEOUT_DEFAULT_MS, 30000);
+    UNIT_EQUAL(TRP_MULTINODE_QUERY_TIMEOUT_DEFAULT_MS, 5000);
+    UNIT_EQUAL(TRP_MULTINODE_CONNECT_TIMEOUT_DEFAULT_MS, 20000);
+}
+
 UNIT_BEGIN("place")
 UNIT(what_is_not_set_has_its_default)
 UNIT(each_variable_is_read)
 UNIT(what_cannot_be_is_refused_by_name)
+UNIT(limits_that_are_not_given_are_these)
 UNIT_END

@@ -9,6 +9,7 @@
 #include "base/wire.h"
 #include "pattern/reliable.h"
 #include "remote/codec.h"
+#include "remote/internal.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;
@@ -459,6 +460,21 @@ too_many_unacknowledged_system_messages_quarantine(void)
     pair_end(&p);
 }
 
+/* No limit was reached, so none is named. */
+static void
+who_comes_while_a_node_stops_is_let_go_without_a_word(void)
+{
+    void *user = &p;
+    pair_start(&p, true, NULL);
+    atomic_store(&p.remote[0]->stopping, true);
+    UNIT_FALSE(trpi_conn_events.accepted(p.remote[0], NULL, "nobody", &user));
+    atomic_store(&p.remote[0]->stopping, false);
+    UNIT_TRUE(user == NULL);
+    UNIT_EQUAL(stats(0).refused[TRPI_REFUSED_PENDING], 0);
+    UNIT_FALSE(pair_logged("connection refused"));
+    pair_end(&p);
+}
+
 UNIT_BEGIN("garbage")
 UNIT(garbage_is_counted_and_the_connection_dropped)
 UNIT(a_huge_length_is_refused_before_it_is_allocated)
@@ -474,4 +490,5 @@ UNIT(a_lane_epoch_that_does_not_rise_ends_the_connection)
 UNIT(a_message_larger_than_a_frame_is_dropped_alone)
 UNIT(a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take)
 UNIT(too_many_unacknowledged_system_messages_quarantine)
+UNIT(who_comes_while_a_node_stops_is_let_go_without_a_word)
 UNIT_END

@@ -185,7 +185,7 @@ a_new_target_gets_what_was_kept(void)
     pair_spawn(p.system[1], &taker, "taker", NULL, NULL, 0);
     tell_number(proxy, 3);
     UNIT_WAIT(atomic_load(&expected) == 4, 60000);
-    UNIT_WAIT(atomic_load(&idles) == 2, 60000);
+    UNIT_WAIT(atomic_load(&idles) >= 2, 60000);
     UNIT_EQUAL(atomic_load(&wrong), 0);
     pair_end(&p);
 }
