@@ -131,12 +131,12 @@ fail(trpi_conn *conn, trp_err err, const char *format, ...)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 trp_err
-trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, const void *body, size_t bytes)
-{
-    if (conn->head.count > conn->remote->options.control_bytes_max) {
-        return TRP_EAGAIN; /* a peer that asks and does not read its answers */
-    }
-    return trpi_frame_append(&conn->head, kind, 0, 0, body, bytes);
+trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
+               size_t bytes)
+{ /* too much: a peer that asks and does not read its answers */
+    return conn->head.count > conn->remote->options.control_bytes_max
+               ? TRP_EAGAIN
+               : trpi_frame_append(&conn->head, kind, flags, 0, body, bytes);
 }
 
 trp_err

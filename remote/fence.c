@@ -61,7 +61,7 @@ say_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
     uint8_t body[8];
     value_put(body, state->fence_sent, lane);
     /* without memory: the tick tries again */
-    (void)trpi_conn_head(conn, TRPI_FRAME_FENCE, body, sizeof body);
+    (void)trpi_conn_head(conn, TRPI_FRAME_FENCE, 0, body, sizeof body);
     state->fence_ms = trpi_remote_now_ms(peer->remote);
 }
 

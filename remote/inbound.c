@@ -604,7 +604,7 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
         peer->lanes[conn->lane].goodbye_acked = true;
     } else {
         /* lost: the peer waits a little in vain */
-        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, NULL, 0);
+        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, 0, NULL, 0);
         if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
                                        .random = trpi_world_random(conn->remote->world) };

@@ -40,6 +40,7 @@
     524288 /* trp_try_tell() refuses above; a lane of less than 2 MiB: above a quarter of it */
 #define TRPI_LARGE_PLACES 4096        /* recipients that share one take the same lane */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
+#define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
 #define TRPI_TICK_MS 250
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
 #define TRPI_PING_MS 1000
@@ -395,9 +396,11 @@ enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
 void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake);
 /* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */
 void trpi_peer_spread(trpi_peer *peer, trpi_later *later);
-/* Sort frames into lanes, at the end of each of sorted. What finds no memory goes to *ret_lost. */
+/* Sort frames into lanes, at the end of each of sorted; of a type's manifests the first, by
+ * announced: a bit a type number. What finds no memory goes to *ret_lost. */
 void trpi_frames_sort(uint32_t spread, const trpi_buffer *frames,
-                      trpi_buffer sorted[TRPI_LANE_COUNT], trpi_buffer *ret_lost);
+                      trpi_buffer sorted[TRPI_LANE_COUNT],
+                      uint8_t announced[TRPI_ANNOUNCED_BYTES], trpi_buffer *ret_lost);
 
 /* ---- fence.c: order across lanes. The caller holds peer->lock ---- */
 /* Append one, if anything may be on its way on that lane. Errors: TRP_ENOMEM. */
@@ -425,7 +428,9 @@ void trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane);
 bool trpi_conn_take(trpi_conn *conn);
 void trpi_conn_write(trpi_conn *conn);
 void trpi_conn_close(trpi_conn *conn); /* the caller holds lock_of(conn), or is its only user */
-trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, const void *body, size_t bytes);
+/* A frame in front of the lane's. Errors: TRP_ENOMEM; TRP_EAGAIN: control_bytes_max wait. */
+trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
+                       size_t bytes);
 trp_err trpi_conn_preamble(trpi_conn *conn);
 void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
 

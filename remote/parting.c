@@ -12,7 +12,8 @@
  *   L1  After its GOODBYE a side sends no frame of the lane on that connection, and none on another
  *       one before the answer.
  *   L2  A side closes when it has both answers, and its own is sent.
- * Limits. lane_idle_ms. A connection that breaks meanwhile is one that broke.
+ * Limits. lane_idle_ms; control_bytes_max for a peer that asks and does not read.
+ *         A connection that breaks meanwhile is one that broke.
  * Tests.  tests/unit/remote/lanes_test.c
  */
 #include "base/assert.h"
@@ -26,9 +27,8 @@ part(trpi_conn *conn, uint64_t now_ms)
 {
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     trpi_assert(!conn->parting && conn->lane != TRPI_LANE_CONTROL);
-    if (trpi_frame_append(&conn->head, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, 0, NULL, 0) !=
-        TRP_OK) {
-        return; /* no memory: the next tick, or the peer's next GOODBYE */
+    if (trpi_conn_head(conn, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, NULL, 0) != TRP_OK) {
+        return; /* no memory or room: the next tick, or the peer's next GOODBYE */
     }
     conn->parting = true;
     conn->parting_ms = now_ms;
@@ -66,8 +66,7 @@ trpi_parting_tick(trpi_peer *peer, uint64_t now_ms)
         } else if (conn->parting && !conn->parting_acked &&
                    now_ms - conn->parting_ms >= AGAIN_MS) {
             conn->parting_ms = now_ms; /* a network in tests loses frames */
-            (void)trpi_frame_append(&conn->head, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, 0, NULL,
-                                    0);
+            (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, NULL, 0);
         }
     }
 }
@@ -78,8 +77,7 @@ trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind)
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     if (kind == TRPI_FRAME_GOODBYE) {
         /* lost: it asks again */
-        (void)trpi_frame_append(&conn->head, TRPI_FRAME_GOODBYE_ACK, TRPI_GOODBYE_LANE, 0, NULL,
-                                0);
+        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, TRPI_GOODBYE_LANE, NULL, 0);
         conn->parting_heard = true;
         if (!conn->parting) {
             part(conn, trpi_remote_now_ms(conn->remote));

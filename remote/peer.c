@@ -429,7 +429,7 @@ choose(trpi_peer *peer, enum trpi_lane lane)
     uint8_t body[4];
     /* P1 */
     trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
-    if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, body, sizeof body) == TRP_OK) {
+    if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body) == TRP_OK) {
         state->out = first;
         trpi_fence_again(peer, lane, first);
     }

@@ -486,7 +486,7 @@ say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
         if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
             peer->lanes[lane].out != NULL) {
             /* without it: a plain close */
-            (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, NULL, 0);
+            (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
         }
     }
     trpi_peer_pump(peer, &later);

@@ -23,8 +23,6 @@
 #include "remote/deployment.h"
 #include "remote/internal.h"
 
-enum { ANNOUNCED_BYTES = (TRP_TYPES_MAX + 1) / 8 };
-
 static const trpi_node_id *
 node_get(void *arg, uint32_t node)
 {
@@ -73,7 +71,7 @@ sender_of(const trp_msg *msg)
 static bool
 is_unsendable(trp_err err)
 {
-    return err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT;
+    return err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT || err == TRP_EINVAL;
 }
 
 static void
@@ -86,6 +84,7 @@ report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_e
                  bytes,
                  err == TRP_EMSGSIZE ? "larger than maximum-frame-size"
                  : err == TRP_ELIMIT ? "names too many other nodes"
+                 : err == TRP_EINVAL ? "a ref in it was never given out"
                                      : "the type does not travel",
                  suppressed);
     }
@@ -99,13 +98,13 @@ announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint64_t 
     trpi_gather *gather = &route->gathers[lane];
     uint32_t epoch = atomic_load_explicit(&route->peer->lanes[lane].epoch, memory_order_relaxed);
     if (gather->announced == NULL) {
-        gather->announced = trpi_alloc(ANNOUNCED_BYTES);
+        gather->announced = trpi_alloc(TRPI_ANNOUNCED_BYTES);
         if (gather->announced == NULL) {
             return; /* advice only */
         }
     }
     if (gather->announced_epoch != epoch) {
-        memset(gather->announced, 0, ANNOUNCED_BYTES);
+        memset(gather->announced, 0, TRPI_ANNOUNCED_BYTES);
         gather->announced_epoch = epoch;
     }
     uint8_t bit = (uint8_t)(1u << (type->number & 7u));
@@ -129,11 +128,12 @@ gathers_sort(trpi_route *route, trpi_buffer *lost)
 {
     trpi_buffer sorted[TRPI_LANE_COUNT];
     uint32_t messages = 0;
+    uint8_t announced[TRPI_ANNOUNCED_BYTES] = { 0 };
     memset(sorted, 0, sizeof sorted);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_gather *gather = &route->gathers[i];
         trpi_frames_sort(atomic_load_explicit(&route->peer->spread, memory_order_relaxed),
-                         &gather->frames, sorted, lost);
+                         &gather->frames, sorted, announced, lost);
         trpi_buffer_fini(&gather->frames);
         messages += gather->messages;
         gather->messages = 0;
@@ -350,6 +350,9 @@ encode_hollow(trpi_route *route, trpi_gather *gather, trpi_node_map *map, uint32
     trpi_parcel hollow = *full;
     trpi_message less = *message;
     hollow.type = 0;
+    if (why == TRP_EINVAL) { /* it may be the ref that cannot be sent */
+        hollow.sender = (trp_ref)TRP_REF_NONE;
+    }
     less.payload = (const uint8_t *)&hollow;
     less.payload_bytes = sizeof hollow;
     trp_err err = trpi_message_encode(&gather->frames, &trpi_serializer_parcel, map,
@@ -435,9 +438,11 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     route->kept += promised ? promise_of(d.bytes) : 0;
     d.lane = trpi_route_lane(route, msg->priv_to_slot, d.bytes);
     d.room = promised ? SIZE_MAX : trpi_lane_bytes_max(route->remote, d.lane);
+    /* the sum is for all lanes: no more of it than one may have promised counts for this one */
+    size_t others = atomic_load_explicit(&peer->promised, memory_order_relaxed) - route->kept;
+    size_t most = trpi_lane_admit_max(route->remote, d.lane);
     d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queued, memory_order_relaxed) +
-                atomic_load_explicit(&peer->promised, memory_order_relaxed) - route->kept +
-                route->gathers[d.lane].frames.count;
+                (others < most ? others : most) + route->gathers[d.lane].frames.count;
     if (deliver_again(route, type, msg, &d)) {
         return;
     }

@@ -64,8 +64,8 @@ large_enter(trpi_route *route, uint32_t slot, size_t bytes)
                                  memory_order_relaxed);
         peer->large_used = large = true;
     }
-    if (large) {
-        route->pinned = true; /* the hand-over has unpinned it, if it was */
+    if (large && !route->pinned) { /* it is, when what was to be sent before could not be */
+        route->pinned = true;
         peer->large_pins++;
     }
     pthread_mutex_unlock(&peer->lock);

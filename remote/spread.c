@@ -62,20 +62,34 @@ lane_of_frame(uint32_t spread, const trpi_frame *frame)
     return has_slot ? trpi_lane_of(spread, trpi_get_u32(frame->body)) : TRPI_LANE_ORDINARY;
 }
 
+/* Is it the first of its type? Each lane has its own, and all lanes get each. */
+static bool
+is_news(const trpi_frame *frame, uint8_t announced[TRPI_ANNOUNCED_BYTES])
+{
+    const trp_type *type = trpi_type_find_wire(trpi_get_u64(frame->body));
+    uint32_t number = type != NULL ? type->number : 0;
+    uint8_t bit = (uint8_t)(1u << (number & 7u));
+    bool known = (announced[number >> 3] & bit) != 0;
+    announced[number >> 3] |= bit;
+    return !known;
+}
+
 void
 trpi_frames_sort(uint32_t spread, const trpi_buffer *frames, trpi_buffer sorted[TRPI_LANE_COUNT],
-                 trpi_buffer *ret_lost)
+                 uint8_t announced[TRPI_ANNOUNCED_BYTES], trpi_buffer *ret_lost)
 {
     for (size_t at = 0; at < frames->count;) {
         trpi_frame frame;
         trpi_frame_header_decode(frames->data + at, &frame);
         size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
         enum trpi_lane first = lane_of_frame(spread, &frame), last = first;
-        if (frame.kind == TRPI_FRAME_MANIFEST && spread > 1) { /* each connection is told names */
-            last = (enum trpi_lane)(TRPI_LANE_ORDINARY + spread - 1);
-        } else if (frame.kind == TRPI_FRAME_FENCE) { /* its lane's place is not what it was */
+        if (frame.kind == TRPI_FRAME_FENCE || /* its lane's place is not what it was */
+            (frame.kind == TRPI_FRAME_MANIFEST && !is_news(&frame, announced))) {
             at += bytes;
             continue;
+        }
+        if (frame.kind == TRPI_FRAME_MANIFEST && spread > 1) { /* each connection is told names */
+            last = (enum trpi_lane)(TRPI_LANE_ORDINARY + spread - 1);
         }
         for (enum trpi_lane lane = first; lane <= last; lane++) {
             if (trpi_buffer_append(&sorted[lane], frames->data + at, bytes,
@@ -94,13 +108,14 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
 {
     trpi_buffer sorted[TRPI_LANE_COUNT];
     memset(sorted, 0, sizeof sorted);
+    uint8_t announced[TRPI_ANNOUNCED_BYTES] = { 0 };
     uint64_t uid = 0, since_ms = UINT64_MAX;
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
         if (lane->pending.count > 0) {
             uid = lane->pending_uid != 0 ? lane->pending_uid : uid;
             since_ms = lane->pending_since_ms < since_ms ? lane->pending_since_ms : since_ms;
-            trpi_frames_sort(spread, &lane->pending, sorted, &later->dropped);
+            trpi_frames_sort(spread, &lane->pending, sorted, announced, &later->dropped);
             atomic_fetch_sub_explicit(&lane->queued, lane->pending.count, memory_order_relaxed);
             trpi_buffer_fini(&lane->pending);
         }

@@ -43,6 +43,7 @@ typedef struct proxy_args {
 typedef struct proxy {
     proxy_args args; /* target: none while nobody is known */
     trp_ref far_end; /* none: not opened */
+    trp_ref old_end; /* of the target before, while the next one is looked for: it may take that */
     uint64_t instance;
     uint64_t number;      /* of the last that was kept */
     uint64_t answered_ms; /* when the last acknowledgement came, or the wait for one began */
@@ -163,8 +164,9 @@ retry(trp_ctx *ctx, proxy *p)
         if (err != TRP_OK) {
             return err;
         }
-    } else if (!p->blocked) { /* else what was sent waits here still */
-        p->next = p->first;
+    } else {
+        p->next = p->blocked ? p->next : p->first; /* blocked: what was sent waits here still */
+        p->blocked = false; /* for so long: who would say that there is room may be gone */
         send_on(ctx, p);
     }
     return retry_in(ctx, p->args.retry_after_ms);
@@ -274,6 +276,10 @@ target_is(trp_ctx *ctx, proxy *p, trp_ref target)
     p->args.target = target;
     p->instance = now_ns > p->instance ? now_ns : p->instance + 1;
     p->looks = 0;
+    if (!trp_ref_is_none(p->old_end) && p->old_end.node != target.node) {
+        trp_stop(ctx, p->old_end);
+    }
+    p->old_end = (trp_ref)TRP_REF_NONE; /* on the same node it goes on, for this target */
     err = trp_watch(ctx, target);
     return err != TRP_OK ? err : begin(ctx, p);
 }
@@ -319,7 +325,7 @@ ended(trp_ctx *ctx, proxy *p, const trp_terminated *who)
         }
         if (!trp_ref_is_none(p->far_end)) {
             trp_unwatch(ctx, p->far_end);
-            trp_stop(ctx, p->far_end);
+            p->old_end = p->far_end; /* a stop now could reach it when it has the next target */
         }
         p->far_end = p->args.target = (trp_ref)TRP_REF_NONE;
         p->blocked = false;

@@ -411,6 +411,56 @@ it_keeps_so_many_until_somebody_is_there(void)
     close_kit();
 }
 
+static trp_probe *heirs_probe;
+
+static trp_err
+heir_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_forward(ctx, trp_probe_ref(heirs_probe), msg);
+    return TRP_OK;
+}
+static const trp_behaviour heir = TRP_BEHAVIOUR_INIT("heir", char, heir_receive);
+
+static trp_ref
+only_end(trp_ref proxy)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_ref end = TRP_REF_NONE;
+
+    (void)snprintf(path, sizeof path, "/system/" TRPI_RELIABLE_RECEPTIONIST "/%x-%x-%x",
+                   proxy.node, proxy.slot, proxy.generation);
+    UNIT_EQUAL(trp_system_resolve(stage, path, 60000, &end), TRP_OK);
+    return end;
+}
+
+/* CONTRIB-33: on the same node the far end goes on, and is not stopped behind its back */
+static void
+a_next_target_on_the_node_has_the_same_far_end(void)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref nobody = TRP_REF_NONE, proxy, there, end;
+
+    open_kit();
+    heirs_probe = open_probe();
+    options.name = "late";
+    UNIT_REQUIRE(trp_system_spawn(stage, &heir, &options, &there) == TRP_OK);
+    proxy = open_looking(0, 0);
+    tell_numbers(proxy, nobody, 1, 2);
+    expect_numbers(heirs_probe, nobody, 1, 2);
+    end = only_end(proxy);
+    for (int64_t n = 3; n <= 5; n++) {
+        trp_system_stop_actor(stage, there);
+        UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
+        tell_numbers(proxy, nobody, n, n);
+        UNIT_REQUIRE(trp_system_spawn(stage, &heir, &options, &there) == TRP_OK);
+        UNIT_EQUAL(trp_testkit_advance(kit, 1000), TRP_OK);
+        expect_numbers(heirs_probe, nobody, n, n);
+        UNIT_TRUE(trp_ref_equal(only_end(proxy), end));
+    }
+    close_kit();
+}
+
 static void
 it_looks_so_often_and_ends(void)
 {
@@ -473,6 +523,7 @@ UNIT(far_ends_have_a_limit)
 UNIT(it_ends_with_its_target)
 UNIT(a_failure_of_the_far_end_is_its_own)
 UNIT(it_keeps_so_many_until_somebody_is_there)
+UNIT(a_next_target_on_the_node_has_the_same_far_end)
 UNIT(it_looks_so_often_and_ends)
 UNIT(options_have_bounds)
 UNIT_END

@@ -330,6 +330,54 @@ each_lane_has_its_own_bound(void)
     pair_end(&p);
 }
 
+/* Room that is promised on another lane is not taken from this one */
+static void
+a_promise_counts_for_a_lane_as_much_as_it_may_promise(void)
+{
+    pair p;
+    trpi_remote_options options = { .frame_bytes_max = 65536,
+                                    .lane_bytes_max = 65536,
+                                    .large_threshold_bytes = THRESHOLD,
+                                    .handshake_timeout_ms = 60000 };
+    static const uint8_t some[1000] = { 0 };
+    trpi_peer *peer = NULL;
+    begin(&p, true, &options, &options);
+    trp_ref other = silent_receiver(&p, 5, &peer);
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
+    size_t before = atomic_load(&lane->queued);
+    atomic_fetch_add(&peer->promised, 1 << 20); /* as large messages do */
+    trp_system_tell(p.system[0], other, &trp_bytes_type, some, sizeof some);
+    UNIT_WAIT(atomic_load(&lane->queued) > before || lane_full(&p) > 0, 20000);
+    UNIT_EQUAL(lane_full(&p), 0);
+    atomic_fetch_sub(&peer->promised, 1 << 20);
+    pair_end(&p);
+}
+
+/* Two in a run that cannot be sent: the large lane's era ends all the same */
+static void
+what_cannot_be_sent_does_not_keep_the_large_lane(void)
+{
+    pair p;
+    enum { TOO_LARGE = 70000 };
+    static const uint8_t large[TOO_LARGE] = { 0 };
+    trpi_remote_options options = { .frame_bytes_max = 65536,
+                                    .large_threshold_bytes = THRESHOLD };
+    trp_system_stats stats = { .size = sizeof stats };
+    begin(&p, true, &options, &options);
+    trpi_peer *peer = peer_of(&p, 0);
+    for (int i = 0; i < 200; i++) {
+        trp_system_tell(p.system[0], receivers[i % RECEIVERS], &trp_bytes_type, large, TOO_LARGE);
+    }
+    UNIT_WAIT((trp_system_stats_get(p.system[0], &stats),
+               stats.dead_letters[TRP_DEAD_TOO_LARGE] == 200),
+              20000);
+    uint32_t pins = 1;
+    UNIT_WAIT((pthread_mutex_lock(&peer->lock), pins = peer->large_pins,
+               pthread_mutex_unlock(&peer->lock), pins == 0),
+              20000);
+    pair_end(&p);
+}
+
 /* Who was refused for want of room on its lane is told when there is some, and nothing is lost */
 static void
 who_is_refused_on_a_lane_is_told_when_to_go_on(void)
@@ -378,7 +426,8 @@ what_waits_is_sorted_by_recipient(void)
     for (uint32_t i = 0; i < FRAMES; i++) {
         frame_add(&frames, TRPI_FRAME_USER, i % SLOTS, i);
     }
-    trpi_frames_sort(4, &frames, sorted, &lost);
+    uint8_t announced[TRPI_ANNOUNCED_BYTES] = { 0 }, again[TRPI_ANNOUNCED_BYTES] = { 0 };
+    trpi_frames_sort(4, &frames, sorted, announced, &lost);
     int lanes_used = 0;
     uint32_t seen = 0;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
@@ -400,12 +449,15 @@ what_waits_is_sorted_by_recipient(void)
             at += TRPI_FRAME_HEADER_BYTES + frame.bytes;
         }
         lanes_used += sorted[lane].count > 0;
-        trpi_frames_sort(0, &sorted[lane], back, &lost); /* and all into one again */
+        trpi_frames_sort(0, &sorted[lane], back, again, &lost); /* and all into one again */
         trpi_buffer_fini(&sorted[lane]);
     }
     UNIT_EQUAL(seen, FRAMES);
     UNIT_EQUAL(lanes_used, 4);
     UNIT_EQUAL(lost.count, 0);
+    /* with one manifest: names do not become more each time */
+    UNIT_EQUAL(back[TRPI_LANE_ORDINARY].count, frames.count - TRPI_FRAME_HEADER_BYTES -
+                                                   TRPI_USER_FIXED_BYTES - 4);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         UNIT_TRUE((back[lane].count > 0) == (lane == TRPI_LANE_ORDINARY));
         trpi_buffer_fini(&back[lane]);
@@ -530,15 +582,42 @@ a_fence_is_answered_once_and_never_ahead(void)
     pair_end(&p);
 }
 
+/* Who says goodbye and does not read the answers: they do not pile up beyond their limit */
+static void
+goodbyes_of_a_stranger_are_answered_within_bounds(void)
+{
+    pair p;
+    enum { BOUND = 65536, GOODBYES = BOUND / TRPI_FRAME_HEADER_BYTES };
+    trpi_remote_options options = { .frame_bytes_max = 65536,
+                                    .control_bytes_max = BOUND,
+                                    .large_threshold_bytes = THRESHOLD };
+    begin(&p, true, &options, &options);
+    trpi_peer *peer = peer_of(&p, 0);
+    UNIT_WAIT(lane_is(&p, 0, TRPI_LANE_ORDINARY, "open"), 20000);
+    pthread_mutex_lock(&peer->lock);
+    trpi_conn *conn = peer->lanes[TRPI_LANE_ORDINARY].out;
+    UNIT_REQUIRE(conn != NULL);
+    for (int i = 0; i < 2 * GOODBYES; i++) {
+        trpi_parting_frame(conn, TRPI_FRAME_GOODBYE);
+    }
+    UNIT_TRUE(conn->head.count > BOUND - TRPI_FRAME_HEADER_BYTES);
+    UNIT_TRUE(conn->head.count <= BOUND + TRPI_FRAME_HEADER_BYTES);
+    pthread_mutex_unlock(&peer->lock);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("lanes")
 UNIT(a_receiver_keeps_its_order_across_lanes)
 UNIT(cuts_leave_gaps_and_keep_the_order)
 UNIT(idle_lanes_close_and_open_again)
 UNIT(each_lane_has_its_own_bound)
+UNIT(a_promise_counts_for_a_lane_as_much_as_it_may_promise)
+UNIT(what_cannot_be_sent_does_not_keep_the_large_lane)
 UNIT(who_is_refused_on_a_lane_is_told_when_to_go_on)
 UNIT(what_waits_is_sorted_by_recipient)
 UNIT(recipients_of_one_place_share_a_lane)
 UNIT(a_peer_of_the_minor_version_before_is_served_both_ways)
 UNIT(large_messages_are_compressed_for_who_takes_that)
 UNIT(a_fence_is_answered_once_and_never_ahead)
+UNIT(goodbyes_of_a_stranger_are_answered_within_bounds)
 UNIT_END
