@@ -610,12 +610,24 @@ peer_of_node(trpi_remote *remote, uint32_t node, const trpi_node_id **ret_id)
                : peer;
 }
 
-static void
+/* An actor more is made there only while half of what may be unacknowledged is left for what
+ * cannot wait: its overflow is the loss of the node. The caller holds peer->lock. */
+static bool
+has_room_to_deploy(const trpi_peer *peer, const trpi_buffer *tail)
+{
+    uint64_t count = trpi_redelivery_unacked(&peer->redelivery) + peer->waiting.count;
+    uint64_t bytes = peer->redelivery.tails_bytes + peer->waiting.tails_bytes + tail->count;
+    return 2 * count < peer->redelivery.max && 2 * bytes <= TRPI_SYSTEM_TAILS_BYTES_MAX;
+}
+
+/* Errors: TRP_EAGAIN. */
+static trp_err
 signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32_t node,
             const trpi_system_message *message, const trpi_buffer *tail)
 {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
     trpi_later later = { 0 };
+    trp_err err = TRP_OK;
     trpi_system_body_encode(body, message);
     pthread_mutex_lock(&peer->lock);
     if (id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
@@ -623,6 +635,8 @@ signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32
         if (message->signal == TRPI_SIGNAL_WATCH) {
             trpi_peer_end_again(peer, id->uid); /* the tick tells the watcher, not this worker */
         }
+    } else if (message->signal == TRPI_SIGNAL_DEPLOY && !has_room_to_deploy(peer, tail)) {
+        err = TRP_EAGAIN;
     } else {
         signal_push(peer, node, id->uid, body, tail);
         if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
@@ -630,6 +644,7 @@ signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32
         }
     }
     trpi_peer_unlock(peer, &later);
+    return err;
 }
 
 static void
@@ -644,7 +659,7 @@ op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal 
                                     .from_slot = from.slot, .from_generation = from.generation };
     (void)system;
     if (peer != NULL) {
-        signal_send(arg, peer, id, node, &message, &none);
+        (void)signal_send(arg, peer, id, node, &message, &none); /* never too much */
     }
 }
 
@@ -690,10 +705,7 @@ op_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal s
     if (err == TRP_OK && peer != NULL) {
         bool fits = tail.count + TRPI_SYSTEM_FRAME_BYTES <=
                     atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
-        err = fits ? TRP_OK : TRP_EMSGSIZE;
-        if (fits) {
-            signal_send(remote, peer, id, node, &message, &tail);
-        }
+        err = fits ? signal_send(remote, peer, id, node, &message, &tail) : TRP_EMSGSIZE;
     }
     trpi_buffer_fini(&tail);
     return err;

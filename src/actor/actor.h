@@ -268,7 +268,8 @@ typedef struct trpi_remote_ops {
     /* Carry a signal that has an order, as signal() does and in order with those. node 0: only say
      * whether it could be. Borrows all. Errors: TRP_ENOTYPE (arguments that cannot be encoded),
      * TRP_EMSGSIZE, TRP_EUNSUPPORTED (the peer knows no deployment, or this node trusts none),
-     * TRP_ECONN, TRP_ENOMEM. Any thread; must not block. NULL: there is no deployment. */
+     * TRP_EAGAIN (too much is on its way there already for one more actor), TRP_ECONN, TRP_ENOMEM.
+     * Any thread; must not block. NULL: there is no deployment. */
     trp_err (*order)(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
                      trp_ref target, trp_ref from, const trpi_order *order);
 } trpi_remote_ops;

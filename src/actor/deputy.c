@@ -263,8 +263,11 @@ send_order(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
         err = trpi_remote_order(ctx->system, d->gate.node, TRPI_SIGNAL_DEPLOY, d->gate, ctx->self,
                                 &order);
     }
-    if (err != TRP_OK) {
+    if (err == TRP_EAGAIN) {
+        step(ctx, cell, TRPI_DEPUTY_BUSY, false, NULL);
+    } else if (err != TRP_OK) {
         trp_unwatch(ctx, d->gate);
+        d->gate = nobody;
         refuse(ctx, cell, err);
     }
 }
@@ -440,6 +443,9 @@ found(trp_ctx *ctx, trpi_cell *cell, trp_ref gate)
         gate.node == TRPI_NODE_SELF ? NULL : trpi_node_id_get(ctx->system, gate.node);
 
     if (id != NULL && trpi_address_equal(&id->address, &d->address)) { /* Y3; else: the next tick */
+        if (!trp_ref_is_none(d->gate) && !trp_ref_equal(d->gate, gate)) {
+            trp_unwatch(ctx, d->gate); /* of a look that was followed by BUSY */
+        }
         d->gate = gate;
         step(ctx, cell, TRPI_DEPUTY_FOUND, false, NULL);
     }

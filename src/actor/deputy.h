@@ -27,7 +27,8 @@ enum trpi_deputy_event {
     TRPI_DEPUTY_STOP = 8,
     TRPI_DEPUTY_SUSPEND = 9,
     TRPI_DEPUTY_RESUME = 10,
-    TRPI_DEPUTY_RESTART = 11
+    TRPI_DEPUTY_RESTART = 11,
+    TRPI_DEPUTY_BUSY = 12 /* too much is on its way to the node: the order was not sent */
 };
 
 /* What is to be done about an event, in this order. */
@@ -42,7 +43,7 @@ enum {
     TRPI_DEPUTY_DO_RESTART = 64,
     TRPI_DEPUTY_DO_REPORT = 128,  /* the failure to the parent */
     TRPI_DEPUTY_DO_GIVE_UP = 256, /* nobody answers: say so */
-    TRPI_DEPUTY_DO_WAIT = 512,    /* for the end: a tick is wanted */
+    TRPI_DEPUTY_DO_WAIT = 512,    /* for the end, or for room: a tick is wanted */
     TRPI_DEPUTY_DO_END = 1024
 };
 

@@ -1,7 +1,7 @@
 /* deputy_step.c - see deputy.h.
  *
  * States.  LOOKING --found--> CREATING --created--> LIVE --lost--> OVER
- *             ^                   `------refused--> REFUSED --stop--> OVER
+ *             ^ `-------- busy ---'`------refused--> REFUSED --stop--> OVER
  *             `-------- restart, or resume as an answer ---'
  *          Nobody answers in time, or a stop while LOOKING: OVER. The loss of the node: OVER from
  *          everywhere.
@@ -106,6 +106,15 @@ trpi_deputy_step(trpi_deputy_core *core, enum trpi_deputy_event event, bool answ
         }
         core->state = TRPI_DEPUTY_CREATING;
         return TRPI_DEPUTY_DO_ORDER;
+    case TRPI_DEPUTY_BUSY:
+        if (core->state != TRPI_DEPUTY_CREATING) {
+            return 0;
+        }
+        if (core->stopping) {
+            return over(core, 0);
+        }
+        core->state = TRPI_DEPUTY_LOOKING; /* patience goes on */
+        return TRPI_DEPUTY_DO_WAIT;
     case TRPI_DEPUTY_CREATED:
         if (core->state != TRPI_DEPUTY_CREATING) {
             return 0;

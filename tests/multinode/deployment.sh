@@ -29,4 +29,11 @@ kill_node 1 TERM # it says goodbye: nobody has to suspect it
 node_ended parent_ends_with_0 1 0
 gone() { ! ctl 2 tree 2>/dev/null | grep -q worker; }
 check worker_ends_with_its_parents_node wait_until 30 gone
+
+# Node 2 crashes with a worker, and its parent's node stops before anybody has found that out.
+start_node 1 --config "$work/one.conf" --load "$plugin:service"
+check next_incarnation_makes_one_there wait_until 60 says "1 at $where"
+kill_node 2
+kill_node 1 TERM
+node_ended parent_ends_though_the_worker_cannot 1 0
 test_end

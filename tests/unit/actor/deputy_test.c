@@ -84,6 +84,23 @@ orders_go_to_the_actor_or_are_counted(void)
     UNIT_EQUAL(core.suspended, 1);
 }
 
+/* Until patience ends, and not if it has been stopped meanwhile. */
+static void
+an_order_that_cannot_be_sent_is_tried_again(void)
+{
+    begin(TRPI_DEPUTY_LOOKING);
+    uint64_t until_ms = core.until_ms;
+    UNIT_EQUAL(on(TRPI_DEPUTY_BUSY), 0);
+    UNIT_EQUAL(on(TRPI_DEPUTY_FOUND), TRPI_DEPUTY_DO_ORDER);
+    UNIT_EQUAL(on(TRPI_DEPUTY_BUSY), TRPI_DEPUTY_DO_WAIT);
+    UNIT_EQUAL(core.state, TRPI_DEPUTY_LOOKING);
+    UNIT_EQUAL(core.until_ms, until_ms);
+    UNIT_EQUAL(on(TRPI_DEPUTY_TICK), TRPI_DEPUTY_DO_LOOK);
+    UNIT_EQUAL(on(TRPI_DEPUTY_FOUND), TRPI_DEPUTY_DO_ORDER);
+    UNIT_EQUAL(on(TRPI_DEPUTY_STOP), TRPI_DEPUTY_DO_WAIT);
+    UNIT_EQUAL(on(TRPI_DEPUTY_BUSY), TRPI_DEPUTY_DO_END);
+}
+
 static void
 a_refusal_is_a_failure_that_an_order_answers(void)
 {
@@ -110,7 +127,7 @@ it_ends_once_whatever_comes(void)
         memset(&core, 0, sizeof core);
         for (int i = 0; i < 24; i++) {
             random = random * 1664525u + 1013904223u;
-            enum trpi_deputy_event event = (enum trpi_deputy_event)(1 + (random >> 16) % 11);
+            enum trpi_deputy_event event = (enum trpi_deputy_event)(1 + (random >> 16) % 12);
             enum trpi_deputy_state before = core.state;
             if (event == TRPI_DEPUTY_SUSPEND && core.suspended > 200) {
                 continue;
@@ -122,7 +139,8 @@ it_ends_once_whatever_comes(void)
             if ((bits & TRPI_DEPUTY_DO_END) != 0) {
                 ended = true;
                 /* what may exist over there is left only when it is lost, or was refused */
-                UNIT_TRUE(!was_made || event == TRPI_DEPUTY_LOST || event == TRPI_DEPUTY_REFUSAL);
+                UNIT_TRUE(!was_made || event == TRPI_DEPUTY_LOST || event == TRPI_DEPUTY_REFUSAL ||
+                          event == TRPI_DEPUTY_BUSY);
             }
         }
     }
@@ -132,6 +150,7 @@ UNIT_BEGIN("deputy")
 UNIT(it_looks_until_somebody_answers_or_patience_ends)
 UNIT(a_stop_waits_for_what_may_exist)
 UNIT(orders_go_to_the_actor_or_are_counted)
+UNIT(an_order_that_cannot_be_sent_is_tried_again)
 UNIT(a_refusal_is_a_failure_that_an_order_answers)
 UNIT(it_ends_once_whatever_comes)
 UNIT_END

@@ -2,7 +2,9 @@
  * configuration says. */
 #include <troupe/mailbox.h>
 
+#include "actor/life.h"
 #include "remote/codec.h"
+#include "remote/redelivery.h"
 #include "tests/unit/remote/deploy.h"
 
 /* The parent stops what could not be made, having read why. */
@@ -208,6 +210,44 @@ an_earlier_version_is_not_asked(void)
     deploy_end();
 }
 
+/* Half of what may be unacknowledged: then orders wait, and the node is not given up for them. */
+static void
+too_many_orders_wait(void)
+{
+    static char args[TRP_DEPLOY_ARGS_BYTES_MAX];
+    char path[TRP_PATH_BYTES_MAX + 1];
+    trp_ref gate = TRP_REF_NONE;
+    uint32_t sent = 0;
+    deploy_start(NULL);
+    pair_path(&d.pair, 1, "/remote", path, sizeof path);
+    UNIT_REQUIRE(trp_system_resolve(d.pair.system[0], path, 60000, &gate) == TRP_OK);
+    trpi_deploy deploy = { .behaviour = "nobody",
+                           .version = 1,
+                           .path = "/user/parent/child",
+                           .supervisor = d.parent,
+                           .args_type = &trp_bytes_type,
+                           .args = args,
+                           .args_bytes = sizeof args };
+    trpi_order order = { &deploy, NULL };
+    trpi_mem_network_fault_set(d.pair.network, pair_cut_all, NULL);
+    trpi_mem_network_cut(d.pair.network, NULL, NULL);
+    trp_err err = TRP_OK;
+    while (err == TRP_OK && sent < 2000) {
+        err = trpi_remote_order(d.pair.system[0], gate.node, TRPI_SIGNAL_DEPLOY, gate, d.parent,
+                                &order);
+        sent += err == TRP_OK;
+    }
+    UNIT_EQUAL(err, TRP_EAGAIN);
+    /* what was on its way before may or may not have been acknowledged */
+    UNIT_TRUE(sent >= TRPI_SYSTEM_TAILS_BYTES_MAX / 2 / TRPI_SYSTEM_TAIL_BYTES_MAX);
+    UNIT_TRUE(sent <= TRPI_SYSTEM_TAILS_BYTES_MAX / 2 / TRP_DEPLOY_ARGS_BYTES_MAX + 1);
+    trpi_mem_network_fault_set(d.pair.network, NULL, NULL);
+    trp_ref child = deploy_child("child", NULL); /* once there is room */
+    UNIT_EQUAL(deploy_ask(child, "ping"), 1);
+    UNIT_TRUE(!pair_logged("quarantined"));
+    deploy_end();
+}
+
 static void
 where_nobody_answers_it_ends(void)
 {
@@ -372,6 +412,7 @@ UNIT(only_allowed_behaviours_are_made)
 UNIT(a_node_that_trusts_nobody_makes_nothing)
 UNIT(an_error_of_its_mailbox_is_a_refusal)
 UNIT(an_earlier_version_is_not_asked)
+UNIT(too_many_orders_wait)
 UNIT(where_nobody_answers_it_ends)
 UNIT(what_cannot_work_is_refused_at_the_spawn)
 UNIT(behaviours_are_registered_by_their_names)
