@@ -13,6 +13,7 @@ static trpi_serializers serializers;
 static trpi_node_map
 map_of(uint32_t sending, uint32_t receiving)
 {
+    trpi_serializers_fini(&serializers); /* of the test before; at first there is nothing */
     trpi_serializers_init(&serializers);
     UNIT_REQUIRE(trp_protocol_register(&parcel_protocol) == TRP_OK);
     UNIT_REQUIRE(trp_protocol_register(&trp_reliable_proxy_protocol) == TRP_OK);
