@@ -249,6 +249,9 @@ void
 sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action)
 {
     struct sim_node *n = &w->nodes[node];
+    if (w->on_event != NULL) {
+        w->on_event(w, node, action);
+    }
     if (action->event == TRP_CLUSTER_DOWNING_DECISION) {
         w->decisions++;
         return;

@@ -67,6 +67,8 @@ struct sim_node {
 
 struct sim_world {
     trpi_sim_options options;
+    /* Of each event that a node publishes; NULL: nobody listens. */
+    void (*on_event)(struct sim_world *w, uint32_t node, const trpi_member_action *action);
     trpi_sim_result result;
     uint64_t now_us, seq;
     uint64_t random;

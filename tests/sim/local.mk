@@ -10,3 +10,9 @@ tests_sim_local_test_LDADD = $(TEST_LDADD)
 noinst_PROGRAMS += tests/sim/remote_test
 tests_sim_remote_test_SOURCES = tests/sim/remote_test.c
 tests_sim_remote_test_LDADD = $(TEST_LDADD)
+# Akka's specs of membership and of splits, played by simulated nodes.
+noinst_PROGRAMS += tests/sim/membership_test tests/sim/split_test
+tests_sim_membership_test_SOURCES = tests/sim/membership_test.c
+tests_sim_membership_test_LDADD = $(TEST_LDADD)
+tests_sim_split_test_SOURCES = tests/sim/split_test.c
+tests_sim_split_test_LDADD = $(TEST_LDADD)

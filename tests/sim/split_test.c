@@ -1,0 +1,180 @@
+/* split_test.c - Akka's integration specs of the split-brain resolver and SplitBrainSpec, played by
+ * whole simulated nodes. Their singleton stands here for who takes itself for the oldest member,
+ * which is where one would run: after a split that must be one node, or none when all stop.
+ */
+#include "tests/sim/stage.h"
+
+enum winner { FIRST, SECOND, NOBODY };
+
+/* Nodes that run and take themselves for the oldest of the cluster. */
+static uint32_t
+keepers(const struct sim_world *w)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        count += sim_is_member(&w->nodes[i]) && stage_oldest(w, i) == i ? 1 : 0;
+    }
+    return count;
+}
+
+/* The first nodes, which are the older ones and have the lower addresses, are cut off from the
+ * others; who stays? */
+static void
+play_pair(const char *strategy, uint32_t first, uint32_t second, enum winner winner)
+{
+    uint32_t all = (1u << (first + second)) - 1;
+    uint32_t side = (1u << first) - 1;
+    uint32_t stays = winner == FIRST ? side : winner == SECOND ? all & ~side : 0;
+    struct sim_world *w = stage_new(first + second, stage_first_seed());
+    w->member.downing_strategy = strategy;
+    w->member.downing.stable_after_ms = 5000;
+    w->member.downing.quorum_size = 5;
+    for (uint32_t i = 0; i < first + second; i++) {
+        stage_up(w, (2u << i) - 1);
+    }
+    UNIT_EQUAL(keepers(w), 1);
+    stage_split(w, side, true);
+    STAGE_AWAIT(w, stage_alive(w) == stays && (stays == 0 || stage_agree(w, stays)), 30000);
+    UNIT_EQUAL(keepers(w), stays != 0 ? 1 : 0);
+    stage_split(w, side, false); /* those who stopped are not heard of again */
+    stage_run(w, 10000);
+    UNIT_EQUAL(stage_alive(w), stays);
+    UNIT_TRUE(stays == 0 || stage_agree(w, stays));
+    if (stays != 0) {
+        stage_up(w, all);
+        UNIT_EQUAL(keepers(w), 1);
+    }
+    stage_end(w);
+}
+
+/* SplitBrainResolverIntegrationSpec */
+static void
+static_quorum_keeps_the_side_that_has_it_or_nobody(void)
+{
+    play_pair("static-quorum", 1, 2, NOBODY);
+    play_pair("static-quorum", 4, 4, NOBODY);
+    play_pair("static-quorum", 5, 4, FIRST);
+    play_pair("static-quorum", 1, 5, SECOND);
+    play_pair("static-quorum", 4, 5, SECOND);
+}
+
+/* SplitBrainResolverIntegrationSpec */
+static void
+keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address(void)
+{
+    play_pair("keep-majority", 2, 1, FIRST);
+    play_pair("keep-majority", 1, 2, SECOND);
+    play_pair("keep-majority", 4, 5, SECOND);
+    play_pair("keep-majority", 4, 4, FIRST);
+}
+
+/* SplitBrainResolverIntegrationSpec */
+static void
+keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many(void)
+{
+    play_pair("keep-oldest", 3, 3, FIRST);
+    play_pair("keep-oldest", 1, 1, FIRST);
+    play_pair("keep-oldest", 1, 2, SECOND);
+}
+
+/* SplitBrainSpec, DOWN-03: what a timeout in the place of a strategy does */
+static void
+both_sides_go_on_when_each_downs_the_other(void)
+{
+    struct sim_world *w = stage_cluster(5, "auto-down-after");
+    stage_split(w, 24, true);
+    STAGE_AWAIT(w, stage_agree(w, 7) && stage_agree(w, 24), 30000);
+    UNIT_EQUAL(keepers(w), 2);
+    UNIT_EQUAL(stage_leader(w, 4), 3);
+    stage_end(w);
+}
+
+/* ---- random ---------------------------------------------------------------------------------- */
+
+struct flaky {
+    uint32_t a, b;
+    uint64_t next_us;
+    bool cut;
+};
+
+/* A clean split, mended or not, and some links that come and go, each 2 to 14 s. */
+static void
+play_random(struct sim_world *w)
+{
+    struct flaky links[8];
+    uint32_t links_count = sim_below(w, 9);
+    uint32_t side = sim_below(w, (1u << w->nodes_count) - 1);
+    bool heals = sim_chance(w, 0.5);
+    uint64_t heal_us = w->now_us + 2000000 + sim_below(w, 12000000);
+    uint64_t end_us = w->now_us + 60000000;
+    for (uint32_t i = 0; i < links_count; i++) {
+        links[i] = (struct flaky){ .a = sim_below(w, w->nodes_count),
+                                   .b = sim_below(w, w->nodes_count),
+                                   .next_us = w->now_us + 2000000 + sim_below(w, 12000000) };
+    }
+    stage_split(w, side, true);
+    while (w->now_us < end_us && !w->result.failed) {
+        stage_run(w, 100);
+        for (uint32_t i = 0; i < links_count; i++) {
+            struct flaky *l = &links[i];
+            bool apart = (side >> l->a & 1) != (side >> l->b & 1);
+            if (w->now_us >= l->next_us && l->a != l->b && !apart) {
+                l->cut = !l->cut;
+                stage_link(w, l->a, l->b, l->cut);
+                l->next_us = w->now_us + 2000000 + sim_below(w, 12000000);
+            }
+        }
+        if (heals && w->now_us >= heal_us) {
+            stage_split(w, side, false);
+            heals = false;
+        }
+    }
+    for (uint32_t i = 0; i < links_count; i++) {
+        if ((side >> links[i].a & 1) == (side >> links[i].b & 1)) {
+            stage_link(w, links[i].a, links[i].b, false);
+        }
+    }
+}
+
+static bool
+is_settled(const struct sim_world *w)
+{
+    uint32_t alive = stage_alive(w);
+    return alive == 0 || stage_agree(w, alive);
+}
+
+/* RandomizedBrainResolverIntegrationSpec */
+static void
+whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest" };
+    const char *text = getenv("TROUPE_SIM_SEEDS");
+    uint64_t count = text == NULL ? 100 : strtoull(text, NULL, 10);
+    uint64_t survived = 0;
+    for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + count; seed++) {
+        struct sim_world *w = stage_new(3 + (uint32_t)(seed % 7), seed);
+        w->member.downing_strategy = strategies[seed % 3];
+        w->member.downing.quorum_size = w->nodes_count / 2 + 1;
+        w->member.downing.stable_after_ms = 5000;
+        w->member.downing.unstable_after_ms = 4000;
+        stage_up(w, (1u << w->nodes_count) - 1);
+        play_random(w);
+        if (!STAGE_AWAIT(w, is_settled(w), 60000)) {
+            printf("  not one cluster: TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1, %s\n",
+                   (unsigned long long)seed, strategies[seed % 3]);
+        }
+        survived += stage_alive(w) != 0;
+        stage_end(w);
+    }
+    UNIT_TRUE(survived > 0);
+    printf("  %llu seeds, in %llu of them a cluster is left\n", (unsigned long long)count,
+           (unsigned long long)survived);
+}
+
+UNIT_BEGIN("split")
+UNIT(static_quorum_keeps_the_side_that_has_it_or_nobody)
+UNIT(keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address)
+UNIT(keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many)
+UNIT(both_sides_go_on_when_each_downs_the_other)
+UNIT(whatever_breaks_every_node_is_down_or_in_the_one_cluster)
+UNIT_END
