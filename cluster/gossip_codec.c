@@ -10,7 +10,7 @@
  *          A view stands as a byte string inside a frame, so that its encoding is made once per
  *          version.
  * Limits.  TRPI_GOSSIP_*_MAX, TRPI_PACK_*_MAX; numbers above their range refuse the frame.
- * Tests.   tests/unit/cluster/gossip_test.c, tests/fuzz/gossip_fuzz.c
+ * Tests.   tests/unit/cluster/gossip_codec_test.c, tests/fuzz/gossip_fuzz.c
  */
 #include "cluster/gossip_codec.h"
 

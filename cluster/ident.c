@@ -1,4 +1,4 @@
-/* ident.c - the immutable part of a member. Tests: tests/unit/cluster/gossip_test.c */
+/* ident.c - the immutable part of a member. Tests: tests/unit/cluster/gossip_codec_test.c */
 #include "cluster/ident.h"
 
 #include <string.h>

@@ -103,9 +103,11 @@ enum {
     TRPI_FEATURE_DEPLOY = 2, /* minor version 2, as the next: signals from TRPI_SIGNAL_DEPLOY on */
     TRPI_FEATURE_LANES = 4,  /* more lanes than two, FENCE, GOODBYE of one lane */
     TRPI_FEATURE_LZ4 = 8,    /* compressed messages, where it is built in */
+    TRPI_FEATURE_WIDE_CONTROL = 16, /* minor version 3: TRPI_CONTROL_FRAME_BYTES_MAX */
     TRPI_FEATURES_MINOR_1 = TRPI_FEATURE_MANY,
-    TRPI_FEATURES_OWN =
-        TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES | TRPI_FEATURE_LZ4
+    TRPI_FEATURES_MINOR_2 =
+        TRPI_FEATURES_MINOR_1 | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES | TRPI_FEATURE_LZ4,
+    TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_2 | TRPI_FEATURE_WIDE_CONTROL
 };
 
 typedef struct trpi_handshake {

@@ -362,7 +362,7 @@ set_ready(trpi_conn *conn, bool ready)
 {
     conn->ready = ready;
     if (ready) {
-        conn->decoder.frame_bytes_max = conn->remote->options.frame_bytes_max;
+        trpi_conn_takes_large(conn);
     }
 }
 

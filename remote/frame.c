@@ -6,10 +6,10 @@
  *        rest into the carry. carry_goal is first the preamble, then the header, then header +
  *        body.
  * Must hold.
- *   F1  The length is compared with frame_bytes_max before anything is allocated for it.
+ *   F1  The length is compared with its limit before anything is allocated for it.
  *   F2  After an error every feed gives the same error: a stream that broke cannot be found again.
  *   F3  The frames told do not depend on where the stream was cut.
- * Limits. frame_bytes_max (body).
+ * Limits. frame_bytes_max (body), control_bytes_max (of CONTROL frames).
  * Tests.  tests/unit/remote/frame_test.c, tests/fuzz/frame_fuzz.c
  */
 #include "remote/frame.h"
@@ -67,6 +67,7 @@ trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_max,
 {
     memset(decoder, 0, sizeof *decoder);
     decoder->frame_bytes_max = frame_bytes_max;
+    decoder->control_bytes_max = frame_bytes_max;
     decoder->on_preamble = on_preamble;
     decoder->on_frame = on_frame;
     decoder->arg = arg;
@@ -84,7 +85,9 @@ trpi_frame_decoder_fini(trpi_frame_decoder *decoder)
 static trp_err
 check_header(const trpi_frame_decoder *decoder, const trpi_frame *frame)
 {
-    if (frame->bytes > decoder->frame_bytes_max) { /* F1 */
+    uint32_t max = frame->kind == TRPI_FRAME_CONTROL ? decoder->control_bytes_max
+                                                     : decoder->frame_bytes_max;
+    if (frame->bytes > max) { /* F1 */
         return TRP_EMSGSIZE;
     }
     return frame->kind != 0 ? TRP_OK : TRP_EPROTO; /* who does not know a kind skips the frame */

@@ -14,12 +14,15 @@
 #include "base/buffer.h"
 
 #define TRPI_WIRE_VERSION 1
-#define TRPI_WIRE_MINOR 2               /* told in the handshake; see docs/wire.md, Versions */
+#define TRPI_WIRE_MINOR 3               /* told in the handshake; see docs/wire.md, Versions */
 #define TRPI_WIRE_MAGIC "TRP\x1a"       /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8
 #define TRPI_FRAME_BYTES_DEFAULT 262144 /* body bytes; frame_bytes_max */
 #define TRPI_FRAME_BYTES_LEAST 4096     /* a smaller frame_bytes_max is refused */
+/* Body bytes of a CONTROL frame on the control lane, whatever frame_bytes_max is: the view of a
+ * large cluster (TRPI_PACK_BYTES_MAX). To who has TRPI_FEATURE_WIDE_CONTROL. */
+#define TRPI_CONTROL_FRAME_BYTES_MAX 4194304u
 
 #define TRPI_ORDINARY_LANES_MAX 8
 enum trpi_lane { /* wire numbers; before minor version 2 there were the first two */
@@ -98,6 +101,7 @@ typedef struct trpi_frame_decoder {
     trpi_frame_fn on_frame;
     void *arg;
     uint32_t frame_bytes_max;
+    uint32_t control_bytes_max; /* of CONTROL frames */
     bool preamble_seen;
     trp_err failed;   /* sticky */
     uint8_t *carry;   /* a preamble or frame that is not complete yet */
@@ -105,6 +109,7 @@ typedef struct trpi_frame_decoder {
     size_t carry_goal; /* bytes carry must reach before it can be looked at */
 } trpi_frame_decoder;
 
+/* control_bytes_max is frame_bytes_max at first. */
 void trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_max,
                              trpi_preamble_fn on_preamble, trpi_frame_fn on_frame, void *arg);
 void trpi_frame_decoder_fini(trpi_frame_decoder *decoder);

@@ -12,6 +12,9 @@
 #include "base/pack.h"
 #include "remote/codec.h"
 
+_Static_assert(TRPI_CONTROL_FRAME_BYTES_MAX == TRPI_PACK_BYTES_MAX,
+               "what the cluster can read and write is what may be sent");
+
 static void
 pack_uid(trpi_pack_writer *writer, const char *key, uint64_t uid)
 {

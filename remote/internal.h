@@ -390,6 +390,10 @@ void trpi_system_messages_send(trpi_peer *peer);
 /* ---- spread.c: which lane ---- */
 /* Features that this node offers. */
 uint32_t trpi_features_own(const trpi_remote *remote);
+/* The longest body of a CONTROL frame, for who has these features and this limit of all frames. */
+uint32_t trpi_control_frame_max(uint32_t features, uint32_t frame_bytes_max);
+/* The peer of this connection is known: it may send frames as long as any. */
+void trpi_conn_takes_large(trpi_conn *conn);
 /* The ordinary lane of a recipient. */
 enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
 /* What a handshake has agreed on; the caller holds peer->lock. */

@@ -117,7 +117,9 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
             return TRP_ECLOSED; /* Q2 */
         }
     }
-    if (!checked && queued + frames->count > max) {
+    /* a large view may be longer than all that is allowed to wait: it asks for half of the room */
+    bool is_long = lane == TRPI_LANE_CONTROL && frames->count > max / 2;
+    if (!checked && queued + (is_long ? max / 2 : frames->count) > max) {
         return TRP_EAGAIN;
     }
     if (state->pending.count == 0) {

@@ -600,7 +600,7 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     trpi_peer *peer = NULL;
     trpi_buffer frames = { 0 };
     trpi_later later = { 0 };
-    if (count > remote->options.frame_bytes_max) {
+    if (count > remote->options.frame_bytes_max && count > TRPI_CONTROL_FRAME_BYTES_MAX) {
         return TRP_EMSGSIZE;
     }
     if (atomic_load_explicit(&remote->stopping, memory_order_relaxed)) {
@@ -621,7 +621,9 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     bool gated =
         (peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED) &&
         trpi_remote_now_ms(remote) < peer->assoc.next_ms;
-    if (count > atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed)) {
+    uint32_t features = atomic_load_explicit(&peer->features, memory_order_relaxed);
+    uint32_t max = atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
+    if (count > trpi_control_frame_max(features, max)) {
         err = TRP_EMSGSIZE;
     } else if (gated) {
         err = to->uid != 0 && trpi_assoc_is_barred(&peer->assoc, to->uid) ? TRP_EQUARANTINED

@@ -74,7 +74,7 @@ typedef struct trpi_remote_options {
     int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
     bool log_sent, log_received;    /* each message, at DEBUG */
     uint32_t log_size_exceeding;    /* log types with a larger payload; 0: off */
-    uint32_t wire_minor;   /* speak this minor version of the wire, 1 or 2; 0: the newest */
+    uint32_t wire_minor;   /* speak this minor version of the wire, 1 to 3; 0: the newest */
     uint32_t features_off; /* bits of TRPI_FEATURE_* not offered */
 } trpi_remote_options;
 

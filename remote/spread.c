@@ -25,8 +25,8 @@ uint32_t
 trpi_features_own(const trpi_remote *remote)
 {
     uint32_t features = TRPI_FEATURES_OWN & ~remote->options.features_off;
-    if (remote->options.wire_minor < 2) {
-        features &= TRPI_FEATURES_MINOR_1;
+    if (remote->options.wire_minor < 3) {
+        features &= remote->options.wire_minor < 2 ? TRPI_FEATURES_MINOR_1 : TRPI_FEATURES_MINOR_2;
     }
     return trpi_compress_is_built() ? features : features & ~(uint32_t)TRPI_FEATURE_LZ4;
 }
@@ -44,6 +44,25 @@ trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake)
                           memory_order_relaxed);
     peer->minor = minor < peer->remote->options.wire_minor ? minor
                                                            : peer->remote->options.wire_minor;
+}
+
+uint32_t
+trpi_control_frame_max(uint32_t features, uint32_t frame_bytes_max)
+{
+    bool is_wide = (features & TRPI_FEATURE_WIDE_CONTROL) != 0;
+    return is_wide && frame_bytes_max < TRPI_CONTROL_FRAME_BYTES_MAX ? TRPI_CONTROL_FRAME_BYTES_MAX
+                                                                     : frame_bytes_max;
+}
+
+void
+trpi_conn_takes_large(trpi_conn *conn)
+{
+    uint32_t max = conn->remote->options.frame_bytes_max;
+    conn->decoder.frame_bytes_max = max;
+    conn->decoder.control_bytes_max =
+        conn->lane == TRPI_LANE_CONTROL
+            ? trpi_control_frame_max(trpi_features_own(conn->remote), max)
+            : max;
 }
 
 enum trpi_lane

@@ -250,7 +250,7 @@ const trpi_config_row trpi_config_rows[] = {
       "A lane that has carried nothing for so long is closed, and opened again when needed." },
     { "remote.compression", CHOICE, "off", 0, 0, "off|lz4",
       "Compress what takes the large lane, towards peers that were built to understand it." },
-    { "remote.wire-minor", INT, "2", 1, 2, NULL,
+    { "remote.wire-minor", INT, "3", 1, 3, NULL,
       "Speak this minor version of the wire (1.x); the lower one of both ends holds anyway." },
     { "remote.control-buffer-size", SIZE, "1MiB", 64 * KIB, 64 * MIB, NULL,
       "Bytes of the control lane that may wait for one peer." },

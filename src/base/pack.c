@@ -3,7 +3,7 @@
  * Why.     msgpack-c allocates what an array header claims before it has seen the elements: five
  *          bytes may ask for gigabytes. guard() walks the bytes first, without recursion or
  *          allocation.
- * Tests.   tests/unit/cluster/gossip_test.c, tests/fuzz/gossip_fuzz.c
+ * Tests.   tests/unit/cluster/gossip_codec_test.c, tests/fuzz/gossip_fuzz.c
  */
 #include "base/pack.h"
 

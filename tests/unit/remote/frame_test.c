@@ -108,6 +108,27 @@ a_frame_at_the_limit_passes_and_one_byte_more_is_refused(void)
     UNIT_EQUAL(feed_header(UINT32_MAX, TRPI_FRAME_USER), TRP_EMSGSIZE);
 }
 
+/* The view of a large cluster may be longer than a message */
+static void
+control_frames_have_a_limit_of_their_own(void)
+{
+    uint8_t header[8];
+    for (uint32_t more = 0; more < 4; more++) {
+        seen s = { 0 };
+        trpi_frame_decoder decoder;
+        trpi_frame_decoder_init(&decoder, MAX, on_preamble, on_frame, &s);
+        decoder.preamble_seen = true;
+        decoder.carry_goal = TRPI_FRAME_HEADER_BYTES;
+        decoder.control_bytes_max = MAX + 1;
+        bool control = more < 3;
+        trpi_frame_header_encode(header, control ? MAX + more : MAX + 1,
+                                 control ? TRPI_FRAME_CONTROL : TRPI_FRAME_SYSTEM, 0, 0);
+        UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, header, sizeof header),
+                   more < 2 ? TRP_OK : TRP_EMSGSIZE);
+        trpi_frame_decoder_fini(&decoder);
+    }
+}
+
 static void
 kinds_of_a_later_version_pass_and_kind_0_is_refused(void)
 {
@@ -183,6 +204,7 @@ what_a_callback_says_ends_the_feed(void)
 UNIT_BEGIN("frame")
 UNIT(frames_do_not_depend_on_where_the_stream_is_cut)
 UNIT(a_frame_at_the_limit_passes_and_one_byte_more_is_refused)
+UNIT(control_frames_have_a_limit_of_their_own)
 UNIT(kinds_of_a_later_version_pass_and_kind_0_is_refused)
 UNIT(a_preamble_of_another_protocol_version_or_lane_is_refused)
 UNIT(out_of_memory_ends_the_stream_with_an_error)

@@ -1,5 +1,6 @@
 /* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect,
  * quarantine. */
+#include "remote/frame.h"
 #include "remote/link_nng.h"
 #include "tests/unit/remote/pair.h"
 
@@ -424,6 +425,43 @@ control_frames_arrive_with_the_proved_identity(void)
     UNIT_EQUAL(atomic_load(&heard), 2);
 }
 
+static void
+on_long_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    (void)from;
+    (void)arg;
+    if (bytes[0] == 1 && bytes[count - 1] == (count > 1 ? 2 : 1)) {
+        atomic_fetch_add(&heard, (unsigned)count);
+    }
+}
+
+/* The view of a large cluster is longer than a message; who does not take that is not sent it */
+static void
+a_control_frame_may_be_as_long_as_the_view_of_a_large_cluster(void)
+{
+    static uint8_t view[TRPI_CONTROL_FRAME_BYTES_MAX + 1] = { 1 };
+    for (uint32_t minor = 2; minor <= 3; minor++) {
+        size_t max = minor == 2 ? TRPI_FRAME_BYTES_DEFAULT : TRPI_CONTROL_FRAME_BYTES_MAX;
+        trpi_remote_options options = { .wire_minor = minor };
+        pair_start(&p, false, &options);
+        atomic_store(&heard, 0);
+        trpi_remote_control_bind(p.remote[1], TRPI_CHANNEL_GOSSIP, on_long_control, NULL);
+        trpi_node_id to = { *trpi_remote_address(p.remote[1]), pair_uid(&p, 1) };
+        UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, view, 1),
+                   TRP_OK);
+        UNIT_WAIT(atomic_load(&heard) == 1, 60000); /* now it is known what the peer takes */
+        UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, view, max + 1),
+                   TRP_EMSGSIZE);
+        view[max - 1] = 2;
+        UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, view, max),
+                   TRP_OK);
+        view[max - 1] = 0;
+        UNIT_WAIT(atomic_load(&heard) == max + 1, 60000);
+        trpi_remote_control_bind(p.remote[1], TRPI_CHANNEL_GOSSIP, NULL, NULL);
+        pair_end(&p);
+    }
+}
+
 /* Two dials at once end in one association that works both ways. */
 static void
 two_systems_that_dial_each_other_at_once_both_work(void)
@@ -607,6 +645,7 @@ UNIT(system_messages_survive_a_cut)
 UNIT(a_restart_on_the_same_address_is_a_new_incarnation)
 UNIT(a_quarantined_incarnation_is_not_talked_to_any_more)
 UNIT(control_frames_arrive_with_the_proved_identity)
+UNIT(a_control_frame_may_be_as_long_as_the_view_of_a_large_cluster)
 UNIT(two_systems_that_dial_each_other_at_once_both_work)
 UNIT(a_third_node_answers_the_sender_of_a_forwarded_message)
 UNIT(a_wildcard_cannot_be_advertised_and_port_0_is_filled_in)

@@ -1,0 +1,297 @@
+/* Views and frames as bytes: limits, hostile input, the golden file (GOSSIP-15). */
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/pack.h"
+#include "cluster/heartbeat.h"
+#include "tests/unit/cluster/histories.h"
+#include "tests/unit/golden.h"
+
+/* ---- codec ----------------------------------------------------------------------------------- */
+
+/* GOSSIP-15: what is written is read back the same, byte for byte */
+static void
+a_view_survives_its_encoding(void)
+{
+    idents_make();
+    random_state = 42;
+    trpi_gossip *g = trpi_gossip_new();
+    for (uint32_t i = 0; i < IDENTS; i++) {
+        UNIT_EQUAL(trpi_gossip_add(g, idents[i], TRP_MEMBER_JOINING, 0), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    for (uint32_t i = 0; i < 40; i++) {
+        g = edit(g, 0);
+    }
+    UNIT_EQUAL(trpi_gossip_encode(g), TRP_OK);
+    trpi_gossip *back = NULL;
+    UNIT_REQUIRE(trpi_gossip_decode(g->encoded, g->encoded_bytes, NULL, &back) == TRP_OK);
+    UNIT_TRUE(equal_views(g, back));
+    UNIT_TRUE(back->members_count == 0 || trpi_ident_has_role(back->members[0].ident, "a"));
+    for (size_t cut = 0; cut < g->encoded_bytes; cut++) { /* every truncation is refused */
+        trpi_gossip *none = NULL;
+        UNIT_EQUAL(trpi_gossip_decode(g->encoded, cut, NULL, &none), TRP_EDATA);
+    }
+    trpi_gossip_unref(back);
+    trpi_gossip_unref(g);
+    idents_free();
+}
+
+/* A host goes into logs, tables and the resolver. */
+static void
+a_member_whose_host_is_no_host_is_refused(void)
+{
+    static const char *const hosts[] = { "a b",    "a\nb",   "x@y",    "::zz",
+                                         "::0001", "h/user", "\x1b[2J" };
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        trpi_node_id id = mesh_id(0, 9);
+        trpi_ident *ident = NULL;
+        trpi_gossip *back = NULL;
+        trpi_gossip *g = trpi_gossip_new();
+        snprintf(id.address.host, sizeof id.address.host, "%s", hosts[i]);
+        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0", &ident) == TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(g, ident, TRP_MEMBER_UP, 1), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_encode(g), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_decode(g->encoded, g->encoded_bytes, NULL, &back), TRP_EDATA);
+        trpi_gossip_unref(g);
+        trpi_ident_unref(ident);
+    }
+}
+
+static void
+bytes_that_are_no_frame_are_refused(void)
+{
+    trpi_node_id from = mesh_id(0, 1);
+    trpi_frame frame;
+    static const uint8_t huge[] = { 0xdd, 0xff, 0xff, 0xff, 0xff }; /* an array of 4 billion */
+    static const uint8_t deep[] = {
+        0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x01
+    };
+    static const uint8_t two[] = { 0x80, 0x80 };
+    UNIT_EQUAL(trpi_frame_decode(huge, sizeof(huge), &from, NULL, NULL, &frame), TRP_EDATA);
+    UNIT_EQUAL(trpi_frame_decode(deep, sizeof(deep), &from, NULL, NULL, &frame), TRP_EDATA);
+    UNIT_EQUAL(trpi_frame_decode(two, sizeof(two), &from, NULL, NULL, &frame), TRP_EDATA);
+    UNIT_EQUAL(trpi_frame_decode(two, 1, &from, NULL, NULL, &frame), TRP_EDATA); /* no kind */
+    UNIT_EQUAL(trpi_frame_decode(two, 0, &from, NULL, NULL, &frame), TRP_EDATA);
+}
+
+static void
+an_identity_is_checked_at_its_limits(void)
+{
+    trpi_node_id id = mesh_id(0, 9);
+    trpi_ident *ident = NULL;
+    char role[TRPI_ROLE_BYTES_MAX + 2];
+    const char *roles[TRPI_ROLES_MAX + 1];
+    memset(role, 'r', sizeof(role));
+    role[TRPI_ROLE_BYTES_MAX] = '\0';
+    roles[0] = role;
+    UNIT_EQUAL(trpi_ident_new(&id, roles, 1, "1", &ident), TRP_OK);
+    trpi_ident_unref(ident);
+    role[TRPI_ROLE_BYTES_MAX] = 'r';
+    role[TRPI_ROLE_BYTES_MAX + 1] = '\0';
+    UNIT_EQUAL(trpi_ident_new(&id, roles, 1, "1", &ident), TRP_EINVAL);
+    for (uint32_t i = 0; i <= TRPI_ROLES_MAX; i++) {
+        roles[i] = "same";
+    }
+    UNIT_EQUAL(trpi_ident_new(&id, roles, TRPI_ROLES_MAX, "1", &ident), TRP_OK);
+    UNIT_EQUAL(ident->roles_count, 1); /* duplicates count once */
+    trpi_ident_unref(ident);
+    UNIT_EQUAL(trpi_ident_new(&id, roles, TRPI_ROLES_MAX + 1, "1", &ident), TRP_ELIMIT);
+    roles[0] = "a,b";
+    UNIT_EQUAL(trpi_ident_new(&id, roles, 1, "1", &ident), TRP_EINVAL);
+    id.uid = 0;
+    UNIT_EQUAL(trpi_ident_new(&id, NULL, 0, "1", &ident), TRP_EINVAL);
+}
+
+/* Members with host names of 25 bytes, two roles and a count in the clock. */
+static trpi_gossip *
+large_view(uint32_t members)
+{
+    trpi_gossip *g = trpi_gossip_new();
+    const char *roles[2] = { "backend", "frontend" };
+    for (uint32_t i = 0; i < members; i++) {
+        trpi_node_id id = mesh_id(0, 0x1234567812345678u + i);
+        trpi_ident *ident;
+        (void)snprintf(id.address.host, sizeof id.address.host, "worker-%06u.example.org", i);
+        UNIT_REQUIRE(trpi_ident_new(&id, roles, 2, "1.0.0", &ident) == TRP_OK);
+        UNIT_REQUIRE(trpi_gossip_add(g, ident, TRP_MEMBER_UP, i + 1) == TRP_OK);
+        UNIT_REQUIRE(trpi_gossip_add_clock(g, ident->key, 1 + i % 7) == TRP_OK);
+        trpi_ident_unref(ident);
+    }
+    UNIT_REQUIRE(trpi_gossip_freeze(g) == TRP_OK);
+    return g;
+}
+
+/* It fits into one frame many times, so there is room for tombstones and longer names */
+static void
+the_view_of_the_largest_cluster_fits_into_a_frame(void)
+{
+    trpi_gossip *g = large_view(TRPI_GOSSIP_MEMBERS_MAX), *back = NULL;
+    trpi_frame envelope = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = 1, .gossip = g };
+    trpi_buffer bytes = { 0 };
+    UNIT_REQUIRE(trpi_frame_encode(&envelope, NULL, &bytes) == TRP_OK);
+    printf("  %zu bytes\n", bytes.count);
+    UNIT_TRUE(bytes.count < TRPI_PACK_BYTES_MAX / 4);
+    UNIT_REQUIRE(trpi_gossip_decode(g->encoded, g->encoded_bytes, NULL, &back) == TRP_OK);
+    UNIT_EQUAL(back->digest, g->digest);
+    trpi_gossip_unref(back);
+    trpi_gossip_unref(g);
+    trpi_buffer_fini(&bytes);
+}
+
+/* ---- the golden file of wire version 1 ------------------------------------------------------- */
+
+static void
+golden_line(FILE *file, const char *name, const uint8_t *bytes, size_t count)
+{
+    fprintf(file, "%s ", name);
+    for (size_t i = 0; i < count; i++) {
+        fprintf(file, "%02x", bytes[i]);
+    }
+    fprintf(file, "\n");
+}
+
+static void
+golden_frame(FILE *file, const char *name, const trpi_frame *frame, const trpi_seen *seen)
+{
+    trpi_buffer bytes = { 0 };
+    UNIT_EQUAL(trpi_frame_encode(frame, seen, &bytes), TRP_OK);
+    golden_line(file, name, bytes.data, bytes.count);
+    trpi_buffer_fini(&bytes);
+}
+
+/* A view with all that a view can hold. */
+static trpi_gossip *
+golden_view(void)
+{
+    static const uint32_t statuses[IDENTS] = { TRP_MEMBER_UP,      TRP_MEMBER_UP,
+                                               TRP_MEMBER_LEAVING, TRP_MEMBER_EXITING,
+                                               TRP_MEMBER_DOWN,    TRP_MEMBER_JOINING };
+    trpi_gossip *g = trpi_gossip_new();
+    trpi_tombstone gone = { 0x0102030405060708, 1700000000000, TRP_MEMBER_DOWN, 0 };
+    uint64_t subject = idents[4]->key;
+    for (uint32_t i = 0; i < IDENTS; i++) {
+        uint32_t up_number = statuses[i] == TRP_MEMBER_JOINING ? 0 : i + 1;
+        UNIT_EQUAL(trpi_gossip_add(g, idents[i], statuses[i], up_number), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add_clock(g, idents[i]->key, 100ull << (8 * i)), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_observe(g, idents[0]->key, &subject, 1), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add_tombstone(g, gone), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    return g;
+}
+
+static void
+golden_write(FILE *file)
+{
+    trpi_gossip *g = golden_view();
+    trpi_seen seen;
+    UNIT_REQUIRE(trpi_seen_init(&seen, IDENTS) == TRP_OK);
+    trpi_seen_set(&seen, 0);
+    trpi_seen_set(&seen, 3);
+    trpi_frame init = { .kind = TRPI_FRAME_INIT_JOIN, .system = "test" };
+    golden_frame(file, "init-join", &init, NULL);
+    trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK, .to_uid = 101, .ticket = 0x8899 };
+    golden_frame(file, "init-join-ack", &ack, NULL);
+    trpi_frame nack = { .kind = TRPI_FRAME_INIT_JOIN_NACK,
+                        .to_uid = 101,
+                        .code = TRPI_NACK_REFUSED,
+                        .reason = "no room" };
+    golden_frame(file, "init-join-nack", &nack, NULL);
+    trpi_frame join = {
+        .kind = TRPI_FRAME_JOIN, .to_uid = 100, .ticket = 0x8899, .ident = idents[1]
+    };
+    golden_frame(file, "join", &join, NULL);
+    trpi_frame welcome = { .kind = TRPI_FRAME_WELCOME, .to_uid = 101, .gossip = g };
+    golden_frame(file, "welcome", &welcome, &seen);
+    trpi_frame digest = { .kind = TRPI_FRAME_DIGEST, .to_uid = 102, .ttl = 8, .digest = g->digest };
+    golden_frame(file, "digest", &digest, &seen);
+    trpi_frame version = { .kind = TRPI_FRAME_VERSION,
+                           .to_uid = 102,
+                           .ttl = 7,
+                           .digest = g->digest,
+                           .clock = g->clock,
+                           .clock_count = g->clock_count };
+    golden_frame(file, "version", &version, &seen);
+    trpi_frame envelope = {
+        .kind = TRPI_FRAME_ENVELOPE, .to_uid = 102, .ttl = 6, .gossip = g
+    };
+    golden_frame(file, "envelope", &envelope, &seen);
+    for (uint32_t i = 0; i < IDENTS; i++) {
+        trpi_seen_set(&seen, i);
+    }
+    golden_frame(file, "envelope-seen-by-all", &envelope, &seen);
+    trpi_frame gone = { .kind = TRPI_FRAME_GONE, .to_uid = 104, .code = TRP_MEMBER_DOWN };
+    golden_frame(file, "gone", &gone, NULL);
+    trpi_seen_fini(&seen);
+    trpi_gossip_unref(g);
+    uint8_t answer[TRPI_HEARTBEAT_BYTES];
+    const uint8_t request[TRPI_HEARTBEAT_BYTES] = { 1, 8, 7, 6, 5, 4, 3, 2, 1 };
+    golden_line(file, "heartbeat-request", request, sizeof(request));
+    UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
+    golden_line(file, "heartbeat-answer", answer, sizeof(answer));
+}
+
+/* Every gossip frame of the file is understood, and says the same when it is written again. */
+static void
+golden_read(char *text)
+{
+    uint32_t frames = 0;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        const char *hex = strchr(line, ' ') + 1;
+        uint8_t bytes[2048];
+        size_t count = strlen(hex) / 2;
+        UNIT_REQUIRE(count <= sizeof(bytes));
+        for (size_t i = 0; i < count; i++) {
+            const char digits[3] = { hex[2 * i], hex[2 * i + 1], '\0' };
+            bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
+        }
+        if (strncmp(line, "heartbeat-", 10) == 0) {
+            continue;
+        }
+        trpi_frame frame;
+        trpi_buffer again = { 0 };
+        trpi_seen seen = { 0 };
+        bool has_seen = false;
+        UNIT_REQUIRE(trpi_frame_decode(bytes, count, &idents[1]->id, NULL, NULL, &frame) ==
+                     TRP_OK);
+        if (frame.seen_all || frame.seen_count > 0) {
+            UNIT_EQUAL(trpi_seen_init(&seen, IDENTS), TRP_OK);
+            has_seen = trpi_frame_seen(&frame, &seen);
+            UNIT_TRUE(has_seen);
+        }
+        UNIT_EQUAL(trpi_frame_encode(&frame, has_seen ? &seen : NULL, &again), TRP_OK);
+        UNIT_TRUE(again.count == count && memcmp(again.data, bytes, count) == 0);
+        if (frame.kind == TRPI_FRAME_ENVELOPE) {
+            trpi_gossip *g = golden_view();
+            UNIT_TRUE(equal_views(g, frame.gossip));
+            UNIT_EQUAL(frame.gossip->tombstones_count, 1);
+            UNIT_EQUAL(frame.gossip->rows_count, 1);
+            trpi_gossip_unref(g);
+        }
+        trpi_seen_fini(&seen);
+        trpi_buffer_fini(&again);
+        trpi_frame_fini(&frame);
+        frames++;
+    }
+    UNIT_EQUAL(frames, 10);
+}
+
+/* Wire version 1 does not change: what an older build wrote is what this one writes and reads. */
+static void
+the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
+{
+    idents_make();
+    golden_read(unit_golden("gossip-1.txt", golden_write));
+    idents_free();
+}
+
+UNIT_BEGIN("gossip_codec")
+UNIT(a_view_survives_its_encoding)
+UNIT(a_member_whose_host_is_no_host_is_refused)
+UNIT(the_view_of_the_largest_cluster_fits_into_a_frame)
+UNIT(bytes_that_are_no_frame_are_refused)
+UNIT(an_identity_is_checked_at_its_limits)
+UNIT(the_bytes_of_wire_version_1_are_those_of_the_golden_file)
+UNIT_END
