@@ -281,7 +281,7 @@ static trpi_node_map
 inbound_map(trpi_conn *conn)
 {
     trpi_node_map map;
-    map.sending = atomic_load_explicit(&conn->peer->node, memory_order_acquire);
+    map.sending = conn->recv_node; /* not the peer's, which may be the next incarnation's by now */
     map.receiving = TRPI_NODE_SELF;
     map.third_count = 0;
     map.serializers = conn->remote->serializers;
@@ -659,6 +659,7 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
         err = TRP_EPROTO; /* epochs only rise */
     } else if (proved) {
         conn->recv_epoch = epoch;
+        conn->recv_node = atomic_load_explicit(&conn->peer->node, memory_order_relaxed);
         /* under recv_lock, too */
         atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed);
     }

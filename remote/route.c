@@ -711,6 +711,16 @@ op_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal s
     return err;
 }
 
+static bool
+op_is_connected(void *arg, trp_system *system, uint32_t node)
+{
+    const trpi_node_id *id;
+    const trpi_peer *peer = peer_of_node(arg, node, &id);
+    (void)system;
+    return peer != NULL && id->uid != 0 &&
+           atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == id->uid;
+}
+
 static void
 op_select(void *arg, trp_system *system, const trpi_address *address, const char *path,
           trp_ref sender, const trp_msg *msg)
@@ -770,4 +780,5 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     }
 }
 
-const trpi_remote_ops trpi_route_remote_ops = { op_connect, op_signal, op_select, op_order };
+const trpi_remote_ops trpi_route_remote_ops = { op_connect, op_signal, op_select, op_order,
+                                                op_is_connected };

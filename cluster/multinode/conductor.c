@@ -354,17 +354,9 @@ start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-const trp_behaviour trpi_conductor_behaviour = { sizeof(trp_behaviour),
-                                                 "multinode-conductor",
-                                                 1,
-                                                 sizeof(conductor),
-                                                 receive,
-                                                 start,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL,
-                                                 0,
-                                                 NULL };
+const trp_behaviour trpi_conductor_behaviour = { .size = sizeof(trp_behaviour),
+                                                 .name = "multinode-conductor",
+                                                 .version = 1,
+                                                 .state_bytes = sizeof(conductor),
+                                                 .receive = receive,
+                                                 .pre_start = start };

@@ -155,17 +155,9 @@ start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-const trp_behaviour trpi_player_behaviour = { sizeof(trp_behaviour),
-                                              "multinode-player",
-                                              1,
-                                              sizeof(player),
-                                              receive,
-                                              start,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              0,
-                                              NULL };
+const trp_behaviour trpi_player_behaviour = { .size = sizeof(trp_behaviour),
+                                              .name = "multinode-player",
+                                              .version = 1,
+                                              .state_bytes = sizeof(player),
+                                              .receive = receive,
+                                              .pre_start = start };

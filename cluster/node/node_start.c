@@ -64,17 +64,13 @@ watchman_stopped(trp_ctx *ctx, void *state)
     trpi_node_end(((watchman *)state)->node, TRP_NODE_TERMINATED);
 }
 
-static const trp_behaviour watchman_behaviour = { sizeof(trp_behaviour),
-                                                  "node",
-                                                  1,
-                                                  sizeof(watchman),
-                                                  watchman_receive,
-                                                  watchman_start,
-                                                  watchman_stopped,
-                                                  NULL,
-                                                  NULL,
-                                                  NULL,
-                                                  NULL };
+static const trp_behaviour watchman_behaviour = { .size = sizeof(trp_behaviour),
+                                                  .name = "node",
+                                                  .version = 1,
+                                                  .state_bytes = sizeof(watchman),
+                                                  .receive = watchman_receive,
+                                                  .pre_start = watchman_start,
+                                                  .post_stop = watchman_stopped };
 
 static trp_err
 watchman_spawn(trp_node *node)

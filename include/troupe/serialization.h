@@ -42,7 +42,8 @@ typedef struct trp_serializer {
     const char *name; /* for bindings; at most TRP_SERIALIZER_NAME_BYTES_MAX bytes */
     void *arg;        /* passed to both */
     /* Put the wire form of a payload. Any error means that it cannot be sent: a dead letter. Any
-     * thread, several at once; must not block. */
+     * thread, several at once; must not block, spawn, or take a lock that is held anywhere while
+     * something is spawned: arguments of a remote child are encoded while it gets its name. */
     trp_err (*encode)(void *arg, trp_wire *wire, const trp_type *type, const void *payload,
                       size_t bytes);
     /* Put the payload: of exactly type->bytes unless the type is variable. `data` is a stranger's:

@@ -272,6 +272,8 @@ typedef struct trpi_remote_ops {
      * Any thread; must not block. NULL: there is no deployment. */
     trp_err (*order)(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
                      trp_ref target, trp_ref from, const trpi_order *order);
+    /* Is there an association with that very incarnation now? Any thread. NULL: never asked. */
+    bool (*is_connected)(void *arg, trp_system *system, uint32_t node);
 } trpi_remote_ops;
 /* Errors: TRP_EEXIST. ops NULL unregisters (at shutdown). Thread: owner. */
 trp_err trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg);

@@ -64,6 +64,18 @@ trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal sig
                             system, node, signal, target, from, order);
 }
 
+bool
+trpi_remote_is_connected(trp_system *system, uint32_t node)
+{
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+
+    return ops != NULL &&
+           (ops->is_connected == NULL ||
+            ops->is_connected(atomic_load_explicit(&system->remote_arg, memory_order_relaxed),
+                              system, node));
+}
+
 void
 trpi_inbound_begin(trp_system *system)
 {

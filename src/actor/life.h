@@ -296,6 +296,9 @@ bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_
  * no remoting. Thread: any. */
 trp_err trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal,
                           trp_ref target, trp_ref from, const trpi_order *order);
+/* Could that incarnation still say something? As trpi_remote_ops.is_connected; false without
+ * remoting. Thread: any. */
+bool trpi_remote_is_connected(trp_system *system, uint32_t node);
 
 /* ---- path.c ---------------------------------------------------------------------------------- */
 trp_err trpi_paths_new(trpi_life *life);

@@ -165,17 +165,15 @@ post_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *a
     return pre_start(ctx, state, args);
 }
 
-static const trp_behaviour inbox_behaviour = { sizeof(trp_behaviour),
-                                               "inbox",
-                                               1,
-                                               sizeof(trp_inbox *),
-                                               receive,
-                                               pre_start,
-                                               post_stop,
-                                               pre_restart,
-                                               post_restart,
-                                               NULL,
-                                               NULL };
+static const trp_behaviour inbox_behaviour = { .size = sizeof(trp_behaviour),
+                                               .name = "inbox",
+                                               .version = 1,
+                                               .state_bytes = sizeof(trp_inbox *),
+                                               .receive = receive,
+                                               .pre_start = pre_start,
+                                               .post_stop = post_stop,
+                                               .pre_restart = pre_restart,
+                                               .post_restart = post_restart };
 
 /* ---- the thread's side ----------------------------------------------------------------------- */
 

@@ -103,17 +103,10 @@ warn_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour warn_behaviour = { sizeof(trp_behaviour),
-                                              "test dead letters",
-                                              1,
-                                              0,
-                                              warn_receive,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              NULL,
-                                              NULL };
+static const trp_behaviour warn_behaviour = { .size = sizeof(trp_behaviour),
+                                              .name = "test dead letters",
+                                              .version = 1,
+                                              .receive = warn_receive };
 
 /* ---- birth and end --------------------------------------------------------------------------- */
 

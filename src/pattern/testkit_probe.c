@@ -121,17 +121,12 @@ probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour probe_behaviour = { sizeof(trp_behaviour),
-                                               "test probe",
-                                               1,
-                                               sizeof(probe_state),
-                                               probe_receive,
-                                               probe_start,
-                                               NULL,
-                                               NULL,
-                                               NULL,
-                                               NULL,
-                                               NULL };
+static const trp_behaviour probe_behaviour = { .size = sizeof(trp_behaviour),
+                                               .name = "test probe",
+                                               .version = 1,
+                                               .state_bytes = sizeof(probe_state),
+                                               .receive = probe_receive,
+                                               .pre_start = probe_start };
 
 /* ---- birth and end --------------------------------------------------------------------------- */
 

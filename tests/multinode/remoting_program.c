@@ -66,20 +66,12 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
 static const trp_behaviour echo = TRP_BEHAVIOUR_INIT("echo", char, echo_receive);
 static const trp_behaviour counter = TRP_BEHAVIOUR_INIT("counter", hop_report, counter_receive);
-static const trp_behaviour relay = { sizeof(trp_behaviour),
-                                     "relay",
-                                     1,
-                                     sizeof(trp_ref),
-                                     relay_receive,
-                                     relay_start,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     0,
-                                     NULL };
+static const trp_behaviour relay = { .size = sizeof(trp_behaviour),
+                                     .name = "relay",
+                                     .version = 1,
+                                     .state_bytes = sizeof(trp_ref),
+                                     .receive = relay_receive,
+                                     .pre_start = relay_start };
 
 static trp_ref
 spawn(trp_multinode *test, const trp_behaviour *behaviour, const char *name, const trp_ref *next)

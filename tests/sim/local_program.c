@@ -536,17 +536,12 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour counter_behaviour = { sizeof(trp_behaviour),
-                                                 "counter",
-                                                 1,
-                                                 sizeof(counter),
-                                                 counter_receive,
-                                                 counter_start,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL,
-                                                 NULL };
+static const trp_behaviour counter_behaviour = { .size = sizeof(trp_behaviour),
+                                                 .name = "counter",
+                                                 .version = 1,
+                                                 .state_bytes = sizeof(counter),
+                                                 .receive = counter_receive,
+                                                 .pre_start = counter_start };
 
 /* ---- routees: they only handle --------------------------------------------------------------- */
 
@@ -572,17 +567,12 @@ routee_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour routee_behaviour = { sizeof(trp_behaviour),
-                                                "routee",
-                                                1,
-                                                sizeof(counter),
-                                                routee_receive,
-                                                counter_start,
-                                                NULL,
-                                                NULL,
-                                                NULL,
-                                                NULL,
-                                                NULL };
+static const trp_behaviour routee_behaviour = { .size = sizeof(trp_behaviour),
+                                                .name = "routee",
+                                                .version = 1,
+                                                .state_bytes = sizeof(counter),
+                                                .receive = routee_receive,
+                                                .pre_start = counter_start };
 
 /* ---- names --------------------------------------------------------------------------------- */
 

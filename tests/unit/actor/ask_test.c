@@ -40,17 +40,12 @@ server_post_stop(trp_ctx *ctx, void *state)
     }
     stage_note("server-");
 }
-static const trp_behaviour server = { sizeof(trp_behaviour),
-                                      "server",
-                                      1,
-                                      sizeof(trp_ref),
-                                      server_receive,
-                                      NULL,
-                                      server_post_stop,
-                                      NULL,
-                                      NULL,
-                                      NULL,
-                                      NULL };
+static const trp_behaviour server = { .size = sizeof(trp_behaviour),
+                                      .name = "server",
+                                      .version = 1,
+                                      .state_bytes = sizeof(trp_ref),
+                                      .receive = server_receive,
+                                      .post_stop = server_post_stop };
 
 static trp_err
 client_done(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)

@@ -58,17 +58,13 @@ player_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour player_behaviour = { sizeof(trp_behaviour),
-                                                "player",
-                                                1,
-                                                sizeof(player),
-                                                player_receive,
-                                                player_pre_start,
-                                                player_post_stop,
-                                                NULL,
-                                                NULL,
-                                                NULL,
-                                                NULL };
+static const trp_behaviour player_behaviour = { .size = sizeof(trp_behaviour),
+                                                .name = "player",
+                                                .version = 1,
+                                                .state_bytes = sizeof(player),
+                                                .receive = player_receive,
+                                                .pre_start = player_pre_start,
+                                                .post_stop = player_post_stop };
 
 /* SYS-23, LIFE-2 */
 static void
@@ -231,17 +227,15 @@ fragile_post_restart(trp_ctx *ctx, void *state, const trp_failure *why, const tr
     maybe_fail(ctx, 4);
     return TRP_OK;
 }
-static const trp_behaviour fragile = { sizeof(trp_behaviour),
-                                       "fragile",
-                                       1,
-                                       sizeof(player),
-                                       player_receive,
-                                       fragile_pre_start,
-                                       fragile_post_stop,
-                                       fragile_pre_restart,
-                                       fragile_post_restart,
-                                       NULL,
-                                       NULL };
+static const trp_behaviour fragile = { .size = sizeof(trp_behaviour),
+                                       .name = "fragile",
+                                       .version = 1,
+                                       .state_bytes = sizeof(player),
+                                       .receive = player_receive,
+                                       .pre_start = fragile_pre_start,
+                                       .post_stop = fragile_post_stop,
+                                       .pre_restart = fragile_pre_restart,
+                                       .post_restart = fragile_post_restart };
 
 /* SUP-15: post_stop is not called for an instance that never was */
 static void
@@ -416,17 +410,11 @@ speaker_post_stop(trp_ctx *ctx, void *state)
     trp_tell_text(ctx, trp_self(ctx), "too late");
     stage_note("told");
 }
-static const trp_behaviour speaker = { sizeof(trp_behaviour),
-                                       "speaker",
-                                       1,
-                                       0,
-                                       speaker_receive,
-                                       NULL,
-                                       speaker_post_stop,
-                                       NULL,
-                                       NULL,
-                                       NULL,
-                                       NULL };
+static const trp_behaviour speaker = { .size = sizeof(trp_behaviour),
+                                       .name = "speaker",
+                                       .version = 1,
+                                       .receive = speaker_receive,
+                                       .post_stop = speaker_post_stop };
 
 /* LIFE-10 */
 static void

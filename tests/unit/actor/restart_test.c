@@ -111,28 +111,22 @@ node_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour node_behaviour = { sizeof(trp_behaviour),
-                                              "node",
-                                              1,
-                                              sizeof(node_state),
-                                              node_receive,
-                                              node_pre_start,
-                                              node_post_stop,
-                                              node_pre_restart,
-                                              node_post_restart,
-                                              NULL,
-                                              NULL };
-static const trp_behaviour plain_behaviour = { sizeof(trp_behaviour),
-                                               "plain",
-                                               1,
-                                               sizeof(node_state),
-                                               node_receive,
-                                               node_pre_start,
-                                               node_post_stop,
-                                               NULL,
-                                               NULL,
-                                               NULL,
-                                               NULL };
+static const trp_behaviour node_behaviour = { .size = sizeof(trp_behaviour),
+                                              .name = "node",
+                                              .version = 1,
+                                              .state_bytes = sizeof(node_state),
+                                              .receive = node_receive,
+                                              .pre_start = node_pre_start,
+                                              .post_stop = node_post_stop,
+                                              .pre_restart = node_pre_restart,
+                                              .post_restart = node_post_restart };
+static const trp_behaviour plain_behaviour = { .size = sizeof(trp_behaviour),
+                                               .name = "plain",
+                                               .version = 1,
+                                               .state_bytes = sizeof(node_state),
+                                               .receive = node_receive,
+                                               .pre_start = node_pre_start,
+                                               .post_stop = node_post_stop };
 
 static char answer[64];
 
@@ -270,10 +264,14 @@ slow_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     return TRP_RESUME;
 }
 static const trp_strategy slow_strategy = { sizeof(trp_strategy), 0, slow_decider, -1, 0, 0 };
-static const trp_behaviour top_behaviour = { sizeof(trp_behaviour), "top",        1,
-                                             sizeof(node_state),    node_receive, node_pre_start,
-                                             node_post_stop,        NULL,         NULL,
-                                             &slow_strategy,        NULL };
+static const trp_behaviour top_behaviour = { .size = sizeof(trp_behaviour),
+                                             .name = "top",
+                                             .version = 1,
+                                             .state_bytes = sizeof(node_state),
+                                             .receive = node_receive,
+                                             .pre_start = node_pre_start,
+                                             .post_stop = node_post_stop,
+                                             .strategy = &slow_strategy };
 
 /* SUP-2, SUP-3 (resume): the failed one and all below it wait for the decision, and go on with
  * their state */

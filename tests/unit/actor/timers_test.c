@@ -89,17 +89,11 @@ clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour clock_behaviour = { sizeof(trp_behaviour),
-                                               "clock",
-                                               1,
-                                               sizeof(clock_state),
-                                               clock_receive,
-                                               NULL,
-                                               NULL,
-                                               NULL,
-                                               NULL,
-                                               NULL,
-                                               NULL };
+static const trp_behaviour clock_behaviour = { .size = sizeof(trp_behaviour),
+                                               .name = "clock",
+                                               .version = 1,
+                                               .state_bytes = sizeof(clock_state),
+                                               .receive = clock_receive };
 static char answer[64];
 
 static void

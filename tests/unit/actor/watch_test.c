@@ -90,17 +90,11 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour watcher = { sizeof(trp_behaviour),
-                                       "watcher",
-                                       1,
-                                       sizeof(watcher_state),
-                                       watcher_receive,
-                                       NULL,
-                                       NULL,
-                                       NULL,
-                                       NULL,
-                                       NULL,
-                                       NULL };
+static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
+                                       .name = "watcher",
+                                       .version = 1,
+                                       .state_bytes = sizeof(watcher_state),
+                                       .receive = watcher_receive };
 
 static char answer[64];
 
@@ -344,17 +338,11 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour parent = { sizeof(trp_behaviour),
-                                      "parent",
-                                      1,
-                                      sizeof(trp_ref),
-                                      parent_receive,
-                                      NULL,
-                                      NULL,
-                                      NULL,
-                                      NULL,
-                                      NULL,
-                                      NULL };
+static const trp_behaviour parent = { .size = sizeof(trp_behaviour),
+                                      .name = "parent",
+                                      .version = 1,
+                                      .state_bytes = sizeof(trp_ref),
+                                      .receive = parent_receive };
 
 /* The kid that the parent made on Terminated. */
 static void

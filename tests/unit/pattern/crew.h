@@ -72,17 +72,14 @@ crew_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour crew_behaviour = { sizeof(trp_behaviour),
-                                              "worker",
-                                              1,
-                                              sizeof(int64_t),
-                                              crew_receive,
-                                              crew_pre_start,
-                                              crew_post_stop,
-                                              NULL,
-                                              crew_post_restart,
-                                              NULL,
-                                              NULL };
+static const trp_behaviour crew_behaviour = { .size = sizeof(trp_behaviour),
+                                              .name = "worker",
+                                              .version = 1,
+                                              .state_bytes = sizeof(int64_t),
+                                              .receive = crew_receive,
+                                              .pre_start = crew_pre_start,
+                                              .post_stop = crew_post_stop,
+                                              .post_restart = crew_post_restart };
 
 static inline trp_system *
 crew_open(void)

@@ -35,20 +35,12 @@ where_stop(trp_ctx *ctx, void *state)
     (void)state;
     atomic_fetch_add(&ended, 1);
 }
-static const trp_behaviour where = { sizeof(trp_behaviour),
-                                     "where",
-                                     1,
-                                     0,
-                                     where_receive,
-                                     where_start,
-                                     where_stop,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     0,
-                                     NULL };
+static const trp_behaviour where = { .size = sizeof(trp_behaviour),
+                                     .name = "where",
+                                     .version = 1,
+                                     .receive = where_receive,
+                                     .pre_start = where_start,
+                                     .post_stop = where_stop };
 
 static void
 start(void)

@@ -93,17 +93,12 @@ parent_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static void
 a_killed_router_takes_its_children_along_and_nobody_else(void)
 {
-    trp_behaviour parent = { sizeof(trp_behaviour),
-                             "parent",
-                             1,
-                             0,
-                             crew_receive,
-                             parent_start,
-                             NULL,
-                             NULL,
-                             NULL,
-                             &decides,
-                             NULL };
+    trp_behaviour parent = { .size = sizeof(trp_behaviour),
+                             .name = "parent",
+                             .version = 1,
+                             .receive = crew_receive,
+                             .pre_start = parent_start,
+                             .strategy = &decides };
     trp_system *system = crew_open();
     trp_ref pool, group, refs[CREW_MAX];
     trp_msg *reply = NULL;

@@ -112,20 +112,14 @@ worker_receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour deploy_worker = { sizeof(trp_behaviour),
-                                             "worker",
-                                             1,
-                                             sizeof(worker_state),
-                                             worker_receive,
-                                             worker_start,
-                                             worker_stop,
-                                             NULL,
-                                             worker_restarted,
-                                             NULL,
-                                             NULL,
-                                             NULL,
-                                             0,
-                                             NULL };
+static const trp_behaviour deploy_worker = { .size = sizeof(trp_behaviour),
+                                             .name = "worker",
+                                             .version = 1,
+                                             .state_bytes = sizeof(worker_state),
+                                             .receive = worker_receive,
+                                             .pre_start = worker_start,
+                                             .post_stop = worker_stop,
+                                             .post_restart = worker_restarted };
 
 /* ---- the parent, on the left ----------------------------------------------------------------- */
 
@@ -185,20 +179,11 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 /* Two parents in one: children die with it, or live on and are restarted. */
 static const trp_strategy deploy_one = { sizeof(trp_strategy), 0, parent_decide, -1, 0, 0, NULL };
 static const trp_strategy deploy_all = { sizeof(trp_strategy), 1, parent_decide, -1, 0, 0, NULL };
-static const trp_behaviour deploy_parent = { sizeof(trp_behaviour),
-                                             "parent",
-                                             1,
-                                             0,
-                                             parent_receive,
-                                             NULL,
-                                             NULL,
-                                             NULL,
-                                             NULL,
-                                             &deploy_one,
-                                             NULL,
-                                             NULL,
-                                             0,
-                                             NULL };
+static const trp_behaviour deploy_parent = { .size = sizeof(trp_behaviour),
+                                             .name = "parent",
+                                             .version = 1,
+                                             .receive = parent_receive,
+                                             .strategy = &deploy_one };
 static inline trp_err
 parent_keeps(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
 {

@@ -23,20 +23,10 @@ refused_because(const char *why)
 }
 
 static const trp_behaviour unknown = TRP_BEHAVIOUR_INIT("unknown", char, pair_echo_receive);
-static const trp_behaviour newer = { sizeof(trp_behaviour),
-                                     "worker",
-                                     2,
-                                     0,
-                                     pair_echo_receive,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     NULL,
-                                     0,
-                                     NULL };
+static const trp_behaviour newer = { .size = sizeof(trp_behaviour),
+                                     .name = "worker",
+                                     .version = 2,
+                                     .receive = pair_echo_receive };
 
 /* REMOTE-18: a restart tries again. */
 static void

@@ -104,20 +104,11 @@ nest_start(trp_ctx *ctx, void *state, const trp_msg *args)
     options.name = "egg";
     return trp_spawn(ctx, &egg_behaviour, &options, &ref);
 }
-static const trp_behaviour nest = { sizeof(trp_behaviour),
-                                    "nest",
-                                    1,
-                                    0,
-                                    pair_echo_receive,
-                                    nest_start,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    NULL,
-                                    0,
-                                    NULL };
+static const trp_behaviour nest = { .size = sizeof(trp_behaviour),
+                                    .name = "nest",
+                                    .version = 1,
+                                    .receive = pair_echo_receive,
+                                    .pre_start = nest_start };
 
 static void
 what_is_below_it_is_found_by_its_logical_path(void)
@@ -184,20 +175,11 @@ stillborn_start(trp_ctx *ctx, void *state, const trp_msg *args)
     trp_fail(ctx, 43, "not today");
     return TRP_OK;
 }
-static const trp_behaviour stillborn = { sizeof(trp_behaviour),
-                                         "stillborn",
-                                         1,
-                                         0,
-                                         pair_echo_receive,
-                                         stillborn_start,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         NULL,
-                                         0,
-                                         NULL };
+static const trp_behaviour stillborn = { .size = sizeof(trp_behaviour),
+                                         .name = "stillborn",
+                                         .version = 1,
+                                         .receive = pair_echo_receive,
+                                         .pre_start = stillborn_start };
 
 /* Where it starts on the thread that makes it, its failure is on its way before the news that it
  * has been made. */
@@ -375,6 +357,21 @@ a_system_ends_without_its_remoting(void)
     deploy_end();
 }
 
+/* Nor does it wait for the detector when the connection is gone: that one would take ten minutes. */
+static void
+a_system_ends_without_its_connection(void)
+{
+    (void)snprintf(deploy_text, sizeof deploy_text, "%s",
+                   "remote { watch-failure-detector { acceptable-heartbeat-pause = 600s } }\n");
+    deploy_start(NULL);
+    trp_ref child = deploy_child("child", NULL);
+    UNIT_EQUAL(deploy_ask(child, "ping"), 1);
+    trpi_mem_network_fault_set(d.pair.network, pair_cut_all, NULL);
+    trpi_mem_network_cut(d.pair.network, NULL, NULL);
+    UNIT_EQUAL(trp_system_stop(d.pair.system[0], 60000), TRP_OK);
+    deploy_end();
+}
+
 /* REMOTE-24: a system that stops takes down what others had made there, and they hear of it. */
 static void
 the_end_of_its_system_is_its_end(void)
@@ -402,5 +399,6 @@ UNIT(stopping_it_at_once_leaves_nothing_behind)
 UNIT(the_loss_of_its_node_is_its_end)
 UNIT(the_loss_of_its_parents_node_stops_it)
 UNIT(a_system_ends_without_its_remoting)
+UNIT(a_system_ends_without_its_connection)
 UNIT(the_end_of_its_system_is_its_end)
 UNIT_END
