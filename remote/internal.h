@@ -93,7 +93,7 @@ typedef struct trpi_conn {
     /* Reading: by the transport's bytes() callback, which does not overlap with itself. */
     trpi_frame_decoder decoder;
     uint32_t recv_epoch;
-    uint32_t recv_node;  /* of that incarnation: the number its refs get here; set with recv_epoch */
+    uint32_t recv_node;  /* the number of that incarnation here; set with recv_epoch */
     bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
     bool ack_due;
     trpi_pile piles[TRPI_PILES]; /* by slot; ordinary lane */

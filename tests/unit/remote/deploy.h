@@ -205,6 +205,7 @@ static const trp_behaviour deploy_keeper = {
 #define DEPLOY_TEXT "remote { deployment-timeout = 60s }\n"
 #define DEPLOY_TEXT_HASTY "remote { deployment-timeout = 300ms }\n"
 static char deploy_text[1024] = DEPLOY_TEXT;
+static trpi_remote_options deploy_left;
 
 static inline trp_system *
 deploy_system(const char *name, const char *text)
@@ -237,7 +238,7 @@ deploy_start_with(const trpi_remote_options *right, const trp_behaviour *parent)
     UNIT_REQUIRE(trpi_mem_network_thread_start(d.pair.network) == TRP_OK);
     for (int i = 0; i < 2; i++) {
         d.pair.system[i] = deploy_system(i == 0 ? "left" : "right", i == 0 ? deploy_text : "");
-        pair_remote(&d.pair, i, i == 0 ? NULL : right, 0);
+        pair_remote(&d.pair, i, i == 0 ? &deploy_left : right, 0);
     }
     UNIT_EQUAL(trp_behaviour_register(d.pair.system[1], &deploy_worker), TRP_OK);
     d.parent = pair_spawn(d.pair.system[0], parent, "parent", NULL, NULL, 0);
