@@ -298,3 +298,9 @@ trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid, trpi
     return address == NULL ? TRP_EINVAL
                            : order(cluster, TRPI_MEMBER_DOWN_CMD, address, uid, fn, arg);
 }
+
+trp_err
+trpi_cluster_release(trpi_cluster *cluster)
+{
+    return order(cluster, TRPI_MEMBER_RELEASE, NULL, 0, NULL, NULL);
+}

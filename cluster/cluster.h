@@ -60,6 +60,9 @@ trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t 
                            trpi_cluster_done_fn fn, void *arg);
 trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid,
                           trpi_cluster_done_fn fn, void *arg);
+/* Whoever set member.exiting_waits lets this node go on from Exiting. Errors: TRP_ENOMEM,
+ * TRP_ECLOSED. Thread: any; never blocks. */
+trp_err trpi_cluster_release(trpi_cluster *cluster);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_cluster_member {

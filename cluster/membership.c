@@ -433,6 +433,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
         return command_down(core, &event->target);
     case TRPI_MEMBER_OBSERVE:
         return observe(core, event->keys, event->keys_count);
+    case TRPI_MEMBER_RELEASE:
+        core->options.exiting_waits = false;
+        return TRP_OK;
     }
     return TRP_EINVAL;
 }

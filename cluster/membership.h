@@ -36,6 +36,7 @@ typedef struct trpi_member_options {
     uint32_t min_nr_of_members;          /* 1 */
     double gossip_different_view_probability; /* 0.8; negative: 0 */
     bool may_not_create_cluster;         /* never make a new cluster of this node alone */
+    bool exiting_waits;                  /* this node stays Exiting until TRPI_MEMBER_RELEASE */
     trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
     uint32_t role_minima_count;
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
@@ -61,7 +62,8 @@ typedef enum trpi_member_event_kind {
     TRPI_MEMBER_JOIN = 3,    /* addresses: seeds in order, or one address */
     TRPI_MEMBER_LEAVE = 4,   /* target; uid 0: whoever is a member there */
     TRPI_MEMBER_DOWN_CMD = 5, /* target, likewise */
-    TRPI_MEMBER_OBSERVE = 6  /* keys: everything that the own detector holds unreachable now */
+    TRPI_MEMBER_OBSERVE = 6, /* keys: everything that the own detector holds unreachable now */
+    TRPI_MEMBER_RELEASE = 7  /* what had to be done while Exiting is done: exiting_waits ends */
 } trpi_member_event_kind;
 
 typedef struct trpi_member_event {

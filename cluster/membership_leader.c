@@ -94,7 +94,9 @@ next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool larg
         return TRP_MEMBER_EXITING;
     case TRP_MEMBER_EXITING:
         if (m->ident->key == core->self->key) { /* L1 */
-            return core->gossip->members_count == 1 ? TRP_MEMBER_REMOVED : TRP_MEMBER_EXITING;
+            return core->gossip->members_count == 1 && !core->options.exiting_waits
+                       ? TRP_MEMBER_REMOVED
+                       : TRP_MEMBER_EXITING;
         }
         return m->unreachable != 0 || has_confirmed(core, m->ident->key) ? TRP_MEMBER_REMOVED
                                                                         : TRP_MEMBER_EXITING;
@@ -271,7 +273,8 @@ void
 trpi_exiting_tick(trpi_member_core *core)
 {
     uint32_t self = trpi_core_self_index(core);
-    if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status != TRP_MEMBER_EXITING) {
+    if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status != TRP_MEMBER_EXITING ||
+        core->options.exiting_waits) {
         return;
     }
     uint64_t now = core->now.mono_ms;

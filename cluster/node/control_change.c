@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
+#include "pattern/pattern.h"
 
 #define LOOK_MS 50u       /* how often the view is looked at */
 #define PROGRESS_MS 5000u /* at least this often the client hears what is waited for */
@@ -247,8 +248,19 @@ typedef struct leaver {
     uint64_t uid;
     char address[TRP_ADDRESS_BYTES];
     bool self;
-    uint32_t status; /* as last told */
+    uint32_t status;  /* as last told */
+    uint32_t reports; /* self: phases of its shutdown that were told */
 } leaver;
+
+static void
+phases_tell(trp_node *node, trpi_call *call, leaver *self)
+{
+    char text[512];
+    while (trpi_shutdown_report(node->system, self->reports, text, sizeof text)) {
+        self->reports++;
+        trpi_call_progress(call, "phase %s", text);
+    }
+}
 
 /* How many of these are still members; tells each change of status. */
 static size_t
@@ -260,6 +272,9 @@ leavers_look(trp_node *node, trpi_call *call, leaver *leavers, size_t count, con
     (void)pthread_mutex_unlock(&node->lock);
     for (size_t i = 0; i < count; i++) {
         const trpi_view_member *v = member_by_uid(view, leavers[i].uid);
+        if (leavers[i].self) {
+            phases_tell(node, call, &leavers[i]);
+        }
         if (!v || (leavers[i].self && ended)) {
             continue;
         }
@@ -376,7 +391,12 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
     if (!leaver_find(node, call, &who)) {
         return;
     }
-    trp_err err = trp_cluster_leave(node->system, who.address);
+    trp_err err = TRP_OK;
+    if (who.self) {
+        trp_node_leave(node); /* all phases of its shutdown, of which leaving is one */
+    } else {
+        err = trp_cluster_leave(node->system, who.address);
+    }
     if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
         refuse_order(call, err, "leave");
         return;

@@ -6,7 +6,7 @@ troupe_sources += cluster/node/base64.c cluster/node/carry.c cluster/node/cert_m
 	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_peers.c cluster/node/control_request.c \
 	cluster/node/control_socket.c cluster/node/control_view.c cluster/node/node.c \
 	cluster/node/node_check.c cluster/node/node_log.c cluster/node/node_main.c cluster/node/node_membership.c cluster/node/node_options.c \
-	cluster/node/node_plugin.c cluster/node/node_start.c cluster/node/payload_json.c
+	cluster/node/node_plugin.c cluster/node/node_shutdown.c cluster/node/node_start.c cluster/node/payload_json.c
 pkginclude_HEADERS += include/troupe/node.h include/troupe/plugin.h
 
 check_PROGRAMS += tests/unit/node/config_test
@@ -44,3 +44,6 @@ tests_unit_node_node_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/node/cert_test
 tests_unit_node_cert_test_SOURCES = tests/unit/node/cert_test.c
 tests_unit_node_cert_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/node/node_end_test
+tests_unit_node_node_end_test_SOURCES = tests/unit/node/node_end_test.c
+tests_unit_node_node_end_test_LDADD = $(TEST_LDADD)

@@ -69,42 +69,6 @@ trp_node_end_fd(const trp_node *node)
     return node->end_fd;
 }
 
-static void
-leave_timed_out(void *arg)
-{
-    trpi_node_end(arg, TRP_NODE_LEAVE_TIMEOUT);
-}
-
-void
-trp_node_leave(trp_node *node)
-{
-    trp_member self;
-    trpi_assert(node->magic == TRPI_NODE_MAGIC);
-    (void)pthread_mutex_lock(&node->lock);
-    bool again = node->leaving || node->end != 0;
-    node->leaving = true;
-    (void)pthread_mutex_unlock(&node->lock);
-    if (again) {
-        return;
-    }
-    if (trp_cluster_self(node->system, &self) != TRP_OK || self.status == 0) {
-        trpi_node_end(node, TRP_NODE_LEFT); /* it never joined */
-        return;
-    }
-    uint64_t timer = 0;
-    uint64_t timeout_ms = (uint64_t)trpi_config_int(node->config, "cluster.leave-timeout");
-    if (trpi_system_after(node->system, timeout_ms, leave_timed_out, node, &timer) == TRP_OK) {
-        (void)pthread_mutex_lock(&node->lock);
-        node->leave_timer = timer;
-        (void)pthread_mutex_unlock(&node->lock);
-    }
-    trp_err err = trpi_cluster_leave(node->cluster, NULL, 0, NULL, NULL);
-    if (err != TRP_OK) {
-        trp_system_log(node->system, TRP_LOG_WARNING, "node", "cannot leave the cluster: %s",
-                       trp_strerror(err));
-    }
-}
-
 /* ---- starting
  * ------------------------------------------------------------------------------------------ */
 
@@ -243,6 +207,7 @@ node_start(trp_node *node, const trp_node_options *options, trp_node_error *ret_
             control_path_decide(node, options, trpi_remote_address(node->remote)->port, ret_error);
     }
     err = err == TRP_OK ? trpi_node_cluster_start(node, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_shutdown_start(node, ret_error) : err;
     if (err == TRP_OK && (err = trpi_carry_new(node, &node->carry)) != TRP_OK) {
         return trpi_node_fail(ret_error, err, "out of memory");
     }

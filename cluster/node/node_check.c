@@ -16,6 +16,7 @@
 #include "base/address.h"
 #include "base/nearest.h"
 #include "cluster/node/node_options.h"
+#include "pattern/pattern.h"
 
 #define NAMES_MAX 64 /* among which a right name is looked for; more are not needed for a hint */
 
@@ -224,6 +225,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
     trp_err err = numbers_check(config, ret_error);
     if (err == TRP_OK) {
         err = security_check(config, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = trpi_shutdown_config_check(config, ret_error);
     }
     return err != TRP_OK ? err : members_check(config, ret_error);
 }

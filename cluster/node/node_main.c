@@ -79,7 +79,8 @@ end_exit(trp_node *node, trp_node_end end)
     case TRP_NODE_DOWNED:
         trp_system_log(
             node->system, TRP_LOG_ERROR, "node",
-            "this node was downed or removed by the others; start it again to join anew");
+            "this node was downed, by the others or by its own strategy (see above); look at the "
+            "others with `troupe members`, and start it again to join them anew");
         return TRPI_CTL_EXIT_DOWNED;
     case TRP_NODE_LEAVE_TIMEOUT:
         trp_system_log(node->system, TRP_LOG_ERROR, "node",

@@ -13,7 +13,7 @@
 static void
 membership_stopped(void *arg, trpi_member_stop why)
 {
-    trpi_node_end(arg, why == TRPI_STOP_DOWNED ? TRP_NODE_DOWNED : TRP_NODE_LEFT);
+    trpi_node_membership_ended(arg, why);
 }
 
 /* cluster.role.NAME.min-nr-of-members */
@@ -109,6 +109,7 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     if (options->gossip_different_view_probability <= 0) {
         options->gossip_different_view_probability = -1; /* 0 would be its default */
     }
+    options->exiting_waits = true; /* for the phase cluster-exiting; node_shutdown.c lets go */
     options->may_not_create_cluster = !trpi_config_bool(node->config, "cluster.may-create-cluster");
     trp_err err = downing_fill(node, options, ret_error);
     return err != TRP_OK ? err : role_minima_take(node, options, ret_error);

@@ -19,10 +19,17 @@
 #include "remote/remote.h"
 
 #define TRPI_NODE_MAGIC 0x6e6f64655f747270ull
-#define TRPI_NODE_STOP_MS 5000u   /* how long close waits for the actors */
 #define TRPI_NODE_LINGER_MS 1000u /* how long a stopping control server may finish its answers */
 
 struct trpi_carry;
+
+typedef enum trpi_node_task { /* of the coordinated shutdown; node_shutdown.c */
+    TRPI_NODE_LEAVE = 0,
+    TRPI_NODE_EXITING = 1,
+    TRPI_NODE_EXITING_DONE = 2,
+    TRPI_NODE_SHUTDOWN = 3,
+    TRPI_NODE_TASKS = 4
+} trpi_node_task;
 
 struct trp_node {
     uint64_t magic;
@@ -37,6 +44,7 @@ struct trp_node {
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
     uint64_t listener; /* of the cluster's events */
+    uint64_t end_listener; /* of this member's way out; node_shutdown.c, as what follows the lock */
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char control_path[TRPI_CTL_PATH_BYTES];
     uint64_t start_ns;
@@ -44,8 +52,11 @@ struct trp_node {
 
     pthread_mutex_t lock; /* innermost */
     trp_node_end end;     /* 0: it has not; with lock */
-    bool leaving;         /* with lock */
-    uint64_t leave_timer; /* with lock */
+    uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
+    uint32_t own_status;             /* Leaving or Exiting, else 0 */
+    bool membership_ended, downed;
+    bool gave_up;      /* cluster.leave-timeout has passed */
+    bool cluster_ends; /* the whole cluster is being shut down */
 
     /* messages per second, as status shows them; with lock */
     uint64_t rate_ns, rate_messages;
@@ -57,6 +68,8 @@ trp_err trpi_node_open(trpi_config *config, const trp_node_options *options, trp
                        trp_node_error *ret_error);
 /* The membership has ended; the first reason counts. Any thread. */
 void trpi_node_end(trp_node *node, trp_node_end end);
+/* node_shutdown.c: the same through the phases of the shutdown. The cluster's thread. */
+void trpi_node_membership_ended(trp_node *node, trpi_member_stop why);
 
 /* control_commands.c: what the control server calls. */
 bool trpi_node_command_is_quick(trpi_control_command command);

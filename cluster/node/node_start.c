@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "pattern/pattern.h"
 
 trp_err
 trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
@@ -329,11 +330,19 @@ trpi_node_stop(trp_node *node)
     if (node->cluster && node->listener) {
         trpi_cluster_unlisten(node->cluster, node->listener);
     }
+    if (node->cluster && node->end_listener) {
+        trpi_cluster_unlisten(node->cluster, node->end_listener);
+    }
     trpi_cluster_stop(node->cluster);
     if (node->system) {
-        trp_err err = trp_system_stop(node->system, TRPI_NODE_STOP_MS);
+        uint32_t timeout_ms =
+            trpi_shutdown_timeout_ms(node->system, TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE);
+        trp_err err = trp_system_stop(node->system, timeout_ms == 0 ? 1 : timeout_ms);
         if (err != TRP_OK) {
-            trp_system_log(node->system, TRP_LOG_ERROR, "node", "stopping: %s", trp_strerror(err));
+            trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                           "phase " TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE
+                           ": actors are left after %u ms: %s",
+                           timeout_ms, trp_strerror(err));
         }
     }
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS);

@@ -74,7 +74,7 @@ typedef enum trp_node_end {
     TRP_NODE_LEFT = 1,         /* by trp_node_leave(), `troupe leave`, or it never was a member */
     TRP_NODE_DOWNED = 2,       /* the others took it out */
     TRP_NODE_TERMINATED = 3,   /* the actor system ended by itself */
-    TRP_NODE_LEAVE_TIMEOUT = 4 /* it was leaving, and cluster.leave-timeout passed */
+    TRP_NODE_LEAVE_TIMEOUT = 4 /* it did not leave within cluster.leave-timeout */
 } trp_node_end;
 
 /* Wait until the membership has ended. timeout_ms 0: no limit.
@@ -88,12 +88,13 @@ TRP_API TRP_MUST_CHECK trp_err trp_node_await(trp_node *node, uint32_t timeout_m
  * belongs to the node. Errors: none. Thread: any.  Since: 0.1 */
 TRP_API int trp_node_end_fd(const trp_node *node);
 
-/* Begin to leave the cluster; trp_node_await() tells the end. At once when it never joined.
- * Idempotent.
+/* Begin the coordinated shutdown (troupe/shutdown.h), of which leaving the cluster is a part;
+ * trp_node_await() tells the end. Idempotent.
  * Errors: none. Thread: any; never blocks.  Since: 0.1 */
 TRP_API void trp_node_leave(trp_node *node);
 
-/* Stop everything (without leaving first) and free. NULL is fine. Takes node.
+/* Stop everything (without leaving first) and free; actors have the timeout of the phase
+ * actor-system-terminate. NULL is fine. Takes node.
  * Errors: none. Thread: the opener; may block until the actors have stopped.  Since: 0.1 */
 TRP_API void trp_node_close(trp_node *node);
 

@@ -35,6 +35,7 @@
 #include <troupe/seeded.h>
 #include <troupe/sim.h>
 #include <troupe/serialization.h>
+#include <troupe/shutdown.h>
 #include <troupe/subject.h>
 #include <troupe/system.h>
 #include <troupe/testkit.h>

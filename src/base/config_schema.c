@@ -361,7 +361,10 @@ const trpi_config_row trpi_config_rows[] = {
     { "cluster.gossip-different-view-probability", FLOAT, "0.8", 0, 1, NULL,
       "How often gossip goes to a member with another view, if there is one." },
     { "cluster.leave-timeout", DURATION, "20s", 100, DAYS, NULL,
-      "How long a node that is told to end waits for its leaving." },
+      "How long a node that is told to end waits for its leaving, from the phase "
+      "cluster-leave on." },
+    { "cluster.run-coordinated-shutdown-when-down", BOOL, "on", 0, 0, NULL,
+      "off: a node that was downed ends at once, without the phases of its shutdown." },
     { "cluster.control-socket", BOOL, "off", 0, 0, NULL,
       "on: a program that embeds the library has a control socket, as troupe node always has." },
     { "cluster.failure-detector.threshold", FLOAT, "8.0", 0.1, 100, NULL,
@@ -401,6 +404,19 @@ const trpi_config_row trpi_config_rows[] = {
       "The side of this node stays, as in troupe.tcp://demo@10.0.0.1:2552." },
     { "cluster.downing.keep-referee.down-all-if-less-than-nodes", INT, "1", 1, 100000, NULL,
       "Unless it has fewer members than this." },
+
+    { "coordinated-shutdown.default-phase-timeout", DURATION, "5s", 1, DAYS, NULL,
+      "How long a phase of the shutdown may take for which nothing else is said." },
+    { "coordinated-shutdown.phases.*.timeout", DURATION, "5s", 1, DAYS, NULL,
+      "The same for one phase: phases \"service-stop\" { timeout = 10s }. If not said: "
+      "cluster.leave-timeout for cluster-leave to cluster-shutdown, 10s for "
+      "cluster-sharding-shutdown-region and actor-system-terminate." },
+    { "coordinated-shutdown.phases.*.depends-on", LIST, "", 0, 0, NULL,
+      "Phases that must be over before this one; a title that is no phase yet makes one of it." },
+    { "coordinated-shutdown.phases.*.recover", BOOL, "on", 0, 0, NULL,
+      "off: when it fails or is late, the phases behind it are left out." },
+    { "coordinated-shutdown.phases.*.enabled", BOOL, "on", 0, 0, NULL,
+      "off: its tasks are not run." },
 
     { "control.socket", TEXT, "", 0, 0, NULL,
       "Path of the control socket; empty: SYSTEM@PORT.sock in $XDG_RUNTIME_DIR/troupe or "

@@ -2,7 +2,11 @@
 #ifndef TRPI_PATTERN_PATTERN_H
 #define TRPI_PATTERN_PATTERN_H
 
+#include <stdbool.h>
+
+#include <troupe/config.h>
 #include <troupe/router.h>
+#include <troupe/shutdown.h>
 
 /* ---- routees from elsewhere --------------------------------------------------------------------
  * A room above (cluster routers) adds and removes routees of a router as nodes come and go, by
@@ -38,5 +42,16 @@ extern trp_type trpi_parcel_type;
 /* Register the types of reliable proxies, and receive those of other nodes from now on. Idempotent.
  * Errors: TRP_ENOMEM, TRP_ELIMIT, TRP_ECLOSED. Thread: any. */
 trp_err trpi_reliable_receive(trp_system *system);
+
+/* ---- coordinated shutdown (troupe/shutdown.h) ---------------------------------------------------
+ * What is done at the end of the phases, on the shutdown's actor, instead of stopping the system.
+ * Errors: those of trp_shutdown_run. Thread: any. */
+trp_err trpi_shutdown_over_set(trp_system *system, void (*fn)(void *arg), void *arg);
+/* What came of the phases that had tasks and are over, from index 0 on. false: no more yet. */
+bool trpi_shutdown_report(trp_system *system, uint32_t index, char *text, size_t bytes);
+/* 0: there is no such phase, or nobody has asked for the shutdown of this system yet. */
+uint32_t trpi_shutdown_timeout_ms(trp_system *system, const char *phase);
+/* Would the phases that a configuration describes do? Errors: TRP_ECONFIG, *ret_error says why. */
+trp_err trpi_shutdown_config_check(const trp_config *config, trp_config_error *ret_error);
 
 #endif

@@ -1,0 +1,221 @@
+/* node_shutdown.c - how a node ends: its own tasks in the phases of the coordinated shutdown.
+ *
+ * Shape.   SIGTERM, trp_node_leave(), `troupe leave`  -- PROGRAM -.
+ *          this member became Leaving by another one  -- LEAVING -+--> phases (troupe/shutdown.h)
+ *          this member was downed                     -- DOWNED  -'      |
+ *          trp_node_await() <-- left, downed or 75 -- after the last phase
+ *          cluster-leave: order it, wait for Leaving. cluster-exiting: wait for Exiting.
+ *          cluster-exiting-done: let the membership confirm. cluster-shutdown: wait for its end.
+ * Must hold.
+ *   Z1  The membership stays Exiting until cluster-exiting-done: who hands over in cluster-exiting
+ *       does so as a member.
+ *   Z2  cluster.leave-timeout counts from the order to leave. When it passes, these tasks give up,
+ * and the phases behind are run all the same. Z3  The end of the membership, whatever its reason,
+ * ends the node through the phases. Threads. tasks: the shutdown's actor; news: the cluster's
+ * thread; lock: node->lock, a leaf. Tests.   tests/unit/node/node_end_test.c,
+ * tests/system/shutdown.sh
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+#include "cluster/node/node_private.h"
+#include "cluster/node/node_start.h"
+#include "pattern/pattern.h"
+
+/* What the tasks wait for, under the lock; tasks that run and whose wait is over are taken out. */
+static void
+look(trp_node *node)
+{
+    uint64_t ready[TRPI_NODE_TASKS];
+    uint32_t count = 0;
+    (void)pthread_mutex_lock(&node->lock);
+    bool over = node->membership_ended || node->gave_up;
+    trp_err err = node->membership_ended ? TRP_OK : TRP_ETIMEDOUT;
+    const bool done[TRPI_NODE_TASKS] = {
+        [TRPI_NODE_LEAVE] = over || node->own_status >= TRP_MEMBER_LEAVING,
+        [TRPI_NODE_EXITING] = over || node->own_status >= TRP_MEMBER_EXITING,
+        [TRPI_NODE_EXITING_DONE] = true,
+        [TRPI_NODE_SHUTDOWN] = over,
+    };
+    for (uint32_t i = 0; i < TRPI_NODE_TASKS; i++) {
+        if (node->tasks[i] != 0 && done[i]) {
+            ready[count++] = node->tasks[i];
+            node->tasks[i] = 0;
+        }
+    }
+    (void)pthread_mutex_unlock(&node->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        trp_shutdown_done(node->system, ready[i], over ? err : TRP_OK);
+    }
+}
+
+static void
+wait_for(trp_node *node, trpi_node_task which, uint64_t task)
+{
+    (void)pthread_mutex_lock(&node->lock);
+    node->tasks[which] = task;
+    (void)pthread_mutex_unlock(&node->lock);
+    look(node);
+}
+
+static void
+give_up(trp_node *node)
+{
+    (void)pthread_mutex_lock(&node->lock);
+    node->gave_up = true;
+    (void)pthread_mutex_unlock(&node->lock);
+    look(node);
+}
+
+/* ---- tasks ----------------------------------------------------------------------------------- */
+
+static void
+leave_timed_out(void *arg)
+{
+    give_up(arg); /* Z2 */
+}
+
+static void
+leave_ordered(void *arg, trp_err err)
+{
+    trp_node *node = arg;
+    if (err != TRP_OK && err != TRP_ESTATE) { /* Down, or ended: that is told by itself */
+        trp_system_log(node->system, TRP_LOG_WARNING, "node", "cannot leave the cluster: %s",
+                       trp_strerror(err));
+        give_up(node);
+    }
+}
+
+static void
+leave(void *arg, uint64_t task)
+{
+    trp_node *node = arg;
+    uint64_t timeout_ms = (uint64_t)trpi_config_int(node->config, "cluster.leave-timeout");
+    uint64_t timer; /* ends with the system, if not before */
+    if (trpi_system_after(node->system, timeout_ms, leave_timed_out, node, &timer) != TRP_OK) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                       "no memory for the timer of cluster.leave-timeout");
+    }
+    wait_for(node, TRPI_NODE_LEAVE, task);
+    trp_err err = trpi_cluster_leave(node->cluster, NULL, 0, leave_ordered, node);
+    if (err != TRP_OK) {
+        leave_ordered(node, err);
+    }
+}
+
+static void
+exiting(void *arg, uint64_t task)
+{
+    wait_for(arg, TRPI_NODE_EXITING, task);
+}
+
+static void
+exiting_done(void *arg, uint64_t task)
+{
+    trp_node *node = arg;
+    (void)trpi_cluster_release(node->cluster); /* fails when the membership has ended */
+    wait_for(node, TRPI_NODE_EXITING_DONE, task);
+}
+
+static void
+membership_end(void *arg, uint64_t task)
+{
+    wait_for(arg, TRPI_NODE_SHUTDOWN, task);
+}
+
+/* ---- news ------------------------------------------------------------------------------------ */
+
+static void
+begin(trp_node *node, trp_shutdown_reason reason)
+{
+    (void)pthread_mutex_lock(&node->lock);
+    bool all = node->cluster_ends;
+    (void)pthread_mutex_unlock(&node->lock);
+    reason = all && reason != TRP_SHUTDOWN_DOWNED ? TRP_SHUTDOWN_CLUSTER : reason;
+    trp_err err = trp_shutdown_run(node->system, reason, NULL);
+    if (err != TRP_OK && err != TRP_ECLOSED) { /* closed: it has ended, or ends without phases */
+        trp_system_log(node->system, TRP_LOG_ERROR, "node", "no coordinated shutdown: %s",
+                       trp_strerror(err));
+        trpi_node_end(node, TRP_NODE_TERMINATED);
+    }
+}
+
+static void
+own_member_changed(void *arg, const trpi_cluster_event *event)
+{
+    trp_node *node = arg;
+    if (event->member->member.self == 0) {
+        return;
+    }
+    (void)pthread_mutex_lock(&node->lock);
+    node->own_status =
+        event->event == TRP_CLUSTER_MEMBER_LEFT ? TRP_MEMBER_LEAVING : TRP_MEMBER_EXITING;
+    (void)pthread_mutex_unlock(&node->lock);
+    begin(node, TRP_SHUTDOWN_LEAVING);
+    look(node);
+}
+
+void
+trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
+{
+    bool downed = why == TRPI_STOP_DOWNED;
+    (void)pthread_mutex_lock(&node->lock);
+    node->membership_ended = true;
+    node->downed = downed;
+    (void)pthread_mutex_unlock(&node->lock);
+    if (downed && !trpi_config_bool(node->config, "cluster.run-coordinated-shutdown-when-down")) {
+        trpi_node_end(node, TRP_NODE_DOWNED);
+        return;
+    }
+    begin(node, downed ? TRP_SHUTDOWN_DOWNED : TRP_SHUTDOWN_LEAVING); /* Z3 */
+    look(node);
+}
+
+/* After the last phase, on the shutdown's actor. */
+static void
+phases_over(void *arg)
+{
+    trp_node *node = arg;
+    (void)pthread_mutex_lock(&node->lock);
+    trp_node_end end = !node->membership_ended ? TRP_NODE_LEAVE_TIMEOUT
+                       : node->downed          ? TRP_NODE_DOWNED
+                                               : TRP_NODE_LEFT;
+    (void)pthread_mutex_unlock(&node->lock);
+    trpi_node_end(node, end);
+}
+
+/* ---- from outside ---------------------------------------------------------------------------- */
+
+void
+trp_node_leave(trp_node *node)
+{
+    trpi_assert(node->magic == TRPI_NODE_MAGIC);
+    begin(node, TRP_SHUTDOWN_PROGRAM);
+}
+
+trp_err
+trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error)
+{
+    static const struct {
+        const char *phase, *name;
+        trp_shutdown_fn fn;
+    } tasks[] = { { TRP_SHUTDOWN_CLUSTER_LEAVE, "leave", leave },
+                  { TRP_SHUTDOWN_CLUSTER_EXITING, "exiting", exiting },
+                  { TRP_SHUTDOWN_CLUSTER_EXITING_DONE, "exiting-done", exiting_done },
+                  { TRP_SHUTDOWN_CLUSTER_SHUTDOWN, "membership", membership_end } };
+    trp_err err = trpi_shutdown_over_set(node->system, phases_over, node);
+    for (size_t i = 0; i < sizeof tasks / sizeof tasks[0] && err == TRP_OK; i++) {
+        uint64_t task;
+        err =
+            trp_shutdown_add(node->system, tasks[i].phase, tasks[i].name, tasks[i].fn, node, &task);
+    }
+    if (err == TRP_OK) {
+        err =
+            trpi_cluster_listen(node->cluster, TRP_CLUSTER_MEMBER_LEFT | TRP_CLUSTER_MEMBER_EXITED,
+                                own_member_changed, node, &node->end_listener);
+    }
+    return err == TRP_OK ? TRP_OK
+                         : trpi_node_fail(ret_error, err, "cannot prepare the shutdown: %s",
+                                          trp_strerror(err));
+}
