@@ -128,6 +128,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     cluster->remote = remote;
     cluster->world = trpi_system_world(system);
     cluster->quiet = options->quiet;
+    cluster->stats_interval_ms = options->publish_stats_interval_ms;
     cluster->stopped = options->stopped;
     cluster->stopped_arg = options->stopped_arg;
     cluster->quarantine_after_ms =

@@ -116,12 +116,12 @@ trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot)
 uint32_t
 trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role)
 {
-    static const uint8_t rank_of[7] = { 9, 1, 0, 0, 2, 9, 9 }; /* as trpi_gossip_leader */
+    static const uint8_t rank_of[8] = { 9, 1, 0, 0, 2, 9, 9, 1 }; /* as trpi_gossip_leader */
     uint32_t best = TRPI_CLUSTER_NONE;
     uint32_t best_rank = 9;
     for (uint32_t i = 0; i < snapshot->members_count; i++) {
         const trp_member *m = &snapshot->members[i].member;
-        uint32_t rank = m->status < 7 ? rank_of[m->status] : 9;
+        uint32_t rank = m->status < 8 ? rank_of[m->status] : 9;
         if (m->status == TRP_MEMBER_LEAVING && m->up_number == 0) {
             rank = rank_of[TRP_MEMBER_JOINING];
         }
@@ -218,7 +218,7 @@ trp_cluster_self(trp_system *system, trp_member *ret_member)
     const trpi_gossip *view = trpi_member_view(cluster->core);
     const trpi_ident *self = trpi_member_self(cluster->core);
     uint32_t index = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, self->key);
-    trpi_gossip_member absent = { (trpi_ident *)(uintptr_t)self, 0, 0, 0 };
+    trpi_gossip_member absent = { .ident = (trpi_ident *)(uintptr_t)self };
     trpi_member_fill(cluster->core, index == TRPI_GOSSIP_NONE ? &absent : &view->members[index],
                      ret_member);
     pthread_mutex_unlock(&cluster->engine);

@@ -139,6 +139,7 @@ trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_
         trpi_gossip_member *m = &gossip->members[i];
         if (m->ident->key == ident->key) {
             m->status = status > m->status ? (uint16_t)status : m->status;
+            m->weakly_up = m->weakly_up != 0 && m->status == TRP_MEMBER_JOINING;
             m->up_number = m->up_number == 0 ? up_number : m->up_number;
             return TRP_OK;
         }
@@ -148,16 +149,19 @@ trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_
         return err;
     }
     gossip->members[gossip->members_count++] =
-        (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0 };
+        (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0, 0 };
     return TRP_OK;
 }
 
 bool
 trpi_member_transition_is_legal(uint32_t from, uint32_t to)
 {
-    static const bool legal[7][7] = {
-        [TRP_MEMBER_JOINING] = { [TRP_MEMBER_UP] = true, [TRP_MEMBER_LEAVING] = true,
-                                 [TRP_MEMBER_DOWN] = true, [TRP_MEMBER_REMOVED] = true },
+    static const bool legal[8][8] = {
+        [TRP_MEMBER_JOINING] = { [TRP_MEMBER_WEAKLY_UP] = true, [TRP_MEMBER_UP] = true,
+                                 [TRP_MEMBER_LEAVING] = true, [TRP_MEMBER_DOWN] = true,
+                                 [TRP_MEMBER_REMOVED] = true },
+        [TRP_MEMBER_WEAKLY_UP] = { [TRP_MEMBER_UP] = true, [TRP_MEMBER_LEAVING] = true,
+                                   [TRP_MEMBER_DOWN] = true, [TRP_MEMBER_REMOVED] = true },
         [TRP_MEMBER_UP] = { [TRP_MEMBER_LEAVING] = true, [TRP_MEMBER_DOWN] = true,
                             [TRP_MEMBER_REMOVED] = true },
         [TRP_MEMBER_LEAVING] = { [TRP_MEMBER_EXITING] = true, [TRP_MEMBER_DOWN] = true,
@@ -165,15 +169,17 @@ trpi_member_transition_is_legal(uint32_t from, uint32_t to)
         [TRP_MEMBER_EXITING] = { [TRP_MEMBER_DOWN] = true, [TRP_MEMBER_REMOVED] = true },
         [TRP_MEMBER_DOWN] = { [TRP_MEMBER_REMOVED] = true },
     };
-    return from < 7 && to < 7 && legal[from][to];
+    return from < 8 && to < 8 && legal[from][to];
 }
 
 void
 trpi_gossip_set_status(trpi_gossip *gossip, uint32_t index, uint32_t status)
 {
     trpi_assert(!gossip->frozen && index < gossip->members_count);
-    trpi_assert(trpi_member_transition_is_legal(gossip->members[index].status, status));
-    gossip->members[index].status = (uint16_t)status;
+    trpi_gossip_member *m = &gossip->members[index];
+    trpi_assert(trpi_member_transition_is_legal(trpi_member_status(m), status));
+    m->weakly_up = status == TRP_MEMBER_WEAKLY_UP;
+    m->status = m->weakly_up != 0 ? TRP_MEMBER_JOINING : (uint16_t)status;
 }
 
 trp_err
@@ -476,7 +482,8 @@ digest_of(const trpi_gossip *g)
     uint64_t h = g->members_count;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        uint64_t packed[2] = { m->ident->key, (uint64_t)m->up_number << 32 | m->status };
+        uint64_t packed[2] = { m->ident->key, (uint64_t)m->up_number << 32 |
+                                                  (uint64_t)m->weakly_up << 16 | m->status };
         h = trpi_hash(packed, sizeof(packed), h);
     }
     h = trpi_hash(g->rows, g->rows_count * sizeof(*g->rows), h);

@@ -25,8 +25,9 @@
 typedef struct trpi_gossip_member {
     trpi_ident *ident;
     uint32_t up_number;  /* 0: never was Up */
-    uint16_t status;     /* trp_member_status */
-    uint16_t unreachable; /* computed by freeze from the rows */
+    uint16_t status;     /* trp_member_status, in the order of a life: never WEAKLY_UP */
+    uint8_t weakly_up;   /* of a Joining member; nothing else looks at it but trpi_member_status */
+    uint8_t unreachable; /* computed by freeze from the rows */
 } trpi_gossip_member;
 
 typedef struct trpi_reach_row { /* observer says: subject is unreachable */
@@ -83,6 +84,8 @@ void trpi_gossip_unref(trpi_gossip *gossip); /* NULL is fine */
 /* Shares ident. Keeps the higher status when the member is there. */
 trp_err trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status,
                         uint32_t up_number);
+/* What users see: WEAKLY_UP for a Joining member that is. */
+uint32_t trpi_member_status(const trpi_gossip_member *member);
 /* Status change by index; asserts that it is legal (trpi_member_transition_is_legal). */
 void trpi_gossip_set_status(trpi_gossip *gossip, uint32_t index, uint32_t status);
 /* Replace the rows of one observer and count its version up. subjects: keys in any order. */
@@ -132,7 +135,7 @@ uint32_t trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char
 uint32_t trpi_gossip_oldest(const trpi_gossip *gossip, const char *role);
 uint32_t trpi_gossip_up_number_max(const trpi_gossip *gossip);
 
-/* MEMB-23, plus Joining -> Leaving: a node may leave before it is Up. */
+/* MEMB-23 and WeaklyUp, plus Joining and WeaklyUp -> Leaving: a node may leave before it is Up. */
 bool trpi_member_transition_is_legal(uint32_t from, uint32_t to);
 
 /* ---- seen ------------------------------------------------------------------------------------ */

@@ -4,7 +4,7 @@
  *          and cross-checked here, so that the engine may assert.
  * Shape.   frame {k, to, ttl, ...}   k is trpi_frame_kind; keys that are not known are skipped
  *          view  {v:1, p:protocol, s:system, r:[role],
- *                 m:[[host, port, uid, status, up-number, version, [role#]]],
+ *                 m:[[host, port, uid, status, up-number, version, [role#], weakly-up?]],
  *                 o:[[member#, version, [member#]]], c:[[member#, counter]],
  *                 t:[[key, wall, status]]}
  *          A view stands as a byte string inside a frame, so that its encoding is made once per
@@ -68,7 +68,7 @@ collect_roles(const trpi_gossip *g, struct role_table *table)
 static void
 pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, struct role_table *table)
 {
-    trpi_pack_array(w, 7);
+    trpi_pack_array(w, m->weakly_up != 0 ? 8 : 7);
     trpi_pack_text(w, m->ident->id.address.host);
     trpi_pack_u64(w, m->ident->id.address.port);
     trpi_pack_u64(w, m->ident->id.uid);
@@ -80,6 +80,9 @@ pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, struct role_table 
         uint32_t index = 0;
         (void)role_index(table, m->ident->roles[r], &index); /* collect_roles() put it there */
         trpi_pack_u64(w, index);
+    }
+    if (m->weakly_up != 0) {
+        trpi_pack_u64(w, 1);
     }
 }
 
@@ -244,13 +247,16 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
     uint64_t port;
     uint64_t status;
     uint64_t up_number;
+    uint64_t weakly_up = 0;
+    const trpi_pack_value *weak = trpi_pack_at(member, 7); /* said only when it is so */
     if (!trpi_pack_get_text(trpi_pack_at(member, 0), id.address.host, sizeof(id.address.host)) ||
         id.address.host[0] == '\0' ||
         !trpi_pack_get_u64(trpi_pack_at(member, 1), UINT16_MAX, &port) ||
         !trpi_pack_get_u64(trpi_pack_at(member, 2), UINT64_MAX, &id.uid) || id.uid == 0 ||
         !trpi_pack_get_u64(trpi_pack_at(member, 3), TRP_MEMBER_DOWN, &status) ||
         status < TRP_MEMBER_JOINING ||
-        !trpi_pack_get_u64(trpi_pack_at(member, 4), TRPI_GOSSIP_UP_NUMBER_MAX, &up_number)) {
+        !trpi_pack_get_u64(trpi_pack_at(member, 4), TRPI_GOSSIP_UP_NUMBER_MAX, &up_number) ||
+        (weak != NULL && !trpi_pack_get_u64(weak, 1, &weakly_up))) {
         return TRP_EDATA;
     }
     id.address.port = (uint16_t)port;
@@ -274,7 +280,8 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
         return TRP_EDATA;
     }
     g->members[g->members_count++] =
-        (trpi_gossip_member){ ident, (uint32_t)up_number, (uint16_t)status, 0 };
+        (trpi_gossip_member){ ident, (uint32_t)up_number, (uint16_t)status,
+                              weakly_up != 0 && status == TRP_MEMBER_JOINING, 0 };
     return TRP_OK;
 }
 

@@ -5,7 +5,8 @@
  *          decides.
  * Must hold (property tests over random histories).
  *   M1  Commutative, associative, idempotent.
- *   M2  Per member the later status wins; Up-numbers: the lower one that is not 0.
+ *   M2  Per member the later status wins, weakly up is later than Joining; Up-numbers: the lower
+ *       one that is not 0.
  *   M3  A tombstone on either side wins over the member on the other: nobody is resurrected.
  *   M4  Rows of an observer come from the side that knows its higher version: only the observer
  *       changes its rows, so that side knows more.
@@ -37,7 +38,7 @@ static void
 push_member(trpi_gossip *out, const trpi_gossip_member *m)
 {
     out->members[out->members_count++] =
-        (trpi_gossip_member){ trpi_ident_ref(m->ident), m->up_number, m->status, 0 };
+        (trpi_gossip_member){ trpi_ident_ref(m->ident), m->up_number, m->status, m->weakly_up, 0 };
 }
 
 static void
@@ -64,6 +65,7 @@ merge_members(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
             trpi_gossip_member m = a->members[i++];
             const trpi_gossip_member *other = &b->members[j++];
             m.status = m.status > other->status ? m.status : other->status;
+            m.weakly_up = (m.weakly_up | other->weakly_up) != 0 && m.status == TRP_MEMBER_JOINING;
             if (m.up_number == 0 || (other->up_number != 0 && other->up_number < m.up_number)) {
                 m.up_number = other->up_number;
             }

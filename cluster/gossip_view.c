@@ -11,8 +11,14 @@ const char *
 trp_member_status_name(uint32_t status)
 {
     static const char *const names[] = { "?",       "Joining", "Up",     "Leaving",
-                                         "Exiting", "Down",    "Removed" };
-    return status < 7 ? names[status] : names[0];
+                                         "Exiting", "Down",    "Removed", "WeaklyUp" };
+    return status < 8 ? names[status] : names[0];
+}
+
+uint32_t
+trpi_member_status(const trpi_gossip_member *member)
+{
+    return member->weakly_up != 0 ? TRP_MEMBER_WEAKLY_UP : member->status;
 }
 
 uint32_t

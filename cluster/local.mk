@@ -9,7 +9,7 @@ pkginclude_HEADERS += include/troupe/cluster.h
 check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
 	tests/unit/cluster/shell_test tests/unit/cluster/downing_strategies_test \
-	tests/unit/cluster/gossip_codec_test \
+	tests/unit/cluster/gossip_codec_test tests/unit/cluster/weakly_up_test tests/unit/cluster/replay_test \
 	tests/unit/cluster/schedule_test
 tests_unit_cluster_schedule_test_SOURCES = tests/unit/cluster/schedule_test.c
 tests_unit_cluster_schedule_test_LDADD = $(TEST_LDADD)
@@ -17,6 +17,10 @@ tests_unit_cluster_shell_test_SOURCES = tests/unit/cluster/shell_test.c
 tests_unit_cluster_shell_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_phi_test_SOURCES = tests/unit/cluster/phi_test.c
 tests_unit_cluster_phi_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_weakly_up_test_SOURCES = tests/unit/cluster/weakly_up_test.c
+tests_unit_cluster_weakly_up_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_replay_test_SOURCES = tests/unit/cluster/replay_test.c
+tests_unit_cluster_replay_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_gossip_test_SOURCES = tests/unit/cluster/gossip_test.c
 tests_unit_cluster_gossip_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_gossip_codec_test_SOURCES = tests/unit/cluster/gossip_codec_test.c

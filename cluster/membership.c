@@ -7,7 +7,8 @@
  * States.  IDLE --JOIN--> SEEKING --WELCOME, or alone--> MEMBER --Down, removed--> STOPPED
  * Must hold.
  *   E1  A view never goes back: it is replaced by a merge with itself, or by an own edit of it.
- *   E2  Only the leader of its own converged view makes a member Up, Exiting or removed.
+ *   E2  Only the leader of its own converged view makes a member Up, Exiting or removed; whoever
+ *       leads may make one WeaklyUp, where that is allowed.
  *   E3  Only this node changes the rows of which it is the observer, and counts their version.
  *   E4  After STOPPED it sends nothing and answers nothing.
  *   E5  Gossip for another incarnation, from a stranger, or without this node in it, changes
@@ -455,6 +456,9 @@ notice_own_pause(trpi_member_core *core)
         uint64_t *times[] = { &core->stable_ms, &core->reach_ms, &core->unrest_ms };
         for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
             *times[i] = least(*times[i] + pause_ms, core->now.mono_ms);
+        }
+        if (core->blocked_ms != 0) {
+            core->blocked_ms = least(core->blocked_ms + pause_ms, core->now.mono_ms);
         }
         for (uint32_t i = 0; i < core->since_count; i++) {
             core->since[i].since_ms = least(core->since[i].since_ms + pause_ms, core->now.mono_ms);

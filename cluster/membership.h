@@ -33,6 +33,8 @@ typedef struct trpi_member_options {
     uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
     uint32_t exiting_timeout_ms;         /* 5000: leave, though nobody confirmed the removal */
     uint32_t prune_tombstones_after_ms;  /* 24 h */
+    /* The leader lets joiners be weakly up when it could not act for so long; 0: never. */
+    uint32_t weakly_up_after_ms;
     uint32_t min_nr_of_members;          /* 1 */
     double gossip_different_view_probability; /* 0.8; negative: 0 */
     bool may_not_create_cluster;         /* never make a new cluster of this node alone */

@@ -59,6 +59,7 @@ struct trpi_member_core {
     uint64_t burst_ms;   /* last burst */
     uint64_t leader_ms;  /* next leader and downing round */
     uint64_t wake_ms;    /* what the last step asked for */
+    uint64_t blocked_ms; /* since when this node leads a view that does not converge; 0: not */
     uint64_t exiting_ms; /* since when this node is Exiting; 0: it is not */
     uint64_t confirm_ms; /* next EXITING_CONFIRMED */
     uint64_t *confirmed; /* keys of Exiting members that said they are done */

@@ -118,7 +118,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     }
     memcpy(ret->app_version, ident->app_version, sizeof(ident->app_version));
     ret->uid = ident->id.uid;
-    ret->status = member->status;
+    ret->status = trpi_member_status(member);
     ret->up_number = member->up_number;
     ret->reachable = member->unreachable == 0;
     ret->self = ident->key == core->self->key;
@@ -215,6 +215,8 @@ event_name(uint32_t event)
     switch (event) {
     case TRP_CLUSTER_MEMBER_JOINED:
         return "Joining";
+    case TRP_CLUSTER_MEMBER_WEAKLY_UP:
+        return "WeaklyUp";
     case TRP_CLUSTER_MEMBER_UP:
         return "Up";
     case TRP_CLUSTER_MEMBER_LEFT:
@@ -258,21 +260,24 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
     static const struct {
         uint32_t status, event;
     } path[] = { { TRP_MEMBER_JOINING, TRP_CLUSTER_MEMBER_JOINED },
+                 { TRP_MEMBER_WEAKLY_UP, TRP_CLUSTER_MEMBER_WEAKLY_UP },
                  { TRP_MEMBER_UP, TRP_CLUSTER_MEMBER_UP },
                  { TRP_MEMBER_LEAVING, TRP_CLUSTER_MEMBER_LEFT },
                  { TRP_MEMBER_EXITING, TRP_CLUSTER_MEMBER_EXITED },
                  { TRP_MEMBER_DOWN, TRP_CLUSTER_MEMBER_DOWNED } };
-    for (size_t i = 0; i < sizeof(path) / sizeof(path[0]); i++) {
-        uint32_t status = path[i].status;
-        if (status <= was || status > is) {
-            continue;
-        }
-        bool skipped = status != is && status != TRP_MEMBER_JOINING;
-        if ((skipped && is == TRP_MEMBER_DOWN) ||
-            (skipped && status == TRP_MEMBER_UP && m->up_number == 0)) {
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof(path) / sizeof(path[0]) && was != is; i++) {
+        at = path[i].status == was ? i + 1 : at;
+    }
+    for (bool reached = was == is; !reached; at++) {
+        uint32_t status = path[at].status;
+        reached = status == is;
+        bool skipped = !reached && status != TRP_MEMBER_JOINING;
+        if (skipped && (is == TRP_MEMBER_DOWN || status == TRP_MEMBER_WEAKLY_UP ||
+                        (status == TRP_MEMBER_UP && m->up_number == 0))) {
             continue; /* on the way to Down nothing is made up; nor an Up that never was */
         }
-        publish_member(core, path[i].event, m, status, 0);
+        publish_member(core, path[at].event, m, status, 0);
     }
 }
 
@@ -282,7 +287,7 @@ publish_removed(trpi_member_core *core, const trpi_gossip_member *m)
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, m->ident->key);
     uint32_t last = t != NULL ? t->status : TRP_MEMBER_DOWN;
     if (m->status < last) {
-        publish_path(core, m, m->status, last);
+        publish_path(core, m, trpi_member_status(m), last);
     }
     publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
     if (last == TRP_MEMBER_DOWN && m->ident->key != core->self->key) {
@@ -297,8 +302,8 @@ static void
 publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool was)
 {
     if ((m->unreachable != 0) != was) { /* V2 */
-        publish_member(core, was ? TRP_CLUSTER_REACHABLE : TRP_CLUSTER_UNREACHABLE, m, m->status,
-                       0);
+        publish_member(core, was ? TRP_CLUSTER_REACHABLE : TRP_CLUSTER_UNREACHABLE, m,
+                       trpi_member_status(m), 0);
     }
 }
 
@@ -321,8 +326,9 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
         uint32_t before = trpi_gossip_find(old, m->ident->key);
-        publish_path(core, m, before == TRPI_GOSSIP_NONE ? 0 : old->members[before].status,
-                     m->status);
+        publish_path(core, m,
+                     before == TRPI_GOSSIP_NONE ? 0 : trpi_member_status(&old->members[before]),
+                     trpi_member_status(m));
         if (before == TRPI_GOSSIP_NONE) {
             publish_reachability(core, m, false);
         }
@@ -442,7 +448,9 @@ trpi_events_stopped(trpi_member_core *core)
     }
     const trpi_gossip_member *m = &core->published->members[self];
     uint32_t last = core->stop == TRPI_STOP_LEFT ? TRP_MEMBER_EXITING : TRP_MEMBER_DOWN;
-    publish_path(core, m, m->status, last);
+    if (m->status < last) {
+        publish_path(core, m, trpi_member_status(m), last);
+    }
     publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
 }
 

@@ -5,12 +5,16 @@
  *          version it acts on.
  * Shape.   converged, leader:  Joining -> Up (if enough members) | Leaving -> Exiting |
  *                              Exiting, confirmed or silent -> removed | Down -> removed
+ *          leader, for allow-weakly-up-members not converged:
+ *                              Joining, reachable -> WeaklyUp (if enough members)
  *          leaving node:       sees itself Exiting -> EXITING_CONFIRMED to the leader until it
  *          hears that
  *                              it is gone, or exiting-timeout has passed -> STOPPED(left)
  * Must hold.
  *   L1  A leader that is itself Exiting leaves last: first it removes the others that exit.
- *   L2  The minimum sizes hold at the moment of Joining -> Up, and only then (MEMB-22).
+ *   L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and only then (MEMB-22).
+ *   L3  WeaklyUp is the only thing that a leader does without agreement: both sides of a cut may do
+ *       it, and their views merge.
  * Tests.   tests/unit/cluster/leader_test.c
  */
 #include "cluster/membership_core.h"
@@ -170,6 +174,53 @@ trpi_leader_act(trpi_member_core *core)
     }
 }
 
+/* ---- weakly up ------------------------------------------------------------------------------- */
+
+static bool
+may_be_weakly_up(const trpi_gossip *g, const trpi_gossip_member *m)
+{
+    return trpi_member_status(m) == TRP_MEMBER_JOINING && m->unreachable == 0 && !has_rival(g, m);
+}
+
+/* L3. */
+static void
+let_joiners_work(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool anybody = false;
+    for (uint32_t i = 0; i < g->members_count && !anybody; i++) {
+        anybody = may_be_weakly_up(g, &g->members[i]);
+    }
+    trpi_gossip *edited = anybody && is_large_enough(core) ? trpi_gossip_copy(g) : NULL;
+    if (edited == NULL) {
+        return; /* no memory: the next tick tries again */
+    }
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (may_be_weakly_up(g, &g->members[i])) {
+            trpi_gossip_set_status(edited, i, TRP_MEMBER_WEAKLY_UP);
+        }
+    }
+    (void)trpi_core_commit(core, edited); /* likewise */
+}
+
+static void
+consider_weakly_up(trpi_member_core *core)
+{
+    uint32_t self = trpi_core_self_index(core);
+    if (core->options.weakly_up_after_ms == 0 || self == TRPI_GOSSIP_NONE ||
+        trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
+        trpi_member_is_converged(core)) {
+        core->blocked_ms = 0;
+        return;
+    }
+    if (core->blocked_ms == 0) {
+        core->blocked_ms = core->now.mono_ms;
+    }
+    if (core->now.mono_ms - core->blocked_ms >= core->options.weakly_up_after_ms) {
+        let_joiners_work(core);
+    }
+}
+
 /* ---- downing --------------------------------------------------------------------------------- */
 
 static bool
@@ -264,6 +315,7 @@ trpi_leader_tick(trpi_member_core *core)
     }
     core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
     prune(core);
+    consider_weakly_up(core);
     consider_downing(core);
 }
 

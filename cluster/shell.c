@@ -267,6 +267,32 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
     }
 }
 
+/* MEMB-32 */
+static void
+log_stats(trpi_cluster *cluster, uint64_t now_ms)
+{
+    if (cluster->stats_interval_ms == 0 ||
+        now_ms - cluster->stats_log_ms < cluster->stats_interval_ms) {
+        return;
+    }
+    trpi_member_stats s;
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    trpi_member_stats_get(cluster->core, &s);
+    cluster->stats_log_ms = now_ms;
+    trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
+             "gossip: in %llu (same %llu, newer %llu, older %llu, merged %llu, too old %llu, "
+             "ignored %llu), out %llu, bytes in %llu, out %llu; members %u, seen by %u, clock %u, "
+             "tombstones %u",
+             (unsigned long long)s.frames_in, (unsigned long long)s.received_same,
+             (unsigned long long)s.received_newer, (unsigned long long)s.received_older,
+             (unsigned long long)s.merged, (unsigned long long)s.expired,
+             (unsigned long long)(s.ignored + s.undecodable), (unsigned long long)s.frames_out,
+             (unsigned long long)s.bytes_in, (unsigned long long)s.bytes_out,
+             view == NULL ? 0 : view->members_count,
+             view == NULL ? 0 : trpi_seen_count(trpi_member_seen(cluster->core)),
+             view == NULL ? 0 : view->clock_count, view == NULL ? 0 : view->tombstones_count);
+}
+
 static void
 take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
 {
@@ -340,6 +366,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         beat(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
+        log_stats(cluster, shell_now_us(cluster) / 1000);
     } else {
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;

@@ -82,6 +82,7 @@ struct trpi_cluster {
     trp_ref actor;
     bool quiet;
     uint32_t quarantine_after_ms;
+    uint32_t stats_interval_ms; /* 0: not logged */
     uint32_t stable_after_ms;
     const char *strategy;
     void (*stopped)(void *arg, trpi_member_stop why);
@@ -120,6 +121,7 @@ struct trpi_cluster {
     struct shell_quarantine *quarantines;
     uint32_t quarantines_count, quarantines_room;
     uint64_t view_digest; /* of the view that the detector knows */
+    uint64_t stats_log_ms; /* of the last line */
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
 };
 

@@ -18,6 +18,8 @@
     }
 
 EVENT_TYPE(trp_member_joined_type, "member-joined", trp_member_event, trp_member_joined_tag);
+EVENT_TYPE(trp_member_weakly_up_type, "member-weakly-up", trp_member_event,
+           trp_member_weakly_up_tag);
 EVENT_TYPE(trp_member_up_type, "member-up", trp_member_event, trp_member_up_tag);
 EVENT_TYPE(trp_member_left_type, "member-left", trp_member_event, trp_member_left_tag);
 EVENT_TYPE(trp_member_exited_type, "member-exited", trp_member_event, trp_member_exited_tag);
@@ -44,7 +46,8 @@ static trp_type *const cluster_types[] = {
     &trp_member_left_type,           &trp_member_exited_type,      &trp_member_downed_type,
     &trp_member_removed_type,        &trp_member_unreachable_type, &trp_member_reachable_type,
     &trp_leader_changed_type,        &trp_role_leader_changed_type, &trp_seen_changed_type,
-    &trp_downing_decision_type,      &trpi_cluster_poke_type,      &trpi_cluster_tick_type
+    &trp_downing_decision_type,      &trpi_cluster_poke_type,      &trpi_cluster_tick_type,
+    &trp_member_weakly_up_type
 };
 const trp_protocol trp_cluster_protocol = { "cluster", cluster_types,
                                             sizeof(cluster_types) / sizeof(cluster_types[0]) };
@@ -55,6 +58,8 @@ shell_event_type(uint32_t event)
     switch (event) {
     case TRP_CLUSTER_MEMBER_JOINED:
         return &trp_member_joined_type;
+    case TRP_CLUSTER_MEMBER_WEAKLY_UP:
+        return &trp_member_weakly_up_type;
     case TRP_CLUSTER_MEMBER_UP:
         return &trp_member_up_type;
     case TRP_CLUSTER_MEMBER_LEFT:

@@ -14,6 +14,7 @@
 
 enum { /* indexes of trpi_control_event_name() */
        EVENT_JOINED = 0,
+       EVENT_WEAKLY_UP = 1,
        EVENT_UP = 2,
        EVENT_LEFT = 3,
        EVENT_EXITED = 4,
@@ -153,6 +154,7 @@ event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
         uint32_t bit;
         unsigned index;
     } kinds[] = { { TRP_CLUSTER_MEMBER_JOINED, EVENT_JOINED },
+                  { TRP_CLUSTER_MEMBER_WEAKLY_UP, EVENT_WEAKLY_UP },
                   { TRP_CLUSTER_MEMBER_UP, EVENT_UP },
                   { TRP_CLUSTER_MEMBER_LEFT, EVENT_LEFT },
                   { TRP_CLUSTER_MEMBER_EXITED, EVENT_EXITED },
@@ -214,8 +216,9 @@ trpi_node_events_start(trp_node *node)
 static void
 snapshot_emit(trp_node *node, trpi_call *call)
 {
-    static const unsigned index_of[] = { EVENT_JOINED, EVENT_JOINED, EVENT_UP,     EVENT_LEFT,
-                                         EVENT_EXITED, EVENT_DOWNED, EVENT_REMOVED };
+    static const unsigned index_of[] = { EVENT_JOINED,  EVENT_JOINED,   EVENT_UP,
+                                         EVENT_LEFT,    EVENT_EXITED,   EVENT_DOWNED,
+                                         EVENT_REMOVED, EVENT_WEAKLY_UP };
     trpi_view view;
     int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
     if (trpi_view_take(node, &view) != TRP_OK) {
@@ -223,7 +226,7 @@ snapshot_emit(trp_node *node, trpi_call *call)
     }
     for (size_t i = 0; i < view.count; i++) {
         const trp_member *m = &view.members[i].m;
-        unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_REMOVED ? m->status : 0],
+        unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_WEAKLY_UP ? m->status : 0],
                                 EVENT_UNREACHABLE };
         for (size_t j = 0; j < (m->reachable ? 1u : 2u); j++) {
             char *text = call->request.event_bits & 1u << indexes[j]

@@ -46,7 +46,7 @@ trpi_view_leader(const trpi_view *view, const char *role)
     static const struct {
         uint32_t a, b;
     } ranks[] = { { TRP_MEMBER_UP, TRP_MEMBER_LEAVING },
-                  { TRP_MEMBER_JOINING, TRP_MEMBER_JOINING },
+                  { TRP_MEMBER_JOINING, TRP_MEMBER_WEAKLY_UP },
                   { TRP_MEMBER_EXITING, TRP_MEMBER_EXITING } };
     for (size_t rank = 0; rank < sizeof ranks / sizeof ranks[0]; rank++) {
         for (size_t i = 0; i < view->count; i++) {

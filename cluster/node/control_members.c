@@ -194,7 +194,8 @@ problems_add(cJSON *problems, const trpi_view *view)
     bool ok = true;
     if (!view->self) {
         ok = problem_add(problems, "this node has not joined a cluster");
-    } else if (view->self->m.status != TRP_MEMBER_UP) {
+    } else if (view->self->m.status != TRP_MEMBER_UP &&
+               view->self->m.status != TRP_MEMBER_WEAKLY_UP) {
         (void)snprintf(text, sizeof text, "this node is %s",
                        trp_member_status_name(view->self->m.status));
         ok = problem_add(problems, text);

@@ -100,9 +100,13 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     options->seed = trpi_world_random(trpi_system_world(node->system));
     options->gossip_interval_ms = trpi_node_number(node, "cluster.gossip-interval");
     options->leader_actions_interval_ms = trpi_node_number(node, "cluster.leader-actions-interval");
+    options->gossip_ttl_ms = trpi_node_number(node, "cluster.gossip-time-to-live");
+    options->prune_tombstones_after_ms =
+        trpi_node_number(node, "cluster.prune-gossip-tombstones-after");
     options->seed_node_timeout_ms = trpi_node_number(node, "cluster.seed-node-timeout");
     options->retry_unsuccessful_join_after_ms =
         trpi_node_number(node, "cluster.retry-unsuccessful-join-after");
+    options->weakly_up_after_ms = trpi_node_number(node, "cluster.allow-weakly-up-members");
     options->min_nr_of_members = trpi_node_number(node, "cluster.min-nr-of-members");
     options->gossip_different_view_probability =
         trpi_config_float(node->config, "cluster.gossip-different-view-probability");
@@ -154,6 +158,9 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.roles = roles;
     options.roles_count = (uint32_t)count;
     options.app_version = trpi_config_text(node->config, "cluster.app-version");
+    options.quarantine_removed_after_ms =
+        trpi_node_number(node, "cluster.quarantine-removed-node-after");
+    options.publish_stats_interval_ms = trpi_node_number(node, "cluster.publish-stats-interval");
     options.quiet = !trpi_config_bool(node->config, "cluster.log-info");
     options.stopped = membership_stopped;
     options.stopped_arg = node;

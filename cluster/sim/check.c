@@ -24,10 +24,11 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
             }
             continue;
         }
-        if (new->members[at].status < m->status) {
+        uint32_t was = trpi_member_status(m), is = trpi_member_status(&new->members[at]);
+        if (new->members[at].status < m->status ||
+            (was == TRP_MEMBER_WEAKLY_UP && is == TRP_MEMBER_JOINING)) {
             sim_fail(w, "S1: node %u saw %s go from %s to %s", node, m->ident->id.address.host,
-                     trp_member_status_name(m->status),
-                     trp_member_status_name(new->members[at].status));
+                     trp_member_status_name(was), trp_member_status_name(is));
         }
         if (m->up_number != 0 && (new->members[at].up_number == 0 ||
                                   new->members[at].up_number > m->up_number)) {
@@ -228,14 +229,17 @@ event_fits(uint32_t event, const struct sim_mirror_member *m)
     switch (event) {
     case TRP_CLUSTER_MEMBER_JOINED:
         return m == NULL;
-    case TRP_CLUSTER_MEMBER_UP:
+    case TRP_CLUSTER_MEMBER_WEAKLY_UP:
         return m != NULL && m->status == TRP_MEMBER_JOINING;
+    case TRP_CLUSTER_MEMBER_UP:
+        return m != NULL &&
+               (m->status == TRP_MEMBER_JOINING || m->status == TRP_MEMBER_WEAKLY_UP);
     case TRP_CLUSTER_MEMBER_LEFT:
-        return m != NULL && m->status <= TRP_MEMBER_UP;
+        return m != NULL && (m->status <= TRP_MEMBER_UP || m->status == TRP_MEMBER_WEAKLY_UP);
     case TRP_CLUSTER_MEMBER_EXITED:
         return m != NULL && m->status == TRP_MEMBER_LEAVING;
     case TRP_CLUSTER_MEMBER_DOWNED:
-        return m != NULL && m->status < TRP_MEMBER_DOWN;
+        return m != NULL && m->status != TRP_MEMBER_DOWN;
     case TRP_CLUSTER_MEMBER_REMOVED:
         return m != NULL && (m->status == TRP_MEMBER_EXITING || m->status == TRP_MEMBER_DOWN);
     case TRP_CLUSTER_UNREACHABLE:
@@ -256,7 +260,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
         w->decisions++;
         return;
     }
-    if (action->event > TRP_CLUSTER_REACHABLE) {
+    if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) == 0) {
         return;
     }
     const trp_member *member = &action->published.member.member;

@@ -49,6 +49,7 @@ set(struct sim_world *w, const trpi_sim_action *a)
         break;
     case TRPI_SIM_BUGGIFY:
         w->member.buggify = a->a != 0;
+        w->member.weakly_up_after_ms = a->a != 0 ? 2000 : 0; /* joiners in a cut: rare, too */
         break;
     case TRPI_SIM_CAREFUL:
         w->careful = a->a != 0;

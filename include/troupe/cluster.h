@@ -7,6 +7,7 @@
  * every change in order. Views are copies: they never change under you and never dangle.
  *
  *     joining -> up -> leaving -> exiting -> removed      any of the first four -> down -> removed
+ *     joining -> weakly up -> up, where allow-weakly-up-members is set and nodes cannot agree
  *
  * Unreachable is an observation beside the status; it comes and goes.
  */
@@ -27,13 +28,14 @@ extern "C" {
 #define TRP_APP_VERSION_BYTES 32
 #define TRP_ROLE_BYTES 64
 
-typedef enum trp_member_status { /* wire numbers; a merge keeps the higher one */
+typedef enum trp_member_status { /* numbers of the wire; the later one wins, see WEAKLY_UP */
     TRP_MEMBER_JOINING = 1,
     TRP_MEMBER_UP = 2,
     TRP_MEMBER_LEAVING = 3,
     TRP_MEMBER_EXITING = 4,
     TRP_MEMBER_DOWN = 5,
-    TRP_MEMBER_REMOVED = 6
+    TRP_MEMBER_REMOVED = 6,
+    TRP_MEMBER_WEAKLY_UP = 7 /* between joining and up: may work, does not decide */
 } trp_member_status;
 
 /* Return "Joining", "Up", ...; "?" for no status; a static string.
@@ -72,7 +74,7 @@ TRP_API int trp_member_is_older_than(const trp_member *a, const trp_member *b);
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Payload of the member events: joined, up, left, exited, downed, removed, unreachable,
+/* Payload of the member events: joined, weakly up, up, left, exited, downed, removed, unreachable,
  * reachable. */
 typedef struct trp_member_event {
     trp_member member;
@@ -131,11 +133,13 @@ enum { /* tags of the cluster's messages */
     trp_leader_changed_tag = 0xff49,
     trp_role_leader_changed_tag = 0xff4a,
     trp_seen_changed_tag = 0xff4b,
-    trp_downing_decision_tag = 0xff4c
+    trp_downing_decision_tag = 0xff4c,
+    trp_member_weakly_up_tag = 0xff50
 };
 
 TRP_API extern trp_type trp_current_cluster_state_type;
 TRP_API extern trp_type trp_member_joined_type;
+TRP_API extern trp_type trp_member_weakly_up_type;
 TRP_API extern trp_type trp_member_up_type;
 TRP_API extern trp_type trp_member_left_type;
 TRP_API extern trp_type trp_member_exited_type;
@@ -157,7 +161,8 @@ enum trp_cluster_events {
     TRP_CLUSTER_MEMBER_EXITED = 8,
     TRP_CLUSTER_MEMBER_DOWNED = 16,
     TRP_CLUSTER_MEMBER_REMOVED = 32,
-    TRP_CLUSTER_MEMBER_EVENTS = 63,
+    TRP_CLUSTER_MEMBER_WEAKLY_UP = 4096,
+    TRP_CLUSTER_MEMBER_EVENTS = 63 + 4096,
     TRP_CLUSTER_UNREACHABLE = 64,
     TRP_CLUSTER_REACHABLE = 128,
     TRP_CLUSTER_REACHABILITY_EVENTS = 192,
@@ -165,7 +170,7 @@ enum trp_cluster_events {
     TRP_CLUSTER_ROLE_LEADER_CHANGED = 512,
     TRP_CLUSTER_SEEN_CHANGED = 1024,
     TRP_CLUSTER_DOWNING_DECISION = 2048,
-    TRP_CLUSTER_DOMAIN_EVENTS = 4095 - 1024 /* all but SeenChanged */
+    TRP_CLUSTER_DOMAIN_EVENTS = 8191 - 1024 /* all but SeenChanged */
 };
 
 /* Be told trp_current_cluster_state, then every event of `events` that happens after it.

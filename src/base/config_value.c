@@ -113,6 +113,10 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
     if (type == TRPI_CONFIG_BOOL) {
         return bool_parse(text, ret_number, ret_what);
     }
+    if (type == TRPI_CONFIG_DURATION && strcasecmp(text, "off") == 0) {
+        *ret_number = 0; /* refused where 0 is */
+        return TRP_OK;
+    }
     double number = 0;
     const char *rest = NULL;
     if (!number_take(text, &number, &rest)) {

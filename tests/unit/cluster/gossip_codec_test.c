@@ -222,6 +222,13 @@ golden_write(FILE *file)
         trpi_seen_set(&seen, i);
     }
     golden_frame(file, "envelope-seen-by-all", &envelope, &seen);
+    trpi_gossip *weak = trpi_gossip_copy(g);
+    trpi_gossip_set_status(weak, IDENTS - 1, TRP_MEMBER_WEAKLY_UP);
+    UNIT_EQUAL(trpi_gossip_freeze(weak), TRP_OK);
+    envelope.gossip = weak;
+    golden_frame(file, "envelope-weakly-up", &envelope, &seen);
+    UNIT_TRUE(weak->digest != g->digest);
+    trpi_gossip_unref(weak);
     trpi_frame gone = { .kind = TRPI_FRAME_GONE, .to_uid = 104, .code = TRP_MEMBER_DOWN };
     golden_frame(file, "gone", &gone, NULL);
     trpi_seen_fini(&seen);
@@ -265,7 +272,9 @@ golden_read(char *text)
         UNIT_TRUE(again.count == count && memcmp(again.data, bytes, count) == 0);
         if (frame.kind == TRPI_FRAME_ENVELOPE) {
             trpi_gossip *g = golden_view();
-            UNIT_TRUE(equal_views(g, frame.gossip));
+            bool weak = strncmp(line, "envelope-weakly-up", 18) == 0;
+            UNIT_EQUAL(frame.gossip->members[IDENTS - 1].weakly_up, weak);
+            UNIT_TRUE(equal_views(g, frame.gossip) != weak);
             UNIT_EQUAL(frame.gossip->tombstones_count, 1);
             UNIT_EQUAL(frame.gossip->rows_count, 1);
             trpi_gossip_unref(g);
@@ -275,7 +284,7 @@ golden_read(char *text)
         trpi_frame_fini(&frame);
         frames++;
     }
-    UNIT_EQUAL(frames, 10);
+    UNIT_EQUAL(frames, 11);
 }
 
 /* Wire version 1 does not change: what an older build wrote is what this one writes and reads. */

@@ -53,10 +53,12 @@ edit(trpi_gossip *view, uint32_t by)
         UNIT_EQUAL(trpi_gossip_observe(g, idents[by]->key, subjects, below(2)), TRP_OK);
     } else if (below(12) == 0 && n != by) {
         UNIT_EQUAL(trpi_gossip_bury(g, at, 1000 + (int64_t)below(100)), TRP_OK);
+    } else if (below(6) == 0 && trpi_member_status(&g->members[at]) == TRP_MEMBER_JOINING) {
+        trpi_gossip_set_status(g, at, TRP_MEMBER_WEAKLY_UP);
     } else {
         uint32_t status = g->members[at].status + 1 + below(2);
         if (status <= TRP_MEMBER_DOWN &&
-            trpi_member_transition_is_legal(g->members[at].status, status)) {
+            trpi_member_transition_is_legal(trpi_member_status(&g->members[at]), status)) {
             trpi_gossip_set_status(g, at, status);
             if (status == TRP_MEMBER_UP) {
                 g->members[at].up_number = 1 + below(9);

@@ -30,6 +30,8 @@ struct mesh {
     struct mesh_frame queue[4096];
     uint32_t head, tail;
     uint64_t frames; /* delivered */
+    /* NULL, or told every event as it is published */
+    void (*on_event)(struct mesh *m, uint32_t node, const trpi_member_action *action);
 };
 
 static inline trpi_node_id
@@ -64,6 +66,9 @@ mesh_take_actions(struct mesh *m, uint32_t node)
     const trpi_member_action *actions = trpi_member_actions(m->cores[node], &count);
     for (uint32_t i = 0; i < count; i++) {
         const trpi_member_action *a = &actions[i];
+        if (m->on_event != NULL && a->kind == TRPI_ACTION_PUBLISH) {
+            m->on_event(m, node, a);
+        }
         if (a->kind == TRPI_ACTION_SEND) {
             uint32_t to = mesh_find(m, &a->to);
             if (to == UINT32_MAX || m->cut[node] || m->cut[to]) {
@@ -72,8 +77,9 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             struct mesh_frame *f = &m->queue[m->tail++ % 4096];
             *f = (struct mesh_frame){ node, to, { NULL, 0, 0 } };
             (void)trpi_buffer_append(&f->bytes, a->bytes.data, a->bytes.count, SIZE_MAX);
-        } else if (a->kind == TRPI_ACTION_PUBLISH && a->event <= TRP_CLUSTER_REACHABLE &&
-                   m->events_count < MESH_EVENTS_MAX) {
+        } else if (a->kind == TRPI_ACTION_PUBLISH && m->events_count < MESH_EVENTS_MAX &&
+                   (a->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) !=
+                       0) {
             m->event_node[m->events_count] = node;
             m->events[m->events_count] = a->event;
             m->members[m->events_count++] = a->published.member;
@@ -196,7 +202,7 @@ mesh_status(const struct mesh *m, uint32_t at, uint32_t of)
     const trpi_gossip *g = trpi_member_view(m->cores[at]);
     uint32_t index =
         g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(g, trpi_ident_key(&m->ids[of]));
-    return index == TRPI_GOSSIP_NONE ? 0 : g->members[index].status;
+    return index == TRPI_GOSSIP_NONE ? 0 : trpi_member_status(&g->members[index]);
 }
 
 static inline uint32_t

@@ -90,6 +90,10 @@ engines_have_the_defaults_of_the_table(void)
     UNIT_EQUAL(o->seed_node_timeout_ms, trpi_config_int(NULL, "cluster.seed-node-timeout"));
     UNIT_EQUAL(o->retry_unsuccessful_join_after_ms,
                trpi_config_int(NULL, "cluster.retry-unsuccessful-join-after"));
+    UNIT_EQUAL(o->gossip_ttl_ms, trpi_config_int(NULL, "cluster.gossip-time-to-live"));
+    UNIT_EQUAL(o->prune_tombstones_after_ms,
+               trpi_config_int(NULL, "cluster.prune-gossip-tombstones-after"));
+    UNIT_EQUAL(o->weakly_up_after_ms, trpi_config_int(NULL, "cluster.allow-weakly-up-members"));
     UNIT_EQUAL(o->min_nr_of_members, trpi_config_int(NULL, "cluster.min-nr-of-members"));
     UNIT_EQUAL(o->downing.stable_after_ms, trpi_config_int(NULL, "cluster.downing.stable-after"));
     UNIT_EQUAL(o->downing.auto_down_after_ms,
@@ -245,6 +249,23 @@ variables_are_replaced_in_the_file(void)
     UNIT_EQUAL(trpi_config_load_text(config, "t", "system = ${TROUPE_TEST_NAME}", &error), TRP_OK);
     UNIT_TEXT(trpi_config_text(config, "system"), "other");
     unsetenv("TROUPE_TEST_NAME");
+    trpi_config_free(config);
+}
+
+/* off, where 0 means never */
+static void
+a_duration_that_may_be_0_may_be_off(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    UNIT_EQUAL(trpi_config_int(config, "cluster.allow-weakly-up-members"), 0);
+    UNIT_EQUAL(trpi_config_load_text(config, "t", "cluster { allow-weakly-up-members = 7s }",
+                                     &error), TRP_OK);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.allow-weakly-up-members"), 7000);
+    UNIT_EQUAL(trpi_config_set(config, "cluster.allow-weakly-up-members=Off", "--set", &error),
+               TRP_OK);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.allow-weakly-up-members"), 0);
+    UNIT_TRUE(trpi_config_set(config, "cluster.gossip-interval=off", "--set", &error) != TRP_OK);
     trpi_config_free(config);
 }
 
@@ -420,6 +441,7 @@ UNIT(engines_have_the_defaults_of_the_table)
 UNIT(file_values_are_read_with_their_types_and_origin)
 UNIT(flags_beat_environment_beats_file_beats_default_in_any_order)
 UNIT(app_takes_any_key_at_any_depth)
+UNIT(a_duration_that_may_be_0_may_be_off)
 UNIT(lines_are_counted_right_behind_comments)
 UNIT(variables_are_replaced_in_the_file)
 UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)

@@ -1,0 +1,230 @@
+/* The events of a node, replayed from a snapshot at any moment, give what it knows (EVENTS-01, -12,
+ * -13). A failure prints its seed. */
+#include "base/hash.h"
+#include "tests/unit/cluster/mesh.h"
+
+#define SEEDS 60u
+#define ROUNDS 80u
+#define NODES 5u
+
+struct mirror_member {
+    uint64_t uid;
+    uint32_t status;
+    bool reachable;
+};
+
+static struct mirror {
+    bool begun;
+    struct mirror_member members[MESH_NODES_MAX];
+    uint32_t count;
+    uint64_t leader, role_leader[2]; /* uids; of roles "a" and "b" */
+    trp_seen_event seen;
+} mirrors[MESH_NODES_MAX];
+
+static uint64_t dice;
+static bool broken;
+static uint32_t kinds; /* of events that were told */
+
+static uint32_t
+below(uint32_t bound)
+{
+    dice = trpi_hash_u64(dice + 1);
+    return (uint32_t)((dice >> 32) * bound >> 32);
+}
+
+static uint64_t
+leader_in(const struct mesh *m, uint32_t node, const char *role)
+{
+    const trpi_gossip *g = trpi_member_view(m->cores[node]);
+    uint32_t index = trpi_gossip_leader(g, trpi_member_self(m->cores[node])->key, role);
+    return index == TRPI_GOSSIP_NONE ? 0 : g->members[index].ident->id.uid;
+}
+
+static struct mirror
+snapshot(const struct mesh *m, uint32_t node)
+{
+    const trpi_gossip *g = trpi_member_view(m->cores[node]);
+    struct mirror now = { .begun = true, .leader = leader_in(m, node, NULL) };
+    now.role_leader[0] = leader_in(m, node, "a");
+    now.role_leader[1] = leader_in(m, node, "b");
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        now.members[now.count++] = (struct mirror_member){ g->members[i].ident->id.uid,
+                                                           trpi_member_status(&g->members[i]),
+                                                           g->members[i].unreachable == 0 };
+    }
+    now.seen = (trp_seen_event){ .members = g->members_count,
+                                 .seen_by = trpi_seen_count(trpi_member_seen(m->cores[node])),
+                                 .converged = trpi_member_is_converged(m->cores[node]) };
+    return now;
+}
+
+static struct mirror_member *
+find(struct mirror *mirror, uint64_t uid)
+{
+    for (uint32_t i = 0; i < mirror->count; i++) {
+        if (mirror->members[i].uid == uid) {
+            return &mirror->members[i];
+        }
+    }
+    return NULL;
+}
+
+/* Each event must be a step that is possible from what was told before. */
+static void
+take_member_event(struct mirror *mirror, uint32_t event, const trp_member_event *told)
+{
+    struct mirror_member *known = find(mirror, told->member.uid);
+    if (event == TRP_CLUSTER_MEMBER_JOINED) {
+        broken = broken || known != NULL || mirror->count == MESH_NODES_MAX;
+        if (!broken) {
+            mirror->members[mirror->count++] =
+                (struct mirror_member){ told->member.uid, TRP_MEMBER_JOINING, true };
+        }
+    } else if (known == NULL) {
+        broken = true;
+    } else if (event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_REACHABLE) {
+        broken = broken || known->reachable != (event == TRP_CLUSTER_UNREACHABLE);
+        known->reachable = !known->reachable;
+    } else if (event == TRP_CLUSTER_MEMBER_REMOVED) {
+        broken = broken || known->status != told->previous_status;
+        *known = mirror->members[--mirror->count];
+    } else {
+        bool leaves_early = known->status == TRP_MEMBER_UP && told->member.status == TRP_MEMBER_UP;
+        broken = broken || leaves_early ||
+                 !trpi_member_transition_is_legal(known->status, told->member.status);
+        known->status = told->member.status;
+    }
+}
+
+static void
+on_event(struct mesh *m, uint32_t node, const trpi_member_action *action)
+{
+    struct mirror *mirror = &mirrors[node];
+    const trp_leader_event *leader = &action->published.leader;
+    (void)m;
+    kinds |= action->event;
+    if (!mirror->begun) {
+        return;
+    }
+    if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
+        take_member_event(mirror, action->event, &action->published.member);
+    } else if (action->event == TRP_CLUSTER_LEADER_CHANGED) {
+        broken = broken || mirror->leader == leader->uid;
+        mirror->leader = leader->uid;
+    } else if (action->event == TRP_CLUSTER_ROLE_LEADER_CHANGED) {
+        mirror->role_leader[leader->role[0] == 'b'] = leader->uid;
+    } else if (action->event == TRP_CLUSTER_SEEN_CHANGED) {
+        mirror->seen = action->published.seen;
+    }
+}
+
+static bool
+is_equal(struct mirror *told, const struct mirror *is)
+{
+    bool equal = told->count == is->count && told->leader == is->leader &&
+                 memcmp(told->role_leader, is->role_leader, sizeof is->role_leader) == 0 &&
+                 told->seen.members == is->seen.members &&
+                 told->seen.seen_by == is->seen.seen_by &&
+                 told->seen.converged == is->seen.converged;
+    for (uint32_t i = 0; i < is->count && equal; i++) {
+        const struct mirror_member *member = find(told, is->members[i].uid);
+        equal = member != NULL && member->status == is->members[i].status &&
+                member->reachable == is->members[i].reachable;
+    }
+    return equal;
+}
+
+static void
+compare_all(const struct mesh *m)
+{
+    for (uint32_t i = 0; i < m->count && !broken; i++) {
+        bool is_member = trpi_member_phase_get(m->cores[i]) == TRPI_PHASE_MEMBER;
+        struct mirror now = { .begun = false };
+        if (is_member) {
+            now = snapshot(m, i);
+        }
+        if (is_member && mirrors[i].begun) {
+            broken = !is_equal(&mirrors[i], &now);
+        } else if (is_member && below(8) == 0) {
+            mirrors[i] = now; /* somebody subscribes */
+        }
+    }
+}
+
+static void
+act(struct mesh *m, const trpi_member_options *options)
+{
+    uint32_t at = below(m->count);
+    uint32_t of = below(m->count);
+    switch (below(8)) {
+    case 0:
+        m->cut[at] = !m->cut[at];
+        break;
+    case 1:
+    case 2:
+        mesh_observe(m, at, 1u << of);
+        break;
+    case 3:
+        mesh_observe(m, at, 0);
+        break;
+    case 4:
+        (void)mesh_order(m, at, TRPI_MEMBER_LEAVE, of);
+        break;
+    case 5:
+        (void)mesh_order(m, at, TRPI_MEMBER_DOWN_CMD, of);
+        break;
+    case 6: /* a new incarnation of one of them */
+        if (m->count < MESH_NODES_MAX && at != 0) {
+            trpi_node_id id = m->ids[at];
+            id.uid += 100;
+            uint32_t again = mesh_add_as(m, id, at % 2 == 0 ? "a" : "b", options);
+            (void)mesh_join(m, again, 0);
+        }
+        break;
+    default:
+        break;
+    }
+}
+
+static bool
+replays(uint64_t seed)
+{
+    trpi_member_options options = { .seed = seed,
+                                    .weakly_up_after_ms = seed % 2 == 0 ? 1000 : 0,
+                                    .downing.stable_after_ms = 3000,
+                                    .buggify = seed % 3 == 0 };
+    struct mesh *m = mesh_new();
+    memset(mirrors, 0, sizeof mirrors);
+    broken = false;
+    dice = seed;
+    m->on_event = on_event;
+    for (uint32_t i = 0; i < NODES; i++) {
+        (void)mesh_add_as(m, mesh_id(i, 1000 + i), i % 2 == 0 ? "a" : "b", &options);
+        (void)mesh_join(m, i, 0);
+    }
+    for (uint32_t round = 0; round < ROUNDS && !broken; round++) {
+        act(m, &options);
+        mesh_run(m, 10u + below(400));
+        compare_all(m);
+    }
+    mesh_free(m);
+    return !broken;
+}
+
+/* EVENTS-01, EVENTS-13 */
+static void
+events_from_any_snapshot_on_give_what_the_node_knows(void)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        if (!replays(seed)) {
+            printf("  seed %llu\n", (unsigned long long)seed);
+            UNIT_FAIL("the events do not give the view");
+            return;
+        }
+    }
+    UNIT_EQUAL(kinds, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED); /* all have come */
+}
+
+UNIT_BEGIN("replay")
+UNIT(events_from_any_snapshot_on_give_what_the_node_knows)
+UNIT_END
