@@ -97,11 +97,22 @@ pack_join(trpi_pack_writer *w, const trpi_ident *ident)
 }
 
 static void
+pack_compat(trpi_pack_writer *w, const trpi_compat *compat)
+{
+    trpi_pack_text(w, "conf");
+    trpi_pack_array(w, compat->count * 2);
+    for (uint32_t i = 0; i < compat->count; i++) {
+        trpi_pack_text(w, compat->entries[i].key);
+        trpi_pack_text(w, compat->entries[i].value);
+    }
+}
+
+static void
 pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
 {
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
                      (f->clock_count > 0) + 2u * (f->ident != NULL) + (f->gossip != NULL) +
-                     (f->reason[0] != '\0') + (f->system[0] != '\0');
+                     (f->reason[0] != '\0') + (f->system[0] != '\0') + (f->compat != NULL);
     trpi_pack_map(w, pairs);
     trpi_pack_text(w, "k");
     trpi_pack_u64(w, f->kind);
@@ -128,6 +139,9 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
     if (f->system[0] != '\0') {
         trpi_pack_text(w, "system");
         trpi_pack_text(w, f->system);
+    }
+    if (f->compat != NULL) {
+        pack_compat(w, f->compat);
     }
     if (seen != NULL) {
         pack_seen(w, seen);
@@ -244,6 +258,31 @@ read_join(const trpi_pack_value *root, const trpi_node_id *from, trpi_frame *f)
     return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
 }
 
+static trp_err
+read_compat(const trpi_pack_value *value, trpi_frame *f)
+{
+    char key[TRPI_COMPAT_KEY_BYTES], text[TRPI_COMPAT_VALUE_BYTES];
+    uint32_t count;
+    if (value == NULL) {
+        return TRP_OK;
+    }
+    if (!trpi_pack_get_count(value, TRPI_COMPAT_MAX * 2, &count) || count % 2 != 0) {
+        return TRP_EDATA;
+    }
+    f->compat = trpi_alloc(sizeof(*f->compat));
+    if (f->compat == NULL) {
+        return TRP_ENOMEM;
+    }
+    for (uint32_t i = 0; i < count; i += 2) {
+        if (!trpi_pack_get_text(trpi_pack_at(value, i), key, sizeof(key)) ||
+            !trpi_pack_get_text(trpi_pack_at(value, i + 1), text, sizeof(text)) ||
+            trpi_compat_add(f->compat, key, text) != TRP_OK) {
+            return TRP_EDATA;
+        }
+    }
+    return TRP_OK;
+}
+
 /* An optional number: absent is 0. */
 static bool
 read_optional(const trpi_pack_value *root, const char *key, uint64_t max, uint64_t *ret)
@@ -278,6 +317,9 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
     trp_err err = read_seen(trpi_pack_find(root, "seen"), f);
     if (err == TRP_OK) {
         err = read_clock(trpi_pack_find(root, "clock"), f);
+    }
+    if (err == TRP_OK && kind == TRPI_FRAME_INIT_JOIN) {
+        err = read_compat(trpi_pack_find(root, "conf"), f);
     }
     if (err == TRP_OK && kind == TRPI_FRAME_JOIN) {
         err = from->uid == 0 ? TRP_EDATA : read_join(root, from, f);
@@ -319,6 +361,7 @@ trpi_frame_fini(trpi_frame *frame)
     trpi_free(frame->clock);
     trpi_ident_unref(frame->ident);
     trpi_gossip_unref(frame->gossip);
+    trpi_free(frame->compat);
     memset(frame, 0, sizeof(*frame));
 }
 

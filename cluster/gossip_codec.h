@@ -8,6 +8,7 @@
 #define TRPI_CLUSTER_GOSSIP_CODEC_H
 
 #include "base/buffer.h"
+#include "cluster/compat.h"
 #include "cluster/gossip.h"
 
 #define TRPI_FRAME_REASON_BYTES 160 /* with the NUL */
@@ -34,7 +35,9 @@ enum trpi_nack_code { /* wire numbers */
     TRPI_NACK_REMOVED = 3,      /* this incarnation is Down or was removed: it must end */
     TRPI_NACK_LEAVING = 5,      /* a member, but on its way out: ask another one */
     /* this incarnation was asked to leave before it knew that it had joined */
-    TRPI_NACK_LEFT = 4
+    TRPI_NACK_LEFT = 4,
+    /* reason names what must be alike and is not; only to who has sent its list (compat.h) */
+    TRPI_NACK_INCOMPATIBLE = 6
 };
 
 typedef struct trpi_frame {
@@ -43,7 +46,8 @@ typedef struct trpi_frame {
     uint64_t to_uid; /* 0: whoever lives there */
     uint64_t ticket; /* INIT_JOIN_ACK, JOIN */
     uint64_t digest; /* DIGEST, VERSION */
-    uint32_t code;   /* NACK: trpi_nack_code; GONE: last status */
+    /* NACK: trpi_nack_code; GONE: last status; INIT_JOIN: 1: lets a difference in compat pass */
+    uint32_t code;
     bool seen_all;
     uint8_t *seen_bytes; /* little-endian bitset over the members of that version */
     size_t seen_count;
@@ -51,6 +55,7 @@ typedef struct trpi_frame {
     uint32_t clock_count;
     trpi_ident *ident;   /* JOIN */
     trpi_gossip *gossip; /* WELCOME, ENVELOPE */
+    trpi_compat *compat; /* INIT_JOIN; NULL: an earlier version's */
     char reason[TRPI_FRAME_REASON_BYTES];
     /* INIT_JOIN: the system that the sender thinks it joins */
     char system[TRPI_SYSTEM_BYTES_MAX + 1];

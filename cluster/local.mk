@@ -1,7 +1,7 @@
 # The cluster room: engine, detector, gossip, downing, shell.
 troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip.c \
 	cluster/gossip_merge.c cluster/gossip_view.c src/base/pack.c cluster/gossip_codec.c \
-	cluster/frame_codec.c cluster/downing.c cluster/downing_sides.c cluster/membership.c cluster/membership_seed.c \
+	cluster/frame_codec.c cluster/downing.c cluster/downing_sides.c cluster/membership.c cluster/membership_seed.c cluster/membership_contact.c cluster/compat.c \
 	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_events.c \
 	cluster/heartbeat.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c
 pkginclude_HEADERS += include/troupe/cluster.h
@@ -10,7 +10,12 @@ check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tes
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
 	tests/unit/cluster/shell_test tests/unit/cluster/downing_strategies_test \
 	tests/unit/cluster/gossip_codec_test tests/unit/cluster/weakly_up_test tests/unit/cluster/replay_test \
-	tests/unit/cluster/schedule_test
+	tests/unit/cluster/schedule_test tests/unit/cluster/compat_test \
+	tests/unit/cluster/seek_test
+tests_unit_cluster_seek_test_SOURCES = tests/unit/cluster/seek_test.c
+tests_unit_cluster_seek_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_compat_test_SOURCES = tests/unit/cluster/compat_test.c
+tests_unit_cluster_compat_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_schedule_test_SOURCES = tests/unit/cluster/schedule_test.c
 tests_unit_cluster_schedule_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_shell_test_SOURCES = tests/unit/cluster/shell_test.c

@@ -51,6 +51,7 @@ options_check(trpi_member_options *o)
     default_u32(&o->exiting_timeout_ms, 5000);
     default_u32(&o->prune_tombstones_after_ms, 24u * 3600u * 1000u);
     default_u32(&o->min_nr_of_members, 1);
+    default_u32(&o->required_contact_points, 2);
     default_u32(&o->downing.stable_after_ms, 20000);
     default_u32(&o->downing.auto_down_after_ms, 5000);
     default_u32(&o->downing.quorum_size, 3);
@@ -94,7 +95,16 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
         trpi_member_free(core);
         return err;
     }
+    if (checked.compat != NULL) {
+        core->compat = trpi_alloc(sizeof(*core->compat));
+        if (core->compat == NULL) {
+            trpi_member_free(core);
+            return TRP_ENOMEM;
+        }
+        *core->compat = *checked.compat;
+    }
     core->options = checked;
+    core->options.compat = NULL; /* the caller's */
     core->options.downing_strategy = trpi_downing_name(downing);
     core->downing = downing;
     core->random = trpi_hash_u64(checked.seed ^ core->self->key);
@@ -127,6 +137,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_gossip_unref(core->gossip);
     trpi_gossip_unref(core->published);
     trpi_ident_unref(core->self);
+    trpi_free(core->compat);
     trpi_free(core);
 }
 
@@ -275,10 +286,14 @@ command_join(trpi_member_core *core, const trpi_member_event *event)
         return TRP_EINVAL;
     }
     if (core->phase == TRPI_PHASE_MEMBER) {
-        trpi_core_log(core, TRP_LOG_INFO, "already a member of a cluster, join ignored");
+        if (event->kind == TRPI_MEMBER_JOIN) {
+            trpi_core_log(core, TRP_LOG_INFO, "already a member of a cluster, join ignored");
+        }
         return TRP_ESTATE; /* MEMB-05 */
     }
-    return trpi_seek_start(core, event->addresses, event->addresses_count);
+    return event->kind == TRPI_MEMBER_JOIN
+               ? trpi_seek_start(core, event->addresses, event->addresses_count)
+               : trpi_seek_found(core, event->addresses, event->addresses_count);
 }
 
 static trp_err
@@ -416,10 +431,10 @@ static trp_err
 dispatch(trpi_member_core *core, const trpi_member_event *event)
 {
     if (core->phase == TRPI_PHASE_STOPPED) { /* E4 */
-        return event->kind == TRPI_MEMBER_TICK || event->kind == TRPI_MEMBER_FRAME ||
-                       event->kind == TRPI_MEMBER_OBSERVE || event->kind == TRPI_MEMBER_LEAVE
-                   ? TRP_OK
-                   : TRP_ESTATE;
+        return event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_DOWN_CMD ||
+                       event->kind == TRPI_MEMBER_SEEDS
+                   ? TRP_ESTATE
+                   : TRP_OK;
     }
     switch (event->kind) {
     case TRPI_MEMBER_TICK:
@@ -427,6 +442,7 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_FRAME:
         return take_frame(core, event);
     case TRPI_MEMBER_JOIN:
+    case TRPI_MEMBER_SEEDS:
         return command_join(core, event);
     case TRPI_MEMBER_LEAVE:
         return command_leave(core, &event->target);
@@ -436,6 +452,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
         return observe(core, event->keys, event->keys_count);
     case TRPI_MEMBER_RELEASE:
         core->options.exiting_waits = false;
+        return TRP_OK;
+    case TRPI_MEMBER_REFUSED:
+        trpi_seek_refused(core, &event->target.address, event->text);
         return TRP_OK;
     }
     return TRP_EINVAL;
@@ -463,6 +482,7 @@ notice_own_pause(trpi_member_core *core)
         for (uint32_t i = 0; i < core->since_count; i++) {
             core->since[i].since_ms = least(core->since[i].since_ms + pause_ms, core->now.mono_ms);
         }
+        trpi_seek_own_pause(core, pause_ms);
     }
 }
 

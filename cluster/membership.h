@@ -9,6 +9,7 @@
 #ifndef TRPI_CLUSTER_MEMBERSHIP_H
 #define TRPI_CLUSTER_MEMBERSHIP_H
 
+#include "cluster/compat.h"
 #include "cluster/downing.h"
 #include "cluster/gossip.h"
 #include "cluster/gossip_codec.h"
@@ -39,6 +40,10 @@ typedef struct trpi_member_options {
     double gossip_different_view_probability; /* 0.8; negative: 0 */
     bool may_not_create_cluster;         /* never make a new cluster of this node alone */
     bool exiting_waits;                  /* this node stays Exiting until TRPI_MEMBER_RELEASE */
+    /* addresses that must be found (TRPI_MEMBER_SEEDS) before a new cluster is made; 2 */
+    uint32_t required_contact_points;
+    const trpi_compat *compat; /* copied; NULL: nothing is compared when a node joins */
+    bool incompatible_warns;   /* this node joins all the same, with a warning */
     trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
     uint32_t role_minima_count;
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
@@ -65,7 +70,11 @@ typedef enum trpi_member_event_kind {
     TRPI_MEMBER_LEAVE = 4,   /* target; uid 0: whoever is a member there */
     TRPI_MEMBER_DOWN_CMD = 5, /* target, likewise */
     TRPI_MEMBER_OBSERVE = 6, /* keys: everything that the own detector holds unreachable now */
-    TRPI_MEMBER_RELEASE = 7  /* what had to be done while Exiting is done: exiting_waits ends */
+    TRPI_MEMBER_RELEASE = 7, /* what had to be done while Exiting is done: exiting_waits ends */
+    /* addresses, sorted: all contact points that a look-up found; answers as JOIN does */
+    TRPI_MEMBER_SEEDS = 8,
+    /* target, text: no association with that seed, for what both are: "KEY: why" */
+    TRPI_MEMBER_REFUSED = 9
 } trpi_member_event_kind;
 
 typedef struct trpi_member_event {
@@ -79,12 +88,14 @@ typedef struct trpi_member_event {
     uint32_t addresses_count;
     const uint64_t *keys; /* sorted */
     uint32_t keys_count;
+    const char *text;
 } trpi_member_event;
 
 typedef enum trpi_member_stop { /* why the membership of this node has ended */
     TRPI_STOP_NONE = 0,
     TRPI_STOP_LEFT = 1,    /* as it asked, or it never joined */
-    TRPI_STOP_DOWNED = 2   /* the others, the operator or the own downing strategy said so */
+    TRPI_STOP_DOWNED = 2,  /* the others, the operator or the own downing strategy said so */
+    TRPI_STOP_INCOMPATIBLE = 3 /* no cluster lets it in as it is configured; logged */
 } trpi_member_stop;
 
 typedef enum trpi_member_action_kind {
@@ -153,6 +164,8 @@ uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t
 uint64_t trpi_member_version(const trpi_member_core *core);
 void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
                       trp_member *ret);
+/* What a joining node asks; borrowed until the next step; none when it asks nobody. */
+const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count);
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
 

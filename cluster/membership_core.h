@@ -10,8 +10,13 @@ typedef struct trpi_seek {
     trpi_address addresses[TRPI_SEEDS_MAX];
     bool nacked[TRPI_SEEDS_MAX];
     uint32_t addresses_count;
+    bool refused[TRPI_SEEDS_MAX]; /* it is another system, or wants another secret (J6) */
     bool may_create;   /* the own address stands first */
     bool met_cluster;  /* a seed was in one when it answered */
+    bool incompatible; /* a member said that this node's configuration does not fit */
+    uint64_t refused_ms; /* since when somebody refuses; 0: nobody */
+    char refused_why[TRPI_FRAME_REASON_BYTES];
+    uint64_t settled_ms; /* found addresses are trusted from then on (J8); 0: they were given */
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
     uint64_t next_ms;  /* ask, or join, again */
@@ -37,6 +42,7 @@ struct trpi_member_core {
     trpi_member_options options;
     const trpi_downing_ops *downing;
     trpi_ident *self;
+    trpi_compat *compat; /* NULL: nothing is compared */
     trpi_member_phase phase;
     trpi_member_stop stop;
     uint64_t random;
@@ -97,14 +103,23 @@ void trpi_core_stop(trpi_member_core *core, trpi_member_stop stop);
 uint32_t trpi_core_self_index(const trpi_member_core *core);
 
 /* membership_seed.c */
+bool trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address);
 trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
+trp_err trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
+void trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const char *why);
+void trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_seek_tick(trpi_member_core *core);
 void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 /* A member of our view does not know us: the contact died before it could tell. Introduce
  * ourselves. */
 void trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to);
-void trpi_seek_down_own_predecessors(trpi_member_core *core);
 void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+
+/* membership_contact.c */
+void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
+                            const trpi_frame *frame);
+void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+void trpi_seek_down_own_predecessors(trpi_member_core *core);
 
 /* membership_gossip.c */
 void trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);

@@ -1,5 +1,5 @@
-/* membership_seed.c - how a node gets into a cluster, and how a cluster lets it in (SEED, MEMB-04,
- * -29).
+/* membership_seed.c - how a node gets into a cluster (SEED, MEMB-04); how a cluster lets it in is
+ * membership_contact.c.
  *
  * Shape.   joiner                                     contact (any member)
  *            | -- INIT_JOIN to every seed ---------->   |
@@ -11,14 +11,16 @@
  *       are in none, or nobody answered for seed-node-timeout. So a first seed that restarts comes
  *       back to the cluster that it left. If one was in a cluster when it answered, the silence
  *       must last longer by two times stable-after: it may be over when that cluster has settled.
- *   J2  A JOIN needs a ticket which the contact gave out a short while ago: a JOIN that was stuck
- *       in the network cannot throw out the incarnation that has taken its sender's place since.
- *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at
- *       once.
- *   J4  A removed incarnation is never let in again; it is told so.
  *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members
  *       answer the joiner's gossip with STRANGER, and it joins them as well; its view and theirs
  *       are of one cluster and merge.
+ *   J6  A node whose configuration does not fit ends, with the key named, and does not ask for
+ *       ever: when a member has said so, or every other seed is another system or knows another
+ *       secret, and none has let it in within REFUSED_MS. One foreign seed proves nothing: its
+ *       address may have been given to somebody else.
+ *   J7  Who was stopped himself has not been met with silence: the time does not count (J1).
+ *   J8  A list that is looked up anew (trpi_seek_found) may be incomplete: a cluster is made only
+ *       when it has been the same, and of enough addresses, for seed-node-timeout.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -30,15 +32,15 @@
 
 #define ASK_AGAIN_MS 500u
 #define JOIN_AGAIN_MS 1000u
-#define TICKET_MS 15000u
 #define REFUSED_LOG_MS 10000u
+#define REFUSED_MS 3000u /* J6 */
 #define WAIT_LOG_FIRST_MS 2000u
 #define WAIT_LOG_MS 10000u
 
 /* ---- the joiner ------------------------------------------------------------------------------ */
 
-static bool
-is_self_address(const trpi_member_core *core, const trpi_address *address)
+bool
+trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address)
 {
     return trpi_address_equal(address, &core->self->id.address);
 }
@@ -90,39 +92,166 @@ ask_again(trpi_member_core *core, uint32_t delay_ms)
     wait_for_seeds(core);
 }
 
+/* Begin to ask; who was asked before, and what it answered, is forgotten. */
+static void
+seek_begin(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
+{
+    memset(&core->seek, 0, sizeof(core->seek));
+    core->seek.addresses_count = count;
+    memcpy(core->seek.addresses, addresses, count * sizeof(*addresses));
+    core->seek.begin_ms = core->now.mono_ms;
+    core->seek.log_ms = core->now.mono_ms + WAIT_LOG_FIRST_MS;
+    core->phase = TRPI_PHASE_SEEKING;
+}
+
 trp_err
 trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
     trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
     bool only_self = true;
     for (uint32_t i = 0; i < count; i++) {
-        only_self = only_self && is_self_address(core, &addresses[i]);
+        only_self = only_self && trpi_seek_is_self(core, &addresses[i]);
     }
     if (only_self && core->options.may_not_create_cluster) {
         return TRP_EINVAL;
     }
-    memset(&core->seek, 0, sizeof(core->seek));
-    core->seek.addresses_count = count;
-    memcpy(core->seek.addresses, addresses, count * sizeof(*addresses));
-    core->seek.may_create =
-        is_self_address(core, &addresses[0]) && !core->options.may_not_create_cluster;
     if (only_self) {
+        memset(&core->seek, 0, sizeof(core->seek));
         return create_cluster(core);
     }
-    core->phase = TRPI_PHASE_SEEKING;
-    core->seek.begin_ms = core->now.mono_ms;
-    core->seek.log_ms = core->now.mono_ms + WAIT_LOG_FIRST_MS;
+    seek_begin(core, addresses, count);
+    core->seek.may_create =
+        trpi_seek_is_self(core, &addresses[0]) && !core->options.may_not_create_cluster;
     ask_again(core, 0);
     return TRP_OK;
+}
+
+/* J8: the lowest address is the first seed, whoever looks. */
+trp_err
+trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
+{
+    trpi_seek *seek = &core->seek;
+    trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
+    bool same = core->phase == TRPI_PHASE_SEEKING && count == seek->addresses_count;
+    for (uint32_t i = 0; i < count && same; i++) {
+        same = trpi_address_equal(&addresses[i], &seek->addresses[i]);
+    }
+    if (same) {
+        seek->next_ms = seek->joining ? seek->next_ms : core->now.mono_ms;
+        return TRP_OK;
+    }
+    trpi_seek before = *seek;
+    bool first = core->phase != TRPI_PHASE_SEEKING;
+    seek_begin(core, addresses, count);
+    if (!first) {
+        seek->begin_ms = before.begin_ms;
+        seek->log_ms = before.log_ms;
+        seek->met_cluster = before.met_cluster;
+    }
+    if (!first && before.joining) { /* the contact has answered: this is for the next attempt */
+        seek->joining = true;
+        seek->contact = before.contact;
+        seek->ticket = before.ticket;
+        seek->next_ms = before.next_ms;
+        seek->give_up_ms = before.give_up_ms;
+    }
+    seek->settled_ms = core->now.mono_ms + core->options.seed_node_timeout_ms;
+    seek->may_create = count >= core->options.required_contact_points &&
+                       trpi_seek_is_self(core, &addresses[0]) &&
+                       !core->options.may_not_create_cluster;
+    if (!seek->joining) {
+        ask_again(core, 0);
+    }
+    return TRP_OK;
+}
+
+void
+trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms)
+{
+    uint64_t *times[] = { &core->seek.give_up_ms, &core->seek.settled_ms, &core->seek.refused_ms };
+    for (size_t i = 0; core->phase == TRPI_PHASE_SEEKING && i < sizeof(times) / sizeof(times[0]);
+         i++) { /* J7 */
+        *times[i] += *times[i] == 0 || *times[i] == TRPI_NEVER ? 0 : pause_ms;
+    }
+}
+
+const trpi_address *
+trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count)
+{
+    *ret_count = core->phase == TRPI_PHASE_SEEKING ? core->seek.addresses_count : 0;
+    return core->seek.addresses;
+}
+
+/* ---- refused for what this node is (J6) ------------------------------------------------------ */
+
+static uint32_t
+seed_index(const trpi_seek *seek, const trpi_address *address)
+{
+    for (uint32_t i = 0; i < seek->addresses_count; i++) {
+        if (trpi_address_equal(&seek->addresses[i], address)) {
+            return i;
+        }
+    }
+    return TRPI_SEEDS_MAX;
+}
+
+static void
+refused_because(trpi_member_core *core, const char *why)
+{
+    trpi_seek *seek = &core->seek;
+    if (seek->refused_ms == 0) {
+        seek->refused_ms = core->now.mono_ms;
+        (void)snprintf(seek->refused_why, sizeof(seek->refused_why), "%s", why);
+    }
+}
+
+void
+trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const char *why)
+{
+    uint32_t i = seed_index(&core->seek, address);
+    if (core->phase == TRPI_PHASE_SEEKING && i < TRPI_SEEDS_MAX &&
+        !core->options.incompatible_warns) {
+        core->seek.refused[i] = true;
+        refused_because(core, why);
+    }
+}
+
+/* It has answered: whoever lives there now is of our kind. */
+static void
+heard(trpi_member_core *core, const trpi_address *address)
+{
+    trpi_seek *seek = &core->seek;
+    uint32_t i = seed_index(seek, address);
+    if (i < TRPI_SEEDS_MAX && seek->refused[i]) {
+        seek->refused[i] = false;
+        seek->refused_ms = seek->incompatible ? seek->refused_ms : 0;
+    }
+}
+
+static bool
+is_refused(const trpi_member_core *core)
+{
+    const trpi_seek *seek = &core->seek;
+    if (seek->joining || seek->refused_ms == 0 ||
+        core->now.mono_ms < seek->refused_ms + REFUSED_MS) {
+        return false;
+    }
+    bool all = true;
+    for (uint32_t i = 0; i < seek->addresses_count; i++) {
+        all = all && (seek->refused[i] || trpi_seek_is_self(core, &seek->addresses[i]));
+    }
+    return seek->incompatible || all;
 }
 
 static void
 send_init_join(trpi_member_core *core)
 {
-    trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN };
+    trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN,
+                         .code = core->compat != NULL && core->options.incompatible_warns,
+                         .compat = core->compat };
     memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
     for (uint32_t i = 0; i < core->seek.addresses_count; i++) {
-        if (!is_self_address(core, &core->seek.addresses[i])) {
+        if (!trpi_seek_is_self(core, &core->seek.addresses[i])) {
             trpi_node_id to = { .address = core->seek.addresses[i], .uid = 0 };
             trpi_core_send(core, &to, &frame, NULL);
         }
@@ -148,7 +277,7 @@ log_waiting(trpi_member_core *core)
     char text[TRPI_ADDRESS_TEXT_BYTES], others[32] = "";
     uint32_t first = 0, count = 0;
     for (uint32_t i = seek->addresses_count; i-- > 0;) {
-        if (!is_self_address(core, &seek->addresses[i])) {
+        if (!trpi_seek_is_self(core, &seek->addresses[i])) {
             first = i;
             count++;
         }
@@ -168,6 +297,12 @@ trpi_seek_tick(trpi_member_core *core)
 {
     trpi_seek *seek = &core->seek;
     uint64_t now = core->now.mono_ms;
+    if (is_refused(core)) { /* J6 */
+        trpi_core_log(core, TRP_LOG_ERROR, "this node cannot join as it is configured: %s",
+                      seek->refused_why);
+        trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
+        return;
+    }
     if (now >= seek->give_up_ms) {
         if (!seek->joining) {
             trpi_core_log(core, TRP_LOG_INFO, "no seed answered for %u ms", silence_ms(core));
@@ -232,8 +367,12 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
         return;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
-    trpi_core_log(core, TRP_LOG_INFO, "joining through %s",
-                  trpi_address_format(&from->address, text, sizeof(text)));
+    (void)trpi_address_format(&from->address, text, sizeof(text));
+    trpi_core_log(core, TRP_LOG_INFO, "joining through %s", text);
+    if (frame->reason[0] != '\0') { /* J6, and enforce-compatible is off here */
+        trpi_core_log(core, TRP_LOG_WARNING, "configured otherwise than %s: %s", text,
+                      frame->reason);
+    }
     core->seek.joining = true;
     core->seek.met_cluster = true;
     core->seek.contact = *from;
@@ -252,6 +391,14 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     if (core->phase != TRPI_PHASE_SEEKING) {
         return;
     }
+    if (frame->code == TRPI_NACK_INCOMPATIBLE) {
+        if (seed_index(seek, &from->address) < TRPI_SEEDS_MAX) {
+            seek->incompatible = true;
+            refused_because(core, frame->reason);
+        }
+        return;
+    }
+    heard(core, &from->address);
     if (frame->code == TRPI_NACK_REMOVED || frame->code == TRPI_NACK_LEFT) {
         trpi_core_log(core, TRP_LOG_WARNING, "cannot join: %s", frame->reason);
         trpi_core_stop(core, frame->code == TRPI_NACK_LEFT ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);
@@ -283,9 +430,9 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         if (trpi_address_equal(&seek->addresses[i], &from->address)) {
             seek->nacked[i] = true;
         }
-        all = all && (seek->nacked[i] || is_self_address(core, &seek->addresses[i]));
+        all = all && (seek->nacked[i] || trpi_seek_is_self(core, &seek->addresses[i]));
     }
-    if (all && seek->may_create) { /* J1 */
+    if (all && seek->may_create && core->now.mono_ms >= seek->settled_ms) { /* J1, J8 */
         trpi_core_log(core, TRP_LOG_INFO, "all other seeds are in no cluster yet");
         (void)create_cluster(core); /* no memory: give_up_ms tries again */
     }
@@ -336,156 +483,12 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     trpi_core_send(core, from, &digest, &core->seen);
 }
 
-/* ---- the contact ----------------------------------------------------------------------------- */
-
-static void
-send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const char *reason)
-{
-    trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN_NACK, .to_uid = to->uid, .code = code };
-    snprintf(frame.reason, sizeof(frame.reason), "%s", reason);
-    trpi_core_send(core, to, &frame, NULL);
-}
-
-/* May this stranger ask at all? Answers it when not. */
-static bool
-may_ask(trpi_member_core *core, const trpi_node_id *from)
-{
-    const trpi_address *own = &core->self->id.address;
-    char reason[TRPI_FRAME_REASON_BYTES];
-    if (from->uid == 0) {
-        return false; /* the transport always knows; hostile bytes do not */
-    }
-    if (strcmp(from->address.system, own->system) != 0 ||
-        strcmp(from->address.protocol, own->protocol) != 0) {
-        snprintf(reason, sizeof(reason), "it is %.20s://%.40s, this is %.20s://%.40s",
-                 from->address.protocol, from->address.system, own->protocol, own->system);
-        send_nack(core, from, TRPI_NACK_REFUSED, reason); /* MEMB-29 */
-        return false;
-    }
-    if (is_self_address(core, &from->address)) {
-        send_nack(core, from, TRPI_NACK_REFUSED, "it advertises the address of this node");
-        return false;
-    }
-    uint32_t self = trpi_core_self_index(core);
-    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE) {
-        send_nack(core, from, TRPI_NACK_NOT_READY, "not a member");
-        return false;
-    }
-    if (core->gossip->members[self].status > TRP_MEMBER_UP) {
-        send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
-        return false;
-    }
-    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));
-    if (t != NULL) { /* J4 */
-        send_nack(core, from, t->status == TRP_MEMBER_DOWN ? TRPI_NACK_REMOVED : TRPI_NACK_LEFT,
-                  "this incarnation was removed from the cluster; restart the process");
-        return false;
-    }
-    return true;
-}
-
-static void
-take_init_join(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
-{
-    if (!may_ask(core, from)) {
-        return;
-    }
-    if (frame->system[0] != '\0' && strcmp(frame->system, core->self->id.address.system) != 0) {
-        send_nack(core, from, TRPI_NACK_REFUSED, "it asks for another system");
-        return;
-    }
-    trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK,
-                       .to_uid = from->uid,
-                       .ticket = core->now.mono_ms + 1 };
-    trpi_core_send(core, from, &ack, NULL);
-}
-
-static bool
-is_predecessor(const trpi_gossip_member *m, const trpi_node_id *id)
-{
-    return m->status != TRP_MEMBER_DOWN && m->ident->id.uid != id->uid &&
-           trpi_address_equal(&m->ident->id.address, &id->address);
-}
-
-/* J3: every other incarnation of the address is gone. */
-static uint32_t
-down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < edited->members_count; i++) {
-        if (is_predecessor(&edited->members[i], from)) {
-            trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
-            count++;
-        }
-    }
-    return count;
-}
-
-/* Two incarnations of one address may join through two contacts. The one that lives knows the
- * truth. */
-void
-trpi_seek_down_own_predecessors(trpi_member_core *core)
-{
-    const trpi_gossip *g = core->gossip;
-    bool any = false;
-    for (uint32_t i = 0; i < g->members_count && !any; i++) {
-        any = is_predecessor(&g->members[i], &core->self->id);
-    }
-    trpi_gossip *edited = any ? trpi_gossip_copy(g) : NULL;
-    if (edited != NULL) {
-        (void)down_predecessors(edited, &core->self->id);
-        (void)trpi_core_commit(core, edited); /* no memory: at the next step */
-    }
-}
-
-static void
-take_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
-{
-    if (!may_ask(core, from)) {
-        return;
-    }
-    uint64_t issued_ms = frame->ticket - 1;
-    if (frame->ticket == 0 || issued_ms > core->now.mono_ms ||
-        core->now.mono_ms - issued_ms > TICKET_MS) {
-        send_nack(core, from, TRPI_NACK_NOT_READY, "the ticket has run out"); /* J2 */
-        return;
-    }
-    uint32_t index = trpi_gossip_find(core->gossip, frame->ident->key);
-    if (index != TRPI_GOSSIP_NONE) {
-        if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
-            send_nack(core, from, TRPI_NACK_REMOVED,
-                      "this incarnation is Down; restart the process");
-        } else {
-            trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0); /* the first one was lost */
-        }
-        return;
-    }
-    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
-    if (edited == NULL) {
-        return; /* it asks again */
-    }
-    char text[TRPI_ADDRESS_TEXT_BYTES];
-    (void)trpi_address_format(&from->address, text, sizeof(text));
-    if (down_predecessors(edited, from) > 0) {
-        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down", text);
-    }
-    trp_err err = trpi_gossip_add(edited, frame->ident, TRP_MEMBER_JOINING, 0);
-    if (err != TRP_OK) {
-        trpi_gossip_unref(edited);
-        send_nack(core, from, TRPI_NACK_REFUSED, "the cluster has as many members as it can have");
-        return;
-    }
-    if (trpi_core_commit(core, edited) == TRP_OK) {
-        trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0);
-    }
-}
-
 void
 trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
     switch (frame->kind) {
     case TRPI_FRAME_INIT_JOIN:
-        take_init_join(core, from, frame);
+        trpi_contact_init_join(core, from, frame);
         break;
     case TRPI_FRAME_INIT_JOIN_ACK:
         take_ack(core, from, frame);
@@ -494,7 +497,7 @@ trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *fr
         take_nack(core, from, frame);
         break;
     default:
-        take_join(core, from, frame);
+        trpi_contact_join(core, from, frame);
         break;
     }
 }

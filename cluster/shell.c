@@ -20,6 +20,7 @@
 #include "base/assert.h"
 
 #define SEND_LOG_MS 10000u
+#define REFUSED_LOOK_MS 500u
 #define WAKE_MS_MAX 1000u /* a timer at least this often: own pauses are noticed by its lateness */
 
 struct shell_state {
@@ -155,6 +156,14 @@ quarantine_due(trpi_cluster *cluster, uint64_t now_ms)
     return next_ms;
 }
 
+static const char *
+stop_text(trpi_member_stop stop)
+{
+    return stop == TRPI_STOP_LEFT     ? "has left"
+           : stop == TRPI_STOP_DOWNED ? "was downed or removed: it is no longer in"
+                                      : "gives up joining";
+}
+
 static void
 carry_out(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -181,9 +190,7 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
         case TRPI_ACTION_STOPPED:
             atomic_store_explicit(&cluster->silent, true, memory_order_relaxed); /* C3 */
             trpi_log(cluster->system, a->stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
-                     "cluster", "this node %s the cluster",
-                     a->stop == TRPI_STOP_LEFT ? "has left"
-                                               : "was downed or removed: it is no longer in");
+                     "cluster", "this node %s the cluster", stop_text(a->stop));
             if (cluster->stopped != NULL) {
                 cluster->stopped(cluster->stopped_arg, a->stop);
             }
@@ -331,6 +338,28 @@ take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
     }
 }
 
+/* What the transport knows and no frame says: no association with a seed can come about. */
+static void
+look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint32_t count;
+    const trpi_address *seeds = trpi_member_seeds(cluster->core, &count); /* C1: no lock */
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    if (count == 0 || now_ms < cluster->refused_look_ms) {
+        return;
+    }
+    cluster->refused_look_ms = now_ms + REFUSED_LOOK_MS;
+    for (uint32_t i = 0; i < count; i++) {
+        char why[TRPI_FRAME_REASON_BYTES];
+        if (trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof(why))) {
+            trpi_member_event event = { .kind = TRPI_MEMBER_REFUSED, .text = why };
+            event.target.address = seeds[i];
+            (void)step(cluster, ctx, &event);
+            seeds = trpi_member_seeds(cluster->core, &count);
+        }
+    }
+}
+
 static void
 take_queue(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -364,6 +393,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trpi_cluster_tick_type)) {
         trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
         beat(cluster, ctx);
+        look_for_refusals(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
         log_stats(cluster, shell_now_us(cluster) / 1000);

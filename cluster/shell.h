@@ -123,6 +123,7 @@ struct trpi_cluster {
     uint64_t view_digest; /* of the view that the detector knows */
     uint64_t stats_log_ms; /* of the last line */
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
+    uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
 };
 
 uint64_t shell_now_us(const trpi_cluster *cluster);

@@ -551,7 +551,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     if (response) {
         agree(conn, answer);
     } else {
-        trpi_count(&conn->remote->handshakes_failed, 1);
+        trpi_handshake_refused(peer, answer);
     }
     peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
     (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &later);

@@ -207,6 +207,7 @@ struct trpi_peer {
     trpi_conn *conns;
     trpi_route *routes;
     char reason[160];
+    char refused_by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
     bool inbound;           /* the peer called when it became active */
     uint64_t heard_ms, pinged_ms, round_trip_us;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
@@ -460,6 +461,8 @@ bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /
 /* ---- refusal.c ---- */
 /* Count a connection that was refused, and log it now and then. peer: who, as text. */
 void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail);
+/* Count, and keep who refused. By peer->lock. */
+void trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal);
 /* What a stream of another kind begins with; NONE: nothing that is known. */
 trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
 

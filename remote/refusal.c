@@ -32,6 +32,13 @@ trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char
     }
 }
 
+void
+trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
+{
+    trpi_count(&peer->remote->handshakes_failed, 1);
+    memcpy(peer->refused_by, refusal->from.address.system, sizeof peer->refused_by);
+}
+
 /* Of a reason as secure.c and conn.c write it: the word, a colon, the detail. NONE: another one. */
 static trpi_refusal
 refusal_of_reason(const char *reason)
@@ -63,6 +70,33 @@ trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_
     (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
     pthread_mutex_unlock(&peer->lock);
     return refused;
+}
+
+bool
+trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,
+                            size_t why_bytes)
+{
+    static const char called[] = "you called ";
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    trpi_refusal why = refusal_of_reason(peer->reason);
+    bool other = strncmp(peer->reason, called, sizeof called - 1) == 0 &&
+                 peer->refused_by[0] != '\0' && strcmp(peer->refused_by, address->system) != 0;
+    bool secret = why == TRPI_REFUSED_COOKIE ||
+                  (why == TRPI_REFUSED_BY_PEER && strstr(peer->reason, "secure-cookie") != NULL);
+    bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret);
+    if (is && other) {
+        (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
+                       peer->refused_by, address->host, address->port);
+    } else if (is) {
+        (void)snprintf(ret_why, why_bytes, "remote.secure-cookie: %s",
+                       strchr(peer->reason, ':') + 2);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return is;
 }
 
 trpi_refusal

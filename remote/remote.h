@@ -159,6 +159,15 @@ void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, s
 bool trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address,
                             uint32_t *ret_attempts, char *ret_reason, size_t reason_bytes);
 
+/* Did it fail because another system lives there, or for a cookie? *ret_why: "KEY: why". */
+bool trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,
+                                 size_t why_bytes);
+/* "#DIGEST", or "#DIGEST,#DIGEST", of the cookies that are given; "#" of none: tells whether two
+ * nodes have one in common, and not what it is. Errors: TRP_EIO (no digest). */
+#define TRPI_REMOTE_SECRETS_BYTES 48
+trp_err trpi_remote_secrets_digest(const char *cookie, const char *cookie_before,
+                                   char ret_text[TRPI_REMOTE_SECRETS_BYTES]);
+
 typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
         frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;

@@ -7,6 +7,7 @@
 
 #include "remote/internal.h"
 #include "remote/secure.h"
+#include "remote/tls.h"
 
 static bool
 is_set(const char *text)
@@ -119,6 +120,30 @@ trpi_remote_transport_open(trpi_remote *remote)
     err = transport_open(remote, &secure);
     trpi_cleanse(&secure.secrets, sizeof secure.secrets);
     return err;
+}
+
+/* 64 bits of a keyed digest: too few to search a good secret by, enough to tell two apart. */
+trp_err
+trpi_remote_secrets_digest(const char *cookie, const char *cookie_before,
+                           char ret_text[TRPI_REMOTE_SECRETS_BYTES])
+{
+    static const char label[] = "troupe join";
+    const char *texts[TRPI_SECRETS_MAX] = { cookie, cookie_before };
+    size_t at = (size_t)snprintf(ret_text, TRPI_REMOTE_SECRETS_BYTES, "#");
+    for (size_t i = 0; i < TRPI_SECRETS_MAX && is_set(texts[i]); i++) {
+        uint8_t digest[32];
+        if (!trpi_hmac_sha256(texts[i], strlen(texts[i]), (const uint8_t *)label, sizeof label - 1,
+                              digest)) {
+            return TRP_EIO;
+        }
+        at += (size_t)snprintf(ret_text + at, TRPI_REMOTE_SECRETS_BYTES - at, "%s",
+                               i == 0 ? "" : ",#");
+        for (size_t k = 0; k < 8; k++) {
+            at +=
+                (size_t)snprintf(ret_text + at, TRPI_REMOTE_SECRETS_BYTES - at, "%02x", digest[k]);
+        }
+    }
+    return TRP_OK;
 }
 
 trp_err

@@ -47,7 +47,8 @@ static const char help[] =
     "runs\n"
     "already; 70 internal error; 75 leaving took longer than cluster.leave-timeout; 76 downed by "
     "the\n"
-    "others; 77 no place for the control socket; 78 configuration or plugin.\n"
+    "others; 77 no place for the control socket; 78 configuration or plugin, or the cluster "
+    "refuses it.\n"
     "Signals: TERM, INT leave the cluster; HUP reads log.level, remote.secure-cookie and the files "
     "of\n"
     "remote.tls again.\n";
@@ -88,6 +89,11 @@ end_exit(trp_node *node, trp_node_end end)
                        "this node unreachable",
                        trpi_config_text(node->config, "cluster.leave-timeout"));
         return TRPI_CTL_EXIT_TIMEOUT;
+    case TRP_NODE_INCOMPATIBLE:
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "the cluster refuses this configuration (the line above has the key); "
+                       "cluster.enforce-compatible = off joins all the same");
+        return TRPI_CTL_EXIT_CONFIG;
     case TRP_NODE_TERMINATED:
         break;
     }

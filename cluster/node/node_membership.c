@@ -94,6 +94,41 @@ downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error 
     return err != TRP_OK ? err : referee_take(node, options, ret_error);
 }
 
+/* What all members must have alike: with another answer to "who goes when the network is cut" both
+ * sides may stay; a node without the secret of the others could not be reached by a third one. The
+ * name of the system is part of every address. */
+static trp_err
+compat_fill(const trp_node *node, trpi_compat *ret_compat, trp_node_error *ret_error)
+{
+    static const char *const keys[] = { "cluster.downing.%s.role", "cluster.downing.%s.quorum-size",
+                                        "cluster.downing.%s.down-if-alone",
+                                        "cluster.downing.%s.address",
+                                        "cluster.downing.%s.down-all-if-less-than-nodes" };
+    static const char strategy_key[] = "cluster.downing.active-strategy";
+    const char *strategy = trpi_config_text(node->config, strategy_key);
+    const char *cookie, *before;
+    char secrets[TRPI_REMOTE_SECRETS_BYTES];
+    trp_err err = trpi_compat_add(ret_compat, strategy_key, strategy);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && err == TRP_OK; i++) {
+        char key[TRPI_COMPAT_KEY_BYTES + 64];
+        trpi_config_entry entry;
+        (void)snprintf(key, sizeof key, keys[i], strategy);
+        if (trpi_config_find(node->config, key, &entry) && entry.row != NULL) {
+            err = trpi_compat_add(ret_compat, key, entry.values[0]);
+        }
+    }
+    trpi_node_cookies(node->config, &cookie, &before);
+    if (err == TRP_OK) {
+        err = trpi_remote_secrets_digest(cookie, before, secrets);
+    }
+    if (err == TRP_OK) {
+        err = trpi_compat_add(ret_compat, "remote.secure-cookie", secrets);
+    }
+    return err == TRP_OK
+               ? TRP_OK
+               : trpi_node_fail(ret_error, err, "%s: %s", strategy_key, trp_strerror(err));
+}
+
 static trp_err
 member_options_fill(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
 {
@@ -106,6 +141,9 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     options->seed_node_timeout_ms = trpi_node_number(node, "cluster.seed-node-timeout");
     options->retry_unsuccessful_join_after_ms =
         trpi_node_number(node, "cluster.retry-unsuccessful-join-after");
+    if (options->retry_unsuccessful_join_after_ms == 0) {
+        options->retry_unsuccessful_join_after_ms = TRPI_MEMBER_OFF;
+    }
     options->weakly_up_after_ms = trpi_node_number(node, "cluster.allow-weakly-up-members");
     options->min_nr_of_members = trpi_node_number(node, "cluster.min-nr-of-members");
     options->gossip_different_view_probability =
@@ -115,6 +153,7 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     }
     options->exiting_waits = true; /* for the phase cluster-exiting; node_shutdown.c lets go */
     options->may_not_create_cluster = !trpi_config_bool(node->config, "cluster.may-create-cluster");
+    options->incompatible_warns = !trpi_config_bool(node->config, "cluster.enforce-compatible");
     trp_err err = downing_fill(node, options, ret_error);
     return err != TRP_OK ? err : role_minima_take(node, options, ret_error);
 }
@@ -141,6 +180,7 @@ trp_err
 trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 {
     trpi_cluster_options options;
+    trpi_compat compat = { .count = 0 };
     const char *roles[ROLES_MAX];
     size_t count = trpi_config_list_count(node->config, "cluster.roles");
     memset(&options, 0, sizeof options);
@@ -151,9 +191,13 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
         roles[i] = trpi_config_list_at(node->config, "cluster.roles", i);
     }
     trp_err err = member_options_fill(node, &options.member, ret_error);
+    if (err == TRP_OK) {
+        err = compat_fill(node, &compat, ret_error);
+    }
     if (err != TRP_OK) {
         return err;
     }
+    options.member.compat = &compat;
     heartbeat_options_fill(node, &options.heartbeat);
     options.roles = roles;
     options.roles_count = (uint32_t)count;

@@ -164,6 +164,10 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
     node->membership_ended = true;
     node->downed = downed;
     (void)pthread_mutex_unlock(&node->lock);
+    if (why == TRPI_STOP_INCOMPATIBLE) { /* it never was a member: there is nothing to hand over */
+        trpi_node_end(node, TRP_NODE_INCOMPATIBLE);
+        return;
+    }
     if (downed && !trpi_config_bool(node->config, "cluster.run-coordinated-shutdown-when-down")) {
         trpi_node_end(node, TRP_NODE_DOWNED);
         return;

@@ -12,7 +12,7 @@ node() { # N PORT OPTION...
     local number=$1 port=$2
     shift 2
     background "$troupe" node --system demo --host 127.0.0.1 --port "$port" --socket "$work/$number.sock" \
-        --load "$plugins/echo.so" --load "$plugins/counter.so" "$@" >"$work/node-$number.log" 2>&1
+        --set cluster.enforce-compatible=off --load "$plugins/echo.so" --load "$plugins/counter.so" "$@" >"$work/node-$number.log" 2>&1
 }
 
 # ---- without a node

@@ -192,6 +192,12 @@ golden_write(FILE *file)
     trpi_seen_set(&seen, 3);
     trpi_frame init = { .kind = TRPI_FRAME_INIT_JOIN, .system = "test" };
     golden_frame(file, "init-join", &init, NULL);
+    trpi_compat compat = { .count = 0 };
+    UNIT_EQUAL(trpi_compat_add(&compat, "cluster.downing.active-strategy", "manual"), TRP_OK);
+    UNIT_EQUAL(trpi_compat_add(&compat, "remote.secure-cookie", "#"), TRP_OK);
+    init.compat = &compat;
+    init.code = 1;
+    golden_frame(file, "init-join-configured", &init, NULL);
     trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK, .to_uid = 101, .ticket = 0x8899 };
     golden_frame(file, "init-join-ack", &ack, NULL);
     trpi_frame nack = { .kind = TRPI_FRAME_INIT_JOIN_NACK,

@@ -53,19 +53,6 @@ a_member_that_is_told_to_join_again_refuses(void)
     mesh_free(m);
 }
 
-static trp_err
-join_seeds(struct mesh *m, uint32_t node, uint32_t seeds)
-{
-    trpi_address addresses[MESH_NODES_MAX];
-    for (uint32_t i = 0; i < seeds; i++) {
-        addresses[i] = m->ids[i].address;
-    }
-    trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
-                                .addresses = addresses,
-                                .addresses_count = seeds };
-    return mesh_step(m, node, &event);
-}
-
 /* SEED-06, SEED-07: any order; only the first makes a cluster */
 static void
 seeds_started_in_any_order_form_one_cluster(void)
@@ -74,11 +61,11 @@ seeds_started_in_any_order_form_one_cluster(void)
     for (uint32_t i = 0; i < 3; i++) {
         mesh_add(m, NULL);
     }
-    UNIT_EQUAL(join_seeds(m, 2, 3), TRP_OK);
-    UNIT_EQUAL(join_seeds(m, 1, 3), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, 2, 3), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, 1, 3), TRP_OK);
     mesh_run(m, 20000);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[1]), TRPI_PHASE_SEEKING);
-    UNIT_EQUAL(join_seeds(m, 0, 3), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, 0, 3), TRP_OK);
     mesh_run(m, 3000);
     for (uint32_t i = 0; i < 3; i++) {
         UNIT_EQUAL(mesh_members(m, i), 3);
@@ -95,7 +82,7 @@ a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout(void)
     mesh_add(m, NULL);
     mesh_add(m, NULL);
     m->cut[1] = true;
-    UNIT_EQUAL(join_seeds(m, 0, 2), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, 0, 2), TRP_OK);
     mesh_run(m, 4900);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
     mesh_run(m, 200);
@@ -113,13 +100,13 @@ a_first_seed_that_restarts_comes_back_to_the_others(void)
         mesh_add(m, NULL);
     }
     for (uint32_t i = 0; i < 3; i++) {
-        UNIT_EQUAL(join_seeds(m, i, 3), TRP_OK);
+        UNIT_EQUAL(mesh_join_seeds(m, i, 3), TRP_OK);
     }
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_members(m, 2), 3);
     m->cut[0] = true;
     uint32_t again = mesh_add_as(m, mesh_id(0, 5000), NULL, NULL);
-    UNIT_EQUAL(join_seeds(m, again, 3), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, again, 3), TRP_OK);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_members(m, again), 3);
     UNIT_EQUAL(mesh_status(m, 1, again), TRP_MEMBER_UP);
@@ -138,15 +125,15 @@ a_first_seed_that_has_met_a_cluster_waits_for_it(void)
     struct mesh *m = mesh_new();
     mesh_add(m, &options);
     mesh_add(m, &options);
-    UNIT_EQUAL(join_seeds(m, 0, 2), TRP_OK);
-    UNIT_EQUAL(join_seeds(m, 1, 2), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, 0, 2), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, 1, 2), TRP_OK);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_members(m, 1), 2);
     m->cut[0] = true;
     uint32_t again = mesh_add_as(m, mesh_id(0, 5000), NULL, &options);
     UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 1), TRP_OK);
     mesh_observe(m, 1, 1u << 0); /* so that it stays Leaving */
-    UNIT_EQUAL(join_seeds(m, again, 2), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, again, 2), TRP_OK);
     mesh_drain(m); /* "leaving", it says */
     m->cut[1] = true;
     mesh_run(m, 12900);

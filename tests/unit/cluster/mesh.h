@@ -27,6 +27,7 @@ struct mesh {
     uint32_t events_count;
     trp_downing_event decision; /* the last */
     trpi_member_stop stopped[MESH_NODES_MAX];
+    char warning[448]; /* the last, or an error */
     struct mesh_frame queue[4096];
     uint32_t head, tail;
     uint64_t frames; /* delivered */
@@ -85,6 +86,8 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             m->members[m->events_count++] = a->published.member;
         } else if (a->kind == TRPI_ACTION_PUBLISH && a->event == TRP_CLUSTER_DOWNING_DECISION) {
             m->decision = a->published.downing;
+        } else if (a->kind == TRPI_ACTION_LOG && a->level <= TRP_LOG_WARNING) {
+            snprintf(m->warning, sizeof(m->warning), "%s", a->text);
         } else if (a->kind == TRPI_ACTION_STOPPED) {
             m->stopped[node] = a->stop;
         }
@@ -169,6 +172,20 @@ mesh_join(struct mesh *m, uint32_t node, uint32_t contact)
     trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
                                 .addresses = &m->ids[contact].address,
                                 .addresses_count = 1 };
+    return mesh_step(m, node, &event);
+}
+
+/* Through the first `seeds` nodes. */
+static inline trp_err
+mesh_join_seeds(struct mesh *m, uint32_t node, uint32_t seeds)
+{
+    trpi_address addresses[MESH_NODES_MAX];
+    for (uint32_t i = 0; i < seeds; i++) {
+        addresses[i] = m->ids[i].address;
+    }
+    trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
+                                .addresses = addresses,
+                                .addresses_count = seeds };
     return mesh_step(m, node, &event);
 }
 

@@ -1,0 +1,192 @@
+/* membership_contact.c - how a cluster lets a node in: what any member answers to those who ask
+ * (SEED, MEMB-04, -29). The joiner's part, and a drawing, are in membership_seed.c.
+ *
+ * Must hold.
+ *   J2  A JOIN needs a ticket which the contact gave out a short while ago: a JOIN that was stuck
+ *       in the network cannot throw out the incarnation that has taken its sender's place since.
+ *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at
+ *       once.
+ *   J4  A removed incarnation is never let in again; it is told so.
+ *   J6  Who wants to join says what all members must have alike (compat.h), and whether it insists
+ *       on it: then it is refused for a difference, else both logs have a warning.
+ * Tests.   tests/unit/cluster/join_test.c, compat_test.c
+ */
+#include "cluster/membership_core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define TICKET_MS 15000u
+#define REFUSED_LOG_MS 10000u
+
+static void
+send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const char *reason)
+{
+    trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN_NACK, .to_uid = to->uid, .code = code };
+    snprintf(frame.reason, sizeof(frame.reason), "%s", reason);
+    trpi_core_send(core, to, &frame, NULL);
+}
+
+/* Does the asker end for a difference? An earlier version says nothing, and does not. */
+static bool
+insists(const trpi_frame *frame)
+{
+    return frame->compat != NULL && frame->code == 0;
+}
+
+static void
+log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, const char *why)
+{
+    if (core->now.mono_ms >= core->refused_log_ms) {
+        char text[TRPI_ADDRESS_TEXT_BYTES];
+        trpi_core_log(core, TRP_LOG_WARNING, "%s %s: %s",
+                      trpi_address_format(&from->address, text, sizeof(text)),
+                      refused ? "is refused" : "may join, though it differs", why);
+        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+    }
+}
+
+/* May this stranger ask at all? Answers it when not. */
+static bool
+may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    const trpi_address *own = &core->self->id.address;
+    char reason[TRPI_FRAME_REASON_BYTES];
+    if (from->uid == 0) {
+        return false; /* the transport always knows; hostile bytes do not */
+    }
+    if (strcmp(from->address.system, own->system) != 0 ||
+        strcmp(from->address.protocol, own->protocol) != 0) {
+        snprintf(reason, sizeof(reason), "system: it is %.20s://%.40s, this is %.20s://%.40s",
+                 from->address.protocol, from->address.system, own->protocol, own->system);
+        log_difference(core, from, true, reason);
+        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
+                  reason); /* MEMB-29 */
+        return false;
+    }
+    if (trpi_seek_is_self(core, &from->address)) {
+        send_nack(core, from, TRPI_NACK_REFUSED, "it advertises the address of this node");
+        return false;
+    }
+    uint32_t self = trpi_core_self_index(core);
+    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE) {
+        send_nack(core, from, TRPI_NACK_NOT_READY, "not a member");
+        return false;
+    }
+    if (core->gossip->members[self].status > TRP_MEMBER_UP) {
+        send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
+        return false;
+    }
+    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));
+    if (t != NULL) { /* J4 */
+        send_nack(core, from, t->status == TRP_MEMBER_DOWN ? TRPI_NACK_REMOVED : TRPI_NACK_LEFT,
+                  "this incarnation was removed from the cluster; restart the process");
+        return false;
+    }
+    return true;
+}
+
+void
+trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    if (!may_ask(core, from, frame)) {
+        return;
+    }
+    if (frame->system[0] != '\0' && strcmp(frame->system, core->self->id.address.system) != 0) {
+        send_nack(core, from, TRPI_NACK_REFUSED, "it asks for another system");
+        return;
+    }
+    trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK,
+                       .to_uid = from->uid,
+                       .ticket = core->now.mono_ms + 1 };
+    if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof(ack.reason))) { /* J6 */
+        log_difference(core, from, insists(frame), ack.reason);
+        if (insists(frame)) {
+            send_nack(core, from, TRPI_NACK_INCOMPATIBLE, ack.reason);
+            return;
+        }
+    }
+    trpi_core_send(core, from, &ack, NULL);
+}
+
+static bool
+is_predecessor(const trpi_gossip_member *m, const trpi_node_id *id)
+{
+    return m->status != TRP_MEMBER_DOWN && m->ident->id.uid != id->uid &&
+           trpi_address_equal(&m->ident->id.address, &id->address);
+}
+
+/* J3: every other incarnation of the address is gone. */
+static uint32_t
+down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < edited->members_count; i++) {
+        if (is_predecessor(&edited->members[i], from)) {
+            trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
+            count++;
+        }
+    }
+    return count;
+}
+
+/* Two incarnations of one address may join through two contacts. The one that lives knows the
+ * truth. */
+void
+trpi_seek_down_own_predecessors(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool any = false;
+    for (uint32_t i = 0; i < g->members_count && !any; i++) {
+        any = is_predecessor(&g->members[i], &core->self->id);
+    }
+    trpi_gossip *edited = any ? trpi_gossip_copy(g) : NULL;
+    if (edited != NULL) {
+        (void)down_predecessors(edited, &core->self->id);
+        (void)trpi_core_commit(core, edited); /* no memory: at the next step */
+    }
+}
+
+void
+trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
+{
+    if (!may_ask(core, from, frame)) {
+        return;
+    }
+    uint64_t issued_ms = frame->ticket - 1;
+    if (frame->ticket == 0 || issued_ms > core->now.mono_ms ||
+        core->now.mono_ms - issued_ms > TICKET_MS) {
+        send_nack(core, from, TRPI_NACK_NOT_READY, "the ticket has run out"); /* J2 */
+        return;
+    }
+    uint32_t index = trpi_gossip_find(core->gossip, frame->ident->key);
+    if (index != TRPI_GOSSIP_NONE) {
+        if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
+            send_nack(core, from, TRPI_NACK_REMOVED,
+                      "this incarnation is Down; restart the process");
+        } else {
+            trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0); /* the first one was lost */
+        }
+        return;
+    }
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited == NULL) {
+        return; /* it asks again */
+    }
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+    (void)trpi_address_format(&from->address, text, sizeof(text));
+    if (down_predecessors(edited, from) > 0) {
+        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down", text);
+    }
+    trp_err err = trpi_gossip_add(edited, frame->ident, TRP_MEMBER_JOINING, 0);
+    if (err != TRP_OK) {
+        trpi_gossip_unref(edited);
+        send_nack(core, from, TRPI_NACK_REFUSED, "the cluster has as many members as it can have");
+        return;
+    }
+    if (trpi_core_commit(core, edited) == TRP_OK) {
+        trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0);
+    }
+}

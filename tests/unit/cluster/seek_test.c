@@ -1,0 +1,297 @@
+/* Joins that are refused, stuck, or by addresses that are looked up (SEED-05, -11; J6 to J8 of
+ * membership_seed.c). */
+#include "tests/unit/cluster/mesh.h"
+
+/* ---- configurations that do not fit ---------------------------------------------------------- */
+
+static const char strategy_key[] = "cluster.downing.active-strategy";
+
+static trpi_compat
+compat_of(const char *strategy)
+{
+    trpi_compat compat = { .count = 0 };
+    UNIT_EQUAL(trpi_compat_add(&compat, strategy_key, strategy), TRP_OK);
+    return compat;
+}
+
+/* issue 5: refused within 10 s, with the key named */
+static void
+a_node_with_another_configuration_is_refused_and_ends(void)
+{
+    trpi_compat ours = compat_of("keep-majority"), theirs = compat_of("static-quorum");
+    trpi_member_options options = { .seed = 1, .compat = &ours };
+    struct mesh *m = mesh_cluster(2, &options);
+    options.compat = &theirs;
+    uint32_t other = mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(m->stopped[other], TRPI_STOP_INCOMPATIBLE);
+    UNIT_TRUE(strstr(m->warning, strategy_key) != NULL);
+    UNIT_TRUE(strstr(m->warning,
+                     "static-quorum at the joining node, keep-majority in the cluster") != NULL);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
+/* cluster.enforce-compatible = off of the joining node */
+static void
+a_node_that_does_not_insist_joins_with_a_warning(void)
+{
+    trpi_compat ours = compat_of("keep-majority"), theirs = compat_of("static-quorum");
+    trpi_member_options options = { .seed = 1, .compat = &ours };
+    struct mesh *m = mesh_cluster(1, &options);
+    options.compat = &theirs;
+    options.incompatible_warns = true;
+    uint32_t other = mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(mesh_status(m, 0, other), TRP_MEMBER_UP);
+    UNIT_TRUE(strstr(m->warning, strategy_key) != NULL);
+    mesh_free(m);
+}
+
+/* A node of an earlier version says nothing of its configuration, and is told nothing new. */
+static void
+a_node_that_says_nothing_of_its_configuration_joins(void)
+{
+    trpi_compat ours = compat_of("keep-majority");
+    trpi_member_options options = { .seed = 1, .compat = &ours };
+    struct mesh *m = mesh_cluster(1, &options);
+    uint32_t old = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, old, 0), TRP_OK);
+    uint32_t late = mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, late, old), TRP_OK);
+    mesh_run(m, 4000);
+    UNIT_EQUAL(mesh_status(m, 0, old), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_status(m, 0, late), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+static void
+refuse(struct mesh *m, uint32_t node, uint32_t seed)
+{
+    trpi_member_event event = { .kind = TRPI_MEMBER_REFUSED, .text = "system: a here, b there" };
+    event.target.address = m->ids[seed].address;
+    UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
+}
+
+/* One foreign seed may be an address that was given to somebody else; all are a mistake. */
+static void
+a_node_ends_when_every_other_seed_is_of_another_system(void)
+{
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_add(m, NULL);
+    }
+    m->cut[0] = m->cut[1] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, 2, 3), TRP_OK);
+    refuse(m, 2, 0);
+    mesh_run(m, 20000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_NONE);
+    refuse(m, 2, 1);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_INCOMPATIBLE);
+    UNIT_TRUE(strstr(m->warning, "system: a here, b there") != NULL);
+    mesh_free(m);
+}
+
+static void
+a_seed_that_answers_after_all_is_forgiven(void)
+{
+    struct mesh *m = mesh_cluster(1, NULL);
+    uint32_t node = mesh_add(m, NULL);
+    m->cut[0] = true;
+    UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
+    refuse(m, node, 0);
+    mesh_run(m, 2000);
+    m->cut[0] = false;
+    mesh_run(m, 8000);
+    UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+/* ---- retries --------------------------------------------------------------------------------- */
+
+/* node has asked both seeds and has the answer of the first, which falls silent then. */
+static void
+lose_the_contact(struct mesh *m, uint32_t node)
+{
+    m->cut[1] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, node, 2), TRP_OK);
+    for (uint32_t hop = 0; hop < 2;
+         hop++) { /* INIT_JOIN, its answer; the JOIN stays in the queue */
+        struct mesh_frame f = m->queue[m->head++ % 4096];
+        trpi_member_event event = { .kind = TRPI_MEMBER_FRAME,
+                                    .from = m->ids[f.from],
+                                    .bytes = f.bytes.data,
+                                    .count = f.bytes.count };
+        UNIT_EQUAL(mesh_step(m, f.to, &event), TRP_OK);
+        trpi_buffer_fini(&f.bytes);
+    }
+    m->cut[0] = true;
+    m->cut[1] = false;
+}
+
+/* SEED-05: the contact dies before it can say welcome; another one is asked after
+ * retry-unsuccessful-join-after */
+static void
+a_join_that_found_no_welcome_is_tried_through_another_member(void)
+{
+    trpi_member_options options = { .seed = 3, .retry_unsuccessful_join_after_ms = 2000 };
+    struct mesh *m = mesh_cluster(2, &options);
+    uint32_t node = mesh_add(m, &options);
+    lose_the_contact(m, node);
+    mesh_run(m, 1900);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_members(m, 1), 3);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_MEMBER);
+    mesh_free(m);
+}
+
+/* SEED-05: off; it keeps to the contact */
+static void
+a_join_that_is_not_to_be_tried_anew_waits_for_its_contact(void)
+{
+    trpi_member_options options = { .seed = 3,
+                                    .retry_unsuccessful_join_after_ms = TRPI_MEMBER_OFF };
+    struct mesh *m = mesh_cluster(2, &options);
+    uint32_t node = mesh_add(m, &options);
+    lose_the_contact(m, node);
+    mesh_run(m, 60000);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_SEEKING);
+    mesh_free(m);
+}
+
+/* SEED-11 */
+static void
+a_manual_join_replaces_one_that_is_stuck(void)
+{
+    struct mesh *m = mesh_cluster(1, NULL);
+    uint32_t nobody = mesh_add(m, NULL), node = mesh_add(m, NULL);
+    m->cut[nobody] = true;
+    UNIT_EQUAL(mesh_join(m, node, nobody), TRP_OK);
+    mesh_run(m, 15000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+/* J7: the first seed is stopped (SIGSTOP) while it asks; the others may have answered meanwhile */
+static void
+an_own_pause_is_no_silence_of_the_seeds(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    m->cut[0] = true;
+    uint32_t first = mesh_add_as(m, mesh_id(0, 5000), NULL, NULL);
+    m->cut[1] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, first, 2), TRP_OK);
+    mesh_run(m, 2000);
+    m->now_ms += 20000;
+    mesh_run(m, 100);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[first]), TRPI_PHASE_SEEKING);
+    m->cut[1] = false;
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, first), 2);
+    UNIT_EQUAL(mesh_status(m, 1, first), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+/* Known only when it is reachable again, and Up then: not before the cluster has converged. */
+static void
+a_node_joins_while_a_member_is_unreachable(void)
+{
+    struct mesh *m = mesh_cluster(3, NULL);
+    m->cut[2] = true;
+    mesh_observe(m, 0, 1u << 2);
+    uint32_t node = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, node, 1), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_JOINING);
+    m->cut[2] = false;
+    mesh_observe(m, 0, 0);
+    mesh_run(m, 4000);
+    for (uint32_t i = 0; i < 4; i++) {
+        UNIT_EQUAL(mesh_status(m, i, node), TRP_MEMBER_UP);
+    }
+    mesh_free(m);
+}
+
+/* ---- contact points that are looked up ------------------------------------------------------- */
+
+static trp_err
+found(struct mesh *m, uint32_t node, uint32_t first, uint32_t count)
+{
+    trpi_address addresses[MESH_NODES_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        addresses[i] = m->ids[first + i].address;
+    }
+    trpi_member_event event = { .kind = TRPI_MEMBER_SEEDS,
+                                .addresses = addresses,
+                                .addresses_count = count };
+    return mesh_step(m, node, &event);
+}
+
+/* J8 */
+static void
+a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
+{
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_add(m, NULL);
+    }
+    UNIT_EQUAL(found(m, 0, 0, 1), TRP_OK); /* itself alone: not enough, for ever */
+    mesh_run(m, 60000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(found(m, i, 0, 2), TRP_OK);
+    }
+    mesh_run(m, 4000);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(found(m, i, 0, 3), TRP_OK); /* another list: the time begins anew */
+    }
+    mesh_run(m, 4500);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK); /* the same list: it does not */
+    mesh_run(m, 5000);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_members(m, i), 3);
+        UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
+    }
+    UNIT_EQUAL(found(m, 0, 0, 3), TRP_ESTATE);
+    mesh_free(m);
+}
+
+/* Names move to other addresses: those that are found now are asked. */
+static void
+a_node_joins_by_addresses_that_were_found_later(void)
+{
+    struct mesh *m = mesh_cluster(1, NULL);
+    uint32_t gone = mesh_add(m, NULL), node = mesh_add(m, NULL);
+    m->cut[gone] = true;
+    UNIT_EQUAL(found(m, node, gone, 1), TRP_OK);
+    mesh_run(m, 20000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(found(m, node, 0, 1), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
+UNIT_BEGIN("seek")
+UNIT(a_node_with_another_configuration_is_refused_and_ends)
+UNIT(a_node_that_does_not_insist_joins_with_a_warning)
+UNIT(a_node_that_says_nothing_of_its_configuration_joins)
+UNIT(a_node_ends_when_every_other_seed_is_of_another_system)
+UNIT(a_seed_that_answers_after_all_is_forgiven)
+UNIT(a_join_that_found_no_welcome_is_tried_through_another_member)
+UNIT(a_join_that_is_not_to_be_tried_anew_waits_for_its_contact)
+UNIT(a_manual_join_replaces_one_that_is_stuck)
+UNIT(an_own_pause_is_no_silence_of_the_seeds)
+UNIT(a_node_joins_while_a_member_is_unreachable)
+UNIT(a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled)
+UNIT(a_node_joins_by_addresses_that_were_found_later)
+UNIT_END
