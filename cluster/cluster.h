@@ -91,6 +91,7 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     uint32_t members_count;                /* 0: not joined */
     trpi_cluster_observation *observations;
     uint32_t observations_count;
+    uint32_t clock_count, tombstones_count; /* what the view holds besides */
     uint32_t self, leader, oldest; /* index or TRPI_CLUSTER_NONE */
     uint32_t unseen, blocking;     /* what keeps it from converging: members that have not seen it,
                                       members that are unreachable */

@@ -62,6 +62,8 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
     }
     s->members_count = view->members_count;
     s->observations_count = view->rows_count;
+    s->clock_count = view->clock_count;
+    s->tombstones_count = view->tombstones_count;
     s->self = trpi_gossip_find(view, self);
     s->leader = trpi_gossip_leader(view, self, NULL);
     s->oldest = trpi_gossip_oldest(view, NULL);

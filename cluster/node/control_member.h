@@ -25,6 +25,7 @@ typedef struct trpi_view {
     bool converged;
     uint64_t converged_ms; /* for how long */
     uint64_t version;
+    uint32_t clock_count, tombstones_count;
     const trp_member *leader, *oldest; /* NULL: none */
     void *memory;
 } trpi_view;

@@ -306,6 +306,20 @@ refusals_add(trp_node *node, cJSON *reply)
     return ok;
 }
 
+/* What membership costs: entries of the view besides the members, and frames since the start, those
+ * of actors among them. */
+static bool
+gossip_add(trp_node *node, cJSON *reply, const trpi_view *view)
+{
+    trpi_remote_stats stats;
+    cJSON *gossip = cJSON_AddObjectToObject(reply, "gossip");
+    trpi_remote_stats_get(node->remote, &stats);
+    return gossip != NULL && trpi_json_add_i64(gossip, "clock", view->clock_count) &&
+           trpi_json_add_i64(gossip, "tombstones", view->tombstones_count) &&
+           trpi_json_add_i64(reply, "framesIn", (int64_t)stats.frames_in) &&
+           trpi_json_add_i64(reply, "framesOut", (int64_t)stats.frames_out);
+}
+
 static bool
 certificate_problem_add(trp_node *node, cJSON *problems)
 {
@@ -357,6 +371,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     }
     ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) &&
          downing_add(node, reply) && links_add(node, reply) && refusals_add(node, reply) &&
+         gossip_add(node, reply, &view) &&
          trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
     cJSON_Delete(problems);
     trpi_view_fini(&view);

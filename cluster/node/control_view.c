@@ -70,6 +70,8 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     ret_view->leader = member_at(ret_view, snapshot->leader);
     ret_view->oldest = member_at(ret_view, snapshot->oldest);
     ret_view->converged = snapshot->converged;
+    ret_view->clock_count = snapshot->clock_count;
+    ret_view->tombstones_count = snapshot->tombstones_count;
     ret_view->converged_ms = snapshot->converged_ms;
     ret_view->version = snapshot->version;
     trpi_cluster_snapshot_free(snapshot);

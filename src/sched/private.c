@@ -67,15 +67,9 @@ private_next(trpi_worker *worker)
 static void
 private_nap(trpi_worker *worker)
 {
-    struct timespec until;
+    uint64_t until_ns = trpi_sched_now(worker->sched) + NAP_NS;
+    struct timespec until = { (time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u) };
 
-    (void)clock_gettime(CLOCK_REALTIME,
-                        &until); /* what pthread_cond_timedwait counts in; only a pause */
-    until.tv_nsec += NAP_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
     (void)pthread_mutex_lock(&worker->queue_lock);
     if (worker->queue.first == NULL && !trpi_sched_is_stopping(worker->sched)) {
         (void)pthread_cond_timedwait(&worker->queue_cond, &worker->queue_lock, &until);

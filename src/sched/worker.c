@@ -393,6 +393,7 @@ trp_err
 trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker **ret_worker)
 {
     trpi_worker *worker = trpi_alloc_aligned(128, sched->worker_bytes);
+    pthread_condattr_t attributes;
 
     if (worker == NULL) {
         return TRP_ENOMEM;
@@ -407,7 +408,10 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
                    is_private ? 'p' : 'w', (unsigned)index % 10000u);
     (void)pthread_mutex_init(&worker->deferred.lock, NULL);
     (void)pthread_mutex_init(&worker->queue_lock, NULL);
-    (void)pthread_cond_init(&worker->queue_cond, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* whoever sets the wall clock */
+    (void)pthread_cond_init(&worker->queue_cond, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
     *ret_worker = worker;
     return TRP_OK;
 }

@@ -1,13 +1,15 @@
 # lib.sh - nodes on several hosts (deploy/hosts.sh); source it first. Adds to tests/system/lib.sh:
 #
 #   hosts_begin N [namespaces]   test_begin and hosts; with the word, skips where there are none
-#   start_node I [OPTION]...     `troupe node` on host I, the seed being host 1; log in $work/node-I.log
+#   start_node I [OPTION]...     `troupe node` on host I, the seed being host 1 (or $seed_host); log in $work/node-I.log
 #   ctl I ARGUMENT...            `troupe ARGUMENT...` on host I
 #   kill_node I [SIGNAL]         default KILL; returns when it is gone
 #   events_begin I [OPTION]...   `troupe events -o jsonl` on host I into $work/events; returns when it is subscribed
 #   event TEXT                   waits until such an event is there
 #   addr I                       troupe.tcp://demo@HOST:PORT
 #   all_up N, sees I TEXT ...    conditions for wait_until
+#   host_deafen I, host_listen I host I hears nobody (and is heard); hears again (namespaces only)
+#   together CASE...             runs these functions at once, each with a cluster of its own and a $work of its own
 # shellcheck shell=bash
 
 multinode_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -31,7 +33,7 @@ start_node() {
     local index=$1
     shift
     host_start "$index" "$work/node-$index.log" "$troupe" node --system demo --host "${host_address[index]}" \
-        --port "${host_port[index]}" --socket "${host_socket[index]}" --seed "$(addr 1)" "$@"
+        --port "${host_port[index]}" --socket "${host_socket[index]}" --seed "$(addr "${seed_host:-1}")" "$@"
     node_pid[index]=$host_started
     pids+=("$host_started")
 }
@@ -45,6 +47,37 @@ ctl() {
 kill_node() {
     kill "-${2:-KILL}" "${node_pid[$1]}"
     await "${node_pid[$1]}" 60 || fail "node $1 ends" "pid ${node_pid[$1]} still runs"
+}
+
+# One way: what the switch would send to the host is dropped. Needs no kernel module.
+host_deafen() { "${hosts_enter[@]}" --target "$hosts_switch" --net tc qdisc replace dev "port$1" root pfifo limit 0; }
+host_listen() { "${hosts_enter[@]}" --target "$hosts_switch" --net tc qdisc del dev "port$1" root; }
+
+# Each case in a shell of its own: its processes end with it, its findings and logs are shown when all have ended.
+together() {
+    local name jobs=()
+    for name; do
+        mkdir "$work/$name"
+        ln -s ../pauses "$work/$name/pauses"
+        (
+            work=$work/$name
+            trap 'exit 1' TERM
+            "$name"
+            [ "$failures" -eq 0 ] || logs
+        ) >"$work/$name.out" 2>"$work/$name.err" &
+        jobs+=("$!")
+        pids+=("$!")
+    done
+    for name; do
+        wait "${jobs[0]}" || fail "${name}_comes_to_its_end"
+        forget "${jobs[0]}"
+        jobs=("${jobs[@]:1}")
+        cat "$work/$name.out"
+        if grep -q '^FAIL' "$work/$name.out"; then
+            failures=$((failures + $(grep -c '^FAIL' "$work/$name.out")))
+            cat "$work/$name.err" >&2
+        fi
+    done
 }
 
 # The first line says that the node has subscribed it: what happens from then on is told.

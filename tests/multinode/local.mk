@@ -2,3 +2,7 @@
 noinst_PROGRAMS += tests/multinode/exchange
 tests_multinode_exchange_SOURCES = tests/multinode/exchange.c
 tests_multinode_exchange_LDADD = $(TEST_LDADD)
+# Preloaded: moves the wall clock of one process.
+noinst_LTLIBRARIES += tests/multinode/wall_clock.la
+tests_multinode_wall_clock_la_SOURCES = tests/multinode/wall_clock.c
+tests_multinode_wall_clock_la_LDFLAGS = $(PLUGIN_LDFLAGS)

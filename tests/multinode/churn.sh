@@ -1,0 +1,41 @@
+#!/bin/bash
+# churn.sh - a node joins and leaves again and again: the view and the memory of those who stay are then what they were.
+#   churn.sh [CYCLES]   default 10; --long: 500
+# NodeChurnSpec; MEMB-11, GOSSIP-12 (tombstones are forgotten after prune-gossip-tombstones-after, here 1 s).
+. "$(dirname "$0")/lib.sh"
+cycles=${1:-10}
+[ "${1:-}" != --long ] || cycles=500
+HOSTS_PORTS=1 hosts_begin 4
+prune=(--set cluster.prune-gossip-tombstones-after=1s --log-level warning)
+for index in 1 2 3; do start_node "$index" "${prune[@]}"; done
+wait_until 60 all_up 3 1 2 3 || { fail three_come_up; test_end; }
+
+number() { ctl "$1" status -o json | sed -n "s/.*\"$2\": *\([0-9]*\).*/\1/p" | head -n 1; } # NODE FIELD
+resident() { awk '/^VmRSS:/ { print $2 }' "/proc/${node_pid[1]}/status"; }
+cycle() {
+    start_node 4 "${prune[@]}"
+    ctl 4 wait --up --timeout 60s >/dev/null && ctl 4 leave --timeout 60s >/dev/null && await_node 4 60 && [ "$code" -eq 0 ] &&
+        wait_until 60 all_up 3 1
+}
+forgotten() { [ "$(number 1 tombstones)" -eq 0 ]; }
+
+for ((i = 0; i < 3; i++)); do cycle || fail "cycle_${i}_at_first"; done # memory that is made once
+check the_first_are_forgotten wait_until 60 forgotten
+before=$(resident)
+clock=$(number 1 clock)
+begin=$(now_ms)
+done=0
+for ((i = 0; i < cycles; i++)); do cycle && done=$((done + 1)); done
+took=$(($(now_ms) - begin))
+is each_cycle_ends_well "$done" "$cycles"
+check nobody_is_left_over wait_until 60 all_up 3 1 2 3
+check removed_ones_are_forgotten wait_until 60 forgotten
+expect three_are_converged 0 ctl 1 wait --converged --members 3 --timeout 60s
+is the_clock_has_as_many_entries_as_before "$([ "$(number 1 clock)" -le 3 ] && echo yes)" yes
+after=$(resident)
+echo "troupe churn cycles $cycles"
+echo "troupe churn cycle $((took / cycles)) ms"
+echo "troupe churn clock_entries $clock $(number 1 clock)"
+echo "troupe churn resident $before KiB, then $after KiB"
+judge memory_is_where_it_was $((after - before)) 1024 KiB
+test_end
