@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "cluster/router_shell.h"
 #include "cluster/shell.h"
 
 /* ---- transport callbacks --------------------------------------------------------------------- */
@@ -147,6 +148,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
         return err;
     }
     trpi_system_cluster_set(system, cluster);
+    trpi_cluster_routers_register();
     err = join_seeds(cluster, options);
     if (err != TRP_OK) { /* the actor runs: the system has to end before the memory goes */
         trpi_cluster_stop(cluster);

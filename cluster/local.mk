@@ -46,3 +46,11 @@ noinst_PROGRAMS += tests/fuzz/gossip_fuzz
 tests_fuzz_gossip_fuzz_SOURCES = tests/fuzz/gossip_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_gossip_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_gossip_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+# Cluster-aware routers.
+troupe_sources += cluster/router_core.c cluster/router_shell.c cluster/router_spread.c
+check_PROGRAMS += tests/unit/cluster/router_core_test tests/unit/cluster/cluster_router_test
+tests_unit_cluster_cluster_router_test_SOURCES = tests/unit/cluster/cluster_router_test.c
+tests_unit_cluster_cluster_router_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_router_core_test_SOURCES = tests/unit/cluster/router_core_test.c
+tests_unit_cluster_router_core_test_LDADD = $(TEST_LDADD)

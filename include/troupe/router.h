@@ -157,6 +157,34 @@ typedef struct trp_resizer {
     void *arg;
 } trp_resizer;
 
+/* ---- routees all over a cluster ------------------------------------------------------------- */
+
+#define TRP_CLUSTER_ROUTEES_DEFAULT 10000
+
+/* A cluster-aware router has routees on the members that are Up: they come with their nodes, are
+ * taken out while a node is unreachable, and leave as soon as it leaves; what they were told before
+ * they still handle. New ones go where the fewest are. Where one ended, could not be made or is not
+ * there, it is tried again after half a second, then more rarely. Such a router waits where there
+ * are no routees; what it is told meanwhile is a dead letter. Any logic works, but for "balancing";
+ * create of one's own makes and registers nobody then (trp_routees_create() and
+ * trp_routees_register() do nothing). All members mean what they say, zero too; the initializer has
+ * the defaults. */
+typedef struct trp_cluster_routees {
+    size_t size;
+    uint32_t total;    /* in the whole cluster, at most; > 0 */
+    uint32_t per_node; /* on one node, at most; > 0, and 1 with path */
+    /* "/user/worker": actors found there, one on each node, which many routers may share. NULL:
+     * children of this router, made on the nodes, which must know the behaviour by its name
+     * (trp_behaviour_register) */
+    const char *path;
+    const char *role; /* of the nodes; NULL: all */
+    int local;        /* 0: none on the router's own node */
+} trp_cluster_routees;
+#define TRP_CLUSTER_ROUTEES_INIT                                                                   \
+    {                                                                                              \
+        sizeof(trp_cluster_routees), TRP_CLUSTER_ROUTEES_DEFAULT, 1, NULL, NULL, 1                 \
+    }
+
 /* ---- making a router ------------------------------------------------------------------------ */
 
 typedef struct trp_router_options {
@@ -176,8 +204,8 @@ typedef struct trp_router_options {
     const trp_resizer_options *resizer; /* NULL: the pool keeps its size */
     const trp_resizer *own_resizer;     /* instead of resizer */
     const trp_strategy *strategy;       /* for children; NULL: always escalate */
-    const char *dispatcher; /* of the router itself, not of its routees; no balancing one */
-    trp_hash_key_fn hash_mapping;       /* consistent-hashing: asked first */
+    const char *dispatcher;       /* of the router itself, not of its routees; no balancing one */
+    trp_hash_key_fn hash_mapping; /* consistent-hashing: asked first */
     void *hash_arg;
     const trp_routing_logic *custom; /* instead of logic; borrowed until the router has ended */
     const char *const *settings;     /* "key=value", NULL-terminated, for custom logic */
@@ -185,11 +213,14 @@ typedef struct trp_router_options {
     /* Children are made on these in turn (trp_spawn_options.node), NULL-terminated; also the ones
      * that a resizer adds. NULL: as the options of the routees say. None with balancing */
     const char *const *target_nodes;
+    /* Routees on the nodes of the cluster, instead of instances, routees, routee_paths, resizers
+     * and target_nodes; NULL: none of that */
+    const trp_cluster_routees *cluster;
 } trp_router_options;
 #define TRP_ROUTER_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(trp_router_options), NULL, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, 0, NULL                                                              \
+            NULL, NULL, NULL, 0, NULL, NULL                                                        \
     }
 
 /* Start a router as a child of the running actor. It routes from the first tell on. A deployment
@@ -197,13 +228,15 @@ typedef struct trp_router_options {
  *
  * Ownership: borrows routee until the system ends; copies the rest, but for what options says.
  * Errors:    TRP_EINVAL   an option is out of range, no logic has that name, routee is NULL where
- *                         children are to be made, or routee_options names them
+ *                         children are to be made, routee_options names them, or cluster
+ *                         contradicts another option; the log says which
  *            TRP_ECONFIG  the deployment section is wrong, or from_config and there is none
  *            TRP_EINIT    custom logic registered no routees
+ *            TRP_ESTATE   cluster, and this system is no cluster node
  *            TRP_ELIMIT   more than TRP_ROUTEES_MAX
  *            those of trp_spawn, for router and routees
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    ROUTE-1, -3, -5.  Since: 0.1 */
+ * Source:    ROUTE-1, -3, -5, -26, CROUTE-11.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_router_spawn(trp_ctx *ctx, const trp_behaviour *routee,
                                                 const trp_spawn_options *routee_options,
                                                 const char *name, const trp_router_options *options,

@@ -9,22 +9,49 @@
 #include <troupe/shutdown.h>
 
 /* ---- routees from elsewhere --------------------------------------------------------------------
- * A room above (cluster routers) adds and removes routees of a router as nodes come and go, by
- * trp_add_routee and trp_remove_routee messages. Such a router may be without routees, and does not
- * end for it. */
+ * A source decides on which nodes a router has routees; the router's own actor carries it out. The
+ * cluster room makes one for each cluster-aware router. Such a router may be without routees, and
+ * does not end for it. Logics see a table as ever: any of them works with a source. */
+typedef struct trpi_routee_source_ops {
+    /* The actor has started, or was restarted: it watches only who is in the table. Its thread. */
+    void (*start)(void *source, trp_ctx *ctx);
+    /* The time that trpi_routees_poke() or trpi_routees_poke_in() asked for. Its thread. */
+    void (*poked)(void *source, trp_ctx *ctx);
+    /* A routee, in the table or not, has ended, or was removed by others. Its thread. */
+    void (*routee_ended)(void *source, trp_ctx *ctx, trp_ref routee);
+    /* The actor ends: none of the above is called any more. Its thread. */
+    void (*stop)(void *source);
+    void (*free)(void *source); /* any thread */
+} trpi_routee_source_ops;
 typedef struct trpi_routee_source {
-    /* The router's actor has started, or is started again: tell it what there is, and what changes
-     * from now on. Its thread. */
-    void (*start)(void *arg, trp_ctx *ctx, trp_ref router);
-    /* The router has ended; no thread calls start any more. Any thread. */
-    void (*ended)(void *arg);
+    const trpi_routee_source_ops *ops; /* NULL: none */
+    void *arg;
 } trpi_routee_source;
-/* As trp_router_spawn (ctx) or trp_system_router_spawn (ctx NULL). routee may be NULL: then no
- * children are made. Takes arg on success. */
-trp_err trpi_router_spawn_open(trp_ctx *ctx, trp_system *system, const trp_behaviour *routee,
-                               const trp_spawn_options *routee_options, const char *name,
-                               const trp_router_options *options, const trpi_routee_source *source,
-                               void *arg, trp_ref *ret_ref);
+
+/* Makes the source of a new router: gives *ret_source, copies settings, which are valid. Errors:
+ * TRP_ESTATE (the system is no cluster node), TRP_ENOMEM. Process-wide, like logics; idempotent. */
+typedef trp_err (*trpi_routee_source_new_fn)(trp_system *system,
+                                             const trp_cluster_routees *settings,
+                                             trpi_routee_source *ret_source);
+void trpi_routee_source_register(trpi_routee_source_new_fn make);
+
+/* Have poked() called soon. Thread: any. */
+void trpi_routees_poke(trp_system *system, trp_ref router);
+/* The rest is for the router's actor: inside the functions of the ops, and of replies to it. */
+void trpi_routees_poke_in(trp_ctx *ctx, uint64_t delay_ms); /* instead of the one before */
+void *trpi_routees_source(trp_ctx *ctx);
+/* Make a child on a node, watched, in no table yet. Errors: those of trp_spawn. */
+trp_err trpi_routee_make(trp_ctx *ctx, const char *name, const char *node, trp_ref *ret_ref);
+/* Watch it, and have it in the next table. path: "/user/a" here, or with its address: its identity
+ * on a ring. Errors: TRP_EINVAL, TRP_ELIMIT, TRP_ENOMEM. */
+trp_err trpi_routee_put(trp_ctx *ctx, trp_ref ref, bool child, const char *path);
+/* Have it in the next table no more; it is watched still. */
+void trpi_routee_take(trp_ctx *ctx, trp_ref ref);
+/* Swap the table in. Errors: TRP_ENOMEM: the one before stays. */
+trp_err trpi_routees_publish(trp_ctx *ctx);
+/* Who is in no table: watch it no more; a child gets a poison pill when those who have told it by
+ * the last table must be done (TRP_ROUTER_STOP_DELAY_MS), so it handles what it was told. */
+void trpi_routee_dismiss(trp_ctx *ctx, trp_ref ref, bool child);
 
 /* ---- messages inside a message -----------------------------------------------------------------
  * A reliable proxy's message to its far end: this head, then the payload of the message that it

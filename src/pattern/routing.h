@@ -93,8 +93,7 @@ typedef struct trpi_router {
     uint32_t paths_left;  /* entries of plan.paths that are not found yet */
     trpi_routee *leaving; /* removed, but the table could not be replaced yet */
     trpi_abandoned *abandoned;
-    const trpi_routee_source *source; /* NULL: no routees come from elsewhere */
-    void *source_arg;
+    trpi_routee_source source;
     /* tellers */
     _Alignas(64) _Atomic uint64_t number; /* of the next message */
     _Atomic bool keyless;                 /* it was logged that a message had no key */
@@ -116,8 +115,10 @@ trpi_router_table(const trpi_router *router)
 /* Add to `routees`, without swapping. path: for the identity; NULL: looked up. Errors: TRP_EINVAL,
  * TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path);
-/* Take out; false: it is no routee. The object lives on until tellers have passed. */
-bool trpi_router_remove(trpi_router *router, trp_ref ref);
+/* Take out, without swapping; false: it is no routee. The object lives on until tellers have
+ * passed. */
+bool trpi_router_withdraw(trpi_router *router, trp_ref ref);
+bool trpi_router_remove(trpi_router *router, trp_ref ref); /* the same, and swap */
 bool trpi_router_has(const trpi_router *router, trp_ref ref);
 /* Make a table of `routees` and swap it in. Errors: TRP_ENOMEM: the old one stays. */
 trp_err trpi_router_swap(trpi_router *router);
@@ -138,7 +139,14 @@ trp_err trpi_router_head_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 trp_err trpi_router_head_start(trp_ctx *ctx, void *state, const trp_msg *args);
 trp_err trpi_router_head_restart(trp_ctx *ctx, void *state, const trp_failure *why,
                                  const trp_msg *msg);
+void trpi_router_head_stop(trp_ctx *ctx, void *state);
 extern const trp_strategy trpi_router_escalate;
+/* The same, but a child that cannot be made is given up: its node may not know it yet. */
+extern const trp_strategy trpi_router_escalate_later;
+
+/* ---- routing_cluster.c ----------------------------------------------------------------------- */
+/* The source of a checked plan, if it wants one. Errors: TRP_ESTATE, TRP_ENOMEM. */
+trp_err trpi_router_source_make(trpi_router *router, char *error, size_t error_bytes);
 
 /* ---- routing_load.c -------------------------------------------------------------------------- */
 /* What the router knows of a routee. Thread: teller. */

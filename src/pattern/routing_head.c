@@ -5,7 +5,7 @@
  * Must hold.
  *   E1  Every routee is watched while the head has an instance; one that ends leaves the table.
  *   E2  A router whose last routee has ended ends too, unless more may come: by its resizer, by a
- *       path that is still looked for, or from elsewhere.                          (end_if_alone)
+ *       path that is still looked for, or from its source.                         (end_if_alone)
  *   E3  A restart leaves the routees alone: they are the head's children, and are restarted after
  *       it (ROUTE-17).
  * Tests.   tests/unit/pattern/pool_test.c, supervision_test.c
@@ -26,7 +26,18 @@ escalate(trp_ctx *ctx, void *state, const trp_failure *failure)
     (void)failure;
     return TRP_ESCALATE;
 }
-const trp_strategy trpi_router_escalate = { sizeof(trp_strategy), 0, escalate, -1, 0, 0 };
+const trp_strategy trpi_router_escalate = { sizeof(trp_strategy), 0, escalate, -1, 0, 0, NULL };
+
+static trp_directive
+escalate_later(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    return failure->err == TRP_EINIT ? TRP_STOP : TRP_ESCALATE;
+}
+const trp_strategy trpi_router_escalate_later = {
+    sizeof(trp_strategy), 0, escalate_later, -1, 0, 0, NULL
+};
 
 void
 trpi_head_timer(trp_ctx *ctx, enum trpi_head_order order, uint64_t delay_ms)
@@ -44,7 +55,7 @@ static void
 end_if_alone(trp_ctx *ctx, const trpi_router *router)
 {
     if (router->routees_count == 0 && !router->resizes && router->paths_left == 0 &&
-        router->source == NULL) {
+        router->source.ops == NULL) {
         trp_stop(ctx, trp_self(ctx));
     }
 }
@@ -120,10 +131,29 @@ trpi_router_head_start(trp_ctx *ctx, void *state, const trp_msg *args)
     }
     trpi_router_abandoned_check(ctx, router);
     look_up(ctx, router);
-    if (router->source != NULL) {
-        router->source->start(router->source_arg, ctx, router->self);
+    if (router->source.ops != NULL) {
+        router->source.ops->start(router->source.arg, ctx);
     }
     return TRP_OK;
+}
+
+void
+trpi_router_head_stop(trp_ctx *ctx, void *state)
+{
+    const trpi_router *router = trpi_router_self(ctx);
+
+    (void)state;
+    if (router->source.ops != NULL) {
+        router->source.ops->stop(router->source.arg);
+    }
+}
+
+static void
+source_lost(trp_ctx *ctx, const trpi_router *router, trp_ref routee)
+{
+    if (router->source.ops != NULL) {
+        router->source.ops->routee_ended(router->source.arg, ctx, routee);
+    }
 }
 
 /* E3: the default would stop the children. */
@@ -185,6 +215,7 @@ remove_routee(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
     if (child) {
         trpi_router_abandon(ctx, router, order.routee, TRP_ROUTER_STOP_DELAY_MS);
     }
+    source_lost(ctx, router, order.routee);
     end_if_alone(ctx, router);
 }
 
@@ -194,7 +225,11 @@ adjust(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
     trp_adjust_pool_size order;
 
     memcpy(&order, trp_msg_payload(msg), sizeof order);
-    if (order.change > 0) {
+    if (router->source.ops != NULL) {
+        trp_log(ctx, TRP_LOG_WARNING,
+                "a cluster-aware router has as many routees as its settings "
+                "say: not adjusted");
+    } else if (order.change > 0) {
         (void)trpi_router_grow(ctx, router, (uint32_t)order.change); /* logged there */
     } else if (order.change < 0) {
         trpi_router_shrink(ctx, router, 0u - (uint32_t)order.change, TRP_ROUTER_STOP_DELAY_MS,
@@ -228,8 +263,10 @@ obey(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
         resize(ctx, router);
     } else if (*order == TRPI_HEAD_ABANDONED) {
         trpi_router_abandoned_check(ctx, router);
-    } else {
+    } else if (*order == TRPI_HEAD_LOOKUP) {
         look_up(ctx, router);
+    } else if (router->source.ops != NULL) {
+        router->source.ops->poked(router->source.arg, ctx);
     }
 }
 
@@ -242,6 +279,7 @@ routee_ended(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
     if (trpi_router_remove(router, what.ref)) {
         end_if_alone(ctx, router);
     }
+    source_lost(ctx, router, what.ref);
 }
 
 trp_err

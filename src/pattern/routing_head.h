@@ -10,7 +10,12 @@
 #define TRPI_HEAD_TIMERS (UINT64_MAX - 16) /* keys of timers; those of programs are lower */
 
 /* Orders of the head to itself: payload of a resize message (none: resize), key of a timer. */
-enum trpi_head_order { TRPI_HEAD_RESIZE = 0, TRPI_HEAD_ABANDONED = 1, TRPI_HEAD_LOOKUP = 2 };
+enum trpi_head_order {
+    TRPI_HEAD_RESIZE = 0,
+    TRPI_HEAD_ABANDONED = 1,
+    TRPI_HEAD_LOOKUP = 2,
+    TRPI_HEAD_SOURCE = 3
+};
 
 /* Give the head this order once, after the delay. */
 void trpi_head_timer(trp_ctx *ctx, enum trpi_head_order order, uint64_t delay_ms);

@@ -156,6 +156,9 @@ trpi_router_plan_init(trpi_router_plan *plan, const trp_router_options *options)
     if (err == TRP_OK) {
         err = lists_copy(plan, o);
     }
+    if (err == TRP_OK) {
+        err = trpi_cluster_plan_init(plan, o->cluster);
+    }
     if (err != TRP_OK) {
         trpi_router_plan_fini(plan);
     }
@@ -171,15 +174,14 @@ trpi_router_plan_fini(trpi_router_plan *plan)
     texts_free(&plan->paths, &plan->paths_count);
     texts_free(&plan->settings, &plan->settings_count);
     texts_free(&plan->nodes, &plan->nodes_count);
+    trpi_cluster_plan_fini(plan);
     memset(plan, 0, sizeof *plan);
 }
 
 /* ---- from configuration ---------------------------------------------------------------------- */
 
-static trp_err wrong(char *error, size_t bytes, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static trp_err
-wrong(char *error, size_t bytes, const char *format, ...)
+trp_err
+trpi_router_plan_wrong(char *error, size_t bytes, const char *format, ...)
 {
     va_list arguments;
 
@@ -308,7 +310,8 @@ set_logic(trpi_router_plan *plan, const char *value, char *error, size_t bytes)
         value = shorter;
     }
     if (trpi_logic_find(value, &needs) == NULL) {
-        return wrong(error, bytes, "router: no routing logic is called \"%s\"", value);
+        return trpi_router_plan_wrong(error, bytes, "router: no routing logic is called \"%s\"",
+                                      value);
     }
     plan->custom = NULL;
     return text_set(&plan->logic, value);
@@ -344,16 +347,16 @@ set_resizer(trpi_router_plan *plan, const char *key, const char *value, char *er
                : keys[i].ms != NULL   ? parse_ms(value, keys[i].ms)
                                       : parse_share(value, keys[i].share);
         if (!good) {
-            return wrong(error, bytes, "resizer.%s: \"%s\" is no %s", key, value,
-                         keys[i].number != NULL ? "whole number"
-                         : keys[i].ms != NULL   ? "duration"
-                                                : "number");
+            return trpi_router_plan_wrong(error, bytes, "resizer.%s: \"%s\" is no %s", key, value,
+                                          keys[i].number != NULL ? "whole number"
+                                          : keys[i].ms != NULL   ? "duration"
+                                                                 : "number");
         }
         plan->resizes = true;
         plan->resizes_own = false; /* P1 */
         return TRP_OK;
     }
-    return wrong(error, bytes, "resizer.%s: there is no such key", key);
+    return trpi_router_plan_wrong(error, bytes, "resizer.%s: there is no such key", key);
 }
 
 static trp_err
@@ -394,11 +397,15 @@ trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
     if (strcmp(key, "router-dispatcher") == 0) {
         return text_set(&plan->dispatcher, value);
     }
+    if (strncmp(key, "cluster.", 8) == 0) {
+        return trpi_cluster_plan_set(plan, key + 8, value, error, error_bytes);
+    }
     if (strncmp(key, "resizer.", 8) == 0) {
         return set_resizer(plan, key + 8, value, error, error_bytes);
     }
     if (strcmp(key, "nr-of-instances") == 0) {
         good = parse_u32(value, &plan->instances) && plan->instances > 0;
+        plan->instances_said = plan->instances;
     } else if (strcmp(key, "within") == 0) {
         good = parse_ms(value, &plan->within_ms) && plan->within_ms > 0;
     } else if (strcmp(key, "interval") == 0 || strcmp(key, "tail-chopping-router.interval") == 0) {
@@ -408,7 +415,9 @@ trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
     } else {
         return set_setting(plan, key, value);
     }
-    return good ? TRP_OK : wrong(error, error_bytes, "%s: \"%s\" is no value for it", key, value);
+    return good ? TRP_OK
+                : trpi_router_plan_wrong(error, error_bytes, "%s: \"%s\" is no value for it", key,
+                                         value);
 }
 
 /* ---- as a whole ------------------------------------------------------------------------------ */
@@ -421,11 +430,12 @@ check_resizer(const trpi_router_plan *plan, char *error, size_t bytes)
     if (!plan->resizes || plan->resizes_own || trpi_resizer_is_valid(r)) {
         return TRP_OK;
     }
-    (void)wrong(error, bytes,
-                "resizer: bounds %u to %u, rates %g and %g, threshold %g, messages-per-resize %u "
-                "are out of range or contradict each other",
-                r->lower_bound, r->upper_bound, r->rampup_rate, r->backoff_rate,
-                r->backoff_threshold, r->messages_per_resize);
+    (void)trpi_router_plan_wrong(
+        error, bytes,
+        "resizer: bounds %u to %u, rates %g and %g, threshold %g, messages-per-resize %u "
+        "are out of range or contradict each other",
+        r->lower_bound, r->upper_bound, r->rampup_rate, r->backoff_rate, r->backoff_threshold,
+        r->messages_per_resize);
     return TRP_EINVAL;
 }
 
@@ -435,9 +445,9 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
     uint32_t needs;
 
     if (plan->from_config && !plan->configured) {
-        return wrong(error, error_bytes,
-                     "the router is to come from the configuration, and has no "
-                     "deployment section");
+        return trpi_router_plan_wrong(error, error_bytes,
+                                      "the router is to come from the configuration, and has no "
+                                      "deployment section");
     }
     plan->instances = plan->instances == 0 ? 1 : plan->instances;
     plan->within_ms = plan->within_ms == 0 ? TRP_ROUTER_WITHIN_MS_DEFAULT : plan->within_ms;
@@ -446,12 +456,13 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
         plan->virtual_nodes == 0 ? TRP_ROUTER_VIRTUAL_NODES_DEFAULT : plan->virtual_nodes;
     if (plan->custom == NULL &&
         trpi_logic_find(plan->logic != NULL ? plan->logic : "round-robin", &needs) == NULL) {
-        (void)wrong(error, error_bytes, "no routing logic is called \"%s\"", plan->logic);
+        (void)trpi_router_plan_wrong(error, error_bytes, "no routing logic is called \"%s\"",
+                                     plan->logic);
         return TRP_EINVAL;
     }
     if (plan->instances > TRP_ROUTEES_MAX ||
         plan->routees_count + (uint64_t)plan->paths_count > TRP_ROUTEES_MAX) {
-        (void)wrong(error, error_bytes, "more than %d routees", TRP_ROUTEES_MAX);
+        (void)trpi_router_plan_wrong(error, error_bytes, "more than %d routees", TRP_ROUTEES_MAX);
         return TRP_ELIMIT;
     }
     for (uint32_t i = 0; i < plan->nodes_count; i++) {
@@ -460,15 +471,16 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
 
         if (trpi_address_parse(plan->nodes[i], &address, &rest, NULL) != TRP_OK || rest[0] != 0 ||
             address.port == 0) {
-            (void)wrong(error, error_bytes,
-                        "target.nodes: \"%s\" is no node: write troupe.tcp://system@host:port",
-                        plan->nodes[i]);
+            (void)trpi_router_plan_wrong(
+                error, error_bytes,
+                "target.nodes: \"%s\" is no node: write troupe.tcp://system@host:port",
+                plan->nodes[i]);
             return TRP_EINVAL;
         }
     }
     if (plan->virtual_nodes > TRP_ROUTER_VIRTUAL_NODES_MAX) {
-        (void)wrong(error, error_bytes, "virtual-nodes-factor %u, at most %d", plan->virtual_nodes,
-                    TRP_ROUTER_VIRTUAL_NODES_MAX);
+        (void)trpi_router_plan_wrong(error, error_bytes, "virtual-nodes-factor %u, at most %d",
+                                     plan->virtual_nodes, TRP_ROUTER_VIRTUAL_NODES_MAX);
         return TRP_EINVAL;
     }
     return check_resizer(plan, error, error_bytes);

@@ -30,6 +30,10 @@ typedef struct trpi_router_plan {
     uint32_t settings_count;
     char **nodes; /* of children, in turn */
     uint32_t nodes_count;
+    trp_cluster_routees cluster; /* texts are owned */
+    bool clustered;
+    uint32_t instances_said, total_said; /* by the configuration; 0: not */
+    bool clustered_said, cluster_key_said;
     bool from_config, configured;
 } trpi_router_plan;
 
@@ -49,6 +53,17 @@ trp_err trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error
 trp_err trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting);
 /* Add a node for children. Errors: TRP_ENOMEM. */
 trp_err trpi_router_plan_node_add(trpi_router_plan *plan, const char *node);
+/* routing_cluster.c: the same for options.cluster (NULL: none) and for the keys below "cluster.".
+ * has_routee: children can be made; placed: the code says where. */
+trp_err trpi_cluster_plan_init(trpi_router_plan *plan, const trp_cluster_routees *cluster);
+void trpi_cluster_plan_fini(trpi_router_plan *plan);
+trp_err trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const char *value,
+                              char *error, size_t error_bytes);
+trp_err trpi_cluster_plan_check(trpi_router_plan *plan, bool has_routee, bool placed, char *error,
+                                size_t error_bytes);
+/* Say what is wrong; TRP_ECONFIG. */
+trp_err trpi_router_plan_wrong(char *error, size_t error_bytes, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* The value of a setting; NULL: none. */
 const char *trpi_router_plan_setting(const trpi_router_plan *plan, const char *key);
 

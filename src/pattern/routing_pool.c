@@ -34,13 +34,17 @@ trpi_router_has(const trpi_router *router, trp_ref ref)
     return find(router, ref) < router->routees_count;
 }
 
-/* Address and path: the same on every node that knows the routee by its path. */
+/* Address and path: the same on every node that knows the routee by its path, which is of this node
+ * or has its address; NULL: looked up. */
 static uint64_t
 identity(trp_system *system, trp_ref ref, const char *path)
 {
     char text[TRPI_ADDRESS_TEXT_BYTES + TRP_PATH_BYTES_MAX + 1];
     size_t used = 0;
 
+    if (path != NULL && path[0] != '/') {
+        return trpi_hash_text(path);
+    }
     if (ref.node == TRPI_NODE_SELF) {
         trpi_address_format(&trpi_system_self(system)->address, text, TRPI_ADDRESS_TEXT_BYTES);
         used = strlen(text);
@@ -98,7 +102,7 @@ trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path)
 }
 
 bool
-trpi_router_remove(trpi_router *router, trp_ref ref)
+trpi_router_withdraw(trpi_router *router, trp_ref ref)
 {
     uint32_t i = find(router, ref);
     trpi_routee *routee;
@@ -110,18 +114,25 @@ trpi_router_remove(trpi_router *router, trp_ref ref)
     router->routees_count--;
     memmove(&router->routees[i], &router->routees[i + 1],
             (router->routees_count - i) * sizeof router->routees[0]);
-    if (trpi_router_swap(router) != TRP_OK) {
-        /* No memory for a smaller table: tellers go on with the old one, and tell a dead letter now
-         * and then. What it leads to must stay. */
-        routee->next = router->leaving;
-        router->leaving = routee;
-        return true;
-    }
-    trpi_system_retire(router->system, trpi_free, routee); /* O1 */
+    routee->next = router->leaving;
+    router->leaving = routee; /* O1 */
     return true;
 }
 
-/* Those whose table could not be replaced at once. */
+bool
+trpi_router_remove(trpi_router *router, trp_ref ref)
+{
+    bool found = trpi_router_withdraw(router, ref);
+
+    if (found) {
+        /* Without memory for a smaller table tellers go on with the old one, and tell a dead letter
+         * now and then. */
+        (void)trpi_router_swap(router);
+    }
+    return found;
+}
+
+/* Those that only the last table led to. */
 static void
 leaving_retire(trpi_router *router)
 {
@@ -275,8 +286,8 @@ trpi_router_free(void *object)
     if (router->logic != NULL && router->logic->destroy != NULL) {
         router->logic->destroy(router->logic_state);
     }
-    if (router->source != NULL) {
-        router->source->ended(router->source_arg);
+    if (router->source.ops != NULL) {
+        router->source.ops->free(router->source.arg);
     }
     for (uint32_t i = 0; i < router->routees_count; i++) {
         trpi_free(router->routees[i]);

@@ -48,6 +48,9 @@ trp_routees_create(trp_routee_provider *provider, uint32_t count)
     trpi_router *router = provider->router;
     trp_err err = router->routee == NULL ? TRP_EINVAL : TRP_OK;
 
+    if (router->source.ops != NULL) {
+        return TRP_OK; /* it makes them */
+    }
     if (count == 0) {
         count = router->plan.instances;
     }
@@ -95,6 +98,9 @@ trp_routees_register(trp_routee_provider *provider, const trp_ref *refs, uint32_
     uint32_t left = of_options ? router->plan.routees_count : count;
     trp_err err = TRP_OK;
 
+    if (router->source.ops != NULL) {
+        return TRP_OK;
+    }
     for (uint32_t i = 0; err == TRP_OK && i < left; i++) {
         err = trpi_router_add(router, list[i], false, NULL);
     }
@@ -130,7 +136,7 @@ make_routees(trp_routee_provider *provider)
 
         count = more > 0 ? (uint32_t)more : 0;
     }
-    if (err != TRP_OK || count == 0 || (router->source != NULL && router->routee == NULL)) {
+    if (err != TRP_OK || count == 0) {
         return err;
     }
     return count > TRP_ROUTEES_MAX ? TRP_ELIMIT : trp_routees_create(provider, count);
@@ -148,7 +154,8 @@ make(void *arg, trpi_embryo *embryo)
     router->self = trpi_embryo_ref(embryo);
     if (logic->create != NULL) {
         err = logic->create(logic->arg, &provider, &router->logic_state);
-        if (err == TRP_OK && router->routees_count == 0 && router->paths_left == 0) {
+        if (err == TRP_OK && router->routees_count == 0 && router->paths_left == 0 &&
+            router->source.ops == NULL) {
             err = TRP_EINIT; /* ROUTE-21 */
         }
     } else {
@@ -176,6 +183,31 @@ static const char *const plan_keys[] = {
     "resizer.stop-delay",
     "resizer.messages-per-resize",
 };
+static const char *const cluster_keys[] = {
+    "cluster.enabled",
+    "cluster.max-nr-of-instances-per-node",
+    "cluster.max-total-nr-of-instances",
+    "cluster.allow-local-routees",
+    "cluster.routees-path",
+    "cluster.use-role",
+};
+
+/* Those of these keys that the section says. */
+static trp_err
+deploy_texts(trpi_router_plan *plan, const trpi_deployment *deployment, const char *const *keys,
+             size_t count, char *error)
+{
+    trp_err err = TRP_OK;
+
+    for (size_t i = 0; err == TRP_OK && i < count; i++) {
+        const char *value = trpi_deployment_text(deployment, keys[i]);
+
+        if (value != NULL && value[0] != 0) {
+            err = trpi_router_plan_set(plan, keys[i], value, error, ERROR_BYTES);
+        }
+    }
+    return err;
+}
 
 /* key+: the same with a plus, which adds. */
 static trp_err
@@ -219,16 +251,14 @@ deploy(trpi_router *router, const char *path, char *error)
     if (!trpi_deployment_find(router->system, path, &deployment)) {
         return TRP_OK;
     }
+    err = deploy_texts(&router->plan, &deployment, cluster_keys,
+                       sizeof cluster_keys / sizeof cluster_keys[0], error);
     /* from-code, which is also what a section without the key says: values of code count */
-    decides = router->plan.from_config ||
+    decides = router->plan.from_config || (router->plan.clustered && router->plan.clustered_said) ||
               (deployment.router != NULL && strcmp(deployment.router, "from-code") != 0);
-    for (size_t i = 0; decides && err == TRP_OK && i < sizeof plan_keys / sizeof plan_keys[0];
-         i++) {
-        const char *value = trpi_deployment_text(&deployment, plan_keys[i]);
-
-        if (value != NULL && value[0] != 0) {
-            err = trpi_router_plan_set(&router->plan, plan_keys[i], value, error, ERROR_BYTES);
-        }
+    if (err == TRP_OK && decides) {
+        err = deploy_texts(&router->plan, &deployment, plan_keys,
+                           sizeof plan_keys / sizeof plan_keys[0], error);
     }
     if (err == TRP_OK && decides) {
         err = deploy_list(&router->plan, &deployment, "routees.paths+", error);
@@ -340,7 +370,10 @@ router_settle(trpi_router *router)
     router->head.state_bytes = 0;
     router->head.pre_start = trpi_router_head_start;
     router->head.pre_restart = trpi_router_head_restart;
-    router->head.strategy = plan->strategy != NULL ? plan->strategy : &trpi_router_escalate;
+    router->head.post_stop = trpi_router_head_stop;
+    router->head.strategy = plan->strategy != NULL ? plan->strategy
+                            : plan->clustered      ? &trpi_router_escalate_later
+                                                   : &trpi_router_escalate;
 }
 
 /* What the head is told can be handled by nobody else (ROUTE-23). */
@@ -434,7 +467,14 @@ router_new(trp_system *system, const trp_behaviour *routee, const trp_spawn_opti
         err = trpi_router_plan_check(&router->plan, error, ERROR_BYTES);
     }
     if (err == TRP_OK) {
+        err = trpi_cluster_plan_check(&router->plan, routee != NULL, router->child.node != NULL,
+                                      error, ERROR_BYTES);
+    }
+    if (err == TRP_OK) {
         err = dispatcher_check(router, error);
+    }
+    if (err == TRP_OK) {
+        err = trpi_router_source_make(router, error, ERROR_BYTES);
     }
     if (err != TRP_OK) {
         trpi_router_free(router);
@@ -452,11 +492,10 @@ router_new(trp_system *system, const trp_behaviour *routee, const trp_spawn_opti
     return TRP_OK;
 }
 
-trp_err
-trpi_router_spawn_open(trp_ctx *ctx, trp_system *system, const trp_behaviour *routee,
-                       const trp_spawn_options *routee_options, const char *name,
-                       const trp_router_options *options, const trpi_routee_source *source,
-                       void *arg, trp_ref *ret_ref)
+static trp_err
+router_spawn(trp_ctx *ctx, trp_system *system, const trp_behaviour *routee,
+             const trp_spawn_options *routee_options, const char *name,
+             const trp_router_options *options, trp_ref *ret_ref)
 {
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     char path[TRP_PATH_BYTES_MAX + 1], error[ERROR_BYTES] = "";
@@ -469,14 +508,11 @@ trpi_router_spawn_open(trp_ctx *ctx, trp_system *system, const trp_behaviour *ro
     path_of(ctx, system, name, path, sizeof path);
     err = router_new(system, routee, routee_options, path, options, error, &router);
     if (err == TRP_OK) {
-        router->source = source;
-        router->source_arg = arg;
         spawn.name = name;
         spawn.dispatcher = router->plan.dispatcher;
         err = trpi_spawn_routed(ctx, system, &router->head, &spawn, &trpi_router_ops, router, make,
                                 ret_ref);
         if (err != TRP_OK) { /* B2 */
-            router->source = NULL;
             trpi_router_free(router);
         }
     }
@@ -493,8 +529,7 @@ trp_router_spawn(trp_ctx *ctx, const trp_behaviour *routee, const trp_spawn_opti
     if (ctx == NULL) {
         return TRP_EINVAL;
     }
-    return trpi_router_spawn_open(ctx, trp_ctx_system(ctx), routee, routee_options, name, options,
-                                  NULL, NULL, ret_ref);
+    return router_spawn(ctx, trp_ctx_system(ctx), routee, routee_options, name, options, ret_ref);
 }
 
 trp_err
@@ -505,6 +540,5 @@ trp_system_router_spawn(trp_system *system, const trp_behaviour *routee,
     if (system == NULL) {
         return TRP_EINVAL;
     }
-    return trpi_router_spawn_open(NULL, system, routee, routee_options, name, options, NULL, NULL,
-                                  ret_ref);
+    return router_spawn(NULL, system, routee, routee_options, name, options, ret_ref);
 }
