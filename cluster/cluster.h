@@ -82,6 +82,7 @@ typedef struct trpi_cluster_observation {
 } trpi_cluster_observation;
 
 #define TRPI_CLUSTER_NONE UINT32_MAX
+#define TRPI_CLUSTER_LACKING_BYTES 160
 
 typedef struct trpi_cluster_snapshot { /* one block of memory */
     trpi_member_phase phase;
@@ -97,6 +98,7 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
                                       members that are unreachable */
     bool converged;
     uint64_t converged_ms; /* for how long it has been so, or not */
+    char lacking[TRPI_CLUSTER_LACKING_BYTES]; /* trpi_member_lacking */
     uint64_t version;      /* equal on two nodes only if they agree on members and seen set */
     const char *strategy;  /* of downing; static */
     uint32_t stable_after_ms;

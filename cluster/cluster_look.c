@@ -76,6 +76,7 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     s->converged_ms = since_ms < now_ms ? now_ms - since_ms : 0;
     s->version = trpi_member_version(cluster->core);
+    (void)trpi_member_lacking(cluster->core, s->lacking, sizeof(s->lacking));
 }
 
 trp_err

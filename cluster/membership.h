@@ -169,6 +169,9 @@ const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *re
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
 
+/* What the cluster is short of for joiners to become Up: "2 of 3 members are there"; "" nothing. */
+const char *trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes);
+
 typedef struct trpi_member_stats {
     uint64_t frames_in, frames_out, bytes_in, bytes_out, undecodable, ignored, received_same,
         received_newer, received_older, merged, expired;

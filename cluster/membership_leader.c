@@ -19,6 +19,7 @@
  */
 #include "cluster/membership_core.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -44,19 +45,34 @@ count_members(const trpi_gossip *g, const char *role)
     return count;
 }
 
-static bool
-is_large_enough(const trpi_member_core *core) /* MEMB-19, -20 */
+const char *
+trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes) /* MEMB-19, -20 */
 {
-    if (count_members(core->gossip, NULL) < core->options.min_nr_of_members) {
-        return false;
+    buffer[0] = '\0';
+    if (core->gossip == NULL) {
+        return buffer;
     }
-    for (uint32_t i = 0; i < core->options.role_minima_count; i++) {
+    uint32_t count = count_members(core->gossip, NULL);
+    if (count < core->options.min_nr_of_members) {
+        snprintf(buffer, bytes, "%u of %u members are there", count,
+                 core->options.min_nr_of_members);
+    }
+    for (uint32_t i = 0; i < core->options.role_minima_count && buffer[0] == '\0'; i++) {
         const trpi_role_minimum *minimum = &core->options.role_minima[i];
-        if (count_members(core->gossip, minimum->role) < minimum->members) {
-            return false;
+        count = count_members(core->gossip, minimum->role);
+        if (count < minimum->members) {
+            snprintf(buffer, bytes, "%u of %u members with role %s are there", count,
+                     minimum->members, minimum->role);
         }
     }
-    return true;
+    return buffer;
+}
+
+static bool
+is_large_enough(const trpi_member_core *core)
+{
+    char lacking[160];
+    return trpi_member_lacking(core, lacking, sizeof(lacking))[0] == '\0';
 }
 
 static bool

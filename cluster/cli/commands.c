@@ -134,6 +134,17 @@ const trpi_cli_command trpi_cli_commands[] = {
       .outputs = ANY,
       .timeout_ms = SHORT,
       .run = trpi_cli_run_unreachable },
+    { .name = "why",
+      .group = TRPI_CLI_CLUSTER,
+      .usage = "",
+      .summary = "what keeps the members from agreeing, since when, and what would help",
+      .text = "Exit 0 when nothing does, else 1. Names each member that is unreachable (and who "
+              "says so), that has not\nseen the present view, or that waits; -o json has the "
+              "figures of gossip, too.\n",
+      .flags = BIT(WATCH),
+      .outputs = ANSWER | TRPI_CLI_OUT(NAME),
+      .timeout_ms = SHORT,
+      .run = trpi_cli_run_why },
     { .name = "peers",
       .group = TRPI_CLI_CLUSTER,
       .usage = "",

@@ -17,6 +17,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_CONFIG:
     case TRPI_CONTROL_PEERS:
     case TRPI_CONTROL_FAULT:
+    case TRPI_CONTROL_WHY:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -124,6 +125,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         return;
     case TRPI_CONTROL_FAULT:
         trpi_node_serve_fault(node, call);
+        return;
+    case TRPI_CONTROL_WHY:
+        trpi_node_serve_why(node, call);
         return;
     }
     trpi_assert(false && "a command without a server");

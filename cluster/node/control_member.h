@@ -27,6 +27,11 @@ typedef struct trpi_view {
     uint64_t version;
     uint32_t clock_count, tombstones_count;
     const trp_member *leader, *oldest; /* NULL: none */
+    char seeking[TRPI_ADDRESS_TEXT_BYTES];      /* whom a node asks that has not joined; "" */
+    char lacking[TRPI_CLUSTER_LACKING_BYTES];   /* why joiners are not Up, though all agree; "" */
+    const char *strategy; /* of downing; static */
+    uint32_t stable_after_ms;
+    trpi_member_stats stats;
     void *memory;
 } trpi_view;
 

@@ -213,6 +213,13 @@ problems_add(cJSON *problems, const trpi_view *view)
                            trp_member_status_name(v->m.status));
             ok = problem_add(problems, text);
         }
+        if (ok && !v->seen && v->m.reachable && view->converged_ms > JOINING_LONG_MS &&
+            (v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING)) {
+            (void)snprintf(text, sizeof text,
+                           "%s has not seen the present view (%llu s): troupe why", v->m.address,
+                           (unsigned long long)(view->converged_ms / 1000));
+            ok = problem_add(problems, text);
+        }
     }
     return ok;
 }

@@ -38,6 +38,7 @@ static const struct {
     { "config", TRPI_CONTROL_CONFIG, false },
     { "peers", TRPI_CONTROL_PEERS, false },
     { "fault", TRPI_CONTROL_FAULT, false },
+    { "why", TRPI_CONTROL_WHY, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -353,6 +354,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_LEAVE:
     case TRPI_CONTROL_CONFIG:
     case TRPI_CONTROL_PEERS:
+    case TRPI_CONTROL_WHY:
         return TRP_OK;
     }
     return TRP_OK;

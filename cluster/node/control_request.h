@@ -29,7 +29,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_TREE,
     TRPI_CONTROL_CONFIG,
     TRPI_CONTROL_PEERS,
-    TRPI_CONTROL_FAULT
+    TRPI_CONTROL_FAULT,
+    TRPI_CONTROL_WHY
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

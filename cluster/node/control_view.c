@@ -74,6 +74,11 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     ret_view->tombstones_count = snapshot->tombstones_count;
     ret_view->converged_ms = snapshot->converged_ms;
     ret_view->version = snapshot->version;
+    memcpy(ret_view->seeking, snapshot->seeking, sizeof ret_view->seeking);
+    memcpy(ret_view->lacking, snapshot->lacking, sizeof ret_view->lacking);
+    ret_view->strategy = snapshot->strategy;
+    ret_view->stable_after_ms = snapshot->stable_after_ms;
+    ret_view->stats = snapshot->stats;
     trpi_cluster_snapshot_free(snapshot);
     return TRP_OK;
 }

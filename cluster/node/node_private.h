@@ -84,6 +84,7 @@ void trpi_node_serve_members(trp_node *node, trpi_call *call);
 void trpi_node_serve_peers(trp_node *node, trpi_call *call);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
+void trpi_node_serve_why(trp_node *node, trpi_call *call);
 /* The rule that holds for a peer, "send blackhole, receive pass"; false: none. */
 bool trpi_node_fault_text(trp_node *node, const trpi_address *peer,
                           char out[2 * TRPI_FAULT_TEXT_BYTES + 32]);

@@ -20,7 +20,7 @@ expect help_exits_0 0 "$troupe" help
 expect no_command_is_usage 64 "$troupe"
 has usage_goes_to_stderr "Usage: troupe" "$work/err"
 expect version 0 "$troupe" --version
-for command in status members member-status join leave down unreachable cluster-status leader is-singleton is-available \
+for command in status why members member-status join leave down unreachable cluster-status leader is-singleton is-available \
     events wait send ask ping tree version completion help dev node sim config; do
     expect "help_of_$command" 0 "$troupe" "$command" --help
     expect "unknown_flag_of_$command" 64 "$troupe" "$command" --bogus-flag
@@ -65,6 +65,8 @@ expect member_status_before_joining 0 one member-status
 is before_joining_is_removed "$(cat "$work/out")" Removed
 expect not_available_before_joining 1 one is-available
 expect no_leader_before_joining 1 one leader
+expect why_before_joining 1 one why
+has why_says_what_to_type "troupe join"
 expect same_node_twice 69 timeout 60 "$troupe" node --system demo --host 127.0.0.1 --port "$port1" --socket "$work/1.sock"
 has already_running_names_the_pid "pid ${pids[0]}" "$work/err"
 expect join_needs_an_address 64 one join demo
@@ -84,13 +86,14 @@ expect converged 0 two wait --members 2 --converged --timeout 60s
 expect converged_here_too 0 one wait --members 2 --converged --timeout 60s
 expect status_healthy 0 one status
 has status_screen "Cluster demo: healthy (2 members, 2 Up, 0 unreachable"
+expect nothing_to_explain 0 two why
 expect members 0 one members
 has members_marks_itself "*  $A"
 lacks no_escape_code $'\033'
 is lists_are_equal_on_both "$(one members -o name)" "$(two members -o name)"
 one_digest() { [ "$(one members -o json | grep '^  "version"')" = "$(two members -o json | grep '^  "version"')" ]; }
 check views_have_one_digest wait_until 30 one_digest
-for command in status members member-status unreachable cluster-status leader is-singleton is-available tree version \
+for command in status why members member-status unreachable cluster-status leader is-singleton is-available tree version \
     "ask $B/user/echo x" "send $B/user/echo x" "ping $B"; do
     # shellcheck disable=SC2086
     one $command -o json >"$work/out" 2>"$work/err"
@@ -171,6 +174,8 @@ expect third_time 0 two wait --members 2 --converged --timeout 60s
 second=${pids[-1]} first=${pids[0]}
 kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
 wait_until 60 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
+expect why_the_survivor_waits 1 two why
+has why_names_who_sees_it "unreachable ${A#*://} (Up)" && has why_says_on_whose_word "says ${B#*://}" && has why_says_what_helps "troupe down $A"
 says leave_cannot_end_and_says_what_it_waits_for 75 "$port1" two leave --timeout 1s
 kill -TERM "$second"
 ended leave_timeout_ends_with_75 "$second" 75

@@ -25,6 +25,7 @@ event+="\"status\":\"Up\",\"roles\":[]},\"observedBy\":[\"$A\"],\"phi\":9.3}}"
 cat >"$work/good" <<END
 members $members
 status $status
+why {"ok":true,"selfNode":"$A","selfStatus":"Up","leader":"$A","members":3,"converged":false,"sinceMs":61000,"reasons":[{"kind":"unreachable","node":"$C","status":"Up","sinceMs":6120,"observedBy":["$A","$B"],"help":"if it is dead: troupe down $C"}],"gossip":{"merged":1}}
 member-status {"ok":true,"node":"$B","nodeUid":"9","status":"Up","reachable":true}
 join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":900}
@@ -115,13 +116,17 @@ has akka_text "	Member(address = $A, status = Up)"
 expect is_singleton_is_no 1 good is-singleton
 is is_singleton_prints_false "$(cat "$work/out")" false
 expect is_available_is_yes 0 good is-available
+expect why_exits_1_while_something_blocks 1 good why
+has why_since 'do not agree for 1m01s; 3 members, leader demo@10.0.0.1:2552' && has why_who \
+    'demo@10.0.0.3:2552 (Up), 6s, says demo@10.0.0.1:2552, demo@10.0.0.2:2552' && has why_help "if it is dead: troupe down $C"
+is why_names "$(good why -o name)" "$C"
 expect member_status_word 0 good member-status 10.0.0.2:2552
 is member_status_is_one_word "$(cat "$work/out")" Up
 expect tree_draws 0 good tree /user
 has tree_branch "├─ a" && has tree_open_line "│  └─ b" && has tree_last "└─ c" && has tree_restarts "restarts 2"
 
 # ---- JSON
-for command in members peers fault status cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
+for command in members peers fault status why cluster-status unreachable leader is-singleton is-available member-status tree "ask /user/a 1" \
     "send /user/a 1" "ping /user/a -c 2" "join $A" leave "down --dry-run --unreachable" version; do
     # shellcheck disable=SC2086
     good $command -o json >"$work/out" 2>"$work/err"

@@ -1,0 +1,83 @@
+/* cmd_why.c - `troupe why`: what keeps the members from agreeing, and what would help.
+ *
+ * Tests.   tests/system/cli_fake.sh, tests/system/cli.sh
+ */
+#include <string.h>
+
+#include "cluster/cli/cli.h"
+
+/* "unreachable  demo@10.0.0.3:2552 (Up), 42s, says demo@10.0.0.1:2552", and below it what helps. */
+static void
+reason_print(const cJSON *reason)
+{
+    const char *node = trpi_json_get_text(reason, "node");
+    double since_ms = trpi_cli_get_number(reason, "sinceMs", 0);
+    char age[24];
+    const char *before = ", says ";
+    const cJSON *observer;
+    (void)printf("  %-11s", trpi_cli_get(reason, "kind"));
+    if (node != NULL) {
+        (void)printf(" %s (%s), %s", trpi_cli_short(node), trpi_cli_get(reason, "status"),
+                     trpi_cli_age(since_ms, age));
+    }
+    cJSON_ArrayForEach(observer, cJSON_GetObjectItemCaseSensitive(reason, "observedBy"))
+    {
+        const char *text = cJSON_GetStringValue(observer);
+        (void)printf("%s%s", before, text != NULL ? trpi_cli_short(text) : "?");
+        before = ", ";
+    }
+    (void)printf("\n  %-11s %s\n", "", trpi_cli_get(reason, "help"));
+}
+
+static void
+table_print(const cJSON *reply, const cJSON *reasons)
+{
+    char age[24];
+    const char *leader = trpi_json_get_text(reply, "leader");
+    bool converged = trpi_cli_get_true(reply, "converged");
+    const cJSON *reason;
+    if (trpi_cli_get_number(reply, "members", 0) == 0) {
+        (void)printf("this node has not joined a cluster\n");
+    } else {
+        (void)printf("%s for %s; %.0f members, leader %s\n",
+                     converged ? "all agree" : "the members do not agree",
+                     trpi_cli_age(trpi_cli_get_number(reply, "sinceMs", 0), age),
+                     trpi_cli_get_number(reply, "members", 0),
+                     leader != NULL ? trpi_cli_short(leader) : "none");
+    }
+    cJSON_ArrayForEach(reason, reasons)
+    {
+        reason_print(reason);
+    }
+}
+
+static int
+why_once(trpi_cli *cli)
+{
+    cJSON *reply;
+    int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "why"), NULL, NULL, &reply);
+    if (code != 0) {
+        return code;
+    }
+    trpi_cli_watch_begin(cli);
+    const cJSON *reasons = cJSON_GetObjectItemCaseSensitive(reply, "reasons"), *reason;
+    if (cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL) {
+        trpi_cli_print_json(cli, reply);
+    } else if (cli->output == TRPI_CLI_NAME) {
+        cJSON_ArrayForEach(reason, reasons)
+        {
+            (void)puts(trpi_cli_get(reason, "node"));
+        }
+    } else {
+        table_print(reply, reasons);
+    }
+    code = cJSON_GetArraySize(reasons) == 0 ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
+    cJSON_Delete(reply);
+    return code;
+}
+
+int
+trpi_cli_run_why(trpi_cli *cli)
+{
+    return trpi_cli_repeat(cli, why_once);
+}

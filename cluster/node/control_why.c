@@ -1,0 +1,182 @@
+/* control_why.c - `troupe why`: what keeps the members from agreeing, and what would help.
+ *
+ * Why.     A cluster that does not converge takes nobody in and lets nobody out, and looks the same
+ *          as one that does. So each reason is named: who, what, since when, on whose word, what
+ *          next.
+ * Must hold.
+ *   Y1  While the view is not converged, the reasons are those of trpi_gossip_blocked_by: one at
+ *       least. While it is, they are what waits all the same.
+ * Tests.   tests/unit/node/why_test.c, tests/system/cli.sh
+ */
+#include "cluster/node/control_why.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/assert.h"
+
+#define HELP_BYTES 768
+#define ON_ITS_WAY_MS 5000u /* gossip needs some seconds, also where frames are lost */
+
+/* One reason; false: no memory. */
+static bool __attribute__((format(printf, 5, 6)))
+reason_add(cJSON *list, const trpi_view_member *about, const char *kind, uint64_t since_ms,
+           const char *format, ...)
+{
+    char help[HELP_BYTES];
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(help, sizeof help, format, args); /* cut is fine */
+    va_end(args);
+    cJSON *row = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(row, "kind", kind) &&
+              trpi_json_add_text(row, "node", about != NULL ? about->m.address : NULL) &&
+              trpi_json_add_text(row, "status",
+                                 about != NULL ? trp_member_status_name(about->m.status) : NULL) &&
+              trpi_json_add_i64(row, "sinceMs", (int64_t)since_ms);
+    cJSON *observers = ok ? cJSON_AddArrayToObject(row, "observedBy") : NULL;
+    ok = observers != NULL;
+    for (size_t i = 0; ok && about != NULL && i < about->observers_count; i++) {
+        ok = cJSON_AddItemToArray(observers, cJSON_CreateString(about->observers[i]));
+    }
+    ok = ok && trpi_json_add_text(row, "help", help) && cJSON_AddItemToArray(list, row);
+    if (!ok) {
+        cJSON_Delete(row);
+    }
+    return ok;
+}
+
+static bool
+unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
+{
+    char decides[160] = "nothing decides by itself (downing is manual)";
+    const char *where = v->observers_count == 1 ? v->observers[0] : "those who say so";
+    if (strcmp(view->strategy, "manual") != 0) {
+        (void)snprintf(decides, sizeof decides,
+                       "%s decides when nothing has changed for %u s (stable-after)",
+                       view->strategy, view->stable_after_ms / 1000);
+    }
+    return reason_add(list, v, "unreachable", v->unreachable_ms,
+                      "%s; if it lives, look at the link between it and %s; if it is dead: troupe "
+                      "down %s",
+                      decides, where, v->m.address);
+}
+
+static bool
+unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
+{
+    if (view->converged_ms < ON_ITS_WAY_MS) {
+        return reason_add(list, v, "not-seen", view->converged_ms,
+                          "gossip is on its way; it takes some seconds");
+    }
+    return reason_add(list, v, "not-seen", view->converged_ms,
+                      "it answers heartbeats, but its word that it knows this view does not "
+                      "arrive: ask it (troupe why there), look at the link to it (troupe peers "
+                      "here); if it hangs: troupe down %s",
+                      v->m.address);
+}
+
+static bool
+blockers_add(cJSON *list, const trpi_view *view)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        uint32_t status = v->m.status;
+        if (!v->m.reachable && status != TRP_MEMBER_DOWN && status != TRP_MEMBER_EXITING) {
+            ok = unreachable_add(list, view, v);
+        }
+        if (ok && !v->seen && (status == TRP_MEMBER_UP || status == TRP_MEMBER_LEAVING)) {
+            ok = unseen_add(list, view, v);
+        }
+    }
+    return ok;
+}
+
+/* Converged, and yet something waits. */
+static bool
+waiting_add(cJSON *list, const trpi_view *view)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        if (v->m.status == TRP_MEMBER_JOINING && view->lacking[0] != '\0') {
+            ok = reason_add(list, v, "too-few", v->age_ms, "%s: start more nodes", view->lacking);
+        } else if (v->m.status == TRP_MEMBER_EXITING && v->m.reachable) {
+            ok = reason_add(list, v, "exiting", view->converged_ms,
+                            "it ends its work; it is removed when it says so, or is unreachable");
+        }
+    }
+    return ok;
+}
+
+static bool
+not_joined_add(cJSON *list, const trpi_view *view)
+{
+    return view->seeking[0] != '\0'
+               ? reason_add(list, NULL, "not-joined", 0,
+                            "this node asks %s to be let in: is a node up there, of this system, "
+                            "and reachable from here (troupe peers)?",
+                            view->seeking)
+               : reason_add(list, NULL, "not-joined", 0,
+                            "troupe join ADDRESS (its own address starts a cluster)");
+}
+
+static bool
+gossip_add(cJSON *reply, const trpi_member_stats *s)
+{
+    cJSON *gossip = cJSON_AddObjectToObject(reply, "gossip");
+    const struct {
+        const char *key;
+        uint64_t value;
+    } rows[] = { { "framesIn", s->frames_in },       { "framesOut", s->frames_out },
+                 { "bytesIn", s->bytes_in },         { "bytesOut", s->bytes_out },
+                 { "same", s->received_same },       { "newer", s->received_newer },
+                 { "older", s->received_older },     { "merged", s->merged },
+                 { "tooOld", s->expired },           { "ignored", s->ignored },
+                 { "undecodable", s->undecodable } };
+    bool ok = gossip != NULL;
+    for (size_t i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {
+        ok = trpi_json_add_i64(gossip, rows[i].key, (int64_t)rows[i].value);
+    }
+    return ok;
+}
+
+bool
+trpi_why_fill(cJSON *reply, const char *self_address, const trpi_view *view)
+{
+    trpi_assert(view->strategy != NULL);
+    const trpi_view_member *self = view->self;
+    bool ok = trpi_json_add_text(reply, "selfNode", self_address) &&
+              trpi_json_add_text(
+                  reply, "selfStatus",
+                  trp_member_status_name(self != NULL ? self->m.status : TRP_MEMBER_REMOVED)) &&
+              trpi_json_add_text(reply, "leader", view->leader ? view->leader->address : NULL) &&
+              trpi_json_add_i64(reply, "members", (int64_t)view->count) &&
+              trpi_json_add_bool(reply, "converged", view->converged) &&
+              trpi_json_add_i64(reply, "sinceMs", (int64_t)view->converged_ms);
+    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "reasons") : NULL;
+    ok = list != NULL && (view->count == 0    ? not_joined_add(list, view)
+                          : view->converged ? waiting_add(list, view)
+                                              : blockers_add(list, view));
+    return ok && gossip_add(reply, &view->stats);
+}
+
+void
+trpi_node_serve_why(trp_node *node, trpi_call *call)
+{
+    trpi_view view;
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        trpi_call_answer(call, NULL);
+        return;
+    }
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_why_fill(reply, node->address, &view);
+    trpi_view_fini(&view);
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}

@@ -1,0 +1,135 @@
+/* why_test.c - `troupe why`: the reasons that a view gives, and what it says would help. */
+#include "cluster/node/control_why.h"
+#include "tests/unit/unit.h"
+
+static trpi_view_member rows[3];
+static const char *observers[2] = { "troupe.tcp://demo@a:1", "troupe.tcp://demo@c:3" };
+
+/* Three members that all agree. */
+static trpi_view
+view_make(void)
+{
+    trpi_view view;
+    memset(&view, 0, sizeof view);
+    memset(rows, 0, sizeof rows);
+    for (int i = 0; i < 3; i++) {
+        snprintf(rows[i].m.address, sizeof rows[i].m.address, "troupe.tcp://demo@%c:%d", 'a' + i,
+                 i + 1);
+        rows[i].m.status = TRP_MEMBER_UP;
+        rows[i].m.reachable = 1;
+        rows[i].seen = true;
+    }
+    view.members = rows;
+    view.count = 3;
+    view.self = &rows[0];
+    view.leader = &rows[0].m;
+    view.converged = true;
+    view.converged_ms = 60000;
+    view.strategy = "keep-majority";
+    view.stable_after_ms = 20000;
+    view.stats.merged = 7;
+    return view;
+}
+
+/* Reason `index` as "kind node since observers"; its help must hold `help`. "" there is none. */
+static void
+reason_is(const trpi_view *view, int index, const char *reason, const char *help)
+{
+    char is[256] = "";
+    cJSON *reply = cJSON_CreateObject();
+    UNIT_REQUIRE(trpi_why_fill(reply, rows[0].m.address, view));
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "reasons");
+    const cJSON *row = cJSON_GetArrayItem(list, index);
+    if (row != NULL) {
+        const char *node = trpi_json_get_text(row, "node");
+        const cJSON *by = cJSON_GetObjectItemCaseSensitive(row, "observedBy");
+        const cJSON *since = cJSON_GetObjectItemCaseSensitive(row, "sinceMs");
+        snprintf(is, sizeof is, "%s %s %.0f %d", trpi_json_get_text(row, "kind"),
+                 node != NULL ? node + strlen("troupe.tcp://demo@") : "-", since->valuedouble,
+                 cJSON_GetArraySize(by));
+        const char *text = trpi_json_get_text(row, "help");
+        if (!UNIT_TRUE(strstr(text, help) != NULL)) {
+            printf("  '%s' in '%s'\n", help, text);
+        }
+    }
+    UNIT_TEXT(is, reason);
+    cJSON_Delete(reply);
+}
+
+static void
+a_cluster_that_agrees_has_no_reason(void)
+{
+    trpi_view view = view_make();
+    reason_is(&view, 0, "", "");
+}
+
+/* who, on whose word, since when, what decides */
+static void
+an_unreachable_member_is_named_with_its_observers(void)
+{
+    trpi_view view = view_make();
+    view.converged = false;
+    rows[1].m.reachable = 0;
+    rows[1].unreachable_ms = 6120;
+    rows[1].observers = observers;
+    rows[1].observers_count = 2;
+    reason_is(&view, 0, "unreachable b:2 6120 2",
+              "keep-majority decides when nothing has changed for 20 s");
+    reason_is(&view, 0, "unreachable b:2 6120 2", "troupe down troupe.tcp://demo@b:2");
+    reason_is(&view, 1, "", "");
+    rows[1].observers_count = 1; /* then the fault may be the link */
+    view.strategy = "manual";
+    reason_is(&view, 0, "unreachable b:2 6120 1", "the link between it and troupe.tcp://demo@a:1");
+    reason_is(&view, 0, "unreachable b:2 6120 1", "nothing decides by itself");
+    rows[1].m.status = TRP_MEMBER_LEAVING; /* died while it left */
+    reason_is(&view, 0, "unreachable b:2 6120 1", "troupe down troupe.tcp://demo@b:2");
+    rows[1].m.status = TRP_MEMBER_DOWN; /* does not block any more */
+    reason_is(&view, 0, "", "");
+}
+
+static void
+a_member_that_has_not_seen_the_view_is_named(void)
+{
+    trpi_view view = view_make();
+    view.converged = false;
+    rows[2].seen = false;
+    reason_is(&view, 0, "not-seen c:3 60000 0", "troupe peers");
+    view.converged_ms = 900;
+    reason_is(&view, 0, "not-seen c:3 900 0", "on its way");
+    rows[2].m.status = TRP_MEMBER_JOINING; /* need not have seen it */
+    reason_is(&view, 0, "", "");
+}
+
+static void
+who_waits_though_all_agree_is_told_what_for(void)
+{
+    trpi_view view = view_make();
+    rows[1].m.status = TRP_MEMBER_JOINING;
+    rows[1].age_ms = 4000;
+    rows[2].m.status = TRP_MEMBER_EXITING;
+    reason_is(&view, 0, "exiting c:3 60000 0", "removed when it says so");
+    snprintf(view.lacking, sizeof view.lacking, "2 of 3 members are there");
+    reason_is(&view, 0, "too-few b:2 4000 0", "2 of 3 members are there: start more nodes");
+    reason_is(&view, 1, "exiting c:3 60000 0", "");
+}
+
+static void
+a_node_that_has_not_joined_says_whom_it_asks(void)
+{
+    trpi_view view = view_make();
+    view.count = 0;
+    view.self = NULL;
+    view.leader = NULL;
+    view.converged = false;
+    reason_is(&view, 0, "not-joined - 0 0", "troupe join ADDRESS");
+    snprintf(view.seeking, sizeof view.seeking, "troupe.tcp://demo@seed:1");
+    reason_is(&view, 0, "not-joined - 0 0", "asks troupe.tcp://demo@seed:1");
+}
+
+UNIT_BEGIN("why")
+UNIT(a_cluster_that_agrees_has_no_reason)
+UNIT(an_unreachable_member_is_named_with_its_observers)
+UNIT(a_member_that_has_not_seen_the_view_is_named)
+UNIT(who_waits_though_all_agree_is_told_what_for)
+UNIT(a_node_that_has_not_joined_says_whom_it_asks)
+UNIT_END
