@@ -1,4 +1,4 @@
-/* frame_codec.c - the frames around a view, and the cache of decoded views. See gossip_codec.h. */
+/* frame_codec.c - the frames around a view. See gossip_codec.h. */
 #include "cluster/gossip_codec.h"
 
 #include <string.h>
@@ -8,63 +8,6 @@
 #include "base/hash.h"
 #include "base/wire.h"
 #include "base/pack.h"
-
-/* ---- cache ----------------------------------------------------------------------------------- */
-
-struct trpi_gossip_cache {
-    uint32_t slots_count;
-    trpi_gossip *slots[]; /* a view is held by the hash of its bytes; a later one takes its place */
-};
-
-trpi_gossip_cache *
-trpi_gossip_cache_new(uint32_t slots)
-{
-    trpi_assert(slots > 0);
-    trpi_gossip_cache *cache = trpi_alloc(sizeof(*cache) + slots * sizeof(trpi_gossip *));
-    if (cache != NULL) {
-        cache->slots_count = slots;
-    }
-    return cache;
-}
-
-void
-trpi_gossip_cache_free(trpi_gossip_cache *cache)
-{
-    if (cache != NULL) {
-        for (uint32_t i = 0; i < cache->slots_count; i++) {
-            trpi_gossip_unref(cache->slots[i]);
-        }
-        trpi_free(cache);
-    }
-}
-
-static trp_err
-decode_cached(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count,
-              const trpi_gossip *known, trpi_gossip **ret_gossip)
-{
-    if (cache == NULL) {
-        return trpi_gossip_decode(bytes, count, known, ret_gossip);
-    }
-    trpi_gossip **slot = &cache->slots[trpi_hash(bytes, count, 0) % cache->slots_count];
-    if (*slot != NULL && (*slot)->encoded_bytes == count &&
-        memcmp((*slot)->encoded, bytes, count) == 0) {
-        *ret_gossip = trpi_gossip_ref(*slot);
-        return TRP_OK;
-    }
-    trpi_gossip *gossip;
-    trp_err err = trpi_gossip_decode(bytes, count, known, &gossip);
-    if (err != TRP_OK) {
-        return err;
-    }
-    /* Only what we would write the same way may answer for these bytes. */
-    if (trpi_gossip_encode(gossip) == TRP_OK && gossip->encoded_bytes == count &&
-        memcmp(gossip->encoded, bytes, count) == 0) {
-        trpi_gossip_unref(*slot);
-        *slot = trpi_gossip_ref(gossip);
-    }
-    *ret_gossip = gossip;
-    return TRP_OK;
-}
 
 /* ---- encode ---------------------------------------------------------------------------------- */
 
@@ -174,6 +117,9 @@ trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *r
         }
     }
     trpi_pack_writer w = { .limit = TRPI_PACK_BYTES_MAX };
+    if (frame->gossip != NULL) { /* once, not by doubling */
+        w.err = trpi_buffer_reserve(&w.buffer, frame->gossip->encoded_bytes + 256, w.limit);
+    }
     pack_frame(&w, frame, seen);
     if (w.err != TRP_OK) {
         trpi_buffer_fini(&w.buffer);
@@ -323,12 +269,13 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
     }
     if (err == TRP_OK && kind == TRPI_FRAME_JOIN) {
         err = from->uid == 0 ? TRP_EDATA : read_join(root, from, f);
+        f->ident = f->ident == NULL ? NULL : trpi_gossip_cache_ident(cache, f->ident);
     }
     if (err == TRP_OK && (kind == TRPI_FRAME_WELCOME || kind == TRPI_FRAME_ENVELOPE)) {
         const uint8_t *bytes;
         size_t count;
         err = trpi_pack_get_bytes(trpi_pack_find(root, "g"), &bytes, &count)
-                  ? decode_cached(cache, bytes, count, known, &f->gossip)
+                  ? trpi_gossip_cache_decode(cache, bytes, count, known, &f->gossip)
                   : TRP_EDATA;
     }
     return err;
@@ -377,10 +324,10 @@ trpi_frame_seen(const trpi_frame *frame, trpi_seen *seen)
     if (frame->seen_count != (seen->bits + 7) / 8) {
         return false;
     }
-    for (uint32_t i = 0; i < seen->bits; i++) {
-        if ((frame->seen_bytes[i / 8] >> (i % 8) & 1) != 0) {
-            trpi_seen_set(seen, i);
-        }
+    for (uint32_t i = 0; i < frame->seen_count; i++) {
+        uint32_t bits = seen->bits - i * 8 < 8 ? seen->bits - i * 8 : 8;
+        uint64_t byte = frame->seen_bytes[i] & ((1u << bits) - 1u);
+        seen->words[i / 8] |= byte << (i % 8 * 8);
     }
     return true;
 }

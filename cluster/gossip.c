@@ -8,7 +8,8 @@
  *   G2  Rows, observer versions and clock entries name members only.
  *   G3  Two snapshots that know the same have the same digest.
  * Limits.  TRPI_GOSSIP_*_MAX in gossip.h.
- * Not here. Merge (gossip_merge.c), questions (gossip_view.c), bytes (gossip_codec.c).
+ * Not here. Merge (gossip_merge.c), what is computed once (gossip_index.c), questions
+ *          (gossip_view.c), bytes (gossip_codec.c).
  * Tests.   tests/unit/cluster/gossip_test.c
  */
 #include "cluster/gossip.h"
@@ -120,7 +121,9 @@ trpi_gossip_unref(trpi_gossip *gossip)
         trpi_ident_unref(gossip->members[i].ident);
     }
     trpi_free(gossip->members);
-    trpi_free(gossip->by_key);
+    trpi_free(gossip->slots);
+    trpi_free(gossip->deciders);
+    trpi_free(gossip->ring);
     trpi_free(gossip->rows);
     trpi_free(gossip->versions);
     trpi_free(gossip->tombstones);
@@ -135,21 +138,28 @@ trp_err
 trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_t up_number)
 {
     trpi_assert(!gossip->frozen);
-    for (uint32_t i = 0; i < gossip->members_count; i++) {
-        trpi_gossip_member *m = &gossip->members[i];
-        if (m->ident->key == ident->key) {
-            m->status = status > m->status ? (uint16_t)status : m->status;
-            m->weakly_up = m->weakly_up != 0 && m->status == TRP_MEMBER_JOINING;
-            m->up_number = m->up_number == 0 ? up_number : m->up_number;
-            return TRP_OK;
-        }
+    uint32_t at = trpi_gossip_lower(gossip, &ident->id.address);
+    int order = -1;
+    while (at < gossip->members_count &&
+           (order = trpi_node_id_compare(&gossip->members[at].ident->id, &ident->id)) < 0) {
+        at++; /* other incarnations of the address */
+    }
+    trpi_gossip_member *m;
+    if (at < gossip->members_count && order == 0) {
+        m = &gossip->members[at];
+        m->status = status > m->status ? (uint16_t)status : m->status;
+        m->weakly_up = m->weakly_up != 0 && m->status == TRP_MEMBER_JOINING;
+        m->up_number = m->up_number == 0 ? up_number : m->up_number;
+        return TRP_OK;
     }
     trp_err err = ROOM_FOR(gossip, members, TRPI_GOSSIP_MEMBERS_MAX);
     if (err != TRP_OK) {
         return err;
     }
-    gossip->members[gossip->members_count++] =
-        (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0, 0 };
+    m = &gossip->members[at];
+    memmove(m + 1, m, (gossip->members_count - at) * sizeof(*m));
+    *m = (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0, 0 };
+    gossip->members_count++;
     return TRP_OK;
 }
 
@@ -310,11 +320,6 @@ order_members(const void *a, const void *b)
     return x == y ? 0 : trpi_node_id_compare(&x->id, &y->id);
 }
 static int
-order_keys(const void *a, const void *b)
-{
-    return order_u64(((const trpi_key_index *)a)->key, ((const trpi_key_index *)b)->key);
-}
-static int
 order_rows(const void *a, const void *b)
 {
     const trpi_reach_row *x = a;
@@ -399,7 +404,8 @@ freeze_members(trpi_gossip *g)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
-        if (trpi_gossip_tombstone(g, g->members[i].ident->key) != NULL) {
+        if (g->tombstones_count > 0 &&
+            trpi_gossip_tombstone(g, g->members[i].ident->key) != NULL) {
             trpi_ident_unref(g->members[i].ident);
         } else {
             g->members[kept++] = g->members[i];
@@ -407,16 +413,7 @@ freeze_members(trpi_gossip *g)
     }
     g->members_count = kept;
     sort(g->members, kept, sizeof(*g->members), order_members);
-    trpi_free(g->by_key);
-    g->by_key = trpi_alloc((kept + 1) * sizeof(*g->by_key));
-    if (g->by_key == NULL) {
-        return TRP_ENOMEM;
-    }
-    for (uint32_t i = 0; i < kept; i++) {
-        g->by_key[i] = (trpi_key_index){ g->members[i].ident->key, i };
-    }
-    sort(g->by_key, kept, sizeof(*g->by_key), order_keys);
-    return TRP_OK;
+    return trpi_gossip_index_keys(g);
 }
 
 /* G2, and the first of equal keys wins: the sort put the higher version and counter first. */
@@ -506,6 +503,10 @@ trpi_gossip_freeze(trpi_gossip *gossip)
         return TRP_ELIMIT;
     }
     freeze_reachability(gossip);
+    err = trpi_gossip_index_state(gossip);
+    if (err != TRP_OK) {
+        return err;
+    }
     gossip->digest = digest_of(gossip);
     gossip->frozen = true;
     return TRP_OK;

@@ -45,23 +45,27 @@ typedef struct trpi_tombstone { /* removed; must not come back */
     uint32_t zero;
 } trpi_tombstone;
 
-typedef struct trpi_key_index {
-    uint64_t key;
-    uint32_t index;
-} trpi_key_index;
-
 typedef struct trpi_gossip {
     uint32_t refs;
     bool frozen;
     uint32_t members_count, rows_count, versions_count, tombstones_count, clock_count;
     uint32_t members_room, rows_room, versions_room, tombstones_room, clock_room;
     trpi_gossip_member *members;  /* by node identity: host bytes, port, uid */
-    trpi_key_index *by_key;       /* of members, by key */
     trpi_reach_row *rows;         /* by observer, subject; both are members */
     trpi_reach_version *versions; /* by observer; all are members */
     trpi_tombstone *tombstones;   /* by key */
     trpi_vclock_entry *clock;     /* by key; all are members */
     uint64_t digest;              /* of everything but the tombstones */
+    /* what freeze computes once for all who look; gossip_index.c */
+    uint32_t *slots;              /* of members, by key: open addressing */
+    uint32_t slots_mask;
+    uint64_t *deciders;           /* bit i: convergence waits for members[i] */
+    uint32_t unreachable_count;   /* of members */
+    uint32_t blocking_count;      /* of them, those that keep the others from agreeing */
+    uint64_t shape;               /* of members and who is reachable; joiners only if all are */
+    uint64_t reach;               /* of who is unreachable, of those that count; 0: nobody */
+    uint32_t *ring;               /* kept by trpi_gossip_ring(); NULL: not yet */
+    uint32_t ring_count;
     uint8_t *encoded;             /* kept by gossip_codec.c; NULL: not yet */
     size_t encoded_bytes;
 } trpi_gossip;
@@ -105,6 +109,9 @@ trp_err trpi_gossip_add_clock(trpi_gossip *gossip, uint64_t key, uint64_t counte
 /* Sort, drop what names no member, compute the digest. Errors: TRP_ENOMEM (the copy stays
  * unfrozen). */
 trp_err trpi_gossip_freeze(trpi_gossip *gossip);
+/* For freeze only, in this order; gossip_index.c. Errors: TRP_ENOMEM. */
+trp_err trpi_gossip_index_keys(trpi_gossip *gossip);
+trp_err trpi_gossip_index_state(trpi_gossip *gossip);
 
 /* ---- two frozen snapshots -------------------------------------------------------------------- */
 trpi_vclock_order trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b);
@@ -115,6 +122,13 @@ trp_err trpi_gossip_merge(trpi_gossip *a, trpi_gossip *b, trpi_gossip **ret_merg
 /* ---- looking; frozen snapshots only ---------------------------------------------------------- */
 #define TRPI_GOSSIP_NONE UINT32_MAX
 uint32_t trpi_gossip_find(const trpi_gossip *gossip, uint64_t key); /* index or TRPI_GOSSIP_NONE */
+/* The first member in order that does not stand before this host and port; members_count: none.
+ * Also of a copy in which no member was added or buried. */
+uint32_t trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address);
+/* Members that are not Down, by ring_hash and key; gives *ret_ring, kept in the snapshot, and their
+ * count. Errors: TRP_ENOMEM. */
+trp_err trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring,
+                         uint32_t *ret_count);
 /* The member of an address that is not Down; failing that, a Down one; any uid if id->uid is 0. */
 uint32_t trpi_gossip_find_address(const trpi_gossip *gossip, const trpi_node_id *id);
 const trpi_tombstone *trpi_gossip_tombstone(const trpi_gossip *gossip, uint64_t key);

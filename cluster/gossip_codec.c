@@ -170,6 +170,9 @@ trpi_gossip_encode(trpi_gossip *gossip)
     trp_err err = collect_roles(gossip, table);
     trpi_pack_writer w = { .limit = TRPI_PACK_BYTES_MAX };
     if (err == TRP_OK) {
+        err = trpi_buffer_reserve(&w.buffer, 64 * (gossip->members_count + 1), TRPI_PACK_BYTES_MAX);
+    }
+    if (err == TRP_OK) {
         pack_view(&w, gossip, table);
         err = w.err == TRP_ELIMIT ? TRP_EMSGSIZE : w.err;
     }

@@ -61,10 +61,19 @@ typedef struct trpi_frame {
     char system[TRPI_SYSTEM_BYTES_MAX + 1];
 } trpi_frame;
 
-/* Decoded views by their bytes, so that a wave of one version is decoded once. Optional. */
+/* What many nodes of one process (the simulator's) would compute alike: views by their bytes,
+ * merges by what they were made from, identities by their key. Where cache may be NULL, nothing is
+ * kept. */
 typedef struct trpi_gossip_cache trpi_gossip_cache;
 trpi_gossip_cache *trpi_gossip_cache_new(uint32_t slots); /* NULL: no memory */
-void trpi_gossip_cache_free(trpi_gossip_cache *cache);
+void trpi_gossip_cache_free(trpi_gossip_cache *cache);    /* NULL is fine */
+/* As trpi_gossip_decode, trpi_gossip_merge. */
+trp_err trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count,
+                                 const trpi_gossip *known, trpi_gossip **ret_gossip);
+trp_err trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_gossip *b,
+                                trpi_gossip **ret_merged);
+/* Takes ident; gives it, or an equal one that was there before. */
+trpi_ident *trpi_gossip_cache_ident(trpi_gossip_cache *cache, trpi_ident *ident);
 
 /* Encode into *ret_bytes (trpi_buffer_fini by the caller). seen may be NULL.
  * Errors: TRP_ENOMEM, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_EINVAL (members of several systems).

@@ -141,6 +141,8 @@ merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
     return err;
 }
 
+/* ---- nothing to merge: one knows it all ------------------------------------------------------ */
+
 static bool
 tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
 {
@@ -152,6 +154,72 @@ tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
     }
     return true;
 }
+
+/* Would M2 leave every member of `all` as it is? Both are in one order. */
+static bool
+members_cover(const trpi_gossip *all, const trpi_gossip *some)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < some->members_count; i++) {
+        const trpi_gossip_member *m = &some->members[i];
+        if (at >= all->members_count || all->members[at].ident->key != m->ident->key) {
+            at = trpi_gossip_find(all, m->ident->key);
+        }
+        if (at == TRPI_GOSSIP_NONE) {
+            if (trpi_gossip_tombstone(all, m->ident->key) == NULL) {
+                return false;
+            }
+            at = 0;
+            continue;
+        }
+        const trpi_gossip_member *known = &all->members[at++];
+        if (known->status < m->status ||
+            (known->status == m->status && known->weakly_up < m->weakly_up) ||
+            (m->up_number != 0 && (known->up_number == 0 || known->up_number > m->up_number))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* M4: no observer is known better by `some`. */
+static bool
+reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < some->versions_count; i++) {
+        const trpi_reach_version *v = &some->versions[i];
+        while (at < all->versions_count && all->versions[at].observer < v->observer) {
+            at++;
+        }
+        bool known = at < all->versions_count && all->versions[at].observer == v->observer;
+        if (!known && trpi_gossip_find(all, v->observer) == TRPI_GOSSIP_NONE) {
+            continue; /* buried there */
+        }
+        if (!known || all->versions[at].version < v->version) {
+            return false;
+        }
+        for (uint32_t row = all->versions[at].version > v->version ? some->rows_count
+                                                                  : rows_begin(some, v->observer);
+             row < some->rows_count && some->rows[row].observer == v->observer; row++) {
+            if (!trpi_gossip_observes(all, v->observer, some->rows[row].subject) &&
+                trpi_gossip_find(all, some->rows[row].subject) != TRPI_GOSSIP_NONE) {
+                return false; /* equal versions of different rows: no honest node makes them */
+            }
+        }
+    }
+    return true;
+}
+
+/* Is the merge of both `all` itself? Then it need not be made. */
+static bool
+knows_all_of(const trpi_gossip *all, const trpi_gossip *some)
+{
+    return tombstones_cover(all, some) && members_cover(all, some) &&
+           reachability_covers(all, some);
+}
+
+/* ---- merge ----------------------------------------------------------------------------------- */
 
 static trp_err
 merge_into(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
@@ -189,6 +257,15 @@ trpi_gossip_merge(trpi_gossip *a, trpi_gossip *b, trpi_gossip **ret_merged)
 {
     trpi_assert(a->frozen && b->frozen);
     if (a == b) {
+        *ret_merged = trpi_gossip_ref(a);
+        return TRP_OK;
+    }
+    trpi_vclock_order order = trpi_gossip_compare(a, b);
+    if ((order == TRPI_VCLOCK_BEFORE || order == TRPI_VCLOCK_SAME) && knows_all_of(b, a)) {
+        *ret_merged = trpi_gossip_ref(b);
+        return TRP_OK;
+    }
+    if ((order == TRPI_VCLOCK_AFTER || order == TRPI_VCLOCK_SAME) && knows_all_of(a, b)) {
         *ret_merged = trpi_gossip_ref(a);
         return TRP_OK;
     }

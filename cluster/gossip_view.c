@@ -22,30 +22,14 @@ trpi_member_status(const trpi_gossip_member *member)
 }
 
 uint32_t
-trpi_gossip_find(const trpi_gossip *gossip, uint64_t key)
-{
-    uint32_t low = 0;
-    uint32_t high = gossip->members_count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (gossip->by_key[middle].key < key) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    if (low < gossip->members_count && gossip->by_key[low].key == key) {
-        return gossip->by_key[low].index;
-    }
-    return TRPI_GOSSIP_NONE;
-}
-
-uint32_t
 trpi_gossip_find_address(const trpi_gossip *gossip, const trpi_node_id *id)
 {
     uint32_t found = TRPI_GOSSIP_NONE;
-    for (uint32_t i = 0; i < gossip->members_count; i++) {
+    for (uint32_t i = trpi_gossip_lower(gossip, &id->address); i < gossip->members_count; i++) {
         const trpi_gossip_member *m = &gossip->members[i];
+        if (!trpi_address_is_same_place(&m->ident->id.address, &id->address)) {
+            break;
+        }
         if (!trpi_address_equal(&m->ident->id.address, &id->address) ||
             (id->uid != 0 && id->uid != m->ident->id.uid)) {
             continue;
@@ -86,27 +70,28 @@ trpi_gossip_is_unreachable(const trpi_gossip *gossip, uint32_t index)
 bool
 trpi_gossip_observes(const trpi_gossip *gossip, uint64_t observer, uint64_t subject)
 {
-    for (uint32_t i = 0; i < gossip->rows_count; i++) {
-        if (gossip->rows[i].observer == observer && gossip->rows[i].subject == subject) {
-            return true;
+    uint32_t low = 0;
+    uint32_t high = gossip->rows_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const trpi_reach_row *row = &gossip->rows[middle];
+        if (row->observer < observer || (row->observer == observer && row->subject < subject)) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return false;
+    return low < gossip->rows_count && gossip->rows[low].observer == observer &&
+           gossip->rows[low].subject == subject;
 }
 
 trpi_gossip_blockers
 trpi_gossip_blocked_by(const trpi_gossip *gossip, const trpi_seen *seen)
 {
     trpi_assert(seen->bits == gossip->members_count);
-    trpi_gossip_blockers blockers = { 0, 0 };
-    for (uint32_t i = 0; i < gossip->members_count; i++) {
-        uint32_t status = gossip->members[i].status;
-        if ((status == TRP_MEMBER_UP || status == TRP_MEMBER_LEAVING) && !trpi_seen_get(seen, i)) {
-            blockers.unseen++;
-        }
-        if (status < TRP_MEMBER_EXITING && gossip->members[i].unreachable != 0) {
-            blockers.unreachable++;
-        }
+    trpi_gossip_blockers blockers = { 0, gossip->blocking_count };
+    for (uint32_t i = 0; i < seen->words_count; i++) {
+        blockers.unseen += (uint32_t)__builtin_popcountll(gossip->deciders[i] & ~seen->words[i]);
     }
     return blockers;
 }

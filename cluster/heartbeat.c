@@ -114,21 +114,6 @@ trpi_heartbeat_free(trpi_heartbeat *hb)
 
 /* ---- whom to ask ----------------------------------------------------------------------------- */
 
-struct place { /* on the ring */
-    const trpi_gossip_member *member;
-};
-
-static int
-order_ring(const void *a, const void *b)
-{
-    const trpi_ident *x = ((const struct place *)a)->member->ident;
-    const trpi_ident *y = ((const struct place *)b)->member->ident;
-    if (x->ring_hash != y->ring_hash) {
-        return x->ring_hash < y->ring_hash ? -1 : 1;
-    }
-    return x->key < y->key ? -1 : x->key > y->key;
-}
-
 static int
 order_peers(const void *a, const void *b)
 {
@@ -153,58 +138,90 @@ find_peer(const trpi_heartbeat *hb, uint64_t key)
     return low < hb->peers_count && hb->peers[low].ident->key == key ? &hb->peers[low] : NULL;
 }
 
-/* Is the member at `steps` after self on the ring to be asked? *reachable counts up to k (H1). */
+struct ring {
+    const trpi_gossip *view;
+    const uint32_t *places;
+    uint32_t count;
+    uint32_t start;  /* the first place behind self */
+    uint32_t length; /* from there to the k-th that is reachable (H1) */
+};
+
+static const trpi_gossip_member *
+ring_at(const struct ring *ring, uint32_t step)
+{
+    return &ring->view->members[ring->places[(ring->start + step) % ring->count]];
+}
+
 static bool
-is_wanted(const trpi_heartbeat *hb, const trpi_gossip_member *m, uint32_t *reachable)
+ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
 {
-    const struct peer *known = find_peer(hb, m->ident->key);
-    if (*reachable < hb->options.monitored_by_nr_of_members) {
-        *reachable += m->unreachable == 0 ? 1 : 0;
-        return true;
-    }
-    return known != NULL && known->silent;
+    const trpi_ident *ident = ring->view->members[ring->places[place]].ident;
+    return ident->ring_hash < self->ring_hash ||
+           (ident->ring_hash == self->ring_hash && ident->key <= self->key);
 }
 
-/* The first place behind self. */
-static uint32_t
-ring_start(const struct place *ring, uint32_t count, const trpi_ident *self)
+static trp_err
+ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
 {
-    uint32_t at = 0;
-    while (at < count &&
-           (ring[at].member->ident->ring_hash < self->ring_hash ||
-            (ring[at].member->ident->ring_hash == self->ring_hash &&
-             ring[at].member->ident->key < self->key))) {
-        at++;
+    *ring = (struct ring){ .view = view };
+    trp_err err = trpi_gossip_ring(view, &ring->places, &ring->count);
+    if (err != TRP_OK) {
+        return err;
     }
-    return at;
-}
-
-/* Build the new peers; those that stay move over with their detectors. */
-static uint32_t
-choose(trpi_heartbeat *hb, const struct place *ring, uint32_t count, struct peer *chosen)
-{
-    uint32_t chosen_count = 0;
-    uint32_t reachable = 0;
-    uint32_t start = ring_start(ring, count, hb->self);
-    for (uint32_t step = 0; step < count; step++) {
-        const trpi_gossip_member *m = ring[(start + step) % count].member;
-        if (!is_wanted(hb, m, &reachable)) {
-            continue;
-        }
-        struct peer *to = &chosen[chosen_count++];
-        struct peer *known = find_peer(hb, m->ident->key);
-        if (known != NULL) {
-            *to = *known;
-            known->chosen = true; /* its contents have moved */
+    uint32_t high = ring->count;
+    while (ring->start < high) {
+        uint32_t middle = ring->start + (high - ring->start) / 2;
+        if (ring_is_before(ring, middle, hb->self)) {
+            ring->start = middle + 1;
         } else {
-            memset(to, 0, sizeof(*to));
-            to->ident = trpi_ident_ref(m->ident);
-            trp_err err = trpi_phi_init(&to->phi, &hb->options.phi);
-            trpi_assert(err == TRP_OK); /* the options were tried in new() */
+            high = middle;
         }
-        to->chosen = false;
     }
-    return chosen_count;
+    uint32_t reachable = 0;
+    while (ring->length < ring->count && reachable < hb->options.monitored_by_nr_of_members) {
+        const trpi_gossip_member *m = ring_at(ring, ring->length++);
+        reachable += m->unreachable == 0 && m->ident->key != hb->self->key ? 1 : 0;
+    }
+    return TRP_OK;
+}
+
+/* One of the new peers; who stays moves over with its detector. */
+static void
+choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, struct peer *to)
+{
+    struct peer *known = find_peer(hb, m->ident->key);
+    if (known != NULL) {
+        *to = *known;
+        known->chosen = true; /* its contents have moved */
+    } else {
+        memset(to, 0, sizeof(*to));
+        to->ident = trpi_ident_ref(m->ident);
+        trp_err err = trpi_phi_init(&to->phi, &hb->options.phi);
+        trpi_assert(err == TRP_OK); /* the options were tried in new() */
+    }
+    to->chosen = false;
+}
+
+/* Those behind self on the ring; and whoever is silent, wherever it stands. */
+static uint32_t
+choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
+{
+    uint32_t count = 0;
+    for (uint32_t step = 0; step < ring->length; step++) {
+        const trpi_gossip_member *m = ring_at(ring, step);
+        if (m->ident->key != hb->self->key) {
+            choose_one(hb, m, &chosen[count++]);
+        }
+    }
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        const struct peer *p = &hb->peers[i];
+        uint32_t at = p->silent && !p->chosen ? trpi_gossip_find(ring->view, p->ident->key)
+                                              : TRPI_GOSSIP_NONE;
+        if (at != TRPI_GOSSIP_NONE && ring->view->members[at].status != TRP_MEMBER_DOWN) {
+            choose_one(hb, &ring->view->members[at], &chosen[count++]);
+        }
+    }
+    return count;
 }
 
 static void
@@ -222,30 +239,22 @@ collect_unreachable(trpi_heartbeat *hb)
 trp_err
 trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *view)
 {
-    uint32_t room = view->members_count + 1;
-    struct place *ring = trpi_alloc(room * sizeof(*ring));
+    struct ring ring;
+    if (ring_look(hb, view, &ring) != TRP_OK) {
+        return TRP_ENOMEM;
+    }
+    uint32_t room = ring.length + hb->peers_count + 1;
     struct peer *chosen = trpi_alloc(room * sizeof(*chosen));
     const trpi_ident **targets = trpi_alloc(room * sizeof(*targets));
     uint64_t *unreachable = trpi_alloc(room * sizeof(*unreachable));
-    if (ring == NULL || chosen == NULL || targets == NULL || unreachable == NULL) {
-        trpi_free(ring);
+    if (chosen == NULL || targets == NULL || unreachable == NULL) {
         trpi_free(chosen);
         trpi_free(targets);
         trpi_free(unreachable);
         return TRP_ENOMEM;
     }
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < view->members_count; i++) {
-        const trpi_gossip_member *m = &view->members[i];
-        if (m->status != TRP_MEMBER_DOWN && m->ident->key != hb->self->key) {
-            ring[count++].member = m;
-        }
-    }
-    if (count > 0) {
-        qsort(ring, count, sizeof(*ring), order_ring);
-    }
-    uint32_t chosen_count = count == 0 ? 0 : choose(hb, ring, count, chosen);
-    if (chosen_count > 0) {
+    uint32_t chosen_count = choose(hb, &ring, chosen);
+    if (chosen_count > 1) {
         qsort(chosen, chosen_count, sizeof(*chosen), order_peers);
     }
     for (uint32_t i = 0; i < hb->peers_count; i++) {
@@ -257,7 +266,6 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
     trpi_free(hb->peers);
     trpi_free(hb->targets);
     trpi_free(hb->unreachable);
-    trpi_free(ring);
     hb->peers = chosen;
     hb->peers_count = chosen_count;
     hb->targets = targets;

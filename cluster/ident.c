@@ -38,6 +38,30 @@ ident_text_is_valid(const char *text, size_t bytes_max)
     return true;
 }
 
+/* What is written behind the roles: each with its NUL, all with commas, the address. */
+static void
+ident_texts(trpi_ident *ident, const char *const *sorted, char *text, const char *address)
+{
+    for (uint32_t i = 0; i < ident->roles_count; i++) {
+        size_t bytes = strlen(sorted[i]) + 1;
+        memcpy(text, sorted[i], bytes);
+        ident->roles[i] = text;
+        text += bytes;
+    }
+    ident->roles_text = text;
+    for (uint32_t i = 0; i < ident->roles_count; i++) {
+        size_t bytes = strlen(sorted[i]);
+        memcpy(text, sorted[i], bytes);
+        text += bytes;
+        *text++ = ',';
+    }
+    text -= ident->roles_count > 0 ? 1 : 0;
+    *text++ = '\0';
+    ident->roles_hash = trpi_hash_text(ident->roles_text);
+    memcpy(text, address, strlen(address) + 1);
+    ident->address = text;
+}
+
 /* Insert into a sorted list of distinct texts; returns the new count. */
 static uint32_t
 roles_insert(const char **sorted, uint32_t count, const char *role)
@@ -81,7 +105,10 @@ trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_
     if (text_bytes > TRPI_ROLES_TEXT_BYTES_MAX + 1) {
         return TRP_ELIMIT;
     }
-    trpi_ident *ident = trpi_alloc(sizeof(*ident) + count * sizeof(char *) + text_bytes);
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    (void)trpi_address_format(&id->address, address, sizeof(address));
+    trpi_ident *ident = trpi_alloc(sizeof(*ident) + count * sizeof(char *) + 2 * text_bytes + 1 +
+                                   strlen(address) + 1);
     if (ident == NULL) {
         return TRP_ENOMEM;
     }
@@ -93,13 +120,7 @@ trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_
     if (app_version != NULL) {
         memcpy(ident->app_version, app_version, strlen(app_version));
     }
-    char *text = (char *)(ident->roles + count);
-    for (uint32_t i = 0; i < count; i++) {
-        size_t bytes = strlen(sorted[i]) + 1;
-        memcpy(text, sorted[i], bytes);
-        ident->roles[i] = text;
-        text += bytes;
-    }
+    ident_texts(ident, sorted, (char *)(ident->roles + count), address);
     *ret_ident = ident;
     return TRP_OK;
 }

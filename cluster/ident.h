@@ -24,6 +24,9 @@ typedef struct trpi_ident {
     uint64_t ring_hash; /* hash of host and port: its place on the heartbeat ring */
     trpi_node_id id;
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
+    uint64_t roles_hash;    /* equal for equal roles */
+    const char *address;    /* as text */
+    const char *roles_text; /* "a,b,c" */
     const char *roles[]; /* sorted, unique; the texts stand behind */
 } trpi_ident;
 

@@ -28,6 +28,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
+#define ACTIONS_KEPT 32u /* room for more is given back after the step */
 #define OWN_PAUSE_MS 500u /* a step later than this after its time means that we were stopped */
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -95,6 +96,7 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
         trpi_member_free(core);
         return err;
     }
+    core->self = trpi_gossip_cache_ident(checked.cache, core->self);
     if (checked.compat != NULL) {
         core->compat = trpi_alloc(sizeof(*core->compat));
         if (core->compat == NULL) {
@@ -121,6 +123,11 @@ actions_clear(trpi_member_core *core)
     }
     core->actions_count = 0;
     core->actions_err = TRP_OK;
+    if (core->actions_room > ACTIONS_KEPT) { /* who joins a large cluster hears of all at once */
+        trpi_free(core->actions);
+        core->actions = NULL;
+        core->actions_room = 0;
+    }
 }
 
 void
@@ -203,7 +210,8 @@ trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame 
 void
 trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, ...)
 {
-    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_LOG);
+    trpi_member_action *action =
+        core->options.quiet ? NULL : trpi_core_action(core, TRPI_ACTION_LOG);
     if (action != NULL) {
         va_list args;
         va_start(args, format);
@@ -560,6 +568,15 @@ trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count)
 {
     *ret_count = core->actions_count;
     return core->actions;
+}
+
+trpi_buffer
+trpi_member_take_bytes(trpi_member_core *core, uint32_t action)
+{
+    trpi_assert(action < core->actions_count);
+    trpi_buffer bytes = core->actions[action].bytes;
+    memset(&core->actions[action].bytes, 0, sizeof(bytes));
+    return bytes;
 }
 
 uint64_t

@@ -49,6 +49,7 @@ typedef struct trpi_member_options {
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
     trpi_downing_options downing;
     trpi_gossip_cache *cache; /* borrowed; NULL: none */
+    bool quiet;      /* no TRPI_ACTION_LOG: nobody reads them */
     bool buggify;    /* simulation: do now and then what is allowed and rare (TRPI_BUGGIFY) */
     uint32_t broken; /* simulation, developer builds: TRPI_BROKEN_... */
 } trpi_member_options;
@@ -135,6 +136,8 @@ void trpi_member_free(trpi_member_core *core); /* NULL is fine */
  * then the event had no effect. A frame never answers an error but that. */
 trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now,
                          const trpi_member_event *event);
+/* Move the bytes of an action of the last step, a TRPI_ACTION_SEND, to the caller. */
+trpi_buffer trpi_member_take_bytes(trpi_member_core *core, uint32_t action);
 /* What the last step wants done, in order; borrowed until the next step. */
 const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count);
 /* When the next TICK is due; UINT64_MAX: never. */

@@ -118,12 +118,19 @@ is_predecessor(const trpi_gossip_member *m, const trpi_node_id *id)
            trpi_address_equal(&m->ident->id.address, &id->address);
 }
 
+static bool
+is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
+{
+    return trpi_address_is_same_place(&m->ident->id.address, &id->address);
+}
+
 /* J3: every other incarnation of the address is gone. */
 static uint32_t
 down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < edited->members_count; i++) {
+    for (uint32_t i = trpi_gossip_lower(edited, &from->address);
+         i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
         if (is_predecessor(&edited->members[i], from)) {
             trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
             count++;
@@ -139,7 +146,12 @@ trpi_seek_down_own_predecessors(trpi_member_core *core)
 {
     const trpi_gossip *g = core->gossip;
     bool any = false;
-    for (uint32_t i = 0; i < g->members_count && !any; i++) {
+    uint32_t self = trpi_core_self_index(core); /* incarnations of one address stand side by side */
+    for (uint32_t i = self; i-- > 0 && !any && is_same_place(&g->members[i], &core->self->id);) {
+        any = is_predecessor(&g->members[i], &core->self->id);
+    }
+    for (uint32_t i = self + 1;
+         i < g->members_count && !any && is_same_place(&g->members[i], &core->self->id); i++) {
         any = is_predecessor(&g->members[i], &core->self->id);
     }
     trpi_gossip *edited = any ? trpi_gossip_copy(g) : NULL;

@@ -17,6 +17,8 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
+#define ROLE_SETS 16u
+
 /* ---- looking --------------------------------------------------------------------------------- */
 
 trpi_member_phase
@@ -103,19 +105,8 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
 {
     memset(ret, 0, sizeof(*ret));
     const trpi_ident *ident = member->ident;
-    (void)trpi_address_format(&ident->id.address, ret->address, sizeof(ret->address));
-    size_t at = 0;
-    for (uint32_t i = 0; i < ident->roles_count; i++) {
-        size_t bytes = strlen(ident->roles[i]);
-        if (at + bytes + 2 > sizeof(ret->roles)) {
-            break; /* cannot be: TRPI_ROLES_TEXT_BYTES_MAX */
-        }
-        if (i > 0) {
-            ret->roles[at++] = ',';
-        }
-        memcpy(ret->roles + at, ident->roles[i], bytes);
-        at += bytes;
-    }
+    memcpy(ret->address, ident->address, strlen(ident->address));
+    memcpy(ret->roles, ident->roles_text, strlen(ident->roles_text));
     memcpy(ret->app_version, ident->app_version, sizeof(ident->app_version));
     ret->uid = ident->id.uid;
     ret->status = trpi_member_status(member);
@@ -126,43 +117,11 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
 
 /* ---- tracking -------------------------------------------------------------------------------- */
 
-/* Joiners do not count: one that crashes and comes back again and again must not keep a decision
- * from being made. If there are only joiners, they do. */
-static uint64_t
-shape_of(const trpi_gossip *g)
-{
-    uint64_t shapes[2] = { 0, 0 };
-    for (uint32_t i = 0; i < g->members_count; i++) {
-        const trpi_gossip_member *m = &g->members[i];
-        uint64_t packed[2] = { m->ident->key, (uint64_t)m->status << 1 | m->unreachable };
-        shapes[1] = trpi_hash(packed, sizeof(packed), shapes[1]);
-        if (m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING) {
-            shapes[0] = trpi_hash(packed, sizeof(packed), shapes[0]);
-        }
-    }
-    return shapes[0] != 0 ? shapes[0] : shapes[1];
-}
-
-/* Who is unreachable, of those that count; 0: nobody. */
-static uint64_t
-reach_of(const trpi_gossip *g)
-{
-    uint64_t reach = 0;
-    for (uint32_t i = 0; i < g->members_count; i++) {
-        const trpi_gossip_member *m = &g->members[i];
-        if (m->unreachable != 0 &&
-            (m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING)) {
-            reach = trpi_hash(&m->ident->key, sizeof(m->ident->key), reach);
-        }
-    }
-    return reach;
-}
-
 /* One change is no unrest, nor are two: a member falls silent, and later it is gone or back. */
 static void
 track_unrest(trpi_member_core *core)
 {
-    uint64_t reach = reach_of(core->gossip);
+    uint64_t reach = core->gossip->reach;
     if (reach == core->reach) {
         return;
     }
@@ -184,18 +143,17 @@ trpi_core_track(trpi_member_core *core)
         return;
     }
     core->tracked = g->digest;
-    uint64_t shape = shape_of(g);
-    if (shape != core->shape) {
-        core->shape = shape;
+    if (g->shape != core->shape) {
+        core->shape = g->shape;
         core->stable_ms = core->now.mono_ms;
     }
     track_unrest(core);
-    trpi_since *since = trpi_alloc((g->members_count + 1) * sizeof(*since));
+    trpi_since *since = trpi_alloc((g->unreachable_count + 1) * sizeof(*since));
     if (since == NULL) {
         return; /* the old one stays: times of those that it knows are right */
     }
     uint32_t count = 0;
-    for (uint32_t i = 0; i < g->members_count; i++) {
+    for (uint32_t i = 0; count < g->unreachable_count; i++) {
         if (g->members[i].unreachable != 0) {
             uint64_t key = g->members[i].ident->key;
             uint64_t known = trpi_member_unreachable_since_ms(core, key);
@@ -238,11 +196,9 @@ static void
 publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member *m, uint32_t status,
                uint32_t previous)
 {
-    char address[TRPI_ADDRESS_TEXT_BYTES];
-    (void)trpi_address_format(&m->ident->id.address, address, sizeof(address));
     bool bad = event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_MEMBER_DOWNED;
     trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx",
-                  address, event_name(event), (unsigned long long)m->ident->id.uid);
+                  m->ident->address, event_name(event), (unsigned long long)m->ident->id.uid);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
         return;
@@ -307,29 +263,50 @@ publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool w
     }
 }
 
+/* Find a member in another view. Both are in one order, so it stands where the last one was found
+ * or a little behind; *at goes along. */
+static const trpi_gossip_member *
+counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
+{
+    if (*at < g->members_count && g->members[*at].ident->key == ident->key) {
+        return &g->members[(*at)++];
+    }
+    uint32_t found = trpi_gossip_find(g, ident->key);
+    if (found == TRPI_GOSSIP_NONE) {
+        return NULL;
+    }
+    *at = found + 1;
+    return &g->members[found];
+}
+
 /* EVENTS-13: reachability of known members first, then members, each new one's reachability behind
  * it. */
 static void
 publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
-    for (uint32_t i = 0; i < new->members_count; i++) {
-        uint32_t before = trpi_gossip_find(old, new->members[i].ident->key);
-        if (before != TRPI_GOSSIP_NONE) {
-            publish_reachability(core, &new->members[i], old->members[before].unreachable != 0);
+    bool reach = old->unreachable_count + new->unreachable_count > 0;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < new->members_count && reach; i++) {
+        const trpi_gossip_member *before = counterpart(old, new->members[i].ident, &at);
+        if (before != NULL) {
+            publish_reachability(core, &new->members[i], before->unreachable != 0);
         }
     }
+    at = 0;
     for (uint32_t i = 0; i < old->members_count; i++) {
-        if (trpi_gossip_find(new, old->members[i].ident->key) == TRPI_GOSSIP_NONE) {
+        if (counterpart(new, old->members[i].ident, &at) == NULL) {
             publish_removed(core, &old->members[i]);
         }
     }
+    at = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        uint32_t before = trpi_gossip_find(old, m->ident->key);
-        publish_path(core, m,
-                     before == TRPI_GOSSIP_NONE ? 0 : trpi_member_status(&old->members[before]),
-                     trpi_member_status(m));
-        if (before == TRPI_GOSSIP_NONE) {
+        const trpi_gossip_member *before = counterpart(old, m->ident, &at);
+        uint32_t was = before == NULL ? 0 : trpi_member_status(before);
+        if (was != trpi_member_status(m)) {
+            publish_path(core, m, was, trpi_member_status(m));
+        }
+        if (before == NULL) {
             publish_reachability(core, m, false);
         }
     }
@@ -346,10 +323,7 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     if (was_key == is_key) {
         return;
     }
-    char address[TRPI_ADDRESS_TEXT_BYTES] = "nobody";
-    if (is != TRPI_GOSSIP_NONE) {
-        (void)trpi_address_format(&new->members[is].ident->id.address, address, sizeof(address));
-    }
+    const char *address = is == TRPI_GOSSIP_NONE ? "nobody" : new->members[is].ident->address;
     trpi_core_log(core, TRP_LOG_INFO, "leader%s%s is %s", role == NULL ? "" : " of role ",
                   role == NULL ? "" : role, address);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
@@ -360,7 +334,7 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     action->published.leader = (trp_leader_event){ .uid = 0 };
     if (is != TRPI_GOSSIP_NONE) {
         action->published.leader.uid = new->members[is].ident->id.uid;
-        memcpy(action->published.leader.address, address, sizeof(address));
+        memcpy(action->published.leader.address, address, strlen(address));
     }
     if (role != NULL) {
         snprintf(action->published.leader.role, sizeof(action->published.leader.role), "%s", role);
@@ -384,8 +358,13 @@ publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_
 {
     const trpi_gossip *views[2] = { new, old };
     for (uint32_t v = 0; v < 2; v++) {
+        uint64_t known[ROLE_SETS] = { 0 }; /* most members have the roles of another one */
         for (uint32_t i = 0; i < views[v]->members_count; i++) {
             const trpi_ident *ident = views[v]->members[i].ident;
+            if (known[ident->roles_hash % ROLE_SETS] == ident->roles_hash) {
+                continue;
+            }
+            known[ident->roles_hash % ROLE_SETS] = ident->roles_hash;
             for (uint32_t r = 0; r < ident->roles_count; r++) {
                 const char *role = ident->roles[r];
                 bool done = v == 1 && !is_first_with_role(new, new->members_count, role);

@@ -25,6 +25,7 @@
 #define WAVE_DELAY_MS 5u   /* and up to as long again and more: WAVE_JITTER_MS */
 #define WAVE_JITTER_MS 25u
 #define LEADER_ASKS 8u     /* unseen members that the leader asks in one round */
+#define GUESSES 4u         /* at one who may be told, before all are counted */
 #define HEAL_ONE_IN 4u     /* rounds in which one unreachable member is tried as well */
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -88,21 +89,42 @@ is_eligible(const trpi_member_core *core, uint32_t index, enum pick pick)
     return pick == PICK_ANY || !trpi_seen_get(&core->seen, index);
 }
 
-/* One eligible member at random, by reservoir: no list, no order but the members'. */
+/* The eligible member with `before` eligible ones before it; TRPI_GOSSIP_NONE when there are fewer,
+ * then *ret_count is how many. Of a version that most have seen few words have to be looked at. */
+static uint32_t
+eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, uint32_t before,
+            uint32_t *ret_count)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < core->gossip->members_count; i++) {
+        if (pick == PICK_UNSEEN && i % 64 == 0 && core->seen.words[i / 64] == UINT64_MAX) {
+            i += 63;
+        } else if (i != not_index && is_eligible(core, i, pick) && count++ == before) {
+            return i;
+        }
+    }
+    *ret_count = count;
+    return TRPI_GOSSIP_NONE;
+}
+
+/* One eligible member at random: a guess or two where most are, else counted. */
 static uint32_t
 pick_one(trpi_member_core *core, enum pick pick, uint32_t not_index)
 {
-    uint32_t chosen = TRPI_GOSSIP_NONE;
-    uint32_t candidates = 0;
-    for (uint32_t i = 0; i < core->gossip->members_count; i++) {
+    uint32_t count = core->gossip->members_count;
+    if (pick == PICK_SUSPECT && core->gossip->unreachable_count == 0) {
+        return TRPI_GOSSIP_NONE;
+    }
+    for (uint32_t guess = 0; guess < GUESSES; guess++) {
+        uint32_t i = trpi_core_random_below(core, count);
         if (i != not_index && is_eligible(core, i, pick)) {
-            candidates++;
-            if (trpi_core_random_below(core, candidates) == 0) {
-                chosen = i;
-            }
+            return i;
         }
     }
-    return chosen;
+    if (eligible_at(core, pick, not_index, UINT32_MAX, &count) != TRPI_GOSSIP_NONE || count == 0) {
+        return TRPI_GOSSIP_NONE;
+    }
+    return eligible_at(core, pick, not_index, trpi_core_random_below(core, count), &count);
 }
 
 static const trpi_node_id *
@@ -384,7 +406,8 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
     }
     count_received(core, frame->gossip);
     trpi_gossip *merged;
-    if (trpi_gossip_merge(core->gossip, frame->gossip, &merged) != TRP_OK) {
+    if (trpi_gossip_cache_merge(core->options.cache, core->gossip, frame->gossip, &merged) !=
+        TRP_OK) {
         return;
     }
     bool they_know_all = merged->digest == frame->gossip->digest;

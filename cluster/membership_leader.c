@@ -239,17 +239,6 @@ consider_weakly_up(trpi_member_core *core)
 
 /* ---- downing --------------------------------------------------------------------------------- */
 
-static bool
-anybody_unreachable(const trpi_gossip *g)
-{
-    for (uint32_t i = 0; i < g->members_count; i++) {
-        if (g->members[i].unreachable != 0 && g->members[i].status < TRP_MEMBER_EXITING) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void
 mark_down(trpi_member_core *core, const trpi_downing_decision *decision)
 {
@@ -270,7 +259,7 @@ consider_downing(trpi_member_core *core)
 {
     const trpi_gossip *g = core->gossip;
     uint32_t self = trpi_core_self_index(core);
-    if (!anybody_unreachable(g) || self == TRPI_GOSSIP_NONE ||
+    if (g->blocking_count == 0 || self == TRPI_GOSSIP_NONE ||
         g->members[self].status >= TRP_MEMBER_EXITING) {
         return;
     }

@@ -15,9 +15,13 @@
 static void
 check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
+    uint32_t next = 0; /* both are in one order */
     for (uint32_t i = 0; i < old->members_count; i++) {
         const trpi_gossip_member *m = &old->members[i];
-        uint32_t at = trpi_gossip_find(new, m->ident->key);
+        uint32_t at = next < new->members_count && new->members[next].ident == m->ident
+                          ? next
+                          : trpi_gossip_find(new, m->ident->key);
+        next = at == TRPI_GOSSIP_NONE ? next : at + 1;
         if (at == TRPI_GOSSIP_NONE) {
             if (trpi_gossip_tombstone(new, m->ident->key) == NULL) {
                 sim_fail(w, "S2: node %u lost a member without a tombstone", node);
@@ -49,17 +53,6 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
     }
 }
 
-static struct sim_node *
-node_of(struct sim_world *w, const trpi_node_id *id)
-{
-    for (uint32_t i = 0; i < w->nodes_count; i++) {
-        if (w->nodes[i].id.uid == id->uid) {
-            return &w->nodes[i];
-        }
-    }
-    return NULL;
-}
-
 static uint64_t
 version_in(const trpi_gossip *g, uint64_t observer)
 {
@@ -77,7 +70,7 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
 {
     for (uint32_t i = 0; i < new->versions_count; i++) {
         uint32_t at = trpi_gossip_find(new, new->versions[i].observer);
-        const struct sim_node *observer = node_of(w, &new->members[at].ident->id);
+        const struct sim_node *observer = sim_node_of(w, new->members[at].ident->id.uid);
         if (observer == NULL || !observer->running || observer == &w->nodes[node] ||
             trpi_member_view(observer->core) == NULL) {
             continue;
@@ -101,7 +94,7 @@ leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossi
         if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
             continue; /* does not lead while anybody else may */
         }
-        const struct sim_node *n = node_of(w, &m->ident->id);
+        const struct sim_node *n = sim_node_of(w, m->ident->id.uid);
         uint32_t was = trpi_gossip_find(old, m->ident->key);
         bool was_up = as_it_knew || n == NULL
                           ? was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0
@@ -114,10 +107,11 @@ leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossi
     return true; /* nobody was Up: a new cluster */
 }
 
-/* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough.
- */
+/* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough. A
+ * step that another node took before has nothing new. */
 static void
-check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
+check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new,
+               const trpi_gossip_member *m)
 {
     uint64_t self = trpi_member_self(w->nodes[node].core)->key;
     uint32_t before = trpi_gossip_leader(old, self, NULL);
@@ -126,30 +120,47 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
                (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
                leads_the_old_ones(w, old, new, self, false) ||
                leads_the_old_ones(w, old, new, self, true);
+    if (!led) {
+        sim_fail(w, "S6: node %u moved %s to %s without being the leader", node,
+                 m->ident->id.address.host, trp_member_status_name(m->status));
+    }
     uint32_t alive = 0;
-    for (uint32_t i = 0; i < new->members_count; i++) {
+    for (uint32_t i = 0; i < new->members_count && w->member.min_nr_of_members > 1; i++) {
         alive += new->members[i].status <= TRP_MEMBER_EXITING ? 1 : 0;
     }
+    if (m->status == TRP_MEMBER_UP && alive < w->member.min_nr_of_members &&
+        w->member.min_nr_of_members > 1) {
+        sim_fail(w, "S8: Up with %u of %u members", alive, w->member.min_nr_of_members);
+    }
+}
+
+static void
+check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
+{
+    const trpi_gossip_member *first[2] = { NULL, NULL }; /* Up, Exiting: all are by one node */
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        struct sim_node *subject = node_of(w, &m->ident->id);
-        if (subject == NULL) {
-            continue;
+        struct sim_node *subject = sim_node_of(w, m->ident->id.uid);
+        if (subject != NULL && m->status > subject->peak_status) {
+            subject->peak_status = m->status;
+            subject->joining_us = m->status == TRP_MEMBER_JOINING ? w->now_us : subject->joining_us;
+            subject->up_us = m->status == TRP_MEMBER_UP ? w->now_us : subject->up_us;
+            /* alone, the leader agrees with itself in one step */
+            subject->joining_us = subject->joining_us == 0 ? w->now_us : subject->joining_us;
+            if (m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_EXITING) {
+                first[m->status == TRP_MEMBER_EXITING] = m;
+            }
         }
-        subject->ever_up = subject->ever_up || m->up_number != 0;
-        if (m->status <= subject->peak_status) {
-            continue;
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        if (first[i] != NULL) {
+            check_decision(w, node, old, new, first[i]);
         }
-        subject->peak_status = m->status;
-        if (m->status != TRP_MEMBER_UP && m->status != TRP_MEMBER_EXITING) {
-            continue;
-        }
-        if (!led) {
-            sim_fail(w, "S6: node %u moved %s to %s without being the leader", node,
-                     m->ident->id.address.host, trp_member_status_name(m->status));
-        }
-        if (m->status == TRP_MEMBER_UP && alive < w->member.min_nr_of_members) {
-            sim_fail(w, "S8: Up with %u of %u members", alive, w->member.min_nr_of_members);
+    }
+    for (uint32_t i = 0; i < new->members_count; i++) {
+        struct sim_node *subject = sim_node_of(w, new->members[i].ident->id.uid);
+        if (subject != NULL) {
+            subject->ever_up = subject->ever_up || new->members[i].up_number != 0;
         }
     }
 }
@@ -180,11 +191,18 @@ sim_check_view(struct sim_world *w, uint32_t node)
         sim_fail(w, "S4: node %u has a seen set of another size than its members", node);
         return;
     }
-    check_members(w, node, old, new);
+    struct sim_checked *checked = &w->checked[(old->digest ^ new->digest * 3) % SIM_CHECKED];
+    if (checked->from != n->checked || checked->to != new) {
+        check_members(w, node, old, new);
+        check_decisions(w, node, old, new);
+        trpi_gossip_unref(checked->from);
+        trpi_gossip_unref(checked->to);
+        checked->from = n->checked == NULL ? NULL : trpi_gossip_ref(n->checked);
+        checked->to = trpi_gossip_ref(new);
+    }
     if (w->nodes_count <= OBSERVER_CHECK_NODES_MAX) {
         check_observers(w, node, new);
     }
-    check_decisions(w, node, old, new);
     if (trpi_member_is_converged(n->core)) {
         check_converged(w, node, new);
     }
@@ -195,10 +213,18 @@ sim_check_view(struct sim_world *w, uint32_t node)
 
 /* ---- S10: the events alone give the view ----------------------------------------------------- */
 
+/* A node's first place is its own; further incarnations of it, which are rare, come behind all. */
 static struct sim_mirror_member *
-mirror_find(struct sim_node *n, uint64_t uid)
+mirror_find(const struct sim_world *w, const struct sim_node *n, uint64_t uid)
 {
-    for (uint32_t i = 0; i < n->mirror_count; i++) {
+    uint32_t own = (uint32_t)(uid >> 16) & 0xffff;
+    if (n->mirror_used == 0) {
+        return NULL;
+    }
+    if (own < w->nodes_count && n->mirror[own].uid == uid) {
+        return &n->mirror[own];
+    }
+    for (uint32_t i = w->nodes_count; i < n->mirror_used; i++) {
         if (n->mirror[i].uid == uid) {
             return &n->mirror[i];
         }
@@ -206,20 +232,44 @@ mirror_find(struct sim_node *n, uint64_t uid)
     return NULL;
 }
 
-static void
-mirror_add(struct sim_world *w, struct sim_node *n, uint64_t uid)
+static bool
+mirror_grow(struct sim_node *n, uint32_t room)
 {
-    if (n->mirror_count == n->mirror_room) {
-        uint32_t room = n->mirror_room * 2 + 16;
-        struct sim_mirror_member *bigger = trpi_realloc(n->mirror, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            sim_fail(w, "out of memory");
-            return;
-        }
+    struct sim_mirror_member *bigger = trpi_realloc(n->mirror, room * sizeof(*bigger));
+    if (bigger != NULL) {
         n->mirror = bigger;
         n->mirror_room = room;
     }
-    n->mirror[n->mirror_count++] = (struct sim_mirror_member){ uid, TRP_MEMBER_JOINING, false };
+    return bigger != NULL;
+}
+
+static void
+mirror_add(struct sim_world *w, struct sim_node *n, uint64_t uid)
+{
+    if (n->mirror_used == n->mirror_room &&
+        !mirror_grow(n, n->mirror_used == 0 ? w->nodes_count + 4 : n->mirror_room + 16)) {
+        sim_fail(w, "out of memory");
+        return;
+    }
+    if (n->mirror_used == 0) {
+        memset(n->mirror, 0, w->nodes_count * sizeof(*n->mirror));
+        n->mirror_used = w->nodes_count;
+    }
+    uint32_t own = (uint32_t)(uid >> 16) & 0xffff;
+    uint32_t at = own < w->nodes_count && n->mirror[own].uid == 0 ? own : n->mirror_used++;
+    n->mirror[at] = (struct sim_mirror_member){ uid, TRP_MEMBER_JOINING, false };
+    n->mirror_count++;
+}
+
+static void
+mirror_remove(const struct sim_world *w, struct sim_node *n, struct sim_mirror_member *m)
+{
+    n->mirror_count--;
+    if (m >= n->mirror + w->nodes_count) {
+        *m = n->mirror[--n->mirror_used];
+    } else {
+        m->uid = 0;
+    }
 }
 
 /* May this event come in this status? */
@@ -264,7 +314,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
         return;
     }
     const trp_member *member = &action->published.member.member;
-    struct sim_mirror_member *m = mirror_find(n, member->uid);
+    struct sim_mirror_member *m = mirror_find(w, n, member->uid);
     if (!event_fits(action->event, m)) {
         sim_fail(w, "S10: node %u: event %u for %s does not follow from status %u", node,
                  action->event, member->address, m == NULL ? 0 : m->status);
@@ -276,7 +326,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
         break;
     case TRP_CLUSTER_MEMBER_REMOVED:
         w->removed_by_down += action->published.member.previous_status == TRP_MEMBER_DOWN ? 1 : 0;
-        *m = n->mirror[--n->mirror_count];
+        mirror_remove(w, n, m);
         break;
     case TRP_CLUSTER_UNREACHABLE:
         w->unreachable_events++;
@@ -341,7 +391,7 @@ sim_is_quiet(struct sim_world *w)
         return false; /* Q4, Q5 */
     }
     for (uint32_t i = 0; i < view->members_count; i++) {
-        const struct sim_node *n = node_of(w, &view->members[i].ident->id);
+        const struct sim_node *n = sim_node_of(w, view->members[i].ident->id.uid);
         if (view->members[i].status != TRP_MEMBER_UP || n == NULL || !n->running) {
             return false; /* Q3 */
         }
@@ -390,7 +440,7 @@ sim_check_quiet(struct sim_world *w)
                      g->tombstones_count, g->clock_count);
         }
         for (uint32_t k = 0; k < g->members_count; k++) {
-            const struct sim_mirror_member *m = mirror_find(n, g->members[k].ident->id.uid);
+            const struct sim_mirror_member *m = mirror_find(w, n, g->members[k].ident->id.uid);
             if (m == NULL || m->status != g->members[k].status || m->unreachable) {
                 sim_fail(w, "S10: the events of node %u do not give its view", i);
             }

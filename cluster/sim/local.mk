@@ -1,4 +1,4 @@
 # The membership simulator: `troupe sim`, tests/sim.
-troupe_sources += cluster/sim/check.c cluster/sim/node.c cluster/sim/play.c cluster/sim/scenario.c \
+troupe_sources += cluster/sim/check.c cluster/sim/figures.c cluster/sim/node.c cluster/sim/play.c cluster/sim/scenario.c \
 	cluster/sim/schedule.c cluster/sim/schedule_text.c cluster/sim/sim.c cluster/sim/sim_main.c \
 	cluster/sim/world.c

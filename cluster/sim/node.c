@@ -57,6 +57,15 @@ is_quarantined(const struct sim_world *w, const struct sim_node *n, uint64_t key
     return false;
 }
 
+/* The frame moves from the engine into the network without a copy. */
+static void
+send_action(struct sim_world *w, uint32_t node, const trpi_member_action *a, uint32_t number)
+{
+    trpi_buffer bytes = trpi_member_take_bytes(w->nodes[node].core, number);
+    sim_send(w, node, &a->to, SIM_GOSSIP, &bytes);
+    trpi_buffer_fini(&bytes);
+}
+
 static void
 carry_out(struct sim_world *w, uint32_t node)
 {
@@ -71,7 +80,7 @@ carry_out(struct sim_world *w, uint32_t node)
             if (stopped) {
                 sim_fail(w, "S9: node %u sends after it has stopped", node);
             }
-            sim_send(w, node, &a->to, SIM_GOSSIP, a->bytes.data, a->bytes.count);
+            send_action(w, node, a, i);
             break;
         case TRPI_ACTION_PUBLISH:
             sim_check_event(w, node, a);
@@ -127,7 +136,7 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     trpi_heartbeat_tick(n->heartbeat, w->now_us);
     uint32_t count = trpi_heartbeat_targets(n->heartbeat, &targets, bytes);
     for (uint32_t i = 0; i < count; i++) {
-        sim_send(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof(bytes));
+        sim_send_small(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof(bytes));
     }
     count = trpi_heartbeat_unreachable(n->heartbeat, &keys);
     if (trpi_heartbeat_has_changed(n->heartbeat) || count > 0) {
@@ -146,7 +155,7 @@ sim_node_wake(struct sim_world *w, uint32_t node)
 }
 
 void
-sim_node_deliver(struct sim_world *w, const struct sim_event *e)
+sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *bytes)
 {
     struct sim_node *n = &w->nodes[e->node];
     uint32_t *heard = &w->heard[e->node * w->nodes_count + e->from];
@@ -156,20 +165,20 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e)
     *heard = e->from_incarnation;
     trpi_node_id from = w->nodes[e->from].id;
     from.uid = (from.uid & ~(uint64_t)0xffff) | e->from_incarnation;
-    if (is_quarantined(w, n, trpi_ident_key(&from))) {
+    if (n->quarantined_count > 0 && is_quarantined(w, n, trpi_ident_key(&from))) {
         return;
     }
     if (e->channel == SIM_HEARTBEAT) {
         uint8_t answer[TRPI_HEARTBEAT_BYTES];
-        if (trpi_heartbeat_reply(e->bytes, e->count, answer)) {
-            sim_send(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof(answer));
+        if (trpi_heartbeat_reply(bytes, e->count, answer)) {
+            sim_send_small(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof(answer));
         } else {
-            trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, e->bytes, e->count);
+            trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, bytes, e->count);
         }
         return;
     }
     trpi_member_event event = {
-        .kind = TRPI_MEMBER_FRAME, .from = from, .bytes = e->bytes, .count = e->count
+        .kind = TRPI_MEMBER_FRAME, .from = from, .bytes = bytes, .count = e->count
     };
     step(w, e->node, &event);
     if (n->running) {
@@ -189,12 +198,14 @@ forget(struct sim_node *n)
     n->heartbeat = NULL;
     n->checked = NULL;
     n->mirror_count = 0;
+    n->mirror_used = 0;
     n->quarantined_count = 0;
     n->paused_until_us = 0;
     n->wake_us = UINT64_MAX;
     n->stop = TRPI_STOP_NONE;
     n->peak_status = 0;
     n->ever_up = false;
+    n->joining_us = n->up_us = 0;
     n->restart_us = 0;
 }
 

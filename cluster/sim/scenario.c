@@ -29,12 +29,12 @@ start_script(struct sim_world *w, uint32_t node, uint64_t arg)
     }
 }
 
-static bool
-await_quiet(struct sim_world *w, uint64_t limit_ms)
+bool
+sim_await_quiet(struct sim_world *w, uint64_t limit_ms, uint64_t every_ms)
 {
     uint64_t end_us = w->now_us + limit_ms * 1000;
     while (!w->result.failed && w->now_us < end_us) {
-        sim_run_until(w, w->now_us + 100000);
+        sim_run_until(w, w->now_us + every_ms * 1000);
         if (sim_is_quiet(w)) {
             return !w->result.failed;
         }
@@ -43,19 +43,31 @@ await_quiet(struct sim_world *w, uint64_t limit_ms)
     return false;
 }
 
-/* All nodes, at random times within spread_ms; until they are one cluster. */
-void
-sim_start_all(struct sim_world *w, uint32_t spread_ms)
+static bool
+await_quiet(struct sim_world *w, uint64_t limit_ms)
 {
-    for (uint32_t i = 0; i < w->nodes_count; i++) {
+    return sim_await_quiet(w, limit_ms, 100);
+}
+
+void
+sim_start_but(struct sim_world *w, uint32_t spread_ms, uint32_t missing)
+{
+    for (uint32_t i = 0; i < w->nodes_count - missing; i++) {
         w->nodes[i].wanted = true;
         sim_at(w, sim_below(w, spread_ms + 1), start_script, i, 0);
     }
     uint64_t began_us = w->now_us;
     if (await_quiet(w, 30000 + w->nodes_count * 200)) {
         sim_check_quiet(w);
-        sim_note(w, "all %u Up after %.3f s", w->nodes_count, (double)(w->now_us - began_us) / 1e6);
+        w->result.up_ms = (w->now_us - began_us) / 1000;
+        sim_note(w, "all Up after %llu ms", (unsigned long long)w->result.up_ms);
     }
+}
+
+void
+sim_start_all(struct sim_world *w, uint32_t spread_ms)
+{
+    sim_start_but(w, spread_ms, 0);
 }
 
 static bool
@@ -429,6 +441,8 @@ static const sim_scenario scenarios[] = {
     { "split", prepare_crash, play_split },
     { "restart", prepare_crash, play_restart },
     { "leave", prepare_plain, play_leave },
+    { "join", prepare_plain, sim_play_join },
+    { "lossy", prepare_plain, sim_play_lossy },
 };
 
 const sim_scenario *
@@ -446,7 +460,7 @@ const char *const *
 trpi_sim_scenario_names(void)
 {
     static const char *const names[] = { "swarm", "sunny", "crash", "cut",
-                                         "split", "restart", "leave", NULL };
+                                         "split", "restart", "leave", "join", "lossy", NULL };
     _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 1,
                    "a scenario has no name");
     return names;

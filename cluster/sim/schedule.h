@@ -12,7 +12,7 @@
 #include "cluster/sim/sim.h"
 
 #define TRPI_SIM_ACTIONS_MAX 10000u
-#define TRPI_SIM_LINE_BYTES_MAX 1200u /* a cut of TRPI_SIM_NODES_MAX nodes fits */
+#define TRPI_SIM_LINE_BYTES_MAX 10200u /* a cut of TRPI_SIM_NODES_MAX nodes fits */
 #define TRPI_SIM_TIME_MS_MAX 86400000u
 
 typedef enum trpi_sim_act {

@@ -12,7 +12,7 @@
 
 #include <troupe/base.h>
 
-#define TRPI_SIM_NODES_MAX 1000u
+#define TRPI_SIM_NODES_MAX 10000u
 #define TRPI_SIM_NODES 5u
 #define TRPI_SIM_FAILURE_BYTES 512
 
@@ -29,6 +29,9 @@ typedef struct trpi_sim_options {
 typedef struct trpi_sim_result {
     uint64_t hash; /* of everything that happened: equal for equal options, on every machine */
     uint64_t events, frames, bytes, virtual_ms;
+    uint64_t up_ms;          /* from the first start until all were Up and had seen it */
+    uint64_t join_ms;        /* "join": the last one, from its start until all had seen it Up */
+    uint64_t convergence_ms; /* "join": from its Joining until the leader acted on agreement */
     uint32_t incarnations;
     bool failed;
     char failure[TRPI_SIM_FAILURE_BYTES];

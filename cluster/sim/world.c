@@ -14,6 +14,8 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
+#define MIXED_BYTES 512u
+
 uint64_t
 sim_random(struct sim_world *w)
 {
@@ -71,69 +73,87 @@ sim_note(struct sim_world *w, const char *format, ...)
     }
 }
 
-/* ---- queue: a binary heap by (time, number) -------------------------------------------------- */
+/* ---- queue: a heap of four children by (time, number); the events lie still ------------------ */
 
 static bool
-is_before(const struct sim_event *a, const struct sim_event *b)
+is_before(const struct sim_place *a, const struct sim_place *b)
 {
     return a->at_us != b->at_us ? a->at_us < b->at_us : a->seq < b->seq;
 }
 
-static void
-push(struct sim_world *w, struct sim_event event)
+static bool
+grow(void **array, uint32_t *room, size_t element_bytes)
 {
-    if (w->heap_count == w->heap_room) {
-        uint32_t room = w->heap_room * 2 + 1024;
-        struct sim_event *bigger = trpi_realloc(w->heap, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            sim_fail(w, "out of memory");
-            trpi_free(event.bytes);
-            return;
-        }
-        w->heap = bigger;
-        w->heap_room = room;
+    uint32_t bigger_room = *room * 2 + 1024;
+    void *bigger = trpi_realloc(*array, bigger_room * element_bytes);
+    if (bigger != NULL) {
+        *array = bigger;
+        *room = bigger_room;
     }
-    event.seq = w->seq++;
+    return bigger != NULL;
+}
+
+static void
+push(struct sim_world *w, const struct sim_event *event)
+{
+    if ((w->heap_count == w->heap_room &&
+         !grow((void **)&w->heap, &w->heap_room, sizeof(*w->heap))) ||
+        (w->events_free == 0 && w->events_count == w->events_room &&
+         !grow((void **)&w->events, &w->events_room, sizeof(*w->events)))) {
+        sim_fail(w, "out of memory");
+        trpi_free(event->bytes);
+        return;
+    }
+    struct sim_place place = { event->at_us, w->seq++, w->events_count };
+    if (w->events_free != 0) {
+        place.event = w->events_free - 1;
+        w->events_free = w->events[place.event].node;
+    } else {
+        w->events_count++;
+    }
+    w->events[place.event] = *event;
     uint32_t at = w->heap_count++;
-    while (at > 0 && is_before(&event, &w->heap[(at - 1) / 2])) {
-        w->heap[at] = w->heap[(at - 1) / 2];
-        at = (at - 1) / 2;
+    while (at > 0 && is_before(&place, &w->heap[(at - 1) / 4])) {
+        w->heap[at] = w->heap[(at - 1) / 4];
+        at = (at - 1) / 4;
     }
-    w->heap[at] = event;
+    w->heap[at] = place;
 }
 
 static struct sim_event
 pop(struct sim_world *w)
 {
-    struct sim_event top = w->heap[0];
-    struct sim_event last = w->heap[--w->heap_count];
+    uint32_t top = w->heap[0].event;
+    struct sim_place last = w->heap[--w->heap_count];
     uint32_t at = 0;
-    while (true) {
-        uint32_t child = at * 2 + 1;
-        if (child >= w->heap_count) {
+    while (at * 4 + 1 < w->heap_count) {
+        uint32_t least = at * 4 + 1;
+        for (uint32_t child = least + 1; child < at * 4 + 5 && child < w->heap_count; child++) {
+            least = is_before(&w->heap[child], &w->heap[least]) ? child : least;
+        }
+        if (!is_before(&w->heap[least], &last)) {
             break;
         }
-        if (child + 1 < w->heap_count && is_before(&w->heap[child + 1], &w->heap[child])) {
-            child++;
-        }
-        if (!is_before(&w->heap[child], &last)) {
-            break;
-        }
-        w->heap[at] = w->heap[child];
-        at = child;
+        w->heap[at] = w->heap[least];
+        at = least;
     }
     w->heap[at] = last;
-    return top;
+    struct sim_event event = w->events[top];
+    w->events[top].bytes = NULL;
+    w->events[top].node = w->events_free;
+    w->events_free = top + 1; /* 0: none */
+    return event;
 }
 
 void
 sim_at(struct sim_world *w, uint64_t delay_ms, sim_script_fn fn, uint32_t node, uint64_t arg)
 {
-    push(w, (struct sim_event){ .at_us = w->now_us + delay_ms * 1000,
-                                .kind = SIM_SCRIPT,
-                                .node = node,
-                                .fn = fn,
-                                .arg = arg });
+    struct sim_event event = { .at_us = w->now_us + delay_ms * 1000,
+                               .kind = SIM_SCRIPT,
+                               .node = node,
+                               .fn = fn,
+                               .arg = arg };
+    push(w, &event);
 }
 
 /* ---- network --------------------------------------------------------------------------------- */
@@ -145,17 +165,38 @@ delay_us(struct sim_world *w)
     return w->delay_min_us + (uint64_t)(-log(uniform) * (double)w->delay_mean_us);
 }
 
+/* In a uid: 32 random bits, the number of the node, its incarnation. */
 static uint32_t
-node_at(const struct sim_world *w, const trpi_address *address)
+node_number(uint64_t uid)
 {
-    /* "10.0.H.L", port 2552: the number stands in the host */
+    return (uint32_t)(uid >> 16) & 0xffff;
+}
+
+struct sim_node *
+sim_node_of(struct sim_world *w, uint64_t uid)
+{
+    uint32_t node = node_number(uid);
+    return node < w->nodes_count && w->nodes[node].id.uid == uid ? &w->nodes[node] : NULL;
+}
+
+static uint32_t
+node_at(const struct sim_world *w, const trpi_node_id *id)
+{
     unsigned high = 0;
     unsigned low = 0;
-    if (sscanf(address->host, "10.0.%u.%u", &high, &low) != 2) {
-        return UINT32_MAX;
+    uint32_t node = node_number(id->uid);
+    /* whoever lives there: "10.0.H.L", port 2552, the number stands in the host */
+    if (id->uid == 0) {
+        node = sscanf(id->address.host, "10.0.%u.%u", &high, &low) == 2 ? high * 250 + low - 1
+                                                                       : UINT32_MAX;
     }
-    uint32_t node = high * 250 + low - 1;
     return node < w->nodes_count ? node : UINT32_MAX;
+}
+
+static uint8_t *
+bytes_of(struct sim_event *event)
+{
+    return event->bytes != NULL ? event->bytes : event->small;
 }
 
 /* What a peer may send that is broken, or of another make: cut short, or noise. Not single bits:
@@ -169,78 +210,113 @@ garble(struct sim_world *w, struct sim_event *event)
         return;
     }
     for (uint32_t i = 0; i < event->count; i++) {
-        event->bytes[i] = (uint8_t)sim_random(w);
+        bytes_of(event)[i] = (uint8_t)sim_random(w);
+    }
+}
+
+/* One copy of a frame; large NULL: count bytes of small. Takes *large when this is the last. */
+static void
+send_copy(struct sim_world *w, struct sim_event event, trpi_buffer *large, bool last)
+{
+    uint64_t delay = delay_us(w);
+    if (w->cut[event.from * w->nodes_count + event.node] != 0 || sim_chance(w, w->loss)) {
+        return;
+    }
+    event.at_us = w->now_us + delay;
+    if (large != NULL && last) {
+        event.bytes = large->data;
+        memset(large, 0, sizeof(*large));
+    } else if (large != NULL) {
+        event.bytes = trpi_alloc(event.count + 1);
+        if (event.bytes == NULL) {
+            sim_fail(w, "out of memory");
+            return;
+        }
+        memcpy(event.bytes, large->data, event.count);
+    }
+    if (w->corrupt > 0.0 && sim_chance(w, w->corrupt)) {
+        garble(w, &event);
+    }
+    push(w, &event);
+}
+
+static void
+send_frame(struct sim_world *w, struct sim_event event, const trpi_node_id *to, trpi_buffer *large)
+{
+    event.kind = SIM_DELIVER;
+    event.node = node_at(w, to);
+    if (event.node == UINT32_MAX) {
+        sim_fail(w, "node %u sends to an address that does not exist", event.from);
+        return;
+    }
+    event.from_incarnation = w->nodes[event.from].incarnation;
+    /* A frame is for one incarnation, if it names one: the transport of the next has another uid.
+     */
+    event.incarnation = (uint32_t)(to->uid & 0xffff);
+    w->result.frames++;
+    w->result.bytes += event.count;
+    uint32_t copies = 1 + (sim_chance(w, w->duplicate) ? 1u : 0u);
+    for (uint32_t i = 1; i <= copies; i++) {
+        send_copy(w, event, large, i == copies);
     }
 }
 
 void
 sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_channel channel,
-         const uint8_t *bytes, size_t count)
+         trpi_buffer *bytes)
 {
-    uint32_t node = node_at(w, &to->address);
-    if (node == UINT32_MAX) {
-        sim_fail(w, "node %u sends to an address that does not exist", from);
-        return;
-    }
-    w->result.frames++;
-    w->result.bytes += count;
-    uint32_t copies = 1 + (sim_chance(w, w->duplicate) ? 1u : 0u);
-    for (uint32_t i = 0; i < copies; i++) {
-        uint64_t delay = delay_us(w);
-        if (w->cut[from * w->nodes_count + node] != 0 || sim_chance(w, w->loss)) {
-            continue;
-        }
-        struct sim_event event = { .at_us = w->now_us + delay,
-                                   .kind = SIM_DELIVER,
-                                   .node = node,
-                                   .from = from,
-                                   .from_incarnation = w->nodes[from].incarnation,
-                                   .channel = channel,
-                                   .count = (uint32_t)count };
-        /* A frame is for one incarnation, if it names one: the transport of the next has another
-         * uid. */
-        event.incarnation = to->uid == 0 ? 0 : (uint32_t)(to->uid & 0xffff);
-        event.bytes = trpi_alloc(count + 1);
-        if (event.bytes == NULL) {
-            sim_fail(w, "out of memory");
-            return;
-        }
-        memcpy(event.bytes, bytes, count);
-        if (w->corrupt > 0.0 && sim_chance(w, w->corrupt)) {
-            garble(w, &event);
-        }
-        push(w, event);
-    }
+    struct sim_event event = { .from = from, .channel = channel, .count = (uint32_t)bytes->count };
+    send_frame(w, event, to, bytes);
+}
+
+void
+sim_send_small(struct sim_world *w, uint32_t from, const trpi_node_id *to,
+               enum sim_channel channel, const uint8_t *bytes, size_t count)
+{
+    struct sim_event event = { .from = from, .channel = channel, .count = (uint32_t)count };
+    trpi_assert(count <= sizeof(event.small));
+    memcpy(event.small, bytes, count);
+    send_frame(w, event, to, NULL);
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* Of a large frame both ends: of what stands between them another digest follows soon. */
+static uint64_t
+hash_of(struct sim_event *e)
+{
+    const uint8_t *bytes = bytes_of(e);
+    if (e->count <= 2 * MIXED_BYTES) {
+        return trpi_hash(bytes, e->count, 0);
+    }
+    return trpi_hash(bytes + e->count - MIXED_BYTES, MIXED_BYTES, trpi_hash(bytes, MIXED_BYTES, 0));
+}
+
 static void
-mix(struct sim_world *w, const struct sim_event *e)
+mix(struct sim_world *w, struct sim_event *e)
 {
     uint64_t facts[4] = { e->at_us, (uint64_t)e->kind << 32 | e->node,
                           (uint64_t)e->from << 32 | e->count,
-                          e->bytes != NULL ? trpi_hash(e->bytes, e->count, 0) : e->arg };
+                          e->kind == SIM_DELIVER ? hash_of(e) : e->arg };
     w->result.hash = trpi_hash(facts, sizeof(facts), w->result.hash);
     w->result.events++;
 }
 
 /* What reaches a stopped process waits until it goes on. */
 static bool
-postpone(struct sim_world *w, const struct sim_event *e)
+postpone(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_node *n = &w->nodes[e->node];
     if (e->kind == SIM_SCRIPT || !n->running || n->paused_until_us <= w->now_us) {
         return false;
     }
-    struct sim_event later = *e;
-    later.at_us = n->paused_until_us;
-    push(w, later);
+    e->at_us = n->paused_until_us;
+    push(w, e);
     return true;
 }
 
 static void
-handle(struct sim_world *w, const struct sim_event *e)
+handle(struct sim_world *w, struct sim_event *e)
 {
     struct sim_node *n = &w->nodes[e->node];
     switch (e->kind) {
@@ -257,7 +333,7 @@ handle(struct sim_world *w, const struct sim_event *e)
     case SIM_DELIVER:
         if (n->running && (e->incarnation == 0 || e->incarnation == n->incarnation)) {
             mix(w, e);
-            sim_node_deliver(w, e);
+            sim_node_deliver(w, e, bytes_of(e));
         }
         break;
     }
@@ -293,11 +369,12 @@ sim_schedule_wake(struct sim_world *w, uint32_t node, uint64_t at_us)
     }
     n->wake_us = at_us;
     if (at_us != UINT64_MAX) {
-        push(w, (struct sim_event){ .at_us = at_us,
-                                    .kind = SIM_WAKE,
-                                    .node = node,
-                                    .incarnation = n->incarnation,
-                                    .arg = at_us });
+        struct sim_event event = { .at_us = at_us,
+                                   .kind = SIM_WAKE,
+                                   .node = node,
+                                   .incarnation = n->incarnation,
+                                   .arg = at_us };
+        push(w, &event);
     }
 }
 
@@ -328,22 +405,25 @@ sim_world_new(const trpi_sim_options *options, struct sim_world **ret_world)
     w->cut = trpi_alloc(pairs);
     w->heard = trpi_alloc(pairs * sizeof(*w->heard));
     w->cache = trpi_gossip_cache_new(512);
-    if (w->nodes == NULL || w->cut == NULL || w->heard == NULL || w->cache == NULL) {
+    w->checked = trpi_alloc(SIM_CHECKED * sizeof(*w->checked));
+    if (w->nodes == NULL || w->cut == NULL || w->heard == NULL || w->cache == NULL ||
+        w->checked == NULL) {
         sim_world_free(w);
         return TRP_ENOMEM;
     }
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         address_of(i, &w->nodes[i].id.address);
-        w->nodes[i].id.uid = sim_random(w) & ~(uint64_t)0xffff;
+        w->nodes[i].id.uid = (sim_random(w) & ~(uint64_t)UINT32_MAX) | i << 16;
         w->nodes[i].wake_us = UINT64_MAX;
     }
-    w->seeds_count = w->nodes_count < SIM_SEEDS ? w->nodes_count : SIM_SEEDS;
+    w->seeds_count = w->nodes_count <= SIM_SEEDS ? w->nodes_count : SIM_SEEDS_LARGE;
     for (uint32_t i = 0; i < w->seeds_count; i++) {
         address_of(i, &w->addresses[i]);
     }
     w->delay_min_us = 200;
     w->delay_mean_us = 500;
     w->member.cache = w->cache;
+    w->member.quiet = options->trace == NULL;
     *ret_world = w;
     return TRP_OK;
 }
@@ -354,9 +434,15 @@ sim_world_free(struct sim_world *w)
     if (w == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < w->heap_count; i++) {
-        trpi_free(w->heap[i].bytes);
+    for (uint32_t i = 0; i < w->events_count; i++) {
+        trpi_free(w->events[i].bytes);
     }
+    for (uint32_t i = 0; w->checked != NULL && i < SIM_CHECKED; i++) {
+        trpi_gossip_unref(w->checked[i].from);
+        trpi_gossip_unref(w->checked[i].to);
+    }
+    trpi_free(w->checked);
+    trpi_free(w->events);
     for (uint32_t i = 0; w->nodes != NULL && i < w->nodes_count; i++) {
         trpi_member_free(w->nodes[i].core);
         trpi_heartbeat_free(w->nodes[i].heartbeat);

@@ -6,7 +6,10 @@
 #include "cluster/membership.h"
 #include "cluster/sim/sim.h"
 
-#define SIM_SEEDS 32u /* seed nodes of every simulated cluster: the first ones */
+#define SIM_SEEDS 32u       /* in a cluster of at most so many nodes all are seeds */
+#define SIM_SEEDS_LARGE 3u  /* in a larger one the first few */
+#define SIM_SMALL_BYTES 16u /* a heartbeat needs no memory of its own */
+#define SIM_CHECKED 512u    /* pairs of views that are remembered as checked; a power of two */
 #define SIM_QUARANTINED_MAX 64u
 #define SIM_QUARANTINE_AFTER_US 5000000u /* as the shell does */
 
@@ -22,24 +25,34 @@ struct sim_world;
 typedef void (*sim_script_fn)(struct sim_world *w, uint32_t node, uint64_t arg);
 
 struct sim_event {
-    uint64_t at_us, seq;
+    uint64_t at_us;
     enum sim_event_kind kind;
     uint32_t node;
     uint32_t incarnation;      /* SIM_WAKE: of which; SIM_DELIVER: 0 any */
     uint32_t from;             /* SIM_DELIVER */
     uint32_t from_incarnation;
     enum sim_channel channel;
-    uint8_t *bytes;
+    uint8_t *bytes; /* NULL: in small */
     uint32_t count;
+    uint8_t small[SIM_SMALL_BYTES];
     sim_script_fn fn;
     uint64_t arg;
 };
 
+struct sim_place { /* in the queue */
+    uint64_t at_us, seq;
+    uint32_t event; /* index of events */
+};
+
 /* What a subscriber has put together from the events alone (S10). */
 struct sim_mirror_member {
-    uint64_t uid;
+    uint64_t uid; /* 0: none */
     uint32_t status;
     bool unreachable;
+};
+
+struct sim_checked { /* this step from one view to another is legal, whoever takes it */
+    trpi_gossip *from, *to;
 };
 
 struct sim_node {
@@ -50,6 +63,7 @@ struct sim_node {
     bool ever_up;            /* somebody has seen this incarnation Up */
     uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (S6) */
     uint64_t started_us;
+    uint64_t joining_us, up_us; /* when it first was somewhere */
     uint64_t restart_us;     /* when the supervisor starts it again; 0: not planned */
     uint64_t paused_until_us;
     uint64_t wake_us;        /* of the SIM_WAKE that counts */
@@ -61,8 +75,8 @@ struct sim_node {
     uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
     uint64_t quarantined_from_us[SIM_QUARANTINED_MAX];
     uint32_t quarantined_count;
-    struct sim_mirror_member *mirror;
-    uint32_t mirror_count, mirror_room;
+    struct sim_mirror_member *mirror; /* by node; other incarnations behind them */
+    uint32_t mirror_count, mirror_used, mirror_room;
 };
 
 struct sim_world {
@@ -72,8 +86,11 @@ struct sim_world {
     trpi_sim_result result;
     uint64_t now_us, seq;
     uint64_t random;
-    struct sim_event *heap;
+    struct sim_place *heap;
     uint32_t heap_count, heap_room;
+    struct sim_event *events; /* those in the queue, and free ones linked by node */
+    uint32_t events_count, events_room, events_free;
+    struct sim_checked *checked;
     struct sim_node *nodes;
     uint32_t nodes_count;
     uint8_t *cut;             /* nodes_count squared: [from][to] drops */
@@ -118,10 +135,17 @@ void sim_node_kill(struct sim_world *w, uint32_t node);
 void sim_node_pause(struct sim_world *w, uint32_t node, uint64_t ms);
 void sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind,
                       uint32_t target);
-void sim_node_deliver(struct sim_world *w, const struct sim_event *event);
+/* bytes are the frame's */
+void sim_node_deliver(struct sim_world *w, const struct sim_event *event, const uint8_t *bytes);
 void sim_node_wake(struct sim_world *w, uint32_t node);
+/* Takes *bytes as far as it can; what is left is the caller's. */
 void sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_channel channel,
-              const uint8_t *bytes, size_t count);
+              trpi_buffer *bytes);
+/* As that, with at most SIM_SMALL_BYTES, which are copied. */
+void sim_send_small(struct sim_world *w, uint32_t from, const trpi_node_id *to,
+                    enum sim_channel channel, const uint8_t *bytes, size_t count);
+/* The node whose present incarnation this is; NULL: of none. */
+struct sim_node *sim_node_of(struct sim_world *w, uint64_t uid);
 bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 
 /* check.c */
@@ -136,9 +160,17 @@ void sim_check_quiet(struct sim_world *w); /* the rest of Q, once quiet */
 void sim_schedule_prepare(struct sim_world *w);
 void sim_schedule_play(struct sim_world *w);
 
+/* figures.c */
+void sim_play_join(struct sim_world *w);
+void sim_play_lossy(struct sim_world *w);
+
 /* scenario.c */
-/* All nodes, at random times within spread_ms; until they are one cluster. */
+/* All nodes but the last so many, at random times within spread_ms; until they are one cluster. */
+void sim_start_but(struct sim_world *w, uint32_t spread_ms, uint32_t missing);
 void sim_start_all(struct sim_world *w, uint32_t spread_ms);
+/* Until the wanted are one converged cluster, looked at so often; false: not in
+ * time. */
+bool sim_await_quiet(struct sim_world *w, uint64_t limit_ms, uint64_t every_ms);
 void sim_supervise(struct sim_world *w); /* from now on: see the head of scenario.c */
 /* No frame between nodes of different sides ('0' or '1' each), both ways or from 0 to 1. */
 void sim_cut_sides(struct sim_world *w, const char *sides, bool both_ways, uint64_t ms);

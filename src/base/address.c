@@ -293,6 +293,12 @@ trpi_address_compare(const trpi_address *a, const trpi_address *b)
 }
 
 bool
+trpi_address_is_same_place(const trpi_address *a, const trpi_address *b)
+{
+    return a->port == b->port && strcmp(a->host, b->host) == 0;
+}
+
+bool
 trpi_address_equal(const trpi_address *a, const trpi_address *b)
 {
     return trpi_address_compare(a, b) == 0;

@@ -47,6 +47,8 @@ char *trpi_address_format(const trpi_address *address, char *buffer, size_t byte
 bool trpi_address_is_valid(const trpi_address *address);
 int trpi_address_compare(const trpi_address *a, const trpi_address *b); /* total order, see head */
 bool trpi_address_equal(const trpi_address *a, const trpi_address *b);
+/* Host and port alone: what comes first in the order. */
+bool trpi_address_is_same_place(const trpi_address *a, const trpi_address *b);
 uint64_t trpi_address_hash(const trpi_address *address);                   /* fixed seed */
 int trpi_node_id_compare(const trpi_node_id *a, const trpi_node_id *b);
 bool trpi_node_id_equal(const trpi_node_id *a, const trpi_node_id *b);

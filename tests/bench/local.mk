@@ -3,3 +3,7 @@ noinst_PROGRAMS += tests/bench/bench
 tests_bench_bench_SOURCES = tests/bench/bench.c tests/bench/create.c tests/bench/flood.c tests/bench/many.c \
 	tests/bench/pairs.c tests/bench/raw.c tests/bench/remote.c tests/bench/two.c
 tests_bench_bench_LDADD = $(TEST_LDADD)
+# Figures of membership at sizes that no test bed has, in virtual time.
+noinst_PROGRAMS += tests/bench/sim
+tests_bench_sim_SOURCES = tests/bench/sim.c
+tests_bench_sim_LDADD = $(TEST_LDADD)

@@ -37,6 +37,44 @@ a_view_survives_its_encoding(void)
     idents_free();
 }
 
+/* In the simulator thousands of nodes hold a version; it is there once, with its members. */
+static void
+what_a_cache_keeps_is_shared(void)
+{
+    trpi_gossip_cache *cache = trpi_gossip_cache_new(64);
+    trpi_gossip *g[2], *view[3], *merged[2];
+    UNIT_REQUIRE(cache != NULL);
+    idents_make();
+    for (uint32_t i = 0; i < 2; i++) {
+        g[i] = trpi_gossip_new();
+        UNIT_EQUAL(trpi_gossip_add(g[i], idents[i], TRP_MEMBER_UP, 1), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(g[i], idents[5], TRP_MEMBER_UP, 2), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_count_up(g[i], idents[i]->key), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_freeze(g[i]), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_encode(g[i]), TRP_OK);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        const trpi_gossip *from = g[i % 2];
+        UNIT_REQUIRE(trpi_gossip_cache_decode(cache, from->encoded, from->encoded_bytes, NULL,
+                                              &view[i]) == TRP_OK);
+    }
+    UNIT_TRUE(view[0] == view[2] && view[0] != view[1]);
+    UNIT_TRUE(view[0]->members[1].ident == view[1]->members[1].ident);
+    for (uint32_t i = 0; i < 2; i++) {
+        UNIT_REQUIRE(trpi_gossip_cache_merge(cache, view[0], view[1], &merged[i]) == TRP_OK);
+    }
+    UNIT_TRUE(merged[0] == merged[1]);
+    UNIT_EQUAL(merged[0]->members_count, 3);
+    UNIT_TRUE(trpi_ident_ref(idents[5]) == trpi_gossip_cache_ident(NULL, idents[5]));
+    trpi_gossip *made[] = { g[0], g[1], view[0], view[1], view[2], merged[0], merged[1] };
+    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+        trpi_gossip_unref(made[i]);
+    }
+    trpi_ident_unref(idents[5]);
+    trpi_gossip_cache_free(cache);
+    idents_free();
+}
+
 /* A host goes into logs, tables and the resolver. */
 static void
 a_member_whose_host_is_no_host_is_refused(void)
@@ -304,6 +342,7 @@ the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 
 UNIT_BEGIN("gossip_codec")
 UNIT(a_view_survives_its_encoding)
+UNIT(what_a_cache_keeps_is_shared)
 UNIT(a_member_whose_host_is_no_host_is_refused)
 UNIT(the_view_of_the_largest_cluster_fits_into_a_frame)
 UNIT(bytes_that_are_no_frame_are_refused)

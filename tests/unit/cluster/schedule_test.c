@@ -156,7 +156,7 @@ limits_hold_at_the_limit_and_not_one_past_it(void)
     line[TRPI_SIM_LINE_BYTES_MAX] = '\n';
     line[TRPI_SIM_LINE_BYTES_MAX + 1] = '\0';
     UNIT_EQUAL(read_text(line, 3, &schedule, error), TRP_ECONFIG);
-    UNIT_TEXT(error, "line 1: longer than 1199 bytes");
+    UNIT_TEXT(error, "line 1: longer than 10199 bytes");
 }
 
 /* Nobody starts, or is spared, who is not told to. */

@@ -1,0 +1,171 @@
+/* gossip_index.c - what is computed once for a snapshot, so that nobody has to walk its members.
+ *
+ * Why.     A node takes steps all the time and its view changes now and then; in the simulator
+ *          thousands of nodes look at one snapshot. Whatever can be known from the snapshot alone
+ *          is found out when it is frozen, or when somebody asks for the first time (the ring).
+ * Shape.   slots: key -> index, open addressing, at most half full; deciders: a bit set like a seen
+ *          set; ring: indexes in the order of heartbeats.
+ * Tests.   tests/unit/cluster/gossip_test.c
+ */
+#include "cluster/gossip.h"
+
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+
+/* ---- by key ---------------------------------------------------------------------------------- */
+
+trp_err
+trpi_gossip_index_keys(trpi_gossip *gossip)
+{
+    uint32_t room = 8;
+    while (room < gossip->members_count * 2) {
+        room *= 2;
+    }
+    uint32_t *slots = trpi_alloc(room * sizeof(*slots));
+    if (slots == NULL) {
+        return TRP_ENOMEM;
+    }
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        uint32_t at = (uint32_t)gossip->members[i].ident->key & (room - 1); /* keys are hashes */
+        while (slots[at] != 0) {
+            at = (at + 1) & (room - 1);
+        }
+        slots[at] = i + 1; /* 0: empty */
+    }
+    trpi_free(gossip->slots);
+    gossip->slots = slots;
+    gossip->slots_mask = room - 1;
+    return TRP_OK;
+}
+
+uint32_t
+trpi_gossip_find(const trpi_gossip *gossip, uint64_t key)
+{
+    if (gossip->slots == NULL) {
+        return TRPI_GOSSIP_NONE; /* nobody has ever been in it */
+    }
+    uint32_t at = (uint32_t)key & gossip->slots_mask;
+    for (; gossip->slots[at] != 0; at = (at + 1) & gossip->slots_mask) {
+        uint32_t index = gossip->slots[at] - 1;
+        if (gossip->members[index].ident->key == key) {
+            return index;
+        }
+    }
+    return TRPI_GOSSIP_NONE;
+}
+
+/* ---- by address ------------------------------------------------------------------------------ */
+
+uint32_t
+trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address)
+{
+    trpi_node_id first = { .address = *address, .uid = 0 };
+    uint32_t low = 0;
+    uint32_t high = gossip->members_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (trpi_node_id_compare(&gossip->members[middle].ident->id, &first) < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* ---- state ----------------------------------------------------------------------------------- */
+
+/* Joiners do not count in the shape: one that crashes and comes back again and again must not keep
+ * a decision from being made. If there are only joiners, they do. */
+trp_err
+trpi_gossip_index_state(trpi_gossip *gossip)
+{
+    uint64_t *deciders = trpi_alloc((gossip->members_count / 64 + 2) * sizeof(*deciders));
+    uint64_t shapes[2] = { 0, 0 };
+    if (deciders == NULL) {
+        return TRP_ENOMEM;
+    }
+    trpi_free(gossip->deciders);
+    gossip->deciders = deciders;
+    gossip->unreachable_count = gossip->blocking_count = 0;
+    gossip->reach = 0;
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        const trpi_gossip_member *m = &gossip->members[i];
+        bool decides = m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
+        uint64_t packed[2] = { m->ident->key, (uint64_t)m->status << 1 | m->unreachable };
+        shapes[1] = trpi_hash(packed, sizeof(packed), shapes[1]);
+        if (decides) {
+            deciders[i / 64] |= (uint64_t)1 << (i % 64);
+            shapes[0] = trpi_hash(packed, sizeof(packed), shapes[0]);
+        }
+        if (m->unreachable != 0) {
+            gossip->unreachable_count++;
+            gossip->blocking_count += m->status < TRP_MEMBER_EXITING ? 1 : 0;
+            gossip->reach = decides ? trpi_hash(&packed[0], sizeof(packed[0]), gossip->reach)
+                                    : gossip->reach;
+        }
+    }
+    gossip->shape = shapes[0] != 0 ? shapes[0] : shapes[1];
+    return TRP_OK;
+}
+
+/* ---- ring ------------------------------------------------------------------------------------ */
+
+struct place {
+    uint64_t hash, key;
+    uint32_t index;
+};
+
+static int
+order_places(const void *a, const void *b)
+{
+    const struct place *x = a;
+    const struct place *y = b;
+    if (x->hash != y->hash) {
+        return x->hash < y->hash ? -1 : 1;
+    }
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+static trp_err
+ring_make(trpi_gossip *gossip)
+{
+    struct place *places = trpi_alloc((gossip->members_count + 1) * sizeof(*places));
+    uint32_t *ring = trpi_alloc((gossip->members_count + 1) * sizeof(*ring));
+    if (places == NULL || ring == NULL) {
+        trpi_free(places);
+        trpi_free(ring);
+        return TRP_ENOMEM;
+    }
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        const trpi_gossip_member *m = &gossip->members[i];
+        if (m->status != TRP_MEMBER_DOWN) {
+            places[count++] = (struct place){ m->ident->ring_hash, m->ident->key, i };
+        }
+    }
+    if (count > 1) {
+        qsort(places, count, sizeof(*places), order_places);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        ring[i] = places[i].index;
+    }
+    trpi_free(places);
+    gossip->ring = ring;
+    gossip->ring_count = count;
+    return TRP_OK;
+}
+
+trp_err
+trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring, uint32_t *ret_count)
+{
+    trpi_assert(gossip->frozen);
+    /* what a snapshot keeps is no change of it */
+    trp_err err = gossip->ring == NULL ? ring_make((trpi_gossip *)(uintptr_t)gossip) : TRP_OK;
+    *ret_ring = gossip->ring;
+    *ret_count = gossip->ring_count;
+    return err;
+}
