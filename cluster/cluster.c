@@ -141,6 +141,12 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     pthread_cond_init(&cluster->listened, NULL);
     trp_err err = make_engine(cluster, options);
     if (err == TRP_OK) {
+        err = trpi_metrics_new(cluster, &options->metrics);
+    }
+    if (err == TRP_OK) {
+        err = trp_routing_logic_register(&trpi_adaptive_logic);
+    }
+    if (err == TRP_OK) {
         err = make_actor(cluster);
     }
     if (err != TRP_OK) {
@@ -149,7 +155,10 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     }
     trpi_system_cluster_set(system, cluster);
     trpi_cluster_routers_register();
-    err = join_seeds(cluster, options);
+    err = trpi_metrics_start(cluster);
+    if (err == TRP_OK) {
+        err = join_seeds(cluster, options);
+    }
     if (err != TRP_OK) { /* the actor runs: the system has to end before the memory goes */
         trpi_cluster_stop(cluster);
         *ret_cluster = cluster;
@@ -189,6 +198,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
     atomic_store_explicit(&cluster->silent, true, memory_order_relaxed);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
+    trpi_metrics_stop(cluster);
     close_queue(cluster);
     /* Ended before stop returns, so that nothing is sent through a remote that is being stopped. */
     if (trp_system_graceful_stop(cluster->system, cluster->actor, 5000) != TRP_OK) {
@@ -203,6 +213,7 @@ trpi_cluster_free(trpi_cluster *cluster)
         return;
     }
     close_queue(cluster);
+    trpi_metrics_free(cluster->metrics);
     trpi_member_free(cluster->core);
     trpi_heartbeat_free(cluster->heartbeat);
     trpi_free(cluster->known);

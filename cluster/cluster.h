@@ -11,6 +11,7 @@
 
 #include "cluster/heartbeat.h"
 #include "cluster/membership.h"
+#include "cluster/metrics.h"
 #include "remote/remote.h"
 
 typedef struct trpi_cluster trpi_cluster;
@@ -19,6 +20,7 @@ typedef struct trpi_cluster trpi_cluster;
 typedef struct trpi_cluster_options {
     trpi_member_options member;
     trpi_heartbeat_options heartbeat;
+    trpi_metrics_options metrics;
     const char *const *roles;
     uint32_t roles_count;
     const char *app_version; /* NULL: "0.0.0" */
@@ -122,6 +124,7 @@ typedef struct trpi_cluster_event {
     const trp_leader_event *leader;
     const trp_seen_event *seen;
     const trp_downing_event *downing;
+    const trpi_metrics_table *metrics; /* of TRP_CLUSTER_METRICS_CHANGED */
 } trpi_cluster_event;
 typedef void (*trpi_cluster_event_fn)(void *arg, const trpi_cluster_event *event);
 /* Errors: TRP_ENOMEM, TRP_EINVAL. */

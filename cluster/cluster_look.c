@@ -276,7 +276,8 @@ put_simple(trp_system *system, struct shell_item filled)
 trp_err
 trp_cluster_subscribe(trp_system *system, trp_ref subscriber, uint32_t events)
 {
-    uint32_t all = TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED;
+    uint32_t all = TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED |
+                   TRP_CLUSTER_METRICS_CHANGED;
     if (trp_ref_is_none(subscriber) || events == 0 || (events & ~all) != 0) {
         return TRP_EINVAL;
     }

@@ -3,8 +3,10 @@ troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip
 	cluster/gossip_cache.c cluster/gossip_index.c cluster/gossip_merge.c cluster/gossip_view.c src/base/pack.c cluster/gossip_codec.c \
 	cluster/frame_codec.c cluster/downing.c cluster/downing_sides.c cluster/membership.c cluster/membership_seed.c cluster/membership_contact.c cluster/compat.c \
 	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_events.c \
-	cluster/heartbeat.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c
-pkginclude_HEADERS += include/troupe/cluster.h
+	cluster/heartbeat.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c \
+	cluster/metrics.c cluster/metrics_table.c cluster/metrics_core.c cluster/metrics_codec.c \
+	cluster/metrics_proc.c cluster/metrics_shell.c cluster/adaptive.c
+pkginclude_HEADERS += include/troupe/cluster.h include/troupe/metrics.h
 
 check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
@@ -54,3 +56,21 @@ tests_unit_cluster_cluster_router_test_SOURCES = tests/unit/cluster/cluster_rout
 tests_unit_cluster_cluster_router_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_router_core_test_SOURCES = tests/unit/cluster/router_core_test.c
 tests_unit_cluster_router_core_test_LDADD = $(TEST_LDADD)
+
+# Metrics.
+check_PROGRAMS += tests/unit/cluster/metrics_test tests/unit/cluster/metrics_gossip_test \
+	tests/unit/cluster/adaptive_test tests/unit/cluster/metrics_proc_test
+tests_unit_cluster_metrics_proc_test_SOURCES = tests/unit/cluster/metrics_proc_test.c
+tests_unit_cluster_metrics_proc_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_adaptive_test_SOURCES = tests/unit/cluster/adaptive_test.c
+tests_unit_cluster_adaptive_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_metrics_test_SOURCES = tests/unit/cluster/metrics_test.c
+tests_unit_cluster_metrics_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_metrics_gossip_test_SOURCES = tests/unit/cluster/metrics_gossip_test.c
+tests_unit_cluster_metrics_gossip_test_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
+tests_unit_cluster_metrics_gossip_test_LDADD = $(TEST_LDADD)
+
+noinst_PROGRAMS += tests/fuzz/metrics_fuzz
+tests_fuzz_metrics_fuzz_SOURCES = tests/fuzz/metrics_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_metrics_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_metrics_fuzz_LDFLAGS = $(FUZZ_LINK)

@@ -13,6 +13,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <troupe/router.h>
+
 #include "cluster/cluster.h"
 
 /* frames waiting for the actor; more are dropped, counted */
@@ -26,7 +28,8 @@ enum shell_item_kind {
     SHELL_SUBSCRIBE = 3,
     SHELL_UNSUBSCRIBE = 4,
     SHELL_SEND_STATE = 5,
-    SHELL_ON_UP = 6
+    SHELL_ON_UP = 6,
+    SHELL_METRICS = 7 /* figures have changed */
 };
 
 struct shell_item { /* queued by any thread, freed by the actor */
@@ -124,6 +127,8 @@ struct trpi_cluster {
     uint64_t stats_log_ms; /* of the last line */
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
     uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
+
+    struct trpi_metrics *metrics; /* NULL: switched off; written before anybody else looks */
 };
 
 uint64_t shell_now_us(const trpi_cluster *cluster);
@@ -142,6 +147,19 @@ void shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_ite
 void shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events);
 void shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref);
 void shell_on_up(trpi_cluster *cluster, const struct shell_item *item);
+void shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx);
+
+/* ---- metrics_shell.c, adaptive.c ------------------------------------------------------------- */
+/* Sets cluster->metrics, unless it is switched off. Errors: TRP_ENOMEM. */
+trp_err trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options);
+/* Errors: those of trpi_system_spawn_internal. */
+trp_err trpi_metrics_start(trpi_cluster *cluster);
+void trpi_metrics_stop(trpi_cluster *cluster);
+void trpi_metrics_free(struct trpi_metrics *metrics); /* after the system has stopped */
+void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
+/* What is known now; borrowed until the end of the run or bracket. NULL: nothing. Any thread. */
+trpi_metrics_table *trpi_metrics_present(const trpi_cluster *cluster);
+extern const trp_routing_logic trpi_adaptive_logic;
 
 extern const trp_behaviour trpi_cluster_behaviour;
 extern trp_type trpi_cluster_poke_type, trpi_cluster_tick_type;

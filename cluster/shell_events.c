@@ -184,6 +184,7 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
         event.member = &action->published.member;
         remember(cluster, action->event, &event.member->member);
         judge(cluster, action->event, &event.member->member);
+        trpi_metrics_members_changed(cluster->metrics);
     } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) !=
                0) {
         event.leader = &action->published.leader;
@@ -197,6 +198,40 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
     if (action->event == TRP_CLUSTER_MEMBER_UP && event.member->member.self != 0) {
         run_on_up(cluster);
     }
+}
+
+/* EVENTS-07 */
+static void
+tell_metrics(trp_ctx *ctx, trp_ref to, const trpi_metrics_table *table)
+{
+    trp_msg *msg;
+    void *payload;
+    if (trp_msg_new(&trp_metrics_changed_type,
+                    sizeof(trp_metrics_changed) + table->count * sizeof(trp_node_metrics), &msg,
+                    &payload) != TRP_OK) {
+        return; /* no memory: the next change is told */
+    }
+    trp_metrics_changed *event = payload;
+    trp_node_metrics *nodes = (trp_node_metrics *)(void *)(event + 1);
+    *event = (trp_metrics_changed){ table->count, 0 };
+    for (uint32_t i = 0; i < table->count; i++) {
+        nodes[i] = table->entries[i]->node;
+    }
+    trp_send(ctx, to, msg);
+}
+
+void
+shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    trpi_cluster_event event = { .event = TRP_CLUSTER_METRICS_CHANGED,
+                                 .wall_ms = trpi_world_wall_ms(cluster->world),
+                                 .metrics = trpi_metrics_present(cluster) };
+    for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
+        if ((cluster->subscribers[i].events & TRP_CLUSTER_METRICS_CHANGED) != 0) {
+            tell_metrics(ctx, cluster->subscribers[i].ref, event.metrics);
+        }
+    }
+    call_listeners(cluster, &event);
 }
 
 void

@@ -93,7 +93,8 @@ enum trpi_control_channel { /* wire numbers */
     TRPI_CHANNEL_GOSSIP = 1,
     TRPI_CHANNEL_HEARTBEAT = 2,
     TRPI_CHANNEL_NODE = 3, /* carried commands of the command line */
-    TRPI_CHANNEL_COUNT = 4
+    TRPI_CHANNEL_METRICS = 4,
+    TRPI_CHANNEL_COUNT = 5
 };
 /* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its
  * handshake. */

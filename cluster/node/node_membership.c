@@ -176,6 +176,17 @@ heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
         trpi_node_number(node, "cluster.failure-detector.monitored-by-nr-of-members");
 }
 
+static void
+metrics_options_fill(const trp_node *node, trpi_metrics_options *options)
+{
+    options->disabled = !trpi_config_bool(node->config, "cluster.metrics.enabled");
+    options->collector_name = trpi_config_text(node->config, "cluster.metrics.collector-class");
+    options->collect_interval_ms = trpi_node_number(node, "cluster.metrics.collect-interval");
+    options->gossip_interval_ms = trpi_node_number(node, "cluster.metrics.gossip-interval");
+    options->half_life_ms =
+        trpi_node_number(node, "cluster.metrics.moving-average-half-life");
+}
+
 trp_err
 trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 {
@@ -199,6 +210,7 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     }
     options.member.compat = &compat;
     heartbeat_options_fill(node, &options.heartbeat);
+    metrics_options_fill(node, &options.metrics);
     options.roles = roles;
     options.roles_count = (uint32_t)count;
     options.app_version = trpi_config_text(node->config, "cluster.app-version");

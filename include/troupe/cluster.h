@@ -170,7 +170,8 @@ enum trp_cluster_events {
     TRP_CLUSTER_ROLE_LEADER_CHANGED = 512,
     TRP_CLUSTER_SEEN_CHANGED = 1024,
     TRP_CLUSTER_DOWNING_DECISION = 2048,
-    TRP_CLUSTER_DOMAIN_EVENTS = 8191 - 1024 /* all but SeenChanged */
+    TRP_CLUSTER_METRICS_CHANGED = 65536,    /* troupe/metrics.h */
+    TRP_CLUSTER_DOMAIN_EVENTS = 8191 - 1024 /* all but SeenChanged and MetricsChanged */
 };
 
 /* Be told trp_current_cluster_state, then every event of `events` that happens after it.

@@ -21,6 +21,7 @@
 #include <troupe/log.h>
 #include <troupe/mailbox.h>
 #include <troupe/message.h>
+#include <troupe/metrics.h>
 #include <troupe/multinode.h>
 #include <troupe/node.h>
 #include <troupe/path.h>

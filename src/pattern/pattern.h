@@ -53,6 +53,20 @@ trp_err trpi_routees_publish(trp_ctx *ctx);
  * the last table must be done (TRP_ROUTER_STOP_DELAY_MS), so it handles what it was told. */
 void trpi_routee_dismiss(trp_ctx *ctx, trp_ref ref, bool child);
 
+/* ---- routing logics of other rooms -------------------------------------------------------------
+ * In trp_routing_logic.create: the system of the router, and its routees made or found as for a
+ * built-in logic. Errors: as trp_router_spawn. */
+trp_system *trpi_routees_system(const trp_routee_provider *provider);
+trp_err trpi_routees_of_options(trp_routee_provider *provider);
+/* In trp_routing_logic.route. Which table of routees this is: another one has another number. */
+uint64_t trpi_route_serial(const trp_route *route);
+/* What cannot be routed is a dead letter, not the router's own mail. */
+void trpi_route_nobody(trp_route *route);
+/* Route to the routee of this index, counting it where that is wanted. */
+void trpi_route_to_index(trp_route *route, uint32_t index);
+/* A number that looks random, by the router's seed and the message's number. */
+uint64_t trpi_route_random(trp_route *route);
+
 /* ---- messages inside a message -----------------------------------------------------------------
  * A reliable proxy's message to its far end: this head, then the payload of the message that it
  * carries, 16-aligned. Between nodes it is the one form that the parcel serializer of the remote

@@ -170,6 +170,12 @@ trp_route_number(const trp_route *route)
 }
 
 uint64_t
+trpi_route_serial(const trp_route *route)
+{
+    return route->table->serial;
+}
+
+uint64_t
 trpi_route_random(trp_route *route)
 {
     return trpi_hash_u64(route->router->seed +

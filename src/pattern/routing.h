@@ -35,6 +35,7 @@ typedef struct trpi_ring_place {
 } trpi_ring_place;
 
 typedef struct trpi_routee_table {
+    uint64_t serial; /* of this router's tables, from 1 on */
     uint32_t count;
     uint32_t places_count; /* 0: no ring */
     trpi_ring_place *places;
@@ -90,6 +91,7 @@ typedef struct trpi_router {
     /* head */
     trpi_routee **routees; /* those of the table, owned */
     uint32_t routees_count, routees_room;
+    uint64_t tables_count; /* that were made */
     uint32_t paths_left;  /* entries of plan.paths that are not found yet */
     trpi_routee *leaving; /* removed, but the table could not be replaced yet */
     trpi_abandoned *abandoned;
@@ -173,12 +175,6 @@ struct trp_route {
     trp_destination *list; /* trp_router_route(): nothing is sent */
     uint32_t list_max, count;
 };
-/* What cannot be routed is a dead letter, not the router's own mail. */
-void trpi_route_nobody(trp_route *route);
-/* Route to the routee of this index, counting it where that is wanted. */
-void trpi_route_to_index(trp_route *route, uint32_t index);
-/* A number that looks random, by the router's seed and the message's number. */
-uint64_t trpi_route_random(trp_route *route);
 
 /* ---- routing_gather.c: teller ---------------------------------------------------------------- */
 void trpi_route_scatter(void *state, trp_route *route, trp_ref sender, const trp_msg *msg);

@@ -156,6 +156,7 @@ trpi_router_swap(trpi_router *router)
     if (err != TRP_OK) {
         return err;
     }
+    table->serial = ++router->tables_count;
     /* acq_rel: release pairs with the acquire of trpi_router_table() */
     before = atomic_exchange_explicit(&router->table, table, memory_order_acq_rel);
     if (before != NULL) {

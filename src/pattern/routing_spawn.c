@@ -115,9 +115,15 @@ trp_routee_setting(const trp_routee_provider *provider, const char *key)
 
 /* ---- birth ----------------------------------------------------------------------------------- */
 
+trp_system *
+trpi_routees_system(const trp_routee_provider *provider)
+{
+    return provider->router->system;
+}
+
 /* The routees of a router whose logic does not say. */
-static trp_err
-make_routees(trp_routee_provider *provider)
+trp_err
+trpi_routees_of_options(trp_routee_provider *provider)
 {
     trpi_router *router = provider->router;
     const trpi_router_plan *plan = &router->plan;
@@ -160,7 +166,7 @@ make(void *arg, trpi_embryo *embryo)
         }
     } else {
         router->logic_state = logic->arg;
-        err = make_routees(&provider);
+        err = trpi_routees_of_options(&provider);
     }
     return err == TRP_OK ? trpi_router_swap(router) : err;
 }
@@ -173,6 +179,7 @@ static const char *const plan_keys[] = {
     "within",
     "tail-chopping-router.interval",
     "virtual-nodes-factor",
+    "metrics-selector",
     "router-dispatcher",
     "resizer.lower-bound",
     "resizer.upper-bound",

@@ -1,0 +1,325 @@
+/* Metrics and adaptive routing on real systems over loopback, with a collector of the test's. */
+#include <stdatomic.h>
+
+#include <troupe/metrics.h>
+#include <troupe/router.h>
+
+#include "base/alloc.h"
+#include "cluster/cluster.h"
+#include "tests/unit/unit.h"
+
+#define GIB (1024.0 * 1024 * 1024)
+
+/* ---- nodes that measure what the test says --------------------------------------------------- */
+
+struct host {
+    trp_system *system;
+    trpi_remote *remote;
+    trpi_cluster *cluster;
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    _Atomic uint32_t used_percent; /* of 1 GiB; above 100: nothing is said */
+    _Atomic int opened, closed;
+    trp_metrics_collector collector;
+};
+
+static trp_err
+fake_open(void *arg, trp_system *system, void **ret_state)
+{
+    struct host *h = arg;
+    UNIT_TRUE(system == h->system);
+    atomic_fetch_add(&h->opened, 1);
+    *ret_state = h;
+    return TRP_OK;
+}
+
+static uint32_t
+fake_collect(void *state, trp_metric *metrics, uint32_t max)
+{
+    struct host *h = state;
+    uint32_t percent = atomic_load(&h->used_percent);
+    UNIT_TRUE(max >= 2);
+    if (percent > 100) {
+        return 0;
+    }
+    (void)snprintf(metrics[0].name, sizeof(metrics[0].name), "%s", TRP_METRIC_HEAP_USED);
+    metrics[0].value = GIB * percent / 100;
+    (void)snprintf(metrics[1].name, sizeof(metrics[1].name), "%s", TRP_METRIC_HEAP_MAX);
+    metrics[1].value = GIB;
+    return 2;
+}
+
+static void
+fake_close(void *state)
+{
+    atomic_fetch_add(&((struct host *)state)->closed, 1);
+}
+
+static void
+host_start(struct host *h, const char *seed, uint32_t used_percent, bool disabled)
+{
+    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+    trpi_remote_options remote_options = { .port = 0, .bind_port = -1 };
+    memset(h, 0, sizeof(*h));
+    atomic_store(&h->used_percent, used_percent);
+    h->collector = (trp_metrics_collector){ sizeof(h->collector), "fake", fake_open, fake_collect,
+                                            fake_close, h };
+    trpi_cluster_options options = { .quiet = true,
+                                     .seed_nodes = &seed,
+                                     .seed_nodes_count = 1,
+                                     .metrics = { .disabled = disabled,
+                                                  .collect_interval_ms = 20,
+                                                  .gossip_interval_ms = 20,
+                                                  .half_life_ms = 20,
+                                                  .collector = &h->collector },
+                                     .member = { .gossip_interval_ms = 20,
+                                                 .leader_actions_interval_ms = 20 } };
+    system_options.workers = 1;
+    system_options.log_level = TRP_LOG_ERROR;
+    UNIT_REQUIRE(trp_system_new("test", &system_options, &h->system) == TRP_OK);
+    UNIT_REQUIRE(trpi_remote_start(h->system, &remote_options, &h->remote) == TRP_OK);
+    (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof(h->address));
+    UNIT_REQUIRE(trpi_cluster_start(h->system, h->remote, &options, &h->cluster) == TRP_OK);
+}
+
+static void
+host_end(struct host *h)
+{
+    trpi_cluster_stop(h->cluster);
+    trpi_remote_stop(h->remote);
+    UNIT_EQUAL(trp_system_stop(h->system, 60000), TRP_OK);
+    trp_system_free(h->system);
+    trpi_cluster_free(h->cluster);
+    UNIT_EQUAL(atomic_load(&h->closed), atomic_load(&h->opened));
+}
+
+static uint32_t
+nodes_known(struct host *h)
+{
+    trp_node_metrics nodes[8];
+    size_t count = 0;
+    UNIT_EQUAL(trp_cluster_metrics(h->system, nodes, 8, &count), TRP_OK);
+    return (uint32_t)count;
+}
+
+/* What h knows of the memory of other, in percent; -1: nothing. */
+static int
+known_of(struct host *h, const struct host *other)
+{
+    trp_node_metrics nodes[8];
+    size_t count = 0;
+    double used;
+    UNIT_EQUAL(trp_cluster_metrics(h->system, nodes, 8, &count), TRP_OK);
+    for (size_t i = 0; i < count && i < 8; i++) {
+        if (strcmp(nodes[i].address, other->address) == 0 &&
+            trp_metrics_find(&nodes[i], TRP_METRIC_HEAP_USED, &used)) {
+            return (int)(used * 100 / GIB + 0.5);
+        }
+    }
+    return -1;
+}
+
+/* ---- a subscriber ---------------------------------------------------------------------------- */
+
+static _Atomic uint32_t states_heard, changes_heard, most_nodes;
+static _Atomic bool state_first;
+
+static trp_err
+listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    if (trp_msg_is(msg, &trp_current_cluster_state_type)) {
+        atomic_store(&state_first, atomic_load(&changes_heard) == 0);
+        atomic_fetch_add(&states_heard, 1);
+    } else if (trp_msg_is(msg, &trp_metrics_changed_type)) {
+        const trp_metrics_changed *event = trp_msg_payload(msg);
+        UNIT_EQUAL(trp_msg_bytes(msg),
+                   sizeof(*event) + event->nodes_count * sizeof(trp_node_metrics));
+        for (uint32_t i = 0; i < event->nodes_count; i++) {
+            UNIT_TRUE(trp_metrics_changed_nodes(event)[i].number > 0);
+        }
+        if (event->nodes_count > atomic_load(&most_nodes)) {
+            atomic_store(&most_nodes, event->nodes_count);
+        }
+        atomic_fetch_add(&changes_heard, 1);
+    } else {
+        UNIT_FAIL("not asked for");
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour listener = { .size = sizeof(trp_behaviour),
+                                        .name = "listener",
+                                        .version = 1,
+                                        .state_bytes = 8,
+                                        .receive = listener_receive };
+
+/* CMETRIC-01, -02, -13, -14, -15; EVENTS-07 */
+static void
+figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten(void)
+{
+    struct host a, b;
+    trp_ref ref;
+    host_start(&a, "self", 30, false);
+    UNIT_REQUIRE(trp_system_spawn(a.system, &listener, NULL, &ref) == TRP_OK);
+    UNIT_EQUAL(trp_cluster_subscribe(a.system, ref, TRP_CLUSTER_METRICS_CHANGED), TRP_OK);
+    host_start(&b, a.address, 60, false);
+    UNIT_WAIT(known_of(&a, &b) == 60 && known_of(&b, &a) == 30, 60000);
+    UNIT_WAIT(atomic_load(&most_nodes) == 2, 60000);
+    UNIT_EQUAL(atomic_load(&states_heard), 1);
+    UNIT_TRUE(atomic_load(&state_first));
+    atomic_store(&b.used_percent, 90);
+    UNIT_WAIT(known_of(&a, &b) == 90, 60000); /* not smoothed: the collector does not ask */
+    trp_cluster_unsubscribe(a.system, ref, TRP_CLUSTER_METRICS_CHANGED);
+    UNIT_EQUAL(trp_cluster_leave(a.system, b.address), TRP_OK);
+    UNIT_WAIT(nodes_known(&a) == 1, 60000);
+    UNIT_EQUAL(known_of(&a, &a), 30);
+    UNIT_EQUAL(atomic_load(&a.opened), 1);
+    host_end(&b);
+    host_end(&a);
+}
+
+/* CMETRIC-02 */
+static void
+a_node_that_is_switched_off_measures_nothing_and_tells_nothing(void)
+{
+    struct host a, b;
+    trp_node_metrics node;
+    size_t count = 9;
+    host_start(&a, "self", 30, true);
+    host_start(&b, a.address, 60, false);
+    UNIT_WAIT(nodes_known(&b) == 1, 60000);
+    size_t members = 0;
+    UNIT_WAIT(trp_cluster_members(b.system, NULL, 0, &members) == TRP_OK && members == 2, 60000);
+    UNIT_EQUAL(trp_cluster_metrics(a.system, &node, 1, &count), TRP_OK);
+    UNIT_EQUAL(count, 0);
+    UNIT_EQUAL(atomic_load(&a.opened), 0);
+    UNIT_EQUAL(known_of(&b, &a), -1);
+    UNIT_EQUAL(trp_cluster_metrics(a.system, NULL, 1, &count), TRP_EINVAL);
+    host_end(&b);
+    host_end(&a);
+}
+
+/* ---- routing --------------------------------------------------------------------------------- */
+
+static trp_err
+idle_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    return TRP_OK;
+}
+
+static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
+                                      .name = "worker",
+                                      .version = 1,
+                                      .state_bytes = 8,
+                                      .receive = idle_receive };
+
+/* How many of 1000 messages the router would send to ref. */
+static uint32_t
+share_of(struct host *h, trp_ref router, trp_ref ref)
+{
+    uint32_t hits = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        trp_destination to;
+        uint32_t count = 0;
+        UNIT_EQUAL(trp_router_route(h->system, router, ref, &trp_string_type, "x", 2, &to, 1,
+                                    &count),
+                   TRP_OK);
+        UNIT_EQUAL(count, 1);
+        hits += trp_ref_equal(to.to, ref) ? 1 : 0;
+    }
+    return hits;
+}
+
+static bool
+is_about(uint32_t share, uint32_t wanted)
+{
+    return share + 60 >= wanted && share <= wanted + 60; /* 4 deviations of a fair draw */
+}
+
+static trp_ref
+worker_on(struct host *at, struct host *seen_from)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref local, remote = TRP_REF_NONE;
+    char path[TRPI_ADDRESS_TEXT_BYTES + 32];
+    options.name = "worker";
+    UNIT_REQUIRE(trp_system_spawn(at->system, &worker, &options, &local) == TRP_OK);
+    if (at == seen_from) {
+        return local;
+    }
+    (void)snprintf(path, sizeof(path), "%s/user/worker", at->address);
+    UNIT_REQUIRE(trp_system_resolve(seen_from->system, path, 60000, &remote) == TRP_OK);
+    return remote;
+}
+
+/* CMETRIC-09, -10, GAP-13 */
+static void
+a_group_sends_more_to_the_node_that_has_more_left(void)
+{
+    static const char *const settings[] = { "metrics-selector=heap", NULL };
+    struct host a, b;
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref routees[2], router;
+    host_start(&a, "self", 101, false); /* 101: nothing is known */
+    host_start(&b, a.address, 101, false);
+    routees[0] = worker_on(&a, &a);
+    routees[1] = worker_on(&b, &a);
+    options.logic = "adaptive";
+    options.settings = settings;
+    options.routees = routees;
+    options.routees_count = 2;
+    UNIT_REQUIRE(trp_system_router_spawn(a.system, NULL, NULL, "front", &options, &router) ==
+                 TRP_OK);
+    UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
+    atomic_store(&a.used_percent, 20);
+    atomic_store(&b.used_percent, 80);
+    UNIT_WAIT(known_of(&a, &b) == 80 && known_of(&a, &a) == 20, 60000);
+    UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 200)); /* 0.8 to 0.2 */
+    atomic_store(&b.used_percent, 100);
+    UNIT_WAIT(known_of(&a, &b) == 100, 60000);
+    UNIT_EQUAL(share_of(&a, router, routees[1]), 0);
+    atomic_store(&a.used_percent, 100); /* nobody has anything left: all the same */
+    UNIT_WAIT(known_of(&a, &a) == 100, 60000);
+    UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
+    host_end(&b);
+    host_end(&a);
+}
+
+/* CMETRIC-08, -09 */
+static void
+a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
+{
+    static const char *const wrong[] = { "metrics-selector=nonsense", NULL };
+    struct host a;
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_adjust_pool_size more = { 2 };
+    trp_ref router, routees[8];
+    uint32_t count = 0;
+    host_start(&a, "self", 50, false);
+    options.logic = "adaptive";
+    options.instances = 3;
+    UNIT_REQUIRE(trp_system_router_spawn(a.system, &worker, NULL, "pool", &options, &router) ==
+                 TRP_OK);
+    UNIT_EQUAL(trp_router_routees(a.system, router, routees, 8, &count), TRP_OK);
+    UNIT_EQUAL(count, 3);
+    UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 333));
+    trp_system_tell(a.system, router, &trp_adjust_pool_size_type, &more, sizeof(more));
+    UNIT_WAIT(trp_router_routees(a.system, router, routees, 8, &count) == TRP_OK && count == 5,
+              60000);
+    UNIT_TRUE(is_about(share_of(&a, router, routees[4]), 200));
+    options.settings = wrong;
+    UNIT_EQUAL(trp_system_router_spawn(a.system, &worker, NULL, "none", &options, &router),
+               TRP_EINVAL);
+    host_end(&a);
+}
+
+UNIT_BEGIN("adaptive")
+UNIT(figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten)
+UNIT(a_node_that_is_switched_off_measures_nothing_and_tells_nothing)
+UNIT(a_group_sends_more_to_the_node_that_has_more_left)
+UNIT(a_pool_is_adaptive_and_grows_and_its_selector_must_exist)
+UNIT_END

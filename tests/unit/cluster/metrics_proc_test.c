@@ -1,0 +1,172 @@
+/* The collector "proc", on files that the test writes, and on this machine. */
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cluster/metrics.h"
+#include "tests/unit/unit.h"
+
+#define KIB 1024.0
+#define MIB (1024.0 * 1024)
+
+static char root[64];
+
+static void
+put(const char *path, const char *text)
+{
+    char whole[256];
+    (void)snprintf(whole, sizeof(whole), "%s%s", root, path);
+    for (char *slash = strchr(whole + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        (void)mkdir(whole, 0700); /* EEXIST */
+        *slash = '/';
+    }
+    FILE *file = fopen(whole, "w");
+    UNIT_REQUIRE(file != NULL);
+    (void)fputs(text, file);
+    (void)fclose(file);
+}
+
+static void *
+machine_open(void)
+{
+    void *state = NULL;
+    (void)snprintf(root, sizeof(root), "/tmp/metrics-proc-XXXXXX");
+    UNIT_REQUIRE(mkdtemp(root) != NULL);
+    UNIT_REQUIRE(trpi_metrics_proc_open(root, &state) == TRP_OK);
+    put("/proc/meminfo", "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
+    put("/proc/loadavg", "1.50 0.40 0.30 2/300 4711\n");
+    put("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 2 3\n");
+    return state;
+}
+
+static void
+machine_close(void *state)
+{
+    char command[96];
+    trpi_metrics_proc.close(state);
+    (void)snprintf(command, sizeof(command), "rm -rf %s", root);
+    UNIT_EQUAL(system(command), 0);
+}
+
+/* negative: not said */
+static double
+look(void *state, const char *name)
+{
+    trp_metric metrics[TRP_METRICS_MAX];
+    uint32_t count = trpi_metrics_proc.collect(state, metrics, TRP_METRICS_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        UNIT_TRUE(trpi_metric_is_valid(&metrics[i]));
+        if (strcmp(metrics[i].name, name) == 0) {
+            return metrics[i].value;
+        }
+    }
+    return -1;
+}
+
+/* CMETRIC-04, -05, -11 */
+static void
+a_whole_machine_is_measured(void)
+{
+    void *state = machine_open();
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 1000 * KIB);
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 400 * KIB);
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_COMMITTED) == 900 * KIB);
+    UNIT_TRUE(look(state, TRP_METRIC_PROCESSORS) >= 1);
+    if (look(state, TRP_METRIC_PROCESSORS) == (double)sysconf(_SC_NPROCESSORS_ONLN)) {
+        UNIT_TRUE(look(state, TRP_METRIC_LOAD) == 1.5);
+    } /* else this test may use only a part of the machine */
+    machine_close(state);
+}
+
+/* CMETRIC-06, -12 */
+static void
+processor_time_needs_two_looks(void)
+{
+    void *state = machine_open();
+    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0);
+    /* user 10, nice 5, system 10, idle 60, wait 15: 40 of 100 */
+    put("/proc/stat", "cpu  110 5 110 860 15 0 0 0 0 0\n");
+    UNIT_TRUE(look(state, TRP_METRIC_CPU) == 0.4);
+    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0); /* no time has passed */
+    machine_close(state);
+}
+
+/* CMETRIC-12 */
+static void
+what_cannot_be_read_is_left_out(void)
+{
+    void *state = machine_open();
+    put("/proc/meminfo", "MemTotal: 1000 kB\n");
+    put("/proc/loadavg", "nonsense\n");
+    put("/proc/stat", "cpu 1 2\n");
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) < 0);
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) < 0);
+    UNIT_TRUE(look(state, TRP_METRIC_LOAD) < 0);
+    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0);
+    UNIT_TRUE(look(state, TRP_METRIC_PROCESSORS) >= 1);
+    machine_close(state);
+}
+
+/* CMETRIC-04, -05, -06: the tightest limit of the groups around this process counts */
+static void
+limits_of_control_groups_count(void)
+{
+    void *state = machine_open();
+    double group;
+    put("/proc/meminfo", "MemTotal: 1048576 kB\nMemFree: 524288 kB\nMemAvailable: 786432 kB\n");
+    put("/proc/self/cgroup", "1:name=old:/other\n0::/outer/inner\n");
+    put("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+    put("/sys/fs/cgroup/outer/memory.max", "104857600\n"); /* 100 MiB */
+    put("/sys/fs/cgroup/outer/memory.current", "62914560\n");
+    put("/sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 20971520\n");
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 100 * MIB);
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_COMMITTED) == 60 * MIB);
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 40 * MIB);
+    /* the machine has less left than the group may have */
+    put("/proc/meminfo", "MemTotal: 1048576 kB\nMemFree: 10240 kB\nMemAvailable: 10240 kB\n");
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 90 * MIB);
+    put("/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n"); /* half a processor */
+    put("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1000000\n");
+    UNIT_TRUE(look(state, TRP_METRIC_PROCESSORS) == 1);
+    UNIT_TRUE(sysconf(_SC_NPROCESSORS_ONLN) == 1 || look(state, TRP_METRIC_LOAD) < 0);
+    /* A second of every processor has passed; the group had 0.4 of its 0.5 in it. */
+    double ticks = (double)(sysconf(_SC_NPROCESSORS_ONLN) * sysconf(_SC_CLK_TCK));
+    char text[128];
+    (void)snprintf(text, sizeof(text), "cpu  100 0 100 %.0f 0 0 0 0 0 0\n", 800 + ticks);
+    put("/proc/stat", text);
+    put("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1400000\n");
+    group = look(state, TRP_METRIC_CPU);
+    UNIT_TRUE(group > 0.79 && group < 0.81);
+    put("/sys/fs/cgroup/outer/memory.max", "nonsense\n");
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 1024 * MIB);
+    machine_close(state);
+}
+
+/* CMETRIC-11: of the kernel that this test runs on */
+static void
+this_machine_says_what_makes_sense(void)
+{
+    trp_metric samples[TRP_METRICS_MAX];
+    trp_node_metrics node = { .count = 0 };
+    trp_heap_metrics heap;
+    trp_cpu_metrics cpu;
+    void *state = NULL;
+    UNIT_REQUIRE(trpi_metrics_proc.open(NULL, NULL, &state) == TRP_OK);
+    uint32_t count = trpi_metrics_proc.collect(state, samples, TRP_METRICS_MAX);
+    trpi_metrics_next(NULL, samples, count, 1, &node);
+    UNIT_EQUAL(node.count, count);
+    UNIT_REQUIRE(trp_metrics_heap(&node, &heap) && trp_metrics_cpu(&node, &cpu));
+    UNIT_TRUE(heap.used > 0 && heap.used <= heap.committed && heap.committed <= heap.max);
+    UNIT_TRUE(cpu.processors >= 1 && (!cpu.has_combined || cpu.combined <= 1));
+    UNIT_EQUAL(trpi_metrics_proc.collect(state, samples, 1), 1); /* as much as there is room for */
+    trpi_metrics_proc.close(state);
+}
+
+UNIT_BEGIN("metrics_proc")
+UNIT(a_whole_machine_is_measured)
+UNIT(processor_time_needs_two_looks)
+UNIT(what_cannot_be_read_is_left_out)
+UNIT(limits_of_control_groups_count)
+UNIT(this_machine_says_what_makes_sense)
+UNIT_END
