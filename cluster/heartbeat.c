@@ -35,7 +35,7 @@
 
 struct peer {
     trpi_ident *ident;
-    trpi_phi phi;
+    trpi_detector detector;
     uint64_t first_asked_us; /* 0: not yet */
     uint64_t round_trip_us;
     bool silent;
@@ -74,10 +74,11 @@ trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
     if (checked.monitored_by_nr_of_members == 0) {
         checked.monitored_by_nr_of_members = 5;
     }
-    trpi_phi probe;
-    if (trpi_phi_init(&probe, &checked.phi) != TRP_OK) {
+    trpi_detector probe = { .kind = NULL };
+    if (trpi_detector_init(&probe, checked.detector, &checked.phi) != TRP_OK) {
         return TRP_EINVAL;
     }
+    trpi_detector_fini(&probe);
     trpi_heartbeat *hb = trpi_alloc(sizeof(*hb));
     if (hb == NULL) {
         return TRP_ENOMEM;
@@ -93,7 +94,7 @@ static void
 peers_free(struct peer *peers, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        trpi_phi_fini(&peers[i].phi);
+        trpi_detector_fini(&peers[i].detector);
         trpi_ident_unref(peers[i].ident);
     }
     trpi_free(peers);
@@ -196,7 +197,7 @@ choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, struct peer *to)
     } else {
         memset(to, 0, sizeof(*to));
         to->ident = trpi_ident_ref(m->ident);
-        trp_err err = trpi_phi_init(&to->phi, &hb->options.phi);
+        trp_err err = trpi_detector_init(&to->detector, hb->options.detector, &hb->options.phi);
         trpi_assert(err == TRP_OK); /* the options were tried in new() */
     }
     to->chosen = false;
@@ -259,7 +260,7 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
     }
     for (uint32_t i = 0; i < hb->peers_count; i++) {
         if (!hb->peers[i].chosen) {
-            trpi_phi_fini(&hb->peers[i].phi);
+            trpi_detector_fini(&hb->peers[i].detector);
             trpi_ident_unref(hb->peers[i].ident);
         }
     }
@@ -293,8 +294,8 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
     uint64_t pause_us = now_us - due_us;
     for (uint32_t i = 0; i < hb->peers_count; i++) { /* H3 */
         struct peer *p = &hb->peers[i];
-        trpi_phi_own_pause(&p->phi, now_us / 1000, pause_us / 1000);
-        if (p->first_asked_us != 0 && !p->phi.monitoring) {
+        trpi_detector_own_pause(&p->detector, now_us / 1000, pause_us / 1000);
+        if (p->first_asked_us != 0 && !p->detector.monitoring) {
             p->first_asked_us += pause_us;
         }
     }
@@ -306,11 +307,13 @@ static void
 judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
     uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
-    if (!p->phi.monitoring && p->first_asked_us != 0 && now_us >= p->first_asked_us + expected_us) {
-        trpi_phi_assume(&p->phi, now_us / 1000); /* H2 */
+    if (!p->detector.monitoring && p->first_asked_us != 0 &&
+        now_us >= p->first_asked_us + expected_us) {
+        trpi_detector_assume(&p->detector, now_us / 1000); /* H2 */
     }
     uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
-    bool silent = !trpi_phi_is_available(&p->phi, p->silent ? now_us / 1000 : credit_us / 1000);
+    bool silent = !trpi_detector_is_available(&p->detector,
+                                              p->silent ? now_us / 1000 : credit_us / 1000);
     if (silent != p->silent) {
         p->silent = silent;
         hb->changed = true;
@@ -364,7 +367,7 @@ trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_i
     if (asked_us <= arrived_us && arrived_us - asked_us < ROUND_TRIP_US_MAX) {
         p->round_trip_us = arrived_us - asked_us;
     }
-    trpi_phi_heartbeat(&p->phi, arrived_us / 1000);
+    trpi_detector_heartbeat(&p->detector, arrived_us / 1000);
     if (p->silent) {
         judge(hb, p, arrived_us);
         if (!p->silent) {
@@ -404,7 +407,7 @@ trpi_heartbeat_look(const trpi_heartbeat *hb, uint64_t key, uint64_t now_us)
     trpi_heartbeat_peer look = { .key = key, .available = true };
     const struct peer *p = find_peer(hb, key);
     if (p != NULL) {
-        look.phi = trpi_phi_value(&p->phi, now_us / 1000);
+        look.phi = trpi_detector_suspicion(&p->detector, now_us / 1000);
         look.round_trip_us = p->round_trip_us;
         look.monitored = true;
         look.available = !p->silent;

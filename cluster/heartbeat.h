@@ -2,20 +2,21 @@
  * engine.
  *
  * Every node asks its next monitored-by-nr-of-members neighbours on a ring once an interval; they
- * answer. A neighbour is unreachable when its phi detector says so, and reachable again as soon as
- * it answers: what is unreachable is asked on until it is Down or removed, so that a healed
+ * answer. A neighbour is unreachable when its failure detector says so, and reachable again as soon
+ * as it answers: what is unreachable is asked on until it is Down or removed, so that a healed
  * network heals the cluster.
  */
 #ifndef TRPI_CLUSTER_HEARTBEAT_H
 #define TRPI_CLUSTER_HEARTBEAT_H
 
-#include "base/phi.h"
+#include "base/detector.h"
 #include "cluster/gossip.h"
 
 #define TRPI_HEARTBEAT_BYTES 9u /* kind, and 8 bytes which the answer returns */
 
 typedef struct trpi_heartbeat_options { /* a zero field is its default */
     trpi_phi_options phi;                /* heartbeat_interval_ms is the interval of asking */
+    const trp_failure_detector *detector; /* phi accrual; else its kind, with the options of phi */
     uint32_t expected_response_after_ms; /* 3000: then a peer that was never heard is judged */
     uint32_t monitored_by_nr_of_members; /* 5 */
 } trpi_heartbeat_options;

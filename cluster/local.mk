@@ -74,3 +74,10 @@ noinst_PROGRAMS += tests/fuzz/metrics_fuzz
 tests_fuzz_metrics_fuzz_SOURCES = tests/fuzz/metrics_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_metrics_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_metrics_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+# Failure detectors: phi accrual (above), a deadline, and those that a program brings.
+troupe_sources += src/base/detector.c
+pkginclude_HEADERS += include/troupe/failure_detector.h
+check_PROGRAMS += tests/unit/cluster/detector_test
+tests_unit_cluster_detector_test_SOURCES = tests/unit/cluster/detector_test.c
+tests_unit_cluster_detector_test_LDADD = $(TEST_LDADD)

@@ -579,9 +579,9 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
         peer->heard_ms = now_ns / 1000000;
-        trpi_phi_heartbeat(&peer->link_phi, peer->heard_ms);
+        trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
         if (peer->watching) {
-            trpi_phi_heartbeat(&peer->watch_phi, peer->heard_ms);
+            trpi_detector_heartbeat(&peer->watch_detector, peer->heard_ms);
         }
         if (sent_ns <= now_ns) {
             peer->round_trip_us = (now_ns - sent_ns) / 1000;

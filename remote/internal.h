@@ -20,7 +20,7 @@
 #include <troupe/remoting.h>
 
 #include "base/buffer.h"
-#include "base/phi.h"
+#include "base/detector.h"
 #include "remote/association.h"
 #include "remote/compress.h"
 #include "remote/codec.h"
@@ -217,8 +217,8 @@ struct trpi_peer {
     uint64_t *end_again;
     uint32_t end_again_count;
     uint32_t end_again_lost; /* that found no memory, since the last tick */
-    trpi_phi link_phi;      /* is the association alive */
-    trpi_phi watch_phi;     /* is the node of watched actors alive */
+    trpi_detector link_detector; /* is the association alive */
+    trpi_detector watch_detector; /* is the node of watched actors alive */
     bool watching;
     bool watch_delegated;   /* the cluster judges this node */
     uint32_t introduced_count; /* by recv locks' holders, under peer->lock */

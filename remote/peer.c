@@ -100,8 +100,8 @@ trpi_peer_free(trpi_peer *peer)
     }
     trpi_redelivery_fini(&peer->redelivery);
     trpi_waiting_fini(&peer->waiting);
-    trpi_phi_fini(&peer->link_phi);
-    trpi_phi_fini(&peer->watch_phi);
+    trpi_detector_fini(&peer->link_detector);
+    trpi_detector_fini(&peer->watch_detector);
     trpi_free(peer->introduced);
     trpi_free(peer->end_again);
     trpi_mutex_destroy(&peer->lock);
@@ -258,12 +258,13 @@ activate(trpi_peer *peer, trpi_later *later)
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         peer->lanes[lane].goodbye_acked = false;
     }
-    trpi_phi_fini(&peer->link_phi);
+    trpi_detector_fini(&peer->link_detector);
     const trpi_remote_options *o = &peer->remote->options;
     trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
                              o->link_heartbeat_ms, o->link_pause_ms };
-    (void)trpi_phi_init(&peer->link_phi, &phi); /* checked at the start: cannot be refused */
-    trpi_phi_heartbeat(&peer->link_phi, peer->heard_ms);
+    /* checked at the start: cannot be refused */
+    (void)trpi_detector_init(&peer->link_detector, o->link_detector, &phi);
+    trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
 }
 
 /* The line about a change of state. */
@@ -560,7 +561,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .random = trpi_world_random(peer->remote->world) };
     char reason[80];
-    if (lost == NULL && !trpi_phi_is_available(&peer->link_phi, now_ms)) {
+    if (lost == NULL && !trpi_detector_is_available(&peer->link_detector, now_ms)) {
         event.kind = TRPI_ASSOC_LOST;
         (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms", now_ms - peer->heard_ms);
         lost = reason;
@@ -584,11 +585,12 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
         trpi_phi_options phi = { options->watch_threshold, options->watch_samples_max,
                                  options->watch_deviation_ms, options->watch_heartbeat_ms,
                                  options->watch_pause_ms };
-        trpi_phi_fini(&peer->watch_phi);
-        peer->watching = trpi_phi_init(&peer->watch_phi, &phi) == TRP_OK;
+        trpi_detector_fini(&peer->watch_detector);
+        peer->watching =
+            trpi_detector_init(&peer->watch_detector, options->watch_detector, &phi) == TRP_OK;
         /* FD-16: also a node that never answers is judged */
-        trpi_phi_assume(&peer->watch_phi, now_ms + options->watch_expected_ms);
-    } else if (!trpi_phi_is_available(&peer->watch_phi, now_ms)) {
+        trpi_detector_assume(&peer->watch_detector, now_ms + options->watch_expected_ms);
+    } else if (!trpi_detector_is_available(&peer->watch_detector, now_ms)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = peer->redelivery_uid,
                                    .random = trpi_world_random(peer->remote->world) };

@@ -95,10 +95,10 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
 {
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        trpi_phi_own_pause(&peer->link_phi, now_ms, pause_ms);
+        trpi_detector_own_pause(&peer->link_detector, now_ms, pause_ms);
     }
     if (peer->watching) {
-        trpi_phi_own_pause(&peer->watch_phi, now_ms, pause_ms);
+        trpi_detector_own_pause(&peer->watch_detector, now_ms, pause_ms);
     }
     pthread_mutex_unlock(&peer->lock);
 }
@@ -245,13 +245,16 @@ options_defaults_detectors(trpi_remote_options *o)
 static bool
 detectors_make_sense(const trpi_remote_options *o)
 {
-    trpi_phi phi;
+    trpi_detector detector = { .kind = NULL };
     trpi_phi_options watch = { o->watch_threshold, o->watch_samples_max, o->watch_deviation_ms,
                                o->watch_heartbeat_ms, o->watch_pause_ms };
     trpi_phi_options link = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
                               o->link_heartbeat_ms, o->link_pause_ms };
-    bool good = trpi_phi_init(&phi, &watch) == TRP_OK; /* takes no memory yet */
-    return good && trpi_phi_init(&phi, &link) == TRP_OK;
+    bool good = trpi_detector_init(&detector, o->watch_detector, &watch) == TRP_OK;
+    trpi_detector_fini(&detector);
+    good = good && trpi_detector_init(&detector, o->link_detector, &link) == TRP_OK;
+    trpi_detector_fini(&detector);
+    return good;
 }
 
 /* Fill in what was left out; copy the texts' meaning into remote->address. */

@@ -5,6 +5,8 @@
 #ifndef TRPI_REMOTE_REMOTE_H
 #define TRPI_REMOTE_REMOTE_H
 
+#include <troupe/failure_detector.h>
+
 #include "actor/actor.h"
 #include "base/transport.h"
 #include "remote/fault_text.h"
@@ -70,6 +72,7 @@ typedef struct trpi_remote_options {
     /* detector of dead links; 0: the defaults of FD-23 */
     double link_threshold;
     uint32_t link_heartbeat_ms, link_pause_ms, link_samples_max, link_deviation_ms;
+    const trp_failure_detector *watch_detector, *link_detector; /* NULL: phi accrual */
     uint32_t resend_ms, give_up_ms; /* of system messages; 0: 1 s, 6 h */
     int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
     bool log_sent, log_received;    /* each message, at DEBUG */

@@ -161,6 +161,8 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
 static void
 heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
 {
+    options->detector = trp_failure_detector_find(
+        trpi_config_text(node->config, "cluster.failure-detector.implementation-class"));
     options->phi.threshold = trpi_config_float(node->config, "cluster.failure-detector.threshold");
     options->phi.heartbeat_interval_ms =
         trpi_node_number(node, "cluster.failure-detector.heartbeat-interval");

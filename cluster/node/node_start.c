@@ -187,6 +187,10 @@ more_options(trp_node *node, trpi_remote_options *options)
     options->watch_samples_max = trpi_node_number(node, WATCH "max-sample-size");
     options->watch_deviation_ms = trpi_node_number(node, WATCH "min-std-deviation");
     options->watch_expected_ms = trpi_node_number(node, WATCH "expected-response-after");
+    options->link_detector =
+        trp_failure_detector_find(trpi_config_text(node->config, LINK "implementation-class"));
+    options->watch_detector =
+        trp_failure_detector_find(trpi_config_text(node->config, WATCH "implementation-class"));
     options->link_threshold = trpi_config_float(node->config, LINK "threshold");
     options->link_heartbeat_ms = trpi_node_number(node, LINK "heartbeat-interval");
     options->link_pause_ms = trpi_node_number(node, LINK "acceptable-heartbeat-pause");
@@ -267,6 +271,28 @@ trpi_node_cookies(const trpi_config *config, const char **ret_cookie, const char
     *ret_before = required && *cookie && *before ? before : NULL;
 }
 
+/* Extensions are there now, and may have brought one. */
+static trp_err
+detectors_check(const trp_node *node, trp_node_error *ret_error)
+{
+    static const char *const keys[] = {
+        "cluster.failure-detector.implementation-class",
+        "remote.watch-failure-detector.implementation-class",
+        "remote.transport-failure-detector.implementation-class",
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const char *name = trpi_config_text(node->config, keys[i]);
+        if (trp_failure_detector_find(name) == NULL) {
+            return trpi_node_fail(ret_error, TRP_ECONFIG,
+                                  "%s: no failure detector '%s' is registered: phi-accrual and "
+                                  "deadline are built in, others are brought by an extension or "
+                                  "the program before the node starts",
+                                  keys[i], name);
+        }
+    }
+    return TRP_OK;
+}
+
 trp_err
 trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
 {
@@ -303,8 +329,11 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     more_options(node, &options);
     options.why = why;
     options.why_bytes = sizeof why;
-    trp_err err = security_fill(node, &options, allowed, trusted, deployable, ciphers,
-                                sizeof ciphers, ret_error);
+    trp_err err = detectors_check(node, ret_error);
+    if (err == TRP_OK) {
+        err = security_fill(node, &options, allowed, trusted, deployable, ciphers, sizeof ciphers,
+                            ret_error);
+    }
     if (err != TRP_OK) {
         return err;
     }

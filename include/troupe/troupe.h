@@ -14,6 +14,7 @@
 #include <troupe/durable.h>
 #include <troupe/embedded.h>
 #include <troupe/extension.h>
+#include <troupe/failure_detector.h>
 #include <troupe/future.h>
 #include <troupe/inbox.h>
 #include <troupe/interaction.h>

@@ -8,9 +8,12 @@
  * Must hold.
  *   P1  Phi never falls while the silence lasts.                                  (compute)
  *   P2  A time that runs backwards is an interval of 0, never a negative one.     (heartbeat,
- *   value) P3  A silence that was judged a failure is not a sample: else one long pause makes the
- *   detector
- *       blind for the next max_samples heartbeats.                                (heartbeat)
+ *   value)
+ *   P3  A silence that was judged a failure, or in which the observer itself stood still, is not a
+ *       sample: else one long pause makes the detector blind for the next max_samples heartbeats.
+ *                                                                                 (heartbeat)
+ *   P4  What comes in a burst (an eighth of the interval after the last one) is not a sample: else
+ *       answers that were held up together, or came twice, make the detector rash. (heartbeat)
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
  * Tests.   tests/unit/cluster/phi_test.c
  * Sources. Hayashibara and others, "The phi accrual failure detector", 2004; FD-01 .. FD-11.
@@ -24,6 +27,7 @@
 #include "base/assert.h"
 
 #define PHI_FIRST_CAPACITY 16u
+#define PHI_BURST_PART 8u
 #ifdef TRPI_DEBUG
 #define PHI_IS_BROKEN(phi) ((phi)->options.learn_pause)
 #else
@@ -154,7 +158,8 @@ trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms)
     }
     uint64_t interval = now_ms > phi->last_ms ? now_ms - phi->last_ms : 0; /* P2 */
     bool judged = phi->after_failure || trpi_phi_value(phi, now_ms) >= phi->options.threshold;
-    if (!judged || PHI_IS_BROKEN(phi)) {
+    bool burst = interval < phi->options.heartbeat_interval_ms / PHI_BURST_PART; /* P4 */
+    if ((!judged && !burst) || PHI_IS_BROKEN(phi)) {
         phi_sample(phi, interval); /* P3 */
     }
     phi->after_failure = false;
@@ -177,6 +182,7 @@ trpi_phi_own_pause(trpi_phi *phi, uint64_t now_ms, uint64_t pause_ms)
     if (phi->monitoring && now_ms > phi->last_ms) {
         uint64_t silence = now_ms - phi->last_ms;
         phi->last_ms += pause_ms < silence ? pause_ms : silence;
+        phi->after_failure = true; /* P3: what is left of the silence says nothing */
     }
 }
 

@@ -33,7 +33,7 @@ typedef struct trpi_phi {
     uint64_t sum_ms, sum_square_ms;
     uint64_t last_ms;   /* last heartbeat, moved forward by own pauses */
     bool monitoring;    /* a heartbeat has been seen, or was assumed */
-    bool after_failure; /* the silence that is ending was a failure: not a sample */
+    bool after_failure; /* the silence that is ending was a failure, or our own: not a sample */
 } trpi_phi;
 
 /* Errors: TRP_EINVAL threshold is negative or not a number, a count or time is out of range. */

@@ -34,7 +34,8 @@ pid[wrong_cookie]=$started
 node parameter 0 --seed "troupe.tcp://demo@127.0.0.1:$open" --set cluster.downing.keep-majority.role=core
 pid[parameter]=$started
 node elder_cookie 0 $(to "$guarded") --set remote.require-cookie=on --set remote.secure-cookie=anotheranotheranotheranotherone1
-node lenient 0 $(to "$open") --set cluster.downing.active-strategy=keep-oldest --set cluster.enforce-compatible=off
+node lenient 0 $(to "$open") --set cluster.downing.active-strategy=keep-oldest --set cluster.enforce-compatible=off \
+    --set={cluster.failure,remote.watch-failure,remote.transport-failure}-detector.implementation-class=deadline
 refused strategy "cluster.downing.active-strategy: keep-oldest at the joining node, keep-majority in the cluster"
 refused parameter "cluster.downing.keep-majority.role: core at the joining node, nothing in the cluster"
 refused other_system "system: other here, demo at 127.0.0.1:$open"

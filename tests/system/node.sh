@@ -91,6 +91,8 @@ expect frame_larger_than_lane 78 "$troupe" node --port 0 --socket "$work/0.sock"
 has frame_larger_than_lane_names_the_key "remote.lane-buffer-size" "$work/err"
 expect can_never_join 78 "$troupe" node --port 0 --socket "$work/0.sock" --seed self --set cluster.may-create-cluster=off
 has can_never_join_says_why "cluster.may-create-cluster" "$work/err"
+expect detector_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --set cluster.failure-detector.implementation-class=nobody
+has detector_nowhere_is_named "no failure detector 'nobody'" "$work/err"
 expect plugin_twice 78 "$troupe" node --port 0 --socket "$work/0.sock" --load "$plugins/echo.so" --load "$plugins/echo.so"
 has plugin_twice_says_so "loaded twice" "$work/err"
 expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load no-such-plugin.so

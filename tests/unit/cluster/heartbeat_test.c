@@ -188,6 +188,68 @@ an_answer_of_another_incarnation_does_not_count(void)
     trpi_gossip_unref(view);
 }
 
+/* FD-08: the deadline is interval and pause, whatever the rhythm was */
+static void
+a_deadline_detector_judges_by_interval_and_pause_alone(void)
+{
+    trpi_gossip *view = view_of(3);
+    trpi_heartbeat_options options = { .detector = &trp_deadline_failure_detector };
+    trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    uint64_t last_us = now_us;
+    now_us = beat(hb, now_us, last_us + 2900000, 1);
+    UNIT_EQUAL(silent(hb), 0);
+    now_us = beat(hb, now_us, last_us + 4500000, 1);
+    UNIT_EQUAL(silent(hb), 1);
+    UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi >= 8.0);
+    beat(hb, now_us, now_us + 2 * SECOND, NODES);
+    UNIT_EQUAL(silent(hb), 0);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* 20 stops of 3 s, one every 10 s, of this node */
+static void
+own_pauses_again_and_again_accuse_nobody(void)
+{
+    static const trp_failure_detector *const kinds[] = { &trp_phi_accrual_failure_detector,
+                                                         &trp_deadline_failure_detector };
+    for (uint32_t kind = 0; kind < 2; kind++) {
+        trpi_gossip *view = view_of(4);
+        trpi_heartbeat_options options = { .detector = kinds[kind] };
+        trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+        uint64_t now_us = SECOND;
+        for (uint32_t stop = 0; stop < 20; stop++) {
+            now_us = beat(hb, now_us, now_us + 7 * SECOND, NODES) + 3 * SECOND;
+        }
+        beat(hb, now_us, now_us + 3 * SECOND, NODES);
+        UNIT_FALSE(trpi_heartbeat_has_changed(hb)); /* not even for a moment */
+        UNIT_EQUAL(silent(hb), 0);
+        trpi_heartbeat_free(hb);
+        trpi_gossip_unref(view);
+    }
+}
+
+/* The stops of the other one, as seen from here: its answers wait for 3 s and come together. */
+static void
+a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable(void)
+{
+    trpi_gossip *view = view_of(4);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = SECOND;
+    for (uint32_t stop = 0; stop < 20; stop++) {
+        now_us = beat(hb, now_us, now_us + 7 * SECOND, NODES);
+        now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
+        for (uint32_t answer = 0; answer < 3; answer++) {
+            uint8_t bytes[TRPI_HEARTBEAT_BYTES] = { 2 };
+            trpi_heartbeat_answer(hb, now_us, &idents[1]->id, bytes, sizeof(bytes));
+        }
+    }
+    UNIT_FALSE(trpi_heartbeat_has_changed(hb));
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
 UNIT_BEGIN("heartbeat")
 UNIT(every_member_is_asked_by_monitored_by_nr_of_members)
 UNIT(in_a_small_cluster_everybody_asks_everybody)
@@ -196,4 +258,7 @@ UNIT(a_member_that_never_answered_is_found_too)
 UNIT(an_own_pause_accuses_nobody)
 UNIT(neighbours_that_are_unreachable_do_not_use_up_the_number)
 UNIT(an_answer_of_another_incarnation_does_not_count)
+UNIT(a_deadline_detector_judges_by_interval_and_pause_alone)
+UNIT(own_pauses_again_and_again_accuse_nobody)
+UNIT(a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable)
 UNIT_END

@@ -131,11 +131,72 @@ options_are_validated_at_their_limits(void)
     UNIT_EQUAL(phi.options.acceptable_pause_ms, 0);
 }
 
+/* FD-02, FD-03: the formula, computed with 60 digits elsewhere. Below the mean and above it */
+static void
+phi_is_the_formula_to_a_millionth(void)
+{
+    static const struct {
+        double silence_ms, mean_ms, deviation_ms, phi;
+    } rows[] = {
+        { 500, 4000, 100, 0 },
+        { 3700, 4000, 100, 0.000535274549457 },
+        { 3999, 4000, 100, 0.297574691757 },
+        { 4000, 4000, 100, 0.301029995664 },
+        { 4001, 4000, 100, 0.304513011046 },
+        { 4300, 4000, 100, 2.90947532648 },
+        { 4500, 4000, 100, 7.29994739446 },
+        { 4900, 4000, 100, 28.5857031735 },
+        { 5000, 4200, 350, 1.95668976013 },
+        { 1000, 1000, 250, 0.301029995664 },
+        { 0, 1000, 250, 7.96331160884e-06 },
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        double got = trpi_phi_compute(rows[i].silence_ms, rows[i].mean_ms, rows[i].deviation_ms);
+        double apart = got > rows[i].phi ? got - rows[i].phi : rows[i].phi - got;
+        UNIT_TRUE(apart < 1e-6);
+    }
+}
+
+/* Answers that were held up come together; some come twice. */
+static void
+a_burst_does_not_skew_the_window(void)
+{
+    trpi_phi phi = steady(20);
+    uint64_t now = 1000 + 19 * 1000;
+    for (uint32_t i = 0; i < 2000; i++) {
+        trpi_phi_heartbeat(&phi, now += 1);
+    }
+    UNIT_TRUE(trpi_phi_is_available(&phi, now + 4400));
+    UNIT_TRUE(trpi_phi_value(&phi, now + 4400) > 1.0);
+    trpi_phi_fini(&phi);
+}
+
+/* P3 */
+static void
+an_interval_with_an_own_pause_in_it_is_no_sample(void)
+{
+    trpi_phi phi = steady(20);
+    uint64_t now = 1000 + 19 * 1000;
+    uint32_t count = phi.count;
+    uint64_t sum_ms = phi.sum_ms;
+    now += 3600;
+    trpi_phi_own_pause(&phi, now, 3000);
+    trpi_phi_heartbeat(&phi, now += 400);
+    UNIT_EQUAL(phi.count, count);
+    UNIT_EQUAL(phi.sum_ms, sum_ms);
+    trpi_phi_heartbeat(&phi, now + 1000);
+    UNIT_EQUAL(phi.count, count + 1);
+    trpi_phi_fini(&phi);
+}
+
 UNIT_BEGIN("phi")
 UNIT(without_a_heartbeat_nothing_is_suspicious)
 UNIT(one_heartbeat_is_enough_to_judge)
 UNIT(after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds)
 UNIT(phi_never_falls_with_time_and_rises_with_a_steeper_curve)
+UNIT(phi_is_the_formula_to_a_millionth)
+UNIT(a_burst_does_not_skew_the_window)
+UNIT(an_interval_with_an_own_pause_in_it_is_no_sample)
 UNIT(a_long_failure_does_not_make_the_detector_blind)
 UNIT(a_clock_that_steps_back_changes_nothing)
 UNIT(an_own_pause_is_not_the_silence_of_the_other)
