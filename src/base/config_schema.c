@@ -386,7 +386,7 @@ const trpi_config_row trpi_config_rows[] = {
       "How often the leader looks for members to move on." },
     { "cluster.gossip-time-to-live", DURATION, "2s", 100, HOURS, NULL,
       "Gossip that has waited longer for this node is dropped." },
-    { "cluster.prune-gossip-tombstones-after", DURATION, "24h", 60000, 30 * DAYS, NULL,
+    { "cluster.prune-gossip-tombstones-after", DURATION, "24h", 1000, 30 * DAYS, NULL,
       "How long it is remembered that a member was removed." },
     { "cluster.quarantine-removed-node-after", DURATION, "5s", 1, HOURS, NULL,
       "When nothing is heard any more of a member that was removed after Down." },
