@@ -1,10 +1,12 @@
 #!/bin/bash
 # remoting.sh - what remoting does between processes, whose links are cut and which end and come back: the scenarios of
-# remoting_program.c, each told by its name. REMOTE, WATCH.
+# remoting_program.c, each told by its name, and those of watch_program.c beside them. REMOTE, WATCH, FD-19, FD-20.
 . "$(dirname "$0")/lib.sh"
 test_begin
 factor=(--timefactor 4)
 [ -z "$sanitizer" ] || factor=(--timefactor 8)
+"$troupe" multinode --ports "${factor[@]}" "$build/tests/multinode/watch_program" >"$work/watch.log" 2>&1 & # ClusterDeathWatchSpec
+watch=$!
 "$troupe" multinode "${factor[@]}" "$build/tests/multinode/remoting_program" >"$work/run.log" 2>&1
 is all_nodes_end_well "$?" 0
 has an_actor_is_looked_up_by_its_path "[first] an_actor_is_looked_up_by_its_path" "$work/run.log"
@@ -15,4 +17,10 @@ has a_watch_made_in_silence_holds_after_it "[first] a_watch_made_in_silence_hold
 has a_new_incarnation_pierces_a_quarantine "[first] a_new_incarnation_pierces_a_quarantine" "$work/run.log"
 has a_system_that_comes_back_is_watched_anew "[first] a_system_that_comes_back_is_watched_anew" "$work/run.log"
 has watchers_are_told_of_a_crash "[first] watchers_are_told_of_a_crash" "$work/run.log"
+code=0
+wait "$watch" || code=$?
+is members_that_watch_end_well "$code" 0
+has a_watch_from_before_joining_ends_with_the_member "[first] a_watch_from_before_joining_ends_with_the_member" "$work/watch.log"
+has a_watch_of_who_is_gone_ends_at_once "[first] a_watch_of_who_is_gone_ends_at_once" "$work/watch.log"
+has a_watch_ends_when_an_operator_downs_the_member "[first] a_watch_ends_when_an_operator_downs_the_member" "$work/watch.log"
 test_end
