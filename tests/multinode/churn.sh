@@ -25,7 +25,14 @@ before=$(resident)
 clock=$(number 1 clock)
 begin=$(now_ms)
 done=0
-for ((i = 0; i < cycles; i++)); do cycle && done=$((done + 1)); done
+for ((i = 0; i < cycles; i++)); do
+    if cycle; then
+        done=$((done + 1))
+    else
+        echo "cycle $i: $(tail -n 3 "$work/node-4.log")" >&2
+        await_node 4 60
+    fi
+done
 took=$(($(now_ms) - begin))
 is each_cycle_ends_well "$done" "$cycles"
 check nobody_is_left_over wait_until 60 all_up 3 1 2 3
