@@ -47,6 +47,8 @@ trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
+#define FLOOD_RUNS 8u /* a turn that tells a thousand lasts as long as so many usual ones */
+
 /* A turn has told a thousand, and ends with the present message (R6 of run.c); cell is the last one
  * told. When its worker has ended no turn since the last time, it handles none of them: another
  * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
@@ -59,7 +61,11 @@ note_flood(trp_ctx *ctx, const trpi_cell *cell)
     uint64_t processed;
 
     ctx->turn_left = 1;
-    if (home == NULL || ctx->worker == NULL) {
+    if (ctx->worker == NULL) {
+        return;
+    }
+    trpi_worker_hurry(ctx->worker, FLOOD_RUNS);
+    if (home == NULL) {
         return;
     }
     processed = atomic_load_explicit(&home->own_stats.processed, RELAXED);

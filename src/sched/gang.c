@@ -6,11 +6,14 @@
  *          the better number stays.
  * Shape.   Workers with an index below `limit` run; the others hand over what they have and sit
  *          out.
- *            REST    until the next trial is due (1.5 ms at first; 8 ms, or 32 after a change, and
- *                    three times as long after each that failed, at most 512 ms)
+ *            REST    until the next trial is due (8 ms, or 32 after a change and after the first,
+ *                    and three times as long after each that failed, at most 512 ms)
  *            WATCH   0.5 ms: are messages short? Else there is nothing to gain: rest.
  *            SETTLE, MEASURE   0.2 and 2 ms, three times with each of the two limits by turns; if
- *                    it is clear, it is over after the first pair or the second
+ *                    it is clear, it is over after the first pair or the second, or when more
+ *                    workers have done far less for half a millisecond
+ *          The first trial presumes that half of the workers do, and measures them first: actors
+ *          that were on one core are pulled apart only to find out that they should be.
  *          A measure has to see all phases of a workload: an actor that makes a thousand others
  *          spends a third of a millisecond on what counts a third of what they do then. The median
  *          of the three counts, so that a thread that lost its core for a while misleads nobody. As
@@ -30,15 +33,16 @@
 #define RELAXED memory_order_relaxed
 #define SEQ_CST memory_order_seq_cst
 
-#define INTERVAL_NS_FIRST 1500000u
+#define INTERVAL_NS_FIRST 1500000u /* while there was too little to do for a first trial */
 #define INTERVAL_NS_MIN 8000000u
 #define INTERVAL_NS_END 32000000u
 #define INTERVAL_NS_MAX 512000000u
 #define WATCH_NS 500000u
 #define SETTLE_NS 200000u
 #define MEASURE_NS 2000000u
-#define ADD_PERCENT 110u  /* of the work of fewer, that more have to do: to be taken */
-#define STAY_PERCENT 106u /* and to be kept */
+#define HOPELESS_NS 500000u /* before the end of a measure: it cannot get better any more */
+#define ADD_PERCENT 110u    /* of the work of fewer, that more have to do: to be taken */
+#define STAY_PERCENT 106u   /* and to be kept */
 /* After one pair of measures, and after more, the other limit is hopeless, or clearly better. */
 #define HOPELESS_PERCENT_1 75u
 #define HOPELESS_PERCENT_2 90u
@@ -143,7 +147,7 @@ static void
 watch_end(trpi_sched *sched, uint64_t now)
 {
     trpi_gang *gang = &sched->gang;
-    uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
+    uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED), before = limit;
     uint32_t all = sched->pool_count;
 
     if (work_per_s(sched, now) < WORK_PER_S_MIN) {
@@ -155,15 +159,22 @@ watch_end(trpi_sched *sched, uint64_t now)
         return;
     }
     gang->ordered = false;
-    gang->up = limit < all && (gang->up || limit == 1);
     if (limit == 0) {
-        state_set(gang, REST, now, INTERVAL_NS_MIN);
+        state_set(gang, REST, now, gang->first ? INTERVAL_NS_FIRST : INTERVAL_NS_MIN);
         return;
     }
+    if (gang->first) {
+        gang->first = false;
+        gang->up = true;
+        gang->interval_ns = INTERVAL_NS_END;
+        limit = (before + 1) / 2;
+        limit_set(sched, limit);
+    }
+    gang->up = limit < all && (gang->up || limit == 1);
     gang->limits[0] = limit;
     gang->limits[1] = !gang->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
     gang->measures = 0;
-    state_set(gang, SETTLE, now, 0); /* as it is, it is settled */
+    state_set(gang, SETTLE, now, limit == before ? 0 : SETTLE_NS); /* as it is, it is settled */
 }
 
 static uint64_t
@@ -242,21 +253,35 @@ measure_end(trpi_sched *sched, uint64_t now)
     }
 }
 
+/* Does the limit that is being measured let more workers run, which do far less than fewer did? */
+static bool
+is_hopeless(trpi_sched *sched, uint64_t now)
+{
+    const trpi_gang *gang = &sched->gang;
+    uint32_t fewer = gang->limits[0] > gang->limits[1];
+    uint32_t count = (gang->measures + 1 - fewer) / 2; /* of its measures so far */
+    uint64_t sum = 0;
+
+    if (gang->state != MEASURE || gang->measures % 2 == fewer || count == 0 ||
+        now - gang->since_ns < HOPELESS_NS) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        sum += gang->rates[fewer][i];
+    }
+    return work_per_s(sched, now) * count * 100u < sum * HOPELESS_PERCENT_1;
+}
+
 static void
 step(trpi_sched *sched, uint64_t now)
 {
     trpi_gang *gang = &sched->gang;
 
-    if (now < gang->until_ns) {
+    if (now < gang->until_ns && !is_hopeless(sched, now)) {
         return;
     }
     switch (gang->state) {
     case REST:
-        if (gang->first) { /* the first of its work */
-            gang->first = false;
-            state_set(gang, REST, now, INTERVAL_NS_FIRST);
-            break;
-        }
         watch_begin(sched, now);
         break;
     case WATCH:
@@ -410,7 +435,7 @@ help(trpi_worker *worker, trpi_worker *stuck)
     while (atomic_load_explicit(&stuck->progress, RELAXED) == progress &&
            worker->index >= atomic_load_explicit(&sched->limit, RELAXED) &&
            !trpi_sched_is_stopping(sched)) {
-        trpi_task *task = trpi_stuck_take(worker, stuck);
+        trpi_task *task = trpi_stuck_take(worker, stuck, TRPI_RING_TASKS);
         trpi_run_result result;
 
         if (task == NULL) {

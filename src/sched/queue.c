@@ -118,10 +118,10 @@ trpi_kept_steal(trpi_worker *victim)
     return steal_from(victim, &victim->kept);
 }
 
-/* Take half of victim's ring, if it has at_least tasks: the first is returned, the others go to the
- * thief's. */
+/* Take half of victim's ring and at_most so many, if it has at_least tasks: the first is returned,
+ * the others go to the thief's. */
 trpi_task *
-trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
+trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least, uint32_t at_most)
 {
     trpi_task *taken[TRPI_RING_TASKS / 2];
     uint32_t head, length, count = 0;
@@ -134,6 +134,7 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least)
     length = atomic_load_explicit(&victim->ring_tail, ACQUIRE) - head;
     if (length >= at_least) {
         count = (length + 1) / 2;
+        count = count < at_most ? count : at_most;
         for (uint32_t i = 0; i < count; i++) {
             taken[i] = atomic_load_explicit(&victim->ring[(head + i) % TRPI_RING_TASKS], RELAXED);
         }

@@ -33,6 +33,7 @@
 #define TRPI_KEEP_PAUSE 64u         /* runs without an offer, after a task was kept in vain */
 #define TRPI_STUCK_NS 20000u /* no progress for so long: the slot and the last task may be taken   \
                               */
+#define TRPI_PATIENCE_NS 200000u    /* the same, for who found that what he took was short */
 #define TRPI_BACKLOG_NS 50000u      /* tasks that would wait for so long may be taken at once */
 #define TRPI_SPIN_NS 50000u         /* before a worker sleeps */
 #define TRPI_TRIM_NS 100000000u     /* when all sleep for so long, caches are given back */
@@ -157,6 +158,9 @@ void trpi_worker_loop(trpi_worker *worker);
 void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result);
 /* Where the next TRPI_RUN_DEFER of this worker shall wait (a task's home). */
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
+/* From a run: it is as long as so many more, and what is looked at every so many runs is due
+ * sooner. */
+void trpi_worker_hurry(trpi_worker *worker, uint32_t runs);
 
 /* ---- driven ------------------------------------------------------------------------------------
  * In a driven world (base/world.h) a scheduler has no threads: who would wait runs it instead, one

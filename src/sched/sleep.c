@@ -18,7 +18,9 @@
  *       work appoints one.
  *   L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20 us,
  *       would wait for 50 us and more; of who has not moved for 20 us slot and ring are taken, and
- *       one of the deferred in a millisecond.
+ *       one of the deferred in a millisecond. The first time a thief takes one task only; when its
+ *       run was shorter than 20 us, he watches for 200 us before he takes more: a turn that tells a
+ *       thousand may last 20 us, and those who are told had better stay where they are.
  *   L5  A searcher that finds nothing but backlogs that are short (L4), or was woken for nothing,
  *       sets `calm`: until the next look, 1 ms later, pushes into rings wake nobody.
  * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
@@ -165,9 +167,9 @@ trpi_has_tasks(trpi_worker *victim)
 }
 
 trpi_task *
-trpi_stuck_take(trpi_worker *thief, trpi_worker *victim)
+trpi_stuck_take(trpi_worker *thief, trpi_worker *victim, uint32_t at_most)
 {
-    trpi_task *task = trpi_ring_steal(thief, victim, 1);
+    trpi_task *task = trpi_ring_steal(thief, victim, 1, at_most);
 
     if (task == NULL) {
         task = trpi_slot_steal(victim);
@@ -202,9 +204,10 @@ take_backlog(trpi_worker *worker, trpi_worker *victim, sight before, uint64_t ns
 {
     uint64_t runs = atomic_load_explicit(&victim->progress, RELAXED) - before.progress;
     uint32_t tasks = trpi_ring_length(victim);
+    uint32_t at_most = worker->taste_ns == 0 ? 1 : TRPI_RING_TASKS;
 
     if (runs == 0) {
-        return trpi_stuck_take(worker, victim);
+        return trpi_stuck_take(worker, victim, at_most);
     }
     tasks = tasks < before.tasks ? tasks : before.tasks;
     if (tasks < 2) {
@@ -214,10 +217,10 @@ take_backlog(trpi_worker *worker, trpi_worker *victim, sight before, uint64_t ns
         *ret_short = true;
         return NULL;
     }
-    return trpi_ring_steal(worker, victim, 2);
+    return trpi_ring_steal(worker, victim, 2, at_most);
 }
 
-/* Watch those who run for 20 us, when there is anything to watch, and take what waits too long. */
+/* Watch those who run, when there is anything to watch, and take what waits too long. */
 static trpi_task *
 look_at_others(trpi_worker *worker, bool *ret_short)
 {
@@ -240,7 +243,8 @@ look_at_others(trpi_worker *worker, bool *ret_short)
         return NULL;
     }
     start = trpi_sched_now(sched);
-    wait_ns(sched, TRPI_STUCK_NS);
+    wait_ns(sched, worker->taste_ns == 0 || worker->taste_ns >= TRPI_STUCK_NS ? TRPI_STUCK_NS
+                                                                              : TRPI_PATIENCE_NS);
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0) {
         return trpi_inject_pop(worker, TRPI_INJECT_SHARE);
     }
@@ -252,6 +256,10 @@ look_at_others(trpi_worker *worker, bool *ret_short)
                                 trpi_sched_now(sched) - start, ret_short);
             worker->victim = task != NULL ? index : worker->victim;
         }
+    }
+    if (task != NULL) {
+        worker->theft_ns = trpi_sched_now(sched);
+        worker->theft_progress = atomic_load_explicit(&worker->progress, RELAXED);
     }
     return task;
 }
@@ -333,6 +341,7 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
     trpi_sched *sched = worker->sched;
     uint64_t timeout = sleepers_add(sched, worker);
 
+    worker->taste_ns = 0;
     (void)atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
     trpi_fence(sched); /* L1 */
     *ret_task = look(worker);
@@ -351,6 +360,18 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
     return atomic_load_explicit(&worker->woken, memory_order_acquire);
 }
 
+/* It has run what it took, and has nothing to do again: how long were those runs? */
+static void
+theft_judge(trpi_worker *worker, uint64_t now)
+{
+    uint64_t runs = atomic_load_explicit(&worker->progress, RELAXED) - worker->theft_progress;
+
+    if (worker->theft_ns != 0 && runs != 0) {
+        worker->taste_ns = (now - worker->theft_ns) / runs + 1;
+    }
+    worker->theft_ns = 0;
+}
+
 trpi_task *
 trpi_search(trpi_worker *worker)
 {
@@ -359,6 +380,7 @@ trpi_search(trpi_worker *worker)
     trpi_task *task = NULL;
     bool in_vain = false;
 
+    theft_judge(worker, start);
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
     while (task == NULL &&
            worker->index < atomic_load_explicit(&sched->limit, RELAXED)) { /* it is 0 at the end */

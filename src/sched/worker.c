@@ -89,6 +89,15 @@ trpi_worker_number(const trpi_worker *worker)
 }
 
 void
+trpi_worker_hurry(trpi_worker *worker, uint32_t runs)
+{
+    uint32_t countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
+
+    atomic_store_explicit(&worker->inject_countdown, countdown > runs ? countdown - runs : 0,
+                          RELAXED);
+}
+
+void
 trpi_worker_defer_to(trpi_worker *worker, uint16_t home)
 {
     worker->defer_to = home;
@@ -197,6 +206,7 @@ run(trpi_worker *worker, trpi_task *task, bool offer)
 
     while (TRPI_UNLIKELY(result == TRPI_RUN_ON)) {
         ran(worker);
+        trpi_worker_hurry(worker, 1);
         result = ops->run(worker->data, task, offer);
     }
     return result;

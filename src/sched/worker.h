@@ -56,6 +56,9 @@ struct trpi_worker {
     uint64_t hostage_progress; /* its progress then */
     uint32_t hostage_of;       /* its index */
     uint32_t victim; /* where the next theft starts */
+    uint64_t theft_ns; /* when it took something, and its progress then; 0: it is judged already */
+    uint64_t theft_progress;
+    uint64_t taste_ns; /* how long the runs were that came of that; 0: not known */
     pthread_t thread;
     bool thread_made;
     _Atomic int cpu_clock; /* of the thread, 0: none yet; written by it, relaxed: a look */
@@ -242,7 +245,8 @@ trpi_task *trpi_slot_steal(trpi_worker *victim); /* or the one that is kept */
 trpi_task *trpi_kept_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
-trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least);
+trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least,
+                           uint32_t at_most);
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);
 #define TRPI_INJECT_SHARE 12u /* that an idle worker takes at a time */
 trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
@@ -265,7 +269,7 @@ trpi_task *trpi_search(trpi_worker *worker);
 void trpi_trim(trpi_worker *worker, uint32_t trims);
 bool trpi_has_tasks(trpi_worker *victim); /* a hint */
 /* From a worker that has not moved for long; NULL: there is nothing. */
-trpi_task *trpi_stuck_take(trpi_worker *thief, trpi_worker *victim);
+trpi_task *trpi_stuck_take(trpi_worker *thief, trpi_worker *victim, uint32_t at_most);
 bool trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void trpi_futex_wake(_Atomic uint32_t *word);
 

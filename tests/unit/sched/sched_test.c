@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "sched/sched.h"
+#include "sched/worker.h"
 
 typedef struct job {
     trpi_task task; /* first */
@@ -174,6 +174,58 @@ a_task_behind_a_stuck_worker_is_taken(void)
     UNIT_WAIT(atomic_load(&woken.runs) == 1, 20000);
     UNIT_EQUAL(atomic_load(&stuck.runs), 0);
     UNIT_TRUE(atomic_load(&woken.worker) != atomic_load(&stuck.worker));
+    atomic_store(&go, 1);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
+    end();
+}
+
+enum { CROWD = 10 };
+static job crowd[CROWD];
+static _Atomic uint32_t crowd_in, crowd_left;
+
+/* Hands all of the crowd in, of whom one is in the slot then, and is stuck. */
+static trpi_run_result
+run_crowd(job *j, trpi_worker *worker)
+{
+    for (int i = 0; i < CROWD; i++) {
+        trpi_sched_ready(worker, &crowd[i].task);
+    }
+    atomic_store(&crowd_in, trpi_worker_index(worker) + 1);
+    return run_simple(j, worker);
+}
+
+/* The first who is taken looks how many are left. */
+static trpi_run_result
+run_taken(job *j, trpi_worker *worker)
+{
+    while (atomic_load(&crowd_in) == 0) {
+        unit_pause();
+    }
+    if (atomic_load(&crowd_left) == UINT32_MAX) {
+        atomic_store(&crowd_left,
+                     trpi_ring_length(trpi_sched_worker(sched, atomic_load(&crowd_in) - 1)));
+    }
+    return run_simple(j, worker);
+}
+
+/* L4: of who does not move one task is taken at first, and all of them in the end. */
+static void
+a_thief_takes_one_before_he_takes_half(void)
+{
+    _Atomic uint32_t go = 0;
+    job stuck = { .run = run_crowd, .blocks = &go };
+
+    memset(crowd, 0, sizeof crowd);
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i].run = run_taken;
+    }
+    atomic_store(&crowd_in, 0);
+    atomic_store(&crowd_left, UINT32_MAX);
+    start(2);
+    trpi_sched_inject(sched, &stuck.task);
+    UNIT_WAIT(runs_sum(crowd, CROWD) == CROWD, 20000);
+    UNIT_EQUAL(atomic_load(&stuck.runs), 0);
+    UNIT_EQUAL(atomic_load(&crowd_left), CROWD - 2); /* one was taken, one is in the slot */
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
     end();
@@ -469,6 +521,7 @@ UNIT(every_injected_task_runs_exactly_once)
 UNIT(a_task_that_says_again_runs_again)
 UNIT(what_one_run_wakes_beyond_the_ring_is_not_lost)
 UNIT(a_task_behind_a_stuck_worker_is_taken)
+UNIT(a_thief_takes_one_before_he_takes_half)
 UNIT(two_that_are_kept_let_others_run_and_end)
 UNIT(a_kept_task_runs_though_its_worker_is_never_idle)
 UNIT(a_task_kept_by_a_stuck_worker_is_taken)
