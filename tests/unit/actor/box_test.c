@@ -619,7 +619,7 @@ mailboxes_are_registered_and_found_by_id(void)
 {
     trp_mailbox_info found = { .size = sizeof found };
     trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
-    char id[16];
+    char id[16], long_id[TRP_MAILBOX_ID_BYTES_MAX + 2];
     trp_err err = TRP_OK;
     int made = 0;
 
@@ -638,12 +638,18 @@ mailboxes_are_registered_and_found_by_id(void)
     UNIT_EQUAL(add_box("more", TRP_MAILBOX_KIND_BOUNDED, TRP_MAILBOX_CAPACITY_MAX + 1, 0),
                TRP_EINVAL);
     UNIT_EQUAL(add_box("bounded", TRP_MAILBOX_KIND_BOUNDED, 1, 0), TRP_EEXIST);
+    memset(long_id, 'm', sizeof long_id);
+    long_id[sizeof long_id - 1] = '\0';
+    UNIT_EQUAL(add_box(long_id, TRP_MAILBOX_KIND_BOUNDED, 1, 0), TRP_EINVAL);
+    long_id[sizeof long_id - 2] = '\0'; /* of TRP_MAILBOX_ID_BYTES_MAX */
+    UNIT_EQUAL(add_box(long_id, TRP_MAILBOX_KIND_BOUNDED, 1, 0), TRP_OK);
+    UNIT_EQUAL(trp_mailbox_find(system_, long_id, &found), TRP_OK);
     while (made <= TRP_MAILBOXES_MAX && err == TRP_OK) {
         snprintf(id, sizeof id, "m%d", made++);
         err = add_box(id, TRP_MAILBOX_KIND_BOUNDED, 1, 0);
     }
     UNIT_EQUAL(err, TRP_ELIMIT);
-    UNIT_EQUAL(made - 1 + 9 + 1, TRP_MAILBOXES_MAX); /* nine built in, and "big" */
+    UNIT_EQUAL(made - 1 + 9 + 2, TRP_MAILBOXES_MAX); /* nine built in, "big" and the long one */
     end();
 }
 

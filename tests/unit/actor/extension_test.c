@@ -199,6 +199,26 @@ a_system_has_room_for_so_many_extensions_and_not_one_more(void)
     trp_system_free(system);
 }
 
+/* EXT-01: TRP_EXTENSION_NAME_BYTES_MAX, and one past it */
+static void
+a_name_has_so_many_bytes_and_not_one_more(void)
+{
+    char name[TRP_EXTENSION_NAME_BYTES_MAX + 2];
+    trp_extension named = { sizeof(trp_extension), name, moody_create, NULL, NULL, NULL };
+    trp_system *system;
+    void *instance = NULL;
+
+    UNIT_REQUIRE(trp_system_new("named", NULL, &system) == TRP_OK);
+    failures_left = 0;
+    memset(name, 'n', sizeof name);
+    name[sizeof name - 1] = '\0';
+    UNIT_EQUAL(trp_extension_get(system, &named, &instance), TRP_EINVAL);
+    name[sizeof name - 2] = '\0';
+    UNIT_EQUAL(trp_extension_get(system, &named, &instance), TRP_OK);
+    UNIT_TRUE(trp_extension_find(system, name) == instance && instance != NULL);
+    trp_system_free(system);
+}
+
 /* SYS-39, EXT-01: listed in the options, they are there before the system is given */
 static void
 listed_extensions_are_made_at_the_start_and_a_failing_one_fails_it(void)
@@ -305,6 +325,7 @@ UNIT(many_threads_get_one_instance_of_a_system_and_another_of_the_next)
 UNIT(instances_end_with_their_system_the_last_one_made_first)
 UNIT(what_fails_is_tried_again_and_a_circle_or_a_taken_name_is_refused)
 UNIT(a_system_has_room_for_so_many_extensions_and_not_one_more)
+UNIT(a_name_has_so_many_bytes_and_not_one_more)
 UNIT(listed_extensions_are_made_at_the_start_and_a_failing_one_fails_it)
 UNIT(an_extension_that_the_configuration_names_is_loaded)
 UNIT(settings_of_an_application_are_read_once)

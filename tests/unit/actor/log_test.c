@@ -286,6 +286,44 @@ too_many_lines_for_a_slow_logger_are_dropped_and_counted(void)
     stage_close(system);
 }
 
+static atomic_uint texts_seen[2]; /* whole, cut */
+
+static void
+measure_line(void *arg, const trp_log_line *line)
+{
+    size_t bytes = strlen(line->text);
+
+    (void)arg;
+    if (bytes == TRP_LOG_TEXT_BYTES_MAX - 1) {
+        atomic_fetch_add(&texts_seen[line->text[bytes - 1] == 'x'], 1);
+    }
+}
+
+/* Limits: TRP_LOG_TEXT_BYTES_MAX with the NUL; what is longer is cut, as is what a cause adds */
+static void
+a_line_has_so_many_bytes_and_not_one_more(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    char text[TRP_LOG_TEXT_BYTES_MAX + 1];
+    trp_system *system;
+
+    options.log = measure_line;
+    atomic_store(&texts_seen[0], 0);
+    atomic_store(&texts_seen[1], 0);
+    system = stage_open_with(options);
+    memset(text, 'x', sizeof text);
+    text[TRP_LOG_TEXT_BYTES_MAX - 2] = '.'; /* the last one that fits */
+    text[TRP_LOG_TEXT_BYTES_MAX - 1] = '\0';
+    trp_system_log(system, TRP_LOG_ERROR, "t", "%s", text);
+    text[TRP_LOG_TEXT_BYTES_MAX - 2] = 'x';
+    text[TRP_LOG_TEXT_BYTES_MAX - 1] = '.'; /* one past it */
+    text[TRP_LOG_TEXT_BYTES_MAX] = '\0';
+    trp_system_log(system, TRP_LOG_ERROR, "t", "%s", text);
+    stage_close(system);
+    UNIT_EQUAL(atomic_load(&texts_seen[0]), 1);
+    UNIT_EQUAL(atomic_load(&texts_seen[1]), 1);
+}
+
 /* ---- nothing is lost ------------------------------------------------------------------------- */
 
 #define CHATTERS 20
@@ -529,6 +567,7 @@ UNIT(lines_are_events_by_level_with_source_kind_thread_and_time)
 UNIT(a_line_carries_the_context_of_actor_and_message)
 UNIT(a_program_brings_its_own_logger_which_may_fail)
 UNIT(too_many_lines_for_a_slow_logger_are_dropped_and_counted)
+UNIT(a_line_has_so_many_bytes_and_not_one_more)
 UNIT(an_orderly_stop_loses_no_line)
 UNIT(without_a_logger_lines_go_out_at_once_by_their_own_level)
 UNIT(debug_lines_have_a_switch_for_each_kind)

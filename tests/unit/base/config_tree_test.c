@@ -207,6 +207,46 @@ later_keys_win_whether_included_or_not(void)
     files_remove(names);
 }
 
+/* TRPI_CONFIG_FILE_BYTES_MAX: one file, and with what it includes; TRPI_CONFIG_INCLUDE_DEPTH_MAX */
+static void
+files_are_limited_in_size_and_depth(void)
+{
+    static const char *const names[] = { "0.conf", "1.conf", "2.conf", "3.conf", "4.conf",
+                                         "5.conf", "6.conf", "7.conf", "8.conf", "9.conf", NULL };
+    char path[128], line[64];
+    char *text = trpi_alloc(TRPI_CONFIG_FILE_BYTES_MAX + 2);
+    trp_config *config = NULL;
+    trp_config_error error = { "" };
+    UNIT_REQUIRE(text != NULL);
+    memset(text, '#', TRPI_CONFIG_FILE_BYTES_MAX); /* a comment */
+    file_write("1.conf", text);
+    snprintf(path, sizeof path, "%s/1.conf", dir);
+    UNIT_EQUAL(trp_config_parse_file(path, &config, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    trp_config_unref(config);
+    file_write("0.conf", "include(\"1.conf\")\n");
+    file_gives("0.conf", "@/1.conf: larger than 1048576 bytes, with what includes it");
+    text[TRPI_CONFIG_FILE_BYTES_MAX] = '#';
+    file_write("1.conf", text);
+    file_gives("1.conf", "@/1.conf: larger than 1048576 bytes");
+    trpi_free(text);
+    for (int i = 0; i < TRPI_CONFIG_INCLUDE_DEPTH_MAX; i++) {
+        snprintf(line, sizeof line, "include(\"%d.conf\")\n", i + 1);
+        file_write(names[i], line);
+    }
+    file_write(names[TRPI_CONFIG_INCLUDE_DEPTH_MAX], "system = deep\n");
+    snprintf(path, sizeof path, "%s/0.conf", dir);
+    config = NULL;
+    UNIT_EQUAL(trp_config_parse_file(path, &config, &error), TRP_OK);
+    UNIT_TEXT(error.text, "");
+    UNIT_TEXT(text_of(config, "system"), "deep");
+    trp_config_unref(config);
+    file_write(names[TRPI_CONFIG_INCLUDE_DEPTH_MAX], "include(\"9.conf\")\n");
+    file_write("9.conf", "system = deeper\n");
+    file_gives("0.conf", "@/8.conf:1: more than 8 files include one another");
+    files_remove(names);
+}
+
 static void
 mistakes_in_included_files_are_told_with_their_place(void)
 {
@@ -589,6 +629,7 @@ UNIT(subtrees_of_one_file_are_lifted_for_several_systems)
 UNIT(mistakes_in_a_subtree_are_refused_with_the_right_name)
 UNIT(subtrees_are_limited)
 UNIT(later_keys_win_whether_included_or_not)
+UNIT(files_are_limited_in_size_and_depth)
 UNIT(mistakes_in_included_files_are_told_with_their_place)
 UNIT(getters_read_types_and_say_what_is_wrong_and_where)
 UNIT(layers_are_values_that_stay_as_they_were)

@@ -150,6 +150,22 @@ repeated_flag_is_refused_one_above_the_limit(void)
 }
 
 static void
+counts_have_a_limit(void)
+{
+    char flag[32];
+    uint32_t count = 0;
+    for (uint32_t past = 0; past < 2; past++) {
+        snprintf(flag, sizeof flag, "--count=%u", TRPI_CLI_COUNT_MAX + past);
+        UNIT_EQUAL(PARSE("events", flag), 0);
+        UNIT_EQUAL(trpi_cli_number(&cli, TRPI_CLI_COUNT, 1, TRPI_CLI_COUNT_MAX, 0, &count),
+                   past == 0);
+        UNIT_EQUAL(count, TRPI_CLI_COUNT_MAX);
+    }
+    UNIT_EQUAL(PARSE("events", "--count=0"), 0);
+    UNIT_FALSE(trpi_cli_number(&cli, TRPI_CLI_COUNT, 1, TRPI_CLI_COUNT_MAX, 0, &count));
+}
+
+static void
 watch_takes_seconds_or_nothing(void)
 {
     UNIT_EQUAL(PARSE("members", "--watch"), 0);
@@ -230,6 +246,7 @@ UNIT(durations_have_units_and_limits)
 UNIT(environment_is_weaker_than_the_command_line)
 UNIT(environment_of_a_flag_that_the_command_lacks_is_passed_over)
 UNIT(repeated_flag_is_refused_one_above_the_limit)
+UNIT(counts_have_a_limit)
 UNIT(watch_takes_seconds_or_nothing)
 UNIT(nearest_word_is_suggested_and_nonsense_is_not)
 UNIT(ages_and_numbers_are_for_people)

@@ -97,9 +97,62 @@ limits_that_are_not_given_are_these(void)
     UNIT_EQUAL(TRP_MULTINODE_CONNECT_TIMEOUT_DEFAULT_MS, 20000);
 }
 
+/* Opening is refused for the roles, or goes on to where this process stands, which nothing says */
+static trp_err
+open_with(uint32_t roles_count, size_t name_bytes)
+{
+    static trp_multinode_role roles[TRP_MULTINODE_ROLES_MAX + 1];
+    static char role_names[TRP_MULTINODE_ROLES_MAX + 1][TRP_MULTINODE_ROLE_BYTES_MAX + 2];
+    trp_multinode_options options = TRP_MULTINODE_OPTIONS_INIT;
+    trp_multinode *test = NULL;
+    (void)unsetenv("MULTINODE_INDEX");
+    for (uint32_t i = 0; i < roles_count; i++) {
+        snprintf(role_names[i], sizeof role_names[i], "%0*u", (int)name_bytes, i);
+        roles[i].name = role_names[i];
+    }
+    options.roles = roles;
+    options.roles_count = roles_count;
+    return trp_multinode_open(&options, &test);
+}
+
+static void
+roles_are_limited_in_number_and_name(void)
+{
+    UNIT_EQUAL(open_with(TRP_MULTINODE_ROLES_MAX, 2), TRP_ENOENT);
+    UNIT_EQUAL(open_with(TRP_MULTINODE_ROLES_MAX + 1, 2), TRP_ELIMIT);
+    UNIT_EQUAL(open_with(2, TRP_MULTINODE_ROLE_BYTES_MAX), TRP_ENOENT);
+    UNIT_EQUAL(open_with(2, TRP_MULTINODE_ROLE_BYTES_MAX + 1), TRP_EINVAL);
+}
+
+/* TRPI_MULTINODE_SETTINGS_MAX with the kit's own, and one past it */
+static void
+settings_are_limited_in_number(void)
+{
+    enum { KIT = 6 }; /* what the kit itself sets */
+    static trp_multinode test;
+    static const char *settings[TRPI_MULTINODE_SETTINGS_MAX + 1];
+    const char *const *const all = settings;
+    trp_multinode_role role = { .name = "one" };
+    char **made = NULL;
+    test.options.roles = &role;
+    for (int i = 0; i < TRPI_MULTINODE_SETTINGS_MAX - KIT; i++) {
+        settings[i] = "log.level=info";
+    }
+    test.options.settings = all;
+    UNIT_EQUAL(trpi_multinode_settings_make(&test, &made), TRP_OK);
+    UNIT_TRUE(made[TRPI_MULTINODE_SETTINGS_MAX - 1] != NULL);
+    UNIT_TRUE(made[TRPI_MULTINODE_SETTINGS_MAX] == NULL);
+    trpi_multinode_settings_free(made);
+    settings[TRPI_MULTINODE_SETTINGS_MAX - KIT] = "log.level=info";
+    UNIT_EQUAL(trpi_multinode_settings_make(&test, &made), TRP_ELIMIT);
+    UNIT_TEXT(test.why, "more than 200 settings");
+}
+
 UNIT_BEGIN("place")
 UNIT(what_is_not_set_has_its_default)
 UNIT(each_variable_is_read)
 UNIT(what_cannot_be_is_refused_by_name)
+UNIT(roles_are_limited_in_number_and_name)
+UNIT(settings_are_limited_in_number)
 UNIT(limits_that_are_not_given_are_these)
 UNIT_END

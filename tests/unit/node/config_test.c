@@ -333,12 +333,27 @@ ranges_hold_at_the_limit_and_not_one_past_it(void)
     set_gives("remote.port=65535", NULL);
     set_gives("remote.port=65536", "--set: remote.port: 65536 is out of range: 0 to 65535");
     set_gives("remote.port=-1", "--set: remote.port: -1 is out of range: 0 to 65535");
+    set_gives("remote.ordinary-lanes=8", NULL);
+    set_gives("remote.ordinary-lanes=9", "--set: remote.ordinary-lanes: 9 is out of range: 1 to 8");
     set_gives("cluster.gossip-interval=10ms", NULL);
     set_gives("cluster.gossip-interval=9ms",
               "--set: cluster.gossip-interval: 9ms is out of range: 10ms to 3600s");
     set_gives("remote.maximum-frame-size=64MiB", NULL);
     set_gives("remote.maximum-frame-size=67108865",
               "--set: remote.maximum-frame-size: 67108865 is out of range: 32000B to 65536KiB");
+}
+
+/* TRPI_CONFIG_TEXT_BYTES_MAX, and one past it */
+static void
+values_have_so_many_bytes_and_not_one_more(void)
+{
+    char assignment[TRPI_CONFIG_TEXT_BYTES_MAX + 32];
+    size_t before = (size_t)snprintf(assignment, sizeof assignment, "app.k=");
+    memset(assignment + before, 'v', TRPI_CONFIG_TEXT_BYTES_MAX + 1);
+    assignment[before + TRPI_CONFIG_TEXT_BYTES_MAX + 1] = '\0';
+    set_gives(assignment, "--set: app.k: the value is longer than 4095 bytes");
+    assignment[before + TRPI_CONFIG_TEXT_BYTES_MAX] = '\0';
+    set_gives(assignment, NULL);
 }
 
 static void
@@ -446,6 +461,7 @@ UNIT(lines_are_counted_right_behind_comments)
 UNIT(variables_are_replaced_in_the_file)
 UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)
 UNIT(ranges_hold_at_the_limit_and_not_one_past_it)
+UNIT(values_have_so_many_bytes_and_not_one_more)
 UNIT(mistakes_in_flags_and_environment_are_refused)
 UNIT(lists_are_limited)
 UNIT(app_is_limited_in_keys_and_depth)

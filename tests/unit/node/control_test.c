@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/json.h"
 #include "cluster/node/control.h"
 #include "cluster/node/control_socket.h"
@@ -285,6 +286,44 @@ slow_client_of_events_is_cut_off_at_the_limit(void)
     trpi_control_close(control, 100);
 }
 
+static atomic_int carried_answers;
+
+static void
+carried_emit(trpi_call *call, const char *text, bool final)
+{
+    (void)call;
+    (void)text;
+    atomic_fetch_add(&carried_answers, final);
+}
+
+static void
+calls_for_other_nodes_are_limited(void)
+{
+    static const char ask[] = "{\"cmd\":\"ask\",\"path\":\"/user/a\",\"text\":\"x\"}";
+    trpi_control *control = server_open();
+    trpi_control_refusal refusal;
+    trp_err err = TRP_OK;
+    atomic_store(&carried_answers, 0);
+    for (unsigned i = 0; i <= TRPI_CONTROL_CARRIED_MAX; i++) {
+        trpi_call *call = trpi_alloc(sizeof *call);
+        UNIT_REQUIRE(call != NULL);
+        UNIT_REQUIRE(trpi_control_request_parse((const uint8_t *)ask, sizeof ask - 1,
+                                                &call->request, &refusal) == TRP_OK);
+        call->emit = carried_emit;
+        call->world = world;
+        call->start_ns = trpi_world_mono_ns(world);
+        call->deadline_ns = call->start_ns + 60000000000u;
+        err = trpi_control_run(control, call);
+        UNIT_EQUAL(err, i < TRPI_CONTROL_CARRIED_MAX ? TRP_OK : TRP_ELIMIT);
+        if (err != TRP_OK) {
+            trpi_control_request_fini(&call->request);
+            trpi_free(call);
+        }
+    }
+    trpi_control_close(control, 0);
+    UNIT_EQUAL(atomic_load(&carried_answers), TRPI_CONTROL_CARRIED_MAX);
+}
+
 static void
 connections_are_limited(void)
 {
@@ -363,5 +402,6 @@ UNIT(client_that_goes_cancels_its_call)
 UNIT(close_ends_calls_and_streams)
 UNIT(events_go_to_the_streams_that_asked_for_their_type)
 UNIT(slow_client_of_events_is_cut_off_at_the_limit)
+UNIT(calls_for_other_nodes_are_limited)
 UNIT(connections_are_limited)
 UNIT_END

@@ -96,9 +96,9 @@ socket_path_is_refused_one_byte_above_the_limit(void)
 /* A directory of sockets, some of them live. */
 typedef struct place {
     char dirs[2][TRPI_CTL_PATH_BYTES];
-    int fds[8];
+    int fds[TRPI_CTL_SOCKETS_MAX + 1];
     unsigned count;
-    char paths[8][TRPI_CTL_PATH_BYTES];
+    char paths[TRPI_CTL_SOCKETS_MAX + 1][TRPI_CTL_PATH_BYTES];
 } place;
 
 static void
@@ -190,6 +190,27 @@ no_socket_and_only_stale_ones_are_not_found(void)
     place_remove(&p);
 }
 
+/* TRPI_CTL_SOCKETS_MAX: all of them are looked at; of one more, one is passed over */
+static void
+so_many_sockets_are_looked_at_and_not_one_more(void)
+{
+    static place p;
+    trpi_ctl_found found;
+    int fd = -1;
+    place_make(&p);
+    for (unsigned index = 0; index < TRPI_CTL_SOCKETS_MAX; index++) {
+        place_add(&p, index % 2, "demo", TRPI_CTL_SOCKETS_MAX + 1 - index, true);
+    }
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, &found, &fd), TRP_OK);
+    UNIT_EQUAL(found.port, 2);
+    close(fd);
+    place_add(&p, 1, "demo", 1, true);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, &found, &fd), TRP_OK);
+    UNIT_TRUE(found.port == 1 || found.port == 2);
+    close(fd);
+    place_remove(&p);
+}
+
 static void
 too_long_socket_path_is_refused(void)
 {
@@ -238,6 +259,7 @@ UNIT(socket_path_is_refused_one_byte_above_the_limit)
 UNIT(lowest_live_port_answers_and_stale_sockets_are_passed_over)
 UNIT(several_systems_are_listed_until_one_is_chosen)
 UNIT(no_socket_and_only_stale_ones_are_not_found)
+UNIT(so_many_sockets_are_looked_at_and_not_one_more)
 UNIT(too_long_socket_path_is_refused)
 UNIT(directories_follow_the_environment)
 UNIT(every_error_has_an_exit_code_of_the_table)

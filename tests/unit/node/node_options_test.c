@@ -8,7 +8,7 @@
 static int
 parse(trpi_node_options *options, int argc, const char *const *argv)
 {
-    char *copy[16];
+    char *copy[TRPI_NODE_SETTINGS_MAX + 2];
     for (int i = 0; i < argc; i++) {
         copy[i] = (char *)(uintptr_t)argv[i];
     }
@@ -62,6 +62,20 @@ wrong_values_name_the_flag(void)
     UNIT_EQUAL(PARSE(&options, "node", "--port", "70000"), 0);
     UNIT_EQUAL(trpi_node_config_build(&options, NULL, &config, &error), TRP_ECONFIG);
     UNIT_TEXT(error.text, "--port: remote.port: 70000 is out of range: 0 to 65535");
+}
+
+/* TRPI_NODE_SETTINGS_MAX, and one past it */
+static void
+so_many_flags_are_taken_and_not_one_more(void)
+{
+    static trpi_node_options options;
+    const char *argv[TRPI_NODE_SETTINGS_MAX + 2] = { "node" };
+    for (int i = 1; i < TRPI_NODE_SETTINGS_MAX + 2; i++) {
+        argv[i] = "--role=a";
+    }
+    UNIT_EQUAL(parse(&options, TRPI_NODE_SETTINGS_MAX + 1, argv), 0);
+    UNIT_EQUAL(options.settings_count, TRPI_NODE_SETTINGS_MAX);
+    UNIT_EQUAL(parse(&options, TRPI_NODE_SETTINGS_MAX + 2, argv), 64);
 }
 
 static void
@@ -219,6 +233,7 @@ UNIT_BEGIN("node_options")
 UNIT(flags_are_keys_and_lists_gather)
 UNIT(wrong_flags_are_usage_errors)
 UNIT(wrong_values_name_the_flag)
+UNIT(so_many_flags_are_taken_and_not_one_more)
 UNIT(log_lines_are_one_line_each)
 UNIT(long_log_lines_are_cut_and_stay_whole_lines)
 UNIT(keys_that_contradict_each_other_are_refused)

@@ -2,6 +2,8 @@
  * ended. */
 #include <stdlib.h>
 
+#include "cluster/node/node_plugin.h"
+#include "remote/cookie.h"
 #include "tests/unit/node/inside.h"
 
 static bool
@@ -42,6 +44,51 @@ wrong_settings_are_refused_with_a_sentence(void)
         UNIT_TEXT(error.text, cases[i].text);
         UNIT_TRUE(node == NULL);
     }
+}
+
+/* A list of so many, each the same, and another setting (NULL: none); what opening a node says. */
+static trp_err
+open_with_many(const char *key, size_t count, const char *each, const char *also,
+               trp_node_error *ret_error)
+{
+    char setting[8192];
+    const char *extra[] = { setting, also, NULL };
+    size_t used = (size_t)snprintf(setting, sizeof setting, "%s=%s", key, each);
+    trp_node *node = NULL;
+    for (size_t i = 1; i < count; i++) {
+        used += (size_t)snprintf(setting + used, sizeof setting - used, ",%s", each);
+    }
+    trp_err err = node_open(extra, &node, ret_error);
+    trp_node_close(node);
+    return err;
+}
+
+/* TRPI_PLUGINS_MAX, TRP_CLUSTER_SEEDS_MAX, TRPI_SECRET_BYTES_MAX: at them, and one past */
+static void
+settings_are_limited(void)
+{
+    char cookie[TRPI_SECRET_BYTES_MAX + 2];
+    trp_node_error error = { "" };
+    UNIT_EQUAL(open_with_many("plugins", TRPI_PLUGINS_MAX, "/n.so", NULL, &error), TRP_ECONFIG);
+    UNIT_TRUE(strncmp(error.text, "plugin /n.so: ", 14) == 0); /* the first one is not there */
+    UNIT_EQUAL(open_with_many("plugins", TRPI_PLUGINS_MAX + 1, "/n.so", NULL, &error), TRP_ECONFIG);
+    UNIT_TEXT(error.text, "plugins: more than 64");
+    UNIT_EQUAL(open_with_many("cluster.seed-nodes", TRP_CLUSTER_SEEDS_MAX, "self", NULL, &error),
+               TRP_OK);
+    UNIT_EQUAL(
+        open_with_many("cluster.seed-nodes", TRP_CLUSTER_SEEDS_MAX + 1, "self", NULL, &error),
+        TRP_ECONFIG);
+    UNIT_TEXT(error.text, "cluster.seed-nodes: more than 32");
+    memset(cookie, 'c', sizeof cookie);
+    cookie[TRPI_SECRET_BYTES_MAX + 1] = '\0';
+    UNIT_EQUAL(
+        open_with_many("remote.secure-cookie", 1, cookie, "remote.require-cookie=on", &error),
+        TRP_ECONFIG);
+    UNIT_TEXT(error.text, "remote.transport: a cookie is longer than 255 bytes");
+    cookie[TRPI_SECRET_BYTES_MAX] = '\0';
+    UNIT_EQUAL(
+        open_with_many("remote.secure-cookie", 1, cookie, "remote.require-cookie=on", &error),
+        TRP_OK);
 }
 
 static void
@@ -170,6 +217,7 @@ peers_tells_the_state_the_reason_and_what_comes_next(void)
 
 UNIT_BEGIN("node")
 UNIT(wrong_settings_are_refused_with_a_sentence)
+UNIT(settings_are_limited)
 UNIT(taken_port_is_refused)
 UNIT(peers_tells_the_state_the_reason_and_what_comes_next)
 UNIT(leaving_what_was_never_joined_ends_at_once)

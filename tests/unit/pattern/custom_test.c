@@ -1,4 +1,5 @@
 /* custom_test.c - routing logic of one's own, and looking at where a message would go. */
+#include "pattern/routing.h"
 #include "tests/unit/pattern/crew.h"
 
 /* ---- the vote counter of Akka's document ----------------------------------------------------- */
@@ -206,9 +207,35 @@ logic_is_found_by_its_name(void)
     stage_close(system);
 }
 
+/* TRPI_ROUTING_LOGICS_MAX in a process, and one more; the last test here, for none can be taken
+ * back. */
+static void
+so_many_logics_are_registered_and_not_one_more(void)
+{
+    static trp_routing_logic many[TRPI_ROUTING_LOGICS_MAX];
+    static char names[TRPI_ROUTING_LOGICS_MAX][16];
+    trp_err err = TRP_OK;
+    uint32_t made = 1, needs; /* "two-each" is there */
+
+    UNIT_TRUE(trpi_logic_find("two-each", &needs) != NULL);
+    while (err == TRP_OK && made <= TRPI_ROUTING_LOGICS_MAX) {
+        trp_routing_logic *logic = &many[made - 1];
+
+        snprintf(names[made - 1], sizeof names[0], "logic%u", made);
+        *logic = (trp_routing_logic)TRP_ROUTING_LOGIC_INIT(names[made - 1], route_mod);
+        err = trp_routing_logic_register(logic);
+        made += err == TRP_OK;
+    }
+    UNIT_EQUAL(err, TRP_ELIMIT);
+    UNIT_EQUAL(made, TRPI_ROUTING_LOGICS_MAX);
+    UNIT_EQUAL(trp_routing_logic_register(&many[0]), TRP_OK); /* it is there */
+    UNIT_TRUE(trpi_logic_find("logic255", &needs) == &many[254]);
+}
+
 UNIT_BEGIN("custom")
 UNIT(logic_of_ones_own_routes_by_what_it_reads)
 UNIT(a_choice_can_be_looked_at_without_sending)
 UNIT(logic_that_registers_nobody_is_refused)
 UNIT(logic_is_found_by_its_name)
+UNIT(so_many_logics_are_registered_and_not_one_more)
 UNIT_END

@@ -1,6 +1,7 @@
 /* router_test.c - the schemes of routing, envelopes, groups, senders. */
 #include <troupe/mailbox.h>
 
+#include "actor/run.h"
 #include "tests/unit/pattern/crew.h"
 
 typedef struct processed {
@@ -424,6 +425,30 @@ routers_nest_and_a_circle_ends(void)
     stage_close(system);
 }
 
+/* ROUTE-1: TRPI_ROUTE_DEPTH_MAX routers behind one another, and one more */
+static void
+so_many_routers_lead_to_each_other_and_not_one_more(void)
+{
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_system_stats stats = { .size = sizeof stats };
+    trp_ref at = crew_router(system, "inner", NULL, 1), next;
+    char name[64];
+
+    options.routees = &at;
+    options.routees_count = 1;
+    for (uint32_t depth = 1; depth < TRPI_ROUTE_DEPTH_MAX; depth++, at = next) {
+        UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, NULL, &options, &next), TRP_OK);
+    }
+    UNIT_EQUAL(stage_ask(system, at, "who", name, sizeof name), TRP_OK);
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, NULL, &options, &next), TRP_OK);
+    stage_tell(system, next, "too deep");
+    trp_system_stats_get(system, &stats);
+    UNIT_EQUAL(stats.dead_letters[TRP_DEAD_NO_SUCH_ACTOR], 1);
+    stage_close(system);
+    UNIT_FALSE(stage_has("too deep"));
+}
+
 UNIT_BEGIN("router")
 UNIT(messages_rotate_over_children_and_pass_the_router_by)
 UNIT(replies_come_from_the_routee_or_in_the_routers_name)
@@ -436,4 +461,5 @@ UNIT(routees_are_found_by_their_paths)
 UNIT(a_router_that_cannot_be_leaves_nothing_behind)
 UNIT(a_router_without_memory_leaves_nothing_behind)
 UNIT(routers_nest_and_a_circle_ends)
+UNIT(so_many_routers_lead_to_each_other_and_not_one_more)
 UNIT_END

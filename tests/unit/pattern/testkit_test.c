@@ -4,6 +4,7 @@
 #include <troupe/log.h>
 #include <troupe/testkit.h>
 
+#include "pattern/testkit.h"
 #include "tests/unit/pattern/written.h"
 #include "tests/unit/unit.h"
 
@@ -673,6 +674,27 @@ a_kit_can_be_put_around_a_system(void)
     trp_system_free(system);
 }
 
+/* TRPI_TEST_FILTERS_MAX inside one another, and one past it */
+static void
+so_many_filters_nest_and_not_one_more(void)
+{
+    trp_testkit_options options = plain;
+    trp_filter filter = TRP_FILTER_INIT;
+    trp_testkit *kit;
+
+    options.on_fail = TRP_FAIL_RETURN;
+    options.fail = write_failure;
+    kit = open_kit(TRP_CLOCK_VIRTUAL, options);
+    for (uint32_t i = 0; i <= TRPI_TEST_FILTERS_MAX; i++) {
+        UNIT_EQUAL(trp_filter_begin(__FILE__, __LINE__, kit, &filter), i < TRPI_TEST_FILTERS_MAX);
+        UNIT_EQUAL(trp_testkit_failures(kit), i == TRPI_TEST_FILTERS_MAX);
+    }
+    for (uint32_t i = 0; i < TRPI_TEST_FILTERS_MAX; i++) {
+        UNIT_EQUAL(trp_filter_end(kit), 0);
+    }
+    UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
+}
+
 static void
 wrong_options_are_refused(void)
 {
@@ -772,5 +794,6 @@ UNIT(log_lines_are_expected_counted_and_taken)
 UNIT(dead_letters_are_warnings_in_tests)
 UNIT(a_failure_can_jump_out_of_the_test)
 UNIT(a_kit_can_be_put_around_a_system)
+UNIT(so_many_filters_nest_and_not_one_more)
 UNIT(wrong_options_are_refused)
 UNIT_END

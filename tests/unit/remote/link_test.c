@@ -223,6 +223,39 @@ a_write_after_close_is_refused(void)
     finish();
 }
 
+static _Atomic uint32_t names_resolved;
+
+static void
+on_resolved(void *arg, const trpi_resolved *resolved)
+{
+    (void)arg;
+    UNIT_EQUAL(resolved->count, 1);
+    atomic_fetch_add(&names_resolved, 1);
+}
+
+/* TRPI_RESOLVER_CACHE_MAX, and one past it: the oldest goes. No name server is asked for these. */
+static void
+so_many_names_are_kept_and_not_one_more(void)
+{
+    trpi_resolver *resolver = NULL;
+    trpi_resolved resolved;
+    char name[16];
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    UNIT_REQUIRE(trpi_resolver_new(world, &resolver) == TRP_OK);
+    atomic_store(&names_resolved, 0);
+    for (uint32_t i = 1; i <= TRPI_RESOLVER_CACHE_MAX + 1; i++) {
+        snprintf(name, sizeof name, "127.%u", i); /* no numeric host: the last three bytes in one */
+        UNIT_FALSE(trpi_resolver_now(resolver, name, &resolved));
+        UNIT_EQUAL(trpi_resolver_start(resolver, name, on_resolved, NULL), TRP_OK);
+        UNIT_WAIT(atomic_load(&names_resolved) == i, 30000);
+        UNIT_TRUE(trpi_resolver_now(resolver, name, &resolved));
+        UNIT_EQUAL(trpi_resolver_now(resolver, "127.1", &resolved), i <= TRPI_RESOLVER_CACHE_MAX);
+    }
+    UNIT_TRUE(trpi_resolver_now(resolver, "127.2", &resolved));
+    trpi_resolver_free(resolver);
+    trpi_world_free(world);
+}
+
 static void
 many_links_that_come_and_go_are_all_told(void)
 {
@@ -286,6 +319,7 @@ UNIT(who_calls_before_accept_is_served_by_it)
 UNIT(bytes_arrive_in_order_and_short_sends_go_on)
 UNIT(a_dial_that_reaches_nobody_is_closed_once)
 UNIT(a_name_is_resolved_and_found_in_the_cache_the_second_time)
+UNIT(so_many_names_are_kept_and_not_one_more)
 UNIT(a_refused_connection_ends_without_a_closed_on_this_side)
 UNIT(many_connections_are_refused_one_after_the_other)
 UNIT(a_write_after_close_is_refused)

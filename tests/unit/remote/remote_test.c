@@ -1,6 +1,7 @@
 /* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect,
  * quarantine. */
 #include "remote/frame.h"
+#include "remote/internal.h"
 #include "remote/link_nng.h"
 #include "tests/unit/remote/pair.h"
 
@@ -250,6 +251,48 @@ watches_of_several_earlier_incarnations_are_all_answered(void)
     UNIT_WAIT(atomic_load(&ended) == EARLIER, 60000);
     ask_echo();
     pair_end(&p);
+}
+
+/* Tells the counter, whose ref it is told, in the names of actors of so many third nodes. */
+static trp_err
+introducer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_ref to, third = { 0, 7, 1, 0 };
+    (void)state;
+    memcpy(&to, trp_msg_payload(msg), sizeof to);
+    for (uint32_t i = 0; i <= TRPI_PEER_NODES_MAX; i++) {
+        trpi_node_id id = { *trpi_remote_address(p.remote[1]), 1000 + i };
+        int64_t value = (int64_t)i + 1;
+        UNIT_REQUIRE(trpi_node_intern(trp_ctx_system(ctx), &id, &third.node) == TRP_OK);
+        trp_tell_as(ctx, to, third, &trp_i64_type, &value, sizeof value);
+    }
+    trp_tell_as(ctx, to, third, &trp_string_type, "end", 3); /* unknown as before */
+    trp_tell(ctx, to, &trp_string_type, "end", 3);
+    return TRP_OK;
+}
+static const trp_behaviour introducer = TRP_BEHAVIOUR_INIT("introducer", char, introducer_receive);
+
+/* TRPI_PEER_NODES_MAX third nodes are taken from one peer; what names one more cannot be read */
+static void
+a_peer_introduces_so_many_nodes_and_not_one_more(void)
+{
+    trp_ref to = TRP_REF_NONE;
+    char path[TRP_PATH_BYTES_MAX];
+    pair_start(&p, true, NULL);
+    atomic_store(&counted, 0);
+    atomic_store(&disorder, 0);
+    pair_spawn(p.system[0], &counter, "counter", NULL, NULL, 0);
+    UNIT_EQUAL(trp_system_resolve(p.system[1],
+                                  pair_path(&p, 0, "/user/counter", path, sizeof path), 60000,
+                                  &to),
+               TRP_OK);
+    trp_ref who = pair_spawn(p.system[1], &introducer, NULL, NULL, NULL, 0);
+    trp_system_tell(p.system[1], who, &trp_bytes_type, &to, sizeof to);
+    UNIT_WAIT(atomic_load(&counted) == TRPI_PEER_NODES_MAX + 1, 60000); /* and the last word */
+    UNIT_EQUAL(atomic_load(&disorder), 0);
+    UNIT_WAIT(pair_logged("body cannot be read"), 60000);
+    pair_end(&p);
+    UNIT_EQUAL(atomic_load(&counted), TRPI_PEER_NODES_MAX + 1);
 }
 
 /* REMOTE-25 REMOTE-46 */
@@ -638,6 +681,7 @@ UNIT(a_selection_with_wildcards_reaches_all_that_match)
 UNIT(a_watcher_is_told_once_when_a_remote_actor_stops)
 UNIT(watching_a_remote_actor_that_has_ended_is_answered)
 UNIT(watches_of_several_earlier_incarnations_are_all_answered)
+UNIT(a_peer_introduces_so_many_nodes_and_not_one_more)
 UNIT(a_watcher_is_told_when_the_other_system_says_goodbye)
 UNIT(a_watcher_is_told_when_the_other_node_falls_silent)
 UNIT(an_association_that_was_cut_comes_back_by_itself)
