@@ -1,10 +1,10 @@
 #!/bin/bash
 # silence.sh - three hosts, default settings, several such clusters at once: while all beat nobody is suspected; how long
 # it takes from `kill -9` until every other node knows; how fast the three come up, and one leaves.
-#   silence.sh [CLUSTERS SECONDS]   default 2 4; --long: 20 clusters that beat 180 s each, together an hour
+#   silence.sh [CLUSTERS SECONDS]   default 2 3; --long: 20 clusters that beat 180 s each, together an hour
 # FD-06, MEMB-13, SEED-03, MEMB-11. The times are those that the events tell, so looking at them delays nothing.
 . "$(dirname "$0")/lib.sh"
-clusters=${1:-2} seconds=${2:-4}
+clusters=${1:-2} seconds=${2:-3}
 [ "${1:-}" != --long ] || { clusters=20 seconds=180; }
 hosts_begin $((3 * clusters)) namespaces
 
