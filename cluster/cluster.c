@@ -6,6 +6,7 @@
  */
 #include "cluster/cluster.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -74,6 +75,39 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
         member.downing.stable_after_ms == 0 ? 20000 : member.downing.stable_after_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->core);
     return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->heartbeat);
+}
+
+/* The lease's thread. */
+static void
+lease_answered(void *arg, bool granted, const char *why)
+{
+    trpi_cluster *cluster = arg;
+    size_t bytes = why == NULL ? 0 : strlen(why);
+    struct shell_item *item = shell_item_new(SHELL_COMMAND, bytes + 1);
+    if (item == NULL) {
+        return; /* no answer is a refusal, after a time */
+    }
+    item->command = TRPI_MEMBER_LEASE;
+    item->events = granted ? 1 : 0;
+    memcpy(item->bytes, why == NULL ? "" : why, bytes + 1);
+    if (shell_put(cluster, item) != TRP_OK) {
+        shell_item_free(item);
+    }
+}
+
+static trp_err
+make_lease(trpi_cluster *cluster, const trpi_cluster_options *options)
+{
+    char owner[TRPI_ADDRESS_TEXT_BYTES + 32], address[TRPI_ADDRESS_TEXT_BYTES], name[128];
+    uint32_t timeout_ms = options->member.downing.lease_timeout_ms;
+    (void)trpi_address_format(trpi_remote_address(cluster->remote), address, sizeof(address));
+    (void)snprintf(owner, sizeof(owner), "%s uid %016llx", address,
+                   (unsigned long long)trpi_system_self(cluster->system)->uid);
+    (void)snprintf(name, sizeof(name), "%.100s-lease", trp_system_name(cluster->system));
+    bool named = options->lease_name != NULL && options->lease_name[0] != '\0';
+    return trpi_lease_new(named ? options->lease_name : name, owner,
+                          timeout_ms == 0 ? 5000 : timeout_ms, lease_answered, cluster,
+                          &cluster->lease);
 }
 
 static trp_err
@@ -147,6 +181,9 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
         err = trp_routing_logic_register(&trpi_adaptive_logic);
     }
     if (err == TRP_OK) {
+        err = make_lease(cluster, options);
+    }
+    if (err == TRP_OK) {
         err = make_actor(cluster);
     }
     if (err != TRP_OK) {
@@ -214,6 +251,7 @@ trpi_cluster_free(trpi_cluster *cluster)
     }
     close_queue(cluster);
     trpi_metrics_free(cluster->metrics);
+    trpi_lease_close(cluster->lease);
     trpi_member_free(cluster->core);
     trpi_heartbeat_free(cluster->heartbeat);
     trpi_free(cluster->known);
@@ -317,4 +355,26 @@ trp_err
 trpi_cluster_release(trpi_cluster *cluster)
 {
     return order(cluster, TRPI_MEMBER_RELEASE, NULL, 0, NULL, NULL);
+}
+
+/* ---- the lease ------------------------------------------------------------------------------- */
+
+bool
+trpi_cluster_has_lease(trpi_cluster *cluster)
+{
+    return trpi_lease_is_set(cluster->lease);
+}
+
+trp_err
+trp_cluster_lease_set(trp_system *system, const trp_lease_ops *ops, void *arg)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (ops == NULL || ops->size < sizeof(*ops) || ops->acquire == NULL || ops->release == NULL) {
+        return TRP_EINVAL;
+    }
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    trpi_lease_set(cluster->lease, ops, arg);
+    return TRP_OK;
 }

@@ -10,6 +10,7 @@
 #include <troupe/cluster.h>
 
 #include "cluster/heartbeat.h"
+#include "cluster/lease.h"
 #include "cluster/membership.h"
 #include "cluster/metrics.h"
 #include "remote/remote.h"
@@ -29,6 +30,7 @@ typedef struct trpi_cluster_options {
     uint32_t seed_nodes_count;
     uint32_t quarantine_removed_after_ms; /* 5000: of those removed after Down */
     uint32_t publish_stats_interval_ms;   /* a line with the figures of gossip; 0: none */
+    const char *lease_name; /* NULL: "SYSTEM-lease" */
     bool quiet;                           /* no log line for each change (cluster.log-info = off) */
     /* Once, when this node's membership has ended, on the cluster's thread: must not block. */
     void (*stopped)(void *arg, trpi_member_stop why);
@@ -66,6 +68,8 @@ trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t u
 /* Whoever set member.exiting_waits lets this node go on from Exiting. Errors: TRP_ENOMEM,
  * TRP_ECLOSED. Thread: any; never blocks. */
 trp_err trpi_cluster_release(trpi_cluster *cluster);
+/* Has somebody given it a lease? See troupe/lease.h. */
+bool trpi_cluster_has_lease(trpi_cluster *cluster);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_cluster_member {

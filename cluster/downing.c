@@ -18,7 +18,9 @@
  *       those which are Exiting or Down. What is Down here may be alive and Up over there; a
  *       restarted node votes in its predecessor's place. Joiners have no vote.
  *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up.
- * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c
+ *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and
+ *       kept until the other side has asked.
+ * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
  */
 #include "cluster/downing.h"
@@ -176,15 +178,14 @@ who_acts(const trpi_gossip *g, const uint32_t *marks)
     return first;
 }
 
-/* The indexes of the marked, in place of the marks. */
+/* The indexes of those with one of two marks, in place of the marks. */
 static void
-collect_marked(const trpi_gossip *g, trpi_downing_decision *decision)
+collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_decision *decision)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
         uint32_t mark = decision->indexes[i]; /* read before index count <= i is written */
-        if ((mark == TRPI_MARK_AWAY || mark == TRPI_MARK_BROKEN) &&
-            g->members[i].status < TRP_MEMBER_EXITING) {
+        if ((mark == one || mark == two) && g->members[i].status < TRP_MEMBER_EXITING) {
             decision->indexes[count++] = i;
         }
     }
@@ -206,6 +207,19 @@ is_patient(const trpi_downing_ops *ops, const trpi_downing_options *options,
                                ? 3 * stable_after_ms
                                : stable_after_ms + stable_after_ms / 2;
     return sides->unsure.votes > 0 && input->stable_ms < patience_ms;
+}
+
+static void
+counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *decision)
+{
+    decision->unreachable = sides->away_members;
+    decision->indirectly_connected = sides->broken_members;
+    decision->reachable = sides->clear.votes + sides->broken.votes;
+    decision->members = decision->reachable + sides->unsure.votes + sides->away.votes;
+    snprintf(decision->reason, sizeof(decision->reason),
+             "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
+             decision->reachable, decision->members, decision->unreachable,
+             decision->indirectly_connected);
 }
 
 static void
@@ -231,14 +245,7 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
     if (!unstable && is_patient(ops, options, input, &sides, stays)) {
         return;
     }
-    decision->unreachable = sides.away_members;
-    decision->indirectly_connected = sides.broken_members;
-    decision->members = ours.votes + theirs.votes;
-    decision->reachable = ours.votes;
-    snprintf(decision->reason, sizeof(decision->reason),
-             "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
-             ours.votes, decision->members, decision->unreachable,
-             decision->indirectly_connected);
+    counts_fill(why, &sides, decision);
     uint32_t self = trpi_gossip_find(g, input->self);
     trpi_assert(self != TRPI_GOSSIP_NONE);
     if (!stays) {
@@ -251,9 +258,56 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
     if (decision->indexes[self] == TRPI_MARK_BROKEN) {
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
     } else if (who_acts(g, decision->indexes) == self) {
-        collect_marked(g, decision);
+        collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
         decision->verdict =
             decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+    }
+}
+
+/* D8: the sides are as always, but who has the lease stays, however small. Only who acts asks for
+ * it, and speaks for its side; the smaller side asks later, so that mostly the larger one gets
+ * it. */
+static void
+decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
+             const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    trpi_sides sides;
+    const char *why;
+    uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    if (input->stable_ms < options->stable_after_ms) {
+        if (options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms) {
+            decide_split(ops, options, input, decision); /* all stop */
+        }
+        return; /* D1 */
+    }
+    trpi_sides_find(options, input, false, false, decision->indexes, &sides);
+    bool larger = stays_majority(options, trpi_side_sum(sides.clear, sides.broken),
+                                 trpi_side_sum(sides.unsure, sides.away), &why);
+    uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
+    uint32_t self = trpi_gossip_find(g, input->self);
+    if (is_patient(ops, options, input, &sides, larger) ||
+        who_acts(g, decision->indexes) != self) {
+        return;
+    }
+    switch (input->lease) {
+    case TRPI_LEASE_UNASKED:
+        counts_fill("the lease decides", &sides, decision);
+        decision->verdict = input->stable_ms < ask_ms ? TRPI_DOWNING_WAIT : TRPI_DOWNING_ACQUIRE;
+        return;
+    case TRPI_LEASE_ASKED:
+        return;
+    case TRPI_LEASE_HELD:
+        counts_fill("this side has the lease", &sides, decision);
+        collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
+        decision->verdict =
+            decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+        return;
+    case TRPI_LEASE_REFUSED:
+        counts_fill("this side did not get the lease", &sides, decision);
+        collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_SIDE;
+        return;
     }
 }
 
@@ -270,6 +324,7 @@ trpi_downing_find(const char *name)
         { "keep-oldest", decide_split, stays_oldest, true, false },
         { "keep-referee", decide_split, stays_referee, false, true },
         { "down-all", decide_split, stays_none, false, false },
+        { "lease", decide_lease, stays_majority, false, false },
     };
     for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
         if (strcmp(strategies[i].name, name) == 0) {

@@ -11,8 +11,17 @@
 typedef enum trpi_downing_verdict {
     TRPI_DOWNING_WAIT = 0,        /* nothing to do now */
     TRPI_DOWNING_DOWN_MEMBERS = 1, /* mark decision.indexes Down */
-    TRPI_DOWNING_DOWN_SELF = 2     /* this node must stop */
+    TRPI_DOWNING_DOWN_SELF = 2,    /* this node must stop; indexes: the marks of downing_sides.h */
+    TRPI_DOWNING_ACQUIRE = 3,      /* ask for the lease, and decide again when it has answered */
+    TRPI_DOWNING_DOWN_SIDE = 4     /* mark decision.indexes Down: this node's whole side */
 } trpi_downing_verdict;
+
+typedef enum trpi_lease_state {
+    TRPI_LEASE_UNASKED = 0,
+    TRPI_LEASE_ASKED = 1,
+    TRPI_LEASE_HELD = 2,
+    TRPI_LEASE_REFUSED = 3
+} trpi_lease_state;
 
 typedef struct trpi_downing_options {
     uint32_t stable_after_ms;       /* 20000 */
@@ -20,6 +29,9 @@ typedef struct trpi_downing_options {
     uint32_t auto_down_after_ms;    /* 5000 */
     uint32_t quorum_size;           /* static-quorum: 3 */
     uint32_t least_nodes;           /* keep-referee: its side stops with fewer; 1 */
+    uint32_t lease_minority_delay_ms; /* lease: the smaller side asks later by so much; 2000 */
+    uint32_t lease_release_after_ms;  /* 40000; the least: membership_downing.c, W1 */
+    uint32_t lease_timeout_ms;        /* no answer by then is a refusal; 5000 */
     bool keep_lone_oldest;          /* keep-oldest: also when it is alone (down-if-alone = off) */
     trpi_address referee;           /* keep-referee; port 0: none */
     char role[TRPI_ROLE_BYTES_MAX + 1]; /* only these are counted; "": all */
@@ -32,6 +44,7 @@ typedef struct trpi_downing_input {
     uint64_t stable_ms;                /* since members or reachability changed */
     uint64_t unstable_ms; /* for how long reachability has kept changing; 0: it rests */
     const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
+    trpi_lease_state lease;
 } trpi_downing_input;
 
 typedef struct trpi_downing_decision {
@@ -45,7 +58,7 @@ typedef struct trpi_downing_decision {
 typedef struct trpi_downing_ops trpi_downing_ops;
 
 /* "manual", "auto-down-after", "keep-majority", "static-quorum", "keep-oldest", "keep-referee",
- * "down-all"; NULL: no such strategy. */
+ * "down-all", "lease"; NULL: no such strategy. */
 const trpi_downing_ops *trpi_downing_find(const char *name);
 const char *trpi_downing_name(const trpi_downing_ops *ops); /* static */
 /* Decide. decision->indexes is given, everything else is 0. */

@@ -8,6 +8,9 @@
  */
 #include "cluster/downing_sides.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* D6: does this incarnation give its address a vote? */
 static bool
 holds_vote(const trpi_gossip_member *m, const char *role, bool joining_too)
@@ -180,4 +183,29 @@ trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *i
         ret_sides->clear = ret_sides->broken = ret_sides->unsure = ret_sides->away = none;
         (void)count_sides(options, g, marks, true, ret_sides);
     }
+}
+
+char *
+trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *buffer, size_t bytes)
+{
+    size_t used = 0;
+    uint32_t shown = 0, count = 0;
+    (void)snprintf(buffer, bytes, "nobody");
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool here = marks[i] == TRPI_MARK_CLEAR || marks[i] == TRPI_MARK_BROKEN;
+        const trpi_address *a = &g->members[i].ident->id.address;
+        size_t need = strlen(a->host) + sizeof(", :65535 and 4294967295 more");
+        count += here == mine ? 1 : 0;
+        if (here == mine && shown + 1 == count && used + need < bytes) {
+            int more = snprintf(buffer + used, bytes - used, "%s%s:%u", shown > 0 ? ", " : "",
+                                a->host, a->port);
+            used += more > 0 ? (size_t)more : 0;
+            shown++;
+        }
+    }
+    if (shown < count) {
+        (void)snprintf(buffer + used, bytes - used, "%s%u%s", shown > 0 ? " and " : "",
+                       count - shown, shown > 0 ? " more" : " members");
+    }
+    return buffer;
 }

@@ -31,5 +31,8 @@ void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_inp
                      bool spare_oldest, bool spare_referee, uint32_t *marks,
                      trpi_sides *ret_sides);
 trpi_side trpi_side_sum(trpi_side a, trpi_side b);
+/* "host:port, host:port and 3 more" of one side, by the marks. Returns buffer. */
+char *trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *buffer,
+                      size_t bytes);
 
 #endif

@@ -2,11 +2,11 @@
 troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip.c \
 	cluster/gossip_cache.c cluster/gossip_index.c cluster/gossip_merge.c cluster/gossip_view.c src/base/pack.c cluster/gossip_codec.c \
 	cluster/frame_codec.c cluster/downing.c cluster/downing_sides.c cluster/membership.c cluster/membership_seed.c cluster/membership_contact.c cluster/compat.c \
-	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_events.c \
-	cluster/heartbeat.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c \
+	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_downing.c cluster/membership_events.c \
+	cluster/heartbeat.c cluster/lease.c cluster/lease_file.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c \
 	cluster/metrics.c cluster/metrics_table.c cluster/metrics_core.c cluster/metrics_codec.c \
 	cluster/metrics_proc.c cluster/metrics_shell.c cluster/adaptive.c
-pkginclude_HEADERS += include/troupe/cluster.h include/troupe/metrics.h
+pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h
 
 check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
@@ -20,6 +20,14 @@ tests_unit_cluster_compat_test_SOURCES = tests/unit/cluster/compat_test.c
 tests_unit_cluster_compat_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_schedule_test_SOURCES = tests/unit/cluster/schedule_test.c
 tests_unit_cluster_schedule_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/cluster/lease_test tests/unit/cluster/downing_lease_test tests/unit/cluster/survivors_test
+tests_unit_cluster_lease_test_SOURCES = tests/unit/cluster/lease_test.c
+tests_unit_cluster_lease_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_downing_lease_test_SOURCES = tests/unit/cluster/downing_lease_test.c
+tests_unit_cluster_downing_lease_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_survivors_test_SOURCES = tests/unit/cluster/survivors_test.c
+tests_unit_cluster_survivors_test_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
+tests_unit_cluster_survivors_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_shell_test_SOURCES = tests/unit/cluster/shell_test.c
 tests_unit_cluster_shell_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_phi_test_SOURCES = tests/unit/cluster/phi_test.c

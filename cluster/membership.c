@@ -57,6 +57,9 @@ options_check(trpi_member_options *o)
     default_u32(&o->downing.auto_down_after_ms, 5000);
     default_u32(&o->downing.quorum_size, 3);
     default_u32(&o->downing.least_nodes, 1);
+    default_u32(&o->downing.lease_minority_delay_ms, 2000);
+    default_u32(&o->downing.lease_release_after_ms, 40000);
+    default_u32(&o->downing.lease_timeout_ms, 5000);
     if (o->gossip_different_view_probability == 0.0) {
         o->gossip_different_view_probability = 0.8;
     } else if (o->gossip_different_view_probability < 0.0) {
@@ -460,6 +463,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
         return observe(core, event->keys, event->keys_count);
     case TRPI_MEMBER_RELEASE:
         core->options.exiting_waits = false;
+        return TRP_OK;
+    case TRPI_MEMBER_LEASE:
+        trpi_lease_answered(core, event->count != 0, event->text);
         return TRP_OK;
     case TRPI_MEMBER_REFUSED:
         trpi_seek_refused(core, &event->target.address, event->text);

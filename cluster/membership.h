@@ -75,7 +75,9 @@ typedef enum trpi_member_event_kind {
     /* addresses, sorted: all contact points that a look-up found; answers as JOIN does */
     TRPI_MEMBER_SEEDS = 8,
     /* target, text: no association with that seed, for what both are: "KEY: why" */
-    TRPI_MEMBER_REFUSED = 9
+    TRPI_MEMBER_REFUSED = 9,
+    /* the answer to TRPI_ACTION_LEASE_ACQUIRE: count 1: granted, 0: refused; text: why, or NULL */
+    TRPI_MEMBER_LEASE = 10
 } trpi_member_event_kind;
 
 typedef struct trpi_member_event {
@@ -104,7 +106,9 @@ typedef enum trpi_member_action_kind {
     TRPI_ACTION_PUBLISH = 2,    /* event */
     TRPI_ACTION_LOG = 3,        /* level, text */
     TRPI_ACTION_QUARANTINE = 4, /* to: removed after Down */
-    TRPI_ACTION_STOPPED = 5     /* stop */
+    TRPI_ACTION_STOPPED = 5,    /* stop */
+    TRPI_ACTION_LEASE_ACQUIRE = 6, /* TRPI_MEMBER_LEASE answers */
+    TRPI_ACTION_LEASE_RELEASE = 7
 } trpi_member_action_kind;
 
 typedef struct trpi_member_action {

@@ -77,6 +77,8 @@ struct trpi_member_core {
     uint64_t reach_ms;   /* when it last changed */
     uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
     uint32_t unrest;     /* how often it has since then */
+    trpi_lease_state lease;
+    uint64_t lease_ms;   /* when it was asked for, or answered */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms; /* a refusal is logged at most once in a while */
@@ -134,6 +136,10 @@ void trpi_leader_tick(trpi_member_core *core);
 void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
 void trpi_exiting_tick(trpi_member_core *core);
 void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key);
+
+/* membership_downing.c */
+void trpi_downing_tick(trpi_member_core *core);
+void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
 
 /* membership_events.c */
 void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */

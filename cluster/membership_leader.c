@@ -237,57 +237,7 @@ consider_weakly_up(trpi_member_core *core)
     }
 }
 
-/* ---- downing --------------------------------------------------------------------------------- */
-
-static void
-mark_down(trpi_member_core *core, const trpi_downing_decision *decision)
-{
-    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
-    if (edited == NULL) {
-        return; /* decided again at the next tick */
-    }
-    for (uint32_t i = 0; i < decision->indexes_count; i++) {
-        trpi_gossip_set_status(edited, decision->indexes[i], TRP_MEMBER_DOWN);
-    }
-    if (trpi_core_commit(core, edited) == TRP_OK) {
-        trpi_events_downing(core, decision, "down-unreachable");
-    }
-}
-
-static void
-consider_downing(trpi_member_core *core)
-{
-    const trpi_gossip *g = core->gossip;
-    uint32_t self = trpi_core_self_index(core);
-    if (g->blocking_count == 0 || self == TRPI_GOSSIP_NONE ||
-        g->members[self].status >= TRP_MEMBER_EXITING) {
-        return;
-    }
-    trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT };
-    uint64_t *unreachable_ms = trpi_alloc((g->members_count + 1) * sizeof(*unreachable_ms));
-    decision.indexes = trpi_alloc((g->members_count + 1) * sizeof(*decision.indexes));
-    if (unreachable_ms != NULL && decision.indexes != NULL) {
-        for (uint32_t i = 0; i < g->members_count; i++) {
-            uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
-            unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
-        }
-        trpi_downing_input input = { .gossip = g,
-                                     .seen = &core->seen,
-                                     .self = core->self->key,
-                                     .stable_ms = core->now.mono_ms - core->stable_ms,
-                                     .unreachable_ms = unreachable_ms };
-        input.unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0;
-        trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
-        if (decision.verdict == TRPI_DOWNING_DOWN_MEMBERS) {
-            mark_down(core, &decision);
-        } else if (decision.verdict == TRPI_DOWNING_DOWN_SELF) {
-            trpi_events_downing(core, &decision, "down-self");
-            trpi_core_stop(core, TRPI_STOP_DOWNED);
-        }
-    }
-    trpi_free(unreachable_ms);
-    trpi_free(decision.indexes);
-}
+/* ---- housekeeping ---------------------------------------------------------------------------- */
 
 static void
 prune(trpi_member_core *core)
@@ -321,7 +271,7 @@ trpi_leader_tick(trpi_member_core *core)
     core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
     prune(core);
     consider_weakly_up(core);
-    consider_downing(core);
+    trpi_downing_tick(core);
 }
 
 /* ---- exiting --------------------------------------------------------------------------------- */

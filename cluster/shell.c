@@ -187,6 +187,12 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
         case TRPI_ACTION_QUARANTINE:
             plan_quarantine(cluster, &a->to);
             break;
+        case TRPI_ACTION_LEASE_ACQUIRE:
+            trpi_lease_acquire(cluster->lease, trpi_world_is_driven(cluster->world));
+            break;
+        case TRPI_ACTION_LEASE_RELEASE:
+            trpi_lease_release(cluster->lease, trpi_world_is_driven(cluster->world));
+            break;
         case TRPI_ACTION_STOPPED:
             atomic_store_explicit(&cluster->silent, true, memory_order_relaxed); /* C3 */
             trpi_log(cluster->system, a->stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
@@ -317,6 +323,10 @@ take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
         event.target = item->target;
         event.addresses = item->addresses;
         event.addresses_count = item->addresses_count;
+        if (item->command == TRPI_MEMBER_LEASE) {
+            event.count = item->events;
+            event.text = item->bytes[0] != 0 ? (const char *)item->bytes : NULL;
+        }
         trp_err err = step(cluster, ctx, &event);
         if (item->done != NULL) {
             item->done(item->arg, err);

@@ -16,6 +16,7 @@
 #include <troupe/router.h>
 
 #include "cluster/cluster.h"
+#include "cluster/lease.h"
 
 /* frames waiting for the actor; more are dropped, counted */
 #define SHELL_FRAMES_MAX 4096u
@@ -88,6 +89,7 @@ struct trpi_cluster {
     uint32_t stats_interval_ms; /* 0: not logged */
     uint32_t stable_after_ms;
     const char *strategy;
+    trpi_lease *lease; /* has a lock of its own */
     void (*stopped)(void *arg, trpi_member_stop why);
     void *stopped_arg;
     /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */

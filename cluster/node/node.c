@@ -219,6 +219,7 @@ node_start(trp_node *node, const trp_node_options *options, trp_node_error *ret_
         return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
     }
     err = err == TRP_OK ? plugins_load(node, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err;
     return err == TRP_OK ? seeds_join(node, ret_error) : err;
 }
 

@@ -42,11 +42,12 @@ role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_er
     return TRP_OK;
 }
 
-/* keep-majority, static-quorum and keep-oldest each have a role of their own. */
+/* These have a role of their own each. */
 static trp_err
 downing_role_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
 {
-    static const char *const with_role[] = { "keep-majority", "static-quorum", "keep-oldest" };
+    static const char *const with_role[] = { "keep-majority", "static-quorum", "keep-oldest",
+                                             "lease" };
     for (size_t i = 0; i < sizeof with_role / sizeof with_role[0]; i++) {
         char key[64];
         (void)snprintf(key, sizeof key, "cluster.downing.%s.role", with_role[i]);
@@ -88,6 +89,10 @@ downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error 
     downing->quorum_size = trpi_node_number(node, "cluster.downing.static-quorum.quorum-size");
     downing->least_nodes =
         trpi_node_number(node, "cluster.downing.keep-referee.down-all-if-less-than-nodes");
+    downing->lease_minority_delay_ms =
+        trpi_node_number(node, "cluster.downing.lease.acquire-lease-delay-for-minority");
+    downing->lease_release_after_ms = trpi_node_number(node, "cluster.downing.lease.release-after");
+    downing->lease_timeout_ms = trpi_node_number(node, "cluster.downing.lease.operation-timeout");
     downing->keep_lone_oldest =
         !trpi_config_bool(node->config, "cluster.downing.keep-oldest.down-if-alone");
     trp_err err = downing_role_take(node, options, ret_error);
@@ -189,6 +194,42 @@ metrics_options_fill(const trp_node *node, trpi_metrics_options *options)
         trpi_node_number(node, "cluster.metrics.moving-average-half-life");
 }
 
+/* The lock on a file; a plugin may bring another lease. */
+static trp_err
+lease_file_take(trp_node *node, trp_node_error *ret_error)
+{
+    const char *path = trpi_config_text(node->config, "cluster.downing.lease.file");
+    char why[512];
+    if (path[0] == '\0') {
+        return TRP_OK;
+    }
+    trp_err err = trpi_lease_file_new(path, &node->lease_file);
+    if (err == TRP_OK) {
+        err = trp_cluster_lease_set(node->system, &trpi_lease_file_ops, node->lease_file);
+    }
+    if (err != TRP_OK) {
+        return trpi_node_fail(ret_error, err, "cluster.downing.lease.file: %s", trp_strerror(err));
+    }
+    bool shared = trpi_lease_file_is_shared(path, why, sizeof why);
+    trp_system_log(node->system, shared ? TRP_LOG_INFO : TRP_LOG_WARNING, "node",
+                   "cluster.downing.lease.file: %s",
+                   shared ? "all nodes must see this very file, and its locks" : why);
+    return TRP_OK;
+}
+
+trp_err
+trpi_node_lease_check(trp_node *node, trp_node_error *ret_error)
+{
+    bool needed = strcmp(trpi_config_text(node->config, "cluster.downing.active-strategy"),
+                         "lease") == 0;
+    return !needed || trpi_cluster_has_lease(node->cluster)
+               ? TRP_OK
+               : trpi_node_fail(ret_error, TRP_ECONFIG,
+                                "cluster.downing.active-strategy: lease needs "
+                                "cluster.downing.lease.file, a file on a file system that all "
+                                "nodes share, or a plugin that brings a lease (troupe/lease.h)");
+}
+
 trp_err
 trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 {
@@ -220,10 +261,11 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
         trpi_node_number(node, "cluster.quarantine-removed-node-after");
     options.publish_stats_interval_ms = trpi_node_number(node, "cluster.publish-stats-interval");
     options.quiet = !trpi_config_bool(node->config, "cluster.log-info");
+    options.lease_name = trpi_config_text(node->config, "cluster.downing.lease.name");
     options.stopped = membership_stopped;
     options.stopped_arg = node;
     err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
-    return err == TRP_OK ? TRP_OK
+    return err == TRP_OK ? lease_file_take(node, ret_error)
                          : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
                                           "cannot start the membership: %s", trp_strerror(err));
 }

@@ -40,6 +40,7 @@ struct trp_node {
     trpi_remote *remote;
     trpi_cluster *cluster;
     trpi_control *control; /* NULL: no control socket */
+    struct trpi_lease_file *lease_file; /* NULL: none */
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;

@@ -378,5 +378,6 @@ trpi_node_stop(trp_node *node)
     node->control = NULL;
     trpi_remote_stop(node->remote);
     trpi_cluster_free(node->cluster);
+    trpi_lease_file_free(node->lease_file);
     trp_system_free(node->system);
 }

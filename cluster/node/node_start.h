@@ -18,6 +18,8 @@ trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);
 void trpi_node_cookies(const trpi_config *config, const char **ret_cookie,
                        const char **ret_before);
 trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);
+/* Behind the plugins: is there a lease where the downing strategy needs one? */
+trp_err trpi_node_lease_check(trp_node *node, trp_node_error *ret_error);
 /* Take part in the coordinated shutdown. */
 trp_err trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error);
 /* Stop what has been started, in the other order, and free it. */

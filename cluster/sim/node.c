@@ -66,13 +66,31 @@ send_action(struct sim_world *w, uint32_t node, const trpi_member_action *a, uin
     trpi_buffer_fini(&bytes);
 }
 
+static void step(struct sim_world *w, uint32_t node, const trpi_member_event *event);
+
+/* Something outside of the cluster that one process has at a time, and that ends with it. */
+static void
+lease_answer(struct sim_world *w, uint32_t node)
+{
+    uint32_t holder = w->lease_holder;
+    bool granted = holder == 0 || holder == node + 1 || !w->nodes[holder - 1].running ||
+                   w->nodes[holder - 1].incarnation != w->lease_incarnation;
+    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0 };
+    if (granted) {
+        w->lease_holder = node + 1;
+        w->lease_incarnation = w->nodes[node].incarnation;
+    }
+    sim_note(w, "node %u: the lease is %s", node, granted ? "granted" : "refused");
+    step(w, node, &event);
+}
+
 static void
 carry_out(struct sim_world *w, uint32_t node)
 {
     struct sim_node *n = &w->nodes[node];
     uint32_t count;
     const trpi_member_action *actions = trpi_member_actions(n->core, &count);
-    bool stopped = false;
+    bool stopped = false, asks = false;
     for (uint32_t i = 0; i < count && !w->result.failed; i++) {
         const trpi_member_action *a = &actions[i];
         switch (a->kind) {
@@ -91,6 +109,12 @@ carry_out(struct sim_world *w, uint32_t node)
         case TRPI_ACTION_QUARANTINE:
             quarantine(w, n, &a->to);
             break;
+        case TRPI_ACTION_LEASE_ACQUIRE:
+            asks = true;
+            break;
+        case TRPI_ACTION_LEASE_RELEASE:
+            w->lease_holder = w->lease_holder == node + 1 ? 0 : w->lease_holder;
+            break;
         case TRPI_ACTION_STOPPED:
             n->stop = a->stop;
             stopped = true;
@@ -102,6 +126,8 @@ carry_out(struct sim_world *w, uint32_t node)
     if (stopped) {
         n->running = false; /* a node ends when its membership ends */
         w->downed += n->stop == TRPI_STOP_DOWNED ? 1 : 0;
+    } else if (asks) {
+        lease_answer(w, node);
     }
 }
 

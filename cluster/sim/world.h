@@ -107,6 +107,7 @@ struct sim_world {
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
     uint32_t faults;      /* injected so far; 0: nothing bad may be seen */
+    uint32_t lease_holder, lease_incarnation; /* node + 1; 0: nobody has it */
     uint64_t cut_until_us;
     uint64_t cuts_from_us;     /* no cut before */
     uint64_t restarts_from_us; /* the supervisor does not restart before */

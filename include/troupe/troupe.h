@@ -18,6 +18,7 @@
 #include <troupe/future.h>
 #include <troupe/inbox.h>
 #include <troupe/interaction.h>
+#include <troupe/lease.h>
 #include <troupe/live.h>
 #include <troupe/log.h>
 #include <troupe/mailbox.h>

@@ -27,6 +27,7 @@ struct mesh {
     uint32_t events_count;
     trp_downing_event decision; /* the last */
     trpi_member_stop stopped[MESH_NODES_MAX];
+    bool asks_lease[MESH_NODES_MAX], released_lease[MESH_NODES_MAX];
     char warning[448]; /* the last, or an error */
     struct mesh_frame queue[4096];
     uint32_t head, tail;
@@ -88,6 +89,10 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             m->decision = a->published.downing;
         } else if (a->kind == TRPI_ACTION_LOG && a->level <= TRP_LOG_WARNING) {
             snprintf(m->warning, sizeof(m->warning), "%s", a->text);
+        } else if (a->kind == TRPI_ACTION_LEASE_ACQUIRE) {
+            m->asks_lease[node] = true;
+        } else if (a->kind == TRPI_ACTION_LEASE_RELEASE) {
+            m->released_lease[node] = true;
         } else if (a->kind == TRPI_ACTION_STOPPED) {
             m->stopped[node] = a->stop;
         }

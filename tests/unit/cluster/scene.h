@@ -78,4 +78,42 @@ scene_end(struct scene *s)
     trpi_seen_fini(&s->seen);
 }
 
+/* What becomes of the side of `mask` in a cluster of n that fell apart, as all of it see it. */
+enum fate {
+    FATE_STAYS, /* one downs all others, the rest wait */
+    FATE_STOPS, /* each stops itself */
+    FATE_MIXED  /* never right */
+};
+
+static inline enum fate
+fate_of(const char *strategy, const trpi_downing_options *options, uint32_t n, uint32_t mask,
+        const uint32_t *status)
+{
+    uint32_t stop = 0;
+    uint32_t act = 0;
+    uint32_t downed = 0;
+    uint32_t mine = (uint32_t)__builtin_popcount(mask);
+    for (uint32_t self = 0; self < n; self++) {
+        if ((mask >> self & 1) == 0) {
+            continue;
+        }
+        struct scene s;
+        scene_make(&s, n, status);
+        uint32_t first = (uint32_t)__builtin_ctz(mask);
+        for (uint32_t other = 0; other < n; other++) {
+            if ((mask >> other & 1) == 0) {
+                scene_row(&s, first, other);
+            }
+        }
+        trpi_downing_verdict verdict = scene_decide(&s, strategy, options, self, mask);
+        stop += verdict == TRPI_DOWNING_DOWN_SELF ? 1 : 0;
+        act += verdict == TRPI_DOWNING_DOWN_MEMBERS ? 1 : 0;
+        downed += s.decision.verdict == TRPI_DOWNING_DOWN_MEMBERS ? s.decision.indexes_count : 0;
+        scene_end(&s);
+    }
+    return stop == mine                                        ? FATE_STOPS
+           : stop == 0 && act == 1 && downed == n - mine ? FATE_STAYS
+                                                               : FATE_MIXED;
+}
+
 #endif

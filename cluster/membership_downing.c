@@ -1,0 +1,187 @@
+/* membership_downing.c - what the engine does about members that stay unreachable: it asks the
+ * strategy (downing.c), and carries out what that decides.
+ *
+ * States.  of the lease: UNASKED --acquire--> ASKED --granted--> HELD --rest, long enough-->
+ * UNASKED
+ *                                               `--refused, no answer--> REFUSED --rest--> UNASKED
+ *          At rest nobody is unreachable.
+ * Must hold.
+ *   W1  A lease that is held is given back only when the other side must have asked for it: a side
+ *       comes to rest within stable-after and down-all-when-unstable, or stops, and asks at three
+ *       times stable-after from then at the latest (downing.c), after the delay of a minority.
+ *   W2  Who is refused takes its whole side along; each of them is told directly, for who has
+ * stopped gossips no more. W3  A node that stops itself says which sides it saw, and what to do
+ * next. Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c
+ */
+#include "cluster/membership_core.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "cluster/downing_sides.h"
+
+/* ---- the lease ------------------------------------------------------------------------------- */
+
+static uint64_t
+lease_hold_ms(const trpi_downing_options *o) /* W1 */
+{
+    uint64_t least_ms =
+        4 * (uint64_t)o->stable_after_ms + o->unstable_after_ms + o->lease_minority_delay_ms;
+    return o->lease_release_after_ms > least_ms ? o->lease_release_after_ms : least_ms;
+}
+
+static void
+lease_release(trpi_member_core *core)
+{
+    core->lease = TRPI_LEASE_UNASKED;
+    (void)trpi_core_action(core, TRPI_ACTION_LEASE_RELEASE); /* no memory: it ends with the node */
+}
+
+/* Nobody is unreachable. */
+static void
+lease_rest(trpi_member_core *core)
+{
+    if (core->lease == TRPI_LEASE_REFUSED) {
+        core->lease = TRPI_LEASE_UNASKED;
+    } else if (core->lease == TRPI_LEASE_HELD &&
+               core->now.mono_ms >= core->lease_ms + lease_hold_ms(&core->options.downing)) {
+        lease_release(core);
+    }
+}
+
+static void
+lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
+{
+    if (trpi_core_action(core, TRPI_ACTION_LEASE_ACQUIRE) != NULL) { /* else: at the next tick */
+        core->lease = TRPI_LEASE_ASKED;
+        core->lease_ms = core->now.mono_ms;
+        trpi_events_downing(core, decision, "acquire-lease");
+    }
+}
+
+void
+trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
+{
+    if (core->lease != TRPI_LEASE_ASKED) { /* given up meanwhile */
+        if (granted && core->lease != TRPI_LEASE_HELD) {
+            lease_release(core);
+        }
+        return;
+    }
+    core->lease = granted ? TRPI_LEASE_HELD : TRPI_LEASE_REFUSED;
+    core->lease_ms = core->now.mono_ms;
+    core->leader_ms = core->now.mono_ms; /* decide now */
+    trpi_core_log(core, TRP_LOG_WARNING, "the lease is %s%s%s", granted ? "ours" : "refused",
+                  why == NULL ? "" : ": ", why == NULL ? "" : why);
+}
+
+/* ---- carrying out ---------------------------------------------------------------------------- */
+
+static void
+mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited == NULL) {
+        return; /* decided again at the next tick */
+    }
+    for (uint32_t i = 0; i < decision->indexes_count; i++) {
+        trpi_gossip_set_status(edited, decision->indexes[i], TRP_MEMBER_DOWN);
+    }
+    if (trpi_core_commit(core, edited) == TRP_OK) {
+        trpi_events_downing(core, decision, what);
+    }
+}
+
+static void
+next_say(trpi_member_core *core) /* W3 */
+{
+    trpi_core_log(core, TRP_LOG_WARNING,
+                  "what next: when the network is whole again, start this node again: it joins the "
+                  "side that stayed; did none stay: docs/operating.md, After a total loss");
+}
+
+static void
+side_down(trpi_member_core *core, const trpi_downing_decision *decision)
+{
+    for (uint32_t i = 0; i < decision->indexes_count; i++) { /* W2 */
+        const trpi_ident *ident = core->gossip->members[decision->indexes[i]].ident;
+        if (ident->key != core->self->key) {
+            trpi_gossip_send_gone(core, &ident->id, TRP_MEMBER_DOWN);
+        }
+    }
+    next_say(core);
+    mark_down(core, decision, "down-own-side");
+}
+
+static void
+self_down(trpi_member_core *core, const trpi_downing_decision *decision)
+{
+    char side[160], others[160];
+    trpi_events_downing(core, decision, "down-self");
+    trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
+                  trpi_sides_text(core->gossip, decision->indexes, true, side, sizeof(side)),
+                  trpi_sides_text(core->gossip, decision->indexes, false, others, sizeof(others)));
+    next_say(core);
+    trpi_core_stop(core, TRPI_STOP_DOWNED);
+}
+
+static void
+decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes)
+{
+    trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
+    trpi_downing_input input = {
+        .gossip = core->gossip,
+        .seen = &core->seen,
+        .self = core->self->key,
+        .stable_ms = core->now.mono_ms - core->stable_ms,
+        .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
+        .unreachable_ms = unreachable_ms,
+        .lease = core->lease,
+    };
+    trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
+    switch (decision.verdict) {
+    case TRPI_DOWNING_WAIT:
+        return;
+    case TRPI_DOWNING_DOWN_MEMBERS:
+        mark_down(core, &decision, "down-unreachable");
+        return;
+    case TRPI_DOWNING_DOWN_SELF:
+        self_down(core, &decision);
+        return;
+    case TRPI_DOWNING_ACQUIRE:
+        lease_ask(core, &decision);
+        return;
+    case TRPI_DOWNING_DOWN_SIDE:
+        side_down(core, &decision);
+        return;
+    }
+}
+
+void
+trpi_downing_tick(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t self = trpi_core_self_index(core);
+    if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {
+        return;
+    }
+    if (g->blocking_count == 0) {
+        lease_rest(core);
+        return;
+    }
+    if (core->lease == TRPI_LEASE_ASKED &&
+        core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms) {
+        trpi_lease_answered(core, false, "it has not answered in time");
+    }
+    uint64_t *unreachable_ms = trpi_alloc((g->members_count + 1) * sizeof(*unreachable_ms));
+    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
+    if (unreachable_ms != NULL && indexes != NULL) {
+        for (uint32_t i = 0; i < g->members_count; i++) {
+            uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
+            unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
+        }
+        decide(core, unreachable_ms, indexes);
+    }
+    trpi_free(unreachable_ms);
+    trpi_free(indexes);
+}

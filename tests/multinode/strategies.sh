@@ -1,0 +1,77 @@
+#!/bin/bash
+# strategies.sh - six clusters of three at once, each with a strategy of its own, on the same three hosts: a cut of host 3 that
+# heals before stable-after takes nobody out; one that lasts leaves the side that the table of docs/operating.md says, and the
+# other side ends with 76. DOWN. With --long the default timings.
+. "$(dirname "$0")/lib.sh"
+hosts_begin 3 namespaces
+clusters=(majority quorum oldest referee all lease)
+declare -A port pid
+stays=([0]='1 2' [1]='1 2' [2]='1 2' [3]='3' [4]='' [5]='1 2')
+goes=([0]='3' [1]='3' [2]='3' [3]='1 2' [4]='1 2 3' [5]='3')
+timings=(--set cluster.gossip-interval=300ms --set cluster.leader-actions-interval=300ms --set cluster.downing.stable-after=3s
+    --set cluster.failure-detector.heartbeat-interval=300ms --set cluster.failure-detector.acceptable-heartbeat-pause=1s)
+[ "${1:-}" = --long ] && timings=()
+
+strategy() { # CLUSTER: its options
+    local key=cluster.downing
+    case $1 in
+        majority) echo "--set $key.active-strategy=keep-majority" ;;
+        quorum) echo "--set $key.active-strategy=static-quorum --set $key.static-quorum.quorum-size=2" ;;
+        oldest) echo "--set $key.active-strategy=keep-oldest" ;;
+        referee) echo "--set $key.active-strategy=keep-referee --set $key.keep-referee.address=$(node_at referee 3)" ;;
+        all) echo "--set $key.active-strategy=down-all" ;;
+        lease) echo "--set $key.active-strategy=lease --set $key.lease.file=$work/lease" ;;
+    esac
+}
+node_at() { echo "troupe.tcp://$1@${host_address[$2]}:${port[$1]}"; }
+ask() { # CLUSTER HOST ARGUMENT...
+    local name=$1 host=$2
+    shift 2
+    host_run "$host" "$troupe" --socket "$work/$name-$host.sock" "$@"
+}
+counts() { # N CLUSTER HOST: so many are Up there, and nobody is unreachable
+    [ "$(ask "$2" "$3" members --status Up -o name 2>/dev/null | wc -l)" -eq "$1" ] &&
+        [ -z "$(ask "$2" "$3" unreachable -o name 2>&1)" ]
+}
+all_whole() {
+    local name host
+    for name in "${clusters[@]}"; do for host in 1 2 3; do counts 3 "$name" "$host" || return 1; done; done
+}
+all_cut() { # both sides know of the cut
+    local name
+    for name in "${clusters[@]}"; do
+        [ -n "$(ask "$name" 1 unreachable -o name 2>/dev/null)" ] && [ -n "$(ask "$name" 3 unreachable -o name 2>/dev/null)" ] || return 1
+    done
+}
+
+for index in "${!clusters[@]}"; do port[${clusters[index]}]=$((2600 + index)); done
+for host in 1 2 3; do
+    for name in "${clusters[@]}"; do
+        # shellcheck disable=SC2046 # options are several words
+        host_start "$host" "$work/$name-$host.log" "$troupe" node --system "$name" --host "${host_address[host]}" \
+            --port "${port[$name]}" --socket "$work/$name-$host.sock" --seed "$(node_at "$name" 1)" "${timings[@]}" $(strategy "$name")
+        pid[$name-$host]=$host_started
+        pids+=("$host_started")
+    done
+done
+check all_are_up wait_until 60 all_whole
+check lease_on_a_disk_of_one_host_is_warned_of grep -q "file system of this host alone" "$work/lease-1.log"
+sleep 1 # some heartbeats
+
+host_cut 3
+check cut_is_noticed wait_until 30 all_cut
+host_heal 3
+check heal_before_stable_after_takes_nobody_out wait_until 60 all_whole
+
+host_cut 3
+for index in "${!clusters[@]}"; do
+    name=${clusters[index]}
+    for host in ${goes[index]}; do ended "${name}_ends_on_host_$host" "${pid[$name-$host]}" 76; done
+    left=$(wc -w <<<"${stays[index]}")
+    for host in ${stays[index]}; do check "${name}_goes_on_on_host_$host" wait_until 60 counts "$left" "$name" "$host"; done
+done
+host_heal 3
+sides_told() { grep -q 'this side: .*; not on it: ' "$work/majority-3.log" && grep -q 'what next: ' "$work/majority-3.log"; }
+check who_stops_tells_the_sides_and_what_next wait_until 30 sides_told
+check refused_side_tells_why wait_until 30 grep -q 'the lease is refused: .*has it' "$work/lease-3.log"
+test_end

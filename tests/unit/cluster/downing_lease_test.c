@@ -1,0 +1,169 @@
+/* downing_lease_test.c - the strategy lease: who asks when, and what becomes of who is refused.
+ *
+ * DOWN; Akka's lease-majority. Five nodes, cut 0 1 2 | 3 4, stable-after 2 s. */
+#include "tests/unit/cluster/mesh.h"
+
+enum { N = 5, STABLE = 2000, LATER = 1000 };
+
+static struct mesh *
+five(void)
+{
+    struct mesh *m = mesh_new();
+    trpi_member_options o = { .seed = 7, .downing_strategy = "lease" };
+    o.downing.stable_after_ms = STABLE;
+    o.downing.unstable_after_ms = 1000;
+    o.downing.lease_minority_delay_ms = LATER;
+    for (uint32_t i = 0; i < N; i++) {
+        (void)mesh_add(m, &o);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        UNIT_EQUAL(mesh_join(m, i, 0), TRP_OK);
+        mesh_run(m, 3000);
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
+    }
+    return m;
+}
+
+/* The nodes of mask see all others unreachable, and run `ms` by themselves. */
+static void
+side_runs(struct mesh *m, uint32_t mask, uint64_t ms)
+{
+    for (uint32_t i = 0; i < N; i++) {
+        m->cut[i] = (mask >> i & 1) == 0;
+    }
+    for (uint32_t i = 0; i < N; i++) {
+        if ((mask >> i & 1) != 0 && m->stopped[i] == TRPI_STOP_NONE) {
+            mesh_observe(m, i, ((1u << N) - 1) & ~mask);
+        }
+    }
+    mesh_run(m, ms);
+}
+
+static uint32_t
+askers(const struct mesh *m)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        mask |= m->asks_lease[i] ? 1u << i : 0;
+    }
+    return mask;
+}
+
+static void
+answer(struct mesh *m, uint32_t node, bool granted)
+{
+    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0 };
+    m->asks_lease[node] = false;
+    UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
+    mesh_drain(m);
+}
+
+static uint32_t
+stopped(const struct mesh *m)
+{
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < N; i++) {
+        mask |= m->stopped[i] == TRPI_STOP_DOWNED ? 1u << i : 0;
+    }
+    return mask;
+}
+
+static void
+one_node_of_the_larger_side_asks_first_and_who_gets_it_stays(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x07, STABLE - 500);
+    UNIT_EQUAL(askers(m), 0);
+    side_runs(m, 0x07, 2500);
+    UNIT_EQUAL(askers(m), 0x01);
+    UNIT_TEXT(m->decision.decision, "acquire-lease");
+    UNIT_TEXT(m->decision.reason,
+              "the lease decides: 3 of 5 members on this side, 2 unreachable, 0 "
+              "indirectly connected");
+    answer(m, 0, true);
+    UNIT_TEXT(m->decision.decision, "down-unreachable");
+    mesh_run(m, 3000);
+    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(mesh_status(m, 1, 3), 0);
+    UNIT_EQUAL(mesh_status(m, 2, 4), 0);
+    UNIT_TRUE(!m->released_lease[0]);
+    mesh_run(m, 41000); /* nobody is unreachable, and the other side has asked long ago */
+    UNIT_TRUE(m->released_lease[0]);
+    mesh_free(m);
+}
+
+static void
+the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x18, STABLE + LATER - 200);
+    UNIT_EQUAL(askers(m), 0);
+    side_runs(m, 0x18, 3000);
+    UNIT_EQUAL(askers(m), 0x08);
+    answer(m, 3, false);
+    UNIT_EQUAL(stopped(m), 0x18);
+    UNIT_TEXT(m->decision.decision, "down-own-side");
+    mesh_free(m);
+}
+
+/* The lease decides, not the number. */
+static void
+the_larger_side_stops_when_the_smaller_one_was_quicker(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x18, STABLE + LATER + 3000);
+    answer(m, 3, true);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(mesh_status(m, 4, 0), 0);
+    side_runs(m, 0x07, STABLE + 3000);
+    UNIT_EQUAL(askers(m) & 0x07, 0x01);
+    answer(m, 0, false);
+    UNIT_EQUAL(stopped(m), 0x07);
+    mesh_free(m);
+}
+
+static void
+no_answer_is_a_refusal_and_one_that_comes_later_is_given_back(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x07, STABLE + 2000);
+    UNIT_EQUAL(askers(m), 0x01);
+    mesh_run(m, 7000); /* more than lease_timeout_ms */
+    UNIT_EQUAL(stopped(m), 0x07);
+    mesh_free(m);
+}
+
+static void
+a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x07, STABLE + 1500);
+    UNIT_EQUAL(askers(m), 0x01);
+    for (uint32_t i = 0; i < N; i++) {
+        m->cut[i] = false;
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_observe(m, i, 0);
+    }
+    mesh_run(m, 1000);
+    answer(m, 0, true);
+    mesh_run(m, 3000);
+    for (uint32_t i = 0; i < N; i++) {
+        UNIT_EQUAL(mesh_status(m, 4, i), TRP_MEMBER_UP);
+    }
+    UNIT_EQUAL(stopped(m), 0);
+    mesh_run(m, 41000);
+    UNIT_TRUE(m->released_lease[0]);
+    mesh_free(m);
+}
+
+UNIT_BEGIN("downing_lease")
+UNIT(one_node_of_the_larger_side_asks_first_and_who_gets_it_stays)
+UNIT(the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused)
+UNIT(the_larger_side_stops_when_the_smaller_one_was_quicker)
+UNIT(no_answer_is_a_refusal_and_one_that_comes_later_is_given_back)
+UNIT(a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out)
+UNIT_END

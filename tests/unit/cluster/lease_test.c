@@ -1,0 +1,178 @@
+/* lease_test.c - the lease that is a file, and the thread that asks any lease. */
+#include "cluster/lease.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/unit/unit.h"
+
+static char directory[64], path[96];
+
+static void
+place_make(void)
+{
+    snprintf(directory, sizeof(directory), "/tmp/troupe-lease-XXXXXX");
+    UNIT_REQUIRE(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof(path), "%s/lease", directory);
+}
+
+static void
+place_end(void)
+{
+    (void)unlink(path);
+    UNIT_EQUAL(rmdir(directory), 0);
+}
+
+static trp_err
+acquire(trpi_lease_file *file, const char *owner, char *why, size_t bytes)
+{
+    why[0] = '\0';
+    return trpi_lease_file_ops.acquire(file, "demo-lease", owner, 100, why, bytes);
+}
+
+static void
+one_owner_at_a_time_has_the_file_and_the_other_hears_who(void)
+{
+    trpi_lease_file *a, *b;
+    char why[256];
+    place_make();
+    UNIT_REQUIRE(trpi_lease_file_new(path, &a) == TRP_OK);
+    UNIT_REQUIRE(trpi_lease_file_new(path, &b) == TRP_OK);
+    UNIT_EQUAL(acquire(a, "node a", why, sizeof(why)), TRP_OK);
+    UNIT_EQUAL(acquire(a, "node a", why, sizeof(why)), TRP_OK); /* it is its already */
+    UNIT_EQUAL(acquire(b, "node b", why, sizeof(why)), TRP_EAGAIN);
+    UNIT_TEXT(why, "node a (lease demo-lease) has it");
+    trpi_lease_file_ops.release(b, "demo-lease", "node b"); /* not held: nothing */
+    UNIT_EQUAL(acquire(b, "node b", why, sizeof(why)), TRP_EAGAIN);
+    trpi_lease_file_ops.release(a, "demo-lease", "node a");
+    UNIT_EQUAL(acquire(b, "node b", why, sizeof(why)), TRP_OK);
+    trpi_lease_file_free(b); /* as at its end */
+    UNIT_EQUAL(acquire(a, "node a", why, sizeof(why)), TRP_OK);
+    trpi_lease_file_free(a);
+    place_end();
+}
+
+static void
+a_place_that_will_not_do_says_so(void)
+{
+    trpi_lease_file *file;
+    char why[256];
+    UNIT_REQUIRE(trpi_lease_file_new("/nonexistent/lease", &file) == TRP_OK);
+    UNIT_EQUAL(acquire(file, "node a", why, sizeof(why)), TRP_EIO);
+    UNIT_TEXT(why, "/nonexistent/lease: No such file or directory");
+    trpi_lease_file_free(file);
+    UNIT_TRUE(!trpi_lease_file_is_shared("/nonexistent/lease", why, sizeof(why)));
+    UNIT_TEXT(why, "/nonexistent: No such file or directory");
+    UNIT_TRUE(!trpi_lease_file_is_shared("/proc/lease", why, sizeof(why)));
+    UNIT_TRUE(strstr(why, "/proc/lease is on a file system of this host alone") == why);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static _Atomic int asked, given_back, answers, granted_answers, hang;
+static char last_why[128];
+
+static trp_err
+fake_acquire(void *arg, const char *name, const char *owner, uint32_t timeout_ms, char *why,
+             size_t why_bytes)
+{
+    UNIT_TEXT(name, "demo-lease");
+    UNIT_TEXT(owner, "node a");
+    UNIT_EQUAL(timeout_ms, 70);
+    atomic_fetch_add(&asked, 1);
+    while (atomic_load(&hang) != 0) {
+        usleep(1000);
+    }
+    trp_err err = *(trp_err *)arg;
+    if (err == TRP_EIO) {
+        snprintf(why, why_bytes, "the service is away");
+    }
+    return err;
+}
+
+static void
+fake_release(void *arg, const char *name, const char *owner)
+{
+    (void)arg;
+    (void)name;
+    (void)owner;
+    atomic_fetch_add(&given_back, 1);
+}
+
+static const trp_lease_ops fake_ops = { sizeof(trp_lease_ops), "fake", fake_acquire, fake_release };
+
+static void
+answered(void *arg, bool granted, const char *why)
+{
+    (void)arg;
+    snprintf(last_why, sizeof(last_why), "%s", why == NULL ? "" : why);
+    atomic_fetch_add(&granted_answers, granted ? 1 : 0);
+    atomic_fetch_add(&answers, 1);
+}
+
+static trpi_lease *
+lease_of(trp_err *outcome)
+{
+    trpi_lease *lease = NULL;
+    asked = given_back = answers = granted_answers = hang = 0;
+    UNIT_REQUIRE(trpi_lease_new("demo-lease", "node a", 70, answered, NULL, &lease) == TRP_OK);
+    UNIT_TRUE(!trpi_lease_is_set(lease));
+    if (outcome != NULL) {
+        trpi_lease_set(lease, &fake_ops, outcome);
+    }
+    return lease;
+}
+
+static void
+each_question_has_one_answer(void)
+{
+    static trp_err outcome = TRP_OK;
+    trpi_lease *lease = lease_of(&outcome);
+    UNIT_TRUE(trpi_lease_is_set(lease));
+    trpi_lease_acquire(lease, false);
+    UNIT_WAIT(atomic_load(&answers) == 1, 60000);
+    UNIT_EQUAL(granted_answers, 1);
+    outcome = TRP_EIO;
+    trpi_lease_acquire(lease, true); /* on this thread, as in the simulator */
+    UNIT_EQUAL(answers, 2);
+    UNIT_EQUAL(granted_answers, 1);
+    UNIT_TEXT(last_why, "the service is away");
+    outcome = TRP_EAGAIN;
+    trpi_lease_acquire(lease, true);
+    UNIT_TEXT(last_why, trp_strerror(TRP_EAGAIN));
+    trpi_lease_release(lease, true);
+    UNIT_EQUAL(given_back, 1);
+    trpi_lease_close(lease);
+    UNIT_EQUAL(given_back, 2);
+    lease = lease_of(NULL); /* none is set */
+    trpi_lease_acquire(lease, true);
+    UNIT_EQUAL(answers, 1);
+    UNIT_EQUAL(granted_answers, 0);
+    UNIT_TEXT(last_why, "no lease is set");
+    trpi_lease_close(lease);
+}
+
+/* L1 */
+static void
+a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes(void)
+{
+    static trp_err outcome = TRP_OK;
+    trpi_lease *lease = lease_of(&outcome);
+    hang = 1;
+    trpi_lease_acquire(lease, false);
+    UNIT_WAIT(atomic_load(&asked) == 1, 60000);
+    trpi_lease_close(lease); /* at once */
+    UNIT_EQUAL(given_back, 0);
+    hang = 0;
+    UNIT_WAIT(atomic_load(&given_back) == 1, 60000);
+    UNIT_EQUAL(answers, 0);
+    trpi_lease_close(NULL);
+}
+
+UNIT_BEGIN("lease")
+UNIT(one_owner_at_a_time_has_the_file_and_the_other_hears_who)
+UNIT(a_place_that_will_not_do_says_so)
+UNIT(each_question_has_one_answer)
+UNIT(a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes)
+UNIT_END
