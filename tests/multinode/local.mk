@@ -6,3 +6,7 @@ tests_multinode_exchange_LDADD = $(TEST_LDADD)
 noinst_LTLIBRARIES += tests/multinode/wall_clock.la
 tests_multinode_wall_clock_la_SOURCES = tests/multinode/wall_clock.c
 tests_multinode_wall_clock_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+# Metrics and adaptive routing: metrics.sh.
+noinst_PROGRAMS += tests/multinode/metrics_program
+tests_multinode_metrics_program_SOURCES = tests/multinode/metrics_program.c
+tests_multinode_metrics_program_LDADD = libtroupe.la

@@ -289,6 +289,34 @@ a_group_sends_more_to_the_node_that_has_more_left(void)
     host_end(&a);
 }
 
+/* CMETRIC-09, CROUTE-01 */
+static void
+a_router_over_the_cluster_is_adaptive(void)
+{
+    static const char *const settings[] = { "metrics-selector=heap", NULL };
+    struct host a, b;
+    trp_cluster_routees cluster = TRP_CLUSTER_ROUTEES_INIT;
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref router, there;
+    uint32_t count = 0;
+    host_start(&a, "self", 20, false);
+    host_start(&b, a.address, 80, false);
+    (void)worker_on(&a, &a);
+    there = worker_on(&b, &a);
+    cluster.path = "/user/worker";
+    options.logic = "adaptive";
+    options.settings = settings;
+    options.cluster = &cluster;
+    UNIT_REQUIRE(trp_system_router_spawn(a.system, NULL, NULL, "front", &options, &router) ==
+                 TRP_OK);
+    UNIT_WAIT(trp_router_routees(a.system, router, NULL, 0, &count) == TRP_OK && count == 2,
+              60000);
+    UNIT_WAIT(known_of(&a, &b) == 80 && known_of(&a, &a) == 20, 60000);
+    UNIT_TRUE(is_about(share_of(&a, router, there), 200));
+    host_end(&b);
+    host_end(&a);
+}
+
 /* CMETRIC-08, -09 */
 static void
 a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
@@ -321,5 +349,6 @@ UNIT_BEGIN("adaptive")
 UNIT(figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten)
 UNIT(a_node_that_is_switched_off_measures_nothing_and_tells_nothing)
 UNIT(a_group_sends_more_to_the_node_that_has_more_left)
+UNIT(a_router_over_the_cluster_is_adaptive)
 UNIT(a_pool_is_adaptive_and_grows_and_its_selector_must_exist)
 UNIT_END
