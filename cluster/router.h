@@ -40,8 +40,8 @@ typedef struct trpi_router_rules {
 } trpi_router_rules;
 
 typedef enum trpi_router_standing {                      /* of a node */
-                                    TRPI_ROUTER_OUT = 0, /* not Up, leaving, without the role: no
-                                                            routees, for good */
+                                    TRPI_ROUTER_OUT = 0, /* not Up or WeaklyUp, leaving, without the
+                                                            role: no routees, for good */
                                     TRPI_ROUTER_CUT = 1, /* unreachable: its routees wait */
                                     TRPI_ROUTER_IN = 2
 } trpi_router_standing;

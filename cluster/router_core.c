@@ -42,7 +42,8 @@ struct trpi_router_core {
 trpi_router_standing
 trpi_router_standing_of(const trpi_router_rules *rules, const trp_member *member)
 {
-    if (member->status != TRP_MEMBER_UP || (member->self != 0 && !rules->local) ||
+    if ((member->status != TRP_MEMBER_UP && member->status != TRP_MEMBER_WEAKLY_UP) ||
+        (member->self != 0 && !rules->local) ||
         (rules->role != NULL && !trp_member_has_role(member, rules->role))) {
         return TRPI_ROUTER_OUT;
     }

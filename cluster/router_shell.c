@@ -9,7 +9,7 @@
  *   S2  Who leaves is out of the table before it is told to end, and is told so behind all that it
  *       was told before.
  * Not here. What contradicts what (src/pattern/routing_cluster.c).
- * Tests.   tests/unit/cluster/cluster_router_test.c
+ * Tests.   tests/unit/cluster/cluster_router_test.c, tests/multinode/routers.sh
  * Sources. CROUTE-01 to -20; decisions 124 and 125.
  */
 #include <stdatomic.h>

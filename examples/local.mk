@@ -125,3 +125,18 @@ examples_reliable_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/remote_child
 examples_remote_child_SOURCES = examples/remote_child.c
 examples_remote_child_LDADD = libtroupe.la
+
+# Samples of a cluster, for `troupe node --load`: worker dial-in, and word statistics.
+noinst_LTLIBRARIES += examples/backend.la examples/frontend.la examples/stats.la examples/stats_master.la
+examples_backend_la_SOURCES = examples/backend.c examples/transformation.h
+examples_backend_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_backend_la_LIBADD = libtroupe.la
+examples_frontend_la_SOURCES = examples/frontend.c examples/transformation.h
+examples_frontend_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_frontend_la_LIBADD = libtroupe.la
+examples_stats_la_SOURCES = examples/stats.c examples/stats.h examples/stats_service.h
+examples_stats_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_stats_la_LIBADD = libtroupe.la
+examples_stats_master_la_SOURCES = examples/stats_master.c examples/oldest.h examples/stats.h examples/stats_service.h
+examples_stats_master_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_stats_master_la_LIBADD = libtroupe.la

@@ -24,11 +24,11 @@
 struct trpi_carry;
 
 typedef enum trpi_node_task { /* of the coordinated shutdown; node_shutdown.c */
-    TRPI_NODE_LEAVE = 0,
-    TRPI_NODE_EXITING = 1,
-    TRPI_NODE_EXITING_DONE = 2,
-    TRPI_NODE_SHUTDOWN = 3,
-    TRPI_NODE_TASKS = 4
+                              TRPI_NODE_LEAVE = 0,
+                              TRPI_NODE_EXITING = 1,
+                              TRPI_NODE_EXITING_DONE = 2,
+                              TRPI_NODE_SHUTDOWN = 3,
+                              TRPI_NODE_TASKS = 4
 } trpi_node_task;
 
 struct trp_node {
@@ -44,20 +44,21 @@ struct trp_node {
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
-    uint64_t listener; /* of the cluster's events */
+    uint64_t listener;     /* of the cluster's events */
     uint64_t end_listener; /* of this member's way out; node_shutdown.c, as what follows the lock */
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char control_path[TRPI_CTL_PATH_BYTES];
     uint64_t start_ns;
     int end_fd; /* eventfd: readable once it has ended */
 
-    pthread_mutex_t lock; /* innermost */
-    trp_node_end end;     /* 0: it has not; with lock */
+    pthread_mutex_t lock;            /* innermost */
+    trp_node_end end;                /* 0: it has not; with lock */
     uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
     uint32_t own_status;             /* Leaving or Exiting, else 0 */
     bool membership_ended, downed;
-    bool gave_up;      /* cluster.leave-timeout has passed */
-    bool cluster_ends; /* the whole cluster is being shut down */
+    bool gave_up;        /* cluster.leave-timeout has passed */
+    bool cluster_ends;   /* the whole cluster is being shut down */
+    uint64_t drain_task; /* of the shutdown's actor */
 
     /* messages per second, as status shows them; with lock */
     uint64_t rate_ns, rate_messages;

@@ -23,6 +23,8 @@
 #include "cluster/node/node_start.h"
 #include "pattern/pattern.h"
 
+#define DRAIN_PAUSE_MS 100u /* what others have sent meanwhile is there then */
+
 /* What the tasks wait for, under the lock; tasks that run and whose wait is over are taken out. */
 static void
 look(trp_node *node)
@@ -124,6 +126,34 @@ membership_end(void *arg, uint64_t task)
     wait_for(arg, TRPI_NODE_SHUTDOWN, task);
 }
 
+static void
+drained(void *arg)
+{
+    trp_node *node = arg;
+    trp_shutdown_done(node->system, node->drain_task, TRP_OK);
+}
+
+/* What this node was told while it was a member, it still handles. Who was downed has lost the
+ * others, and when all end nobody waits for answers. */
+static void
+drain(void *arg, uint64_t task)
+{
+    trp_node *node = arg;
+    trp_shutdown_reason why = trp_shutdown_reason_get(node->system);
+    trpi_peer_info peer;
+    size_t peers = 0;
+    if (why == TRP_SHUTDOWN_DOWNED || why == TRP_SHUTDOWN_CLUSTER) {
+        trp_shutdown_done(node->system, task, TRP_OK);
+        return;
+    }
+    node->drain_task = task;
+    trpi_remote_peers(node->remote, &peer, 1, &peers);
+    trp_err err = trpi_drain_start(node->system, peers > 0 ? DRAIN_PAUSE_MS : 0, drained, node);
+    if (err != TRP_OK) {
+        trp_shutdown_done(node->system, task, err);
+    }
+}
+
 /* ---- news ------------------------------------------------------------------------------------ */
 
 static void
@@ -207,7 +237,8 @@ trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error)
     } tasks[] = { { TRP_SHUTDOWN_CLUSTER_LEAVE, "leave", leave },
                   { TRP_SHUTDOWN_CLUSTER_EXITING, "exiting", exiting },
                   { TRP_SHUTDOWN_CLUSTER_EXITING_DONE, "exiting-done", exiting_done },
-                  { TRP_SHUTDOWN_CLUSTER_SHUTDOWN, "membership", membership_end } };
+                  { TRP_SHUTDOWN_CLUSTER_SHUTDOWN, "membership", membership_end },
+                  { TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, "drain", drain } };
     trp_err err = trpi_shutdown_over_set(node->system, phases_over, node);
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0] && err == TRP_OK; i++) {
         uint64_t task;

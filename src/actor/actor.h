@@ -111,6 +111,10 @@ typedef struct trpi_look {
     uint32_t pending;
 } trpi_look;
 void trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look);
+/* Write the refs of actors of this system that run or have mail, but for the running one; `max` at
+ * most. Those that are suspended, and those that stand for others elsewhere, do not count. Returns
+ * how many. */
+uint32_t trpi_actors_busy(trp_ctx *ctx, trp_ref *ret_refs, uint32_t max);
 /* The actor at a path of this system without wildcards ("/user/a", or with the own address), now;
  * TRP_REF_NONE: nobody. *ret_remote: it is another node's. Errors: TRP_EINVAL. Thread: any. */
 trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote);

@@ -19,6 +19,7 @@
  * Tests.   tests/unit/pattern/router_test.c
  */
 #include "actor/box.h"
+#include "actor/cells.h"
 #include "actor/routed.h"
 
 #include <stdio.h>
@@ -157,6 +158,31 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
             ret_look->pending = trpi_box_waiting(box);
         }
     }
+}
+
+uint32_t
+trpi_actors_busy(trp_ctx *ctx, trp_ref *ret_refs, uint32_t max)
+{
+    const trpi_cells *cells = ctx->cells;
+    uint32_t used = atomic_load_explicit(&cells->used, memory_order_relaxed), count = 0;
+
+    for (uint32_t slot = 1; slot <= used && count < max; slot++) {
+        const trpi_cell *cell = trpi_cells_at(cells, slot);
+        trp_ref ref = { TRPI_NODE_SELF, slot, 0, 0 };
+        trpi_look look;
+
+        if (cell == NULL ||
+            !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_relaxed))) {
+            continue;
+        }
+        ref.generation = atomic_load_explicit(&cell->generation, memory_order_relaxed);
+        trpi_actor_look(ctx, ref, &look); /* which finds out whether it lives */
+        if (look.local && look.alive && (!look.empty || look.pending > 0) && !look.suspended &&
+            !trp_ref_equal(ref, ctx->self)) {
+            ret_refs[count++] = ref;
+        }
+    }
+    return count;
 }
 
 /* ---- birth ----------------------------------------------------------------------------------- */

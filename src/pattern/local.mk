@@ -6,6 +6,10 @@ tests_unit_pattern_testkit_test_SOURCES = tests/unit/pattern/testkit_test.c
 tests_unit_pattern_testkit_test_LDADD = $(TEST_LDADD)
 # The pattern room: what is built from actors.
 pkginclude_HEADERS += include/troupe/router.h
+troupe_sources += src/pattern/drain.c
+check_PROGRAMS += tests/unit/pattern/drain_test
+tests_unit_pattern_drain_test_SOURCES = tests/unit/pattern/drain_test.c
+tests_unit_pattern_drain_test_LDADD = $(TEST_LDADD)
 troupe_sources += src/pattern/routing.c src/pattern/routing_cluster.c src/pattern/routing_envelope.c src/pattern/routing_gather.c \
 	src/pattern/routing_hash.c src/pattern/routing_head.c src/pattern/routing_load.c \
 	src/pattern/routing_logic.c src/pattern/routing_plan.c src/pattern/routing_pool.c \

@@ -67,6 +67,12 @@ void trpi_route_to_index(trp_route *route, uint32_t index);
 /* A number that looks random, by the router's seed and the message's number. */
 uint64_t trpi_route_random(trp_route *route);
 
+/* ---- drain -------------------------------------------------------------------------------------
+ * Wait until the actors of the system have handled what they were told; done(arg) is called once,
+ * on an actor of the library. pause_ms: before, for what is on its way. Errors: those of
+ * trpi_system_spawn_internal; then done is not called. Thread: any. */
+trp_err trpi_drain_start(trp_system *system, uint64_t pause_ms, void (*done)(void *arg), void *arg);
+
 /* ---- messages inside a message -----------------------------------------------------------------
  * A reliable proxy's message to its far end: this head, then the payload of the message that it
  * carries, 16-aligned. Between nodes it is the one form that the parcel serializer of the remote

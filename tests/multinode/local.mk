@@ -10,3 +10,8 @@ tests_multinode_wall_clock_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 noinst_PROGRAMS += tests/multinode/metrics_program
 tests_multinode_metrics_program_SOURCES = tests/multinode/metrics_program.c
 tests_multinode_metrics_program_LDADD = libtroupe.la
+
+noinst_LTLIBRARIES += tests/multinode/routers.la
+tests_multinode_routers_la_SOURCES = tests/multinode/routers.c
+tests_multinode_routers_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_multinode_routers_la_LIBADD = libtroupe.la

@@ -117,8 +117,8 @@ host_start(int i, const char *config_text)
     (void)snprintf(role[i], sizeof role[i], "r%d", i);
     cluster.seed_nodes = i == 0 ? &seed : (const char *[]){ hosts[0].address };
     cluster.seed_nodes_count = 1;
-    cluster.member.gossip_interval_ms = 50;
-    cluster.member.leader_actions_interval_ms = 50;
+    cluster.member.gossip_interval_ms = 20;
+    cluster.member.leader_actions_interval_ms = 20;
     UNIT_REQUIRE(trpi_cluster_start(h->system, h->remote, &cluster, &h->cluster) == TRP_OK);
 }
 
@@ -354,6 +354,11 @@ routees_come_with_their_nodes(void)
     UNIT_WAIT(routees(pool) == 2, 60000);
     UNIT_EQUAL(ask(group), 1);
     UNIT_EQUAL(ask(refused), 1);
+    host_start(2, ""); /* after downing they are made anew where there is room */
+    UNIT_EQUAL(trp_behaviour_register(hosts[2].system, &late), TRP_OK);
+    UNIT_WAIT(up(0) == 3, 60000);
+    UNIT_EQUAL(trp_cluster_down(hosts[0].system, hosts[1].address), TRP_OK);
+    UNIT_WAIT(routees(refused) == 2 && ask(refused) == 2 && routees(pool) == 0, 60000);
     hosts_end();
 }
 

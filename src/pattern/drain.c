@@ -1,0 +1,152 @@
+/* drain.c - before a system ends, its actors handle what they were told.
+ *
+ * Why.     A node that has left is told nothing new, but its actors may have mail still: stopped at
+ *          once, they would let it go as dead letters, and whoever asked would wait for nothing.
+ * Shape.   an actor below /system: pause, for what is on its way -> who has mail? -> each is told
+ *          Identify, which is answered behind that mail -> again, until nobody has any
+ * Must hold.
+ *   D1  One that never rests (it tells itself again and again) is waited for a bounded number of
+ *       rounds; one that is stuck, failed or gone, not at all once that shows.
+ * Limits.  DRAIN_ROUNDS_MAX, DRAIN_ACTORS_MAX in one round; the rest has its turn in the next.
+ * Not here. The deadline: that of the phase in which it runs (troupe/shutdown.h).
+ * Tests.   tests/unit/pattern/drain_test.c, tests/multinode/routers.sh
+ * Sources. Decision 126.
+ */
+#include <string.h>
+
+#include "actor/actor.h"
+#include "base/assert.h"
+#include "pattern/pattern.h"
+
+#define DRAIN_ROUNDS_MAX 8u
+#define DRAIN_ACTORS_MAX 4096u
+#define DRAIN_LOOK_MS 20u /* between two looks at those that do not answer */
+#define DRAIN_TIMER 1u
+
+typedef struct drain_order {
+    uint64_t pause_ms;
+    void (*done)(void *arg);
+    void *arg;
+} drain_order;
+
+typedef struct drain {
+    drain_order order;
+    uint32_t rounds;
+    uint32_t count;
+    trp_ref *waiting; /* DRAIN_ACTORS_MAX of them, the actor's memory */
+} drain;
+
+static void
+look_later(trp_ctx *ctx, uint64_t delay_ms)
+{
+    uint8_t zero = 0;
+
+    if (trp_timer_once(ctx, DRAIN_TIMER, (uint32_t)delay_ms, &trp_bytes_type, &zero, 1) != TRP_OK) {
+        trp_fail(ctx, TRP_ENOMEM, "no memory for a timer");
+    }
+}
+
+static void
+forget(drain *d, uint32_t index)
+{
+    d->waiting[index] = d->waiting[--d->count];
+}
+
+/* D1: one that has nothing left to handle, or never will, does not answer. */
+static void
+check_silent(trp_ctx *ctx, drain *d)
+{
+    for (uint32_t i = d->count; i-- > 0;) {
+        trpi_look look;
+
+        trpi_actor_look(ctx, d->waiting[i], &look);
+        if (!look.alive || look.suspended || (look.empty && look.pending == 0)) {
+            forget(d, i);
+        }
+    }
+}
+
+static void
+next_round(trp_ctx *ctx, drain *d)
+{
+    trp_identify question = { 0 };
+
+    while (d->count == 0) {
+        if (d->rounds++ < DRAIN_ROUNDS_MAX) {
+            d->count = trpi_actors_busy(ctx, d->waiting, DRAIN_ACTORS_MAX);
+        }
+        if (d->count == 0) {
+            trp_stop(ctx, trp_self(ctx));
+            return;
+        }
+        for (uint32_t i = 0; i < d->count; i++) {
+            trp_tell(ctx, d->waiting[i], &trp_identify_type, &question, sizeof question);
+        }
+    }
+    look_later(ctx, DRAIN_LOOK_MS);
+}
+
+static trp_err
+receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    drain *d = state;
+
+    if (trp_msg_is(msg, &trp_actor_identity_type)) {
+        const trp_actor_identity *answer = trp_msg_payload(msg);
+
+        for (uint32_t i = d->count; i-- > 0;) {
+            if (trp_ref_equal(d->waiting[i], answer->ref)) {
+                forget(d, i);
+            }
+        }
+        if (d->count > 0) {
+            return TRP_OK;
+        }
+    } else {
+        check_silent(ctx, d);
+    }
+    next_round(ctx, d);
+    return TRP_OK;
+}
+
+static trp_err
+start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    drain *d = state;
+
+    memcpy(&d->order, trp_msg_payload(args), sizeof d->order);
+    d->waiting = trp_alloc(ctx, DRAIN_ACTORS_MAX * sizeof d->waiting[0]);
+    look_later(ctx, d->order.pause_ms);
+    return TRP_OK;
+}
+
+static void
+stop(trp_ctx *ctx, void *state)
+{
+    const drain *d = state;
+
+    (void)ctx;
+    if (d->order.done != NULL) {
+        d->order.done(d->order.arg);
+    }
+}
+
+trp_err
+trpi_drain_start(trp_system *system, uint64_t pause_ms, void (*done)(void *arg), void *arg)
+{
+    static const trp_behaviour behaviour = { .size = sizeof(trp_behaviour),
+                                             .name = "drain",
+                                             .version = 1,
+                                             .state_bytes = sizeof(drain),
+                                             .receive = receive,
+                                             .pre_start = start,
+                                             .post_stop = stop };
+    const drain_order order = { pause_ms, done, arg };
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+
+    options.args_type = &trp_bytes_type;
+    options.args = &order;
+    options.args_bytes = sizeof order;
+    return trpi_system_spawn_internal(system, &behaviour, &options, &ref);
+}
