@@ -11,7 +11,7 @@ pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/tr
 check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tests/unit/cluster/join_test \
 	tests/unit/cluster/leader_test tests/unit/cluster/downing_test tests/unit/cluster/heartbeat_test \
 	tests/unit/cluster/shell_test tests/unit/cluster/downing_strategies_test \
-	tests/unit/cluster/gossip_codec_test tests/unit/cluster/weakly_up_test tests/unit/cluster/replay_test \
+	tests/unit/cluster/gossip_codec_test tests/unit/cluster/weakly_up_test tests/unit/cluster/replay_test tests/unit/cluster/rounds_test \
 	tests/unit/cluster/schedule_test tests/unit/cluster/compat_test \
 	tests/unit/cluster/seek_test
 tests_unit_cluster_seek_test_SOURCES = tests/unit/cluster/seek_test.c
@@ -36,6 +36,8 @@ tests_unit_cluster_weakly_up_test_SOURCES = tests/unit/cluster/weakly_up_test.c
 tests_unit_cluster_weakly_up_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_replay_test_SOURCES = tests/unit/cluster/replay_test.c
 tests_unit_cluster_replay_test_LDADD = $(TEST_LDADD)
+tests_unit_cluster_rounds_test_SOURCES = tests/unit/cluster/rounds_test.c
+tests_unit_cluster_rounds_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_gossip_test_SOURCES = tests/unit/cluster/gossip_test.c
 tests_unit_cluster_gossip_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_gossip_codec_test_SOURCES = tests/unit/cluster/gossip_codec_test.c

@@ -431,20 +431,36 @@ cluster_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-/* MEMB-36: an engine whose actor failed is not restarted on old knowledge; the membership ends. */
+/* MEMB-36: an engine whose actor has ended is not restarted on old knowledge; the membership ends.
+ */
+static void
+end_membership(trpi_cluster *cluster, const char *why)
+{
+    if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+                 "the cluster actor has ended (%s): leaving without a word", why);
+        if (cluster->stopped != NULL) {
+            cluster->stopped(cluster->stopped_arg, TRPI_STOP_DOWNED);
+        }
+    }
+}
+
 static trp_err
 cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
 {
-    trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
     (void)msg;
-    trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
-             "the cluster actor failed (%s): leaving without a word", why->reason);
-    atomic_store_explicit(&cluster->silent, true, memory_order_relaxed);
-    if (cluster->stopped != NULL) {
-        cluster->stopped(cluster->stopped_arg, TRPI_STOP_DOWNED);
-    }
+    end_membership(((struct shell_state *)state)->cluster, why->reason);
     trp_stop(ctx, trp_self(ctx));
     return TRP_OK;
+}
+
+/* Whoever stops it in good order has made it silent before, or ends the whole system. */
+static void
+cluster_post_stop(trp_ctx *ctx, void *state)
+{
+    if (!trpi_system_is_ending(trp_ctx_system(ctx))) {
+        end_membership(((struct shell_state *)state)->cluster, "it was stopped");
+    }
 }
 
 const trp_behaviour trpi_cluster_behaviour = {
@@ -455,4 +471,5 @@ const trp_behaviour trpi_cluster_behaviour = {
     .receive = cluster_receive,
     .pre_start = cluster_pre_start,
     .pre_restart = cluster_pre_restart,
+    .post_stop = cluster_post_stop,
 };

@@ -351,6 +351,8 @@ void trpi_system_pass(trp_system *system, uint32_t ms);
  * without a global table. Set by the owner; NULL: none. Thread: any. */
 void trpi_system_cluster_set(trp_system *system, void *cluster);
 void *trpi_system_cluster_get(trp_system *system);
+/* Has its end been ordered, or begun? Thread: any. */
+bool trpi_system_is_ending(const trp_system *system);
 /* Log line of a room: level, room, event text with key=value pairs. */
 void trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -318,6 +318,12 @@ trp_system_dead_letters(const trp_system *system)
     return trpi_system_is_valid(system) ? system->life->dead_letters : nobody;
 }
 
+bool
+trpi_system_is_ending(const trp_system *system)
+{
+    return atomic_load_explicit(&system->life->shutdown, memory_order_relaxed);
+}
+
 void
 trp_system_shutdown(trp_system *system)
 {

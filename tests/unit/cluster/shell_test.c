@@ -468,10 +468,117 @@ a_snapshot_says_what_the_command_line_shows(void)
     host_end(&a);
 }
 
+/* ---- what is said, and what is not ----------------------------------------------------------- */
+
+/* MEMB-33: no line for each change; MEMB-32: the figures, when they are asked for */
+static void
+changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for(void)
+{
+    uint32_t first;
+    for (uint32_t quiet = 0; quiet < 2; quiet++) {
+        struct host a;
+        trpi_cluster_options options = { .quiet = quiet != 0, .publish_stats_interval_ms = quiet };
+        host_open(&a);
+        host_join(&a, "self", options);
+        UNIT_WAIT(members_up(&a) == 1, 5000);
+        if (quiet != 0) {
+            UNIT_WAIT(lines_with(&a, "gossip: in ", "members 1, seen by 1", &first) > 0, 60000);
+            UNIT_EQUAL(lines_with(&a, "member ", "is Up", &first), 0);
+        } else {
+            UNIT_WAIT(lines_with(&a, "member ", "is Up", &first) == 1, 60000);
+            UNIT_EQUAL(lines_with(&a, "gossip: in ", "", &first), 0);
+        }
+        host_end(&a);
+    }
+}
+
+/* MEMB-36: whatever ends the actor ends the membership, and it is not started again */
+static void
+a_node_whose_cluster_actor_ends_is_no_member_any_more(void)
+{
+    for (uint32_t killed = 0; killed < 2; killed++) {
+        struct host a;
+        trp_ref actor = TRP_REF_NONE;
+        char path[sizeof(a.address) + 32];
+        uint32_t first;
+        host_start(&a, "self");
+        UNIT_WAIT(members_up(&a) == 1, 5000);
+        (void)snprintf(path, sizeof(path), "%s/system/cluster", a.address);
+        UNIT_REQUIRE(trp_system_resolve(a.system, path, 60000, &actor) == TRP_OK);
+        if (killed != 0) {
+            trp_system_tell(a.system, actor, &trp_kill_type, NULL, 0);
+        } else {
+            trp_system_stop_actor(a.system, actor);
+        }
+        UNIT_WAIT(atomic_load(&a.stopped) == TRPI_STOP_DOWNED, 60000);
+        UNIT_WAIT(lines_with(&a, "the cluster actor has ended", "leaving", &first) == 1, 60000);
+        UNIT_WAIT(trp_system_resolve(a.system, path, 100, &actor) != TRP_OK, 60000);
+        host_end(&a);
+        UNIT_EQUAL(lines_with(&a, "the cluster actor has ended", "leaving", &first), 1);
+    }
+}
+
+/* ---- a subscriber that restarts -------------------------------------------------------------- */
+
+static trp_err
+renewed_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    return trp_cluster_subscribe(trp_ctx_system(ctx), trp_self(ctx), TRP_CLUSTER_MEMBER_EVENTS);
+}
+
+static void
+renewed_post_stop(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    trp_cluster_unsubscribe(trp_ctx_system(ctx), trp_self(ctx), TRP_CLUSTER_MEMBER_EVENTS);
+}
+
+static trp_err
+renewed_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    return trp_msg_is(msg, &trp_string_type) ? TRP_EDATA : listener_receive(ctx, state, msg);
+}
+
+static const trp_behaviour renewed = { .size = sizeof(trp_behaviour),
+                                       .name = "renewed",
+                                       .version = 1,
+                                       .state_bytes = 8,
+                                       .receive = renewed_receive,
+                                       .pre_start = renewed_pre_start,
+                                       .post_stop = renewed_post_stop };
+
+/* EVENTS-11: subscribe in pre_start, unsubscribe in post_stop; a restart begins with the state */
+static void
+a_subscriber_that_restarts_hears_the_state_again_and_each_change_once(void)
+{
+    struct host a, b;
+    trp_ref ref = TRP_REF_NONE;
+    heard_count = 0;
+    host_start(&a, "self");
+    UNIT_WAIT(members_up(&a) == 1, 5000);
+    UNIT_EQUAL(trp_system_spawn(a.system, &renewed, NULL, &ref), TRP_OK);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 60000);
+    trp_system_tell(a.system, ref, &trp_string_type, "fail", 4);
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 2, 60000);
+    host_start(&b, a.address);
+    UNIT_WAIT(heard_of(trp_member_up_tag) == 1, 60000);
+    trp_system_stop_actor(a.system, ref); /* its post_stop ends the subscription */
+    host_end(&b);
+    UNIT_EQUAL(heard_of(trp_member_joined_tag), 1);
+    UNIT_EQUAL(heard_of(trp_member_up_tag), 1);
+    UNIT_EQUAL(heard_of(trp_cluster_state_tag), 2);
+    host_end(&a);
+}
+
 UNIT_BEGIN("shell")
 UNIT(a_subscriber_hears_the_state_first_and_then_every_change)
 UNIT(before_joining_the_state_is_empty_and_an_ended_subscription_is_silent)
 UNIT(misuse_is_an_error)
 UNIT(a_leader_that_dies_is_downed_quarantined_and_told_of_once)
 UNIT(a_snapshot_says_what_the_command_line_shows)
+UNIT(changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for)
+UNIT(a_node_whose_cluster_actor_ends_is_no_member_any_more)
+UNIT(a_subscriber_that_restarts_hears_the_state_again_and_each_change_once)
 UNIT_END
