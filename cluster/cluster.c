@@ -316,6 +316,27 @@ trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t co
     return put_command(cluster, item, fn, arg);
 }
 
+trp_err
+trpi_cluster_seeds_found(trpi_cluster *cluster, const trpi_address *addresses, size_t count,
+                         trpi_cluster_done_fn fn, void *arg)
+{
+    if (count == 0 || count > TRPI_SEEDS_MAX) {
+        return TRP_EINVAL;
+    }
+    struct shell_item *item = shell_item_new(SHELL_COMMAND, 0);
+    trpi_address *copy = trpi_alloc(count * sizeof(*copy));
+    if (item == NULL || copy == NULL) {
+        trpi_free(copy);
+        shell_item_free(item);
+        return TRP_ENOMEM;
+    }
+    memcpy(copy, addresses, count * sizeof(*copy));
+    item->command = TRPI_MEMBER_SEEDS;
+    item->addresses = copy;
+    item->addresses_count = (uint32_t)count;
+    return put_command(cluster, item, fn, arg);
+}
+
 static trp_err
 order(trpi_cluster *cluster, trpi_member_event_kind command, const char *address, uint64_t uid,
       trpi_cluster_done_fn fn, void *arg)

@@ -60,6 +60,10 @@ trpi_cluster *trpi_cluster_of(trp_system *system);
 typedef void (*trpi_cluster_done_fn)(void *arg, trp_err err);
 trp_err trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t count,
                           trpi_cluster_done_fn fn, void *arg);
+/* All contact points that a look-up has found, sorted; may be said again and again while the node
+ * joins. fn hears TRP_ESTATE when no more is wanted: it has joined or ended, or was told others. */
+trp_err trpi_cluster_seeds_found(trpi_cluster *cluster, const trpi_address *addresses, size_t count,
+                                 trpi_cluster_done_fn fn, void *arg);
 /* address NULL: this node; uid 0: whichever incarnation is a member. */
 trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid,
                            trpi_cluster_done_fn fn, void *arg);

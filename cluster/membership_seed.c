@@ -132,6 +132,9 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
 {
     trpi_seek *seek = &core->seek;
     trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
+    if (core->phase == TRPI_PHASE_SEEKING && seek->settled_ms == 0) {
+        return TRP_ESTATE; /* somebody has given others since, by hand (SEED-11) */
+    }
     bool same = core->phase == TRPI_PHASE_SEEKING && count == seek->addresses_count;
     for (uint32_t i = 0; i < count && same; i++) {
         same = trpi_address_equal(&addresses[i], &seek->addresses[i]);

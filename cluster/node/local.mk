@@ -49,3 +49,11 @@ tests_unit_node_cert_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/node/node_end_test
 tests_unit_node_node_end_test_SOURCES = tests/unit/node/node_end_test.c
 tests_unit_node_node_end_test_LDADD = $(TEST_LDADD)
+
+# Contact points by DNS.
+troupe_sources += cluster/node/seed_dns.c
+if HAVE_CARES
+check_PROGRAMS += tests/unit/node/seed_dns_test
+tests_unit_node_seed_dns_test_SOURCES = tests/unit/node/seed_dns_test.c
+tests_unit_node_seed_dns_test_LDADD = $(TEST_LDADD)
+endif

@@ -171,6 +171,51 @@ plugins_load(trp_node *node, trp_node_error *ret_error)
     return TRP_OK;
 }
 
+static void
+seeds_taken(void *arg, trp_err err)
+{
+    trp_node *node = arg;
+    if (err == TRP_ESTATE || err == TRP_ECLOSED) {
+        atomic_store_explicit(&node->seeds_over, true, memory_order_relaxed);
+    }
+}
+
+static bool
+seeds_found(void *arg, const trpi_address *addresses, uint32_t count)
+{
+    trp_node *node = arg;
+    /* no memory: asked again */
+    (void)trpi_cluster_seeds_found(node->cluster, addresses, count, seeds_taken, node);
+    return !atomic_load_explicit(&node->seeds_over, memory_order_relaxed);
+}
+
+static trp_err
+seeds_look_up(trp_node *node, trp_node_error *ret_error)
+{
+    trpi_seed_dns_options options = {
+        .name = trpi_config_text(node->config, "cluster.seed-dns.name"),
+        .nameserver = trpi_config_text(node->config, "cluster.seed-dns.nameserver"),
+        .port = (uint16_t)trpi_node_number(node, "cluster.seed-dns.port"),
+        .interval_ms = trpi_node_number(node, "cluster.seed-dns.interval"),
+        .like = *trpi_remote_address(node->remote),
+        .found = seeds_found,
+        .arg = node,
+    };
+    if (options.name[0] == '\0') {
+        return TRP_OK;
+    }
+    trp_err err = trpi_seed_dns_start(node->system, &options, &node->seed_dns);
+    if (err == TRP_ECONFIG) { /* that it is built in was checked (node_check.c) */
+        return trpi_node_fail(ret_error, err,
+                              "cluster.seed-dns.nameserver: '%s': write 10.0.0.53, or "
+                              "10.0.0.53:5353",
+                              options.nameserver);
+    }
+    return err == TRP_OK
+               ? TRP_OK
+               : trpi_node_fail(ret_error, err, "cannot look up seed nodes: %s", trp_strerror(err));
+}
+
 /* "self" becomes the own address. */
 static trp_err
 seeds_join(trp_node *node, trp_node_error *ret_error)
@@ -182,7 +227,7 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
                               TRP_CLUSTER_SEEDS_MAX);
     }
     if (count == 0) {
-        return TRP_OK;
+        return seeds_look_up(node, ret_error);
     }
     for (size_t i = 0; i < count; i++) {
         const char *seed = trpi_config_list_at(node->config, "cluster.seed-nodes", i);

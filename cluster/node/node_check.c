@@ -16,6 +16,7 @@
 #include "base/address.h"
 #include "base/nearest.h"
 #include "cluster/node/node_options.h"
+#include "cluster/node/seed_dns.h"
 #include "pattern/pattern.h"
 
 #define NAMES_MAX 64 /* among which a right name is looked for; more are not needed for a hint */
@@ -219,6 +220,31 @@ members_check(const trpi_config *config, trpi_config_error *ret_error)
     return err;
 }
 
+static trp_err
+seed_dns_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char key[] = "cluster.seed-dns.name";
+    const char *name = trpi_config_text(config, key);
+    if (*name == '\0') {
+        return TRP_OK;
+    }
+    if (!trpi_seed_dns_is_built()) {
+        return refuse(config, ret_error, key,
+                      "this build has no c-ares; apt-get install libc-ares-dev, configure again");
+    }
+    if (trpi_config_list_count(config, "cluster.seed-nodes") > 0) {
+        return refuse(config, ret_error, key,
+                      "cluster.seed-nodes is given, too; say either of them");
+    }
+    if (strchr(name, '/') != NULL || strlen(name) > TRPI_SEED_DNS_NAME_BYTES_MAX) {
+        return refuse(config, ret_error, key,
+                      "'%.64s' is no name; write seeds.example.org, or "
+                      "_troupe._tcp.example.org for SRV records",
+                      name);
+    }
+    return TRP_OK;
+}
+
 trp_err
 trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
 {
@@ -228,6 +254,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
     }
     if (err == TRP_OK) {
         err = trpi_shutdown_config_check(config, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = seed_dns_check(config, ret_error);
     }
     return err != TRP_OK ? err : members_check(config, ret_error);
 }

@@ -114,6 +114,13 @@ banner_list(const trp_node *node, const char *label, const char *key)
     }
 }
 
+static bool
+has_no_seeds(const trp_node *node)
+{
+    return trpi_config_list_count(node->config, "cluster.seed-nodes") == 0 &&
+           *trpi_config_text(node->config, "cluster.seed-dns.name") == '\0';
+}
+
 static void
 banner_print(const trp_node *node, const trpi_node_options *options)
 {
@@ -142,7 +149,7 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     (void)fprintf(stderr, "  %-10s %s, stable after %s\n", "downing",
                   trpi_config_text(node->config, "cluster.downing.active-strategy"),
                   trpi_config_text(node->config, "cluster.downing.stable-after"));
-    if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {
+    if (has_no_seeds(node)) {
         (void)fprintf(stderr,
                       "not joined: no seed nodes. To join a cluster:  troupe join ADDRESS\n"
                       "            To start a new one:             troupe join %s\n",
@@ -159,7 +166,7 @@ banner_log(const trp_node *node)
                    "started version=%s address=%s uid=%016llx control=%s pid=%d", trp_version(),
                    node->address, (unsigned long long)trpi_system_self(node->system)->uid,
                    control ? control : "none", (int)getpid());
-    if (trpi_config_list_count(node->config, "cluster.seed-nodes") == 0) {
+    if (has_no_seeds(node)) {
         trp_system_log(
             node->system, TRP_LOG_INFO, "node",
             "not joined: no seed nodes; to join a cluster: troupe join ADDRESS; to start "

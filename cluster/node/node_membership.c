@@ -157,6 +157,8 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
         options->gossip_different_view_probability = -1; /* 0 would be its default */
     }
     options->exiting_waits = true; /* for the phase cluster-exiting; node_shutdown.c lets go */
+    options->required_contact_points =
+        trpi_node_number(node, "cluster.seed-dns.required-contact-point-nr");
     options->may_not_create_cluster = !trpi_config_bool(node->config, "cluster.may-create-cluster");
     options->incompatible_warns = !trpi_config_bool(node->config, "cluster.enforce-compatible");
     trp_err err = downing_fill(node, options, ret_error);

@@ -16,6 +16,7 @@
 #include "cluster/node/node_log.h"
 #include "cluster/node/node_options.h"
 #include "cluster/node/node_plugin.h"
+#include "cluster/node/seed_dns.h"
 #include "remote/remote.h"
 
 #define TRPI_NODE_MAGIC 0x6e6f64655f747270ull
@@ -41,6 +42,8 @@ struct trp_node {
     trpi_cluster *cluster;
     trpi_control *control; /* NULL: no control socket */
     struct trpi_lease_file *lease_file; /* NULL: none */
+    trpi_seed_dns *seed_dns; /* NULL: seeds are not looked up */
+    _Atomic bool seeds_over; /* no more are wanted; relaxed: one look-up more does no harm */
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;

@@ -362,6 +362,8 @@ trpi_node_stop(trp_node *node)
     if (node->cluster && node->end_listener) {
         trpi_cluster_unlisten(node->cluster, node->end_listener);
     }
+    trpi_seed_dns_stop(node->seed_dns);
+    node->seed_dns = NULL;
     trpi_cluster_stop(node->cluster);
     if (node->system) {
         uint32_t timeout_ms =

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <troupe/actor.h>
+#include <troupe/cluster.h>
 #include <troupe/dispatcher.h>
 #include <troupe/log.h>
 #include <troupe/mailbox.h>
@@ -362,6 +363,18 @@ const trpi_config_row trpi_config_rows[] = {
       "Addresses to join at start; a node whose own address (or the word self) stands first "
       "may start "
       "a cluster." },
+    { "cluster.seed-dns.name", TEXT, "", 0, 0, NULL,
+      "Instead of seed-nodes: a host name, whose addresses are seeds, or a name of SRV records, "
+      "which begins with '_'. Looked up again each second until this node has joined." },
+    { "cluster.seed-dns.port", INT, "2552", 1, PORT_MAX, NULL,
+      "Port of the nodes at the addresses of a host name; SRV records have their own." },
+    { "cluster.seed-dns.nameserver", TEXT, "", 0, 0, NULL,
+      "Name server to ask, as in 10.0.0.53 or 10.0.0.53:5353; empty: those of the system." },
+    { "cluster.seed-dns.interval", DURATION, "1s", 50, HOURS, NULL,
+      "Pause between two look-ups while this node joins." },
+    { "cluster.seed-dns.required-contact-point-nr", INT, "2", 1, TRP_CLUSTER_SEEDS_MAX, NULL,
+      "A new cluster is made only when so many were found, the same for seed-node-timeout, and "
+      "only by the node with the lowest address." },
     { "cluster.roles", LIST, "", 0, 0, NULL, "What this node is good for." },
     { "cluster.app-version", TEXT, "0.0.0", 0, 0, NULL,
       "Version of the application, shown for each member." },

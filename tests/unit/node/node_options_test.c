@@ -3,6 +3,7 @@
 
 #include "cluster/node/node_log.h"
 #include "cluster/node/node_options.h"
+#include "cluster/node/seed_dns.h"
 #include "tests/unit/unit.h"
 
 static int
@@ -202,6 +203,25 @@ nodes_that_cannot_be_members_are_refused(void)
             "troupe.tcp://demo (--system); members have the same system name and protocol");
 }
 
+static void
+seeds_by_dns_stand_alone_and_have_a_name(void)
+{
+    if (!trpi_seed_dns_is_built()) {
+        checked("cluster { seed-dns { name = seeds.example } }",
+                "t.conf:1: cluster.seed-dns.name: this build has no c-ares; apt-get install "
+                "libc-ares-dev, configure again");
+        return;
+    }
+    checked("cluster { seed-dns { name = seeds.example } }", NULL);
+    checked(
+        "cluster { seed-nodes = { self } seed-dns { name = seeds.example } }",
+        "t.conf:1: cluster.seed-dns.name: cluster.seed-nodes is given, too; say either of them");
+    checked(
+        "cluster { seed-dns { name = \"troupe.tcp://demo@seeds.example:1\" } }",
+        "t.conf:1: cluster.seed-dns.name: 'troupe.tcp://demo@seeds.example:1' is no name; write "
+        "seeds.example.org, or _troupe._tcp.example.org for SRV records");
+}
+
 /* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
 static void
 names_that_nothing_defines_are_noted(void)
@@ -239,5 +259,6 @@ UNIT(long_log_lines_are_cut_and_stay_whole_lines)
 UNIT(keys_that_contradict_each_other_are_refused)
 UNIT(security_without_its_means_is_refused)
 UNIT(nodes_that_cannot_be_members_are_refused)
+UNIT(seeds_by_dns_stand_alone_and_have_a_name)
 UNIT(names_that_nothing_defines_are_noted)
 UNIT_END
