@@ -77,6 +77,46 @@ keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many(void)
     play_pair("keep-oldest", 1, 2, SECOND);
 }
 
+/* LeaseMajority5NodeSpec */
+static void
+the_side_that_gets_the_lease_stays(void)
+{
+    play_pair("lease", 3, 2, FIRST);
+    play_pair("lease", 2, 3, SECOND);
+}
+
+/* IndirectlyConnected3NodeSpec, IndirectlyConnected5NodeSpec; Akka gives up both ends */
+static void
+of_a_broken_link_one_end_stops_and_all_others_stay(void)
+{
+    for (uint32_t nodes = 3; nodes <= 5; nodes += 2) {
+        struct sim_world *w = stage_cluster(nodes, "keep-majority");
+        stage_link(w, 1, 2, true);
+        STAGE_AWAIT(w, stage_agree(w, ((1u << nodes) - 1) & ~4u), 30000);
+        UNIT_FALSE(w->nodes[2].running);
+        stage_end(w);
+    }
+}
+
+/* DownAllUnstable5NodeSpec */
+static void
+a_link_that_flaps_for_too_long_stops_all(void)
+{
+    struct sim_world *w = stage_new(5, stage_first_seed());
+    w->member.downing.stable_after_ms = 5000;
+    w->member.downing.unstable_after_ms = 5000;
+    w->heartbeat.phi.heartbeat_interval_ms = 200;
+    w->heartbeat.phi.acceptable_pause_ms = 500;
+    stage_up(w, 31);
+    uint64_t end_us = w->now_us + 40000000;
+    for (bool cut = true; stage_alive(w) != 0 && w->now_us < end_us; cut = !cut) {
+        stage_split(w, 16, cut);
+        stage_run(w, 2000);
+    }
+    UNIT_EQUAL(stage_alive(w), 0);
+    stage_end(w);
+}
+
 /* SplitBrainSpec, DOWN-03: what a timeout in the place of a strategy does */
 static void
 both_sides_go_on_when_each_downs_the_other(void)
@@ -147,13 +187,14 @@ is_settled(const struct sim_world *w)
 static void
 whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
 {
-    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest" };
+    static const char *const strategies[] = { "lease", "keep-majority", "static-quorum",
+                                              "keep-oldest" };
     const char *text = getenv("TROUPE_SIM_SEEDS");
     uint64_t count = text == NULL ? 100 : strtoull(text, NULL, 10);
     uint64_t survived = 0;
     for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + count; seed++) {
         struct sim_world *w = stage_new(3 + (uint32_t)(seed % 7), seed);
-        w->member.downing_strategy = strategies[seed % 3];
+        w->member.downing_strategy = strategies[seed % 4];
         w->member.downing.quorum_size = w->nodes_count / 2 + 1;
         w->member.downing.stable_after_ms = 5000;
         w->member.downing.unstable_after_ms = 4000;
@@ -161,7 +202,7 @@ whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
         play_random(w);
         if (!STAGE_AWAIT(w, is_settled(w), 60000)) {
             printf("  not one cluster: TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1, %s\n",
-                   (unsigned long long)seed, strategies[seed % 3]);
+                   (unsigned long long)seed, strategies[seed % 4]);
         }
         survived += stage_alive(w) != 0;
         stage_end(w);
@@ -175,6 +216,9 @@ UNIT_BEGIN("split")
 UNIT(static_quorum_keeps_the_side_that_has_it_or_nobody)
 UNIT(keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address)
 UNIT(keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many)
+UNIT(the_side_that_gets_the_lease_stays)
+UNIT(of_a_broken_link_one_end_stops_and_all_others_stay)
+UNIT(a_link_that_flaps_for_too_long_stops_all)
 UNIT(both_sides_go_on_when_each_downs_the_other)
 UNIT(whatever_breaks_every_node_is_down_or_in_the_one_cluster)
 UNIT_END
