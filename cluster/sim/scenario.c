@@ -460,8 +460,9 @@ const char *const *
 trpi_sim_scenario_names(void)
 {
     static const char *const names[] = { "swarm", "sunny", "crash", "cut",
-                                         "split", "restart", "leave", "join", "lossy", NULL };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 1,
+                                         "split", "restart", "leave", "join", "lossy",
+                                         TRPI_SIM_ACTORS, NULL };
+    _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 2,
                    "a scenario has no name");
     return names;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "cluster/sim/complete.h"
 #include "cluster/sim/schedule.h"
 #include "cluster/sim/world.h"
 
@@ -26,6 +27,10 @@ run(const sim_scenario *scenario, const trpi_sim_options *options, trpi_sim_resu
 trp_err
 trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
 {
+    if (options->scenario != NULL && options->schedule == NULL &&
+        strcmp(options->scenario, TRPI_SIM_ACTORS) == 0) {
+        return sim_complete_run(options, ret_result);
+    }
     const sim_scenario *scenario = sim_scenario_find(options->schedule != NULL ? "swarm"
                                                      : options->scenario == NULL
                                                          ? "sunny"

@@ -15,6 +15,7 @@
 #define TRPI_SIM_NODES_MAX 10000u
 #define TRPI_SIM_NODES 5u
 #define TRPI_SIM_FAILURE_BYTES 512
+#define TRPI_SIM_ACTORS "actors" /* the scenario with complete nodes; troupe/sim.h */
 
 typedef struct trpi_sim_options {
     uint32_t nodes; /* 1 .. TRPI_SIM_NODES_MAX; 0: TRPI_SIM_NODES */

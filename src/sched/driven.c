@@ -115,10 +115,25 @@ gather(trpi_sched *sched)
     }
 }
 
+/* Neither its tasks nor its timers run now. */
+static bool
+stands_still(trpi_sched *sched)
+{
+    return trpi_sched_is_stopping(sched) ||
+           trpi_world_mono_ns(sched->options.world) < sched->still_until_ns;
+}
+
+void
+trpi_sched_stand_still(trpi_sched *sched, uint64_t until_ns)
+{
+    trpi_assert(sched->driven);
+    sched->still_until_ns = until_ns;
+}
+
 static uint32_t
 ready_count(trpi_sched *sched)
 {
-    return trpi_sched_is_stopping(sched)
+    return stands_still(sched)
                ? 0
                : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
 }
@@ -147,7 +162,7 @@ static void
 fire_all(trpi_drive *drive)
 {
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
-        if (!trpi_sched_is_stopping(s)) {
+        if (!stands_still(s)) {
             trpi_timers_fire(s);
         }
     }
@@ -159,7 +174,9 @@ timer_next_ns(trpi_drive *drive)
     uint64_t next = UINT64_MAX;
 
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
-        uint64_t due = trpi_sched_is_stopping(s) ? UINT64_MAX : trpi_timers_next_ns(s);
+        uint64_t due = trpi_sched_is_stopping(s) ? UINT64_MAX
+                       : stands_still(s)         ? s->still_until_ns
+                                                 : trpi_timers_next_ns(s);
 
         next = due < next ? due : next;
     }

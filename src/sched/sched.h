@@ -166,6 +166,8 @@ void trpi_worker_hurry(trpi_worker *worker, uint32_t runs);
  * In a driven world (base/world.h) a scheduler has no threads: who would wait runs it instead, one
  * task at a time, in the order that the world chooses. */
 bool trpi_sched_is_driven(const trpi_sched *sched);
+/* Run nothing of this one before until_ns, as if its process were stopped; 0: go on. */
+void trpi_sched_stand_still(trpi_sched *sched, uint64_t until_ns);
 typedef bool (*trpi_done_fn)(void *arg);
 typedef enum trpi_pumped {
     TRPI_PUMPED_DONE = 0,    /* done(arg) */

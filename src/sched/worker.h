@@ -128,6 +128,7 @@ struct trpi_sched {
     bool started;        /* owner */
     bool driven;         /* no threads: driven.c */
     trpi_sched *driven_next; /* of the same world */
+    uint64_t still_until_ns; /* driven: nothing of it runs before */
 
     /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
     _Alignas(64) _Atomic uint32_t limit;

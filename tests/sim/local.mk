@@ -6,6 +6,10 @@ tests_sim_sim_test_LDADD = $(TEST_LDADD)
 noinst_PROGRAMS += tests/sim/local_test
 tests_sim_local_test_SOURCES = tests/sim/local_test.c tests/sim/local_program.c tests/sim/local_laws.c
 tests_sim_local_test_LDADD = $(TEST_LDADD)
+# Complete nodes: systems with actors, remoting and membership in one thread; troupe/sim.h.
+noinst_PROGRAMS += tests/sim/complete_test
+tests_sim_complete_test_SOURCES = tests/sim/complete_test.c
+tests_sim_complete_test_LDADD = $(TEST_LDADD)
 # Two systems and the network between them, from watches to quarantine.
 noinst_PROGRAMS += tests/sim/remote_test
 tests_sim_remote_test_SOURCES = tests/sim/remote_test.c

@@ -56,6 +56,9 @@ static uint64_t
 run(const char *scenario, uint32_t nodes, uint64_t seed)
 {
     trpi_sim_options options = { .nodes = nodes, .seed = seed, .scenario = scenario };
+    if (strcmp(scenario, "lossy") == 0 || strcmp(scenario, TRPI_SIM_ACTORS) == 0) {
+        options.until_ms = 20000; /* complete_test and bench/sim run them for longer */
+    }
     trpi_sim_result result;
     trp_err err = trpi_sim_run(&options, &result);
     count_run(scenario, err != TRP_OK || result.failed);

@@ -1,0 +1,161 @@
+/* complete_faults.c - what happens to the network of complete nodes, and the safety phase.
+ *
+ * A cut is what TCP makes of it: what is written waits, and arrives when the cut is over. The first
+ * node, which is the first seed, is never killed nor left alone by trp_sim_faults(): a first seed
+ * that can reach no other may make a cluster of its own, which is documented, and no fault.
+ */
+#include "cluster/sim/complete.h"
+
+#include <stdlib.h>
+
+#define MILLISECOND_NS 1000000u
+
+/* ---- network --------------------------------------------------------------------------------- */
+
+static struct sim_whole *
+node_by_host(trp_sim *sim, const char *host)
+{
+    uint32_t number = host[0] == 'n' ? (uint32_t)strtoul(host + 1, NULL, 10) : UINT32_MAX;
+    return number < sim->nodes_count ? &sim->nodes[number] : NULL;
+}
+
+static uint64_t
+latest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+trpi_mem_verdict
+sim_complete_fault(void *arg, trpi_mem_event *event)
+{
+    trp_sim *sim = arg;
+    struct sim_whole *from = node_by_host(sim, event->from_host);
+    struct sim_whole *to = node_by_host(sim, event->to_host);
+    if (from == NULL || to == NULL) {
+        return TRPI_MEM_PASS;
+    }
+    if (from->unplugged || to->unplugged) {
+        return TRPI_MEM_CUT;
+    }
+    uint64_t now_ns = sim_complete_now_ns(sim);
+    uint64_t due_ns = now_ns;
+    if (sim->delay_ms > 0) {
+        due_ns += sim_complete_draw(&sim->network_random) % (sim->delay_ms * MILLISECOND_NS);
+    }
+    due_ns = latest(due_ns, sim->cut_until_ns[from->number][to->number]);
+    due_ns = latest(due_ns, latest(from->alone_until_ns, to->alone_until_ns));
+    event->delay_ns = latest(due_ns, to->still_until_ns) - now_ns;
+    return TRPI_MEM_PASS;
+}
+
+void
+trp_sim_cut(trp_sim *sim, uint32_t from, uint32_t to, uint32_t ms)
+{
+    if (from < sim->nodes_count && to < sim->nodes_count) {
+        sim->cut_until_ns[from][to] =
+            sim_complete_now_ns(sim) + (uint64_t)ms * MILLISECOND_NS;
+    }
+}
+
+void
+trp_sim_reset(trp_sim *sim, uint32_t node)
+{
+    if (node < sim->nodes_count) {
+        trpi_mem_network_cut(sim->network, sim->nodes[node].host, NULL);
+    }
+}
+
+void
+trp_sim_delay(trp_sim *sim, uint32_t ms)
+{
+    sim->delay_ms = ms;
+}
+
+/* ---- the safety phase ------------------------------------------------------------------------ */
+
+static uint32_t
+below(trp_sim *sim, uint32_t bound)
+{
+    return (uint32_t)(sim_complete_draw(&sim->network_random) >> 32) % bound;
+}
+
+/* Who is down or alone. */
+static uint32_t
+hurt_count(const trp_sim *sim)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < sim->nodes_count; i++) {
+        count += sim->nodes[i].system == NULL ||
+                 sim->nodes[i].alone_until_ns > sim_complete_now_ns(sim);
+    }
+    return count;
+}
+
+static void
+start_some(trp_sim *sim)
+{
+    for (uint32_t i = 0; i < sim->nodes_count; i++) {
+        if (sim->nodes[i].system == NULL && below(sim, 4) == 0) {
+            trp_sim_start(sim, i);
+        }
+    }
+}
+
+static void
+hurt(trp_sim *sim, bool kill)
+{
+    uint32_t node = sim->nodes_count > 1 ? 1 + below(sim, sim->nodes_count - 1) : 0;
+    if (node == 0 || (hurt_count(sim) + 1) * 2 > sim->nodes_count) {
+        return;
+    }
+    if (kill) {
+        trp_sim_kill(sim, node);
+    } else {
+        sim->nodes[node].alone_until_ns =
+            sim_complete_now_ns(sim) + (2000u + below(sim, 30000)) * (uint64_t)MILLISECOND_NS;
+    }
+}
+
+static void
+one_fault(trp_sim *sim)
+{
+    uint32_t a = below(sim, sim->nodes_count);
+    uint32_t b = below(sim, sim->nodes_count);
+    uint32_t ms = 200 + below(sim, 6000);
+    switch (below(sim, 8)) {
+    case 0:
+    case 1:
+        hurt(sim, true);
+        break;
+    case 2:
+        hurt(sim, false);
+        break;
+    case 3:
+        trp_sim_pause(sim, a, ms);
+        break;
+    case 4:
+        trp_sim_cut(sim, b, a, ms);
+        trp_sim_cut(sim, a, b, ms);
+        break;
+    case 5:
+        trp_sim_cut(sim, a, b, ms);
+        break;
+    case 6:
+        trp_sim_reset(sim, a);
+        break;
+    default:
+        trp_sim_delay(sim, below(sim, 200));
+        break;
+    }
+}
+
+void
+trp_sim_faults(trp_sim *sim, uint32_t ms)
+{
+    uint64_t end_ms = trp_sim_now_ms(sim) + ms;
+    while (trp_sim_now_ms(sim) < end_ms && !sim->failed) {
+        trp_sim_pass(sim, 100 + below(sim, 1500));
+        start_some(sim);
+        one_fault(sim);
+    }
+}

@@ -1,0 +1,196 @@
+/* complete_node.c - one complete node: what `troupe node` opens, without its process. */
+#include "cluster/sim/complete.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/actor.h"
+#include "sched/sched.h"
+
+#define MILLISECOND_NS 1000000u
+
+static void
+take_line(void *arg, const trp_log_line *line)
+{
+    const struct sim_whole *n = arg;
+    const trp_sim_options *options = &n->sim->options;
+    if (options->log != NULL) {
+        options->log(options->log_arg, trp_sim_now_ms(n->sim), n->number, line);
+    }
+}
+
+static void
+membership_ended(void *arg, trpi_member_stop why)
+{
+    (void)why;
+    ((struct sim_whole *)arg)->over = true;
+}
+
+static trp_err
+open_remote(struct sim_whole *n)
+{
+    trpi_remote_options remote = { .bind_port = -1 };
+    remote.transport = &trpi_mem_transport_ops;
+    remote.transport_arg = n->sim->network;
+    remote.host = n->host;
+    remote.port = SIM_COMPLETE_PORT;
+    remote.flush_on_shutdown_ms = 1; /* whoever is killed says nothing */
+    return trpi_remote_start(n->system, &remote, &n->remote);
+}
+
+static trp_err
+open_cluster(struct sim_whole *n)
+{
+    const char *seeds[SIM_COMPLETE_SEEDS];
+    trpi_cluster_options cluster = { .seed_nodes = seeds };
+    while (cluster.seed_nodes_count < SIM_COMPLETE_SEEDS &&
+           cluster.seed_nodes_count < n->sim->nodes_count) {
+        seeds[cluster.seed_nodes_count] = n->sim->nodes[cluster.seed_nodes_count].address;
+        cluster.seed_nodes_count++;
+    }
+    cluster.member.downing.stable_after_ms = n->sim->options.stable_after_ms;
+    cluster.member.downing_strategy = n->sim->options.downing;
+    cluster.stopped = membership_ended;
+    cluster.stopped_arg = n;
+    return trpi_cluster_start(n->system, n->remote, &cluster, &n->cluster);
+}
+
+static void
+close_all(struct sim_whole *n)
+{
+    trpi_cluster_stop(n->cluster);
+    if (n->system != NULL && trp_system_stop(n->system, 10000) != TRP_OK) {
+        trp_sim_fail(n->sim, __FILE__, __LINE__, "a node does not end: an actor is stuck");
+        return; /* and what it holds is leaked */
+    }
+    if (n->remote != NULL) {
+        trpi_remote_stop(n->remote);
+    }
+    trpi_cluster_free(n->cluster);
+    trp_system_free(n->system);
+}
+
+void
+sim_whole_start(struct sim_whole *n)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    options.log = take_line;
+    options.log_arg = n;
+    options.workers = 1;
+    options.log_level = n->sim->options.log != NULL ? TRP_LOG_DEBUG : TRP_LOG_ERROR;
+    n->unplugged = n->over = false;
+    n->remote = NULL;
+    n->cluster = NULL;
+    trp_err err = trpi_system_new_in(trpi_virtual_world(n->sim->virt), "sim", &options, &n->system);
+    if (err == TRP_OK) {
+        err = open_remote(n);
+    }
+    if (err == TRP_OK) {
+        err = open_cluster(n);
+    }
+    if (err != TRP_OK) {
+        close_all(n);
+        n->system = NULL;
+        trp_sim_fail(n->sim, __FILE__, __LINE__, trp_strerror(err));
+    } else if (n->sim->options.started != NULL) {
+        n->sim->options.started(n->sim, n->number, n->sim->arg);
+    }
+}
+
+void
+sim_whole_end(struct sim_whole *n)
+{
+    bool may_jump = n->sim->may_jump;
+    n->sim->may_jump = false; /* K2: ending lets the others run */
+    n->unplugged = true;
+    trpi_mem_network_cut(n->sim->network, n->host, NULL);
+    trpi_sched_stand_still(trpi_system_sched(n->system), 0);
+    close_all(n);
+    n->system = NULL;
+    n->remote = NULL;
+    n->cluster = NULL;
+    n->over = false;
+    n->still_until_ns = 0;
+    n->sim->may_jump = may_jump;
+}
+
+bool
+sim_whole_all_up(trp_sim *sim)
+{
+    uint64_t version = 0;
+    for (uint32_t i = 0; i < sim->nodes_count; i++) {
+        trpi_cluster_snapshot *look = NULL;
+        struct sim_whole *n = &sim->nodes[i];
+        if (n->system == NULL || trpi_cluster_snapshot_get(n->cluster, &look) != TRP_OK) {
+            return false;
+        }
+        bool up = look->members_count == sim->nodes_count && look->converged &&
+                  look->observations_count == 0 && (i == 0 || look->version == version);
+        for (uint32_t k = 0; k < look->members_count; k++) {
+            up = up && look->members[k].member.status == TRP_MEMBER_UP && look->members[k].seen;
+        }
+        version = look->version;
+        trpi_cluster_snapshot_free(look);
+        if (!up) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- what a program does to nodes ------------------------------------------------------------ */
+
+uint32_t
+trp_sim_nodes(const trp_sim *sim)
+{
+    return sim->nodes_count;
+}
+
+trp_system *
+trp_sim_system(trp_sim *sim, uint32_t node)
+{
+    return node < sim->nodes_count ? sim->nodes[node].system : NULL;
+}
+
+const char *
+trp_sim_address(const trp_sim *sim, uint32_t node)
+{
+    return node < sim->nodes_count ? sim->nodes[node].address : NULL;
+}
+
+void
+trp_sim_start(trp_sim *sim, uint32_t node)
+{
+    if (node < sim->nodes_count && sim->nodes[node].system == NULL) {
+        sim_whole_start(&sim->nodes[node]);
+    }
+}
+
+void
+trp_sim_kill(trp_sim *sim, uint32_t node)
+{
+    if (trp_sim_system(sim, node) != NULL) {
+        sim_whole_end(&sim->nodes[node]);
+    }
+}
+
+void
+trp_sim_pause(trp_sim *sim, uint32_t node, uint32_t ms)
+{
+    if (trp_sim_system(sim, node) != NULL) {
+        struct sim_whole *n = &sim->nodes[node];
+        n->still_until_ns = sim_complete_now_ns(sim) + (uint64_t)ms * MILLISECOND_NS;
+        trpi_sched_stand_still(trpi_system_sched(n->system), n->still_until_ns);
+    }
+}
+
+void
+trp_sim_leave(trp_sim *sim, uint32_t node)
+{
+    if (trp_sim_system(sim, node) != NULL) {
+        trp_err err = trpi_cluster_leave(sim->nodes[node].cluster, NULL, 0, NULL, NULL);
+        if (err != TRP_OK) {
+            trp_sim_fail(sim, __FILE__, __LINE__, trp_strerror(err));
+        }
+    }
+}

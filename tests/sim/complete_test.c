@@ -1,0 +1,226 @@
+/* complete_test.c - what troupe/sim.h promises to programs, and the scenario `actors`.
+ *
+ *     TROUPE_SIM_SEEDS=1000 [TROUPE_SIM_FIRST=SEED] tests/sim/complete_test    a twentieth of them
+ */
+#include <stdlib.h>
+
+#include <troupe/actor.h>
+#include <troupe/cluster.h>
+#include <troupe/sim.h>
+
+#include "cluster/sim/sim.h"
+#include "tests/unit/unit.h"
+
+/* ---- a program ------------------------------------------------------------------------------- */
+
+static trp_err
+double_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t number;
+    (void)state;
+    memcpy(&number, trp_msg_payload(msg), sizeof(number));
+    number *= 2;
+    trp_reply(ctx, &trp_i64_type, &number, sizeof(number));
+    return TRP_OK;
+}
+static const trp_behaviour doubler = TRP_BEHAVIOUR_INIT("sim-doubler", char, double_receive);
+
+static uint32_t started_count;
+
+static void
+started(trp_sim *sim, uint32_t node, void *arg)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+    (void)arg;
+    options.name = "doubler";
+    started_count++;
+    UNIT_EQUAL(trp_system_spawn(trp_sim_system(sim, node), &doubler, &options, &ref), TRP_OK);
+}
+
+static int64_t
+ask(trp_sim *sim, uint32_t from, uint32_t to)
+{
+    char path[96];
+    int64_t number = 21;
+    trp_msg *answer = NULL;
+    snprintf(path, sizeof(path), "%s/user/doubler", trp_sim_address(sim, to));
+    trp_err err = trp_system_ask_path(trp_sim_system(sim, from), path, &trp_i64_type, &number,
+                                      sizeof(number), 5000, &answer);
+    if (err == TRP_OK) {
+        memcpy(&number, trp_msg_payload(answer), sizeof(number));
+    }
+    trp_msg_free(answer);
+    return err == TRP_OK ? number : (int64_t)err;
+}
+
+struct look {
+    trp_sim *sim;
+    size_t members;
+};
+
+static int
+members_are(void *arg)
+{
+    const struct look *look = arg;
+    trp_member members[8];
+    size_t count = 0;
+    return trp_cluster_members(trp_sim_system(look->sim, 0), members, 8, &count) == TRP_OK &&
+           count == look->members;
+}
+
+static void
+nodes_come_and_go(trp_sim *sim, void *arg)
+{
+    struct look look = { sim, 2 };
+    (void)arg;
+    TRP_SIM_CHECK(sim, ask(sim, 0, 2) == 42);
+    trp_sim_leave(sim, 2);
+    trp_sim_await(sim, members_are, &look, 10000);
+    trp_sim_pass(sim, 5000);
+    TRP_SIM_CHECK(sim, trp_sim_system(sim, 2) == NULL); /* its process has ended */
+    trp_sim_start(sim, 2);
+    trp_sim_calm(sim, 30000);
+    trp_sim_kill(sim, 1);
+    TRP_SIM_CHECK(sim, trp_sim_system(sim, 1) == NULL);
+    trp_sim_await(sim, members_are, &look, 60000); /* downed, removed */
+    trp_sim_calm(sim, 60000);
+    TRP_SIM_CHECK(sim, ask(sim, 2, 1) == 42);
+}
+
+static void
+a_program_runs_on_nodes_that_come_and_go(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    trp_sim_result result = { .size = sizeof(result) };
+    options.started = started;
+    options.stable_after_ms = 3000;
+    started_count = 0;
+    UNIT_EQUAL(trp_sim_run(nodes_come_and_go, NULL, &options, &result), TRP_OK);
+    UNIT_EQUAL(started_count, 5);
+    UNIT_EQUAL(result.runs, 1);
+    UNIT_TRUE(result.turns > 0 && result.virtual_ms > 10000);
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static void
+a_pause_and_a_cut_hold_messages_back(trp_sim *sim, void *arg)
+{
+    uint64_t began_ms = trp_sim_now_ms(sim);
+    (void)arg;
+    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) < began_ms + 500);
+    trp_sim_pause(sim, 1, 2000);
+    began_ms = trp_sim_now_ms(sim);
+    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) >= began_ms + 1900);
+    trp_sim_cut(sim, 1, 0, 1500); /* the answer */
+    began_ms = trp_sim_now_ms(sim);
+    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) >= began_ms + 1400);
+    trp_sim_reset(sim, 1);
+    trp_sim_delay(sim, 50);
+    trp_sim_calm(sim, 10000);
+    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+}
+
+static void
+what_is_sent_to_who_stands_still_or_is_cut_off_arrives_later(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    options.nodes = 2;
+    options.started = started;
+    UNIT_EQUAL(trp_sim_run(a_pause_and_a_cut_hold_messages_back, NULL, &options, NULL), TRP_OK);
+}
+
+/* ---- failure --------------------------------------------------------------------------------- */
+
+static int
+never(void *arg)
+{
+    (void)arg;
+    return 0;
+}
+
+static void
+waits_in_vain(trp_sim *sim, void *arg)
+{
+    trp_sim_await(sim, never, NULL, 1000);
+    *(bool *)arg = true;
+}
+
+static void
+a_failure_ends_the_program_and_is_told(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    trp_sim_result result = { .size = sizeof(result) };
+    bool went_on = false;
+    options.seed = 7;
+    options.seeds = 3;
+    options.nodes = 1;
+    UNIT_EQUAL(trp_sim_run(waits_in_vain, &went_on, &options, &result), TRP_EFAILED);
+    UNIT_FALSE(went_on);
+    UNIT_EQUAL(result.runs, 1);
+    UNIT_EQUAL(result.seed, 7);
+    UNIT_EQUAL(result.failed, 1);
+    UNIT_TRUE(strstr(result.text, "not happened in time") != NULL);
+}
+
+static void
+options_out_of_range_are_refused(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    options.nodes = TRP_SIM_NODES_MAX + 1;
+    UNIT_EQUAL(trp_sim_run(waits_in_vain, NULL, &options, NULL), TRP_EINVAL);
+    options.nodes = 1;
+    options.downing = "no-such-strategy";
+    UNIT_EQUAL(trp_sim_run(waits_in_vain, NULL, &options, NULL), TRP_EINVAL);
+    options.downing = NULL;
+    options.size--;
+    UNIT_EQUAL(trp_sim_run(waits_in_vain, NULL, &options, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_sim_run(NULL, NULL, NULL, NULL), TRP_EINVAL);
+}
+
+/* ---- the scenario `actors` ------------------------------------------------------------------- */
+
+static uint64_t
+run_seed(uint64_t seed)
+{
+    static const uint32_t sizes[] = { 3, 4, 5, 2, 7 };
+    trpi_sim_options options = { .nodes = sizes[seed % 5],
+                                 .seed = seed,
+                                 .scenario = TRPI_SIM_ACTORS,
+                                 .until_ms = 30000 };
+    trpi_sim_result result = { .hash = 0 };
+    UNIT_EQUAL(trpi_sim_run(&options, &result), TRP_OK);
+    UNIT_FALSE(result.failed);
+    if (result.failed) {
+        printf("  replay: troupe sim --scenario actors --until 30s --nodes %u --seed %llu\n",
+               options.nodes, (unsigned long long)seed);
+    }
+    return result.hash;
+}
+
+/* Remoting, membership and actors hold their laws under faults, and a seed is one history. */
+static void
+complete_nodes_hold_the_laws_under_every_seed(void)
+{
+    const char *seeds = getenv("TROUPE_SIM_SEEDS");
+    const char *first = getenv("TROUPE_SIM_FIRST");
+    uint64_t from = first != NULL ? strtoull(first, NULL, 10) : 1;
+    uint64_t count = seeds != NULL ? strtoull(seeds, NULL, 10) / 20 + 1 : 3;
+    uint64_t hash = 0;
+    for (uint64_t seed = from; seed < from + count; seed++) {
+        hash = run_seed(seed);
+    }
+    UNIT_TRUE(run_seed(from + count - 1) == hash);
+}
+
+UNIT_BEGIN("complete_sim")
+UNIT(a_program_runs_on_nodes_that_come_and_go)
+UNIT(what_is_sent_to_who_stands_still_or_is_cut_off_arrives_later)
+UNIT(a_failure_ends_the_program_and_is_told)
+UNIT(options_out_of_range_are_refused)
+UNIT(complete_nodes_hold_the_laws_under_every_seed)
+UNIT_END
