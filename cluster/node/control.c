@@ -78,7 +78,8 @@ struct trpi_control {
     pthread_cond_t ended; /* calls_count has fallen */
     connection *connections;
     size_t connections_count;
-    uint32_t calls_count, carried_count;
+    uint32_t calls_count;
+    trpi_call *carried[TRPI_CONTROL_CARRIED_MAX]; /* for other nodes; NULL: free */
     uint32_t streams_count;
     uint64_t id_next;
     bool stopping; /* no new requests */
@@ -256,6 +257,18 @@ call_serve(trpi_call *call)
     trpi_assert(call->answered);
 }
 
+/* With the lock. Where call stands among the carried ones (NULL: a free place); NULL: nowhere. */
+static trpi_call **
+carried_place(trpi_control *control, const trpi_call *call)
+{
+    for (size_t i = 0; i < TRPI_CONTROL_CARRIED_MAX; i++) {
+        if (control->carried[i] == call) {
+            return &control->carried[i];
+        }
+    }
+    return NULL;
+}
+
 static void *
 call_main(void *arg)
 {
@@ -268,9 +281,11 @@ call_main(void *arg)
     if (c && c->call == call) {
         c->call = NULL;
     }
+    if (carried) {
+        *carried_place(control, call) = NULL;
+    }
     call_free(call);
     control->calls_count--;
-    control->carried_count -= carried;
     (void)pthread_cond_broadcast(&control->ended);
     (void)pthread_mutex_unlock(&control->lock);
     return NULL;
@@ -302,13 +317,14 @@ trpi_control_run(trpi_control *control, trpi_call *call)
     trp_err err = TRP_OK;
     call->control = control;
     (void)pthread_mutex_lock(&control->lock);
+    trpi_call **place = carried_place(control, NULL);
     if (control->stopping) {
         err = TRP_ECLOSED;
-    } else if (control->carried_count == TRPI_CONTROL_CARRIED_MAX) {
+    } else if (place == NULL) {
         err = TRP_ELIMIT;
     } else {
         err = call_start(control, call);
-        control->carried_count += err == TRP_OK;
+        *place = err == TRP_OK ? call : NULL; /* it does not end without the lock */
     }
     (void)pthread_mutex_unlock(&control->lock);
     return err;
@@ -717,6 +733,11 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms)
     for (connection *c = control->connections; c; c = c->next) {
         if (c->call) {
             atomic_store_explicit(&c->call->cancelled, true, memory_order_relaxed);
+        }
+    }
+    for (size_t i = 0; i < TRPI_CONTROL_CARRIED_MAX; i++) {
+        if (control->carried[i]) {
+            atomic_store_explicit(&control->carried[i]->cancelled, true, memory_order_relaxed);
         }
     }
     while (control->calls_count > 0) { /* I4 */
