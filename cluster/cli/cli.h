@@ -239,6 +239,7 @@ int trpi_cli_run_is_available(trpi_cli *cli);
 int trpi_cli_run_join(trpi_cli *cli);
 int trpi_cli_run_leave(trpi_cli *cli);
 int trpi_cli_run_down(trpi_cli *cli);
+int trpi_cli_run_shutdown(trpi_cli *cli);
 int trpi_cli_run_events(trpi_cli *cli);
 int trpi_cli_run_wait(trpi_cli *cli);
 int trpi_cli_run_send(trpi_cli *cli);

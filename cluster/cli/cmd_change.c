@@ -1,4 +1,4 @@
-/* cmd_change.c - the commands that change the cluster: join, leave, down.
+/* cmd_change.c - the commands that change the cluster: join, leave, down, shutdown.
  *
  * Why.     Each waits for the effect, for "ordered" is not "done", and says what it waits for. What
  *          cannot be undone asks first, or wants --yes where nobody can be asked.
@@ -259,6 +259,69 @@ trpi_cli_run_down(trpi_cli *cli)
         trpi_cli_print_json(cli, reply);
     } else if (!cli->quiet || dry) {
         print_down(reply, dry, stdout);
+    }
+    cJSON_Delete(reply);
+    return 0;
+}
+
+/* Say what would end, and ask. 0: go on. */
+static int
+shutdown_confirm(const cJSON *plan)
+{
+    char line[16] = "";
+    int nodes = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(plan, "nodes"));
+    (void)fprintf(stderr, "would end all %d nodes of the cluster\nDo it? [y/N] ", nodes);
+    if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
+        (void)fputs("nothing was changed\n", stderr);
+        return TRPI_CTL_EXIT_NO;
+    }
+    return 0;
+}
+
+static int
+shutdown_call(trpi_cli *cli, bool dry, cJSON **ret_reply)
+{
+    cJSON *request = change_request(cli, "shutdown");
+    if (request != NULL && !trpi_json_add_bool(request, "dryRun", dry)) {
+        cJSON_Delete(request);
+        request = NULL;
+    }
+    return trpi_cli_call(cli, request, NULL, NULL, ret_reply);
+}
+
+int
+trpi_cli_run_shutdown(trpi_cli *cli)
+{
+    cJSON *reply;
+    const cJSON *node;
+    bool dry = trpi_cli_has(cli, TRPI_CLI_DRY_RUN);
+    if (!dry && !trpi_cli_has(cli, TRPI_CLI_YES)) {
+        if (!isatty(STDIN_FILENO)) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                                 "'shutdown' ends all nodes and stdin is no terminal: add --yes, "
+                                 "or look first with --dry-run");
+        }
+        int code = shutdown_call(cli, true, &reply);
+        if (code != 0) {
+            return code;
+        }
+        code = shutdown_confirm(reply);
+        cJSON_Delete(reply);
+        if (code != 0) {
+            return code;
+        }
+    }
+    int code = shutdown_call(cli, dry, &reply);
+    if (code != 0) {
+        return code;
+    }
+    if (is_json(cli)) {
+        trpi_cli_print_json(cli, reply);
+    } else if (!cli->quiet || dry) {
+        cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(reply, "nodes"))
+        {
+            (void)printf("%s %s\n", dry ? "would end" : "ended", node->valuestring);
+        }
     }
     cJSON_Delete(reply);
     return 0;

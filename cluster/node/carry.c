@@ -7,7 +7,7 @@
  *          asked:  the transport thread checks the request and gives it to the control server's
  *                  threads (a node without a control socket answers that it carries nothing)
  * Must hold.
- *   I1  only commands that change nothing are carried (is_carried)
+ *   I1  only commands that change nothing are carried, and the news that all end (is_carried)
  *   I2  the transport thread never blocks: it parses and hands over (on_frame)
  *   I3  a reply is taken only by who waits for its id, from whom it asked (reply_take)
  * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger
@@ -75,10 +75,11 @@ frame_send(trp_node *node, const trpi_node_id *to, uint8_t kind, uint64_t id, co
  * ------------------------------------------------------------------------------------------- */
 
 static bool
-is_carried(trpi_control_command command)
+is_carried(const trpi_control_request *request)
 {
-    return command == TRPI_CONTROL_TREE || command == TRPI_CONTROL_STATUS ||
-           command == TRPI_CONTROL_VERSION;
+    return request->command == TRPI_CONTROL_TREE || request->command == TRPI_CONTROL_STATUS ||
+           request->command == TRPI_CONTROL_VERSION ||
+           (request->command == TRPI_CONTROL_SHUTDOWN && request->prepare);
 }
 
 static void
@@ -121,7 +122,7 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
         return; /* the asking side times out */
     }
     if (trpi_control_request_parse(json, bytes, &a->call.request, &refusal) != TRP_OK ||
-        !is_carried(a->call.request.command)) { /* I1 */
+        !is_carried(&a->call.request)) { /* I1 */
         refuse(node, from, id, TRPI_CTL_EXIT_USAGE, "that node does not carry this command");
         trpi_control_request_fini(&a->call.request);
         trpi_free(a);

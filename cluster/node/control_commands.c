@@ -22,6 +22,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
     case TRPI_CONTROL_DOWN:
+    case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_SEND:
     case TRPI_CONTROL_ASK:
     case TRPI_CONTROL_PING:
@@ -101,6 +102,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         return;
     case TRPI_CONTROL_DOWN:
         trpi_node_serve_down(node, call);
+        return;
+    case TRPI_CONTROL_SHUTDOWN:
+        trpi_node_serve_shutdown(node, call);
         return;
     case TRPI_CONTROL_EVENTS:
         trpi_node_serve_events(node, call);

@@ -25,7 +25,8 @@ enum { /* indexes of trpi_control_event_name() */
        EVENT_LEADER = 9,
        EVENT_ROLE_LEADER = 10,
        EVENT_SEEN = 11,
-       EVENT_DOWNING = 12
+       EVENT_DOWNING = 12,
+       EVENT_CLUSTER_ENDS = 13
 };
 
 /* ---- objects
@@ -200,6 +201,19 @@ on_event(void *arg, const trpi_cluster_event *heard)
     if (text) {
         trpi_control_publish(node->control, index, text);
         cJSON_free(text);
+    }
+}
+
+void
+trpi_node_events_cluster_ends(trp_node *node)
+{
+    if (node->control != NULL && trpi_control_has_streams(node->control)) {
+        int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
+        char *text = event_print(event_new(EVENT_CLUSTER_ENDS, wall_ms));
+        if (text != NULL) {
+            trpi_control_publish(node->control, EVENT_CLUSTER_ENDS, text);
+            cJSON_free(text);
+        }
     }
 }
 

@@ -30,6 +30,7 @@ static const struct {
     { "join", TRPI_CONTROL_JOIN, true },
     { "leave", TRPI_CONTROL_LEAVE, true },
     { "down", TRPI_CONTROL_DOWN, true },
+    { "shutdown", TRPI_CONTROL_SHUTDOWN, true },
     { "events", TRPI_CONTROL_EVENTS, false },
     { "send", TRPI_CONTROL_SEND, false },
     { "ask", TRPI_CONTROL_ASK, false },
@@ -277,7 +278,8 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     } bools[] = { { "wait", &request->wait },
                   { "dryRun", &request->dry_run },
                   { "unreachable", &request->unreachable },
-                  { "snapshot", &request->snapshot } };
+                  { "snapshot", &request->snapshot },
+                  { "prepare", &request->prepare } };
     for (size_t i = 0; err == TRP_OK && i < sizeof bools / sizeof bools[0]; i++) {
         err = bool_take(json, bools[i].field, bools[i].value, refusal);
     }
@@ -354,6 +356,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_LEAVE:
     case TRPI_CONTROL_CONFIG:
     case TRPI_CONTROL_PEERS:
+    case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_WHY:
         return TRP_OK;
     }

@@ -30,7 +30,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_CONFIG,
     TRPI_CONTROL_PEERS,
     TRPI_CONTROL_FAULT,
-    TRPI_CONTROL_WHY
+    TRPI_CONTROL_WHY,
+    TRPI_CONTROL_SHUTDOWN
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -43,6 +44,7 @@ typedef struct trpi_control_request {
     trpi_control_command command;
     uint32_t timeout_ms;
     bool wait, dry_run, unreachable, snapshot;
+    bool prepare; /* shutdown: only hear that all end */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
     const char *member; /* NULL: this node */

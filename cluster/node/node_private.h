@@ -99,8 +99,13 @@ void trpi_node_serve_status(trp_node *node, trpi_call *call);
 void trpi_node_serve_join(trp_node *node, trpi_call *call);
 void trpi_node_serve_leave(trp_node *node, trpi_call *call);
 void trpi_node_serve_down(trp_node *node, trpi_call *call);
+/* control_shutdown.c */
+void trpi_node_serve_shutdown(trp_node *node, trpi_call *call);
+/* The whole cluster ends: what this node's shutdown has for its reason from now on. */
+void trpi_node_prepare_end(trp_node *node);
 /* control_events.c: turns the cluster's events into objects for the streams. */
 trp_err trpi_node_events_start(trp_node *node);
+void trpi_node_events_cluster_ends(trp_node *node); /* ClusterShuttingDown, to the streams */
 void trpi_node_serve_events(trp_node *node, trpi_call *call);
 
 /* carry.c: one node asks another to run a call (TRPI_CHANNEL_NODE). */

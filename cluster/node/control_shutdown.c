@@ -1,0 +1,212 @@
+/* control_shutdown.c - the end of the whole cluster: every node is told that all end, then all
+ * leave.
+ *
+ * Shape.   prepare, carried to each other member: it says ClusterShuttingDown to who listens, and
+ * its own shutdown will have the reason TRP_SHUTDOWN_CLUSTER: nothing need be handed over. Then the
+ * others are ordered to leave, all at one time; this node is the last. Tests.
+ * tests/system/shutdown.sh
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/node/control_member.h"
+#include "cluster/node/node_private.h"
+#include "pattern/pattern.h"
+
+#define LOOK_MS 50u
+#define PREPARE_MS 2000u /* for one member to answer */
+
+void
+trpi_node_prepare_end(trp_node *node)
+{
+    (void)pthread_mutex_lock(&node->lock);
+    bool first = !node->cluster_ends;
+    node->cluster_ends = true;
+    (void)pthread_mutex_unlock(&node->lock);
+    if (first) {
+        trp_system_log(node->system, TRP_LOG_INFO, "node", "the whole cluster is being shut down");
+        trpi_node_events_cluster_ends(node);
+    }
+}
+
+/* Tell one other member. One that cannot be told leaves like any other. */
+static void
+prepare(trp_node *node, trpi_call *call, const char *member)
+{
+    char text[128];
+    cJSON *reply = NULL;
+    trpi_address address;
+    (void)snprintf(text, sizeof text,
+                   "{\"v\":1,\"cmd\":\"shutdown\",\"prepare\":true,\"timeoutMs\":%u}", PREPARE_MS);
+    trp_err err = trpi_address_parse(member, &address, NULL, NULL);
+    if (err == TRP_OK) {
+        err = trpi_carry_ask(node->carry, &address, text, call, &reply);
+    }
+    bool told = err == TRP_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
+    cJSON_Delete(reply);
+    trpi_call_progress(call, told ? "%s knows that all end" : "%s could not be told that all end",
+                       member);
+}
+
+/* Whose end would never be agreed upon; "" nobody. */
+static const char *
+unreachable_of(const trpi_view *view)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        if (!view->members[i].m.reachable) {
+            return view->members[i].m.address;
+        }
+    }
+    return "";
+}
+
+/* The members, or how they were refused: NULL. */
+static cJSON *
+plan_make(trp_node *node, trpi_call *call, const trpi_view *view)
+{
+    char hint[TRP_ADDRESS_BYTES + 16];
+    const char *away = unreachable_of(view);
+    if (away[0] != '\0') {
+        (void)snprintf(hint, sizeof hint, "troupe down %s", away);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, hint,
+                              "%s is unreachable: while it is, nobody can leave", away);
+        return NULL;
+    }
+    cJSON *reply = trpi_call_reply();
+    bool ok = trpi_json_add_text(reply, "node", node->address) &&
+              trpi_json_add_bool(reply, "dryRun", call->request.dry_run);
+    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "nodes") : NULL;
+    ok = list != NULL;
+    for (size_t i = 0; ok && i < view->count; i++) {
+        ok = cJSON_AddItemToArray(list, cJSON_CreateString(view->members[i].m.address));
+    }
+    if (!ok) {
+        cJSON_Delete(reply);
+        trpi_call_answer(call, NULL);
+        return NULL;
+    }
+    return reply;
+}
+
+static trp_err
+order_all(trp_node *node, trpi_call *call, const trpi_view *view)
+{
+    trp_err err = TRP_OK;
+    for (size_t i = 0; i < view->count; i++) {
+        if (!view->members[i].m.self) {
+            prepare(node, call, view->members[i].m.address);
+        }
+    }
+    trpi_node_prepare_end(node);
+    for (size_t i = 0; i < view->count && err == TRP_OK; i++) {
+        if (!view->members[i].m.self) {
+            err = trp_cluster_leave(node->system, view->members[i].m.address);
+            err = err == TRP_ENOENT || err == TRP_ESTATE ? TRP_OK : err; /* gone, or going */
+        }
+    }
+    return err;
+}
+
+/* How many others are left, the first of them in name; SIZE_MAX: no memory. */
+static size_t
+others_left(trp_node *node, char name[TRP_ADDRESS_BYTES])
+{
+    trpi_view view;
+    size_t left = 0;
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        return SIZE_MAX;
+    }
+    for (size_t i = 0; i < view.count; i++) {
+        if (!view.members[i].m.self && left++ == 0) {
+            memcpy(name, view.members[i].m.address, TRP_ADDRESS_BYTES);
+        }
+    }
+    trpi_view_fini(&view);
+    return left;
+}
+
+/* true: this node has ended, or (self false) all others have. false: answered. */
+static bool
+ends_wait(trp_node *node, trpi_call *call, bool self)
+{
+    char name[TRP_ADDRESS_BYTES] = "", text[512];
+    uint32_t reports = 0;
+    size_t told = 0;
+    for (;;) {
+        (void)pthread_mutex_lock(&node->lock);
+        bool ended = node->end != 0;
+        (void)pthread_mutex_unlock(&node->lock);
+        while (self && trpi_shutdown_report(node->system, reports, text, sizeof text)) {
+            trpi_call_progress(call, "phase %s", text);
+            reports++;
+        }
+        size_t left = self ? (ended ? 0 : 1) : others_left(node, name);
+        if (left == 0 || ended) {
+            return true;
+        }
+        if (!self && left != told) {
+            trpi_call_progress(call, "%zu other nodes have not left yet, such as %s", left, name);
+            told = left;
+        }
+        if (trpi_call_left_ms(call) == 0) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, "troupe why",
+                                  self ? "%s has not ended yet; it goes on"
+                                       : "%s has not left yet; the nodes go on leaving",
+                                  self ? node->address : name);
+            return false;
+        }
+        if (!trpi_call_pause(call, LOOK_MS)) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
+            return false;
+        }
+    }
+}
+
+static void
+answer(trpi_call *call, cJSON *reply)
+{
+    (void)cJSON_AddNumberToObject(
+        reply, "elapsedMs",
+        (double)(trpi_call_elapsed_ns(call) / 1000000u)); /* without memory: absent */
+    trpi_call_answer(call, reply);
+}
+
+void
+trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
+{
+    trpi_view view;
+    if (call->request.prepare) {
+        trpi_node_prepare_end(node);
+        answer(call, trpi_call_reply());
+        return;
+    }
+    if (trpi_view_take(node, &view) != TRP_OK) {
+        trpi_call_answer(call, NULL);
+        return;
+    }
+    cJSON *reply = plan_make(node, call, &view);
+    trp_err err = TRP_OK;
+    if (reply != NULL && !call->request.dry_run) {
+        err = order_all(node, call, &view);
+    }
+    trpi_view_fini(&view);
+    if (reply == NULL) {
+        return;
+    }
+    if (err != TRP_OK) {
+        cJSON_Delete(reply);
+        trpi_call_refuse_text(call, trpi_ctl_exit_of(err), NULL, "shutdown: %s", trp_strerror(err));
+        return;
+    }
+    if (!call->request.dry_run) {
+        bool gone = !call->request.wait || ends_wait(node, call, false);
+        if (gone) { /* else this node stays: somebody must be able to say what is wrong */
+            trp_node_leave(node);
+        }
+        if (!gone || (call->request.wait && !ends_wait(node, call, true))) {
+            cJSON_Delete(reply);
+            return;
+        }
+    }
+    answer(call, reply);
+}

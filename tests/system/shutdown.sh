@@ -1,0 +1,38 @@
+#!/bin/bash
+# shutdown.sh - the end of nodes: phases that `troupe leave` tells, and `troupe shutdown`, which ends all. CLI-05
+. "$(dirname "$0")/lib.sh"
+test_begin
+hosts_port && first=$hosts_free
+node() { # INDEX PORT OPTION...
+    local index=$1 at=$2
+    shift 2
+    background "$troupe" node --system "end$$" --port "$at" --socket "$work/$index.sock" --seed "troupe.tcp://end$$@127.0.0.1:$first" \
+        --set cluster.gossip-interval=200ms --set cluster.leader-actions-interval=200ms "$@" >"$work/$index.log" 2>&1
+}
+at() { # INDEX ARGUMENT...
+    local index=$1
+    shift
+    "$troupe" --socket "$work/$index.sock" "$@"
+}
+up() { [ "$(at "$1" members --status Up -o name 2>/dev/null | wc -l)" -eq "$2" ]; }
+
+node 1 "$first"
+for index in 2 3 4; do node "$index" 0 --log-level debug; done
+check four_are_up wait_until 60 up 4 4
+expect leave_tells_its_phases 0 at 4 leave -v --timeout 60s
+ended node_that_left_ends_with_0 "${pids[-1]}" 0
+check phases_are_logged grep -q 'phase cluster-exiting done after' "$work/4.log"
+nodes=("${pids[@]:0:3}")
+
+expect shutdown_without_terminal_needs_yes 64 at 2 shutdown </dev/null
+expect dry_run_names_all 0 at 2 shutdown --dry-run
+is dry_run_counts_all "$(wc -l <"$work/out")" 3
+check nothing_has_changed up 2 3
+background env -u TROUPE_TIMEOUT "$troupe" --socket "$work/1.sock" events -v -o jsonl --type ClusterShuttingDown >"$work/events" 2>&1
+wait_until 30 test -s "$work/events" || fail events_are_subscribed
+expect all_end 0 at 2 shutdown --yes --timeout 60s
+has all_are_named "ended troupe.tcp://end$$@127.0.0.1:$first"
+for index in 1 2 3; do ended "node_${index}_ends_with_0" "${nodes[index - 1]}" 0; done
+check the_others_hear_that_all_end wait_until 30 grep -qF '"type":"ClusterShuttingDown"' "$work/events"
+for index in 1 2 3; do check "node_${index}_knows_that_all_end" grep -q 'whole cluster is being shut down' "$work/$index.log"; done
+test_end
