@@ -138,6 +138,11 @@ typedef void (*trpi_cluster_event_fn)(void *arg, const trpi_cluster_event *event
 /* Errors: TRP_ENOMEM, TRP_EINVAL. */
 trp_err trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_fn fn,
                             void *arg, uint64_t *ret_id);
+/* Run fn on the cluster's thread, between two events, and wait for it: what it sees of the cluster
+ * is what all events before have told, and nothing more. It is short and does not wait.
+ * Errors: TRP_ECLOSED, TRP_ETIMEDOUT, TRP_ENOMEM: fn has not run and will not.
+ * Thread: any but the cluster's; may block until the cluster actor has time. */
+trp_err trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg);
 /* No call is in progress afterwards, unless it is made from fn. */
 void trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id);
 

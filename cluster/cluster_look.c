@@ -315,8 +315,10 @@ struct waiter { /* counted: whoever comes last frees it, the caller may have giv
     pthread_mutex_t lock;
     pthread_cond_t answered;
     uint32_t refs;
-    bool done;
+    bool done, given_up;
     trp_err err;
+    void (*fn)(void *arg); /* NULL, or run before the answer, unless it was given up */
+    void *fn_arg;
 };
 
 static struct waiter *
@@ -353,6 +355,9 @@ waiter_answer(void *arg, trp_err err)
 {
     struct waiter *w = arg;
     pthread_mutex_lock(&w->lock);
+    if (w->fn != NULL && err == TRP_OK && !w->given_up) {
+        w->fn(w->fn_arg); /* under this lock only: who waits cannot give up meanwhile */
+    }
     w->done = true;
     w->err = err;
     pthread_cond_signal(&w->answered);
@@ -371,9 +376,34 @@ waiter_wait(struct waiter *w)
     while (!w->done && pthread_cond_timedwait(&w->answered, &w->lock, &until) != ETIMEDOUT) {
     }
     trp_err err = w->done ? w->err : TRP_ETIMEDOUT;
+    w->given_up = !w->done;
     pthread_mutex_unlock(&w->lock);
     waiter_drop(w);
     return err;
+}
+
+trp_err
+trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
+{
+    struct waiter *w = waiter_new();
+    struct shell_item *item = w == NULL ? NULL : shell_item_new(SHELL_BETWEEN, 0);
+    trp_err err = item == NULL ? TRP_ENOMEM : TRP_OK;
+    if (err == TRP_OK) {
+        w->fn = fn;
+        w->fn_arg = arg;
+        item->done = waiter_answer;
+        item->arg = w;
+        err = shell_put(cluster, item);
+    }
+    if (err != TRP_OK) {
+        shell_item_free(item);
+        if (w != NULL) {
+            waiter_drop(w);
+            waiter_drop(w);
+        }
+        return err;
+    }
+    return waiter_wait(w);
 }
 
 /* Run one of the three orders and wait for the engine's answer. */

@@ -345,6 +345,9 @@ take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
     case SHELL_ON_UP:
         shell_on_up(cluster, item);
         break;
+    case SHELL_BETWEEN:
+        item->done(item->arg, TRP_OK);
+        break;
     case SHELL_METRICS:
         shell_publish_metrics(cluster, ctx);
         break;

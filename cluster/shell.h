@@ -30,7 +30,8 @@ enum shell_item_kind {
     SHELL_UNSUBSCRIBE = 4,
     SHELL_SEND_STATE = 5,
     SHELL_ON_UP = 6,
-    SHELL_METRICS = 7 /* figures have changed */
+    SHELL_METRICS = 7, /* figures have changed */
+    SHELL_BETWEEN = 8
 };
 
 struct shell_item { /* queued by any thread, freed by the actor */

@@ -79,7 +79,7 @@ void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, con
                            ...) __attribute__((format(printf, 4, 5)));
 void trpi_call_progress(trpi_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* From now on events of the request's types go to the client. Only on the poll thread. */
+/* From now on events of the request's types go to the client. */
 void trpi_call_stream(trpi_call *call);
 /* Wait `ms`, or until cancelled. false: give up (cancelled). Only on the call's own thread. */
 bool trpi_call_pause(trpi_call *call, uint32_t ms);

@@ -13,7 +13,6 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_MEMBERS:
     case TRPI_CONTROL_MEMBER_STATUS:
     case TRPI_CONTROL_STATUS:
-    case TRPI_CONTROL_EVENTS:
     case TRPI_CONTROL_CONFIG:
     case TRPI_CONTROL_PEERS:
     case TRPI_CONTROL_FAULT:
@@ -27,6 +26,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_ASK:
     case TRPI_CONTROL_PING:
     case TRPI_CONTROL_TREE:
+    case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
     return false;

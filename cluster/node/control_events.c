@@ -227,6 +227,43 @@ trpi_node_events_start(trp_node *node)
 /* ---- the command
  * ------------------------------------------------------------------------------------------ */
 
+static bool
+is_wanted(const trpi_call *call, unsigned index)
+{
+    return (call->request.event_bits & 1u << index) != 0;
+}
+
+/* Takes event. */
+static void
+object_emit(trpi_call *call, cJSON *event)
+{
+    char *text = event_print(event);
+    if (text) {
+        call->emit(call, text, false);
+        cJSON_free(text);
+    }
+}
+
+/* Who leads, and who has seen it. */
+static void
+summary_emit(const trpi_view *view, trpi_call *call, int64_t wall_ms)
+{
+    trp_leader_event leader = { .uid = 0 };
+    trp_seen_event seen = { .members = (uint32_t)view->count, .converged = view->converged };
+    if (view->leader != NULL) {
+        memcpy(leader.address, view->leader->address, sizeof leader.address);
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        seen.seen_by += view->members[i].seen ? 1 : 0;
+    }
+    if (is_wanted(call, EVENT_LEADER)) {
+        object_emit(call, leader_event(EVENT_LEADER, &leader, wall_ms));
+    }
+    if (is_wanted(call, EVENT_SEEN)) {
+        object_emit(call, seen_event(&seen, wall_ms));
+    }
+}
+
 static void
 snapshot_emit(trp_node *node, trpi_call *call)
 {
@@ -243,16 +280,28 @@ snapshot_emit(trp_node *node, trpi_call *call)
         unsigned indexes[2] = { index_of[m->status <= TRP_MEMBER_WEAKLY_UP ? m->status : 0],
                                 EVENT_UNREACHABLE };
         for (size_t j = 0; j < (m->reachable ? 1u : 2u); j++) {
-            char *text = call->request.event_bits & 1u << indexes[j]
-                             ? event_print(member_event(node, indexes[j], m, wall_ms))
-                             : NULL;
-            if (text) {
-                call->emit(call, text, false);
-                cJSON_free(text);
+            if (is_wanted(call, indexes[j])) {
+                object_emit(call, member_event(node, indexes[j], m, wall_ms));
             }
         }
     }
+    summary_emit(&view, call, wall_ms);
     trpi_view_fini(&view);
+}
+
+struct beginning {
+    trp_node *node;
+    trpi_call *call;
+};
+
+/* The cluster's thread: no event is published between the two, so replaying what comes gives the
+ * state. */
+static void
+begin_with_snapshot(void *arg)
+{
+    struct beginning *beginning = arg;
+    trpi_call_stream(beginning->call);
+    snapshot_emit(beginning->node, beginning->call);
 }
 
 void
@@ -262,8 +311,10 @@ trpi_node_serve_events(trp_node *node, trpi_call *call)
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "field 'types': an empty list");
         return;
     }
-    trpi_call_stream(call);
-    if (call->request.snapshot) {
-        snapshot_emit(node, call);
+    struct beginning beginning = { node, call };
+    if (!call->request.snapshot) {
+        trpi_call_stream(call);
+    } else if (trpi_cluster_between(node->cluster, begin_with_snapshot, &beginning) != TRP_OK) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "the membership does not answer");
     }
 }

@@ -167,10 +167,22 @@ expect down_of_a_reachable_member 0 one down "127.0.0.1:$port2" --yes --timeout 
 ended downed_node_ends_with_76 "$second" 76
 node 2 "$port2" --seed "$A" --set cluster.downing.active-strategy=manual
 expect back_again 0 two wait --members 2 --timeout 60s
+# what the stream says from its snapshot on, put together: the addresses of the members
+replayed() {
+    sed -n 's/.*"type":"\([A-Za-z]*\)","member":{"node":"\([^"]*\)".*/\1 \2/p' "$work/stream" |
+        awk '$1 == "MemberRemoved" { delete in_it[$2]; next } { in_it[$2] = 1 } END { for (n in in_it) print n }' | sort
+}
+background "$troupe" --socket "$work/1.sock" events --snapshot -o jsonl >"$work/stream"
+stream=$started; forget "$stream"
+wait_until 30 grep -q SeenChanged "$work/stream" || fail the_stream_begins_with_a_snapshot
+is the_snapshot_is_the_state "$(replayed)" "$(one members -o name | sort)"
 expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 60s
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
 node 2 "$port2" --seed "$A" --set cluster.leave-timeout=1s --set cluster.downing.active-strategy=manual
 expect third_time 0 two wait --members 2 --converged --timeout 60s
+is_replayed() { [ "$(replayed)" = "$(one members -o name | sort)" ]; }
+if wait_until 30 is_replayed && grep -q '"MemberRemoved"' "$work/stream"; then pass the_stream_replayed_gives_the_state; else fail the_stream_replayed_gives_the_state "$(replayed)"; fi
+kill "$stream"; wait "$stream" 2>/dev/null
 second=${pids[-1]} first=${pids[0]}
 kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
 wait_until 60 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
