@@ -105,10 +105,11 @@ downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error 
 static trp_err
 compat_fill(const trp_node *node, trpi_compat *ret_compat, trp_node_error *ret_error)
 {
-    static const char *const keys[] = { "cluster.downing.%s.role", "cluster.downing.%s.quorum-size",
-                                        "cluster.downing.%s.down-if-alone",
-                                        "cluster.downing.%s.address",
-                                        "cluster.downing.%s.down-all-if-less-than-nodes" };
+    static const char *const keys[] = {
+        "cluster.downing.%s.role",          "cluster.downing.%s.quorum-size",
+        "cluster.downing.%s.down-if-alone", "cluster.downing.%s.address",
+        "cluster.downing.%s.name",          "cluster.downing.%s.down-all-if-less-than-nodes"
+    };
     static const char strategy_key[] = "cluster.downing.active-strategy";
     const char *strategy = trpi_config_text(node->config, strategy_key);
     const char *cookie, *before;
