@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "cluster/cluster.h"
 #include "cluster/router.h"
 #include "cluster/router_shell.h"
@@ -41,6 +40,17 @@ typedef struct router_source {
 /* ---- life ------------------------------------------------------------------------------------ */
 
 static void
+source_stop(void *arg)
+{
+    router_source *source = arg;
+
+    if (source->listener != 0) {
+        trpi_cluster_unlisten(trpi_cluster_of(source->system), source->listener);
+        source->listener = 0;
+    }
+}
+
+static void
 source_free(void *arg)
 {
     router_source *source = arg;
@@ -48,7 +58,7 @@ source_free(void *arg)
     if (source == NULL) {
         return;
     }
-    trpi_assert(source->listener == 0);
+    source_stop(source); /* its actor may have failed at its start */
     trpi_router_core_free(source->core);
     trpi_free(source->path);
     trpi_free(source->role);
@@ -265,12 +275,13 @@ source_start(void *arg, trp_ctx *ctx)
         }
     }
     trpi_router_forget_finds(source->core);
-    source->router = trp_self(ctx);
-    if (source->listener == 0 &&
-        trpi_cluster_listen(trpi_cluster_of(source->system),
-                            TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS,
-                            cluster_changed, source, &source->listener) != TRP_OK) {
-        trp_fail(ctx, 0, "no memory to listen to the cluster");
+    if (source->listener == 0) { /* not restarted */
+        source->router = trp_self(ctx);
+        if (trpi_cluster_listen(trpi_cluster_of(source->system),
+                                TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS,
+                                cluster_changed, source, &source->listener) != TRP_OK) {
+            trp_fail(ctx, 0, "no memory to listen to the cluster");
+        }
     }
     look(source, ctx);
 }
@@ -282,17 +293,6 @@ source_routee_ended(void *arg, trp_ctx *ctx, trp_ref routee)
 
     if (trpi_router_ended(source->core, trp_now_ms(ctx), routee)) {
         poke(source);
-    }
-}
-
-static void
-source_stop(void *arg)
-{
-    router_source *source = arg;
-
-    if (source->listener != 0) {
-        trpi_cluster_unlisten(trpi_cluster_of(source->system), source->listener);
-        source->listener = 0;
     }
 }
 

@@ -63,7 +63,9 @@ work(trp_ctx *ctx, void *state, const trp_msg *msg)
     struct host *host = host_of(ctx);
     int64_t number = host - hosts;
     (void)state;
-    (void)msg;
+    if (trp_msg_bytes(msg) == 4) {
+        trp_fail(ctx, 1, "told to fail");
+    }
     atomic_fetch_add(&host->heard, 1);
     trp_reply(ctx, &trp_i64_type, &number, sizeof number);
     return TRP_OK;
@@ -354,6 +356,8 @@ routees_come_with_their_nodes(void)
     UNIT_WAIT(routees(pool) == 2, 60000);
     UNIT_EQUAL(ask(group), 1);
     UNIT_EQUAL(ask(refused), 1);
+    trp_system_tell(hosts[0].system, refused, &trp_string_type, "fail", 4);
+    UNIT_WAIT(logged("told to fail"), 60000); /* the router is restarted, and goes on */
     host_start(2, ""); /* after downing they are made anew where there is room */
     UNIT_EQUAL(trp_behaviour_register(hosts[2].system, &late), TRP_OK);
     UNIT_WAIT(up(0) == 3, 60000);
