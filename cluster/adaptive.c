@@ -49,7 +49,20 @@ static const trp_node_metrics *
 figures_of(trp_system *system, const trpi_metrics_table *table, uint32_t node)
 {
     const trpi_node_id *id = trpi_node_id_get(system, node);
-    return id == NULL || table == NULL ? NULL : trpi_metrics_of(table, trpi_ident_key(id));
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    if (id == NULL || table == NULL) {
+        return NULL;
+    }
+    if (id->uid != 0) {
+        return trpi_metrics_of(table, trpi_ident_key(id));
+    }
+    (void)trpi_address_format(&id->address, address, sizeof(address));
+    for (uint32_t i = 0; i < table->count; i++) { /* whoever lives there */
+        if (strcmp(table->entries[i]->node.address, address) == 0) {
+            return &table->entries[i]->node;
+        }
+    }
+    return NULL;
 }
 
 /* Weights of the nodes that have seats, in the order of the seats; returns how many nodes. */
@@ -93,7 +106,7 @@ sums_new(const struct adaptive *adaptive, const trp_route *route,
     sums->figures = table == NULL ? 0 : table->serial;
     sums->count = count;
     for (uint32_t i = 0; i < count; i++) {
-        seats[i] = (struct seat){ trp_route_routee(route, i).node, i };
+        seats[i] = (struct seat){ trpi_route_node(route, i), i };
     }
     qsort(seats, count, sizeof(*seats), seats_compare);
     (void)weigh_nodes(adaptive, table, seats, count, capacities, known, weights);

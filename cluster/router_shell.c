@@ -167,7 +167,7 @@ make(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
     (void)snprintf(name, sizeof name, "c%llu", (unsigned long long)++source->names);
     err = trpi_routee_make(ctx, name, member->address, &ref);
     if (err == TRP_OK) {
-        err = trpi_routee_put(ctx, ref, true, NULL);
+        err = trpi_routee_put(ctx, ref, true, NULL, member->address);
         if (err != TRP_OK) {
             trp_stop(ctx, ref);
         }
@@ -192,7 +192,8 @@ put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
     if (!child) {
         path_write(source, &source->members[action->member], path, sizeof path);
     }
-    err = trpi_routee_put(ctx, action->ref, child, child ? NULL : path);
+    err = trpi_routee_put(ctx, action->ref, child, child ? NULL : path,
+                          source->members[action->member].address);
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "a routee is not used: %s", trp_strerror(err));
         (void)trpi_router_ended(source->core, trp_now_ms(ctx), action->ref);

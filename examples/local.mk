@@ -140,3 +140,12 @@ examples_stats_la_LIBADD = libtroupe.la
 examples_stats_master_la_SOURCES = examples/stats_master.c examples/oldest.h examples/stats.h examples/stats_service.h
 examples_stats_master_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 examples_stats_master_la_LIBADD = libtroupe.la
+
+# The factorial sample: two plugins.
+noinst_LTLIBRARIES += examples/factorial_backend.la examples/factorial_frontend.la
+examples_factorial_backend_la_SOURCES = examples/factorial_backend.c
+examples_factorial_backend_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_factorial_backend_la_LIBADD = libtroupe.la
+examples_factorial_frontend_la_SOURCES = examples/factorial_frontend.c
+examples_factorial_frontend_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+examples_factorial_frontend_la_LIBADD = libtroupe.la

@@ -43,8 +43,9 @@ void *trpi_routees_source(trp_ctx *ctx);
 /* Make a child on a node, watched, in no table yet. Errors: those of trp_spawn. */
 trp_err trpi_routee_make(trp_ctx *ctx, const char *name, const char *node, trp_ref *ret_ref);
 /* Watch it, and have it in the next table. path: "/user/a" here, or with its address: its identity
- * on a ring. Errors: TRP_EINVAL, TRP_ELIMIT, TRP_ENOMEM. */
-trp_err trpi_routee_put(trp_ctx *ctx, trp_ref ref, bool child, const char *path);
+ * on a ring. node: the address of the node where it lives. Errors: TRP_EINVAL, TRP_ELIMIT,
+ * TRP_ENOMEM. */
+trp_err trpi_routee_put(trp_ctx *ctx, trp_ref ref, bool child, const char *path, const char *node);
 /* Have it in the next table no more; it is watched still. */
 void trpi_routee_take(trp_ctx *ctx, trp_ref ref);
 /* Swap the table in. Errors: TRP_ENOMEM: the one before stays. */
@@ -60,6 +61,8 @@ trp_system *trpi_routees_system(const trp_routee_provider *provider);
 trp_err trpi_routees_of_options(trp_routee_provider *provider);
 /* In trp_routing_logic.route. Which table of routees this is: another one has another number. */
 uint64_t trpi_route_serial(const trp_route *route);
+/* The node on which a routee lives, index < trp_route_count(); its uid may be 0. */
+uint32_t trpi_route_node(const trp_route *route, uint32_t index);
 /* What cannot be routed is a dead letter, not the router's own mail. */
 void trpi_route_nobody(trp_route *route);
 /* Route to the routee of this index, counting it where that is wanted. */

@@ -169,6 +169,12 @@ trp_route_number(const trp_route *route)
     return route->number;
 }
 
+uint32_t
+trpi_route_node(const trp_route *route, uint32_t index)
+{
+    return route->table->routees[index]->node;
+}
+
 uint64_t
 trpi_route_serial(const trp_route *route)
 {

@@ -25,6 +25,7 @@ typedef struct trpi_routee {
     trp_ref ref;
     uint64_t identity; /* hash of the address and path: its places on the ring */
     bool child;
+    uint32_t node; /* where it lives; a child's ref may be that of its deputy here */
     _Atomic uint64_t sent; /* by tellers through this router, where the logic wants to know */
     _Atomic uint64_t base; /* messages it had handled when sent was 0; set again when it is idle */
 } trpi_routee;
@@ -114,9 +115,10 @@ trpi_router_table(const trpi_router *router)
 }
 
 /* ---- routing_pool.c: head, or the thread of the birth ---------------------------------------- */
-/* Add to `routees`, without swapping. path: for the identity; NULL: looked up. Errors: TRP_EINVAL,
- * TRP_ELIMIT, TRP_ENOMEM. */
-trp_err trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path);
+/* Add to `routees`, without swapping. path: for the identity; NULL: looked up. node: the address
+ * where it lives; NULL: where its ref leads. Errors: TRP_EINVAL, TRP_ELIMIT, TRP_ENOMEM. */
+trp_err trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path,
+                        const char *node);
 /* Take out, without swapping; false: it is no routee. The object lives on until tellers have
  * passed. */
 bool trpi_router_withdraw(trpi_router *router, trp_ref ref);

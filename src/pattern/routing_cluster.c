@@ -282,13 +282,13 @@ trpi_routee_make(trp_ctx *ctx, const char *name, const char *node, trp_ref *ret_
 }
 
 trp_err
-trpi_routee_put(trp_ctx *ctx, trp_ref ref, bool child, const char *path)
+trpi_routee_put(trp_ctx *ctx, trp_ref ref, bool child, const char *path, const char *node)
 {
     trpi_router *router = trpi_router_self(ctx);
     trp_err err = trpi_router_has(router, ref) ? TRP_OK : trp_watch(ctx, ref);
 
     return err == TRP_OK && !trpi_router_has(router, ref)
-               ? trpi_router_add(router, ref, child, path)
+               ? trpi_router_add(router, ref, child, path, node)
                : err;
 }
 

@@ -85,7 +85,7 @@ looked_up(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
     }
     memcpy(&found, trp_msg_payload(reply), sizeof found);
     if (trpi_router_has(router, found.ref) ||
-        trpi_router_add(router, found.ref, false, NULL) == TRP_OK) {
+        trpi_router_add(router, found.ref, false, NULL, NULL) == TRP_OK) {
         trpi_free(*path);
         *path = NULL;
         router->paths_left--;
@@ -187,7 +187,7 @@ add(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
     if (trpi_router_has(router, order.routee)) {
         return TRP_OK;
     }
-    err = trpi_router_add(router, order.routee, false, NULL);
+    err = trpi_router_add(router, order.routee, false, NULL, NULL);
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "a routee was not added: %s", trp_strerror(err));
         return TRP_OK;

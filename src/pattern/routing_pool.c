@@ -68,8 +68,22 @@ handled(trp_system *system, trp_ref ref)
     return look.handled;
 }
 
+/* Where a routee lives: at the address, if one is said; else where its ref leads. */
+static uint32_t
+node_of(const trpi_router *router, trp_ref ref, const char *node)
+{
+    trpi_node_id id;
+    uint32_t number;
+
+    memset(&id, 0, sizeof id);
+    return node != NULL && trpi_address_parse(node, &id.address, NULL, NULL) == TRP_OK &&
+                   trpi_node_intern(router->system, &id, &number) == TRP_OK
+               ? number
+               : ref.node;
+}
+
 trp_err
-trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path)
+trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path, const char *node)
 {
     trpi_routee *routee;
 
@@ -95,6 +109,7 @@ trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path)
     }
     routee->ref = ref;
     routee->child = child;
+    routee->node = node_of(router, ref, node);
     routee->identity = identity(router->system, ref, path);
     atomic_init(&routee->base, child ? 0 : handled(router->system, ref));
     router->routees[router->routees_count++] = routee;
@@ -194,7 +209,7 @@ grow_one(trp_ctx *ctx, trpi_router *router)
     if (err != TRP_OK) {
         return err;
     }
-    err = trpi_router_add(router, ref, true, NULL);
+    err = trpi_router_add(router, ref, true, NULL, child.node);
     if (err != TRP_OK || trp_watch(ctx, ref) != TRP_OK) {
         (void)trpi_router_remove(router, ref);
         trp_stop(ctx, ref);

@@ -34,12 +34,12 @@ trp_routee_spawn(trp_routee_provider *provider, const trp_behaviour *behaviour,
 }
 
 static trp_err
-add_child(trp_routee_provider *provider, trp_ref ref)
+add_child(trp_routee_provider *provider, trp_ref ref, const char *node)
 {
     char path[TRP_PATH_BYTES_MAX + 1];
 
     trpi_embryo_path(provider->embryo, ref, path, sizeof path);
-    return trpi_router_add(provider->router, ref, true, path);
+    return trpi_router_add(provider->router, ref, true, path, node);
 }
 
 trp_err
@@ -60,7 +60,7 @@ trp_routees_create(trp_routee_provider *provider, uint32_t count)
 
         err = trpi_embryo_spawn(provider->embryo, router->routee, &child, &ref);
         if (err == TRP_OK) {
-            err = add_child(provider, ref);
+            err = add_child(provider, ref, child.node);
         }
     }
     return err;
@@ -80,7 +80,7 @@ find_paths(trpi_router *router)
 
         err = trpi_path_find(router->system, *path, &ref, &remote);
         if (err == TRP_OK && !trp_ref_is_none(ref)) {
-            err = trpi_router_add(router, ref, false, NULL);
+            err = trpi_router_add(router, ref, false, NULL, NULL);
             trpi_free(*path);
             *path = NULL;
             router->paths_left--;
@@ -102,7 +102,7 @@ trp_routees_register(trp_routee_provider *provider, const trp_ref *refs, uint32_
         return TRP_OK;
     }
     for (uint32_t i = 0; err == TRP_OK && i < left; i++) {
-        err = trpi_router_add(router, list[i], false, NULL);
+        err = trpi_router_add(router, list[i], false, NULL, NULL);
     }
     return err == TRP_OK && of_options ? find_paths(router) : err;
 }

@@ -151,7 +151,9 @@ figures_reach_every_node_but_one_that_is_switched_off(trp_multinode *test)
 static void
 an_adaptive_router_follows_the_load(trp_multinode *test)
 {
-    static const trp_behaviour worker = { sizeof worker, "worker", .receive = worker_receive,
+    static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
+                                          .name = "worker",
+                                          .receive = worker_receive,
                                           .state_bytes = sizeof(work_done) };
     static const char *const settings[] = { "metrics-selector=heap", NULL };
     trp_spawn_options named = TRP_SPAWN_OPTIONS_INIT;

@@ -317,6 +317,36 @@ a_router_over_the_cluster_is_adaptive(void)
     host_end(&a);
 }
 
+/* CMETRIC-09, CROUTE-06: its children here are deputies, and live there */
+static void
+a_pool_over_the_cluster_weighs_the_nodes_of_its_children(void)
+{
+    static const char *const settings[] = { "metrics-selector=heap", NULL };
+    struct host a, b;
+    trp_cluster_routees cluster = TRP_CLUSTER_ROUTEES_INIT;
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref router, routees[2];
+    uint32_t count = 0;
+    host_start(&a, "self", 20, false);
+    UNIT_EQUAL(trp_behaviour_register(a.system, &worker), TRP_OK);
+    options.logic = "adaptive";
+    options.settings = settings;
+    options.cluster = &cluster;
+    UNIT_REQUIRE(trp_system_router_spawn(a.system, &worker, NULL, "pool", &options, &router) ==
+                 TRP_OK);
+    UNIT_WAIT(trp_router_routees(a.system, router, routees, 2, &count) == TRP_OK && count == 1,
+              60000);
+    trp_ref here = routees[0];
+    host_start(&b, a.address, 80, false);
+    UNIT_EQUAL(trp_behaviour_register(b.system, &worker), TRP_OK);
+    UNIT_WAIT(trp_router_routees(a.system, router, routees, 2, &count) == TRP_OK && count == 2,
+              60000);
+    UNIT_WAIT(known_of(&a, &b) == 80 && known_of(&a, &a) == 20, 60000);
+    UNIT_TRUE(is_about(share_of(&a, router, here), 800));
+    host_end(&b);
+    host_end(&a);
+}
+
 /* CMETRIC-08, -09 */
 static void
 a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
@@ -350,5 +380,6 @@ UNIT(figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgott
 UNIT(a_node_that_is_switched_off_measures_nothing_and_tells_nothing)
 UNIT(a_group_sends_more_to_the_node_that_has_more_left)
 UNIT(a_router_over_the_cluster_is_adaptive)
+UNIT(a_pool_over_the_cluster_weighs_the_nodes_of_its_children)
 UNIT(a_pool_is_adaptive_and_grows_and_its_selector_must_exist)
 UNIT_END
