@@ -9,7 +9,7 @@ quick=(--set cluster.gossip-interval=200ms --set cluster.leader-actions-interval
     --set cluster.failure-detector.heartbeat-interval=200ms --set cluster.failure-detector.expected-response-after=1s
     --set cluster.failure-detector.min-std-deviation=50ms)
 pause=1s stable=2s beats=1
-[ -z "$sanitizer" ] || pause=3s
+[ -z "$sanitizer" ] || { pause=3s; stable=8s; }
 if [ "${1:-}" = --long ]; then
     quick=() stable=20s pause=3s beats=10
 fi
@@ -79,6 +79,7 @@ restarts() { # 5 6 7: the first seed starts again; another one again and again, 
 
 one_way() { # 8 9 10: the last one hears nobody: first not for long, then for good
     local deaf
+    [ "$stable" != 2s ] || quick+=(--set cluster.downing.stable-after=4s) # TCP is silent for as long again
     begin 8 9 10 || return
     deaf=$(addr 10)
     host_deafen 10
