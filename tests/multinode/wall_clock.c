@@ -13,6 +13,13 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
+/* For this process alone: what it starts (a sanitizer's symbolizer) is as it would be without. */
+__attribute__((constructor)) static void
+keep_to_oneself(void)
+{
+    (void)unsetenv("LD_PRELOAD");
+}
+
 static time_t
 seconds_to_add(void)
 {
