@@ -84,7 +84,7 @@ static void
 a_merge_is_commutative_associative_and_idempotent_and_the_newest_wins(void)
 {
     random_state = 20221;
-    for (uint32_t i = 0; i < 3000; i++) {
+    for (uint32_t i = 0; i < 1000; i++) {
         trpi_metrics_table *a = random_table(), *b = random_table(), *c = random_table();
         trpi_metrics_table *ab = merge(a, b), *ba = merge(b, a), *bc = merge(b, c);
         trpi_metrics_table *ab_c = merge(ab, c), *a_bc = merge(a, bc), *again = merge(ab, b);
@@ -337,7 +337,7 @@ frames_are_those_of_the_golden_file(void)
 
 /* ---- many nodes ------------------------------------------------------------------------------ */
 
-#define NODES_MAX 100u
+#define NODES_MAX 60u
 
 struct net {
     uint32_t count;
@@ -482,7 +482,7 @@ in_a_large_cluster_a_round_stays_small_and_figures_fresh(void)
     uint64_t sum = 0, most = 0;
     uint32_t unknown = 0;
     net_open(NODES_MAX);
-    net_run(120000);
+    net_run(60000);
     for (uint32_t i = 0; i < NODES_MAX; i++) {
         for (uint32_t j = 0; j < NODES_MAX; j++) {
             uint64_t late = behind(i, j);
@@ -496,7 +496,7 @@ in_a_large_cluster_a_round_stays_small_and_figures_fresh(void)
            (unsigned)net.frame_bytes_max);
     UNIT_EQUAL(unknown, 0);
     UNIT_TRUE(net.frame_bytes_max < 1000); /* with one figure a node */
-    UNIT_TRUE(sum < 6ull * NODES_MAX * NODES_MAX);
+    UNIT_TRUE(sum < 4ull * NODES_MAX * NODES_MAX);
     net_close();
 }
 
