@@ -1,5 +1,5 @@
 /* check.c - what must hold at every step (S) and once all is well again (Q); membership_notes.md
- * names them, docs/conformance.md cites them. */
+ * names them, README.md has a table. What follows from events alone is in check_events.c. */
 #include "cluster/sim/world.h"
 
 #include <string.h>
@@ -11,6 +11,73 @@
 #define OBSERVER_CHECK_NODES_MAX 32u
 
 /* ---- S: each step ---------------------------------------------------------------------------- */
+
+static uint64_t
+version_in(const trpi_gossip *g, uint64_t observer)
+{
+    for (uint32_t i = 0; i < g->versions_count; i++) {
+        if (g->versions[i].observer == observer) {
+            return g->versions[i].version;
+        }
+    }
+    return 0;
+}
+
+/* Does self come first among those who had been Up: as it knew before this step, or as anybody
+ * knew? One step may hold several edits: a successor joins, its predecessor goes Down, the next in
+ * order leads. */
+static bool
+leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new,
+                   uint64_t self, bool as_it_knew)
+{
+    for (uint32_t i = 0; i < new->members_count; i++) {
+        const trpi_gossip_member *m = &new->members[i];
+        if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
+            continue; /* does not lead while anybody else may */
+        }
+        const struct sim_node *n = sim_node_of(w, m->ident->id.uid);
+        uint32_t was = trpi_gossip_find(old, m->ident->key);
+        bool was_up = as_it_knew || n == NULL
+                          ? was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0
+                          : n->ever_up && m->up_number != 0;
+        if (was_up && m->status != TRP_MEMBER_DOWN &&
+            (m->unreachable == 0 || m->ident->key == self)) {
+            return m->ident->key == self;
+        }
+    }
+    return true; /* nobody was Up: a new cluster */
+}
+
+static bool
+has_led(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
+{
+    uint64_t self = trpi_member_self(w->nodes[node].core)->key;
+    uint32_t before = trpi_gossip_leader(old, self, NULL);
+    uint32_t after = trpi_gossip_leader(new, self, NULL);
+    return (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
+           (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
+           leads_the_old_ones(w, old, new, self, false) ||
+           leads_the_old_ones(w, old, new, self, true);
+}
+
+/* S4, S5: only members observe and are observed; an observer's version does not go back. */
+static void
+check_rows(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
+{
+    for (uint32_t i = 0; i < new->rows_count; i++) {
+        if (trpi_gossip_find(new, new->rows[i].observer) == TRPI_GOSSIP_NONE ||
+            trpi_gossip_find(new, new->rows[i].subject) == TRPI_GOSSIP_NONE) {
+            sim_fail(w, "S4: node %u has a row of somebody who is no member", node);
+        }
+    }
+    for (uint32_t i = 0; i < old->versions_count; i++) {
+        uint64_t observer = old->versions[i].observer;
+        if (trpi_gossip_find(new, observer) != TRPI_GOSSIP_NONE &&
+            version_in(new, observer) < old->versions[i].version) {
+            sim_fail(w, "S5: node %u forgot what an observer wrote", node);
+        }
+    }
+}
 
 static void
 check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
@@ -53,17 +120,6 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
     }
 }
 
-static uint64_t
-version_in(const trpi_gossip *g, uint64_t observer)
-{
-    for (uint32_t i = 0; i < g->versions_count; i++) {
-        if (g->versions[i].observer == observer) {
-            return g->versions[i].version;
-        }
-    }
-    return 0;
-}
-
 /* S5: nobody knows a newer version of an observer's rows than the observer itself. */
 static void
 check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
@@ -82,45 +138,13 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
-/* Does self come first among those who had been Up: as it knew before this step, or as anybody
- * knew? One step may hold several edits: a successor joins, its predecessor goes Down, the next in
- * order leads. */
-static bool
-leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new,
-                   uint64_t self, bool as_it_knew)
-{
-    for (uint32_t i = 0; i < new->members_count; i++) {
-        const trpi_gossip_member *m = &new->members[i];
-        if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
-            continue; /* does not lead while anybody else may */
-        }
-        const struct sim_node *n = sim_node_of(w, m->ident->id.uid);
-        uint32_t was = trpi_gossip_find(old, m->ident->key);
-        bool was_up = as_it_knew || n == NULL
-                          ? was != TRPI_GOSSIP_NONE && old->members[was].up_number != 0
-                          : n->ever_up && m->up_number != 0;
-        if (was_up && m->status != TRP_MEMBER_DOWN &&
-            (m->unreachable == 0 || m->ident->key == self)) {
-            return m->ident->key == self;
-        }
-    }
-    return true; /* nobody was Up: a new cluster */
-}
-
 /* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough. A
  * step that another node took before has nothing new. */
 static void
 check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new,
                const trpi_gossip_member *m)
 {
-    uint64_t self = trpi_member_self(w->nodes[node].core)->key;
-    uint32_t before = trpi_gossip_leader(old, self, NULL);
-    uint32_t after = trpi_gossip_leader(new, self, NULL);
-    bool led = (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
-               (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
-               leads_the_old_ones(w, old, new, self, false) ||
-               leads_the_old_ones(w, old, new, self, true);
-    if (!led) {
+    if (!has_led(w, node, old, new)) {
         sim_fail(w, "S6: node %u moved %s to %s without being the leader", node,
                  m->ident->id.address.host, trp_member_status_name(m->status));
     }
@@ -165,6 +189,20 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     }
 }
 
+/* S7: of those who are Up together no two have one number. */
+static void
+check_up_number(struct sim_world *w, uint32_t node, const trpi_gossip *g, uint32_t index)
+{
+    const trpi_gossip_member *m = &g->members[index];
+    for (uint32_t i = index + 1; i < g->members_count; i++) {
+        if (g->members[i].up_number == m->up_number && m->status != TRP_MEMBER_DOWN &&
+            g->members[i].status != TRP_MEMBER_DOWN) {
+            sim_fail(w, "S7: node %u has two members with up-number %u in a converged view", node,
+                     m->up_number);
+        }
+    }
+}
+
 static void
 check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
 {
@@ -173,6 +211,9 @@ check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
         const trpi_gossip_member *b = &new->members[i];
         bool both_up = (a->status == TRP_MEMBER_UP || a->status == TRP_MEMBER_LEAVING) &&
                        (b->status == TRP_MEMBER_UP || b->status == TRP_MEMBER_LEAVING);
+        if (w->nodes_count <= OBSERVER_CHECK_NODES_MAX && a->up_number != 0) {
+            check_up_number(w, node, new, i - 1);
+        }
         if (both_up && trpi_address_equal(&a->ident->id.address, &b->ident->id.address)) {
             sim_fail(w, "S4: node %u has two incarnations of %s Up in a converged view", node,
                      a->ident->id.address.host);
@@ -194,6 +235,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     struct sim_checked *checked = &w->checked[(old->digest ^ new->digest * 3) % SIM_CHECKED];
     if (checked->from != n->checked || checked->to != new) {
         check_members(w, node, old, new);
+        check_rows(w, node, old, new);
         check_decisions(w, node, old, new);
         trpi_gossip_unref(checked->from);
         trpi_gossip_unref(checked->to);
@@ -209,136 +251,6 @@ sim_check_view(struct sim_world *w, uint32_t node)
     trpi_gossip_ref(new);
     trpi_gossip_unref(n->checked);
     n->checked = new;
-}
-
-/* ---- S10: the events alone give the view ----------------------------------------------------- */
-
-/* A node's first place is its own; further incarnations of it, which are rare, come behind all. */
-static struct sim_mirror_member *
-mirror_find(const struct sim_world *w, const struct sim_node *n, uint64_t uid)
-{
-    uint32_t own = (uint32_t)(uid >> 16) & 0xffff;
-    if (n->mirror_used == 0) {
-        return NULL;
-    }
-    if (own < w->nodes_count && n->mirror[own].uid == uid) {
-        return &n->mirror[own];
-    }
-    for (uint32_t i = w->nodes_count; i < n->mirror_used; i++) {
-        if (n->mirror[i].uid == uid) {
-            return &n->mirror[i];
-        }
-    }
-    return NULL;
-}
-
-static bool
-mirror_grow(struct sim_node *n, uint32_t room)
-{
-    struct sim_mirror_member *bigger = trpi_realloc(n->mirror, room * sizeof(*bigger));
-    if (bigger != NULL) {
-        n->mirror = bigger;
-        n->mirror_room = room;
-    }
-    return bigger != NULL;
-}
-
-static void
-mirror_add(struct sim_world *w, struct sim_node *n, uint64_t uid)
-{
-    if (n->mirror_used == n->mirror_room &&
-        !mirror_grow(n, n->mirror_used == 0 ? w->nodes_count + 4 : n->mirror_room + 16)) {
-        sim_fail(w, "out of memory");
-        return;
-    }
-    if (n->mirror_used == 0) {
-        memset(n->mirror, 0, w->nodes_count * sizeof(*n->mirror));
-        n->mirror_used = w->nodes_count;
-    }
-    uint32_t own = (uint32_t)(uid >> 16) & 0xffff;
-    uint32_t at = own < w->nodes_count && n->mirror[own].uid == 0 ? own : n->mirror_used++;
-    n->mirror[at] = (struct sim_mirror_member){ uid, TRP_MEMBER_JOINING, false };
-    n->mirror_count++;
-}
-
-static void
-mirror_remove(const struct sim_world *w, struct sim_node *n, struct sim_mirror_member *m)
-{
-    n->mirror_count--;
-    if (m >= n->mirror + w->nodes_count) {
-        *m = n->mirror[--n->mirror_used];
-    } else {
-        m->uid = 0;
-    }
-}
-
-/* May this event come in this status? */
-static bool
-event_fits(uint32_t event, const struct sim_mirror_member *m)
-{
-    switch (event) {
-    case TRP_CLUSTER_MEMBER_JOINED:
-        return m == NULL;
-    case TRP_CLUSTER_MEMBER_WEAKLY_UP:
-        return m != NULL && m->status == TRP_MEMBER_JOINING;
-    case TRP_CLUSTER_MEMBER_UP:
-        return m != NULL &&
-               (m->status == TRP_MEMBER_JOINING || m->status == TRP_MEMBER_WEAKLY_UP);
-    case TRP_CLUSTER_MEMBER_LEFT:
-        return m != NULL && (m->status <= TRP_MEMBER_UP || m->status == TRP_MEMBER_WEAKLY_UP);
-    case TRP_CLUSTER_MEMBER_EXITED:
-        return m != NULL && m->status == TRP_MEMBER_LEAVING;
-    case TRP_CLUSTER_MEMBER_DOWNED:
-        return m != NULL && m->status != TRP_MEMBER_DOWN;
-    case TRP_CLUSTER_MEMBER_REMOVED:
-        return m != NULL && (m->status == TRP_MEMBER_EXITING || m->status == TRP_MEMBER_DOWN);
-    case TRP_CLUSTER_UNREACHABLE:
-        return m != NULL && !m->unreachable;
-    default:
-        return m != NULL && m->unreachable;
-    }
-}
-
-void
-sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action)
-{
-    struct sim_node *n = &w->nodes[node];
-    if (w->on_event != NULL) {
-        w->on_event(w, node, action);
-    }
-    if (action->event == TRP_CLUSTER_DOWNING_DECISION) {
-        w->decisions++;
-        return;
-    }
-    if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) == 0) {
-        return;
-    }
-    const trp_member *member = &action->published.member.member;
-    struct sim_mirror_member *m = mirror_find(w, n, member->uid);
-    if (!event_fits(action->event, m)) {
-        sim_fail(w, "S10: node %u: event %u for %s does not follow from status %u", node,
-                 action->event, member->address, m == NULL ? 0 : m->status);
-        return;
-    }
-    switch (action->event) {
-    case TRP_CLUSTER_MEMBER_JOINED:
-        mirror_add(w, n, member->uid);
-        break;
-    case TRP_CLUSTER_MEMBER_REMOVED:
-        w->removed_by_down += action->published.member.previous_status == TRP_MEMBER_DOWN ? 1 : 0;
-        mirror_remove(w, n, m);
-        break;
-    case TRP_CLUSTER_UNREACHABLE:
-        w->unreachable_events++;
-        m->unreachable = true;
-        break;
-    case TRP_CLUSTER_REACHABLE:
-        m->unreachable = false;
-        break;
-    default:
-        m->status = member->status;
-        break;
-    }
 }
 
 /* ---- Q --------------------------------------------------------------------------------------- */
@@ -440,7 +352,7 @@ sim_check_quiet(struct sim_world *w)
                      g->tombstones_count, g->clock_count);
         }
         for (uint32_t k = 0; k < g->members_count; k++) {
-            const struct sim_mirror_member *m = mirror_find(w, n, g->members[k].ident->id.uid);
+            const struct sim_mirror_member *m = sim_mirror_find(w, n, g->members[k].ident->id.uid);
             if (m == NULL || m->status != g->members[k].status || m->unreachable) {
                 sim_fail(w, "S10: the events of node %u do not give its view", i);
             }

@@ -131,6 +131,19 @@ carry_out(struct sim_world *w, uint32_t node)
     }
 }
 
+/* S9: who knows that it is Down does not go on. */
+static void
+check_own_end(struct sim_world *w, uint32_t node)
+{
+    const struct sim_node *n = &w->nodes[node];
+    const trpi_gossip *view = n->running ? trpi_member_view(n->core) : NULL;
+    uint32_t self = view == NULL ? TRPI_GOSSIP_NONE
+                                 : trpi_gossip_find(view, trpi_member_self(n->core)->key);
+    if (self != TRPI_GOSSIP_NONE && view->members[self].status == TRP_MEMBER_DOWN) {
+        sim_fail(w, "S9: node %u is Down and goes on", node);
+    }
+}
+
 static void
 step(struct sim_world *w, uint32_t node, const trpi_member_event *event)
 {
@@ -150,6 +163,7 @@ step(struct sim_world *w, uint32_t node, const trpi_member_event *event)
         }
     }
     carry_out(w, node);
+    check_own_end(w, node);
 }
 
 void
@@ -206,7 +220,12 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
     trpi_member_event event = {
         .kind = TRPI_MEMBER_FRAME, .from = from, .bytes = bytes, .count = e->count
     };
+    uint64_t before = n->checked == NULL ? 0 : n->checked->digest;
     step(w, e->node, &event);
+    if (e->incarnation != 0 && e->incarnation != n->incarnation &&
+        (n->checked == NULL ? 0 : n->checked->digest) != before) {
+        sim_fail(w, "S11: node %u took what was for incarnation %u", e->node, e->incarnation);
+    }
     if (n->running) {
         reschedule(w, e->node);
     }

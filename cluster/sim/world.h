@@ -151,7 +151,9 @@ bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 
 /* check.c */
 void sim_check_view(struct sim_world *w, uint32_t node); /* after each step that changed it: S */
-/* S10 */
+/* check_events.c: S10 */
+struct sim_mirror_member *sim_mirror_find(const struct sim_world *w, const struct sim_node *n,
+                                          uint64_t uid);
 void sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action);
 bool sim_is_quiet(struct sim_world *w);    /* Q1 .. Q5 hold now */
 void sim_explain(struct sim_world *w);     /* why not, as the failure */

@@ -220,7 +220,7 @@ faults_put_in_on_purpose_are_found(void)
         uint64_t first, last; /* seeds; found earlier by a whole run: sim/README.md */
     } faults[] = { { TRPI_BROKEN_NO_TOMBSTONES, 1, 3 },
                    { TRPI_BROKEN_DIGEST_WITHOUT_SEEN, 1, 3 },
-                   { TRPI_BROKEN_LEARN_PAUSE, 1109, 1109 } };
+                   { TRPI_BROKEN_LEARN_PAUSE, 1984, 1984 } };
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         bool found = false;
         for (uint64_t seed = faults[i].first; seed <= faults[i].last && !found; seed++) {
