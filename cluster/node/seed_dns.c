@@ -148,8 +148,9 @@ drive(trpi_seed_dns *dns, ares_channel channel)
         unsigned mask = (unsigned)ares_getsock(channel, sockets, ARES_GETSOCK_MAXNUM);
         nfds_t count = 1;
         for (unsigned i = 0; i < ARES_GETSOCK_MAXNUM; i++) {
-            short events = (short)((ARES_GETSOCK_READABLE(mask, i) ? POLLIN : 0) |
-                                   (ARES_GETSOCK_WRITABLE(mask, i) ? POLLOUT : 0));
+            /* the macros of c-ares shift an int by 31 */
+            short events = (short)((mask >> i & 1 ? POLLIN : 0) |
+                                   (mask >> (i + ARES_GETSOCK_MAXNUM) & 1 ? POLLOUT : 0));
             if (events != 0) {
                 fds[count++] = (struct pollfd){ .fd = sockets[i], .events = events };
             }
