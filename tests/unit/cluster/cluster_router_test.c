@@ -66,7 +66,7 @@ work(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_bytes(msg) == 4) {
         trp_fail(ctx, 1, "told to fail");
     }
-    atomic_fetch_add(&host->heard, 1);
+    atomic_fetch_add(&host->heard, trp_msg_bytes(msg) == 1 ? 1 : 0); /* "x", not "who" */
     trp_reply(ctx, &trp_i64_type, &number, sizeof number);
     return TRP_OK;
 }
