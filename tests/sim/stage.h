@@ -143,8 +143,9 @@ stage_seen(const struct sim_world *w, uint32_t at)
     const trpi_gossip *g = trpi_member_view(w->nodes[at].core);
     uint32_t mask = 0;
     for (uint32_t i = 0; g != NULL && i < g->members_count; i++) {
-        if (trpi_seen_get(trpi_member_seen(w->nodes[at].core), i)) {
-            mask |= 1u << stage_node(w, g, i);
+        uint32_t node = stage_node(w, g, i); /* none: of an incarnation that is over */
+        if (node != UINT32_MAX && trpi_seen_get(trpi_member_seen(w->nodes[at].core), i)) {
+            mask |= 1u << node;
         }
     }
     return mask;
