@@ -7,8 +7,8 @@
  *       with the process, however that ends; on a shared file system with the host's session there.
  *   F2  What the file says is for people: who has it. The lock alone decides.
  * Not here. The promise of the file system that hosts exclude each other: NFS 4, CephFS, GFS2,
- * OCFS2, Lustre and SMB do; a disk of one host does for the nodes of that host only. Tests.
- * tests/unit/cluster/lease_test.c
+ *          OCFS2, Lustre and SMB do; a disk of one host does for the nodes of that host only.
+ * Tests.   tests/unit/cluster/lease_test.c
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,13 +2,17 @@
  *
  * Shape.   view -> standing of each node -> routees of those that are out are dismissed, of those
  *          that are cut off taken out -> spread -> who waits is put back, what is missing is made
- * or looked for, what is too much is dismissed Must hold. R1  Never more than `total` routees on
- * nodes that are in, and `per_node` on one of them. R2  Who is in the table lives on a node that is
- * in. R3  One that is dismissed is never put back; one that is taken out is, unless there are
- * enough others when its node is back. R4  A node where it failed gets no more before its time; the
- * others have its share meanwhile. Limits.  TRP_ROUTEES_MAX. Cost.    O(n log n) in members and
- * routees for each step. Tests.   tests/unit/cluster/router_core_test.c Sources. CROUTE-02, -06 to
- * -10, -12; Akka 2.2.5, ClusterRouterActor; decision 124.
+ *          or looked for, what is too much is dismissed
+ * Must hold.
+ *   R1  Never more than `total` routees on nodes that are in, and `per_node` on one of them.
+ *   R2  Who is in the table lives on a node that is in.
+ *   R3  One that is dismissed is never put back; one that is taken out is, unless there are enough
+ *       others when its node is back.
+ *   R4  A node where it failed gets no more before its time; the others have its share meanwhile.
+ * Limits.  TRP_ROUTEES_MAX.
+ * Cost.    O(n log n) in members and routees for each step.
+ * Tests.   tests/unit/cluster/router_core_test.c
+ * Sources. CROUTE-02, -06 to -10, -12; Akka 2.2.5, ClusterRouterActor; decision 124.
  */
 #include <stdlib.h>
 #include <string.h>

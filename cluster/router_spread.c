@@ -1,9 +1,11 @@
 /* router_spread.c - how many routees each node shall have.
  *
  * Why.     "The next one goes where the fewest are" said a thousand times is a level: all nodes
- * that are below it are filled up to it. So the level is searched, and nothing is counted one by
- * one. Cost.    32 passes over the nodes. Tests.   tests/unit/cluster/router_core_test.c Sources.
- * CROUTE-06, -12; Akka 2.2.5, ClusterRouteeProvider.selectDeploymentTarget.
+ *          that are below it are filled up to it. So the level is searched, and nothing is counted
+ *          one by one.
+ * Cost.    32 passes over the nodes.
+ * Tests.   tests/unit/cluster/router_core_test.c
+ * Sources. CROUTE-06, -12; Akka 2.2.5, ClusterRouteeProvider.selectDeploymentTarget.
  */
 #include "base/assert.h"
 #include "cluster/router.h"

@@ -1,8 +1,8 @@
 /* control_events.c - the cluster's events as JSON objects for `troupe events`.
  *
  * Shape.   A listener hears all events of the cluster, on the cluster's thread. Each becomes one
- * stream object, built only while somebody wants it, and goes to every stream of its type. Tests.
- * tests/system
+ *          stream object, built only while somebody wants it, and goes to every stream of its type.
+ * Tests.   tests/system
  */
 #include <stdio.h>
 #include <string.h>

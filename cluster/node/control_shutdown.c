@@ -2,9 +2,9 @@
  * leave.
  *
  * Shape.   prepare, carried to each other member: it says ClusterShuttingDown to who listens, and
- * its own shutdown will have the reason TRP_SHUTDOWN_CLUSTER: nothing need be handed over. Then the
- * others are ordered to leave, all at one time; this node is the last. Tests.
- * tests/system/shutdown.sh
+ *          its own shutdown will have the reason TRP_SHUTDOWN_CLUSTER: nothing need be handed over.
+ *          Then the others are ordered to leave, all at one time; this node is the last.
+ * Tests.   tests/system/shutdown.sh
  */
 #include <stdio.h>
 #include <string.h>

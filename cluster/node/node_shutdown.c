@@ -10,10 +10,10 @@
  *   Z1  The membership stays Exiting until cluster-exiting-done: who hands over in cluster-exiting
  *       does so as a member.
  *   Z2  cluster.leave-timeout counts from the order to leave. When it passes, these tasks give up,
- * and the phases behind are run all the same. Z3  The end of the membership, whatever its reason,
- * ends the node through the phases. Threads. tasks: the shutdown's actor; news: the cluster's
- * thread; lock: node->lock, a leaf. Tests.   tests/unit/node/node_end_test.c,
- * tests/system/shutdown.sh
+ *       and the phases behind are run all the same.
+ *   Z3  The end of the membership, whatever its reason, ends the node through the phases.
+ * Threads. tasks: the shutdown's actor; news: the cluster's thread; lock: node->lock, a leaf.
+ * Tests.   tests/unit/node/node_end_test.c, tests/system/shutdown.sh
  */
 #include <stdio.h>
 #include <string.h>

@@ -7,13 +7,16 @@
  *          A name below /remote is a whole logical path, as in Akka's daemon: one level, whatever
  *          the path's depth, so nothing has to be made and cleared away on the way. The actor's
  *          failures go to its deputy at once, from its own thread (life.c); /remote does not
- * decide. Must hold. E1  Each actor has one record, found by its deputy and by itself, as long as
- * it lives. E2  Its deputy is watched: when the deputy's node is lost, the actor is stopped. E3
- * Each order is answered, by DEPLOYED or REFUSED. E4  A name that is taken is an earlier
- * incarnation's, whose deputy cannot live any more: that actor is stopped, and the order waits for
- * its end. Limits.  TRP_BEHAVIOURS_MAX, TRP_DEPLOY_PATH_BYTES_MAX, actors-max. Tests.
- * tests/unit/remote/deployment_test.c Sources. SYS-15, REMOTE-17, -18, -23, -24; RemoteDaemon of
- * Akka 2.2.
+ *          decide.
+ * Must hold.
+ *   E1  Each actor has one record, found by its deputy and by itself, as long as it lives.
+ *   E2  Its deputy is watched: when the deputy's node is lost, the actor is stopped.
+ *   E3  Each order is answered, by DEPLOYED or REFUSED.
+ *   E4  A name that is taken is an earlier incarnation's, whose deputy cannot live any more: that
+ *       actor is stopped, and the order waits for its end.
+ * Limits.  TRP_BEHAVIOURS_MAX, TRP_DEPLOY_PATH_BYTES_MAX, actors-max.
+ * Tests.   tests/unit/remote/deployment_test.c
+ * Sources. SYS-15, REMOTE-17, -18, -23, -24; RemoteDaemon of Akka 2.2.
  */
 #include "actor/life.h"
 

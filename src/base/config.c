@@ -7,7 +7,8 @@
  * Limits.    TRPI_CONFIG_LIST_MAX values, TRPI_CONFIG_TEXT_BYTES_MAX each.
  * Not here.  The file (config_load.c), the schema (config_schema.c), numbers (config_value.c), what
  *            may stand where (config_check.c), the environment (config_env.c), what programs do
- * with it (config_tree.c). Tests.     tests/unit/node/config_test.c
+ *            with it (config_tree.c).
+ * Tests.     tests/unit/node/config_test.c
  */
 #include "base/config.h"
 

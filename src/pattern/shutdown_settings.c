@@ -2,8 +2,8 @@
  *
  * Must hold.
  *   S1  A title that is no phase of the library is a new phase only when it says depends-on: else
- * it is a misspelt one, and refused with the nearest name. Tests.
- * tests/unit/pattern/shutdown_plan_test.c
+ *       it is a misspelt one, and refused with the nearest name.
+ * Tests.   tests/unit/pattern/shutdown_plan_test.c
  */
 #include <stdarg.h>
 #include <stdio.h>

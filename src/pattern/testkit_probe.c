@@ -1,7 +1,8 @@
 /* testkit_probe.c - probes: actors with a queue that a test thread empties.
  *
  * Shape.   sender -> probe's actor: pilot, ignore -> copy -> queue -> trpi_probe_take() on the
- * test's thread. Watching is the actor's: the test tells it to and waits until it has. Must hold.
+ *          test's thread. Watching is the actor's: the test tells it to and waits until it has.
+ * Must hold.
  *   B1  The pilot runs before the message is queued (TEST-9), and without the gate's lock: it may
  *       tell anybody, or set another pilot.
  *   B2  Orders of the test (watch, unwatch) are types of our own: no user's message is taken for
