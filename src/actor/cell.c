@@ -11,7 +11,10 @@
  *       abandon.
  *   C2  Only the holder of the token changes line B; a free slot whose token a late message's
  *       runner holds is passed over, not waited for.
- *   C3  A generation is used once. Where it comes round, the slot is used no more.
+ *   C3  A generation is used once. Where it comes round, the slot is used no more: it begins in the
+ *       lower half, and is over at 0.
+ *   C4  The first generation of a slot says nothing about that of another one: who holds a ref, and
+ *       is not trusted, cannot make others from it.
  * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED
  * slots for itself
  *          (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the limit is exact
@@ -23,6 +26,7 @@
 #include "actor/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/mutex.h"
 
 #define RELAXED memory_order_relaxed
@@ -30,18 +34,17 @@
 #define BUSY_MAX 64u    /* slots passed over by one acquire before it takes fresh ones */
 
 trp_err
-trpi_cells_new(uint32_t cells_max, uint32_t generation_first, trpi_cells **ret_cells)
+trpi_cells_new(uint32_t cells_max, uint64_t generation_key, trpi_cells **ret_cells)
 {
     trpi_cells *cells = trpi_alloc_aligned(64, sizeof *cells);
 
-    trpi_assert((generation_first & 1) == 0);
     trpi_assert(cells_max > 0 && cells_max <= TRPI_CELLS_MAX);
     if (cells == NULL) {
         return TRP_ENOMEM;
     }
     cells->slabs_max = (uint32_t)(((uint64_t)cells_max + TRPI_PLACE_FIRST) / TRPI_SLAB_CELLS + 1);
     cells->cells_max = cells_max;
-    cells->generation_first = generation_first;
+    cells->generation_key = generation_key;
     cells->caching = cells_max >= TRPI_CELLS_CACHING_MIN;
     cells->slabs = trpi_alloc(cells->slabs_max * sizeof *cells->slabs);
     if (cells->slabs == NULL) {
@@ -123,6 +126,13 @@ trpi_cells_find(trpi_cells *cells, uint32_t slot)
     return slot != 0 ? trpi_cells_at(cells, slot) : NULL;
 }
 
+/* C3, C4: the first generations of slots 2 * pair and 2 * pair + 1, both from one hash. */
+static uint64_t
+first_generations(const trpi_cells *cells, uint32_t pair)
+{
+    return trpi_hash_keyed(cells->generation_key, 0, pair) & 0x7ffffffe7ffffffeu;
+}
+
 /* Under the lock. */
 static trp_err
 slab_make(trpi_cells *cells, uint32_t slab)
@@ -135,10 +145,12 @@ slab_make(trpi_cells *cells, uint32_t slab)
     if (memory == NULL) {
         return TRP_ENOMEM;
     }
+    uint64_t first = 0;
     for (uint32_t i = 0; i < count; i++) {
+        first = (i & 1) == 0 ? first_generations(cells, (slot + i) / 2) : first >> 32;
         memory[i].task.id = slot + i;
-        memory[i].generation_run = cells->generation_first;
-        atomic_store_explicit(&memory[i].generation, cells->generation_first, RELAXED);
+        memory[i].generation_run = (uint32_t)first;
+        atomic_store_explicit(&memory[i].generation, (uint32_t)first, RELAXED);
         trpi_mailbox_init(&memory[i]);
     }
     if (slab == 0) {
@@ -367,7 +379,7 @@ trpi_slot_release(trp_ctx *ctx, uint32_t slot)
     uint32_t generation = atomic_load_explicit(&cell->generation, RELAXED);
 
     trpi_assert((generation & 1) == 0);
-    if (generation == ctx->cells->generation_first) { /* C3: it came round */
+    if (generation == 0) { /* C3: it came round */
         return;
     }
     slot_push(ctx, slot);

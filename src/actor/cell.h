@@ -211,8 +211,8 @@ trpi_cell_of_task(trpi_task *task)
 
 typedef struct trpi_cells trpi_cells;
 
-/* generation_first: even, random per system. Errors: TRP_ENOMEM. */
-trp_err trpi_cells_new(uint32_t cells_max, uint32_t generation_first, trpi_cells **ret_cells);
+/* generation_key: random per system; generations follow from it. Errors: TRP_ENOMEM. */
+trp_err trpi_cells_new(uint32_t cells_max, uint64_t generation_key, trpi_cells **ret_cells);
 void trpi_cells_free(trpi_cells *cells); /* NULL is fine; every thread has ended */
 /* The cell of a slot that was used at least once; NULL: there never was one. Lock-free; any thread.
  * */

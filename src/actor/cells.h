@@ -16,7 +16,7 @@
 struct trpi_cells {
     uint32_t slabs_max;
     uint32_t cells_max;
-    uint32_t generation_first;
+    uint64_t generation_key;
     bool caching; /* workers keep free slots for themselves: not where the limit is so near that
                      others miss them */
     _Atomic uint32_t used; /* slots 1 .. used were made; written under the lock */

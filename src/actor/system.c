@@ -88,8 +88,8 @@ tables_make(trp_system *system)
     sched_options.arg = system;
     err = trpi_extensions_new(&system->extensions);
     if (err == TRP_OK) {
-        err = trpi_cells_new(system->options.actors_max,
-                             (uint32_t)trpi_world_random(system->world) & ~1u, &system->cells);
+        err = trpi_cells_new(system->options.actors_max, trpi_world_random(system->world),
+                             &system->cells);
     }
     if (err == TRP_OK) {
         err = trpi_nodes_new(system, &system->nodes);

@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "actor/cells.h"
 #include "actor/mailbox.h"
@@ -44,12 +45,13 @@ an_acquired_cell_is_found_and_even_until_published(void)
     ctx = ctx_new(cells);
     UNIT_REQUIRE(trpi_slot_acquire(ctx, &cell) == TRP_OK);
     UNIT_TRUE(trpi_cells_find(cells, trpi_cell_slot(cell)) == cell);
-    UNIT_EQUAL(atomic_load(&cell->generation), 10);
-    UNIT_EQUAL(trpi_slot_ref(cell).generation, 11);
+    uint32_t first = atomic_load(&cell->generation);
+    UNIT_EQUAL(first & 1, 0);
+    UNIT_EQUAL(trpi_slot_ref(cell).generation, first + 1);
     UNIT_EQUAL(cell->life, TRPI_LIFE_STARTING);
     UNIT_FALSE(trpi_mailbox_claim(cell)); /* the token is ours */
     trpi_slot_publish_idle(ctx, cell, TRPI_KIND_PROMISE);
-    UNIT_EQUAL(atomic_load(&cell->generation), 11);
+    UNIT_EQUAL(atomic_load(&cell->generation), first + 1);
     UNIT_TRUE(trpi_mailbox_claim(cell));
     trpi_free(ctx);
     trpi_cells_free(cells);
@@ -65,10 +67,11 @@ an_abandoned_slot_comes_back_with_another_generation(void)
     UNIT_REQUIRE(trpi_cells_new(1, 10, &cells) == TRP_OK); /* one slot: it must be the same */
     ctx = ctx_new(cells);
     UNIT_REQUIRE(trpi_slot_acquire(ctx, &cell) == TRP_OK);
+    uint32_t before = trpi_slot_ref(cell).generation;
     trpi_slot_abandon(ctx, cell);
     UNIT_REQUIRE(trpi_slot_acquire(ctx, &again) == TRP_OK);
     UNIT_TRUE(again == cell);
-    UNIT_EQUAL(trpi_slot_ref(again).generation, 13);
+    UNIT_EQUAL(trpi_slot_ref(again).generation, before + 2);
     trpi_free(ctx);
     trpi_cells_free(cells);
 }
@@ -145,6 +148,57 @@ a_slot_whose_generation_came_round_is_used_no_more(void)
     trpi_cells_free(cells);
 }
 
+enum { NEIGHBOURS = TRPI_SLAB_FIRST_CELLS + 512 }; /* in two slabs */
+
+static void
+first_generations_of(uint64_t key, uint32_t *generations)
+{
+    trpi_cells *cells;
+    trpi_cell *cell;
+    trp_ctx *ctx;
+
+    UNIT_REQUIRE(trpi_cells_new(NEIGHBOURS, key, &cells) == TRP_OK);
+    ctx = ctx_new(cells);
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        UNIT_REQUIRE(trpi_slot_acquire(ctx, &cell) == TRP_OK);
+        UNIT_EQUAL(trpi_cell_slot(cell), i + 1);
+        generations[i] = trpi_slot_ref(cell).generation;
+    }
+    trpi_free(ctx);
+    trpi_cells_free(cells);
+}
+
+/* C4: neither equal, nor at a distance that comes again, nor alike in any bit. C3: room upwards. */
+static void
+a_ref_does_not_tell_the_generation_of_another_slot(void)
+{
+    static uint32_t seen[NEIGHBOURS], again[NEIGHBOURS], other[NEIGHBOURS];
+    uint32_t same_distance = 0, same_as_other = 0;
+
+    first_generations_of(10, seen);
+    first_generations_of(10, again);
+    first_generations_of(11, other);
+    UNIT_TRUE(memcmp(seen, again, sizeof seen) == 0); /* a seed of the simulator repeats */
+    for (uint32_t i = 0; i < NEIGHBOURS; i++) {
+        UNIT_TRUE((seen[i] & 1) != 0 && seen[i] < 1u << 31);
+        same_as_other += seen[i] == other[i];
+        for (uint32_t j = 0; j < i; j++) {
+            UNIT_TRUE(seen[i] != seen[j]);
+            same_distance += i > j + 1 && seen[i] - seen[i - 1] == seen[j + 1] - seen[j];
+        }
+    }
+    UNIT_EQUAL(same_as_other, 0);
+    UNIT_EQUAL(same_distance, 0);
+    for (unsigned bit = 1; bit < 31; bit++) {
+        uint32_t differ = 0;
+
+        for (uint32_t i = 1; i < NEIGHBOURS; i++) {
+            differ += (seen[i] ^ seen[i - 1]) >> bit & 1;
+        }
+        UNIT_TRUE(differ > NEIGHBOURS * 2 / 5 && differ < NEIGHBOURS * 3 / 5);
+    }
+}
+
 UNIT_BEGIN("cell")
 UNIT(a_slot_that_never_was_is_not_found)
 UNIT(an_acquired_cell_is_found_and_even_until_published)
@@ -152,4 +206,5 @@ UNIT(an_abandoned_slot_comes_back_with_another_generation)
 UNIT(slots_end_at_their_limit_and_come_back)
 UNIT(a_slot_whose_token_is_held_is_passed_over)
 UNIT(a_slot_whose_generation_came_round_is_used_no_more)
+UNIT(a_ref_does_not_tell_the_generation_of_another_slot)
 UNIT_END

@@ -17,6 +17,15 @@ a_seed_changes_the_value(void)
     UNIT_TRUE(trpi_hash("abc", 3, 1) != trpi_hash("abc", 3, 0));
 }
 
+/* The example of its authors: the key 00 01 .. 0f, the message 00 01 .. 07. */
+static void
+a_keyed_hash_is_siphash_s_published_value(void)
+{
+    uint64_t key0 = 0x0706050403020100u, key1 = 0x0f0e0d0c0b0a0908u;
+
+    UNIT_TRUE(trpi_hash_keyed(key0, key1, key0) == 0x93f5f5799a932462u);
+}
+
 static void
 integers_are_mixed_without_collision(void)
 {
@@ -34,5 +43,6 @@ integers_are_mixed_without_collision(void)
 UNIT_BEGIN("hash")
 UNIT(values_are_xxh64_s_published_ones)
 UNIT(a_seed_changes_the_value)
+UNIT(a_keyed_hash_is_siphash_s_published_value)
 UNIT(integers_are_mixed_without_collision)
 UNIT_END
