@@ -534,6 +534,31 @@ address_check(const trpi_remote *remote, const trpi_address *address)
     return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK;
 }
 
+/* The route of a node, linked before a proxy has it: who is refused room is told by this list. One
+ * whose proxy could not be made stays for the next try. NULL: no memory. */
+static trpi_route *
+route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
+{
+    pthread_mutex_lock(&peer->lock);
+    trpi_route *route = peer->routes;
+    while (route != NULL && route->node != node) {
+        route = route->next;
+    }
+    if (route == NULL) {
+        route = trpi_alloc(sizeof *route);
+        if (route != NULL) {
+            route->remote = remote;
+            route->peer = peer;
+            route->node = node;
+            route->uid = uid;
+            route->next = peer->routes;
+            peer->routes = route;
+        }
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return route;
+}
+
 static trp_err
 op_connect(void *arg, trp_system *system, uint32_t node)
 {
@@ -548,26 +573,16 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     if (err != TRP_OK) {
         return err;
     }
-    trpi_route *route = trpi_alloc(sizeof *route);
+    trpi_route *route = route_get(remote, peer, node, id->uid);
     if (route == NULL) {
         return TRP_ENOMEM;
     }
-    route->remote = remote;
-    route->peer = peer;
-    route->node = node;
-    route->uid = id->uid;
     trpi_remote_ref(remote);
     err = trpi_proxy_attach(system, node, &proxy_ops, route);
     if (err != TRP_OK) {
         trpi_remote_unref(remote); /* the user's reference is still there */
-        trpi_free(route);
-        return err == TRP_EEXIST ? TRP_OK : err;
     }
-    pthread_mutex_lock(&peer->lock);
-    route->next = peer->routes;
-    peer->routes = route;
-    pthread_mutex_unlock(&peer->lock);
-    return TRP_OK;
+    return err == TRP_EEXIST ? TRP_OK : err;
 }
 
 /* Into the numbered stream, or, while another incarnation has that, to those who wait. The caller
@@ -732,7 +747,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trpi_buffer frames = { 0 };
     trp_err err = address_check(remote, address);
     err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
-    err = err != TRP_OK ? err : trpi_peer_get(remote, address, true, &peer);
+    /* no room for one more peer: nothing is wrong with the message */
+    err = err == TRP_OK && trpi_peer_get(remote, address, true, &peer) != TRP_OK ? TRP_ECONN : err;
     if (err == TRP_OK) {
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;
@@ -765,7 +781,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
         report_unsendable(remote, type, trp_msg_bytes(msg), err);
-        trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, reason_of(err), type,
+        trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, dead_reason_of(err), type,
                             trp_msg_payload(msg), trp_msg_bytes(msg));
     } else {
         trpi_count(&peer->messages_out, 1);

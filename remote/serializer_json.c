@@ -4,6 +4,7 @@
  * {"node":"troupe.tcp://...","uid":"...","slot":n, "generation":n}, null for nobody: a reader that
  * is no Troupe can keep and give it back.
  */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +66,7 @@ add_field(cJSON *object, const trp_field *field, const uint8_t *at, const trpi_n
         size_t bytes = field->kind == TRP_FIELD_text32    ? 32
                        : field->kind == TRP_FIELD_text128 ? 128
                                                           : 512;
-        (void)snprintf(text, bytes, "%s", (const char *)at);
+        (void)snprintf(text, sizeof text, "%.*s", (int)bytes - 1, (const char *)at);
         return trpi_json_add_text(object, field->name, text);
     }
     }
@@ -124,8 +125,9 @@ get_i64(const cJSON *item, int64_t *ret_value)
 {
     if (cJSON_IsString(item)) {
         char *end = NULL;
+        errno = 0;
         *ret_value = strtoll(item->valuestring, &end, 10);
-        return end != item->valuestring && *end == '\0';
+        return errno == 0 && end != item->valuestring && *end == '\0';
     }
     if (!cJSON_IsNumber(item) || floor(item->valuedouble) != item->valuedouble ||
         fabs(item->valuedouble) > 9007199254740992.0) {

@@ -30,19 +30,26 @@ rotate(uint64_t v, unsigned bits)
 }
 
 static inline void
-sip_rounds(uint64_t v[4], unsigned count)
+sip_round(uint64_t v[4])
 {
-    while (count-- > 0) {
-        v[0] += v[1];
-        v[2] += v[3];
-        v[1] = rotate(v[1], 13) ^ v[0];
-        v[3] = rotate(v[3], 16) ^ v[2];
-        v[0] = rotate(v[0], 32) + v[3];
-        v[2] += v[1];
-        v[3] = rotate(v[3], 21) ^ v[0];
-        v[1] = rotate(v[1], 17) ^ v[2];
-        v[2] = rotate(v[2], 32);
-    }
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] = rotate(v[0], 32) + v[3];
+    v[2] += v[1];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[2] = rotate(v[2], 32);
+}
+
+static inline void
+sip_word(uint64_t v[4], uint64_t word)
+{
+    v[3] ^= word;
+    sip_round(v);
+    sip_round(v);
+    v[0] ^= word;
 }
 
 uint64_t
@@ -50,14 +57,12 @@ trpi_hash_keyed(uint64_t key0, uint64_t key1, uint64_t v)
 {
     uint64_t state[4] = { key0 ^ 0x736f6d6570736575u, key1 ^ 0x646f72616e646f6du,
                           key0 ^ 0x6c7967656e657261u, key1 ^ 0x7465646279746573u };
-    uint64_t words[2] = { v, (uint64_t)sizeof v << 56 };
 
-    for (unsigned i = 0; i < 2; i++) {
-        state[3] ^= words[i];
-        sip_rounds(state, 2);
-        state[0] ^= words[i];
-    }
+    sip_word(state, v);
+    sip_word(state, (uint64_t)sizeof v << 56);
     state[2] ^= 0xff;
-    sip_rounds(state, 4);
+    for (int i = 0; i < 4; i++) {
+        sip_round(state);
+    }
     return state[0] ^ state[1] ^ state[2] ^ state[3];
 }

@@ -200,6 +200,40 @@ a_ref_in_json_carries_its_node_as_text(void)
     trpi_buffer_fini(&payload);
 }
 
+/* Nothing behind a text without an end is read, and no number is taken for another one. */
+static void
+json_keeps_to_its_fields(void)
+{
+    static const trp_field fields[] = { { "text", TRP_FIELD_text32, 0 } };
+    static const trp_field number[] = { { "n", TRP_FIELD_i64, 0 } };
+    static const char *const texts[] = { "{\"n\":\"9223372036854775807\"}",
+                                         "{\"n\":\"-9223372036854775808\"}",
+                                         "{\"n\":\"9223372036854775808\"}",
+                                         "{\"n\":\"-9223372036854775809\"}",
+                                         "{\"n\":\"99999999999999999999\"}" };
+    const trp_type full = {
+        .name = "codec.full", .bytes = 32, .fields = fields, .fields_count = 1
+    };
+    const trp_type n = { .name = "codec.n", .bytes = 8, .fields = number, .fields_count = 1 };
+    trpi_node_map map = map_of(1, 2);
+    trpi_buffer wire = { 0 }, payload = { 0 };
+    char *text = malloc(32); /* its own, so that a sanitizer sees what is behind it */
+    UNIT_REQUIRE(text != NULL);
+    memset(text, 'x', 32);
+    UNIT_EQUAL(trpi_serializer_json.encode(&full, text, 32, &map, &wire), TRP_OK);
+    UNIT_EQUAL(trpi_serializer_json.decode(&full, wire.data, wire.count, &map, &payload), TRP_OK);
+    UNIT_EQUAL(strnlen((const char *)payload.data, 32), 31);
+    free(text);
+    for (unsigned i = 0; i < 5; i++) {
+        trpi_buffer_clear(&payload);
+        UNIT_EQUAL(trpi_serializer_json.decode(&n, (const uint8_t *)texts[i], strlen(texts[i]),
+                                               &map, &payload),
+                   i < 2 ? TRP_OK : TRP_EDATA);
+    }
+    trpi_buffer_fini(&wire);
+    trpi_buffer_fini(&payload);
+}
+
 /* SERIAL-02 */
 static void
 text_and_opaque_bytes_travel_as_they_are(void)
@@ -671,6 +705,7 @@ UNIT(payloads_that_share_a_frame_come_back_one_by_one)
 UNIT(what_does_not_fit_a_shared_frame_leaves_it_as_it_was)
 UNIT(refs_in_payloads_mean_the_same_actor_at_the_other_end)
 UNIT(raw_and_json_bring_back_every_kind_of_field)
+UNIT(json_keeps_to_its_fields)
 UNIT(a_ref_in_json_carries_its_node_as_text)
 UNIT(text_and_opaque_bytes_travel_as_they_are)
 UNIT(a_message_too_large_is_refused_alone)

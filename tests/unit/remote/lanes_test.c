@@ -487,9 +487,10 @@ recipients_of_one_place_share_a_lane(void)
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
-/* Who speaks the minor version before is served: one lane for all messages, nothing compressed */
+/* Who speaks a minor version before is served with what that has. 1: one lane for all messages,
+ * nothing compressed; 2: control frames as large as others. */
 static void
-versions_meet(const trpi_remote_options *left, const trpi_remote_options *right)
+versions_meet(const trpi_remote_options *left, const trpi_remote_options *right, uint32_t minor)
 {
     pair p;
     enum { ALL = 3000 };
@@ -498,9 +499,10 @@ versions_meet(const trpi_remote_options *left, const trpi_remote_options *right)
     UNIT_WAIT(atomic_load(&handled) == ALL, 60000);
     all_right(&p);
     for (int side = 0; side < 2; side++) {
-        UNIT_EQUAL(info_of(&p, side).minor, 1);
-        UNIT_TRUE(lane_is(&p, side, TRPI_LANE_ORDINARY + 1, NULL));
-        UNIT_TRUE(lane_is(&p, side, TRPI_LANE_LARGE, NULL));
+        UNIT_EQUAL(info_of(&p, side).minor, minor);
+        UNIT_EQUAL(atomic_load(&peer_of(&p, side)->features) & TRPI_FEATURE_WIDE_CONTROL, 0);
+        UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_ORDINARY + 1, NULL));
+        UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_LARGE, NULL));
         trpi_remote_stats stats;
         trpi_remote_stats_get(p.remote[side], &stats);
         UNIT_EQUAL(stats.frames_skipped, 0); /* nothing was said that it does not know */
@@ -510,16 +512,17 @@ versions_meet(const trpi_remote_options *left, const trpi_remote_options *right)
 }
 
 static void
-a_peer_of_the_minor_version_before_is_served_both_ways(void)
+peers_of_minor_versions_before_are_served_both_ways(void)
 {
     trpi_remote_options now = { .ordinary_lanes = 4,
                                 .large_threshold_bytes = THRESHOLD,
                                 .lane_idle_ms = 100,
                                 .compress = true };
     trpi_remote_options before = now;
-    before.wire_minor = 1;
-    versions_meet(&now, &before);
-    versions_meet(&before, &now);
+    for (before.wire_minor = 1; before.wire_minor <= 2; before.wire_minor++) {
+        versions_meet(&now, &before, before.wire_minor);
+        versions_meet(&before, &now, before.wire_minor);
+    }
 }
 
 static uint64_t
@@ -616,7 +619,7 @@ UNIT(what_cannot_be_sent_does_not_keep_the_large_lane)
 UNIT(who_is_refused_on_a_lane_is_told_when_to_go_on)
 UNIT(what_waits_is_sorted_by_recipient)
 UNIT(recipients_of_one_place_share_a_lane)
-UNIT(a_peer_of_the_minor_version_before_is_served_both_ways)
+UNIT(peers_of_minor_versions_before_are_served_both_ways)
 UNIT(large_messages_are_compressed_for_who_takes_that)
 UNIT(a_fence_is_answered_once_and_never_ahead)
 UNIT(goodbyes_of_a_stranger_are_answered_within_bounds)

@@ -506,6 +506,48 @@ a_serializer_that_fails_costs_one_message(void)
     pair_end(&p);
 }
 
+enum { TOO_MANY = TRPI_MAP_NODES_MAX + 1 };
+
+/* A selection that cannot be written is as dead as a tell: the limit of nodes, and one past it. */
+static void
+a_selection_may_name_no_more_nodes_than_a_tell(void)
+{
+    static trp_field fields[TOO_MANY];
+    static trp_type many_type = { .name = "ser-many.many",
+                                  .bytes = TOO_MANY * sizeof(trp_ref),
+                                  .tag = 1,
+                                  .fields = fields,
+                                  .fields_count = TOO_MANY };
+    static trp_type *const many_types[] = { &many_type };
+    static const trp_protocol many = { "ser-many", many_types, 1 };
+    static char names[TOO_MANY][8];
+    trp_ref refs[TOO_MANY] = { 0 };
+    trpi_node_id id;
+    char path[TRP_PATH_BYTES_MAX];
+    pair p;
+
+    for (uint32_t i = 0; i < TOO_MANY; i++) {
+        (void)snprintf(names[i], sizeof names[i], "r%u", i);
+        fields[i] = (trp_field){ names[i], TRP_FIELD_ref, i * (uint32_t)sizeof(trp_ref) };
+    }
+    UNIT_REQUIRE(trp_protocol_register(&many) == TRP_OK);
+    pair_start(&p, false, NULL);
+    memset(&id, 0, sizeof id);
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://x@127.0.0.1:9", &id.address, NULL, NULL), TRP_OK);
+    pair_path(&p, 1, "/user/nobody", path, sizeof path);
+    for (uint32_t i = 0; i < TOO_MANY; i++) {
+        id.uid = i + 1;
+        refs[i] = (trp_ref){ 0, 1, 1, 0 };
+        UNIT_EQUAL(trpi_node_intern(p.system[0], &id, &refs[i].node), TRP_OK);
+        UNIT_EQUAL(trp_system_select_tell(p.system[0], path, &many_type, refs, sizeof refs),
+                   TRP_OK);
+        UNIT_EQUAL(dead_letters(p.system[0], TRP_DEAD_NOT_ENCODABLE), i == TRPI_MAP_NODES_MAX);
+    }
+    UNIT_WAIT(pair_logged("names too many other nodes"), 60000);
+    UNIT_EQUAL(dead_letters(p.system[0], TRP_DEAD_NOT_CONNECTED), 0);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("serialization")
 UNIT(every_serializer_brings_back_what_it_was_given)
 UNIT(numbers_of_serializers_have_a_range)
@@ -514,5 +556,6 @@ UNIT(the_configuration_binds)
 UNIT(a_wrong_binding_is_told)
 UNIT(bytes_of_a_stranger_are_an_error_or_a_message)
 UNIT(refs_in_payloads_lead_to_their_actors_from_any_node)
+UNIT(a_selection_may_name_no_more_nodes_than_a_tell)
 UNIT(a_serializer_that_fails_costs_one_message)
 UNIT_END
