@@ -568,7 +568,7 @@ tcp_open(void *transport_arg, trpi_world *world, const trpi_transport_events *ev
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&transport->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    trp_err err = trpi_resolver_new(world, &transport->resolver);
+    trp_err err = trpi_resolver_new(world, trpi_resolve_blocking, &transport->resolver);
     if (err == TRP_OK && pthread_create(&transport->reaper, NULL, reaper_thread, transport) != 0) {
         err = TRP_EIO;
     }

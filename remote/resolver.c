@@ -2,7 +2,8 @@
  *
  * Limits. TRPI_RESOLVER_CACHE_MAX names (the oldest goes), TRPI_RESOLVER_ADDRESSES_MAX addresses a
  *         name.
- * Threads. One lock, held for list work only, never around getaddrinfo or a callback.
+ * Threads. One lock, held for list work only, never around getaddrinfo or a callback. A thread that
+ *         is in getaddrinfo at the end is left to itself; the last one frees.
  * Tests.  tests/unit/remote/link_test.c
  */
 #include "remote/resolver.h"
@@ -31,16 +32,26 @@ typedef struct cached {
     trpi_resolved resolved;
 } cached;
 
+typedef struct server {
+    trpi_resolver *resolver;
+    pthread_t thread;
+    bool resolving, left; /* by lock; left: nobody joins it */
+} server;
+
 struct trpi_resolver {
     trpi_world *world;
+    trpi_resolve_fn resolve;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    pthread_t threads[TRPI_RESOLVER_THREADS];
-    uint32_t threads_count;
+    server servers[TRPI_RESOLVER_THREADS];
+    uint32_t servers_count;
+    uint32_t references; /* the owner's, and of each thread that is left; by lock */
     bool stopping;
     job *first, **last;
     cached *cache; /* TRPI_RESOLVER_CACHE_MAX */
 };
+
+static const trpi_resolved stopping = { 0, { "" }, "stopping" };
 
 static bool
 numeric(const char *host, trpi_resolved *ret_resolved)
@@ -119,31 +130,47 @@ cache_put(trpi_resolver *resolver, const char *host, const trpi_resolved *resolv
     (void)snprintf(entry->host, sizeof entry->host, "%s", host);
 }
 
+static void
+resolver_unref(trpi_resolver *resolver)
+{
+    pthread_mutex_lock(&resolver->lock);
+    bool last = --resolver->references == 0;
+    pthread_mutex_unlock(&resolver->lock);
+    if (last) {
+        pthread_cond_destroy(&resolver->wake);
+        trpi_mutex_destroy(&resolver->lock);
+        trpi_free(resolver->cache);
+        trpi_free(resolver);
+    }
+}
+
 static void *
 resolver_thread(void *arg)
 {
-    trpi_resolver *resolver = arg;
+    server *self = arg;
+    trpi_resolver *resolver = self->resolver;
     pthread_mutex_lock(&resolver->lock);
     for (;;) {
         while (resolver->first == NULL && !resolver->stopping) {
             pthread_cond_wait(&resolver->wake, &resolver->lock);
         }
-        job *next = resolver->first;
-        if (next == NULL) {
+        if (resolver->stopping) {
             break;
         }
+        job *next = resolver->first;
         resolver->first = next->next;
         if (resolver->first == NULL) {
             resolver->last = &resolver->first;
         }
-        bool stopping = resolver->stopping;
+        self->resolving = true;
         pthread_mutex_unlock(&resolver->lock);
-        trpi_resolved resolved = { 0, { "" }, "stopping" };
-        if (!stopping) {
-            trpi_resolve_blocking(next->host, &resolved);
-        }
+        trpi_resolved resolved = { 0 };
+        resolver->resolve(next->host, &resolved);
         pthread_mutex_lock(&resolver->lock);
-        if (resolved.count > 0) {
+        self->resolving = false;
+        if (resolver->stopping) {
+            resolved = stopping;
+        } else if (resolved.count > 0) {
             cache_put(resolver, next->host, &resolved);
         }
         pthread_mutex_unlock(&resolver->lock);
@@ -151,18 +178,24 @@ resolver_thread(void *arg)
         trpi_free(next);
         pthread_mutex_lock(&resolver->lock);
     }
+    bool left = self->left;
     pthread_mutex_unlock(&resolver->lock);
+    if (left) {
+        resolver_unref(resolver);
+    }
     return NULL;
 }
 
 trp_err
-trpi_resolver_new(trpi_world *world, trpi_resolver **ret_resolver)
+trpi_resolver_new(trpi_world *world, trpi_resolve_fn resolve, trpi_resolver **ret_resolver)
 {
     trpi_resolver *resolver = trpi_alloc(sizeof *resolver);
     if (resolver == NULL) {
         return TRP_ENOMEM;
     }
     resolver->world = world;
+    resolver->resolve = resolve;
+    resolver->references = 1;
     resolver->last = &resolver->first;
     pthread_mutex_init(&resolver->lock, NULL);
     pthread_cond_init(&resolver->wake, NULL);
@@ -178,20 +211,36 @@ trpi_resolver_new(trpi_world *world, trpi_resolver **ret_resolver)
 void
 trpi_resolver_free(trpi_resolver *resolver)
 {
+    bool joinable[TRPI_RESOLVER_THREADS];
     if (resolver == NULL) {
         return;
     }
     pthread_mutex_lock(&resolver->lock);
     resolver->stopping = true;
+    job *waiting = resolver->first;
+    resolver->first = NULL;
+    for (uint32_t i = 0; i < resolver->servers_count; i++) {
+        server *each = &resolver->servers[i];
+        each->left = each->resolving;
+        resolver->references += each->left;
+        joinable[i] = !each->left;
+    }
     pthread_cond_broadcast(&resolver->wake);
     pthread_mutex_unlock(&resolver->lock);
-    for (uint32_t i = 0; i < resolver->threads_count; i++) {
-        pthread_join(resolver->threads[i], NULL);
+    while (waiting != NULL) {
+        job *next = waiting->next;
+        waiting->fn(waiting->arg, &stopping);
+        trpi_free(waiting);
+        waiting = next;
     }
-    pthread_cond_destroy(&resolver->wake);
-    trpi_mutex_destroy(&resolver->lock);
-    trpi_free(resolver->cache);
-    trpi_free(resolver);
+    for (uint32_t i = 0; i < resolver->servers_count; i++) {
+        if (joinable[i]) {
+            pthread_join(resolver->servers[i].thread, NULL);
+        } else {
+            pthread_detach(resolver->servers[i].thread);
+        }
+    }
+    resolver_unref(resolver);
 }
 
 bool
@@ -224,13 +273,14 @@ trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_resolved_fn 
     trp_err err = resolver->stopping ? TRP_ECLOSED : TRP_OK;
     /* Threads are made when the first name that is not numeric comes: most systems never need
      * them. */
-    while (err == TRP_OK && resolver->threads_count < TRPI_RESOLVER_THREADS) {
-        if (pthread_create(&resolver->threads[resolver->threads_count], NULL, resolver_thread,
-                           resolver) != 0) {
-            err = resolver->threads_count == 0 ? TRP_ENOMEM : TRP_OK;
+    while (err == TRP_OK && resolver->servers_count < TRPI_RESOLVER_THREADS) {
+        server *next = &resolver->servers[resolver->servers_count];
+        next->resolver = resolver;
+        if (pthread_create(&next->thread, NULL, resolver_thread, next) != 0) {
+            err = resolver->servers_count == 0 ? TRP_ENOMEM : TRP_OK;
             break;
         }
-        resolver->threads_count++;
+        resolver->servers_count++;
     }
     if (err == TRP_OK) {
         *resolver->last = added;

@@ -29,11 +29,15 @@ typedef struct trpi_resolved {
     char reason[96]; /* when count is 0 */
 } trpi_resolved;
 
-/* Called once for each trpi_resolver_start(), on a resolver thread; at stop with count 0. */
+/* Called once for each trpi_resolver_start(), on a resolver thread; at stop with count 0: then in
+ * trpi_resolver_free(), or, for a name that a server was being asked for, at any time after it. */
 typedef void (*trpi_resolved_fn)(void *arg, const trpi_resolved *resolved);
+typedef void (*trpi_resolve_fn)(const char *host, trpi_resolved *ret_resolved);
 
-trp_err trpi_resolver_new(trpi_world *world, trpi_resolver **ret_resolver);
-/* Answers what is waiting with "stopping", waits for the threads and frees. NULL is fine. */
+/* resolve: may block; trpi_resolve_blocking. */
+trp_err trpi_resolver_new(trpi_world *world, trpi_resolve_fn resolve, trpi_resolver **ret_resolver);
+/* Answers what is waiting with "stopping" and waits for no name server: a thread that does, ends
+ * when that has answered, and uses the world no more. NULL is fine. */
 void trpi_resolver_free(trpi_resolver *resolver);
 /* true: host is numeric or cached, *ret_resolved is filled. Thread: any; lock for a moment. */
 bool trpi_resolver_now(trpi_resolver *resolver, const char *host, trpi_resolved *ret_resolved);

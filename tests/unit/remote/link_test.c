@@ -241,7 +241,7 @@ so_many_names_are_kept_and_not_one_more(void)
     trpi_resolved resolved;
     char name[16];
     UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
-    UNIT_REQUIRE(trpi_resolver_new(world, &resolver) == TRP_OK);
+    UNIT_REQUIRE(trpi_resolver_new(world, trpi_resolve_blocking, &resolver) == TRP_OK);
     atomic_store(&names_resolved, 0);
     for (uint32_t i = 1; i <= TRPI_RESOLVER_CACHE_MAX + 1; i++) {
         snprintf(name, sizeof name, "127.%u", i); /* no numeric host: the last three bytes in one */
@@ -254,6 +254,50 @@ so_many_names_are_kept_and_not_one_more(void)
     UNIT_TRUE(trpi_resolver_now(resolver, "127.2", &resolved));
     trpi_resolver_free(resolver);
     trpi_world_free(world);
+}
+
+static _Atomic bool silent;
+static _Atomic uint32_t asked, told_stopping;
+
+/* A name server that does not answer. */
+static void
+resolve_slowly(const char *host, trpi_resolved *ret_resolved)
+{
+    (void)host;
+    atomic_fetch_add(&asked, 1);
+    while (atomic_load(&silent)) {
+        unit_pause();
+    }
+    ret_resolved->count = 1;
+}
+
+static void
+on_stopping(void *arg, const trpi_resolved *resolved)
+{
+    (void)arg;
+    UNIT_EQUAL(resolved->count, 0);
+    atomic_fetch_add(&told_stopping, 1);
+}
+
+/* All threads wait, and one name more: that one is told at once, the others when the server
+ * answers, although resolver and world are gone. */
+static void
+a_stop_waits_for_no_name_server(void)
+{
+    trpi_resolver *resolver = NULL;
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    UNIT_REQUIRE(trpi_resolver_new(world, resolve_slowly, &resolver) == TRP_OK);
+    atomic_store(&silent, true);
+    for (uint32_t i = 0; i <= TRPI_RESOLVER_THREADS; i++) {
+        UNIT_EQUAL(trpi_resolver_start(resolver, "slow", on_stopping, NULL), TRP_OK);
+    }
+    UNIT_WAIT(atomic_load(&asked) == TRPI_RESOLVER_THREADS, 30000);
+    trpi_resolver_free(resolver);
+    trpi_world_free(world);
+    UNIT_EQUAL(atomic_load(&told_stopping), 1);
+    atomic_store(&silent, false);
+    UNIT_WAIT(atomic_load(&told_stopping) == TRPI_RESOLVER_THREADS + 1, 30000);
+    UNIT_EQUAL(atomic_load(&asked), TRPI_RESOLVER_THREADS);
 }
 
 static void
@@ -320,6 +364,7 @@ UNIT(bytes_arrive_in_order_and_short_sends_go_on)
 UNIT(a_dial_that_reaches_nobody_is_closed_once)
 UNIT(a_name_is_resolved_and_found_in_the_cache_the_second_time)
 UNIT(so_many_names_are_kept_and_not_one_more)
+UNIT(a_stop_waits_for_no_name_server)
 UNIT(a_refused_connection_ends_without_a_closed_on_this_side)
 UNIT(many_connections_are_refused_one_after_the_other)
 UNIT(a_write_after_close_is_refused)
