@@ -19,7 +19,11 @@
  *       restarted node votes in its predecessor's place. Joiners have no vote.
  *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up.
  *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and
- *       kept until the other side has asked.
+ *       kept until the other side has asked or may not ask any more. That side loses sight of who
+ *       has removed it within stable-after (which is longer than a failure is noticed and told),
+ *       asks within lease_ask_ms from then, however often it comes to rest and loses it again, and
+ *       is answered within operation-timeout; the owner counts the sum of the three from the
+ *       removal on.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
  */
@@ -264,6 +268,23 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
     }
 }
 
+/* The rows change for at most stable-after and down-all-when-unstable, patience with members that
+ * have not seen the view takes three times stable-after (is_patient), the smaller side waits. */
+uint64_t
+trpi_downing_lease_ask_ms(const trpi_downing_options *options)
+{
+    return 4 * (uint64_t)options->stable_after_ms + options->unstable_after_ms +
+           options->lease_minority_delay_ms;
+}
+
+uint64_t
+trpi_downing_lease_hold_ms(const trpi_downing_options *options)
+{
+    uint64_t least_ms = options->stable_after_ms + trpi_downing_lease_ask_ms(options) +
+                        options->lease_timeout_ms;
+    return options->lease_release_after_ms > least_ms ? options->lease_release_after_ms : least_ms;
+}
+
 /* D8: the sides are as always, but who has the lease stays, however small. Only who acts asks for
  * it, and speaks for its side; the smaller side asks later, so that mostly the larger one gets
  * it. */
@@ -292,6 +313,12 @@ decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
     }
     switch (input->lease) {
     case TRPI_LEASE_UNASKED:
+        if (input->apart_ms > trpi_downing_lease_ask_ms(options)) {
+            counts_fill("too late to ask for the lease", &sides, decision);
+            collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
+            decision->verdict = TRPI_DOWNING_DOWN_SIDE;
+            return;
+        }
         counts_fill("the lease decides", &sides, decision);
         decision->verdict = input->stable_ms < ask_ms ? TRPI_DOWNING_WAIT : TRPI_DOWNING_ACQUIRE;
         return;

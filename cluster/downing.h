@@ -30,7 +30,7 @@ typedef struct trpi_downing_options {
     uint32_t quorum_size;           /* static-quorum: 3 */
     uint32_t least_nodes;           /* keep-referee: its side stops with fewer; 1 */
     uint32_t lease_minority_delay_ms; /* lease: the smaller side asks later by so much; 2000 */
-    uint32_t lease_release_after_ms;  /* 40000; the least: membership_downing.c, W1 */
+    uint32_t lease_release_after_ms;  /* 40000; the least: trpi_downing_lease_hold_ms */
     uint32_t lease_timeout_ms;        /* no answer by then is a refusal; 5000 */
     bool keep_lone_oldest;          /* keep-oldest: also when it is alone (down-if-alone = off) */
     trpi_address referee;           /* keep-referee; port 0: none */
@@ -44,6 +44,7 @@ typedef struct trpi_downing_input {
     uint64_t stable_ms;                /* since members or reachability changed */
     uint64_t unstable_ms; /* for how long reachability has kept changing; 0: it rests */
     const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
+    uint64_t apart_ms; /* since nobody was unreachable, own pauses counted */
     trpi_lease_state lease;
 } trpi_downing_input;
 
@@ -64,6 +65,12 @@ const char *trpi_downing_name(const trpi_downing_ops *ops); /* static */
 /* Decide. decision->indexes is given, everything else is 0. */
 void trpi_downing_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                          const trpi_downing_input *input, trpi_downing_decision *decision);
+
+/* For so long, counted from when nobody was unreachable, the lease may be asked for: the most that
+ * a side needs which comes to rest once. After that it stops instead. */
+uint64_t trpi_downing_lease_ask_ms(const trpi_downing_options *options);
+/* For so long a lease is kept when nobody is unreachable any more. */
+uint64_t trpi_downing_lease_hold_ms(const trpi_downing_options *options);
 
 /* Is it under suspicion, and not on its way out? */
 bool trpi_downing_suspect(const trpi_gossip_member *m);

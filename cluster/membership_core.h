@@ -78,7 +78,8 @@ struct trpi_member_core {
     uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
     uint32_t unrest;     /* how often it has since then */
     trpi_lease_state lease;
-    uint64_t lease_ms;   /* when it was asked for, or answered */
+    uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
+    uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms; /* a refusal is logged at most once in a while */

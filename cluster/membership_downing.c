@@ -6,9 +6,9 @@
  *                                               `--refused, no answer--> REFUSED --rest--> UNASKED
  *          At rest nobody is unreachable.
  * Must hold.
- *   W1  A lease that is held is given back only when the other side must have asked for it: a side
- *       comes to rest within stable-after and down-all-when-unstable, or stops, and asks at three
- *       times stable-after from then at the latest (downing.c), after the delay of a minority.
+ *   W1  A lease that is held is given back only when the other side has asked for it or must not
+ *       ask any more (D8 of downing.c): the owner's time begins when the last that it has downed is
+ *       removed, the other side's when it first misses somebody, and goes on during own pauses.
  *   W2  Who is refused takes its whole side along; each of them is told directly, for who has
  * stopped gossips no more. W3  A node that stops itself says which sides it saw, and what to do
  * next. Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c
@@ -22,14 +22,6 @@
 
 /* ---- the lease ------------------------------------------------------------------------------- */
 
-static uint64_t
-lease_hold_ms(const trpi_downing_options *o) /* W1 */
-{
-    uint64_t least_ms =
-        4 * (uint64_t)o->stable_after_ms + o->unstable_after_ms + o->lease_minority_delay_ms;
-    return o->lease_release_after_ms > least_ms ? o->lease_release_after_ms : least_ms;
-}
-
 static void
 lease_release(trpi_member_core *core)
 {
@@ -37,15 +29,30 @@ lease_release(trpi_member_core *core)
     (void)trpi_core_action(core, TRPI_ACTION_LEASE_RELEASE); /* no memory: it ends with the node */
 }
 
-/* Nobody is unreachable. */
+/* Nobody is unreachable that could be marked Down. */
 static void
 lease_rest(trpi_member_core *core)
 {
     if (core->lease == TRPI_LEASE_REFUSED) {
         core->lease = TRPI_LEASE_UNASKED;
     } else if (core->lease == TRPI_LEASE_HELD &&
-               core->now.mono_ms >= core->lease_ms + lease_hold_ms(&core->options.downing)) {
+               core->now.mono_ms - core->lease_ms >=
+                   trpi_downing_lease_hold_ms(&core->options.downing)) {
         lease_release(core);
+    }
+}
+
+/* W1 */
+static void
+lease_clock(trpi_member_core *core)
+{
+    if (core->gossip->unreachable_count == 0) {
+        core->apart_ms = 0;
+        return;
+    }
+    core->apart_ms = core->apart_ms != 0 ? core->apart_ms : core->now.mono_ms;
+    if (core->lease == TRPI_LEASE_HELD) {
+        core->lease_ms = core->now.mono_ms;
     }
 }
 
@@ -136,6 +143,7 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
         .stable_ms = core->now.mono_ms - core->stable_ms,
         .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
         .unreachable_ms = unreachable_ms,
+        .apart_ms = core->now.mono_ms - core->apart_ms,
         .lease = core->lease,
     };
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
@@ -165,6 +173,7 @@ trpi_downing_tick(trpi_member_core *core)
     if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {
         return;
     }
+    lease_clock(core);
     if (g->blocking_count == 0) {
         lease_rest(core);
         return;

@@ -463,8 +463,9 @@ const trpi_config_row trpi_config_rows[] = {
     { "cluster.downing.lease.acquire-lease-delay-for-minority", DURATION, "2s", 1, HOURS, NULL,
       "The smaller side asks so much later." },
     { "cluster.downing.lease.release-after", DURATION, "40s", 1, DAYS, NULL,
-      "How long the lease is kept when nobody is unreachable any more; at least 4 times "
-      "stable-after, down-all-when-unstable and the delay of a minority together." },
+      "How long the lease is kept when nobody is unreachable any more; at least 5 times "
+      "stable-after, down-all-when-unstable, the delay of a minority and operation-timeout "
+      "together." },
     { "cluster.downing.lease.operation-timeout", DURATION, "5s", 1, HOURS, NULL,
       "A lease that has not answered by then is refused." },
     { "cluster.downing.lease.role", TEXT, "", 0, 0, NULL,

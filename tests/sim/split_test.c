@@ -198,9 +198,6 @@ whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
         w->member.downing.quorum_size = w->nodes_count / 2 + 1;
         w->member.downing.stable_after_ms = 5000;
         w->member.downing.unstable_after_ms = 4000;
-        /* Longer than anything flaps here: with the 40 s of the default a side that comes to rest
-         * only then is granted a lease that was given back (seeds 1724, 5496, 5536). */
-        w->member.downing.lease_release_after_ms = 120000;
         stage_up(w, (1u << w->nodes_count) - 1);
         play_random(w);
         if (!STAGE_AWAIT(w, is_settled(w), 60000)) {

@@ -1,7 +1,7 @@
 /* downing_lease_test.c - the strategy lease: who asks when, and what becomes of who is refused.
  *
  * DOWN; Akka's lease-majority. Five nodes, cut 0 1 2 | 3 4, stable-after 2 s. */
-#include "tests/unit/cluster/mesh.h"
+#include "tests/unit/cluster/scene.h"
 
 enum { N = 5, STABLE = 2000, LATER = 1000 };
 
@@ -160,10 +160,74 @@ a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out(void)
     mesh_free(m);
 }
 
+/* Two nodes are cut off and removed; much later one of the three that stayed. */
+static void
+a_lease_that_is_used_again_is_kept_as_long_again(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x07, STABLE + 2000);
+    answer(m, 0, true);
+    mesh_run(m, 35000);
+    UNIT_TRUE(!m->released_lease[0]);
+    side_runs(m, 0x03, STABLE + 5000); /* more than 40 s since it was granted */
+    UNIT_EQUAL(mesh_status(m, 1, 2), 0);
+    mesh_run(m, 34000);
+    UNIT_TRUE(!m->released_lease[0]);
+    mesh_run(m, 7000);
+    UNIT_TRUE(m->released_lease[0]);
+    mesh_free(m);
+}
+
+/* Links inside of the smaller side change after each 2.5 s: it rests, but never for 3 s. */
+static void
+a_side_that_has_flapped_for_too_long_stops_instead_of_asking(void)
+{
+    struct mesh *m = five();
+    for (uint32_t i = 0; i < 4; i++) {
+        side_runs(m, 0x18, 0);
+        mesh_observe(m, 3, i % 2 == 0 ? 0x17 : 0x07);
+        mesh_run(m, STABLE + LATER / 2);
+        UNIT_EQUAL(askers(m), 0);
+    }
+    UNIT_EQUAL(stopped(m), 0);
+    mesh_observe(m, 3, 0x17);
+    mesh_run(m, STABLE + LATER + 2000);
+    UNIT_EQUAL(askers(m), 0);
+    UNIT_EQUAL(stopped(m), 0x18);
+    UNIT_TEXT(m->decision.decision, "down-own-side");
+    mesh_free(m);
+}
+
+static void
+the_last_moment_to_ask_comes_before_the_first_to_give_back(void)
+{
+    trpi_downing_options o = { .stable_after_ms = STABLE,
+                               .unstable_after_ms = 1000,
+                               .lease_minority_delay_ms = LATER,
+                               .lease_timeout_ms = 5000 };
+    uint64_t last_ms = trpi_downing_lease_ask_ms(&o);
+    UNIT_EQUAL(last_ms, 4 * STABLE + 1000 + LATER);
+    UNIT_EQUAL(trpi_downing_lease_hold_ms(&o), last_ms + STABLE + 5000);
+    o.lease_release_after_ms = 40000;
+    UNIT_EQUAL(trpi_downing_lease_hold_ms(&o), 40000);
+    struct scene s;
+    scene_make(&s, 3, NULL);
+    scene_row(&s, 0, 2);
+    s.apart_ms = last_ms;
+    UNIT_EQUAL(scene_decide(&s, "lease", &o, 0, 0x03), TRPI_DOWNING_ACQUIRE);
+    s.apart_ms = last_ms + 1;
+    UNIT_EQUAL(scene_decide(&s, "lease", &o, 0, 0x03), TRPI_DOWNING_DOWN_SIDE);
+    UNIT_EQUAL(s.decision.indexes_count, 2);
+    scene_end(&s);
+}
+
 UNIT_BEGIN("downing_lease")
 UNIT(one_node_of_the_larger_side_asks_first_and_who_gets_it_stays)
 UNIT(the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused)
 UNIT(the_larger_side_stops_when_the_smaller_one_was_quicker)
 UNIT(no_answer_is_a_refusal_and_one_that_comes_later_is_given_back)
 UNIT(a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out)
+UNIT(a_lease_that_is_used_again_is_kept_as_long_again)
+UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
+UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)
 UNIT_END

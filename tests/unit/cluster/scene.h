@@ -11,7 +11,7 @@ struct scene {
     trpi_ident *idents[SCENE_MEMBERS_MAX];
     trpi_gossip *view;
     trpi_seen seen;
-    uint64_t stable_ms, unstable_ms;
+    uint64_t stable_ms, unstable_ms, apart_ms;
     uint64_t unreachable_ms[SCENE_MEMBERS_MAX];
     uint32_t indexes[SCENE_MEMBERS_MAX];
     trpi_downing_decision decision;
@@ -62,7 +62,8 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
                                  .self = s->idents[self]->key,
                                  .stable_ms = s->stable_ms,
                                  .unstable_ms = s->unstable_ms,
-                                 .unreachable_ms = s->unreachable_ms };
+                                 .unreachable_ms = s->unreachable_ms,
+                                 .apart_ms = s->apart_ms };
     s->decision = (trpi_downing_decision){ .indexes = s->indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
     return s->decision.verdict;
