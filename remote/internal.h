@@ -212,6 +212,7 @@ struct trpi_peer {
     uint64_t heard_ms, pinged_ms, round_trip_us;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
     bool goodbye_said;      /* by the peer */
+    uint32_t attempts_at_stop; /* failed attempts when remoting began to stop; by lock */
     uint64_t overflowed_uid; /* too many system messages for it; the tick quarantines. 0: none */
     /* watched incarnations that are over: the tick tells. As many as there are numbers of nodes */
     uint64_t *end_again;
@@ -273,7 +274,9 @@ struct trpi_remote {
     atomic_int references; /* the user's until stop, one a route until the system is freed */
     bool chatty;               /* messages are logged, or their sizes; set at the start */
     _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
-    atomic_bool stopping, stopped;
+    /* in this order: no new peers; nothing is appended to a lane; over */
+    atomic_bool stopping, closed, stopped;
+    uint64_t flush_until_ms; /* set before stopping */
     pthread_mutex_t lock;
     pthread_cond_t over; /* one of timers, or of conns_alive */
     trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock; entries are immortal until the end */
@@ -324,6 +327,9 @@ typedef struct trpi_later {
 
 /* ---- remote.c ---- */
 uint64_t trpi_remote_now_ms(const trpi_remote *remote);
+/* Visit all peers without holding remote->lock: they are only added, at the head of their
+ * bucket. */
+trpi_peer *trpi_remote_peer_first(trpi_remote *remote, uint32_t bucket);
 void trpi_remote_ref(trpi_remote *remote);
 void trpi_remote_unref(trpi_remote *remote);
 /* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
@@ -333,6 +339,11 @@ trpi_count(_Atomic uint64_t *counter, uint64_t n)
 {
     atomic_fetch_add_explicit(counter, n, memory_order_relaxed); /* read by stats only */
 }
+
+/* ---- stop.c ---- */
+/* Has a peer that is not met messages that it may still get while remoting stops? The caller holds
+ * peer->lock. */
+bool trpi_peer_is_flushed_to(const trpi_peer *peer);
 
 /* ---- peer.c ---- */
 /* Find or make. Errors: TRP_ELIMIT, TRP_ENOMEM. */
@@ -386,6 +397,9 @@ size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
 void trpi_lane_look(trpi_peer *peer, trpi_later *later);
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
                     trpi_buffer *ret_dropped);
+/* All that waits on a lane, for whomever, goes behind what is in *ret_dropped. false: no memory, it
+ * waits on. The caller holds peer->lock. */
+bool trpi_lane_clear(trpi_lane_state *lane, trpi_buffer *ret_dropped);
 void trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason);
 void trpi_system_messages_send(trpi_peer *peer);
 

@@ -60,6 +60,25 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buf
     atomic_fetch_sub_explicit(&state->queued, before - kept.count, memory_order_relaxed);
 }
 
+bool
+trpi_lane_clear(trpi_lane_state *lane, trpi_buffer *ret_dropped)
+{
+    size_t bytes = lane->pending.count;
+    if (ret_dropped->count == 0) {
+        trpi_buffer_fini(ret_dropped);
+        *ret_dropped = lane->pending;
+        memset(&lane->pending, 0, sizeof lane->pending);
+    } else if (trpi_buffer_append(ret_dropped, lane->pending.data, bytes, TRPI_BUFFER_NO_LIMIT) !=
+               TRP_OK) {
+        return false;
+    }
+    trpi_buffer_clear(&lane->pending);
+    atomic_fetch_sub_explicit(&lane->queued, bytes, memory_order_relaxed);
+    lane->pending_uid = 0;
+    lane->fence_sent = lane->fence_last;
+    return true;
+}
+
 /* Q3. Without locks. */
 void
 trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason)
@@ -164,9 +183,8 @@ trpi_lane_look(trpi_peer *peer, trpi_later *later)
     size_t promised = atomic_load_explicit(&peer->promised, memory_order_relaxed);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->refused &&
-            atomic_load_explicit(&lane->queued, memory_order_relaxed) + promised <=
-                trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
+        if (lane->refused && atomic_load_explicit(&lane->queued, memory_order_relaxed) + promised <=
+                                 trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
             lane->refused = false;
             later->ready = true;
         }

@@ -4,11 +4,14 @@ troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/ass
 	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
 	remote/link_nng_open.c remote/note.c remote/lane.c remote/spread.c \
 	remote/fence.c remote/parting.c remote/compress_lz4.c remote/conn.c remote/peer.c remote/inbound.c remote/route.c remote/route_lane.c \
-	remote/round_trip.c remote/remote.c
+	remote/round_trip.c remote/stop.c remote/remote.c
 troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c
 check_PROGRAMS += tests/unit/remote/remote_test
 tests_unit_remote_remote_test_SOURCES = tests/unit/remote/remote_test.c
 tests_unit_remote_remote_test_LDADD = $(TEST_LDADD)
+check_PROGRAMS += tests/unit/remote/flush_test
+tests_unit_remote_flush_test_SOURCES = tests/unit/remote/flush_test.c
+tests_unit_remote_flush_test_LDADD = $(TEST_LDADD)
 check_PROGRAMS += tests/unit/remote/location_test
 tests_unit_remote_location_test_SOURCES = tests/unit/remote/location_test.c
 tests_unit_remote_location_test_LDADD = $(TEST_LDADD)

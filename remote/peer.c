@@ -447,6 +447,14 @@ wants(const trpi_peer *peer)
     return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
 }
 
+static bool
+may_dial(const trpi_peer *peer)
+{
+    /* acquire: pairs with the stop's release, what it has set before is seen */
+    return !atomic_load_explicit(&peer->remote->stopping, memory_order_acquire) ||
+           trpi_peer_is_flushed_to(peer);
+}
+
 /* Is a connection of this lane needed, but for the control lane's, which always is? */
 static bool
 lane_wants(const trpi_peer *peer, int lane)
@@ -462,7 +470,7 @@ void
 trpi_peer_pump(trpi_peer *peer, trpi_later *later)
 {
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
-        wants(peer) && !atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
+        wants(peer) && may_dial(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
         (void)trpi_peer_step(peer, NULL, &event, "", later);
     }
@@ -636,24 +644,13 @@ tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        trpi_buffer *dropped = &later->dropped;
         if (lane->pending.count == 0 ||
             now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
             continue;
         }
-        if (dropped->count > 0 &&
-            trpi_buffer_append(dropped, lane->pending.data, lane->pending.count,
-                               TRPI_BUFFER_NO_LIMIT) != TRP_OK) {
+        if (!trpi_lane_clear(lane, &later->dropped)) {
             return; /* the next tick */
         }
-        atomic_fetch_sub_explicit(&lane->queued, lane->pending.count, memory_order_relaxed);
-        if (dropped->count == 0) {
-            *dropped = lane->pending;
-            memset(&lane->pending, 0, sizeof lane->pending);
-        }
-        trpi_buffer_clear(&lane->pending);
-        lane->pending_uid = 0;
-        lane->fence_sent = lane->fence_last;
         later->dropped_reason = TRP_DEAD_NOT_CONNECTED;
     }
 }
@@ -669,11 +666,8 @@ trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
     /* Under the lock, as the times that it is compared with: none of them is later. */
     uint64_t now_ms = trpi_remote_now_ms(peer->remote);
     trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
-                               .want = wants(peer) || watched,
+                               .want = (wants(peer) || watched) && may_dial(peer),
                                .random = trpi_world_random(peer->remote->world) };
-    if (event.want && atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed)) {
-        event.want = false;
-    }
     bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
     uint32_t bits = trpi_peer_step(peer, NULL, &event, "no handshake in time", &later);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {

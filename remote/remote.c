@@ -1,4 +1,4 @@
-/* remote.c - remoting of one system: start, stop, time, the door of remote.h.
+/* remote.c - remoting of one system: start, time, the door of remote.h.
  *
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
  *         receiver_messages_max, receiver_bytes_max (reading pauses),
@@ -22,7 +22,7 @@
 #include "remote/link_nng.h"
 #include "remote/secure.h"
 
-enum { LOG_GATE_MS = 10000, OWN_PAUSE_MS = 1000, STOP_POLL_MS = 5 };
+enum { LOG_GATE_MS = 10000, OWN_PAUSE_MS = 1000 };
 
 uint64_t
 trpi_remote_now_ms(const trpi_remote *remote)
@@ -79,10 +79,8 @@ trpi_remote_unref(trpi_remote *remote)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* Visit all peers without holding remote->lock: they are only added, at the head of their
- * bucket. */
-static trpi_peer *
-peer_first(trpi_remote *remote, uint32_t bucket)
+trpi_peer *
+trpi_remote_peer_first(trpi_remote *remote, uint32_t bucket)
 {
     pthread_mutex_lock(&remote->lock);
     trpi_peer *peer = remote->peers[bucket];
@@ -110,7 +108,7 @@ tick(trpi_remote *remote)
     uint64_t pause_ms = now_ms - remote->ticked_ms;
     bool busy = false;
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
             if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
                 own_pause(peer, now_ms, pause_ms);
             }
@@ -454,133 +452,12 @@ trpi_remote_address(const trpi_remote *remote)
     return &remote->address;
 }
 
-/* ---- stop ------------------------------------------------------------------------------------ */
-
-/* One look at a peer while stopping; step 0: flush, 1: goodbye on the lanes of messages, 2: on
- * control lanes. */
-static bool
-peer_settled(trpi_peer *peer, int step)
-{
-    bool settled = true;
-    pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
-        if (step == 0) {
-            settled = trpi_redelivery_unacked(&peer->redelivery) == 0;
-        }
-        for (int i = 0; i < TRPI_LANE_COUNT; i++) {
-            const trpi_lane_state *lane = &peer->lanes[i];
-            if (step == 0) {
-                settled = settled && atomic_load_explicit(&lane->queued, memory_order_relaxed) == 0;
-            } else if ((step == 2) == (i == TRPI_LANE_CONTROL)) {
-                settled = settled && (lane->out == NULL || lane->goodbye_acked);
-            }
-        }
-    }
-    pthread_mutex_unlock(&peer->lock);
-    return settled;
-}
-
-static void
-say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
-{
-    trpi_later later = { 0 };
-    pthread_mutex_lock(&peer->lock);
-    for (enum trpi_lane lane = first; lane <= last; lane++) {
-        if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
-            peer->lanes[lane].out != NULL) {
-            /* without it: a plain close */
-            (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
-        }
-    }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
-}
-
-static void
-settle(trpi_remote *remote, int step, uint64_t deadline_ms)
-{
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = peer_first(remote, i); peer != NULL && step > 0; peer = peer->next) {
-            say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
-                        step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
-        }
-    }
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
-            while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
-                trpi_system_pass(remote->system, STOP_POLL_MS);
-            }
-        }
-    }
-}
-
-/* The beat is ended, the hurry finds `stopped` soon. */
-static void
-timers_end(trpi_remote *remote)
-{
-    (void)trpi_system_after_cancel(remote->system, remote->beat_id);
-    pthread_mutex_lock(&remote->lock);
-    while (remote->timers > 0) {
-        if (trpi_world_is_driven(remote->world)) {
-            pthread_mutex_unlock(&remote->lock);
-            trpi_system_pass(remote->system, TRPI_TICK_MS);
-            pthread_mutex_lock(&remote->lock);
-        } else {
-            pthread_cond_wait(&remote->over, &remote->lock);
-        }
-    }
-    pthread_mutex_unlock(&remote->lock);
-}
-
-/* Every connection is closed, but a worker may still be in a write() of one. */
-static void
-writers_await(trpi_remote *remote)
-{
-    pthread_mutex_lock(&remote->lock);
-    while (remote->conns_alive > 0) {
-        pthread_cond_wait(&remote->over, &remote->lock);
-    }
-    pthread_mutex_unlock(&remote->lock);
-}
-
-static void
-unref(void *remote)
-{
-    trpi_remote_unref(remote);
-}
-
 /* A system without remoting never calls us, and a room below cannot. Here, and not in round_trip.c,
  * so that a static program that uses remoting has it. */
 __attribute__((constructor)) static void
 offer(void)
 {
     trpi_remote_round_trip_offer();
-}
-
-void
-trpi_remote_stop(trpi_remote *remote)
-{
-    if (remote == NULL) {
-        return;
-    }
-    uint64_t deadline_ms = trpi_remote_now_ms(remote) + remote->options.flush_on_shutdown_ms;
-    /* no new peers, no new dials */
-    atomic_store_explicit(&remote->stopping, true, memory_order_release);
-    for (int step = 0; step <= 2; step++) {
-        settle(remote, step, deadline_ms);
-    }
-    (void)trpi_system_remote_set(remote->system, NULL, NULL);
-    atomic_store_explicit(&remote->stopped, true, memory_order_release);
-    timers_end(remote);
-    remote->ops->stop(remote->transport);
-    writers_await(remote);
-    remote->ops->free(remote->transport);
-    remote->transport = NULL;
-    trp_remoting_event event;
-    memset(&event, 0, sizeof event);
-    trpi_lifecycle_log(remote, TRP_LOG_INFO, "remoting stopped");
-    trpi_remoting_publish(remote, &trp_remoting_shutdown_type, &event);
-    trpi_system_retire(remote->system, unref, remote); /* a worker may be in one of our ops */
 }
 
 /* ---- control frames -------------------------------------------------------------------------- */
@@ -718,7 +595,7 @@ trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t
     size_t count = 0;
     uint64_t now_ms = trpi_remote_now_ms(remote);
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
             if (count < max) {
                 peer_info(peer, now_ms, &peers[count]);
             }
@@ -734,7 +611,7 @@ redelivered(trpi_remote *remote)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = peer_first(remote, i); peer != NULL; peer = peer->next) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
             pthread_mutex_lock(&peer->lock);
             sum += peer->redelivery.resent;
             pthread_mutex_unlock(&peer->lock);

@@ -153,7 +153,7 @@ gather_append(trpi_route *route, enum trpi_lane lane)
     if (gather->frames.count == 0) {
         return TRP_OK;
     }
-    return atomic_load_explicit(&route->remote->stopped, memory_order_relaxed)
+    return atomic_load_explicit(&route->remote->closed, memory_order_relaxed)
                ? TRP_ECONN
                : trpi_peer_append(route->peer, lane, route->uid, &gather->frames, true);
 }

@@ -219,6 +219,8 @@ trp_err trpi_proxy_attach(trp_system *system, uint32_t node, const trpi_proxy_op
 /* The lane drained below its low-water mark: tellers are not deferred any more, and actors whose
  * trp_try_tell() was refused are told. Thread: any, without locks. */
 void trpi_proxy_ready(trp_system *system, uint32_t node);
+/* Has all that was told to this node before been delivered and flushed? Thread: any. */
+bool trpi_proxy_is_idle(trp_system *system, uint32_t node);
 
 /* ---- what remoting registers -------------------------------------------------------------------
  * */

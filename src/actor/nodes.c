@@ -434,6 +434,16 @@ trpi_proxy_ready(trp_system *system, uint32_t number)
     }
 }
 
+bool
+trpi_proxy_is_idle(trp_system *system, uint32_t number)
+{
+    node *entry = node_get(system->nodes, number);
+    trpi_cell *cell = entry != NULL ? atomic_load_explicit(&entry->proxy, ACQUIRE) : NULL;
+
+    /* the token: nobody runs it, it is in no queue and not held; acquire: its last flush is seen */
+    return cell == NULL || (atomic_load_explicit(&cell->head, ACQUIRE) & TRPI_TOKEN) != 0;
+}
+
 trpi_cell *
 trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reason)
 {

@@ -1,0 +1,241 @@
+/* stop.c - remoting ends: what was told before still goes, then each peer is told goodbye.
+ *
+ * Shape.  stopping: no new peers -> flush -> closed: nothing is appended any more -> flush what
+ * came in between -> drop the rest -> GOODBYE on the lanes of messages, then on control lanes
+ *         -> stopped
+ * Must hold.
+ *   X1  What was told before the stop is sent before GOODBYE, or is a dead letter. It may still be
+ *       in a proxy's mailbox, or wait for a peer that is not met: the latter is dialled until one
+ *       attempt has failed.
+ *   X2  Nothing is appended behind GOODBYE.
+ * Limits. flush_on_shutdown_ms for the flush; when it is used up, MAIL_MS for proxies to hand out
+ *         what is lost and BYE_MS for the goodbyes.
+ * Tests.  tests/unit/remote/flush_test.c
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "remote/internal.h"
+
+enum { STOP_POLL_MS = 5, MAIL_MS = 250, BYE_MS = 250 };
+
+/* ---- what there is to wait for --------------------------------------------------------------- */
+
+bool
+trpi_peer_is_flushed_to(const trpi_peer *peer)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    uint64_t until_ms = peer->remote->flush_until_ms;
+    if (assoc->state == TRPI_ASSOC_ACTIVE || assoc->state == TRPI_ASSOC_QUARANTINED ||
+        assoc->attempts > peer->attempts_at_stop ||
+        (assoc->state == TRPI_ASSOC_GATED && assoc->next_ms >= until_ms) ||
+        trpi_remote_now_ms(peer->remote) >= until_ms) {
+        return false;
+    }
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        if (peer->lanes[i].pending.count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Has every proxy handed over what was told to it? A full lane may hold one back. */
+static bool
+mail_is_out(trpi_peer *peer)
+{
+    bool out = true;
+    pthread_mutex_lock(&peer->lock);
+    for (const trpi_route *route = peer->routes; route != NULL && out; route = route->next) {
+        out = trpi_proxy_is_idle(peer->remote->system, route->node);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return out;
+}
+
+/* One look at a peer while stopping; step 0: flush, 1: goodbye on the lanes of messages, 2: on
+ * control lanes. */
+static bool
+peer_settled(trpi_peer *peer, int step)
+{
+    bool settled = step > 0 || mail_is_out(peer); /* first: what it hands over is seen below */
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
+        if (step == 0) {
+            settled = settled && trpi_redelivery_unacked(&peer->redelivery) == 0;
+        }
+        for (int i = 0; i < TRPI_LANE_COUNT; i++) {
+            const trpi_lane_state *lane = &peer->lanes[i];
+            if (step == 0) {
+                settled = settled && atomic_load_explicit(&lane->queued, memory_order_relaxed) == 0;
+            } else if ((step == 2) == (i == TRPI_LANE_CONTROL)) {
+                settled = settled && (lane->out == NULL || lane->goodbye_acked);
+            }
+        }
+    }
+    if (step == 0) {
+        settled = settled && !trpi_peer_is_flushed_to(peer);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return settled;
+}
+
+static void
+say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
+{
+    trpi_later later = { 0 };
+    pthread_mutex_lock(&peer->lock);
+    for (enum trpi_lane lane = first; lane <= last; lane++) {
+        if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
+            peer->lanes[lane].out != NULL) {
+            /* without it: a plain close */
+            (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
+        }
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+static void
+settle(trpi_remote *remote, int step, uint64_t deadline_ms)
+{
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL && step > 0;
+             peer = peer->next) {
+            say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
+                        step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
+        }
+    }
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
+            while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
+                trpi_system_pass(remote->system, STOP_POLL_MS);
+            }
+        }
+    }
+}
+
+/* The beat is ended, the hurry finds `stopped` soon. */
+static void
+timers_end(trpi_remote *remote)
+{
+    (void)trpi_system_after_cancel(remote->system, remote->beat_id);
+    pthread_mutex_lock(&remote->lock);
+    while (remote->timers > 0) {
+        if (trpi_world_is_driven(remote->world)) {
+            pthread_mutex_unlock(&remote->lock);
+            trpi_system_pass(remote->system, TRPI_TICK_MS);
+            pthread_mutex_lock(&remote->lock);
+        } else {
+            pthread_cond_wait(&remote->over, &remote->lock);
+        }
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* Every connection is closed, but a worker may still be in a write() of one. */
+static void
+writers_await(trpi_remote *remote)
+{
+    pthread_mutex_lock(&remote->lock);
+    while (remote->conns_alive > 0) {
+        pthread_cond_wait(&remote->over, &remote->lock);
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
+static void
+unref(void *remote)
+{
+    trpi_remote_unref(remote);
+}
+
+/* What each peer's attempts are counted from; returns how many messages were lost before. */
+static uint64_t
+lost_before(trpi_remote *remote)
+{
+    uint64_t lost = 0;
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
+            pthread_mutex_lock(&peer->lock);
+            peer->attempts_at_stop = peer->assoc.attempts;
+            pthread_mutex_unlock(&peer->lock);
+            lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+        }
+    }
+    return lost;
+}
+
+/* X1. Whoever was too slow or is not there: what waits for it, and what its proxies still have,
+ * are dead letters. */
+static void
+drop_rest(trpi_remote *remote)
+{
+    uint64_t until_ms = trpi_remote_now_ms(remote) + MAIL_MS;
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
+            for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
+                trpi_later later = { .dropped_reason = TRP_DEAD_NOT_CONNECTED };
+                pthread_mutex_lock(&peer->lock);
+                (void)trpi_lane_clear(&peer->lanes[lane], &later.dropped); /* nothing to append */
+                trpi_peer_unlock(peer, &later);
+            }
+            while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
+                trpi_system_pass(remote->system, STOP_POLL_MS);
+            }
+        }
+    }
+}
+
+static void
+say_lost(trpi_remote *remote, uint64_t before)
+{
+    uint64_t lost = 0;
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
+            lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+        }
+    }
+    if (lost > before) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "messages were not sent before the end messages=%" PRIu64
+                 " next=\"they are dead letters; remote.flush-wait-on-shutdown is what they had\"",
+                 lost - before);
+    }
+}
+
+void
+trpi_remote_stop(trpi_remote *remote)
+{
+    if (remote == NULL) {
+        return;
+    }
+    uint64_t deadline_ms = trpi_remote_now_ms(remote) + remote->options.flush_on_shutdown_ms;
+    uint64_t lost = lost_before(remote);
+    remote->flush_until_ms = deadline_ms;
+    /* no new peers; dials only for what waits. release: pairs with may_dial() */
+    atomic_store_explicit(&remote->stopping, true, memory_order_release);
+    settle(remote, 0, deadline_ms);
+    /* X2. relaxed: the next look at each peer takes the lock that it is read under */
+    atomic_store_explicit(&remote->closed, true, memory_order_relaxed);
+    settle(remote, 0, deadline_ms);
+    drop_rest(remote);
+    /* one peer that is not there takes the goodbye from no other */
+    uint64_t bye_ms = trpi_remote_now_ms(remote) + BYE_MS;
+    bye_ms = bye_ms > deadline_ms ? bye_ms : deadline_ms;
+    settle(remote, 1, bye_ms);
+    settle(remote, 2, bye_ms);
+    (void)trpi_system_remote_set(remote->system, NULL, NULL);
+    atomic_store_explicit(&remote->stopped, true, memory_order_release);
+    timers_end(remote);
+    remote->ops->stop(remote->transport);
+    writers_await(remote);
+    remote->ops->free(remote->transport);
+    remote->transport = NULL;
+    say_lost(remote, lost);
+    trp_remoting_event event;
+    memset(&event, 0, sizeof event);
+    trpi_lifecycle_log(remote, TRP_LOG_INFO, "remoting stopped");
+    trpi_remoting_publish(remote, &trp_remoting_shutdown_type, &event);
+    trpi_system_retire(remote->system, unref, remote); /* a worker may be in one of our ops */
+}
