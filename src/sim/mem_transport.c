@@ -512,12 +512,13 @@ trpi_mem_network_step(trpi_mem_network *network)
     network->events = first->next;
     network->now_ns = first->due_ns;
     trpi_link *link = first->to;
-    const trpi_transport_events *events = link->transport->events;
     bool open = !link->closing;
     if (first->kind == EVENT_CONNECT) {
         deliver_connect(network, link);
     /* M2: an end that closes hears nothing more */
     } else if (first->kind == EVENT_CLOSED || open) {
+        /* only now: the transport of a link that has ended may be gone */
+        const trpi_transport_events *events = link->transport->events;
         pthread_mutex_unlock(&network->lock);
         if (first->kind == EVENT_BYTES) {
             events->bytes(link->user, link, first->bytes, first->count);
