@@ -90,13 +90,13 @@ has_confirmed(const trpi_member_core *core, uint64_t key)
 static bool
 has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
 {
-    /* incarnations of one address stand next to each other */
-    uint32_t at = (uint32_t)(m - g->members);
-    const trpi_gossip_member *beside[2] = { at > 0 ? m - 1 : NULL,
-                                            at + 1 < g->members_count ? m + 1 : NULL };
-    for (uint32_t i = 0; i < 2; i++) {
-        if (beside[i] != NULL && beside[i]->status != TRP_MEMBER_DOWN &&
-            trpi_address_equal(&beside[i]->ident->id.address, &m->ident->id.address)) {
+    /* incarnations of one address stand side by side, in no order of age: a Down one may stand
+     * between two that are not */
+    const trpi_address *address = &m->ident->id.address;
+    for (uint32_t i = trpi_gossip_lower(g, address);
+         i < g->members_count && trpi_address_equal(&g->members[i].ident->id.address, address);
+         i++) {
+        if (&g->members[i] != m && g->members[i].status != TRP_MEMBER_DOWN) {
             return true;
         }
     }

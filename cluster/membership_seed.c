@@ -88,6 +88,7 @@ static void
 ask_again(trpi_member_core *core, uint32_t delay_ms)
 {
     core->seek.joining = false;
+    memset(core->seek.nacked, 0, sizeof(core->seek.nacked)); /* they may be members by now */
     core->seek.next_ms = core->now.mono_ms + delay_ms;
     wait_for_seeds(core);
 }
@@ -396,6 +397,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     }
     if (frame->code == TRPI_NACK_INCOMPATIBLE) {
         if (seed_index(seek, &from->address) < TRPI_SEEDS_MAX) {
+            seek->refused_ms = seek->incompatible ? seek->refused_ms : 0; /* this one's own grace */
             seek->incompatible = true;
             refused_because(core, frame->reason);
         }
@@ -422,6 +424,10 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         }
         return;
     }
+    uint32_t at = seed_index(seek, &from->address);
+    if (at < TRPI_SEEDS_MAX) {
+        seek->nacked[at] = frame->code != TRPI_NACK_LEAVING;
+    }
     /* J1: there is a cluster; do not make another one yet */
     if (frame->code == TRPI_NACK_LEAVING) {
         seek->met_cluster = true;
@@ -430,12 +436,10 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     }
     bool all = true;
     for (uint32_t i = 0; i < seek->addresses_count; i++) {
-        if (trpi_address_equal(&seek->addresses[i], &from->address)) {
-            seek->nacked[i] = true;
-        }
         all = all && (seek->nacked[i] || trpi_seek_is_self(core, &seek->addresses[i]));
     }
-    if (all && seek->may_create && core->now.mono_ms >= seek->settled_ms) { /* J1, J8 */
+    if (all && seek->may_create && !seek->met_cluster && core->now.mono_ms >= seek->settled_ms) {
+        /* J1, J8; who has met a cluster waits for it, till give_up_ms */
         trpi_core_log(core, TRP_LOG_INFO, "all other seeds are in no cluster yet");
         (void)create_cluster(core); /* no memory: give_up_ms tries again */
     }

@@ -143,6 +143,77 @@ a_first_seed_that_has_met_a_cluster_waits_for_it(void)
     mesh_free(m);
 }
 
+/* SEED-08: what a seed said before somebody answered from a cluster counts no more: it may have
+ * joined that cluster since */
+static void
+a_first_seed_forgets_who_was_in_no_cluster_when_it_asks_again(void)
+{
+    enum { FIRST, CONTACT, THIRD, MEMBER };
+    struct mesh *m = mesh_new();
+    trpi_member_event tick = { .kind = TRPI_MEMBER_TICK };
+    for (uint32_t i = 0; i < 4; i++) {
+        mesh_add(m, NULL);
+    }
+    UNIT_EQUAL(mesh_join(m, CONTACT, CONTACT), TRP_OK);
+    UNIT_EQUAL(mesh_join(m, MEMBER, CONTACT), TRP_OK);
+    mesh_run(m, 3000);
+    m->cut[CONTACT] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, FIRST, 3), TRP_OK);
+    UNIT_EQUAL(mesh_join_seeds(m, THIRD, 3), TRP_OK);
+    mesh_run(m, 500); /* the third is in no cluster, it says */
+    m->cut[CONTACT] = false;
+    m->cut[FIRST] = true;
+    mesh_run(m, 1200);
+    UNIT_TRUE(mesh_status(m, MEMBER, THIRD) != 0);
+    m->cut[FIRST] = false;
+    m->cut[THIRD] = true;
+    m->now_ms += 1200;
+    UNIT_EQUAL(mesh_step(m, FIRST, &tick), TRP_OK);
+    mesh_deliver(m); /* asked */
+    mesh_deliver(m); /* answered from a cluster, and gone before the JOIN */
+    m->cut[CONTACT] = true;
+    mesh_drain(m);
+    uint32_t again = mesh_add_as(m, mesh_id(CONTACT, 5000), NULL, NULL);
+    UNIT_EQUAL(mesh_join_seeds(m, again, 3), TRP_OK);
+    mesh_run(m, 12000); /* "in no cluster" says the contact's successor now */
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[FIRST]), TRPI_PHASE_SEEKING);
+    m->cut[THIRD] = false;
+    mesh_run(m, 4000);
+    UNIT_TRUE(mesh_status(m, THIRD, FIRST) != 0);
+    UNIT_TRUE(mesh_status(m, FIRST, MEMBER) != 0);
+    mesh_free(m);
+}
+
+/* S4: restarted twice within seconds, through two contacts: while both may live neither is Up, also
+ * when the one that was Down before stands between them in the order of members */
+static void
+of_two_incarnations_that_join_beside_a_down_one_neither_is_up(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    uint32_t before = mesh_add_as(m, mesh_id(2, 2000), NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, before, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 1, before), TRP_MEMBER_UP);
+    m->cut[before] = true;
+    uint32_t joining[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        m->cut[1 - i] = true;
+        joining[i] = mesh_add_as(m, mesh_id(2, 1500 + i * 1000), NULL, NULL);
+        UNIT_EQUAL(mesh_join(m, joining[i], i), TRP_OK);
+        mesh_run(m, 20);
+        UNIT_EQUAL(mesh_status(m, i, joining[i]), TRP_MEMBER_JOINING);
+        m->cut[joining[i]] = true;
+        m->cut[1 - i] = false;
+    }
+    mesh_run(m, 5000);
+    for (uint32_t at = 0; at < 2; at++) {
+        UNIT_EQUAL(mesh_status(m, at, before), 0);
+        UNIT_EQUAL(mesh_status(m, at, joining[0]), TRP_MEMBER_JOINING);
+        UNIT_EQUAL(mesh_status(m, at, joining[1]), TRP_MEMBER_JOINING);
+    }
+    mesh_free(m);
+}
+
 /* MEMB-03: the removed incarnation never comes back */
 static void
 a_removed_incarnation_is_refused_and_ends(void)
@@ -246,6 +317,8 @@ UNIT(seeds_started_in_any_order_form_one_cluster)
 UNIT(a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout)
 UNIT(a_first_seed_that_restarts_comes_back_to_the_others)
 UNIT(a_first_seed_that_has_met_a_cluster_waits_for_it)
+UNIT(a_first_seed_forgets_who_was_in_no_cluster_when_it_asks_again)
+UNIT(of_two_incarnations_that_join_beside_a_down_one_neither_is_up)
 UNIT(a_removed_incarnation_is_refused_and_ends)
 UNIT(a_node_of_another_system_is_refused)
 UNIT(nobody_is_up_before_the_minimum_number_is_there)

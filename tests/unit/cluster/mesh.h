@@ -108,21 +108,28 @@ mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
     return err;
 }
 
+/* Deliver the frame that was sent first. */
+static inline void
+mesh_deliver(struct mesh *m)
+{
+    struct mesh_frame f = m->queue[m->head++ % 4096];
+    if (m->cores[f.to] != NULL && !m->cut[f.to]) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_FRAME,
+                                    .from = m->ids[f.from],
+                                    .bytes = f.bytes.data,
+                                    .count = f.bytes.count };
+        (void)mesh_step(m, f.to, &event);
+        m->frames++;
+    }
+    trpi_buffer_fini(&f.bytes);
+}
+
 /* Deliver until nothing is under way. */
 static inline void
 mesh_drain(struct mesh *m)
 {
     while (m->head != m->tail) {
-        struct mesh_frame f = m->queue[m->head++ % 4096];
-        if (m->cores[f.to] != NULL && !m->cut[f.to]) {
-            trpi_member_event event = { .kind = TRPI_MEMBER_FRAME,
-                                        .from = m->ids[f.from],
-                                        .bytes = f.bytes.data,
-                                        .count = f.bytes.count };
-            (void)mesh_step(m, f.to, &event);
-            m->frames++;
-        }
-        trpi_buffer_fini(&f.bytes);
+        mesh_deliver(m);
     }
 }
 

@@ -33,6 +33,32 @@ a_node_with_another_configuration_is_refused_and_ends(void)
     mesh_free(m);
 }
 
+/* J6: what another seed is refused for, and since when, is not what this one says */
+static void
+a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace(void)
+{
+    trpi_compat ours = compat_of("keep-majority"), theirs = compat_of("static-quorum");
+    trpi_member_options options = { .seed = 1, .compat = &ours };
+    struct mesh *m = mesh_cluster(2, &options);
+    trpi_member_event refused = { .kind = TRPI_MEMBER_REFUSED, .text = "another cookie" };
+    options.compat = &theirs;
+    uint32_t other = mesh_add(m, &options);
+    m->cut[0] = true;
+    m->cut[1] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, other, 2), TRP_OK);
+    refused.target.address = m->ids[0].address;
+    UNIT_EQUAL(mesh_step(m, other, &refused), TRP_OK);
+    mesh_run(m, 10000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
+    m->cut[1] = false;
+    mesh_run(m, 2500);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(m->stopped[other], TRPI_STOP_INCOMPATIBLE);
+    UNIT_TRUE(strstr(m->warning, strategy_key) != NULL);
+    mesh_free(m);
+}
+
 /* cluster.enforce-compatible = off of the joining node */
 static void
 a_node_that_does_not_insist_joins_with_a_warning(void)
@@ -283,6 +309,7 @@ a_node_joins_by_addresses_that_were_found_later(void)
 
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
+UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
 UNIT(a_node_that_does_not_insist_joins_with_a_warning)
 UNIT(a_node_that_says_nothing_of_its_configuration_joins)
 UNIT(a_node_ends_when_every_other_seed_is_of_another_system)
