@@ -307,8 +307,9 @@ decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
                                  trpi_side_sum(sides.unsure, sides.away), &why);
     uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
     uint32_t self = trpi_gossip_find(g, input->self);
-    if (is_patient(ops, options, input, &sides, larger) ||
-        who_acts(g, decision->indexes) != self) {
+    /* who has it from an earlier cut need not be who acts now */
+    bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes) == self;
+    if (is_patient(ops, options, input, &sides, larger) || !acts) {
         return;
     }
     switch (input->lease) {

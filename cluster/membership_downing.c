@@ -1,8 +1,7 @@
 /* membership_downing.c - what the engine does about members that stay unreachable: it asks the
  * strategy (downing.c), and carries out what that decides.
  *
- * States.  of the lease: UNASKED --acquire--> ASKED --granted--> HELD --rest, long enough-->
- * UNASKED
+ * States.  of the lease: UNASKED --acquire--> ASKED --granted--> HELD --long at rest--> UNASKED
  *                                               `--refused, no answer--> REFUSED --rest--> UNASKED
  *          At rest nobody is unreachable.
  * Must hold.
@@ -10,11 +9,15 @@
  *       ask any more (D8 of downing.c): the owner's time begins when the last that it has downed is
  *       removed, the other side's when it first misses somebody, and goes on during own pauses.
  *   W2  Who is refused takes its whole side along; each of them is told directly, for who has
- * stopped gossips no more. W3  A node that stops itself says which sides it saw, and what to do
- * next. Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c
+ *       stopped gossips no more. Not so when the owner is of its own side, from an earlier cut:
+ *       then the owner acts, and who was refused asks again, for as long as it may (W1).
+ *   W3  A node that stops itself says which sides it saw, and what to do next.
+ * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c
  */
 #include "cluster/membership_core.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -66,6 +69,25 @@ lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
     }
 }
 
+/* Does the text name a member that this node reaches? "ADDRESS uid HEX", as cluster.c has it. */
+static bool
+names_own_side(const trpi_member_core *core, const char *why)
+{
+    const trpi_gossip *g = core->gossip;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_ident *ident = g->members[i].ident;
+        char address[TRPI_ADDRESS_TEXT_BYTES], owner[TRPI_ADDRESS_TEXT_BYTES + 32];
+        (void)snprintf(owner, sizeof(owner), "%s uid %016" PRIx64,
+                       trpi_address_format(&ident->id.address, address, sizeof(address)),
+                       ident->id.uid);
+        if (strstr(why, owner) != NULL) {
+            return g->members[i].status < TRP_MEMBER_EXITING &&
+                   trpi_member_unreachable_since_ms(core, ident->key) == 0;
+        }
+    }
+    return false;
+}
+
 void
 trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
 {
@@ -73,6 +95,11 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
         if (granted && core->lease != TRPI_LEASE_HELD) {
             lease_release(core);
         }
+        return;
+    }
+    if (!granted && why != NULL && names_own_side(core, why)) { /* W2 */
+        core->lease = TRPI_LEASE_UNASKED;
+        trpi_core_log(core, TRP_LOG_INFO, "the lease is on this side already: %s", why);
         return;
     }
     core->lease = granted ? TRPI_LEASE_HELD : TRPI_LEASE_REFUSED;

@@ -52,12 +52,20 @@ askers(const struct mesh *m)
 }
 
 static void
-answer(struct mesh *m, uint32_t node, bool granted)
+answer_why(struct mesh *m, uint32_t node, bool granted, const char *why)
 {
-    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0 };
+    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE,
+                                .count = granted ? 1 : 0,
+                                .text = why };
     m->asks_lease[node] = false;
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
     mesh_drain(m);
+}
+
+static void
+answer(struct mesh *m, uint32_t node, bool granted)
+{
+    answer_why(m, node, granted, NULL);
 }
 
 static uint32_t
@@ -178,6 +186,57 @@ a_lease_that_is_used_again_is_kept_as_long_again(void)
     mesh_free(m);
 }
 
+/* Node 0 is first in order, but comes when node 1 has the lease already; then one more is lost. */
+static void
+who_has_the_lease_acts_though_another_is_first(void)
+{
+    struct mesh *m = mesh_new();
+    trpi_member_options o = { .seed = 7, .downing_strategy = "lease" };
+    o.downing.stable_after_ms = STABLE;
+    for (uint32_t i = 0; i < N; i++) {
+        (void)mesh_add(m, &o);
+    }
+    for (uint32_t i = 1; i < N; i++) {
+        UNIT_EQUAL(mesh_join(m, i, 1), TRP_OK);
+        mesh_run(m, 3000);
+    }
+    side_runs(m, 0x0e, STABLE + 2000);
+    UNIT_EQUAL(askers(m), 0x02);
+    answer(m, 1, true);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 1, 4), 0);
+    m->cut[0] = false;
+    UNIT_EQUAL(mesh_join(m, 0, 1), TRP_OK);
+    mesh_run(m, 5000);
+    UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_UP);
+    UNIT_TRUE(!m->released_lease[1]);
+    m->cut[3] = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_observe(m, i, 1u << 3);
+    }
+    mesh_run(m, STABLE + 3000);
+    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(mesh_status(m, 0, 3), 0);
+    mesh_free(m);
+}
+
+static void
+an_owner_on_the_own_side_is_no_refusal(void)
+{
+    for (int own = 0; own < 2; own++) {
+        struct mesh *m = five();
+        side_runs(m, 0x07, STABLE + 2000);
+        UNIT_EQUAL(askers(m), 0x01);
+        answer_why(m, 0, false,
+                   own != 0 ? "troupe.tcp://test@host1:2553 uid 00000000000003e9 has it"
+                            : "troupe.tcp://test@host3:2555 uid 00000000000003eb has it");
+        mesh_run(m, 2000);
+        UNIT_EQUAL(stopped(m), own != 0 ? 0 : 0x07);
+        UNIT_EQUAL(askers(m), own != 0 ? 0x01 : 0); /* again */
+        mesh_free(m);
+    }
+}
+
 /* Links inside of the smaller side change after each 2.5 s: it rests, but never for 3 s. */
 static void
 a_side_that_has_flapped_for_too_long_stops_instead_of_asking(void)
@@ -228,6 +287,8 @@ UNIT(the_larger_side_stops_when_the_smaller_one_was_quicker)
 UNIT(no_answer_is_a_refusal_and_one_that_comes_later_is_given_back)
 UNIT(a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out)
 UNIT(a_lease_that_is_used_again_is_kept_as_long_again)
+UNIT(who_has_the_lease_acts_though_another_is_first)
+UNIT(an_owner_on_the_own_side_is_no_refusal)
 UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
 UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)
 UNIT_END
