@@ -92,12 +92,16 @@ const char *
 trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
 {
     buffer[0] = '\0';
-    if (core->phase == TRPI_PHASE_SEEKING) {
-        const trpi_address *address =
-            core->seek.joining ? &core->seek.contact.address : &core->seek.addresses[0];
-        (void)trpi_address_format(address, buffer, bytes);
+    if (core->phase != TRPI_PHASE_SEEKING) {
+        return buffer;
     }
-    return buffer;
+    const trpi_seek *seek = &core->seek;
+    uint32_t first = 0; /* that is another node: the first seed does not ask itself */
+    while (first + 1 < seek->addresses_count && trpi_seek_is_self(core, &seek->addresses[first])) {
+        first++;
+    }
+    return trpi_address_format(seek->joining ? &seek->contact.address : &seek->addresses[first],
+                               buffer, bytes);
 }
 
 void

@@ -70,6 +70,11 @@ unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
         return reason_add(list, v, "not-seen", view->converged_ms,
                           "gossip is on its way; it takes some seconds");
     }
+    if (!v->m.reachable) {
+        return reason_add(list, v, "not-seen", view->converged_ms,
+                          "it is unreachable: it need not know this view once it is reachable "
+                          "again or down");
+    }
     return reason_add(list, v, "not-seen", view->converged_ms,
                       "it answers heartbeats, but its word that it knows this view does not "
                       "arrive: ask it (troupe why there), look at the link to it (troupe peers "

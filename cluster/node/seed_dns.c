@@ -5,7 +5,7 @@
  *          at every retry, and what a cluster may be made of is the engine's business (J8 of
  *          membership_seed.c). The resolver of libc would block for as long as the name service
  *          likes, cannot be told which one to ask, and knows no SRV.
- * Shape.   thread: ask -> c-ares -> sort -> found() -> wait for the interval, or for the end -> ask
+ * Shape.   thread: ask -> c-ares -> found() -> wait for the interval, or for the end -> ask
  *          A channel of c-ares lives for one question: a changed /etc/resolv.conf is seen.
  * Limits.  TRP_CLUSTER_SEEDS_MAX addresses, the lowest ones, so that all nodes take the same.
  * Tests.   tests/unit/node/seed_dns_test.c
@@ -29,7 +29,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define FOUND_MAX 256u /* before they are sorted; more are not looked at */
 #define LOG_MS 10000u
 #define TRIES 2
 #define ANSWER_BYTES_MAX 4096 /* over UDP; c-ares asks over TCP for more */
@@ -43,7 +42,7 @@ struct trpi_seed_dns {
     uint64_t log_ms;
     const char *failure; /* of the question in progress; NULL: none */
     uint32_t found_count, told_count;
-    trpi_address found[FOUND_MAX], told[TRP_CLUSTER_SEEDS_MAX];
+    trpi_address found[TRP_CLUSTER_SEEDS_MAX], told[TRP_CLUSTER_SEEDS_MAX];
 };
 
 static bool
@@ -54,6 +53,26 @@ is_srv(const trpi_seed_dns *dns)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
+/* Sorted and once; of too many the highest goes, in whatever order they come. */
+static void
+keep(trpi_seed_dns *dns, const trpi_address *address)
+{
+    uint32_t at = dns->found_count;
+    while (at > 0 && trpi_address_compare(address, &dns->found[at - 1]) < 0) {
+        at--;
+    }
+    if (at == TRP_CLUSTER_SEEDS_MAX ||
+        (at > 0 && trpi_address_equal(address, &dns->found[at - 1]))) {
+        return;
+    }
+    if (dns->found_count < TRP_CLUSTER_SEEDS_MAX) {
+        dns->found_count++;
+    }
+    memmove(&dns->found[at + 1], &dns->found[at],
+            (dns->found_count - 1 - at) * sizeof dns->found[0]);
+    dns->found[at] = *address;
+}
+
 static void
 take(trpi_seed_dns *dns, const char *host, uint16_t port)
 {
@@ -62,14 +81,14 @@ take(trpi_seed_dns *dns, const char *host, uint16_t port)
     if (bytes > 0 && host[bytes - 1] == '.') {
         bytes--;
     }
-    if (bytes > TRPI_HOST_BYTES_MAX || dns->found_count == FOUND_MAX) {
+    if (bytes > TRPI_HOST_BYTES_MAX) {
         return;
     }
     memset(address.host, 0, sizeof address.host);
     memcpy(address.host, host, bytes);
     address.port = port;
     if (port != 0 && trpi_address_is_valid(&address)) {
-        dns->found[dns->found_count++] = address;
+        keep(dns, &address);
     }
 }
 
@@ -172,27 +191,6 @@ drive(trpi_seed_dns *dns, ares_channel channel)
     }
 }
 
-static int
-order(const void *a, const void *b)
-{
-    return trpi_address_compare(a, b);
-}
-
-static void
-sort_found(trpi_seed_dns *dns)
-{
-    uint32_t kept = 0;
-    if (dns->found_count > 1) {
-        qsort(dns->found, dns->found_count, sizeof dns->found[0], order);
-    }
-    for (uint32_t i = 0; i < dns->found_count; i++) {
-        if (kept == 0 || !trpi_address_equal(&dns->found[kept - 1], &dns->found[i])) {
-            dns->found[kept++] = dns->found[i];
-        }
-    }
-    dns->found_count = kept > TRP_CLUSTER_SEEDS_MAX ? TRP_CLUSTER_SEEDS_MAX : kept;
-}
-
 static bool
 ask(trpi_seed_dns *dns)
 {
@@ -212,7 +210,6 @@ ask(trpi_seed_dns *dns)
     }
     bool go_on = drive(dns, channel);
     ares_destroy(channel); /* answers what is left, with ARES_EDESTRUCTION */
-    sort_found(dns);
     return go_on;
 }
 

@@ -281,6 +281,9 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     }
     mesh_run(m, 4500);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    char asked[TRPI_ADDRESS_TEXT_BYTES], other[TRPI_ADDRESS_TEXT_BYTES];
+    UNIT_TEXT(trpi_member_seek_text(m->cores[0], asked, sizeof(asked)), /* not itself */
+              trpi_address_format(&m->ids[1].address, other, sizeof(other)));
     UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK); /* the same list: it does not */
     mesh_run(m, 5000);
     for (uint32_t i = 0; i < 3; i++) {

@@ -146,6 +146,38 @@ of_too_many_the_lowest_are_taken(void)
 }
 
 static void
+records_add(uint16_t type, uint32_t first, uint32_t count, const char *net)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        char text[32];
+        snprintf(text, sizeof(text), "%s%u", net, first + i);
+        dns_add(&dns, type, text, 0);
+    }
+}
+
+/* 200 and 100 of two kinds; the lowest are the last ones of both, whichever comes first. */
+static void
+of_hundreds_in_any_order_the_lowest_are_taken(void)
+{
+    trp_system *system = system_open(TRP_LOG_ERROR);
+    dns_begin(&dns);
+    records_add(DNS_A, 10, 184, "200.0.0.");
+    records_add(DNS_A, 100, 16, "10.0.0.");
+    records_add(DNS_AAAA, 1000, 84, "fd00::");
+    records_add(DNS_AAAA, 1000, TRP_CLUSTER_SEEDS_MAX - 16, "100::");
+    trpi_seed_dns *seeds = look_up(system, "seeds.example", 2552);
+    UNIT_WAIT(found_calls() > 0, 5000);
+    trpi_seed_dns_stop(seeds);
+    UNIT_EQUAL(last_count, TRP_CLUSTER_SEEDS_MAX);
+    UNIT_TEXT(last[0].host, "10.0.0.100");
+    UNIT_TEXT(last[15].host, "10.0.0.115");
+    UNIT_TEXT(last[16].host, "100::1000");
+    UNIT_TEXT(last[TRP_CLUSTER_SEEDS_MAX - 1].host, "100::1015");
+    dns_end(&dns);
+    system_close(system);
+}
+
+static void
 a_server_that_is_silent_does_not_hold_up_the_end(void)
 {
     trp_system *system = system_open(TRP_LOG_ERROR);
@@ -232,6 +264,7 @@ UNIT_BEGIN("seed_dns")
 UNIT(addresses_of_a_host_name_are_found_sorted_and_once)
 UNIT(srv_records_have_hosts_and_ports_and_change)
 UNIT(of_too_many_the_lowest_are_taken)
+UNIT(of_hundreds_in_any_order_the_lowest_are_taken)
 UNIT(a_server_that_is_silent_does_not_hold_up_the_end)
 UNIT(nodes_find_each_other_by_dns_and_make_one_cluster)
 UNIT_END

@@ -94,6 +94,10 @@ a_member_that_has_not_seen_the_view_is_named(void)
     view.converged = false;
     rows[2].seen = false;
     reason_is(&view, 0, "not-seen c:3 60000 0", "troupe peers");
+    rows[2].m.reachable = 0; /* dead: nobody says that it answers */
+    reason_is(&view, 0, "unreachable c:3 0 0", "troupe down");
+    reason_is(&view, 1, "not-seen c:3 60000 0", "it is unreachable: ");
+    rows[2].m.reachable = 1;
     view.converged_ms = 900;
     reason_is(&view, 0, "not-seen c:3 900 0", "on its way");
     rows[2].m.status = TRP_MEMBER_JOINING; /* need not have seen it */
