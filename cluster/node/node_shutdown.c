@@ -241,9 +241,7 @@ trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error)
                   { TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, "drain", drain } };
     trp_err err = trpi_shutdown_over_set(node->system, phases_over, node);
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0] && err == TRP_OK; i++) {
-        uint64_t task;
-        err =
-            trp_shutdown_add(node->system, tasks[i].phase, tasks[i].name, tasks[i].fn, node, &task);
+        err = trpi_shutdown_add_own(node->system, tasks[i].phase, tasks[i].name, tasks[i].fn, node);
     }
     if (err == TRP_OK) {
         err =

@@ -67,13 +67,16 @@ typedef enum trp_shutdown_reason {
     TRP_SHUTDOWN_CLUSTER = 4  /* the whole cluster ends: nothing need be handed over */
 } trp_shutdown_reason;
 
-/* Begin what is to be done and return: it runs on an actor of the library. Each call is followed by
- * one of trp_shutdown_done(). */
+/* Begin what is to be done and return: it runs on an actor of the library, on the default
+ * dispatcher, one task after the other. Each call is followed by one of trp_shutdown_done(). While
+ * one blocks, or all threads of that dispatcher do, no other begins; phases are over at their
+ * deadlines all the same, and a task that has not begun by then does not run. */
 typedef void (*trp_shutdown_fn)(void *arg, uint64_t task);
 
 /* Add a task to a phase. It runs at most once.
  *
- * Ownership: copies phase and name; borrows arg until the task has run or was removed.
+ * Ownership: copies phase and name; borrows arg until the task has run or was removed, or the
+ *            system has stopped.
  * Errors:    TRP_EINVAL  fn or ret_task is NULL; name is NULL, empty or too long
  *            TRP_ENOENT  there is no such phase
  *            TRP_ESTATE  the phase has begun, or is over

@@ -97,6 +97,10 @@ trp_err trpi_reliable_receive(trp_system *system);
  * What is done at the end of the phases, on the shutdown's actor, instead of stopping the system.
  * Errors: those of trp_shutdown_run. Thread: any. */
 trp_err trpi_shutdown_over_set(trp_system *system, void (*fn)(void *arg), void *arg);
+/* A task of the library: as trp_shutdown_add, but called on the shutdown's actor, which is on the
+ * "system" dispatcher: it runs also when the default one is blocked. */
+trp_err trpi_shutdown_add_own(trp_system *system, const char *phase, const char *name,
+                              trp_shutdown_fn fn, void *arg);
 /* What came of the phases that had tasks and are over, from index 0 on. false: no more yet. */
 bool trpi_shutdown_report(trp_system *system, uint32_t index, char *text, size_t bytes);
 /* 0: there is no such phase, or nobody has asked for the shutdown of this system yet. */

@@ -2,10 +2,14 @@
  *
  * Shape.   any thread --add, run, done--> plan (shutdown_plan.c), under the lock
  *              `--poke--> actor /system/shutdown --take--> starts tasks, reports phases, ends
+ *                               `--start--> actor /system/shutdown-tasks, on "default", calls the
+ *                                           program's tasks
  *          An extension of the system: made when it is first asked for.
  * Must hold.
- *   H1  A task is started by the actor, without the lock: it may call back here.
+ *   H1  A task is called without the lock: it may call back here.
  *   H2  Whoever changes the plan pokes the actor, so that nothing waits for the next deadline.
+ *   H3  The plan and its deadlines are on the "system" dispatcher, and none of the program's code
+ *       is: whatever blocks the default one, each phase is over at its deadline.
  * Threads. any; the lock is a leaf.
  * Tests.   tests/unit/pattern/shutdown_test.c
  */
@@ -28,6 +32,7 @@
 typedef struct shutdown {
     trp_system *system;
     trp_ref actor;
+    trp_ref runner;       /* calls the program's tasks */
     pthread_mutex_t lock; /* guards the rest */
     trpi_shutdown_plan plan;
     trp_shutdown_reason reason;
@@ -40,8 +45,11 @@ typedef struct shutdown_state {
 } shutdown_state;
 
 static trp_type poke_type = { "shutdown.poke", 0, 0xff2a, TRP_TYPE_LOCAL, NULL, 0, 0 };
-static trp_type *const shutdown_types[] = { &poke_type };
-static const trp_protocol shutdown_protocol = { "shutdown", shutdown_types, 1 };
+static trp_type start_type = {
+    "shutdown.start", sizeof(uint64_t), 0xff2b, TRP_TYPE_LOCAL, NULL, 0, 0
+};
+static trp_type *const shutdown_types[] = { &poke_type, &start_type };
+static const trp_protocol shutdown_protocol = { "shutdown", shutdown_types, 2 };
 
 static uint64_t
 now_ms(const shutdown *s)
@@ -60,8 +68,12 @@ poke(shutdown *s)
 static void
 task_start(trp_ctx *ctx, shutdown *s, const trpi_shutdown_task *task)
 {
-    if (task->fn != NULL) {
+    if (task->fn != NULL && task->is_own) {
         task->fn(task->arg, task->id);
+        return;
+    }
+    if (task->fn != NULL) {
+        trp_tell(ctx, s->runner, &start_type, &task->id, sizeof(task->id)); /* H3 */
         return;
     }
     trp_err err = trp_watch(ctx, task->actor);
@@ -185,8 +197,8 @@ shutdown_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static trp_err
 shutdown_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
-    (void)ctx;
     memcpy(&((shutdown_state *)state)->s, trp_msg_payload(args), sizeof(shutdown *));
+    trp_tell(ctx, trp_self(ctx), &poke_type, NULL, 0); /* after a restart there is no timer */
     return TRP_OK;
 }
 
@@ -196,6 +208,46 @@ static const trp_behaviour shutdown_behaviour = { .size = sizeof(trp_behaviour),
                                                   .state_bytes = sizeof(shutdown_state),
                                                   .receive = shutdown_receive,
                                                   .pre_start = shutdown_start };
+
+/* ---- the actor that calls the program's tasks ------------------------------------------------ */
+
+static trp_err
+runner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    shutdown *s = ((shutdown_state *)state)->s;
+    if (!trp_msg_is(msg, &start_type)) {
+        trp_unhandled_msg(ctx, msg);
+        return TRP_OK;
+    }
+    uint64_t id;
+    trpi_shutdown_task task = { .id = 0 };
+    memcpy(&id, trp_msg_payload(msg), sizeof(id));
+    pthread_mutex_lock(&s->lock);
+    const trpi_shutdown_task *found = trpi_shutdown_task_find(&s->plan, id);
+    if (found != NULL && found->state == TRPI_TASK_RUNS) { /* else its phase is over */
+        task = *found;
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (task.fn != NULL) {
+        task.fn(task.arg, task.id); /* H1 */
+    }
+    return TRP_OK;
+}
+
+static trp_err
+runner_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    memcpy(&((shutdown_state *)state)->s, trp_msg_payload(args), sizeof(shutdown *));
+    return TRP_OK;
+}
+
+static const trp_behaviour runner_behaviour = { .size = sizeof(trp_behaviour),
+                                                .name = "shutdown-tasks",
+                                                .version = 1,
+                                                .state_bytes = sizeof(shutdown_state),
+                                                .receive = runner_receive,
+                                                .pre_start = runner_start };
 
 /* ---- the extension --------------------------------------------------------------------------- */
 
@@ -224,12 +276,16 @@ shutdown_create(trp_system *system, void *arg, void **ret_instance)
     if (err != TRP_OK) {
         trpi_log(system, TRP_LOG_ERROR, "shutdown", "%s", error.text);
     }
-    spawn.name = "shutdown";
+    spawn.name = runner_behaviour.name;
     spawn.dispatcher = "default"; /* tasks are the program's: they must not hold the cluster up */
     spawn.args_type = &trp_bytes_type;
     spawn.args = &s;
     spawn.args_bytes = sizeof(s);
     err = err == TRP_OK ? trp_protocol_register(&shutdown_protocol) : err;
+    err = err == TRP_OK ? trpi_system_spawn_internal(system, &runner_behaviour, &spawn, &s->runner)
+                        : err;
+    spawn.name = shutdown_behaviour.name;
+    spawn.dispatcher = NULL; /* H3 */
     err = err == TRP_OK ? trpi_system_spawn_internal(system, &shutdown_behaviour, &spawn, &s->actor)
                         : err;
     if (err != TRP_OK) {
@@ -284,6 +340,7 @@ task_add(trp_system *system, const char *phase, const trpi_shutdown_task *what, 
         task->fn = what->fn;
         task->arg = what->arg;
         task->actor = what->actor;
+        task->is_own = what->is_own;
         *ret_task = task->id;
     }
     pthread_mutex_unlock(&s->lock);
@@ -371,6 +428,15 @@ trp_shutdown_reason_get(trp_system *system)
 }
 
 /* ---- for rooms above ------------------------------------------------------------------------- */
+
+trp_err
+trpi_shutdown_add_own(trp_system *system, const char *phase, const char *name, trp_shutdown_fn fn,
+                      void *arg)
+{
+    uint64_t task;
+    trpi_shutdown_task what = { .fn = fn, .arg = arg, .is_own = true };
+    return task_add(system, phase, &what, name, &task);
+}
 
 trp_err
 trpi_shutdown_over_set(trp_system *system, void (*fn)(void *arg), void *arg)

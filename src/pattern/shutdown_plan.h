@@ -47,6 +47,7 @@ typedef struct trpi_shutdown_task {
     trp_shutdown_fn fn;
     void *arg;
     trp_ref actor;
+    bool is_own; /* of the library: called on the shutdown's own actor */
 } trpi_shutdown_task;
 
 typedef struct trpi_shutdown_plan {

@@ -3,6 +3,8 @@
 
 #include <troupe/testkit.h>
 
+#include <semaphore.h>
+
 #include "pattern/pattern.h"
 #include "tests/unit/actor/stage.h"
 
@@ -159,6 +161,89 @@ an_actor_handles_its_mail_and_stops_in_its_phase(void)
     close_kit();
 }
 
+/* ---- a default dispatcher that is blocked ---------------------------------------------------- */
+
+static sem_t blocked, unblock;
+
+static void
+block(void)
+{
+    sem_post(&blocked);
+    while (sem_wait(&unblock) != 0) {
+    }
+}
+
+static trp_err
+blocker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    block();
+    return TRP_OK;
+}
+
+static const trp_behaviour blocker = {
+    .size = sizeof(trp_behaviour), .name = "blocker", .version = 1, .receive = blocker_receive
+};
+
+static void
+blocks(void *arg, uint64_t task)
+{
+    (void)arg;
+    (void)task;
+    block();
+}
+
+/* The only worker of the default dispatcher. in_task: a task blocks it, else an actor. */
+static void
+ends_while_blocked(bool in_task)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config_error error = { "" };
+    trp_config *config = NULL;
+    trp_ref ref;
+    stage_events.used = 0;
+    stage_events.text[0] = '\0';
+    UNIT_REQUIRE(trp_config_parse_text("t.conf",
+                                       "coordinated-shutdown { default-phase-timeout = 100ms }",
+                                       &config, &error) == TRP_OK);
+    options.config = config;
+    options.workers = 1;
+    UNIT_REQUIRE(trp_system_new("blocked", &options, &stage) == TRP_OK);
+    trp_config_unref(config);
+    sem_init(&blocked, 0, 0);
+    sem_init(&unblock, 0, 0);
+    UNIT_EQUAL(trpi_shutdown_over_set(stage, over, NULL), TRP_OK);
+    if (in_task) {
+        (void)add(TRP_SHUTDOWN_BEFORE_SERVICE_UNBIND, blocks, "blocks");
+    } else {
+        UNIT_REQUIRE(trp_system_spawn(stage, &blocker, NULL, &ref) == TRP_OK);
+        int64_t number = 1;
+        trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof(number));
+        sem_wait(&blocked);
+    }
+    (void)add(TRP_SHUTDOWN_SERVICE_STOP, at_once, "program");
+    UNIT_EQUAL(trpi_shutdown_add_own(stage, TRP_SHUTDOWN_CLUSTER_LEAVE, "own", at_once,
+                                     (void *)(uintptr_t) "own"),
+               TRP_OK);
+    UNIT_EQUAL(trp_shutdown_run(stage, TRP_SHUTDOWN_PROGRAM, NULL), TRP_OK);
+    UNIT_WAIT(stage_has("over"), 60000);
+    UNIT_TRUE(stage_is("own over"));
+    sem_post(&unblock);
+    trp_system_shutdown(stage);
+    UNIT_EQUAL(trp_system_await(stage, 60000), TRP_OK);
+    UNIT_TRUE(stage_is("own over")); /* too late: it does not run */
+    trp_system_free(stage);
+}
+
+static void
+phases_are_over_at_their_deadlines_while_the_default_dispatcher_is_blocked(void)
+{
+    ends_while_blocked(false);
+    ends_while_blocked(true);
+}
+
 /* ---- misuse, and systems that are no nodes -----------------------------------------------------
  */
 
@@ -205,6 +290,7 @@ UNIT_BEGIN("shutdown")
 UNIT(tasks_run_in_the_order_of_their_phases_whatever_the_order_they_were_added_in)
 UNIT(a_task_that_never_ends_is_given_up_at_the_deadline_of_its_phase)
 UNIT(an_actor_handles_its_mail_and_stops_in_its_phase)
+UNIT(phases_are_over_at_their_deadlines_while_the_default_dispatcher_is_blocked)
 UNIT(what_cannot_be_is_refused)
 UNIT(a_system_that_is_no_node_is_stopped_at_the_end)
 UNIT_END
