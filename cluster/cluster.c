@@ -386,6 +386,12 @@ trpi_cluster_has_lease(trpi_cluster *cluster)
     return trpi_lease_is_set(cluster->lease);
 }
 
+void
+trpi_cluster_lease_keep(trpi_cluster *cluster, void (*end)(void *arg), void *arg)
+{
+    trpi_lease_keep(cluster->lease, end, arg);
+}
+
 trp_err
 trp_cluster_lease_set(trp_system *system, const trp_lease_ops *ops, void *arg)
 {

@@ -74,6 +74,8 @@ trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t u
 trp_err trpi_cluster_release(trpi_cluster *cluster);
 /* Has somebody given it a lease? See troupe/lease.h. */
 bool trpi_cluster_has_lease(trpi_cluster *cluster);
+/* Take what the lease needs: trpi_lease_keep. */
+void trpi_cluster_lease_keep(trpi_cluster *cluster, void (*end)(void *arg), void *arg);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_cluster_member {

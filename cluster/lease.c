@@ -3,8 +3,10 @@
  * Shape.   engine --acquire--> job (counted: the lease's, the thread's) --> thread --> ops.acquire
  *                                                                             `--> answer
  * Must hold.
- *   L1  After close no answer comes, and nothing waits for a thread that hangs: it holds its job.
+ *   L1  After close no answer comes, and nothing waits for a thread that hangs: it holds its job,
+ *       and what is kept with it (trpi_lease_keep).
  *   L2  One call of the ops at a time (busy); what is wanted meanwhile is done after it.
+ *   L3  Close gives back what is held: itself, or the thread that is busy does when its call ends.
  * Tests.   tests/unit/cluster/lease_test.c
  */
 #include "cluster/lease.h"
@@ -30,6 +32,8 @@ struct trpi_lease {
     trpi_lease_answer_fn answer;
     void *arg;
     uint32_t timeout_ms;
+    void (*end)(void *arg); /* of what is kept; NULL: nothing is */
+    void *kept;
     char name[TRP_LEASE_NAME_BYTES_MAX + 1];
     char owner[512];
 };
@@ -61,6 +65,9 @@ unref(trpi_lease *lease)
     bool last = --lease->refs == 0;
     pthread_mutex_unlock(&lease->lock);
     if (last) {
+        if (lease->end != NULL) {
+            lease->end(lease->kept);
+        }
         (void)pthread_cond_destroy(&lease->answered);
         trpi_mutex_destroy(&lease->lock);
         trpi_free(lease);
@@ -73,6 +80,15 @@ trpi_lease_set(trpi_lease *lease, const trp_lease_ops *ops, void *arg)
     pthread_mutex_lock(&lease->lock);
     lease->ops = *ops;
     lease->ops_arg = arg;
+    pthread_mutex_unlock(&lease->lock);
+}
+
+void
+trpi_lease_keep(trpi_lease *lease, void (*end)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&lease->lock);
+    lease->end = end;
+    lease->kept = arg;
     pthread_mutex_unlock(&lease->lock);
 }
 
@@ -109,9 +125,6 @@ lease_work(void *arg)
         pthread_mutex_lock(&lease->lock);
         bool silent = lease->closed || wish != WISH_ACQUIRE;
         lease->answering = !silent;
-        if (lease->closed && err == TRP_OK && wish == WISH_ACQUIRE) {
-            lease->next = WISH_RELEASE; /* L1: nobody is there to hold it */
-        }
         pthread_mutex_unlock(&lease->lock);
         if (!silent) {
             lease->answer(lease->arg, err == TRP_OK,
@@ -135,6 +148,10 @@ wish_for(trpi_lease *lease, enum wish wish, bool inside)
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_mutex_lock(&lease->lock);
+    if (lease->closed) { /* L3: what close wants is the last */
+        pthread_mutex_unlock(&lease->lock);
+        return;
+    }
     lease->next = wish;
     bool start = !lease->busy; /* L2 */
     lease->busy = true;
@@ -179,12 +196,14 @@ trpi_lease_close(trpi_lease *lease)
         return;
     }
     pthread_mutex_lock(&lease->lock);
-    bool now = !lease->closed && !lease->busy && lease->ops.acquire != NULL;
     lease->closed = true;
     lease->next = WISH_NONE;
     while (lease->answering) { /* a moment: L1 */
         (void)pthread_cond_wait(&lease->answered, &lease->lock);
     }
+    /* L3; only now: the thread that was in answer has nothing more to do, and has ended */
+    bool now = !lease->busy && lease->ops.acquire != NULL;
+    lease->next = lease->busy ? WISH_RELEASE : WISH_NONE;
     trp_lease_ops ops = lease->ops;
     pthread_mutex_unlock(&lease->lock);
     if (now) {

@@ -16,6 +16,9 @@ trp_err trpi_lease_new(const char *name, const char *owner, uint32_t timeout_ms,
                        trpi_lease_answer_fn answer, void *arg, trpi_lease **ret_lease);
 void trpi_lease_set(trpi_lease *lease, const trp_lease_ops *ops, void *arg);
 bool trpi_lease_is_set(trpi_lease *lease);
+/* Take what ops need: end(arg) when the lease is closed and no call of the ops runs any more, which
+ * may be long after the close. Once at most. */
+void trpi_lease_keep(trpi_lease *lease, void (*end)(void *arg), void *arg);
 /* Never block. inside: on this thread instead, in a world without threads. */
 void trpi_lease_acquire(trpi_lease *lease, bool inside);
 void trpi_lease_release(trpi_lease *lease, bool inside);

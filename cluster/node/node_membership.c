@@ -197,18 +197,26 @@ metrics_options_fill(const trp_node *node, trpi_metrics_options *options)
         trpi_node_number(node, "cluster.metrics.moving-average-half-life");
 }
 
+static void
+lease_file_end(void *arg)
+{
+    trpi_lease_file_free(arg);
+}
+
 /* The lock on a file; a plugin may bring another lease. */
 static trp_err
 lease_file_take(trp_node *node, trp_node_error *ret_error)
 {
     const char *path = trpi_config_text(node->config, "cluster.downing.lease.file");
+    trpi_lease_file *file = NULL;
     char why[512];
     if (path[0] == '\0') {
         return TRP_OK;
     }
-    trp_err err = trpi_lease_file_new(path, &node->lease_file);
-    if (err == TRP_OK) {
-        err = trp_cluster_lease_set(node->system, &trpi_lease_file_ops, node->lease_file);
+    trp_err err = trpi_lease_file_new(path, &file);
+    if (err == TRP_OK) { /* an acquire that hangs may outlive the node */
+        trpi_cluster_lease_keep(node->cluster, lease_file_end, file);
+        err = trp_cluster_lease_set(node->system, &trpi_lease_file_ops, file);
     }
     if (err != TRP_OK) {
         return trpi_node_fail(ret_error, err, "cluster.downing.lease.file: %s", trp_strerror(err));

@@ -41,7 +41,6 @@ struct trp_node {
     trpi_remote *remote;
     trpi_cluster *cluster;
     trpi_control *control; /* NULL: no control socket */
-    struct trpi_lease_file *lease_file; /* NULL: none */
     trpi_seed_dns *seed_dns; /* NULL: seeds are not looked up */
     _Atomic bool seeds_over; /* no more are wanted; relaxed: one look-up more does no harm */
     struct trpi_carry *carry;

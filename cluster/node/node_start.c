@@ -365,11 +365,13 @@ trpi_node_stop(trp_node *node)
     trpi_seed_dns_stop(node->seed_dns);
     node->seed_dns = NULL;
     trpi_cluster_stop(node->cluster);
+    bool ended = true;
     if (node->system) {
         uint32_t timeout_ms =
             trpi_shutdown_timeout_ms(node->system, TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE);
         trp_err err = trp_system_stop(node->system, timeout_ms == 0 ? 1 : timeout_ms);
-        if (err != TRP_OK) {
+        ended = err == TRP_OK;
+        if (!ended) {
             trp_system_log(node->system, TRP_LOG_ERROR, "node",
                            "phase " TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE
                            ": actors are left after %u ms: %s",
@@ -379,7 +381,8 @@ trpi_node_stop(trp_node *node)
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS);
     node->control = NULL;
     trpi_remote_stop(node->remote);
-    trpi_cluster_free(node->cluster);
-    trpi_lease_file_free(node->lease_file);
+    if (ended) { /* who is left may use it, as it uses the system, which leaks itself: I1 */
+        trpi_cluster_free(node->cluster);
+    }
     trp_system_free(node->system);
 }

@@ -1,8 +1,9 @@
 /* complete_faults.c - what happens to the network of complete nodes, and the safety phase.
  *
  * A cut is what TCP makes of it: what is written waits, and arrives when the cut is over. The first
- * node, which is the first seed, is never killed nor left alone by trp_sim_faults(): a first seed
- * that can reach no other may make a cluster of its own, which is documented, and no fault.
+ * node, which is the first seed, is never killed nor isolated as a whole by trp_sim_faults(): a
+ * first seed that can reach no other while it starts may make a cluster of its own, which is
+ * documented, and no fault. Its links are cut one by one, and for seconds.
  */
 #include "cluster/sim/complete.h"
 
@@ -40,7 +41,8 @@ sim_complete_fault(void *arg, trpi_mem_event *event)
     uint64_t now_ns = sim_complete_now_ns(sim);
     uint64_t due_ns = now_ns;
     if (sim->delay_ms > 0) {
-        due_ns += sim_complete_draw(&sim->network_random) % (sim->delay_ms * MILLISECOND_NS);
+        due_ns += sim_complete_draw(&sim->network_random) %
+                  ((uint64_t)sim->delay_ms * MILLISECOND_NS);
     }
     due_ns = latest(due_ns, sim->cut_until_ns[from->number][to->number]);
     due_ns = latest(due_ns, latest(from->alone_until_ns, to->alone_until_ns));

@@ -36,7 +36,8 @@ typedef struct trp_lease_ops {
 /* Give the cluster of this system its lease; the last one counts, and the one before is not asked
  * any more. A plugin does this in its init.
  *
- * Ownership: borrows ops and arg until the node is closed.
+ * Ownership: borrows ops and arg until the node is closed and no call of theirs runs: an acquire
+ *            that has not returned is not waited for, and after it release is called.
  * Errors:    TRP_EINVAL  ops is incomplete
  *            TRP_ESTATE  this system is no cluster node
  * Thread:    any.

@@ -188,7 +188,8 @@ TRP_API void trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uin
 
 /* The safety phase: for so long nodes are killed and started again, stand still, are cut off, one
  * way or both, lose their connections, and the network is slow, all drawn from the seed. At least
- * half of the nodes, and node 0, are neither killed nor cut off from all others.
+ * half of the nodes, and node 0, are neither killed nor isolated as a whole; single links of theirs
+ * are cut too, for up to 6.2 s each, which for a while may be all the links of one node.
  *
  * Errors:    none
  * Thread:    owner (the program).

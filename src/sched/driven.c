@@ -374,6 +374,12 @@ trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadli
     return drive->result;
 }
 
+bool
+trpi_sched_is_pumping(const trpi_sched *sched)
+{
+    return sched->driven && sched->options.world->drive->pumping;
+}
+
 /* ---- gates ----------------------------------------------------------------------------------- */
 
 void

@@ -186,6 +186,9 @@ typedef enum trpi_move {
 trpi_pumped trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadline_ns,
                             trpi_move move);
 
+/* Does trpi_sched_pump run, of any scheduler of the world? Thread: as there, also within a run. */
+bool trpi_sched_is_pumping(const trpi_sched *sched);
+
 /* A place where a thread that is no actor waits for what actors do. */
 typedef struct trpi_gate {
     pthread_mutex_t lock; /* guards what done looks at; a leaf */

@@ -120,8 +120,16 @@ a_pause_and_a_cut_hold_messages_back(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
     TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) >= began_ms + 1400);
     trp_sim_reset(sim, 1);
+    trp_sim_delay(sim, 5000); /* more than 32 bits of nanoseconds */
+    uint64_t longest_ms = 0;
+    for (int i = 0; i < 5 && longest_ms < 1500; i++) {
+        began_ms = trp_sim_now_ms(sim);
+        (void)ask(sim, 0, 1);
+        longest_ms = trp_sim_now_ms(sim) - began_ms;
+    }
+    TRP_SIM_CHECK(sim, longest_ms >= 1500);
     trp_sim_delay(sim, 50);
-    trp_sim_calm(sim, 10000);
+    trp_sim_calm(sim, 20000);
     TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
 }
 
@@ -165,6 +173,49 @@ a_failure_ends_the_program_and_is_told(void)
     UNIT_EQUAL(result.seed, 7);
     UNIT_EQUAL(result.failed, 1);
     UNIT_TRUE(strstr(result.text, "not happened in time") != NULL);
+}
+
+static trp_sim *failing_sim;
+static trp_err
+fail_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_err err = double_receive(ctx, state, msg);
+    TRP_SIM_CHECK(failing_sim, false && "in a behaviour");
+    return err;
+}
+static const trp_behaviour failing = TRP_BEHAVIOUR_INIT("sim-failing", char, fail_receive);
+
+static void
+failing_started(trp_sim *sim, uint32_t node, void *arg)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+    (void)arg;
+    options.name = "doubler";
+    failing_sim = sim;
+    UNIT_EQUAL(trp_system_spawn(trp_sim_system(sim, node), &failing, &options, &ref), TRP_OK);
+}
+
+static void
+asks_who_fails(trp_sim *sim, void *arg)
+{
+    bool *went_on = arg;
+    UNIT_EQUAL(ask(sim, 0, 0), 42); /* the check returned */
+    trp_sim_calm(sim, 1000);
+    *went_on = true;
+}
+
+static void
+a_failure_in_a_behaviour_ends_the_program_when_it_waits(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    trp_sim_result result = { .size = sizeof(result) };
+    bool went_on = false;
+    options.nodes = 1;
+    options.started = failing_started;
+    UNIT_EQUAL(trp_sim_run(asks_who_fails, &went_on, &options, &result), TRP_EFAILED);
+    UNIT_FALSE(went_on);
+    UNIT_TRUE(strstr(result.text, "in a behaviour") != NULL);
 }
 
 static void
@@ -221,6 +272,7 @@ UNIT_BEGIN("complete_sim")
 UNIT(a_program_runs_on_nodes_that_come_and_go)
 UNIT(what_is_sent_to_who_stands_still_or_is_cut_off_arrives_later)
 UNIT(a_failure_ends_the_program_and_is_told)
+UNIT(a_failure_in_a_behaviour_ends_the_program_when_it_waits)
 UNIT(options_out_of_range_are_refused)
 UNIT(complete_nodes_hold_the_laws_under_every_seed)
 UNIT_END

@@ -70,7 +70,7 @@ a_place_that_will_not_do_says_so(void)
 
 /* ---- the thread ------------------------------------------------------------------------------ */
 
-static _Atomic int asked, given_back, answers, granted_answers, hang;
+static _Atomic int asked, given_back, answers, granted_answers, hang, slow_answer;
 static char last_why[128];
 
 static trp_err
@@ -106,6 +106,10 @@ static void
 answered(void *arg, bool granted, const char *why)
 {
     (void)arg;
+    if (atomic_load(&slow_answer) != 0) {
+        atomic_store(&slow_answer, 2);
+        usleep(50000); /* meanwhile it is closed */
+    }
     snprintf(last_why, sizeof(last_why), "%s", why == NULL ? "" : why);
     atomic_fetch_add(&granted_answers, granted ? 1 : 0);
     atomic_fetch_add(&answers, 1);
@@ -115,7 +119,7 @@ static trpi_lease *
 lease_of(trp_err *outcome)
 {
     trpi_lease *lease = NULL;
-    asked = given_back = answers = granted_answers = hang = 0;
+    asked = given_back = answers = granted_answers = hang = slow_answer = 0;
     UNIT_REQUIRE(trpi_lease_new("demo-lease", "node a", 70, answered, NULL, &lease) == TRP_OK);
     UNIT_TRUE(!trpi_lease_is_set(lease));
     if (outcome != NULL) {
@@ -170,9 +174,49 @@ a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes(void)
     trpi_lease_close(NULL);
 }
 
+/* L3: close comes while the answer is told that it is granted. */
+static void
+a_lease_that_is_granted_while_it_is_closed_is_given_back(void)
+{
+    static trp_err outcome = TRP_OK;
+    trpi_lease *lease = lease_of(&outcome);
+    slow_answer = 1;
+    trpi_lease_acquire(lease, false);
+    UNIT_WAIT(atomic_load(&slow_answer) == 2, 60000);
+    trpi_lease_close(lease); /* waits for the answer */
+    UNIT_WAIT(atomic_load(&given_back) == 1, 60000);
+    UNIT_EQUAL(granted_answers, 1);
+}
+
+static void
+kept_end(void *arg)
+{
+    UNIT_TRUE(atomic_load(&given_back) == 1); /* after the last call */
+    atomic_store((_Atomic int *)arg, 1);
+}
+
+/* L1 */
+static void
+what_a_lease_needs_lives_until_its_last_call_has_ended(void)
+{
+    static trp_err outcome = TRP_OK;
+    static _Atomic int ended;
+    trpi_lease *lease = lease_of(&outcome);
+    trpi_lease_keep(lease, kept_end, &ended);
+    hang = 1;
+    trpi_lease_acquire(lease, false);
+    UNIT_WAIT(atomic_load(&asked) == 1, 60000);
+    trpi_lease_close(lease);
+    UNIT_EQUAL(ended, 0);
+    hang = 0;
+    UNIT_WAIT(atomic_load(&ended) == 1, 60000);
+}
+
 UNIT_BEGIN("lease")
 UNIT(one_owner_at_a_time_has_the_file_and_the_other_hears_who)
 UNIT(a_place_that_will_not_do_says_so)
 UNIT(each_question_has_one_answer)
 UNIT(a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes)
+UNIT(a_lease_that_is_granted_while_it_is_closed_is_given_back)
+UNIT(what_a_lease_needs_lives_until_its_last_call_has_ended)
 UNIT_END
