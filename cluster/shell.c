@@ -263,7 +263,8 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
     pthread_mutex_unlock(&cluster->engine);
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     uint64_t wake_ms = core_ms;
-    if (beat_us != UINT64_MAX && beat_us / 1000 + 1 < wake_ms) {
+    bool silent = atomic_load_explicit(&cluster->silent, memory_order_relaxed); /* beats no more */
+    if (!silent && beat_us != UINT64_MAX && beat_us / 1000 + 1 < wake_ms) {
         wake_ms = beat_us / 1000 + 1;
     }
     for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
@@ -409,6 +410,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trpi_cluster_tick_type)) {
         trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
         beat(cluster, ctx);
+        take_queue(cluster, ctx); /* also what a poke that found no memory has not announced */
         look_for_refusals(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);

@@ -143,9 +143,10 @@ static void
 call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
 {
     pthread_mutex_lock(&cluster->listen);
+    uint64_t last_id = 0; /* ids ascend: a callback may take any number of listeners off the list */
     for (uint32_t i = 0; i < cluster->listeners_count; i++) {
         struct shell_listener listener = cluster->listeners[i];
-        if ((listener.events & event->event) == 0) {
+        if (listener.id <= last_id || (listener.events & event->event) == 0) {
             continue;
         }
         cluster->listening = true;
@@ -155,10 +156,8 @@ call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
         pthread_mutex_lock(&cluster->listen);
         cluster->listening = false;
         pthread_cond_broadcast(&cluster->listened);
-        if (i >= cluster->listeners_count || cluster->listeners[i].id != listener.id) {
-            /* it has taken itself, or one before it, off the list; wraps to 0 with the loop's ++ */
-            i--;
-        }
+        last_id = listener.id;
+        i = UINT32_MAX; /* from the start: wraps to 0 with the loop's ++ */
     }
     pthread_mutex_unlock(&cluster->listen);
 }
