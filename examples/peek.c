@@ -43,7 +43,7 @@ main(void)
         }
         trp_msg_free(reply);
     }
-    trp_system_stop(system, 10000);
+    trp_err end = trp_system_stop(system, 10000);
     trp_system_free(system);
-    return err == TRP_OK ? 0 : 1;
+    return err == TRP_OK && end == TRP_OK ? 0 : 1;
 }

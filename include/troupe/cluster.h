@@ -233,12 +233,12 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_self(trp_system *system, trp_member *
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char *role,
                                                   trp_member *ret_member);
 
-/* ---- what is bound to a role ------------------------------------------------------------------ */
+/* ---- what is bound to a role ----------------------------------------------------------------- */
 
 /* Check that this node has a role, before something is started that is bound to it. Where it has
  * not, that is logged with what to do. Roles do not change while a node lives, and are known before
- * it has joined: once is enough, at the start of a program or in a plugin's init, which then refuses
- * the node. role NULL: any node will do.
+ * it has joined: once is enough, at the start of a program or in a plugin's init, which ends the
+ * node by passing the error on. role NULL: any node will do.
  *
  * Ownership: borrows role.
  * Errors:    TRP_EROLE   this node does not have the role

@@ -204,9 +204,10 @@ TRP_API uint32_t trp_mailbox_size(trp_ctx *ctx);
 /* Say that the message which is being handled is done with, to a mailbox of kind PEEK. There a
  * message stays the first until then: it is given again when the actor has failed and was
  * restarted or resumed, and also when it has returned without saying so, up to max_retries times;
- * then it is dropped, as any mailbox does at the first time. So what an actor does before it says so
- * should do no harm when it is done twice. Saying it twice is once. What the library itself tells
- * is given once. What waits when the actor ends is dead letters, what was not acknowledged, too.
+ * then it is dropped, as any mailbox does at the first time. So what an actor does before it says
+ * so should do no harm when it is done twice. Saying it twice is once. What the library itself
+ * tells is given once. What waits when the actor ends, what was not acknowledged too, is dead
+ * letters.
  *
  * Errors:    TRP_ESTATE  the actor's mailbox is of another kind
  * Thread:    actor (inside ctx's behaviour only).

@@ -90,8 +90,9 @@ clean_up(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
     }
 }
 
-const trp_mailbox_ops trpi_peek_ops = { sizeof trpi_peek_ops, create,   enqueue,   dequeue, count,
-                                        has,                  clean_up, trpi_free, NULL };
+const trp_mailbox_ops trpi_peek_ops = {
+    sizeof trpi_peek_ops, create, enqueue, dequeue, count, has, clean_up, trpi_free, NULL
+};
 
 trp_err
 trp_mailbox_ack(trp_ctx *ctx)

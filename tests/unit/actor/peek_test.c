@@ -1,4 +1,5 @@
-/* peek_test.c - the mailbox that gives a message again until it is acknowledged (CONTRIB-40, -41). */
+/* peek_test.c - the mailbox that gives a message again until it is acknowledged (CONTRIB-40,
+ * -41). */
 #include <troupe/mailbox.h>
 
 #include "tests/unit/actor/stage.h"
@@ -180,8 +181,9 @@ plain_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_reply_text(ctx, trp_err_name(trp_mailbox_ack(ctx)));
     return TRP_OK;
 }
-static const trp_behaviour plain = { .size = sizeof(trp_behaviour), .name = "plain", .version = 1,
-                                     .receive = plain_receive };
+static const trp_behaviour plain = {
+    .size = sizeof(trp_behaviour), .name = "plain", .version = 1, .receive = plain_receive
+};
 
 /* CONTRIB-41: elsewhere it is an error; TRP_MAILBOX_RETRIES_MAX */
 static void
@@ -195,9 +197,9 @@ misuse_is_an_error_and_the_retries_have_a_limit(void)
     UNIT_EQUAL(stage_ask(system, stage_spawn(system, &plain, "p"), "ack", answer, sizeof answer),
                TRP_OK);
     UNIT_TEXT(answer, "TRP_ESTATE");
-    UNIT_EQUAL(stage_ask(system, peek_spawn(system, &plain, "counted"), "ack", answer,
-                         sizeof answer),
-               TRP_OK);
+    UNIT_EQUAL(
+        stage_ask(system, peek_spawn(system, &plain, "counted"), "ack", answer, sizeof answer),
+        TRP_OK);
     UNIT_TEXT(answer, "TRP_ESTATE");
     UNIT_EQUAL(peek_register(system, "most", TRP_MAILBOX_RETRIES_MAX), TRP_OK);
     UNIT_EQUAL(peek_register(system, "more", TRP_MAILBOX_RETRIES_MAX + 1), TRP_EINVAL);
@@ -215,20 +217,15 @@ misuse_is_an_error_and_the_retries_have_a_limit(void)
 static void
 the_retries_are_configured_by_either_name(void)
 {
-    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     const char *const mailboxes[] = { "akka", "ours", "both", "none" };
     const size_t given[] = { 2, 4, 3, 3 };
-    trp_system *system;
     char answer[16];
-
-    options.config = stage_config(
+    trp_system *system = stage_open_config(
         "mailbox \"akka\" { mailbox-type = peek  max-tries = 1 }\n"
         "mailbox \"ours\" { mailbox-type = peek  max-retries = 3 }\n"
         "mailbox \"both\" { mailbox-type = peek  max-tries = 7  max-retries = 2 }\n"
         "mailbox \"none\" { mailbox-type = peek }\n"
         "dispatcher \"peek-dispatcher\" { mailbox-type = akka }");
-    system = stage_open_with(options);
-    trp_config_unref(options.config);
     for (size_t i = 0; i < 5; i++) {
         trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
         trp_ref ref = TRP_REF_NONE;

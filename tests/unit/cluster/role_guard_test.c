@@ -13,10 +13,9 @@ serve(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour service = { .size = sizeof(trp_behaviour),
-                                       .name = "service",
-                                       .version = 1,
-                                       .receive = serve };
+static const trp_behaviour service = {
+    .size = sizeof(trp_behaviour), .name = "service", .version = 1, .receive = serve
+};
 
 static uint64_t
 dead_letters(trp_system *system)
@@ -30,7 +29,7 @@ dead_letters(trp_system *system)
     return sum;
 }
 
-/* ROLES-05: before and after joining alike; the log says which member, which role, and what to do */
+/* ROLES-05: before joining and after; the log says which member, which role, and what to do */
 static void
 a_node_without_the_role_is_refused_and_told_what_to_do(void)
 {
@@ -42,9 +41,8 @@ a_node_without_the_role_is_refused_and_told_what_to_do(void)
     UNIT_EQUAL(trp_cluster_require_role(h.system, ""), TRP_EINVAL);
     UNIT_EQUAL(trp_cluster_require_role(h.system, "work"), TRP_EROLE);
     UNIT_EQUAL(trp_log_flush(h.system, 60000), TRP_OK);
-    UNIT_EQUAL(lines_with(&h, h.address, "does not have the role [work], but [worker]: start",
-                          &first),
-               1);
+    UNIT_EQUAL(
+        lines_with(&h, h.address, "does not have the role [work], but [worker]: start", &first), 1);
     const char *own = h.address;
     trp_member self = { .status = 0 };
     UNIT_EQUAL(trp_cluster_join(h.system, &own, 1), TRP_OK);
