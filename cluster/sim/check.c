@@ -189,6 +189,48 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     }
 }
 
+/* Is it the first time that anybody buries it? */
+static bool
+is_first_burial(struct sim_world *w, uint64_t key)
+{
+    for (uint32_t i = w->buried_count; i-- > 0;) {
+        if (w->buried[i] == key) {
+            return false;
+        }
+    }
+    if (w->buried_count == w->buried_room) {
+        uint32_t room = w->buried_room * 2 + 16;
+        uint64_t *bigger = trpi_realloc(w->buried, room * sizeof(*bigger));
+        if (bigger == NULL) {
+            sim_fail(w, "out of memory");
+            return false;
+        }
+        w->buried = bigger;
+        w->buried_room = room;
+    }
+    w->buried[w->buried_count++] = key;
+    return true;
+}
+
+/* S6: the first who has a tombstone is a leader, and who is buried was Down or Exiting. Members
+ * that are missing tell nothing: they may have come and gone between two looks. */
+static void
+check_burials(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
+{
+    for (uint32_t i = 0; i < new->tombstones_count; i++) {
+        const trpi_tombstone *t = &new->tombstones[i];
+        if (trpi_gossip_tombstone(old, t->key) != NULL || !is_first_burial(w, t->key)) {
+            continue;
+        }
+        if (!has_led(w, node, old, new)) {
+            sim_fail(w, "S6: node %u removed a member without being the leader", node);
+        } else if (t->status != TRP_MEMBER_DOWN && t->status != TRP_MEMBER_EXITING) {
+            sim_fail(w, "S6: node %u removed a member that was %s", node,
+                     trp_member_status_name(t->status));
+        }
+    }
+}
+
 /* S7: of those who are Up together no two have one number. */
 static void
 check_up_number(struct sim_world *w, uint32_t node, const trpi_gossip *g, uint32_t index)
@@ -237,6 +279,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
         check_members(w, node, old, new);
         check_rows(w, node, old, new);
         check_decisions(w, node, old, new);
+        check_burials(w, node, old, new);
         trpi_gossip_unref(checked->from);
         trpi_gossip_unref(checked->to);
         checked->from = n->checked == NULL ? NULL : trpi_gossip_ref(n->checked);

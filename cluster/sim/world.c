@@ -451,6 +451,7 @@ sim_world_free(struct sim_world *w)
         trpi_gossip_unref(w->checked[i].to);
     }
     trpi_free(w->checked);
+    trpi_free(w->buried);
     trpi_free(w->events);
     for (uint32_t i = 0; w->nodes != NULL && i < w->nodes_count; i++) {
         trpi_member_free(w->nodes[i].core);

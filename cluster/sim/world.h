@@ -106,6 +106,8 @@ struct sim_world {
     uint32_t seeds_count;
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
+    uint64_t *buried;     /* keys of all that anybody has removed (S6) */
+    uint32_t buried_count, buried_room;
     uint32_t faults;      /* injected so far; 0: nothing bad may be seen */
     uint32_t lease_holder, lease_incarnation; /* node + 1; 0: nobody has it */
     uint64_t cut_until_us;
