@@ -73,6 +73,8 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
         member.downing_strategy == NULL ? "keep-majority" : member.downing_strategy));
     cluster->stable_after_ms =
         member.downing.stable_after_ms == 0 ? 20000 : member.downing.stable_after_ms;
+    cluster->auto_down_after_ms =
+        member.downing.auto_down_after_ms == 0 ? 5000 : member.downing.auto_down_after_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->core);
     return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->heartbeat);
 }
@@ -241,6 +243,11 @@ trpi_cluster_stop(trpi_cluster *cluster)
     if (trp_system_graceful_stop(cluster->system, cluster->actor, 5000) != TRP_OK) {
         trp_system_stop_actor(cluster->system, cluster->actor);
     }
+    if (trpi_member_needs_lease(cluster->core)) {
+        trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
+                 "this node ends with the lease that keeps its side of a split going: if the lease "
+                 "ends with it, the other side may get it");
+    }
 }
 
 void
@@ -251,7 +258,8 @@ trpi_cluster_free(trpi_cluster *cluster)
     }
     close_queue(cluster);
     trpi_metrics_free(cluster->metrics);
-    trpi_lease_close(cluster->lease);
+    trpi_lease_close(cluster->lease,
+                     cluster->core == NULL || !trpi_member_needs_lease(cluster->core));
     trpi_member_free(cluster->core);
     trpi_heartbeat_free(cluster->heartbeat);
     trpi_free(cluster->known);

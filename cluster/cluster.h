@@ -113,7 +113,7 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     char lacking[TRPI_CLUSTER_LACKING_BYTES]; /* trpi_member_lacking */
     uint64_t version;      /* equal on two nodes only if they agree on members and seen set */
     const char *strategy;  /* of downing; static */
-    uint32_t stable_after_ms;
+    uint32_t stable_after_ms, auto_down_after_ms;
     trpi_member_stats stats;
 } trpi_cluster_snapshot;
 

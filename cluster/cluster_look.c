@@ -97,6 +97,7 @@ trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_sna
         s->self = s->leader = s->oldest = TRPI_CLUSTER_NONE;
         s->strategy = cluster->strategy;
         s->stable_after_ms = cluster->stable_after_ms;
+        s->auto_down_after_ms = cluster->auto_down_after_ms;
         trpi_member_stats_get(cluster->core, &s->stats);
         if (view != NULL) {
             fill_view(cluster, view, s);

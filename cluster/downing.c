@@ -9,7 +9,8 @@
  *       change); only when reachability changes for too long, everybody stops (unstable_ms).
  *   D2  *My side* are those who have seen the present version: they are connected to me by gossip,
  *       whatever the detectors say. Everybody else counts against us. So two sides which cannot
- *       gossip with each other never both stay, even if rows are stale.
+ *       gossip with each other never both stay, even if rows are stale. D9 keeps *seen* from
+ *       being stale.
  *   D3  A tie goes to the side of the lowest member in order.
  *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
  *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse
@@ -17,13 +18,21 @@
  *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also
  *       those which are Exiting or Down. What is Down here may be alive and Up over there; a
  *       restarted node votes in its predecessor's place. Joiners have no vote.
- *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up.
+ *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up;
+ *       when that does not change for three times stable-after, all stop.
  *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and
  *       kept until the other side has asked or may not ask any more. That side loses sight of who
  *       has removed it within stable-after (which is longer than a failure is noticed and told),
  *       asks within lease_ask_ms from then, however often it comes to rest and loses it again, and
  *       is answered within operation-timeout; the owner counts the sum of the three from the
- *       removal on.
+ *       removal on. The lock ends with the owner, so it is never the owner that is given up.
+ *   D9  Who is under suspicion and has seen the version (the doubtful) is there only if it has
+ *       seen one that was made lately: who falls silent then leaves no other trace, since its
+ *       observers have said already that they do not reach it. So the one that acts, both ends of a
+ *       broken link, and the first that nobody suspects make a new version half-way to stable-after
+ *       and again as long as it takes, and decide when there was time for an answer. What follows
+ *       their own word has been seen after it; the versions that a node has seen are a chain, so of
+ *       two sides that mark each other Down at most one gets the agreement that a removal needs.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
  */
@@ -35,6 +44,8 @@
 #include "base/assert.h"
 #include "cluster/downing_sides.h"
 
+#define ANSWER_MS_MAX 5000u
+
 /* Does `mine` stay, when `others` is all the rest? Of any two parts of one cluster at most one may
  * get yes. *ret_why is static. */
 typedef bool (*stays_fn)(const trpi_downing_options *options, trpi_side mine, trpi_side others,
@@ -45,7 +56,7 @@ struct trpi_downing_ops {
     void (*decide)(const trpi_downing_ops *ops, const trpi_downing_options *options,
                    const trpi_downing_input *input, trpi_downing_decision *decision);
     stays_fn stays;
-    bool spare_oldest, spare_referee;
+    trpi_spare spare;
 };
 
 bool
@@ -166,12 +177,13 @@ stays_none(const trpi_downing_options *options, trpi_side mine, trpi_side others
 
 /* D4: the first in order that is Up or Leaving and clear; else such a joiner. */
 static uint32_t
-who_acts(const trpi_gossip *g, const uint32_t *marks)
+who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 {
     uint32_t first = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        if (marks[i] != TRPI_MARK_CLEAR || m->status >= TRP_MEMBER_EXITING) {
+        if (marks[i] != TRPI_MARK_CLEAR || m->status >= TRP_MEMBER_EXITING ||
+            (unsuspected && m->unreachable != 0)) {
             continue;
         }
         if (m->status != TRP_MEMBER_JOINING) {
@@ -213,6 +225,51 @@ is_patient(const trpi_downing_ops *ops, const trpi_downing_options *options,
     return sides->unsure.votes > 0 && input->stable_ms < patience_ms;
 }
 
+/* D9: time for an answer to a new version */
+static uint64_t
+answer_ms(const trpi_downing_options *options)
+{
+    uint32_t third_ms = options->stable_after_ms / 3;
+    return third_ms < ANSWER_MS_MAX ? third_ms : ANSWER_MS_MAX;
+}
+
+/* D9, when the marks stand in decision->indexes. true: nothing can be decided yet, but perhaps a
+ * roll is called. */
+static bool
+lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *input,
+               trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    const uint32_t *marks = decision->indexes;
+    uint64_t stable_after_ms = options->stable_after_ms;
+    uint32_t self = trpi_gossip_find(g, input->self);
+    uint64_t old_ms = input->stable_ms < stable_after_ms ? stable_after_ms / 2 : stable_after_ms;
+    if (input->stable_ms >= 3 * stable_after_ms) {
+        return false;
+    }
+    if (decision->doubtful > 0 && input->word_ms > old_ms &&
+        input->stable_ms + answer_ms(options) < 3 * stable_after_ms &&
+        (who_acts(g, marks, false) == self || who_acts(g, marks, true) == self ||
+         trpi_sides_is_broken_end(g, marks, self))) {
+        decision->verdict = TRPI_DOWNING_ROLL_CALL;
+        return true;
+    }
+    return input->version_ms < answer_ms(options) &&
+           (decision->doubtful > 0 || input->doubt_ms < stable_after_ms);
+}
+
+/* Half-way to stable-after: so that nobody has to wait for evidence when it is over. */
+static void
+call_early(const trpi_downing_options *options, const trpi_downing_input *input, trpi_spare spare,
+           trpi_downing_decision *decision)
+{
+    trpi_sides sides;
+    if (input->stable_ms >= options->stable_after_ms / 2 && decision->doubtful > 0) {
+        trpi_sides_find(options, input, spare, decision->indexes, &sides);
+        (void)lacks_evidence(options, input, decision);
+    }
+}
+
 static void
 counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *decision)
 {
@@ -226,6 +283,19 @@ counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *dec
              decision->indirectly_connected);
 }
 
+/* Who would act is under suspicion itself, and would have acted long ago if it were there. */
+static void
+stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_sides *sides,
+             trpi_downing_decision *decision)
+{
+    uint32_t first = who_acts(input->gossip, decision->indexes, false);
+    if (input->stable_ms >= limit_ms &&
+        (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
+        counts_fill("who should act does not", sides, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+    }
+}
+
 static void
 decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
              const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -235,12 +305,16 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
     bool stable = input->stable_ms >= options->stable_after_ms;
     bool unstable =
         !stable && options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms;
+    trpi_sides sides;
+    decision->doubtful = trpi_sides_doubtful(input);
     if (!stable && !unstable) {
+        call_early(options, input, ops->spare, decision);
         return; /* D1 */
     }
-    trpi_sides sides;
-    trpi_sides_find(options, input, ops->spare_oldest, ops->spare_referee, decision->indexes,
-                    &sides);
+    trpi_sides_find(options, input, ops->spare, decision->indexes, &sides);
+    if (!unstable && lacks_evidence(options, input, decision)) {
+        return;
+    }
     trpi_side ours = trpi_side_sum(sides.clear, sides.broken);
     trpi_side theirs = trpi_side_sum(sides.unsure, sides.away);
     const char *why = "unstable: who reaches whom has changed for too long "
@@ -256,15 +330,19 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
         return;
     }
-    if (!ops->stays(options, sides.clear, trpi_side_sum(theirs, sides.broken), &why)) {
-        return; /* D7 */
-    }
-    if (decision->indexes[self] == TRPI_MARK_BROKEN) {
+    if (!ops->stays(options, sides.clear, trpi_side_sum(theirs, sides.broken), &why)) { /* D7 */
+        counts_fill("not without the indirectly connected", &sides, decision);
+        decision->verdict = input->stable_ms >= 3 * (uint64_t)options->stable_after_ms
+                                ? TRPI_DOWNING_DOWN_SELF
+                                : TRPI_DOWNING_WAIT;
+    } else if (decision->indexes[self] == TRPI_MARK_BROKEN) {
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
-    } else if (who_acts(g, decision->indexes) == self) {
+    } else if (who_acts(g, decision->indexes, false) == self) {
         collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
         decision->verdict =
             decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+    } else {
+        stop_waiting(input, 4 * (uint64_t)options->stable_after_ms, &sides, decision);
     }
 }
 
@@ -296,20 +374,32 @@ decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
     trpi_sides sides;
     const char *why;
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    trpi_spare spare = input->lease == TRPI_LEASE_HELD ? TRPI_SPARE_SELF : TRPI_SPARE_NOBODY;
+    decision->doubtful = trpi_sides_doubtful(input);
     if (input->stable_ms < options->stable_after_ms) {
         if (options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms) {
             decide_split(ops, options, input, decision); /* all stop */
+        } else {
+            call_early(options, input, spare, decision);
         }
         return; /* D1 */
     }
-    trpi_sides_find(options, input, false, false, decision->indexes, &sides);
+    trpi_sides_find(options, input, spare, decision->indexes, &sides);
+    if (lacks_evidence(options, input, decision)) {
+        return;
+    }
     bool larger = stays_majority(options, trpi_side_sum(sides.clear, sides.broken),
                                  trpi_side_sum(sides.unsure, sides.away), &why);
     uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
     uint32_t self = trpi_gossip_find(g, input->self);
     /* who has it from an earlier cut need not be who acts now */
-    bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes) == self;
-    if (is_patient(ops, options, input, &sides, larger) || !acts) {
+    bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes, false) == self;
+    if (is_patient(ops, options, input, &sides, larger)) {
+        return;
+    }
+    if (!acts) {
+        stop_waiting(input, trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms, &sides,
+                     decision);
         return;
     }
     switch (input->lease) {
@@ -345,14 +435,14 @@ const trpi_downing_ops *
 trpi_downing_find(const char *name)
 {
     static const trpi_downing_ops strategies[] = {
-        { "manual", decide_manual, NULL, false, false },
-        { "auto-down-after", decide_auto, NULL, false, false },
-        { "keep-majority", decide_split, stays_majority, false, false },
-        { "static-quorum", decide_split, stays_quorum, false, false },
-        { "keep-oldest", decide_split, stays_oldest, true, false },
-        { "keep-referee", decide_split, stays_referee, false, true },
-        { "down-all", decide_split, stays_none, false, false },
-        { "lease", decide_lease, stays_majority, false, false },
+        { "manual", decide_manual, NULL, TRPI_SPARE_NOBODY },
+        { "auto-down-after", decide_auto, NULL, TRPI_SPARE_NOBODY },
+        { "keep-majority", decide_split, stays_majority, TRPI_SPARE_NOBODY },
+        { "static-quorum", decide_split, stays_quorum, TRPI_SPARE_NOBODY },
+        { "keep-oldest", decide_split, stays_oldest, TRPI_SPARE_OLDEST },
+        { "keep-referee", decide_split, stays_referee, TRPI_SPARE_REFEREE },
+        { "down-all", decide_split, stays_none, TRPI_SPARE_NOBODY },
+        { "lease", decide_lease, stays_majority, TRPI_SPARE_NOBODY },
     };
     for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
         if (strcmp(strategies[i].name, name) == 0) {

@@ -13,7 +13,8 @@ typedef enum trpi_downing_verdict {
     TRPI_DOWNING_DOWN_MEMBERS = 1, /* mark decision.indexes Down */
     TRPI_DOWNING_DOWN_SELF = 2,    /* this node must stop; indexes: the marks of downing_sides.h */
     TRPI_DOWNING_ACQUIRE = 3,      /* ask for the lease, and decide again when it has answered */
-    TRPI_DOWNING_DOWN_SIDE = 4     /* mark decision.indexes Down: this node's whole side */
+    TRPI_DOWNING_DOWN_SIDE = 4,    /* mark decision.indexes Down: this node's whole side */
+    TRPI_DOWNING_ROLL_CALL = 5     /* make a new version: who sees it is still there */
 } trpi_downing_verdict;
 
 typedef enum trpi_lease_state {
@@ -45,6 +46,9 @@ typedef struct trpi_downing_input {
     uint64_t unstable_ms; /* for how long reachability has kept changing; 0: it rests */
     const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
     uint64_t apart_ms; /* since nobody was unreachable, own pauses counted */
+    uint64_t version_ms; /* since this node has the present version */
+    uint64_t word_ms;    /* since it last made one: who has seen this one has been heard since */
+    uint64_t doubt_ms;   /* since decision.doubtful last was not 0; UINT64_MAX: it never was */
     trpi_lease_state lease;
 } trpi_downing_input;
 
@@ -53,6 +57,7 @@ typedef struct trpi_downing_decision {
     uint32_t *indexes; /* of members to be marked Down; room for all, given by the caller */
     uint32_t indexes_count;
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
+    uint32_t doubtful; /* under suspicion, though they have seen the version */
     char reason[192];
 } trpi_downing_decision;
 

@@ -35,6 +35,38 @@ mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
     }
 }
 
+uint32_t
+trpi_sides_doubtful(const trpi_downing_input *input)
+{
+    const trpi_gossip *g = input->gossip;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count && g->blocking_count > 0; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        count += trpi_downing_suspect(m) && m->ident->key != input->self &&
+                         trpi_seen_get(input->seen, i)
+                     ? 1
+                     : 0;
+    }
+    return count;
+}
+
+bool
+trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
+{
+    uint64_t key = g->members[index].ident->key;
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        trpi_reach_row r = g->rows[i];
+        if (r.observer == key || r.subject == key) {
+            uint32_t other = trpi_gossip_find(g, r.observer == key ? r.subject : r.observer);
+            if ((marks[other] == TRPI_MARK_CLEAR || marks[other] == TRPI_MARK_BROKEN) &&
+                g->members[other].status < TRP_MEMBER_EXITING) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* With how many of my side can members[index] not talk, as far as nobody of the two is marked? */
 static uint32_t
 broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
@@ -169,14 +201,15 @@ count_sides(const trpi_downing_options *options, const trpi_gossip *g, const uin
 
 void
 trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
-                bool spare_oldest, bool spare_referee, uint32_t *marks, trpi_sides *ret_sides)
+                trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides)
 {
     const trpi_gossip *g = input->gossip;
     *ret_sides = (trpi_sides){ 0 };
     mark_sides(input, marks, ret_sides);
-    uint32_t spared = spare_oldest    ? oldest_of(g, options->role, false)
-                      : spare_referee ? referee_of(g, &options->referee)
-                                      : TRPI_GOSSIP_NONE;
+    uint32_t spared = spare == TRPI_SPARE_OLDEST    ? oldest_of(g, options->role, false)
+                      : spare == TRPI_SPARE_REFEREE ? referee_of(g, &options->referee)
+                      : spare == TRPI_SPARE_SELF    ? trpi_gossip_find(g, input->self)
+                                                    : TRPI_GOSSIP_NONE;
     ret_sides->broken_members = mark_broken(g, spared, marks);
     if (count_sides(options, g, marks, false, ret_sides) == 0) { /* nobody is Up yet */
         trpi_side none = { 0, false, false, false };

@@ -25,11 +25,21 @@ typedef struct trpi_sides {
     uint32_t away_members, broken_members;
 } trpi_sides;
 
-/* Fill marks (room for all members) and ret_sides. `spare_oldest`, `spare_referee`: of a broken
- * link it is always the other end that is given up. */
+/* Of a broken link of this member it is always the other end that is given up. */
+typedef enum trpi_spare {
+    TRPI_SPARE_NOBODY,
+    TRPI_SPARE_OLDEST,
+    TRPI_SPARE_REFEREE,
+    TRPI_SPARE_SELF
+} trpi_spare;
+
+/* Fill marks (room for all members) and ret_sides. */
 void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
-                     bool spare_oldest, bool spare_referee, uint32_t *marks,
-                     trpi_sides *ret_sides);
+                     trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides);
+/* Members, but for this node, that are under suspicion and have seen the version all the same. */
+uint32_t trpi_sides_doubtful(const trpi_downing_input *input);
+/* Is members[index] an end of a broken link of this side? */
+bool trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index);
 trpi_side trpi_side_sum(trpi_side a, trpi_side b);
 /* "host:port, host:port and 3 more" of one side, by the marks. Returns buffer. */
 char *trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *buffer,

@@ -6,7 +6,8 @@
  *   L1  After close no answer comes, and nothing waits for a thread that hangs: it holds its job,
  *       and what is kept with it (trpi_lease_keep).
  *   L2  One call of the ops at a time (busy); what is wanted meanwhile is done after it.
- *   L3  Close gives back what is held: itself, or the thread that is busy does when its call ends.
+ *   L3  Close gives back what may be given back: itself, or the thread that is busy does when its
+ *       call ends. What may not ends as the lease says, with its owner.
  * Tests.   tests/unit/cluster/lease_test.c
  */
 #include "cluster/lease.h"
@@ -190,7 +191,7 @@ trpi_lease_release(trpi_lease *lease, bool inside)
 }
 
 void
-trpi_lease_close(trpi_lease *lease)
+trpi_lease_close(trpi_lease *lease, bool give_back)
 {
     if (lease == NULL) {
         return;
@@ -202,8 +203,8 @@ trpi_lease_close(trpi_lease *lease)
         (void)pthread_cond_wait(&lease->answered, &lease->lock);
     }
     /* L3; only now: the thread that was in answer has nothing more to do, and has ended */
-    bool now = !lease->busy && lease->ops.acquire != NULL;
-    lease->next = lease->busy ? WISH_RELEASE : WISH_NONE;
+    bool now = give_back && !lease->busy && lease->ops.acquire != NULL;
+    lease->next = give_back && lease->busy ? WISH_RELEASE : WISH_NONE;
     trp_lease_ops ops = lease->ops;
     pthread_mutex_unlock(&lease->lock);
     if (now) {

@@ -22,9 +22,10 @@ void trpi_lease_keep(trpi_lease *lease, void (*end)(void *arg), void *arg);
 /* Never block. inside: on this thread instead, in a world without threads. */
 void trpi_lease_acquire(trpi_lease *lease, bool inside);
 void trpi_lease_release(trpi_lease *lease, bool inside);
-/* No answer comes any more; what is held is given back. NULL is fine. An acquire that hangs is left
- * behind. */
-void trpi_lease_close(trpi_lease *lease);
+/* No answer comes any more; what is held is given back, if it may be: not while others of this
+ * node's side go on, which the other side must find taken. An acquire that hangs is left behind.
+ * NULL is fine. */
+void trpi_lease_close(trpi_lease *lease, bool give_back);
 
 /* ---- the lease that is a lock on a file ------------------------------------------------------ */
 typedef struct trpi_lease_file trpi_lease_file;

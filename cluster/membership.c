@@ -240,6 +240,9 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
     if (self != TRPI_GOSSIP_NONE) {
         trpi_seen_set(&fresh, self);
     }
+    if (core->gossip == NULL || core->gossip->digest != gossip->digest) {
+        core->version_ms = core->now.mono_ms;
+    }
     trpi_seen_fini(&core->seen);
     core->seen = fresh;
     trpi_gossip_ref(gossip);
@@ -260,6 +263,7 @@ trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
     }
     if (err == TRP_OK) {
         core->changed_here = true;
+        core->word_ms = core->now.mono_ms;
     }
     trpi_gossip_unref(edited);
     return err;
@@ -486,7 +490,8 @@ notice_own_pause(trpi_member_core *core)
 {
     if (core->wake_ms != TRPI_NEVER && core->now.mono_ms > core->wake_ms + OWN_PAUSE_MS) {
         uint64_t pause_ms = core->now.mono_ms - core->wake_ms;
-        uint64_t *times[] = { &core->stable_ms, &core->reach_ms, &core->unrest_ms };
+        uint64_t *times[] = { &core->stable_ms, &core->reach_ms, &core->unrest_ms,
+                              &core->version_ms };
         for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
             *times[i] = least(*times[i] + pause_ms, core->now.mono_ms);
         }

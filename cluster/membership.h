@@ -176,6 +176,9 @@ const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *re
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
 
+/* Has it got the lease, for others besides itself? Also when it has stopped. */
+bool trpi_member_needs_lease(const trpi_member_core *core);
+
 /* What the cluster is short of for joiners to become Up: "2 of 3 members are there"; "" nothing. */
 const char *trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes);
 

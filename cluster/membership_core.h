@@ -70,6 +70,9 @@ struct trpi_member_core {
     uint64_t confirm_ms; /* next EXITING_CONFIRMED */
     uint64_t *confirmed; /* keys of Exiting members that said they are done */
     uint32_t confirmed_count, confirmed_room;
+    uint64_t version_ms; /* since when the present view is the present one */
+    uint64_t word_ms;    /* when this node last made a version */
+    uint64_t doubt_ms;   /* when somebody under suspicion had last seen the version; 0: never */
     uint64_t stable_ms;  /* since when members and reachability have not changed */
     uint64_t shape;      /* hash of what stable_ms looks at */
     uint64_t tracked;    /* digest of the view that stable_ms and since know */
@@ -128,6 +131,8 @@ void trpi_seek_down_own_predecessors(trpi_member_core *core);
 void trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 void trpi_gossip_tick(trpi_member_core *core);
 void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step */
+/* Whether those are still there that this node does not reach; spread leaves them out. */
+void trpi_gossip_ask_suspects(trpi_member_core *core);
 void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
                            uint32_t ttl);
 void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status);

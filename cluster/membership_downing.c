@@ -3,6 +3,7 @@
  *
  * States.  of the lease: UNASKED --acquire--> ASKED --granted--> HELD --long at rest--> UNASKED
  *                                               `--refused, no answer--> REFUSED --rest--> UNASKED
+ *                                               `--at rest, no answer--> UNASKED
  *          At rest nobody is unreachable.
  * Must hold.
  *   W1  A lease that is held is given back only when the other side has asked for it or must not
@@ -12,6 +13,8 @@
  *       stopped gossips no more. Not so when the owner is of its own side, from an earlier cut:
  *       then the owner acts, and who was refused asks again, for as long as it may (W1).
  *   W3  A node that stops itself says which sides it saw, and what to do next.
+ *   W4  Nor is it given back when its owner ends with others of its side left: they go on, and the
+ *       other side must not get it. What ends then is the owner: how fast, is the lease's to say.
  * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c
  */
 #include "cluster/membership_core.h"
@@ -36,7 +39,9 @@ lease_release(trpi_member_core *core)
 static void
 lease_rest(trpi_member_core *core)
 {
-    if (core->lease == TRPI_LEASE_REFUSED) {
+    bool unanswered = core->lease == TRPI_LEASE_ASKED &&
+                      core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms;
+    if (core->lease == TRPI_LEASE_REFUSED || unanswered) {
         core->lease = TRPI_LEASE_UNASKED;
     } else if (core->lease == TRPI_LEASE_HELD &&
                core->now.mono_ms - core->lease_ms >=
@@ -67,6 +72,12 @@ lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
         core->lease_ms = core->now.mono_ms;
         trpi_events_downing(core, decision, "acquire-lease");
     }
+}
+
+bool
+trpi_member_needs_lease(const trpi_member_core *core)
+{
+    return core->lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
 }
 
 /* Does the text name a member that this node reaches? "ADDRESS uid HEX", as cluster.c has it. */
@@ -160,6 +171,15 @@ self_down(trpi_member_core *core, const trpi_downing_decision *decision)
 }
 
 static void
+roll_call(trpi_member_core *core)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited != NULL && trpi_core_commit(core, edited) == TRP_OK) { /* else: at the next tick */
+        trpi_gossip_ask_suspects(core);
+    }
+}
+
+static void
 decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes)
 {
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
@@ -171,11 +191,18 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
         .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
         .unreachable_ms = unreachable_ms,
         .apart_ms = core->now.mono_ms - core->apart_ms,
+        .version_ms = core->now.mono_ms - core->version_ms,
+        .word_ms = core->now.mono_ms - core->word_ms,
+        .doubt_ms = core->doubt_ms == 0 ? UINT64_MAX : core->now.mono_ms - core->doubt_ms,
         .lease = core->lease,
     };
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
+    core->doubt_ms = decision.doubtful > 0 ? core->now.mono_ms : core->doubt_ms;
     switch (decision.verdict) {
     case TRPI_DOWNING_WAIT:
+        return;
+    case TRPI_DOWNING_ROLL_CALL:
+        roll_call(core);
         return;
     case TRPI_DOWNING_DOWN_MEMBERS:
         mark_down(core, &decision, "down-unreachable");

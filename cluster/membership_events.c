@@ -104,6 +104,14 @@ trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
                                buffer, bytes);
 }
 
+/* Of this node, which has stopped. */
+static uint32_t
+last_status(const trpi_member_core *core, const trpi_gossip_member *self)
+{
+    uint32_t last = core->stop == TRPI_STOP_LEFT ? TRP_MEMBER_EXITING : TRP_MEMBER_DOWN;
+    return self->status < last ? last : self->status;
+}
+
 void
 trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member, trp_member *ret)
 {
@@ -117,6 +125,9 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     ret->up_number = member->up_number;
     ret->reachable = member->unreachable == 0;
     ret->self = ident->key == core->self->key;
+    if (ret->self && core->phase == TRPI_PHASE_STOPPED && member->status != 0) {
+        ret->status = last_status(core, member); /* nobody may have said so */
+    }
 }
 
 /* ---- tracking -------------------------------------------------------------------------------- */
@@ -430,7 +441,7 @@ trpi_events_stopped(trpi_member_core *core)
         return;
     }
     const trpi_gossip_member *m = &core->published->members[self];
-    uint32_t last = core->stop == TRPI_STOP_LEFT ? TRP_MEMBER_EXITING : TRP_MEMBER_DOWN;
+    uint32_t last = last_status(core, m);
     if (m->status < last) {
         publish_path(core, m, trpi_member_status(m), last);
     }

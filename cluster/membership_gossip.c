@@ -263,6 +263,18 @@ tell_the_downed(trpi_member_core *core)
 }
 
 void
+trpi_gossip_ask_suspects(trpi_member_core *core)
+{
+    uint32_t asked = 0;
+    for (uint32_t i = 0; i < core->gossip->members_count && asked < LEADER_ASKS; i++) {
+        if (is_eligible(core, i, PICK_SUSPECT)) {
+            send_digest(core, id_of(core, i), FIRST_TTL);
+            asked++;
+        }
+    }
+}
+
+void
 trpi_gossip_spread(trpi_member_core *core)
 {
     if (core->changed_here) {

@@ -88,7 +88,7 @@ struct trpi_cluster {
     bool quiet;
     uint32_t quarantine_after_ms;
     uint32_t stats_interval_ms; /* 0: not logged */
-    uint32_t stable_after_ms;
+    uint32_t stable_after_ms, auto_down_after_ms;
     const char *strategy;
     trpi_lease *lease; /* has a lock of its own */
     void (*stopped)(void *arg, trpi_member_stop why);

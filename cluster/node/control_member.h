@@ -30,7 +30,7 @@ typedef struct trpi_view {
     char seeking[TRPI_ADDRESS_TEXT_BYTES];      /* whom a node asks that has not joined; "" */
     char lacking[TRPI_CLUSTER_LACKING_BYTES];   /* why joiners are not Up, though all agree; "" */
     const char *strategy; /* of downing; static */
-    uint32_t stable_after_ms;
+    uint32_t stable_after_ms, auto_down_after_ms;
     trpi_member_stats stats;
     void *memory;
 } trpi_view;

@@ -78,6 +78,7 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     memcpy(ret_view->lacking, snapshot->lacking, sizeof ret_view->lacking);
     ret_view->strategy = snapshot->strategy;
     ret_view->stable_after_ms = snapshot->stable_after_ms;
+    ret_view->auto_down_after_ms = snapshot->auto_down_after_ms;
     ret_view->stats = snapshot->stats;
     trpi_cluster_snapshot_free(snapshot);
     return TRP_OK;

@@ -52,7 +52,16 @@ unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 {
     char decides[160] = "nothing decides by itself (downing is manual)";
     const char *where = v->observers_count == 1 ? v->observers[0] : "those who say so";
-    if (strcmp(view->strategy, "manual") != 0) {
+    uint64_t limit_ms = view->auto_down_after_ms;
+    uint64_t left_ms = limit_ms > v->unreachable_ms ? limit_ms - v->unreachable_ms : 0;
+    if (strcmp(view->strategy, "auto-down-after") == 0) {
+        char when[24] = "now";
+        if (left_ms > 0) {
+            (void)snprintf(when, sizeof when, "in %u s", (unsigned)((left_ms + 999) / 1000));
+        }
+        (void)snprintf(decides, sizeof decides, "auto-down-after: the leader marks it Down %s",
+                       when);
+    } else if (strcmp(view->strategy, "manual") != 0) {
         (void)snprintf(decides, sizeof decides,
                        "%s decides when nothing has changed for %u s (stable-after)",
                        view->strategy, view->stable_after_ms / 1000);

@@ -1,6 +1,7 @@
 /* node.c - one simulated process: the shell's work, done without threads. */
 #include "cluster/sim/world.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -75,10 +76,16 @@ lease_answer(struct sim_world *w, uint32_t node)
     uint32_t holder = w->lease_holder;
     bool granted = holder == 0 || holder == node + 1 || !w->nodes[holder - 1].running ||
                    w->nodes[holder - 1].incarnation != w->lease_incarnation;
-    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0 };
+    char address[TRPI_ADDRESS_TEXT_BYTES], why[TRPI_ADDRESS_TEXT_BYTES + 40] = "";
+    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0, .text = why };
     if (granted) {
         w->lease_holder = node + 1;
         w->lease_incarnation = w->nodes[node].incarnation;
+    } else { /* in the words of lease_file.c */
+        const trpi_node_id *id = &w->nodes[holder - 1].id;
+        (void)snprintf(why, sizeof(why), "%s uid %016llx has it",
+                       trpi_address_format(&id->address, address, sizeof(address)),
+                       (unsigned long long)id->uid);
     }
     sim_note(w, "node %u: the lease is %s", node, granted ? "granted" : "refused");
     step(w, node, &event);

@@ -28,8 +28,9 @@ typedef struct trp_lease_ops {
      * own, one call at a time. */
     trp_err (*acquire)(void *arg, const char *name, const char *owner, uint32_t timeout_ms,
                        char *why, size_t why_bytes);
-    /* Give it back; called when it is not held, too. May block. Thread: as acquire, or the one that
-     * closes the node. */
+    /* Give it back; called when it is not held, too. Not called when the owner ends while others of
+     * its side go on: then the lease has to end with its owner. May block. Thread: as acquire, or
+     * the one that closes the node. */
     void (*release)(void *arg, const char *name, const char *owner);
 } trp_lease_ops;
 

@@ -552,8 +552,9 @@ gather(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     return taken;
 }
 
-void
-trpi_box_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
+/* The program's own mailbox may drop what it has, and say so by its count (B1). */
+static void
+places_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 {
     uint32_t counted = box->type->options.ops->count(box->custom);
 
@@ -589,7 +590,7 @@ trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg)
     taken = gather(ctx, cell, box);
     *ret_msg = trpi_order_take(box);
     if (box->custom != NULL) {
-        trpi_box_settle(ctx, cell, box);
+        places_settle(ctx, cell, box);
     } else if (*ret_msg != NULL) {
         place_give(ctx, cell, box);
     }

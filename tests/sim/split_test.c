@@ -129,6 +129,31 @@ both_sides_go_on_when_each_downs_the_other(void)
     stage_end(w);
 }
 
+/* The others down a healthy node that cannot hear them, and end before they could tell it. */
+static void
+who_is_left_alone_stops_by_itself(void)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
+                                              "keep-referee", "down-all" };
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        struct sim_world *w = stage_new(4, stage_first_seed());
+        w->member.downing_strategy = strategies[i];
+        w->member.downing.stable_after_ms = 5000;
+        w->member.downing.referee = w->nodes[0].id.address;
+        stage_up(w, 15);
+        stage_split(w, 8, true);
+        sim_node_command(w, 0, TRPI_MEMBER_DOWN_CMD, 3);
+        stage_run(w, 1000);
+        UNIT_EQUAL(stage_status(w, 0, 3), 0); /* it is removed */
+        for (uint32_t node = 0; node < 3; node++) {
+            sim_node_kill(w, node);
+        }
+        UNIT_TRUE(stage_alive(w) == 8);
+        STAGE_AWAIT(w, stage_alive(w) == 0, 5000 + 5000); /* noticing it, stable-after */
+        stage_end(w);
+    }
+}
+
 /* ---- random ---------------------------------------------------------------------------------- */
 
 struct flaky {
@@ -189,25 +214,28 @@ whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
 {
     static const char *const strategies[] = { "lease", "keep-majority", "static-quorum",
                                               "keep-oldest" };
-    const char *text = getenv("TROUPE_SIM_SEEDS");
+    const char *text = getenv("TROUPE_SIM_SEEDS"), *only = getenv("TROUPE_SIM_STRATEGY");
     uint64_t count = text == NULL ? 100 : strtoull(text, NULL, 10);
     uint64_t survived = 0;
     for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + count; seed++) {
+        const char *strategy = only != NULL ? only : strategies[seed % 4];
         struct sim_world *w = stage_new(3 + (uint32_t)(seed % 7), seed);
-        w->member.downing_strategy = strategies[seed % 4];
+        w->member.downing_strategy = strategy;
+        w->member.downing.referee = w->nodes[seed % w->nodes_count].id.address;
         w->member.downing.quorum_size = w->nodes_count / 2 + 1;
         w->member.downing.stable_after_ms = 5000;
         w->member.downing.unstable_after_ms = 4000;
         stage_up(w, (1u << w->nodes_count) - 1);
         play_random(w);
         if (!STAGE_AWAIT(w, is_settled(w), 60000)) {
-            printf("  not one cluster: TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1, %s\n",
-                   (unsigned long long)seed, strategies[seed % 4]);
+            printf("  not one cluster: TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1 "
+                   "TROUPE_SIM_STRATEGY=%s\n",
+                   (unsigned long long)seed, strategy);
         }
         survived += stage_alive(w) != 0;
         stage_end(w);
     }
-    UNIT_TRUE(survived > 0);
+    UNIT_TRUE(survived > 0 || count == 1);
     printf("  %llu seeds, in %llu of them a cluster is left\n", (unsigned long long)count,
            (unsigned long long)survived);
 }
@@ -220,5 +248,6 @@ UNIT(the_side_that_gets_the_lease_stays)
 UNIT(of_a_broken_link_one_end_stops_and_all_others_stay)
 UNIT(a_link_that_flaps_for_too_long_stops_all)
 UNIT(both_sides_go_on_when_each_downs_the_other)
+UNIT(who_is_left_alone_stops_by_itself)
 UNIT(whatever_breaks_every_node_is_down_or_in_the_one_cluster)
 UNIT_END

@@ -144,6 +144,47 @@ no_answer_is_a_refusal_and_one_that_comes_later_is_given_back(void)
     mesh_free(m);
 }
 
+/* D8: of a broken link the later end goes, unless it has the lease, which would end with it */
+static void
+who_has_the_lease_is_not_given_up(void)
+{
+    trpi_downing_options options = { .stable_after_ms = STABLE };
+    struct scene s;
+    scene_make(&s, 3, NULL);
+    scene_row(&s, 0, 2);
+    s.lease = TRPI_LEASE_HELD;
+    UNIT_EQUAL(scene_decide(&s, "lease", &options, 2, 0x7), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    UNIT_EQUAL(s.decision.indexes[0], 0);
+    UNIT_EQUAL(scene_decide(&s, "lease", &options, 0, 0x7), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes[0], 2);
+    scene_end(&s);
+}
+
+/* The answer is lost and the cut heals; at the next cut the lease is asked for anew. */
+static void
+a_lease_that_was_not_answered_is_asked_for_again(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x07, STABLE + 1500);
+    UNIT_EQUAL(askers(m), 0x01);
+    m->asks_lease[0] = false;
+    memset(m->cut, 0, sizeof(m->cut));
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_observe(m, i, 0);
+    }
+    mesh_run(m, 10000);
+    side_runs(m, 0x07, STABLE + 3000);
+    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(askers(m), 0x01);
+    answer(m, 0, true);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 1, 3), 0);
+    UNIT_TRUE(trpi_member_needs_lease(m->cores[0])); /* W4: it does not give it back at its end */
+    UNIT_TRUE(!trpi_member_needs_lease(m->cores[1]));
+    mesh_free(m);
+}
+
 static void
 a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out(void)
 {
@@ -285,6 +326,8 @@ UNIT(one_node_of_the_larger_side_asks_first_and_who_gets_it_stays)
 UNIT(the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused)
 UNIT(the_larger_side_stops_when_the_smaller_one_was_quicker)
 UNIT(no_answer_is_a_refusal_and_one_that_comes_later_is_given_back)
+UNIT(who_has_the_lease_is_not_given_up)
+UNIT(a_lease_that_was_not_answered_is_asked_for_again)
 UNIT(a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out)
 UNIT(a_lease_that_is_used_again_is_kept_as_long_again)
 UNIT(who_has_the_lease_acts_though_another_is_first)

@@ -159,6 +159,100 @@ joiners_have_no_vote(void)
     scene_end(&s);
 }
 
+/* D9: 2 has seen the version, though 0 does not reach it: is it still there? */
+static void
+who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
+{
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 0, 2);
+    scene_row(&s, 2, 0);
+    s.stable_ms = s.version_ms = s.word_ms = 9999;
+    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_WAIT);
+    s.stable_ms = s.version_ms = s.word_ms = 10001; /* half-way */
+    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
+    UNIT_EQUAL(s.decision.doubtful, 1); /* but for itself */
+    UNIT_EQUAL(decide(&s, 2, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* the other end */
+    UNIT_EQUAL(decide(&s, 1, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* would act without the two */
+    UNIT_EQUAL(decide(&s, 3, 0x1f, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT); /* nobody to ask for */
+    s.stable_ms = s.version_ms = s.word_ms = 20001; /* it has not been asked */
+    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
+    s.word_ms = 20000; /* it has answered */
+    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indirectly_connected, 1);
+    s.version_ms = s.word_ms = 4999; /* it may still answer */
+    s.doubt_ms = 19999;
+    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT);
+    s.version_ms = s.word_ms = 5000; /* it has not */
+    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.unreachable, 1);
+    s.version_ms = 0; /* a new version for another reason: it is not known to have been there */
+    s.doubt_ms = 20000;
+    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    scene_end(&s);
+}
+
+/* D9: whoever is left asks, and none of its answers is from before */
+static void
+who_is_left_alone_asks_and_then_stops(void)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
+                                              "keep-referee", "down-all" };
+    trpi_downing_options options = { .stable_after_ms = 20000,
+                                     .quorum_size = 2,
+                                     .least_nodes = 1,
+                                     .referee = mesh_id(1, 0).address };
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        struct scene s;
+        scene_make(&s, 3, NULL);
+        scene_row(&s, 0, 1); /* 0 is the oldest and the lowest */
+        scene_row(&s, 0, 2);
+        s.stable_ms = s.version_ms = s.word_ms = 10001;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x7), TRPI_DOWNING_ROLL_CALL);
+        s.stable_ms = 20000;
+        s.version_ms = s.word_ms = s.doubt_ms = 9999;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x1), TRPI_DOWNING_DOWN_SELF);
+        scene_end(&s);
+    }
+}
+
+/* D4: 0 acts, if it is there; 4, which is away, has said that it is not */
+static void
+nobody_waits_for_ever_for_one_under_suspicion(void)
+{
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 4, 0);
+    scene_row(&s, 1, 4);
+    s.stable_ms = 79999;
+    UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_WAIT);
+    s.stable_ms = 80000;
+    UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_TRUE(strstr(s.decision.reason, "who should act does not") != NULL);
+    UNIT_EQUAL(decide(&s, 0, 0x0f, ""), TRPI_DOWNING_DOWN_MEMBERS); /* it is there */
+    scene_end(&s);
+}
+
+/* D7: two broken links, and no three without one */
+static void
+a_side_that_is_too_small_without_the_indirectly_connected_stops_in_the_end(void)
+{
+    trpi_downing_options options = { .stable_after_ms = 20000, .quorum_size = 3 };
+    struct scene s;
+    scene_make(&s, 4, NULL);
+    scene_row(&s, 0, 1);
+    scene_row(&s, 2, 3);
+    s.stable_ms = 59999;
+    UNIT_EQUAL(scene_decide(&s, "static-quorum", &options, 0, 0xf), TRPI_DOWNING_WAIT);
+    s.stable_ms = 60000;
+    for (uint32_t self = 0; self < 4; self++) {
+        UNIT_EQUAL(scene_decide(&s, "static-quorum", &options, self, 0xf), TRPI_DOWNING_DOWN_SELF);
+    }
+    UNIT_TRUE(strstr(s.decision.reason, "not without the indirectly connected") != NULL);
+    scene_end(&s);
+}
+
 static void
 strategies_are_found_by_name(void)
 {
@@ -177,5 +271,9 @@ UNIT(of_a_single_broken_link_the_later_end_is_given_up)
 UNIT(an_unsure_member_delays_the_decision)
 UNIT(with_a_role_only_its_members_vote)
 UNIT(joiners_have_no_vote)
+UNIT(who_is_under_suspicion_counts_only_when_it_was_heard_lately)
+UNIT(who_is_left_alone_asks_and_then_stops)
+UNIT(nobody_waits_for_ever_for_one_under_suspicion)
+UNIT(a_side_that_is_too_small_without_the_indirectly_connected_stops_in_the_end)
 UNIT(strategies_are_found_by_name)
 UNIT_END

@@ -212,6 +212,11 @@ a_cluster_that_does_not_come_to_rest_stops(void)
     UNIT_TEXT(m->decision.decision, "down-self");
     for (uint32_t i = 0; i < 4; i++) {
         UNIT_EQUAL(m->stopped[i], TRPI_STOP_DOWNED);
+        trp_member self;
+        const trpi_gossip *view = trpi_member_view(m->cores[i]); /* in which nobody is Down */
+        uint32_t index = trpi_gossip_find(view, trpi_member_self(m->cores[i])->key);
+        trpi_member_fill(m->cores[i], &view->members[index], &self);
+        UNIT_EQUAL(self.status, TRP_MEMBER_DOWN);
     }
     mesh_free(m);
 }

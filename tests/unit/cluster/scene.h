@@ -11,7 +11,8 @@ struct scene {
     trpi_ident *idents[SCENE_MEMBERS_MAX];
     trpi_gossip *view;
     trpi_seen seen;
-    uint64_t stable_ms, unstable_ms, apart_ms;
+    uint64_t stable_ms, unstable_ms, apart_ms, version_ms, word_ms, doubt_ms;
+    trpi_lease_state lease;
     uint64_t unreachable_ms[SCENE_MEMBERS_MAX];
     uint32_t indexes[SCENE_MEMBERS_MAX];
     trpi_downing_decision decision;
@@ -31,7 +32,8 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, is == TRP_MEMBER_JOINING ? 0 : i + 1),
                    TRP_OK);
     }
-    s->stable_ms = 30000;
+    s->stable_ms = s->version_ms = 30000;
+    s->doubt_ms = UINT64_MAX;
 }
 
 static inline void
@@ -63,7 +65,11 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
                                  .stable_ms = s->stable_ms,
                                  .unstable_ms = s->unstable_ms,
                                  .unreachable_ms = s->unreachable_ms,
-                                 .apart_ms = s->apart_ms };
+                                 .apart_ms = s->apart_ms,
+                                 .version_ms = s->version_ms,
+                                 .word_ms = s->word_ms,
+                                 .doubt_ms = s->doubt_ms,
+                                 .lease = s->lease };
     s->decision = (trpi_downing_decision){ .indexes = s->indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
     return s->decision.verdict;

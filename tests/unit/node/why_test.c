@@ -88,6 +88,20 @@ an_unreachable_member_is_named_with_its_observers(void)
 }
 
 static void
+with_a_time_out_the_time_that_is_left_is_told(void)
+{
+    trpi_view view = view_make();
+    view.strategy = "auto-down-after";
+    view.auto_down_after_ms = 10000;
+    view.converged = false;
+    rows[1].m.reachable = 0;
+    rows[1].unreachable_ms = 6120;
+    reason_is(&view, 0, "unreachable b:2 6120 0", "the leader marks it Down in 4 s; if it lives");
+    rows[1].unreachable_ms = 10000;
+    reason_is(&view, 0, "unreachable b:2 10000 0", "the leader marks it Down now; if it lives");
+}
+
+static void
 a_member_that_has_not_seen_the_view_is_named(void)
 {
     trpi_view view = view_make();
@@ -133,6 +147,7 @@ a_node_that_has_not_joined_says_whom_it_asks(void)
 UNIT_BEGIN("why")
 UNIT(a_cluster_that_agrees_has_no_reason)
 UNIT(an_unreachable_member_is_named_with_its_observers)
+UNIT(with_a_time_out_the_time_that_is_left_is_told)
 UNIT(a_member_that_has_not_seen_the_view_is_named)
 UNIT(who_waits_though_all_agree_is_told_what_for)
 UNIT(a_node_that_has_not_joined_says_whom_it_asks)
