@@ -4,6 +4,7 @@ troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip
 	cluster/frame_codec.c cluster/downing.c cluster/downing_sides.c cluster/membership.c cluster/membership_seed.c cluster/membership_contact.c cluster/compat.c \
 	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_downing.c cluster/membership_events.c \
 	cluster/heartbeat.c cluster/lease.c cluster/lease_file.c cluster/shell.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c \
+	cluster/role_guard.c \
 	cluster/metrics.c cluster/metrics_table.c cluster/metrics_core.c cluster/metrics_codec.c \
 	cluster/metrics_proc.c cluster/metrics_shell.c cluster/adaptive.c
 pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h
@@ -13,7 +14,9 @@ check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tes
 	tests/unit/cluster/shell_test tests/unit/cluster/downing_strategies_test \
 	tests/unit/cluster/gossip_codec_test tests/unit/cluster/weakly_up_test tests/unit/cluster/replay_test tests/unit/cluster/rounds_test \
 	tests/unit/cluster/schedule_test tests/unit/cluster/compat_test \
-	tests/unit/cluster/seek_test
+	tests/unit/cluster/seek_test tests/unit/cluster/role_guard_test
+tests_unit_cluster_role_guard_test_SOURCES = tests/unit/cluster/role_guard_test.c
+tests_unit_cluster_role_guard_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_seek_test_SOURCES = tests/unit/cluster/seek_test.c
 tests_unit_cluster_seek_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_compat_test_SOURCES = tests/unit/cluster/compat_test.c

@@ -68,7 +68,7 @@ examples_supervise_LDADD = libtroupe.la
 examples_watch_SOURCES = examples/watch.c
 examples_watch_LDADD = libtroupe.la
 noinst_PROGRAMS += examples/alias examples/balancing examples/category examples/custom_mailbox examples/deactivate examples/deployment \
-	examples/durable examples/embedded examples/interaction examples/lifecycle examples/live examples/pending \
+	examples/durable examples/embedded examples/interaction examples/lifecycle examples/live examples/peek examples/pending \
 	examples/pool examples/resource examples/routing examples/select
 examples_alias_SOURCES = examples/alias.c
 examples_alias_LDADD = libtroupe.la
@@ -92,6 +92,8 @@ examples_lifecycle_SOURCES = examples/lifecycle.c
 examples_lifecycle_LDADD = libtroupe.la
 examples_live_SOURCES = examples/live.c
 examples_live_LDADD = libtroupe.la
+examples_peek_SOURCES = examples/peek.c
+examples_peek_LDADD = libtroupe.la
 examples_pending_SOURCES = examples/pending.c
 examples_pending_LDADD = libtroupe.la
 examples_pool_SOURCES = examples/pool.c

@@ -67,6 +67,23 @@ numeric(const char *host, trpi_resolved *ret_resolved)
 }
 
 void
+trpi_resolved_take(const struct addrinfo *found, trpi_resolved *ret_resolved)
+{
+    for (; found != NULL && ret_resolved->count < TRPI_RESOLVER_ADDRESSES_MAX;
+         found = found->ai_next) {
+        char *host = ret_resolved->hosts[ret_resolved->count];
+        if (getnameinfo(found->ai_addr, found->ai_addrlen, host, TRPI_NUMERIC_BYTES, NULL, 0,
+                        NI_NUMERICHOST) == 0 &&
+            strchr(host, '%') == NULL) { /* no scope ids in nng */
+            ret_resolved->count++;
+        }
+    }
+    if (ret_resolved->count == 0) {
+        (void)snprintf(ret_resolved->reason, sizeof ret_resolved->reason, "no usable address");
+    }
+}
+
+void
 trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved)
 {
     if (numeric(host, ret_resolved)) {
@@ -83,19 +100,8 @@ trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved)
                        gai_strerror(failed));
         return;
     }
-    for (struct addrinfo *a = found; a != NULL && ret_resolved->count < TRPI_RESOLVER_ADDRESSES_MAX;
-         a = a->ai_next) {
-        if (getnameinfo(a->ai_addr, a->ai_addrlen, ret_resolved->hosts[ret_resolved->count],
-                        TRPI_NUMERIC_BYTES, NULL, 0, NI_NUMERICHOST) == 0 &&
-            /* no scope ids in nng */
-            strchr(ret_resolved->hosts[ret_resolved->count], '%') == NULL) {
-            ret_resolved->count++;
-        }
-    }
+    trpi_resolved_take(found, ret_resolved);
     freeaddrinfo(found);
-    if (ret_resolved->count == 0) {
-        (void)snprintf(ret_resolved->reason, sizeof ret_resolved->reason, "no usable address");
-    }
 }
 
 static cached *

@@ -46,6 +46,9 @@ trp_err trpi_resolver_start(trpi_resolver *resolver, const char *host, trpi_reso
                             void *arg);
 /* None of the addresses answered: ask anew next time. */
 void trpi_resolver_forget(trpi_resolver *resolver, const char *host);
+/* The usable ones of what a name server found, at most TRPI_RESOLVER_ADDRESSES_MAX: the first. */
+struct addrinfo;
+void trpi_resolved_take(const struct addrinfo *found, trpi_resolved *ret_resolved);
 /* Resolve in the calling thread, for listen. */
 void trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved);
 /* Write "10.0.0.1:80" or "[fe80::1]:80" from 4 or 16 address bytes in network order; v4-mapped

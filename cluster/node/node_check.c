@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <troupe/lease.h>
+
 #include "base/address.h"
 #include "base/nearest.h"
 #include "cluster/node/node_options.h"
@@ -245,6 +247,16 @@ seed_dns_check(const trpi_config *config, trpi_config_error *ret_error)
     return TRP_OK;
 }
 
+/* Cut short, it could be that of another cluster. */
+static trp_err
+lease_name_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char key[] = "cluster.downing.lease.name";
+    return strlen(trpi_config_text(config, key)) <= TRP_LEASE_NAME_BYTES_MAX
+               ? TRP_OK
+               : refuse(config, ret_error, key, "longer than %d bytes", TRP_LEASE_NAME_BYTES_MAX);
+}
+
 trp_err
 trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
 {
@@ -257,6 +269,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
     }
     if (err == TRP_OK) {
         err = seed_dns_check(config, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = lease_name_check(config, ret_error);
     }
     return err != TRP_OK ? err : members_check(config, ret_error);
 }

@@ -21,6 +21,7 @@
 
 #define TRPI_NODE_MAGIC 0x6e6f64655f747270ull
 #define TRPI_NODE_LINGER_MS 1000u /* how long a stopping control server may finish its answers */
+#define TRPI_NODE_STOP_MS 10000u  /* for actors to end where a start failed before its phases */
 
 struct trpi_carry;
 

@@ -369,7 +369,8 @@ trpi_node_stop(trp_node *node)
     if (node->system) {
         uint32_t timeout_ms =
             trpi_shutdown_timeout_ms(node->system, TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE);
-        trp_err err = trp_system_stop(node->system, timeout_ms == 0 ? 1 : timeout_ms);
+        timeout_ms = timeout_ms == 0 ? TRPI_NODE_STOP_MS : timeout_ms; /* no phases yet */
+        trp_err err = trp_system_stop(node->system, timeout_ms);
         ended = err == TRP_OK;
         if (!ended) {
             trp_system_log(node->system, TRP_LOG_ERROR, "node",

@@ -233,6 +233,36 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_self(trp_system *system, trp_member *
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char *role,
                                                   trp_member *ret_member);
 
+/* ---- what is bound to a role ----------------------------------------------------------------- */
+
+/* Check that this node has a role, before something is started that is bound to it. Where it has
+ * not, that is logged with what to do. Roles do not change while a node lives, and are known before
+ * it has joined: once is enough, at the start of a program or in a plugin's init, which ends the
+ * node by passing the error on. role NULL: any node will do.
+ *
+ * Ownership: borrows role.
+ * Errors:    TRP_EROLE   this node does not have the role
+ *            TRP_EINVAL  role is empty
+ *            TRP_ESTATE  this system is no cluster node
+ * Thread:    any.
+ * Source:    ROLES-03, ROLES-05.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_cluster_require_role(trp_system *system, const char *role);
+
+/* Do as trp_system_spawn on a node that has the role. On one that has not nothing is started, and
+ * *ret_ref is trp_system_dead_letters(): one program can run on all nodes, and what a node without
+ * the role tells the service is counted and published like anything that reached nobody.
+ *
+ * Ownership: borrows behaviour until the system ends; borrows role and options.
+ * Errors:    TRP_EINVAL  role is empty
+ *            TRP_ESTATE  this system is no cluster node
+ *            and those of trp_system_spawn
+ * Thread:    any.
+ * Source:    ROLES-03, ROLES-05.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, const char *role,
+                                                         const trp_behaviour *behaviour,
+                                                         const trp_spawn_options *options,
+                                                         trp_ref *ret_ref);
+
 /* ---- commands -------------------------------------------------------------------------------- */
 
 /* Begin to join the cluster that any of these addresses belongs to; the own address alone makes a

@@ -11,6 +11,9 @@
  *     unbounded-deque, bounded-deque                the same, named for what stash requires in Akka
  *     control-aware, bounded-control-aware          types of TRP_TYPE_CONTROL first
  *
+ * and, to be registered with its number of retries, one that gives a message again until the actor
+ * says that it is done (TRP_MAILBOX_KIND_PEEK).
+ *
  * None of them ever blocks a worker. A thread that is no actor waits in front of a full bounded
  * mailbox, up to its push timeout; an actor is not run meanwhile. What the library itself tells
  * (trp_terminated, timers, replies to asks, poison pill) is never refused for want of room.
@@ -32,6 +35,8 @@ extern "C" {
 #define TRP_MAILBOX_PUSH_TIMEOUT_DEFAULT_MS 10000
 #define TRP_MAILBOX_AT_ONCE INT32_MAX /* push_timeout_ms: do not wait for room */
 #define TRP_MAILBOX_PENDING_MAX 65536 /* messages that wait for room in one mailbox */
+#define TRP_MAILBOX_RETRIES_DEFAULT 2
+#define TRP_MAILBOX_RETRIES_MAX 1000000
 
 /* What a mailbox can do, and what may be required of one. */
 enum {
@@ -55,7 +60,8 @@ typedef enum trp_mailbox_kind {
     TRP_MAILBOX_KIND_CONTROL_AWARE = 5,
     TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE = 6,
     TRP_MAILBOX_KIND_COUNTED = 7, /* unbounded; costs one locked instruction a message more */
-    TRP_MAILBOX_KIND_CUSTOM = 8   /* options.ops; bounded when options.capacity is not 0 */
+    TRP_MAILBOX_KIND_CUSTOM = 8,  /* options.ops; bounded when options.capacity is not 0 */
+    TRP_MAILBOX_KIND_PEEK = 9     /* unbounded; see trp_mailbox_ack() */
 } trp_mailbox_kind;
 
 /* Order messages: the lower the number, the earlier. Asked once for each message, trp_poison_pill
@@ -107,9 +113,10 @@ typedef struct trp_mailbox_options {
     const trp_mailbox_ops *ops;       /* CUSTOM; must outlive the system */
     void *arg;                        /* passed to priority and create */
     uint32_t capabilities; /* CUSTOM: what it can do beyond BOUNDED or UNBOUNDED; DEQUE is given */
+    uint32_t max_retries;  /* PEEK: how often a message is given again; 0: 2 */
 } trp_mailbox_options;
 #define TRP_MAILBOX_OPTIONS_INIT                                                                   \
-    { sizeof(trp_mailbox_options), 0, 0, 0, 0, NULL, NULL, NULL, 0 }
+    { sizeof(trp_mailbox_options), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
 
 /* Register a mailbox under an id, for actors that are spawned from now on. The first one of an id
  * stays; only "default-mailbox" may be replaced, once.
@@ -193,6 +200,19 @@ enum { trp_mailbox_ready_tag = 0xff28 };
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    MBOX-14.  Since: 0.1 */
 TRP_API uint32_t trp_mailbox_size(trp_ctx *ctx);
+
+/* Say that the message which is being handled is done with, to a mailbox of kind PEEK. There a
+ * message stays the first until then: it is given again when the actor has failed and was
+ * restarted or resumed, and also when it has returned without saying so, up to max_retries times;
+ * then it is dropped, as any mailbox does at the first time. So what an actor does before it says
+ * so should do no harm when it is done twice. Saying it twice is once. What the library itself
+ * tells is given once. What waits when the actor ends, what was not acknowledged too, is dead
+ * letters.
+ *
+ * Errors:    TRP_ESTATE  the actor's mailbox is of another kind
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-40, CONTRIB-41.  Since: 0.1 */
+TRP_API trp_err trp_mailbox_ack(trp_ctx *ctx);
 
 /* What can be seen of an actor's mailbox from outside, now. */
 typedef struct trp_mailbox_view {

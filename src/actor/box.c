@@ -552,9 +552,8 @@ gather(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     return taken;
 }
 
-/* The program's own mailbox may drop what it has, and say so by its count (B1). */
-static void
-places_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
+void
+trpi_box_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 {
     uint32_t counted = box->type->options.ops->count(box->custom);
 
@@ -590,7 +589,7 @@ trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg)
     taken = gather(ctx, cell, box);
     *ret_msg = trpi_order_take(box);
     if (box->custom != NULL) {
-        places_settle(ctx, cell, box);
+        trpi_box_settle(ctx, cell, box);
     } else if (*ret_msg != NULL) {
         place_give(ctx, cell, box);
     }

@@ -115,6 +115,8 @@ bool trpi_box_wait(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- box.c, box_order.c: the runner ---------------------------------------------------------- */
 trpi_take trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
+/* The mailbox behind the queue may have dropped what it had, and says so by its count (B1). */
+void trpi_box_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
 /* The message taken last is handled: free it. */
 void trpi_box_done(trp_ctx *ctx);
 bool trpi_box_has_more(trpi_cell *cell);
@@ -130,5 +132,8 @@ bool trpi_order_is_used(const trpi_box *box);
 trp_err trpi_order_put(trpi_box *box, trp_msg *msg);
 trp_msg *trpi_order_take(trpi_box *box);
 uint32_t trpi_order_count(trpi_box *box);
+
+/* peek.c: made with the options of its registration. */
+extern const trp_mailbox_ops trpi_peek_ops;
 
 #endif

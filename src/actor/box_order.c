@@ -26,6 +26,7 @@ trpi_order_is_used(const trpi_box *box)
     case TRP_MAILBOX_KIND_CONTROL_AWARE:
     case TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE:
     case TRP_MAILBOX_KIND_CUSTOM:
+    case TRP_MAILBOX_KIND_PEEK:
         return true;
     default:
         return false;

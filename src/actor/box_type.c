@@ -46,6 +46,8 @@ capabilities_of(const trp_mailbox_options *options)
         return can | TRP_MAILBOX_COUNTED | TRP_MAILBOX_MULTI_CONSUMER;
     case TRP_MAILBOX_KIND_CUSTOM:
         return can | TRP_MAILBOX_COUNTED | options->capabilities;
+    case TRP_MAILBOX_KIND_PEEK:
+        return can | TRP_MAILBOX_COUNTED;
     case TRP_MAILBOX_KIND_BOUNDED: /* a shared one has nobody wait for room (team.c) */
         return options->overflow == TRP_MAILBOX_DROP &&
                        options->push_timeout_ms == TRP_MAILBOX_AT_ONCE
@@ -77,7 +79,7 @@ options_are_valid(const trp_mailbox_options *options)
     bool priority;
 
     if (options == NULL || options->size < sizeof *options ||
-        options->kind < TRP_MAILBOX_KIND_UNBOUNDED || options->kind > TRP_MAILBOX_KIND_CUSTOM) {
+        options->kind < TRP_MAILBOX_KIND_UNBOUNDED || options->kind > TRP_MAILBOX_KIND_PEEK) {
         return false;
     }
     for (size_t i = sizeof *options; i < options->size; i++) {
@@ -91,6 +93,8 @@ options_are_valid(const trp_mailbox_options *options)
            options->overflow <= TRP_MAILBOX_NOTIFY && priority == (options->priority != NULL) &&
            (options->kind == TRP_MAILBOX_KIND_CUSTOM) == (options->ops != NULL) &&
            (options->ops == NULL || ops_are_valid(options->ops)) &&
+           options->max_retries <= TRP_MAILBOX_RETRIES_MAX &&
+           (options->kind == TRP_MAILBOX_KIND_PEEK || options->max_retries == 0) &&
            (options->capabilities & ~(uint32_t)TRP_MAILBOX_ALL) == 0;
 }
 
@@ -135,6 +139,12 @@ type_make(const char *id, const trp_mailbox_options *options)
     }
     if (options->push_timeout_ms == 0) {
         type->options.push_timeout_ms = TRP_MAILBOX_PUSH_TIMEOUT_DEFAULT_MS;
+    }
+    if (options->kind == TRP_MAILBOX_KIND_PEEK) {
+        type->options.ops = &trpi_peek_ops;
+        type->options.arg = &type->options;
+        type->options.max_retries =
+            options->max_retries != 0 ? options->max_retries : TRP_MAILBOX_RETRIES_DEFAULT;
     }
     type->capabilities = capabilities_of(options);
     return type;

@@ -5,11 +5,13 @@
  * Shape.   Two tables (kinds) of hashed names; below each name its members, oldest first.
  * Must hold.
  *   D1  A name without members is not in the table.
- *   D2  A member that has ended is found out when somebody comes by (look, add at the limit), not
+ *   D2  A member that has ended is found out when somebody comes by (look, add without room), not
  *       when it ends: the end of an actor costs nothing for those who have no names.
+ *   D3  known has who is in members, and nobody else.
  * Threads. One lock, a leaf: under it only looks at cells, and the visitor of members_each().
  * Limits.  TRP_ALIASES_MAX names of each kind, TRP_CATEGORY_MEMBERS_MAX members of a category, all
  *          of a system; TRP_NAME_BYTES_MAX bytes of a name. TRP_ELIMIT.
+ * Cost.    To add one is O(1) in the mean, to look or to remove one is O(members).
  * Tests.   tests/unit/actor/alias_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-08, UJ-04, UJ-17, UJ-50
  */
@@ -23,6 +25,7 @@
 #include <troupe/category.h>
 
 #include "actor/name.h"
+#include "actor/ref_map.h"
 #include "actor/run.h"
 #include "actor/system.h"
 #include "base/alloc.h"
@@ -37,6 +40,7 @@ typedef struct entry {
     uint64_t hash;
     trpi_member *members;
     uint32_t count, size; /* of members */
+    trpi_ref_map known;   /* no values */
     uint32_t bytes;       /* of name */
     char name[];
 } entry;
@@ -67,6 +71,7 @@ trpi_directory_new(trpi_directory **ret_directory)
 static void
 entry_free(entry *e)
 {
+    trpi_ref_map_fini(&e->known);
     trpi_free(e->members);
     trpi_free(e);
 }
@@ -121,6 +126,8 @@ sweep(trp_ctx *ctx, entry *e, trp_ref gone)
     for (uint32_t i = 0; i < e->count; i++) {
         if (lives(ctx, e->members[i].ref) && !trp_ref_equal(e->members[i].ref, gone)) {
             e->members[kept++] = e->members[i];
+        } else {
+            (void)trpi_ref_map_remove(&e->known, e->members[i].ref, NULL); /* D3 */
         }
     }
     e->count = kept;
@@ -178,30 +185,52 @@ entry_make(table *t, entry **place, const char *name, size_t bytes, uint64_t has
     return TRP_OK;
 }
 
+/* There is no room: forget who has ended (D2), and make more unless half of it is free then, so
+ * that the next look at all of them is far away. */
 static trp_err
-member_add(entry *e, trp_ref ref)
+room_make(trp_ctx *ctx, entry *e)
 {
-    for (uint32_t i = 0; i < e->count; i++) {
-        if (trp_ref_equal(e->members[i].ref, ref)) {
-            return TRP_OK;
-        }
-    }
+    const trp_ref nobody = TRP_REF_NONE;
+    uint32_t size = e->size == 0 ? 4 : e->size * 2;
+    trpi_member *members;
+
+    (void)sweep(ctx, e, nobody);
     if (e->count == TRP_CATEGORY_MEMBERS_MAX) {
         return TRP_ELIMIT;
     }
-    if (e->count == e->size) {
-        uint32_t size = e->size == 0 ? 4 : e->size * 2;
-        trpi_member *members = trpi_realloc(e->members, size * sizeof *members);
-
-        if (members == NULL) {
-            return TRP_ENOMEM;
-        }
-        e->members = members;
-        e->size = size;
+    if (e->count < e->size && (e->count <= e->size / 2 || e->size == TRP_CATEGORY_MEMBERS_MAX)) {
+        return TRP_OK;
     }
-    e->members[e->count++] = (trpi_member){ ref, 0, 0 };
+    members = trpi_realloc(e->members, size * sizeof *members);
+    if (members == NULL) {
+        return TRP_ENOMEM;
+    }
+    e->members = members;
+    e->size = size;
     return TRP_OK;
 }
+
+static trp_err
+member_add(trp_ctx *ctx, entry *e, trp_ref ref)
+{
+    trp_err err = TRP_OK;
+
+    if (trpi_ref_map_find(&e->known, ref) != NULL) {
+        return TRP_OK;
+    }
+    if (e->count == e->size) {
+        err = room_make(ctx, e);
+    }
+    if (err == TRP_OK) {
+        err = trpi_ref_map_put(&e->known, ref, NULL);
+    }
+    if (err == TRP_OK) {
+        e->members[e->count++] = (trpi_member){ ref, 0, 0 };
+    }
+    return err;
+}
+_Static_assert((TRP_CATEGORY_MEMBERS_MAX & (TRP_CATEGORY_MEMBERS_MAX - 1)) == 0,
+               "room doubles up to it");
 
 /* ---- the door -------------------------------------------------------------------------------- */
 
@@ -230,7 +259,7 @@ trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name
     place = place_of(t, name, bytes, hash);
     if (*place == NULL) {
         err = entry_make(t, place, name, bytes, hash);
-    } else {
+    } else if (kind == TRPI_DIRECTORY_ALIAS) {
         (void)sweep(ctx, *place, nobody);
     }
     if (err == TRP_OK && kind == TRPI_DIRECTORY_ALIAS && (*place)->count > 0 &&
@@ -238,7 +267,7 @@ trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name
         err = TRP_EEXIST;
     }
     if (err == TRP_OK) {
-        err = member_add(*place, ref);
+        err = member_add(ctx, *place, ref);
     }
     drop_if_empty(t, place);
     pthread_mutex_unlock(&directory->lock);
@@ -263,7 +292,7 @@ trpi_directory_remove(trp_ctx *ctx, enum trpi_directory_kind kind, const char *n
         if (*place != NULL) {
             count = (*place)->count;
             if (trp_ref_is_none(ref)) {
-                (*place)->count = 0;
+                (*place)->count = 0; /* the entry goes with it (D1) */
             } else {
                 (void)sweep(ctx, *place, ref);
             }
@@ -289,8 +318,10 @@ trpi_directory_each(trp_ctx *ctx, enum trpi_directory_kind kind, const char *nam
         for (entry *e = t->buckets[i]; e != NULL; e = e->next) {
             for (uint32_t k = 0; k < e->count; k++) {
                 if (lives(ctx, e->members[k].ref)) {
-                    fn(arg, e->name, &e->members[k]);
                     count++;
+                    if (fn != NULL) {
+                        fn(arg, e->name, &e->members[k]);
+                    }
                 }
             }
         }

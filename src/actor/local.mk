@@ -129,8 +129,10 @@ tests_unit_actor_dispatcher_test_LDADD = $(TEST_LDADD)
 
 # mailboxes
 pkginclude_HEADERS += include/troupe/mailbox.h
-troupe_sources += src/actor/box.c src/actor/box_order.c src/actor/box_type.c
-check_PROGRAMS += tests/unit/actor/box_test tests/unit/actor/team_test
+troupe_sources += src/actor/box.c src/actor/box_order.c src/actor/box_type.c src/actor/peek.c
+check_PROGRAMS += tests/unit/actor/box_test tests/unit/actor/peek_test tests/unit/actor/team_test
+tests_unit_actor_peek_test_SOURCES = tests/unit/actor/peek_test.c
+tests_unit_actor_peek_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_team_test_SOURCES = tests/unit/actor/team_test.c
 tests_unit_actor_team_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_box_test_SOURCES = tests/unit/actor/box_test.c

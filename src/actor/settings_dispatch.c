@@ -79,7 +79,8 @@ mailbox_register(trp_system *system, const trp_config *config, const char *prefi
                   { "bounded", TRP_MAILBOX_KIND_BOUNDED },
                   { "control-aware", TRP_MAILBOX_KIND_CONTROL_AWARE },
                   { "bounded-control-aware", TRP_MAILBOX_KIND_BOUNDED_CONTROL_AWARE },
-                  { "counted", TRP_MAILBOX_KIND_COUNTED } };
+                  { "counted", TRP_MAILBOX_KIND_COUNTED },
+                  { "peek", TRP_MAILBOX_KIND_PEEK } };
     trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
     char full[TRPI_CONFIG_KEY_BYTES_MAX + 1];
     (void)snprintf(full, sizeof full, "%s.mailbox-type", prefix);
@@ -102,6 +103,12 @@ mailbox_register(trp_system *system, const trp_config *config, const char *prefi
         options.overflow = strcmp(trpi_config_text(config, full), "notify") == 0
                                ? TRP_MAILBOX_NOTIFY
                                : TRP_MAILBOX_DROP;
+    }
+    if (options.kind == TRP_MAILBOX_KIND_PEEK) { /* GAP-09 */
+        (void)snprintf(full, sizeof full, "%s.max-tries", prefix);
+        options.max_retries = trpi_setting_pick(config, full, 0);
+        (void)snprintf(full, sizeof full, "%s.max-retries", prefix);
+        options.max_retries = trpi_setting_pick(config, full, options.max_retries);
     }
     return trp_mailbox_register(system, id, &options);
 }

@@ -130,7 +130,7 @@ const trpi_config_row trpi_config_rows[] = {
       "... one whose length is known at once." },
 
     { "mailbox.*.mailbox-type", CHOICE, "unbounded", 0, 0,
-      "unbounded|bounded|control-aware|bounded-control-aware|counted",
+      "unbounded|bounded|control-aware|bounded-control-aware|counted|peek",
       "A mailbox of one's own, named by its title." },
     { "mailbox.*.mailbox-capacity", INT, TEXT_OF(TRP_MAILBOX_CAPACITY_DEFAULT), 1,
       TRP_MAILBOX_CAPACITY_MAX, NULL, "Messages in a bounded one." },
@@ -139,6 +139,12 @@ const trpi_config_row trpi_config_rows[] = {
       "How long a sender waits for room; 0ms: not at all; -1s: for ever, which may lock up." },
     { "mailbox.*.overflow", CHOICE, "drop", 0, 0, "drop|notify",
       "drop: then it is a dead letter; notify: trp_try_tell() refuses and says when to go on." },
+    { "mailbox.*.max-retries", INT, TEXT_OF(TRP_MAILBOX_RETRIES_DEFAULT), 1,
+      TRP_MAILBOX_RETRIES_MAX, NULL,
+      "peek: how often a message is given again until trp_mailbox_ack() is called." },
+    { "mailbox.*.max-tries", INT, TEXT_OF(TRP_MAILBOX_RETRIES_DEFAULT), 1,
+      TRP_MAILBOX_RETRIES_MAX, NULL,
+      "Another name of max-retries, which wins where both are said." },
 
     { "dispatcher.*.type", CHOICE, "pool", 0, 0,
       "pool|pinned|blocking|affinity|balancing|calling-thread|dispatcher|pinneddispatcher|"

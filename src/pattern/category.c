@@ -128,9 +128,7 @@ choices_make(choices *c, trp_ctx *ctx, const char *category)
     c->ctx = ctx;
     c->count = 0;
     c->all = c->here;
-    c->size = category == NULL
-                  ? TRP_CATEGORY_MEMBERS_MAX
-                  : trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, NULL, NULL);
+    c->size = trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, NULL, NULL);
     if (c->size > CHOICES_HERE) {
         c->all = trpi_alloc(c->size * sizeof *c->all);
         if (c->all == NULL) {

@@ -19,7 +19,7 @@ elsewhere=" backend cluster counter deployed echo factorial_backend factorial_fr
 features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:strategy crash:trp_fail crash:fault_trap
     lifecycle:trp_alloc lifecycle:trp_defer watch:trp_watch stash:trp_stash stash:trp_become ask:trp_ask
     dispatcher:pinned dispatcher:BLOCKING balancing:BALANCING balancing:affinity mailbox:PRIORITY mailbox:capacity
-    mailbox:NOTIFY custom_mailbox:TRP_MAILBOX_KIND_CUSTOM durable:trp_durable_register breaker:trp_breaker_new
+    mailbox:NOTIFY custom_mailbox:TRP_MAILBOX_KIND_CUSTOM peek:trp_mailbox_ack durable:trp_durable_register breaker:trp_breaker_new
     router:consistent-hashing pool:trp_adjust_pool_size pool:trp_resizer_capacity routing:trp_routing_logic
     deployment:nr-of-instances future:trp_future inbox:trp_inbox_open extension:trp_extension timers:trp_timer_repeat
     timers:trp_schedule_run events:trp_subscribe events:trp_dead_letter bus:TRP_BUS_SUBCHANNEL logging:TRP_LOG

@@ -1,27 +1,12 @@
 /* gossip_fuzz.c - any bytes as a gossip frame: refused, or a view that merges, encodes and reads
  * back. What is understood is also given to an engine that is a member, as if a member had sent
  * it. */
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/assert.h"
 #include "cluster/gossip_codec.h"
 #include "cluster/membership.h"
+#include "tests/fuzz/node_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static trpi_node_id
-node(uint32_t number)
-{
-    trpi_node_id id;
-    memset(&id, 0, sizeof(id));
-    memcpy(id.address.protocol, "troupe.tcp", sizeof("troupe.tcp"));
-    memcpy(id.address.system, "sim", sizeof("sim"));
-    memcpy(id.address.host, "10.0.0.1", sizeof("10.0.0.1"));
-    id.address.port = (uint16_t)(2550 + number);
-    id.uid = number;
-    return id;
-}
 
 static void
 try_view(const trpi_frame *frame)
@@ -42,8 +27,8 @@ try_view(const trpi_frame *frame)
 static void
 try_engine(const uint8_t *data, size_t size)
 {
-    trpi_node_id self = node(2);
-    trpi_node_id other = node(3);
+    trpi_node_id self = node_id("sim", 2);
+    trpi_node_id other = node_id("sim", 3);
     trpi_member_core *core = NULL;
     trpi_member_options options = { .seed = 1 };
     trpi_assert(trpi_member_new(&self, NULL, 0, "1", &options, &core) == TRP_OK);
@@ -75,7 +60,7 @@ try_engine(const uint8_t *data, size_t size)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    trpi_node_id from = node(1);
+    trpi_node_id from = node_id("sim", 1);
     trpi_frame frame;
     if (trpi_frame_decode(data, size, &from, NULL, NULL, &frame) == TRP_OK) {
         if (frame.gossip != NULL) {

@@ -1,35 +1,21 @@
 /* metrics_fuzz.c - any bytes as a frame of the metrics gossip: refused, or figures that make sense,
  * merge, and read back as they were written. What is understood is also given to a node. */
-#include <string.h>
-
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cluster/ident.h"
 #include "cluster/metrics.h"
+#include "tests/fuzz/node_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define PEERS 4u
-
-static trpi_node_id
-node(uint32_t number)
-{
-    trpi_node_id id;
-    memset(&id, 0, sizeof(id));
-    memcpy(id.address.protocol, "troupe.tcp", sizeof("troupe.tcp"));
-    memcpy(id.address.system, "test", sizeof("test"));
-    memcpy(id.address.host, "10.0.0.1", sizeof("10.0.0.1"));
-    id.address.port = (uint16_t)(2550 + number);
-    id.uid = number;
-    return id;
-}
 
 /* Members 10 to 13, as in the corpus. */
 static void
 peers_make(trpi_metrics_peer *peers)
 {
     for (uint32_t i = 0; i < PEERS; i++) {
-        peers[i] = (trpi_metrics_peer){ 10 + i, node(i + 1), true };
+        peers[i] = (trpi_metrics_peer){ 10 + i, node_id("test", i + 1), true };
     }
 }
 
@@ -59,7 +45,7 @@ static void
 try_core(const uint8_t *data, size_t size)
 {
     const trpi_metrics_options options = { .half_life_ms = 0 };
-    trpi_node_id self = node(1);
+    trpi_node_id self = node_id("test", 1);
     trpi_metrics_core *core = NULL;
     trpi_buffer answer = { NULL, 0, 0 };
     trpi_metrics_peer *peers = trpi_alloc(PEERS * sizeof(*peers));

@@ -40,6 +40,9 @@ check openssl_reads_the_chain openssl verify -CAfile "$pki/ca.pem" "$pki/host2.p
 expect no_authority 68 "$troupe" cert node host9 --dir "$work/nowhere"
 expect bad_name 64 "$troupe" cert node 'a,IP:1.2.3.4' --dir "$pki"
 expect bad_days 64 "$troupe" cert ca x --days 0 --dir "$pki"
+expect most_days 0 "$troupe" cert node host3 --days 36500 --dir "$pki"
+expect more_days 64 "$troupe" cert node host4 --days 36501 --dir "$pki"
+has more_days_says_how_many "1 to 36500 days" "$work/err"
 expect no_certificate 65 "$troupe" cert show "$pki/ca.key"
 expect no_verb 64 "$troupe" cert frobnicate
 expect help 0 "$troupe" cert --help

@@ -32,6 +32,8 @@ expect help_of_unknown_command 64 "$troupe" help membres
 has help_did_you_mean "did you mean 'members'?" "$work/err"
 expect unknown_flag_of_sim_is_usage 64 "$troupe" sim --node 5
 has sim_did_you_mean "did you mean --nodes?" "$work/err"
+expect so_many_nodes_and_not_one_more 64 "$troupe" sim --nodes 10001 --until 1ms
+expect a_day_and_not_more 64 "$troupe" sim --nodes 1 --until 86401s
 expect config_verb 64 "$troupe" config shw
 has config_did_you_mean "did you mean 'show'?" "$work/err"
 expect system_from_the_environment 0 env TROUPE_SYSTEM=other "$troupe" config show system --origin

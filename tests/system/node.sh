@@ -95,6 +95,8 @@ expect detector_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --set
 has detector_nowhere_is_named "no failure detector 'nobody'" "$work/err"
 expect plugin_twice 78 "$troupe" node --port 0 --socket "$work/0.sock" --load "$plugins/echo.so" --load "$plugins/echo.so"
 has plugin_twice_says_so "loaded twice" "$work/err"
+expect plugin_of_another_role 78 "$troupe" node --port 0 --socket "$work/0.sock" --role frontend --load "$plugins/backend.so"
+has plugin_of_another_role_says_which "does not have the role [backend], but [frontend]" "$work/err"
 expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load no-such-plugin.so
 has plugin_nowhere_says_where_it_looked "/troupe and where" "$work/err"
 expect no_place_for_the_socket 77 "$troupe" node --port 0 --socket "$work/none/0.sock"

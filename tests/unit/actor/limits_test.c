@@ -2,6 +2,8 @@
  * event types. */
 #include "tests/unit/actor/stage.h"
 
+#include "actor/cell.h"
+
 #include <troupe/mailbox.h>
 #include <troupe/scheduler.h>
 
@@ -232,9 +234,23 @@ so_many_are_scheduled_and_not_one_more(void)
     UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
 }
 
+/* TRPI_CELLS_MAX: what an option may ask for; at a smaller one spawn_test.c meets the limit */
+static void
+so_many_actors_may_be_wanted_and_not_one_more(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+
+    options.actors_max = TRPI_CELLS_MAX;
+    stage_close(stage_open_with(options));
+    options.actors_max = TRPI_CELLS_MAX + 1;
+    UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
+}
+
 UNIT_BEGIN("limits")
 UNIT(events_of_a_type_reach_who_subscribed_to_a_parent)
 UNIT(a_hierarchy_has_so_many_levels_and_not_one_more)
 UNIT(so_many_messages_wait_for_room_and_the_next_one_is_lost)
 UNIT(so_many_are_scheduled_and_not_one_more)
+UNIT(so_many_actors_may_be_wanted_and_not_one_more)
 UNIT_END

@@ -157,6 +157,20 @@ stage_open(void)
     return stage_open_with(options);
 }
 
+/* Of what a configuration says. */
+static inline trp_system *
+stage_open_config(const char *text)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_config *config = stage_config(text);
+    trp_system *system;
+
+    options.config = config;
+    system = stage_open_with(options);
+    trp_config_unref(config);
+    return system;
+}
+
 static inline void
 stage_close(trp_system *system)
 {
@@ -264,6 +278,26 @@ stage_name(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     trp_path(system, ref, buffer, bytes);
     slash = strrchr(buffer, '/');
     return slash == NULL ? buffer : slash + 1;
+}
+
+/* Hooks that note "name+" and "name-". */
+static inline trp_err
+stage_started(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    char path[128];
+
+    (void)state;
+    (void)args;
+    stage_note("%s+", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
+    return TRP_OK;
+}
+static inline void
+stage_stopped(trp_ctx *ctx, void *state)
+{
+    char path[128];
+
+    (void)state;
+    stage_note("%s-", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
 }
 
 /* Tell the text and wait for the answer, which is noted by nobody. */

@@ -5,24 +5,6 @@
 #include "actor/system.h"
 #include "base/world_virtual.h"
 
-static trp_err
-actor_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
-{
-    char path[128];
-
-    (void)state;
-    (void)args;
-    stage_note("%s+", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
-    return TRP_OK;
-}
-static void
-actor_post_stop(trp_ctx *ctx, void *state)
-{
-    char path[128];
-
-    (void)state;
-    stage_note("%s-", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
-}
 static _Atomic bool hold;
 static trp_err
 actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -50,8 +32,8 @@ static const trp_behaviour actor = { .size = sizeof(trp_behaviour),
                                      .name = "actor",
                                      .state_bytes = sizeof(int),
                                      .receive = actor_receive,
-                                     .pre_start = actor_pre_start,
-                                     .post_stop = actor_post_stop };
+                                     .pre_start = stage_started,
+                                     .post_stop = stage_stopped };
 static char answer[64];
 
 /* ---- the top --------------------------------------------------------------------------------- */
@@ -330,8 +312,8 @@ planned_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour planned = { .size = sizeof(trp_behaviour),
                                        .name = "planned",
                                        .receive = planned_receive,
-                                       .pre_start = actor_pre_start,
-                                       .post_stop = actor_post_stop };
+                                       .pre_start = stage_started,
+                                       .post_stop = stage_stopped };
 static trp_err
 planner_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {

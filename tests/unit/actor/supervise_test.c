@@ -20,24 +20,6 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 
 static trp_err
-kid_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
-{
-    char path[128];
-
-    (void)state;
-    (void)args;
-    stage_note("%s+", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
-    return TRP_OK;
-}
-static void
-kid_post_stop(trp_ctx *ctx, void *state)
-{
-    char path[128];
-
-    (void)state;
-    stage_note("%s-", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
-}
-static trp_err
 kid_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
@@ -51,8 +33,8 @@ kid_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour kid_behaviour = {
-    sizeof(trp_behaviour), "kid", 1,    0,    kid_receive, kid_pre_start,
-    kid_post_stop,         NULL,  NULL, NULL, NULL
+    sizeof(trp_behaviour), "kid", 1,    0,    kid_receive, stage_started,
+    stage_stopped,         NULL,  NULL, NULL, NULL
 };
 
 static trp_err

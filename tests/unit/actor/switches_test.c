@@ -10,33 +10,14 @@
 #include "actor/log.h"
 #include "actor/system.h"
 
-static trp_system *
-system_of(const char *text)
-{
-    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_config_error error = { "" };
-    trp_config *config = NULL;
-
-    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
-    UNIT_TEXT(error.text, "");
-    UNIT_REQUIRE(config != NULL);
-    options.config = config;
-    trp_system *system = stage_open_with(options);
-    trp_config_unref(config);
-    return system;
-}
-
 /* What the log says of a system that does not start. */
 static void
 refused(const char *text, const char *line)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_config_error error = { "" };
-    trp_config *config = NULL;
+    trp_config *config = stage_config(text);
     trp_system *system = NULL;
 
-    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
-    UNIT_REQUIRE(config != NULL);
     options.config = config;
     options.log = stage_log;
     stage_clear(&stage_lines);
@@ -79,9 +60,9 @@ state_machines_and_automatic_messages_are_traced_by_their_keys(void)
     char answer[8];
 
     for (int on = 0; on < 2; on++) {
-        trp_system *system =
-            system_of(on ? "log { level = debug } actor { debug { fsm = on autoreceive = on } }"
-                         : "log { level = debug }");
+        trp_system *system = stage_open_config(
+            on ? "log { level = debug } actor { debug { fsm = on autoreceive = on } }"
+               : "log { level = debug }");
         trp_ref m = stage_spawn(system, &machine, "m");
 
         UNIT_EQUAL(stage_ask(system, m, "go", answer, sizeof answer), TRP_OK);
@@ -122,7 +103,7 @@ every_key_of_a_trace_sets_its_flag(void)
         char text[96];
 
         snprintf(text, sizeof text, "actor { debug { %s = on } }", keys[i].key);
-        trp_system *system = system_of(text);
+        trp_system *system = stage_open_config(text);
         UNIT_EQUAL(system->logging.debug, keys[i].flag);
         stage_close(system);
     }
@@ -150,7 +131,7 @@ static const trp_behaviour holder = TRP_BEHAVIOUR_INIT("holder", char, holder_re
 static void
 the_stall_warning_is_a_key(void)
 {
-    trp_system *system = system_of("actor { stall-warning = 40ms }");
+    trp_system *system = stage_open_config("actor { stall-warning = 40ms }");
 
     atomic_store(&let_go, false);
     stage_tell(system, stage_spawn(system, &holder, "slow"), "hold");
@@ -159,10 +140,10 @@ the_stall_warning_is_a_key(void)
     STAGE_EXPECT("let go");
     stage_close(system);
 
-    system = system_of("actor { stall-warning = 0ms }");
+    system = stage_open_config("actor { stall-warning = 0ms }");
     UNIT_TRUE(system->stall == NULL);
     stage_close(system);
-    system = system_of("");
+    system = stage_open_config("");
     UNIT_TRUE(system->stall != NULL);
     stage_close(system);
 }
@@ -205,7 +186,7 @@ static void
 a_requirement_is_served_by_what_the_configuration_names(void)
 {
     trp_mailbox_view view = { .exact = 0 };
-    trp_system *system = system_of("");
+    trp_system *system = stage_open_config("");
 
     /* as it is from the start: deques are not counted, and nothing is durable */
     UNIT_EQUAL(spawn_requiring(system, TRP_MAILBOX_DEQUE, NULL, &view), TRP_OK);
@@ -215,9 +196,10 @@ a_requirement_is_served_by_what_the_configuration_names(void)
     UNIT_EQUAL(spawn_requiring(system, TRP_MAILBOX_STABLE, NULL, &view), TRP_EINVAL);
     stage_close(system);
 
-    system = system_of("mailbox \"small\" { mailbox-type = bounded mailbox-capacity = 2 }\n"
-                       "actor { mailbox { requirements { deque = small multi-consumer = counted "
-                       "} } }\n");
+    system =
+        stage_open_config("mailbox \"small\" { mailbox-type = bounded mailbox-capacity = 2 }\n"
+                          "actor { mailbox { requirements { deque = small multi-consumer = counted "
+                          "} } }\n");
     UNIT_EQUAL(spawn_requiring(system, TRP_MAILBOX_DEQUE, NULL, &view), TRP_OK);
     UNIT_EQUAL(view.exact, 1); /* the bounded one counts */
     UNIT_EQUAL(spawn_requiring(system, TRP_MAILBOX_MULTI_CONSUMER, NULL, &view), TRP_OK);
@@ -240,9 +222,9 @@ a_dispatcher_requires_what_its_section_says(void)
     trp_mailbox_view view = { .exact = 0 };
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
-    trp_system *system =
-        system_of("dispatcher \"d\" { type = pool mailbox-requirement = { bounded, counted } }\n"
-                  "dispatcher \"e\" { type = pool }\n");
+    trp_system *system = stage_open_config(
+        "dispatcher \"d\" { type = pool mailbox-requirement = { bounded, counted } }\n"
+        "dispatcher \"e\" { type = pool }\n");
 
     UNIT_EQUAL(spawn_requiring(system, 0, "d", &view), TRP_OK);
     UNIT_EQUAL(view.exact, 1);
@@ -272,8 +254,8 @@ the_default_dispatcher_has_settings_of_its_own(void)
     trp_dispatcher_info info = { .size = sizeof info };
     trp_mailbox_view view = { .exact = 0 };
     trp_system *system =
-        system_of("actor { default-dispatcher { workers = 3 throughput = 5\n"
-                  "throughput-deadline-time = 7ms mailbox-requirement = {counted} } }");
+        stage_open_config("actor { default-dispatcher { workers = 3 throughput = 5\n"
+                          "throughput-deadline-time = 7ms mailbox-requirement = {counted} } }");
 
     UNIT_EQUAL(trp_dispatcher_find(system, "default", &info), TRP_OK);
     UNIT_EQUAL(system->options.workers, 3);
@@ -285,7 +267,7 @@ the_default_dispatcher_has_settings_of_its_own(void)
     UNIT_EQUAL(spawn_requiring(system, 0, "blocking", &view), TRP_OK);
     UNIT_EQUAL(view.exact, 0);
     stage_close(system);
-    system = system_of("");
+    system = stage_open_config("");
     UNIT_EQUAL(system->options.throughput, TRP_THROUGHPUT_DEFAULT);
     UNIT_EQUAL(trp_dispatcher_find(system, "default", &info), TRP_OK);
     UNIT_EQUAL(trpi_dispatcher_get(system, 0)->options.throughput_deadline_ms, 0);

@@ -1,22 +1,15 @@
 /* Metrics and adaptive routing on real systems over loopback, with a collector of the test's. */
-#include <stdatomic.h>
-
 #include <troupe/metrics.h>
 #include <troupe/router.h>
 
-#include "base/alloc.h"
-#include "cluster/cluster.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/cluster/host.h"
 
 #define GIB (1024.0 * 1024 * 1024)
 
 /* ---- nodes that measure what the test says --------------------------------------------------- */
 
-struct host {
-    trp_system *system;
-    trpi_remote *remote;
-    trpi_cluster *cluster;
-    char address[TRPI_ADDRESS_TEXT_BYTES];
+struct meter {
+    struct host host;
     _Atomic uint32_t used_percent; /* of 1 GiB; above 100: nothing is said */
     _Atomic int opened, closed;
     trp_metrics_collector collector;
@@ -25,18 +18,18 @@ struct host {
 static trp_err
 fake_open(void *arg, trp_system *system, void **ret_state)
 {
-    struct host *h = arg;
-    UNIT_TRUE(system == h->system);
-    atomic_fetch_add(&h->opened, 1);
-    *ret_state = h;
+    struct meter *m = arg;
+    UNIT_TRUE(system == m->host.system);
+    atomic_fetch_add(&m->opened, 1);
+    *ret_state = m;
     return TRP_OK;
 }
 
 static uint32_t
 fake_collect(void *state, trp_metric *metrics, uint32_t max)
 {
-    struct host *h = state;
-    uint32_t percent = atomic_load(&h->used_percent);
+    struct meter *m = state;
+    uint32_t percent = atomic_load(&m->used_percent);
     UNIT_TRUE(max >= 2);
     if (percent > 100) {
         return 0;
@@ -51,66 +44,54 @@ fake_collect(void *state, trp_metric *metrics, uint32_t max)
 static void
 fake_close(void *state)
 {
-    atomic_fetch_add(&((struct host *)state)->closed, 1);
+    atomic_fetch_add(&((struct meter *)state)->closed, 1);
 }
 
 static void
-host_start(struct host *h, const char *seed, uint32_t used_percent, bool disabled)
+meter_start(struct meter *m, const char *seed, uint32_t used_percent, bool disabled)
 {
-    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
-    trpi_remote_options remote_options = { .port = 0, .bind_port = -1 };
-    memset(h, 0, sizeof(*h));
-    atomic_store(&h->used_percent, used_percent);
-    h->collector = (trp_metrics_collector){ sizeof(h->collector), "fake", fake_open, fake_collect,
-                                            fake_close, h };
+    memset(m, 0, sizeof(*m));
+    atomic_store(&m->used_percent, used_percent);
+    m->collector = (trp_metrics_collector){ sizeof(m->collector), "fake", fake_open, fake_collect,
+                                            fake_close, m };
     trpi_cluster_options options = { .quiet = true,
-                                     .seed_nodes = &seed,
-                                     .seed_nodes_count = 1,
                                      .metrics = { .disabled = disabled,
                                                   .collect_interval_ms = 20,
                                                   .gossip_interval_ms = 20,
                                                   .half_life_ms = 20,
-                                                  .collector = &h->collector },
+                                                  .collector = &m->collector },
                                      .member = { .gossip_interval_ms = 20,
                                                  .leader_actions_interval_ms = 20 } };
-    system_options.workers = 1;
-    system_options.log_level = TRP_LOG_ERROR;
-    UNIT_REQUIRE(trp_system_new("test", &system_options, &h->system) == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_start(h->system, &remote_options, &h->remote) == TRP_OK);
-    (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof(h->address));
-    UNIT_REQUIRE(trpi_cluster_start(h->system, h->remote, &options, &h->cluster) == TRP_OK);
+    host_open(&m->host);
+    host_join(&m->host, seed, options);
 }
 
 static void
-host_end(struct host *h)
+meter_end(struct meter *m)
 {
-    trpi_cluster_stop(h->cluster);
-    trpi_remote_stop(h->remote);
-    UNIT_EQUAL(trp_system_stop(h->system, 60000), TRP_OK);
-    trp_system_free(h->system);
-    trpi_cluster_free(h->cluster);
-    UNIT_EQUAL(atomic_load(&h->closed), atomic_load(&h->opened));
+    host_end(&m->host);
+    UNIT_EQUAL(atomic_load(&m->closed), atomic_load(&m->opened));
 }
 
 static uint32_t
-nodes_known(struct host *h)
+nodes_known(struct meter *h)
 {
     trp_node_metrics nodes[8];
     size_t count = 0;
-    UNIT_EQUAL(trp_cluster_metrics(h->system, nodes, 8, &count), TRP_OK);
+    UNIT_EQUAL(trp_cluster_metrics(h->host.system, nodes, 8, &count), TRP_OK);
     return (uint32_t)count;
 }
 
 /* What h knows of the memory of other, in percent; -1: nothing. */
 static int
-known_of(struct host *h, const struct host *other)
+known_of(struct meter *h, const struct meter *other)
 {
     trp_node_metrics nodes[8];
     size_t count = 0;
     double used;
-    UNIT_EQUAL(trp_cluster_metrics(h->system, nodes, 8, &count), TRP_OK);
+    UNIT_EQUAL(trp_cluster_metrics(h->host.system, nodes, 8, &count), TRP_OK);
     for (size_t i = 0; i < count && i < 8; i++) {
-        if (strcmp(nodes[i].address, other->address) == 0 &&
+        if (strcmp(nodes[i].address, other->host.address) == 0 &&
             trp_metrics_find(&nodes[i], TRP_METRIC_HEAP_USED, &used)) {
             return (int)(used * 100 / GIB + 0.5);
         }
@@ -158,46 +139,47 @@ static const trp_behaviour listener = { .size = sizeof(trp_behaviour),
 static void
 figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten(void)
 {
-    struct host a, b;
+    struct meter a, b;
     trp_ref ref;
-    host_start(&a, "self", 30, false);
-    UNIT_REQUIRE(trp_system_spawn(a.system, &listener, NULL, &ref) == TRP_OK);
-    UNIT_EQUAL(trp_cluster_subscribe(a.system, ref, TRP_CLUSTER_METRICS_CHANGED), TRP_OK);
-    host_start(&b, a.address, 60, false);
+    meter_start(&a, "self", 30, false);
+    UNIT_REQUIRE(trp_system_spawn(a.host.system, &listener, NULL, &ref) == TRP_OK);
+    UNIT_EQUAL(trp_cluster_subscribe(a.host.system, ref, TRP_CLUSTER_METRICS_CHANGED), TRP_OK);
+    meter_start(&b, a.host.address, 60, false);
     UNIT_WAIT(known_of(&a, &b) == 60 && known_of(&b, &a) == 30, 60000);
     UNIT_WAIT(atomic_load(&most_nodes) == 2, 60000);
     UNIT_EQUAL(atomic_load(&states_heard), 1);
     UNIT_TRUE(atomic_load(&state_first));
     atomic_store(&b.used_percent, 90);
     UNIT_WAIT(known_of(&a, &b) == 90, 60000); /* not smoothed: the collector does not ask */
-    trp_cluster_unsubscribe(a.system, ref, TRP_CLUSTER_METRICS_CHANGED);
-    UNIT_EQUAL(trp_cluster_leave(a.system, b.address), TRP_OK);
+    trp_cluster_unsubscribe(a.host.system, ref, TRP_CLUSTER_METRICS_CHANGED);
+    UNIT_EQUAL(trp_cluster_leave(a.host.system, b.host.address), TRP_OK);
     UNIT_WAIT(nodes_known(&a) == 1, 60000);
     UNIT_EQUAL(known_of(&a, &a), 30);
     UNIT_EQUAL(atomic_load(&a.opened), 1);
-    host_end(&b);
-    host_end(&a);
+    meter_end(&b);
+    meter_end(&a);
 }
 
 /* CMETRIC-02 */
 static void
 a_node_that_is_switched_off_measures_nothing_and_tells_nothing(void)
 {
-    struct host a, b;
+    struct meter a, b;
     trp_node_metrics node;
     size_t count = 9;
-    host_start(&a, "self", 30, true);
-    host_start(&b, a.address, 60, false);
+    meter_start(&a, "self", 30, true);
+    meter_start(&b, a.host.address, 60, false);
     UNIT_WAIT(nodes_known(&b) == 1, 60000);
     size_t members = 0;
-    UNIT_WAIT(trp_cluster_members(b.system, NULL, 0, &members) == TRP_OK && members == 2, 60000);
-    UNIT_EQUAL(trp_cluster_metrics(a.system, &node, 1, &count), TRP_OK);
+    UNIT_WAIT(trp_cluster_members(b.host.system, NULL, 0, &members) == TRP_OK && members == 2,
+              60000);
+    UNIT_EQUAL(trp_cluster_metrics(a.host.system, &node, 1, &count), TRP_OK);
     UNIT_EQUAL(count, 0);
     UNIT_EQUAL(atomic_load(&a.opened), 0);
     UNIT_EQUAL(known_of(&b, &a), -1);
-    UNIT_EQUAL(trp_cluster_metrics(a.system, NULL, 1, &count), TRP_EINVAL);
-    host_end(&b);
-    host_end(&a);
+    UNIT_EQUAL(trp_cluster_metrics(a.host.system, NULL, 1, &count), TRP_EINVAL);
+    meter_end(&b);
+    meter_end(&a);
 }
 
 /* ---- routing --------------------------------------------------------------------------------- */
@@ -219,13 +201,13 @@ static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
 
 /* How many of 1000 messages the router would send to ref. */
 static uint32_t
-share_of(struct host *h, trp_ref router, trp_ref ref)
+share_of(struct meter *h, trp_ref router, trp_ref ref)
 {
     uint32_t hits = 0;
     for (uint32_t i = 0; i < 1000; i++) {
         trp_destination to;
         uint32_t count = 0;
-        UNIT_EQUAL(trp_router_route(h->system, router, ref, &trp_string_type, "x", 2, &to, 1,
+        UNIT_EQUAL(trp_router_route(h->host.system, router, ref, &trp_string_type, "x", 2, &to, 1,
                                     &count),
                    TRP_OK);
         UNIT_EQUAL(count, 1);
@@ -241,18 +223,18 @@ is_about(uint32_t share, uint32_t wanted)
 }
 
 static trp_ref
-worker_on(struct host *at, struct host *seen_from)
+worker_on(struct meter *at, struct meter *seen_from)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref local, remote = TRP_REF_NONE;
     char path[TRPI_ADDRESS_TEXT_BYTES + 32];
     options.name = "worker";
-    UNIT_REQUIRE(trp_system_spawn(at->system, &worker, &options, &local) == TRP_OK);
+    UNIT_REQUIRE(trp_system_spawn(at->host.system, &worker, &options, &local) == TRP_OK);
     if (at == seen_from) {
         return local;
     }
-    (void)snprintf(path, sizeof(path), "%s/user/worker", at->address);
-    UNIT_REQUIRE(trp_system_resolve(seen_from->system, path, 60000, &remote) == TRP_OK);
+    (void)snprintf(path, sizeof(path), "%s/user/worker", at->host.address);
+    UNIT_REQUIRE(trp_system_resolve(seen_from->host.system, path, 60000, &remote) == TRP_OK);
     return remote;
 }
 
@@ -261,18 +243,18 @@ static void
 a_group_sends_more_to_the_node_that_has_more_left(void)
 {
     static const char *const settings[] = { "metrics-selector=heap", NULL };
-    struct host a, b;
+    struct meter a, b;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref routees[2], router;
-    host_start(&a, "self", 101, false); /* 101: nothing is known */
-    host_start(&b, a.address, 101, false);
+    meter_start(&a, "self", 101, false); /* 101: nothing is known */
+    meter_start(&b, a.host.address, 101, false);
     routees[0] = worker_on(&a, &a);
     routees[1] = worker_on(&b, &a);
     options.logic = "adaptive";
     options.settings = settings;
     options.routees = routees;
     options.routees_count = 2;
-    UNIT_REQUIRE(trp_system_router_spawn(a.system, NULL, NULL, "front", &options, &router) ==
+    UNIT_REQUIRE(trp_system_router_spawn(a.host.system, NULL, NULL, "front", &options, &router) ==
                  TRP_OK);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
     atomic_store(&a.used_percent, 20);
@@ -285,8 +267,8 @@ a_group_sends_more_to_the_node_that_has_more_left(void)
     atomic_store(&a.used_percent, 100); /* nobody has anything left: all the same */
     UNIT_WAIT(known_of(&a, &a) == 100, 60000);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
-    host_end(&b);
-    host_end(&a);
+    meter_end(&b);
+    meter_end(&a);
 }
 
 /* CMETRIC-09, CROUTE-01 */
@@ -294,27 +276,27 @@ static void
 a_router_over_the_cluster_is_adaptive(void)
 {
     static const char *const settings[] = { "metrics-selector=heap", NULL };
-    struct host a, b;
+    struct meter a, b;
     trp_cluster_routees cluster = TRP_CLUSTER_ROUTEES_INIT;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router, there;
     uint32_t count = 0;
-    host_start(&a, "self", 20, false);
-    host_start(&b, a.address, 80, false);
+    meter_start(&a, "self", 20, false);
+    meter_start(&b, a.host.address, 80, false);
     (void)worker_on(&a, &a);
     there = worker_on(&b, &a);
     cluster.path = "/user/worker";
     options.logic = "adaptive";
     options.settings = settings;
     options.cluster = &cluster;
-    UNIT_REQUIRE(trp_system_router_spawn(a.system, NULL, NULL, "front", &options, &router) ==
+    UNIT_REQUIRE(trp_system_router_spawn(a.host.system, NULL, NULL, "front", &options, &router) ==
                  TRP_OK);
-    UNIT_WAIT(trp_router_routees(a.system, router, NULL, 0, &count) == TRP_OK && count == 2,
+    UNIT_WAIT(trp_router_routees(a.host.system, router, NULL, 0, &count) == TRP_OK && count == 2,
               60000);
     UNIT_WAIT(known_of(&a, &b) == 80 && known_of(&a, &a) == 20, 60000);
     UNIT_TRUE(is_about(share_of(&a, router, there), 200));
-    host_end(&b);
-    host_end(&a);
+    meter_end(&b);
+    meter_end(&a);
 }
 
 /* CMETRIC-09, CROUTE-06: its children here are deputies, and live there */
@@ -322,29 +304,29 @@ static void
 a_pool_over_the_cluster_weighs_the_nodes_of_its_children(void)
 {
     static const char *const settings[] = { "metrics-selector=heap", NULL };
-    struct host a, b;
+    struct meter a, b;
     trp_cluster_routees cluster = TRP_CLUSTER_ROUTEES_INIT;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router, routees[2];
     uint32_t count = 0;
-    host_start(&a, "self", 20, false);
-    UNIT_EQUAL(trp_behaviour_register(a.system, &worker), TRP_OK);
+    meter_start(&a, "self", 20, false);
+    UNIT_EQUAL(trp_behaviour_register(a.host.system, &worker), TRP_OK);
     options.logic = "adaptive";
     options.settings = settings;
     options.cluster = &cluster;
-    UNIT_REQUIRE(trp_system_router_spawn(a.system, &worker, NULL, "pool", &options, &router) ==
+    UNIT_REQUIRE(trp_system_router_spawn(a.host.system, &worker, NULL, "pool", &options, &router) ==
                  TRP_OK);
-    UNIT_WAIT(trp_router_routees(a.system, router, routees, 2, &count) == TRP_OK && count == 1,
+    UNIT_WAIT(trp_router_routees(a.host.system, router, routees, 2, &count) == TRP_OK && count == 1,
               60000);
     trp_ref here = routees[0];
-    host_start(&b, a.address, 80, false);
-    UNIT_EQUAL(trp_behaviour_register(b.system, &worker), TRP_OK);
-    UNIT_WAIT(trp_router_routees(a.system, router, routees, 2, &count) == TRP_OK && count == 2,
+    meter_start(&b, a.host.address, 80, false);
+    UNIT_EQUAL(trp_behaviour_register(b.host.system, &worker), TRP_OK);
+    UNIT_WAIT(trp_router_routees(a.host.system, router, routees, 2, &count) == TRP_OK && count == 2,
               60000);
     UNIT_WAIT(known_of(&a, &b) == 80 && known_of(&a, &a) == 20, 60000);
     UNIT_TRUE(is_about(share_of(&a, router, here), 800));
-    host_end(&b);
-    host_end(&a);
+    meter_end(&b);
+    meter_end(&a);
 }
 
 /* CMETRIC-08, -09 */
@@ -352,27 +334,27 @@ static void
 a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
 {
     static const char *const wrong[] = { "metrics-selector=nonsense", NULL };
-    struct host a;
+    struct meter a;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_adjust_pool_size more = { 2 };
     trp_ref router, routees[8];
     uint32_t count = 0;
-    host_start(&a, "self", 50, false);
+    meter_start(&a, "self", 50, false);
     options.logic = "adaptive";
     options.instances = 3;
-    UNIT_REQUIRE(trp_system_router_spawn(a.system, &worker, NULL, "pool", &options, &router) ==
+    UNIT_REQUIRE(trp_system_router_spawn(a.host.system, &worker, NULL, "pool", &options, &router) ==
                  TRP_OK);
-    UNIT_EQUAL(trp_router_routees(a.system, router, routees, 8, &count), TRP_OK);
+    UNIT_EQUAL(trp_router_routees(a.host.system, router, routees, 8, &count), TRP_OK);
     UNIT_EQUAL(count, 3);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 333));
-    trp_system_tell(a.system, router, &trp_adjust_pool_size_type, &more, sizeof(more));
-    UNIT_WAIT(trp_router_routees(a.system, router, routees, 8, &count) == TRP_OK && count == 5,
+    trp_system_tell(a.host.system, router, &trp_adjust_pool_size_type, &more, sizeof(more));
+    UNIT_WAIT(trp_router_routees(a.host.system, router, routees, 8, &count) == TRP_OK && count == 5,
               60000);
     UNIT_TRUE(is_about(share_of(&a, router, routees[4]), 200));
     options.settings = wrong;
-    UNIT_EQUAL(trp_system_router_spawn(a.system, &worker, NULL, "none", &options, &router),
+    UNIT_EQUAL(trp_system_router_spawn(a.host.system, &worker, NULL, "none", &options, &router),
                TRP_EINVAL);
-    host_end(&a);
+    meter_end(&a);
 }
 
 UNIT_BEGIN("adaptive")

@@ -114,6 +114,137 @@ bytes_that_are_no_frame_are_refused(void)
     UNIT_EQUAL(trpi_frame_decode(two, 0, &from, NULL, NULL, &frame), TRP_EDATA);
 }
 
+/* A peer decides how deep it nests; the reader has room for so many levels. */
+static void
+what_is_nested_too_deep_is_refused(void)
+{
+    uint8_t nested[TRPI_PACK_DEPTH_MAX + 2];
+    trpi_pack_doc *doc = NULL;
+    memset(nested, 0x91, sizeof(nested)); /* arrays of one */
+    nested[TRPI_PACK_DEPTH_MAX] = 1;
+    UNIT_EQUAL(trpi_pack_parse(nested, TRPI_PACK_DEPTH_MAX + 1, &doc), TRP_OK);
+    trpi_pack_doc_free(doc);
+    nested[TRPI_PACK_DEPTH_MAX] = 0x91;
+    nested[TRPI_PACK_DEPTH_MAX + 1] = 1;
+    UNIT_EQUAL(trpi_pack_parse(nested, TRPI_PACK_DEPTH_MAX + 2, &doc), TRP_EDATA);
+}
+
+/* A view that a peer may have made up: what comes of reading it. */
+static trp_err
+read_back(uint32_t up_number, uint64_t counter, uint64_t version, uint32_t tombstones)
+{
+    trpi_gossip *g = trpi_gossip_new(), *back = NULL;
+    UNIT_EQUAL(trpi_gossip_add(g, idents[0], TRP_MEMBER_UP, up_number), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add_clock(g, idents[0]->key, counter), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add_version(g, idents[0]->key, version), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    for (uint32_t i = 0; i < tombstones; i++) { /* after the freeze, which drops what is too much */
+        trpi_tombstone t = { i + 1, 1, TRP_MEMBER_DOWN, 0 };
+        UNIT_EQUAL(trpi_gossip_add_tombstone(g, t), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_encode(g), TRP_OK);
+    trp_err err = trpi_gossip_decode(g->encoded, g->encoded_bytes, NULL, &back);
+    trpi_gossip_unref(back);
+    trpi_gossip_unref(g);
+    return err;
+}
+
+static void
+the_numbers_of_a_view_have_limits(void)
+{
+    const uint64_t most = TRPI_GOSSIP_COUNTER_MAX;
+    idents_make();
+    UNIT_EQUAL(read_back(TRPI_GOSSIP_UP_NUMBER_MAX, most, most, TRPI_GOSSIP_TOMBSTONES_MAX),
+               TRP_OK);
+    UNIT_EQUAL(read_back(TRPI_GOSSIP_UP_NUMBER_MAX + 1, 1, 1, 0), TRP_EDATA);
+    UNIT_EQUAL(read_back(1, most + 1, 1, 0), TRP_EDATA);
+    UNIT_EQUAL(read_back(1, 1, most + 1, 0), TRP_EDATA);
+    UNIT_EQUAL(read_back(1, 1, 1, TRPI_GOSSIP_TOMBSTONES_MAX + 1), TRP_EDATA);
+    idents_free();
+}
+
+/* 450 members and so many of all observations that they can make of each other. */
+static trp_err
+freeze_with_rows(uint32_t rows)
+{
+    enum { MEMBERS = 450 };
+    uint64_t keys[MEMBERS];
+    trpi_gossip *g = trpi_gossip_new();
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        trpi_node_id id = mesh_id(i, 1 + i);
+        trpi_ident *ident = NULL;
+        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &ident) == TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(g, ident, TRP_MEMBER_UP, i + 1), TRP_OK);
+        keys[i] = ident->key;
+        trpi_ident_unref(ident);
+    }
+    for (uint32_t i = 0, row = 0; row < rows; i++) {
+        if (i / MEMBERS != i % MEMBERS) {
+            UNIT_EQUAL(trpi_gossip_add_row(g, keys[i / MEMBERS], keys[i % MEMBERS]), TRP_OK);
+            row++;
+        }
+    }
+    trp_err err = trpi_gossip_freeze(g);
+    trpi_gossip_unref(g);
+    return err;
+}
+
+/* Of graves the oldest go; a view with too many observations is none. */
+static void
+what_a_view_keeps_has_limits(void)
+{
+    trpi_gossip *g = trpi_gossip_new();
+    uint64_t oldest = 0;
+    for (uint32_t i = 0; i <= TRPI_GOSSIP_TOMBSTONES_MAX; i++) {
+        trpi_tombstone t = { i + 1, 1000 + i, TRP_MEMBER_DOWN, 0 };
+        UNIT_EQUAL(trpi_gossip_add_tombstone(g, t), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    UNIT_EQUAL(g->tombstones_count, TRPI_GOSSIP_TOMBSTONES_MAX);
+    for (uint32_t i = 0; i < g->tombstones_count; i++) {
+        oldest += g->tombstones[i].wall_ms == 1000 ? 1 : 0;
+    }
+    UNIT_EQUAL(oldest, 0);
+    trpi_gossip_unref(g);
+    UNIT_EQUAL(freeze_with_rows(TRPI_GOSSIP_ROWS_MAX), TRP_OK);
+    UNIT_EQUAL(freeze_with_rows(TRPI_GOSSIP_ROWS_MAX + 1), TRP_ELIMIT);
+}
+
+/* Two nodes that answer each other come to an end, whatever one of them writes. */
+static void
+a_frame_leads_to_so_many_replies_at_most(void)
+{
+    for (uint32_t ttl = TRPI_FRAME_TTL_MAX - 1; ttl <= TRPI_FRAME_TTL_MAX + 1; ttl++) {
+        trpi_frame digest = { .kind = TRPI_FRAME_DIGEST, .ttl = ttl, .digest = 1 }, back;
+        trpi_buffer bytes = { 0 };
+        trpi_node_id from = mesh_id(0, 1);
+        UNIT_EQUAL(trpi_frame_encode(&digest, NULL, &bytes), TRP_OK);
+        UNIT_REQUIRE(trpi_frame_decode(bytes.data, bytes.count, &from, NULL, NULL, &back) ==
+                     TRP_OK);
+        UNIT_EQUAL(back.ttl, ttl < TRPI_FRAME_TTL_MAX ? ttl : TRPI_FRAME_TTL_MAX);
+        trpi_frame_fini(&back);
+        trpi_buffer_fini(&bytes);
+    }
+}
+
+/* Eight of 63 bytes and their commas are as long as all may be together. */
+static void
+roles_have_a_length(const trpi_node_id *id)
+{
+    char texts[9][TRPI_ROLE_BYTES_MAX + 1];
+    const char *roles[9];
+    trpi_ident *ident = NULL;
+    for (uint32_t i = 0; i < 9; i++) {
+        memset(texts[i], 'a' + (int)i, sizeof(texts[i]));
+        texts[i][i < 8 ? TRPI_ROLE_BYTES_MAX : 1] = '\0';
+        roles[i] = texts[i];
+    }
+    UNIT_EQUAL(trpi_ident_new(id, roles, 8, "1", &ident), TRP_OK);
+    UNIT_EQUAL(strlen(ident->roles_text), TRPI_ROLES_TEXT_BYTES_MAX);
+    trpi_ident_unref(ident);
+    UNIT_EQUAL(trpi_ident_new(id, roles, 9, "1", &ident), TRP_ELIMIT);
+}
+
 static void
 an_identity_is_checked_at_its_limits(void)
 {
@@ -138,6 +269,13 @@ an_identity_is_checked_at_its_limits(void)
     UNIT_EQUAL(trpi_ident_new(&id, roles, TRPI_ROLES_MAX + 1, "1", &ident), TRP_ELIMIT);
     roles[0] = "a,b";
     UNIT_EQUAL(trpi_ident_new(&id, roles, 1, "1", &ident), TRP_EINVAL);
+    roles_have_a_length(&id);
+    role[TRPI_APP_VERSION_BYTES_MAX] = '\0';
+    UNIT_EQUAL(trpi_ident_new(&id, NULL, 0, role, &ident), TRP_OK);
+    trpi_ident_unref(ident);
+    role[TRPI_APP_VERSION_BYTES_MAX] = 'r';
+    role[TRPI_APP_VERSION_BYTES_MAX + 1] = '\0';
+    UNIT_EQUAL(trpi_ident_new(&id, NULL, 0, role, &ident), TRP_EINVAL);
     id.uid = 0;
     UNIT_EQUAL(trpi_ident_new(&id, NULL, 0, "1", &ident), TRP_EINVAL);
 }
@@ -346,6 +484,10 @@ UNIT(what_a_cache_keeps_is_shared)
 UNIT(a_member_whose_host_is_no_host_is_refused)
 UNIT(the_view_of_the_largest_cluster_fits_into_a_frame)
 UNIT(bytes_that_are_no_frame_are_refused)
+UNIT(what_is_nested_too_deep_is_refused)
+UNIT(the_numbers_of_a_view_have_limits)
+UNIT(what_a_view_keeps_has_limits)
+UNIT(a_frame_leads_to_so_many_replies_at_most)
 UNIT(an_identity_is_checked_at_its_limits)
 UNIT(the_bytes_of_wire_version_1_are_those_of_the_golden_file)
 UNIT_END

@@ -1,112 +1,14 @@
 /* The actor, the door and the public API, on real systems over loopback (EVENTS, MEMB-12, MEMB-21,
  * SEED-09). */
-#include <stdatomic.h>
+#include "tests/unit/cluster/host.h"
 
-#include <troupe/log.h>
-
-#include "base/alloc.h"
-#include "cluster/cluster.h"
-#include "tests/unit/unit.h"
-
-struct host {
-    trp_system *system;
-    trpi_remote *remote;
-    trpi_cluster *cluster;
-    char address[TRPI_ADDRESS_TEXT_BYTES];
-    bool silent;         /* its cluster was stopped on the way */
-    _Atomic int stopped; /* trpi_member_stop */
-    _Atomic int up_calls;
-    pthread_mutex_t lines_lock;
-    uint32_t lines_count;
-    char lines[256][400]; /* what the cluster has logged */
-};
-
-static void
-on_stopped(void *arg, trpi_member_stop why)
-{
-    atomic_store(&((struct host *)arg)->stopped, (int)why);
-}
+static _Atomic int up_calls;
 
 static void
 on_up(void *arg)
 {
-    atomic_fetch_add(&((struct host *)arg)->up_calls, 1);
-}
-
-static void
-kept_log(void *arg, const trp_log_line *line)
-{
-    struct host *h = arg;
-    pthread_mutex_lock(&h->lines_lock);
-    if (strcmp(line->source, "cluster") == 0 && h->lines_count < 256) {
-        (void)snprintf(h->lines[h->lines_count++], sizeof(h->lines[0]), "%s", line->text);
-    }
-    pthread_mutex_unlock(&h->lines_lock);
-}
-
-/* How many lines have this text followed by that; *ret_first: the first of them. */
-static uint32_t
-lines_with(struct host *h, const char *text, const char *behind, uint32_t *ret_first)
-{
-    uint32_t count = 0;
-    pthread_mutex_lock(&h->lines_lock);
-    for (uint32_t i = h->lines_count; i-- > 0;) {
-        const char *at = strstr(h->lines[i], text);
-        if (at != NULL && strstr(at + strlen(text), behind) != NULL) {
-            count++;
-            *ret_first = i;
-        }
-    }
-    pthread_mutex_unlock(&h->lines_lock);
-    return count;
-}
-
-static void
-host_open(struct host *h)
-{
-    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
-    trpi_remote_options remote_options = { .port = 0, .bind_port = -1 };
-    memset(h, 0, sizeof(*h));
-    pthread_mutex_init(&h->lines_lock, NULL);
-    system_options.workers = 1;
-    system_options.log = kept_log;
-    system_options.log_arg = h;
-    UNIT_REQUIRE(trp_system_new("test", &system_options, &h->system) == TRP_OK);
-    UNIT_REQUIRE(trpi_remote_start(h->system, &remote_options, &h->remote) == TRP_OK);
-    (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof(h->address));
-}
-
-static void
-host_join(struct host *h, const char *seed, trpi_cluster_options options)
-{
-    const char *roles[1] = { "worker" };
-    options.stopped = on_stopped;
-    options.stopped_arg = h;
-    options.roles = roles;
-    options.roles_count = 1;
-    options.seed_nodes = &seed;
-    options.seed_nodes_count = seed == NULL ? 0 : 1;
-    UNIT_REQUIRE(trpi_cluster_start(h->system, h->remote, &options, &h->cluster) == TRP_OK);
-}
-
-static void
-host_start(struct host *h, const char *seed)
-{
-    trpi_cluster_options options = { .quiet = false };
-    host_open(h);
-    host_join(h, seed, options);
-}
-
-static void
-host_end(struct host *h)
-{
-    if (!h->silent) {
-        trpi_cluster_stop(h->cluster);
-    }
-    trpi_remote_stop(h->remote);
-    UNIT_EQUAL(trp_system_stop(h->system, 60000), TRP_OK);
-    trp_system_free(h->system);
-    trpi_cluster_free(h->cluster);
+    (void)arg;
+    atomic_fetch_add(&up_calls, 1);
 }
 
 static size_t
@@ -177,20 +79,21 @@ a_subscriber_hears_the_state_first_and_then_every_change(void)
     struct host b;
     trp_ref ref = TRP_REF_NONE;
     heard_count = 0;
+    atomic_store(&up_calls, 0);
     host_start(&a, "self");
     UNIT_WAIT(members_up(&a) == 1, 5000);
     UNIT_EQUAL(trp_system_spawn(a.system, &listener, NULL, &ref), TRP_OK);
     UNIT_EQUAL(trp_cluster_subscribe(a.system, ref, TRP_CLUSTER_MEMBER_EVENTS), TRP_OK);
     UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 5000);
     host_start(&b, NULL);
-    UNIT_EQUAL(trp_cluster_on_member_up(b.system, on_up, &b), TRP_OK);
+    UNIT_EQUAL(trp_cluster_on_member_up(b.system, on_up, NULL), TRP_OK);
     char nobody[TRPI_ADDRESS_TEXT_BYTES];
     (void)snprintf(nobody, sizeof(nobody), "troupe.tcp://%s@127.0.0.1:1",
                    trp_system_name(b.system));
     const char *contacts[] = { nobody, a.address };
     UNIT_EQUAL(trp_cluster_join(b.system, contacts, 2), TRP_OK);
     UNIT_WAIT(members_up(&a) == 2 && members_up(&b) == 2, 5000);
-    UNIT_WAIT(atomic_load(&b.up_calls) == 1, 5000);
+    UNIT_WAIT(atomic_load(&up_calls) == 1, 5000);
     UNIT_WAIT(heard_of(trp_member_up_tag) == 1, 5000);
     UNIT_EQUAL(heard_of(trp_member_joined_tag), 1);
     UNIT_EQUAL(heard[0], trp_cluster_state_tag);
@@ -368,6 +271,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     options.member.downing.stable_after_ms = 2000;
     options.heartbeat.phi.heartbeat_interval_ms = 250;
     heard_count = 0;
+    atomic_store(&up_calls, 0);
     hosts_open(hosts, h);
     host_join(h[1], "self", options);
     UNIT_WAIT(members_up(h[1]) == 1, 5000);
@@ -381,11 +285,11 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     host_join(h[2], h[1]->address, options);
     UNIT_WAIT(members_up(h[1]) == 2 && members_up(h[2]) == 2, 10000);
     host_join(h[0], h[1]->address, options);
-    UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK);
+    UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, NULL), TRP_OK);
     UNIT_WAIT(members_up(h[0]) == 3 && members_up(h[1]) == 3 && members_up(h[2]) == 3, 10000);
-    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 1, 5000);
-    UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, h[0]), TRP_OK); /* is Up: at once */
-    UNIT_WAIT(atomic_load(&h[0]->up_calls) == 2, 5000);
+    UNIT_WAIT(atomic_load(&up_calls) == 1, 5000);
+    UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, NULL), TRP_OK); /* is Up: at once */
+    UNIT_WAIT(atomic_load(&up_calls) == 2, 5000);
     UNIT_WAIT(heard_of(trp_leader_changed_tag) == 1, 5000);
     UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 1, 5000);
     watch_across(h[1], h[0]);

@@ -187,6 +187,13 @@ nearest_finds_one_slip_and_no_stranger(void)
     UNIT_TEXT(trpi_nearest("leaf", names, 3), "leave");
     UNIT_TRUE(trpi_nearest("quit", names, 3) == NULL);
     UNIT_TRUE(trpi_nearest("", names, 3) == NULL);
+    char shorter[TRPI_NEAREST_BYTES_MAX + 1], longer[TRPI_NEAREST_BYTES_MAX + 2];
+    memset(shorter, 'n', sizeof(shorter));
+    memset(longer, 'n', sizeof(longer));
+    shorter[TRPI_NEAREST_BYTES_MAX] = longer[TRPI_NEAREST_BYTES_MAX + 1] = '\0';
+    const char *const one[] = { shorter };
+    UNIT_TRUE(trpi_nearest(&shorter[1], one, 1) == shorter);
+    UNIT_TRUE(trpi_nearest(longer, one, 1) == NULL);
     UNIT_EQUAL(trpi_edit_distance("ab", "ba"), 1);
     UNIT_EQUAL(trpi_edit_distance("", "abc"), 3);
 }

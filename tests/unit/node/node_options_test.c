@@ -1,6 +1,8 @@
 /* node_options_test.c - flags of `troupe node`, keys against each other, and log lines. */
 #include <stdlib.h>
 
+#include <troupe/lease.h>
+
 #include "cluster/node/node_log.h"
 #include "cluster/node/node_options.h"
 #include "cluster/node/seed_dns.h"
@@ -203,6 +205,12 @@ nodes_that_cannot_be_members_are_refused(void)
             "troupe.tcp://demo (--system); members have the same system name and protocol");
 }
 
+static const char letters[] = /* 260 */
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklm"
+    "nopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz"
+    "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklm"
+    "nopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
+
 static void
 seeds_by_dns_stand_alone_and_have_a_name(void)
 {
@@ -220,6 +228,29 @@ seeds_by_dns_stand_alone_and_have_a_name(void)
         "cluster { seed-dns { name = \"troupe.tcp://demo@seeds.example:1\" } }",
         "t.conf:1: cluster.seed-dns.name: 'troupe.tcp://demo@seeds.example:1' is no name; write "
         "seeds.example.org, or _troupe._tcp.example.org for SRV records");
+    char text[TRPI_SEED_DNS_NAME_BYTES_MAX + 64], want[256];
+    (void)snprintf(want, sizeof(want),
+                   "t.conf:1: cluster.seed-dns.name: '%.*s' is no name; write seeds.example.org, "
+                   "or _troupe._tcp.example.org for SRV records",
+                   64, letters);
+    for (int bytes = TRPI_SEED_DNS_NAME_BYTES_MAX; bytes <= TRPI_SEED_DNS_NAME_BYTES_MAX + 1;
+         bytes++) {
+        (void)snprintf(text, sizeof(text), "cluster { seed-dns { name = %.*s } }", bytes, letters);
+        checked(text, bytes == TRPI_SEED_DNS_NAME_BYTES_MAX ? NULL : want);
+    }
+}
+
+static void
+the_name_of_a_lease_has_a_length(void)
+{
+    char text[TRP_LEASE_NAME_BYTES_MAX + 64];
+    for (int bytes = TRP_LEASE_NAME_BYTES_MAX; bytes <= TRP_LEASE_NAME_BYTES_MAX + 1; bytes++) {
+        (void)snprintf(text, sizeof(text), "cluster { downing { lease { name = %.*s } } }", bytes,
+                       letters);
+        checked(text, bytes == TRP_LEASE_NAME_BYTES_MAX
+                          ? NULL
+                          : "t.conf:1: cluster.downing.lease.name: longer than 127 bytes");
+    }
 }
 
 /* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
@@ -260,5 +291,6 @@ UNIT(keys_that_contradict_each_other_are_refused)
 UNIT(security_without_its_means_is_refused)
 UNIT(nodes_that_cannot_be_members_are_refused)
 UNIT(seeds_by_dns_stand_alone_and_have_a_name)
+UNIT(the_name_of_a_lease_has_a_length)
 UNIT(names_that_nothing_defines_are_noted)
 UNIT_END

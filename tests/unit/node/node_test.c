@@ -1,5 +1,6 @@
 /* node_test.c - a node inside a program: opened from settings, seen through its control socket,
  * ended. */
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #include "cluster/node/node_plugin.h"
@@ -188,6 +189,34 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
     UNIT_TRUE(access(path + strlen("control.socket="), F_OK) != 0);
 }
 
+/* Lines take their time; counts those that speak of actors which did not end. */
+static void
+slow_log(void *arg, const trp_log_line *line)
+{
+    atomic_int *unended = arg;
+    (void)nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    atomic_fetch_add(unended, strstr(line->text, "does not stop") != NULL);
+}
+
+/* A start that fails before the phases of shutdown are known gives its actors time to end too. */
+static void
+failed_start_lets_its_actors_end(void)
+{
+    atomic_int unended = 0;
+    const char *settings[] = { "remote.port=0", "log.level=debug", "actor.debug.lifecycle=on",
+                               "cluster.failure-detector.implementation-class=nobody", NULL };
+    trp_node_options options = TRP_NODE_OPTIONS_INIT;
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    options.settings = settings;
+    options.environment_ignored = 1;
+    options.log = slow_log;
+    options.log_arg = &unended;
+    UNIT_EQUAL(trp_node_open(&options, &node, &error), TRP_ECONFIG);
+    UNIT_TRUE(strstr(error.text, "no failure detector 'nobody'") != NULL);
+    UNIT_EQUAL(atomic_load(&unended), 0);
+}
+
 /* CLI-05: a peer that cannot be reached, with the reason and what comes next */
 static void
 peers_tells_the_state_the_reason_and_what_comes_next(void)
@@ -219,6 +248,7 @@ UNIT_BEGIN("node")
 UNIT(wrong_settings_are_refused_with_a_sentence)
 UNIT(settings_are_limited)
 UNIT(taken_port_is_refused)
+UNIT(failed_start_lets_its_actors_end)
 UNIT(peers_tells_the_state_the_reason_and_what_comes_next)
 UNIT(leaving_what_was_never_joined_ends_at_once)
 UNIT(node_tells_when_its_system_has_ended)

@@ -217,9 +217,39 @@ one_message_is_told_to_several(void)
     stage_close(system);
 }
 
+/* UJ-04: TRP_CATEGORY_MEMBERS_MAX. Members may live elsewhere; who has ended makes room. */
+static void
+a_category_has_a_limit_and_joining_is_cheap_up_to_it(void)
+{
+    trp_system *system = stage_open();
+    trp_ref here = stage_spawn(system, &member, "m0"), far = stage_far(system);
+    int failed = 0;
+
+    UNIT_EQUAL(trp_category_join(system, "crowd", here), TRP_OK);
+    for (far.slot = 1; far.slot < TRP_CATEGORY_MEMBERS_MAX; far.slot++) {
+        failed += trp_category_join(system, "crowd", far) != TRP_OK;
+    }
+    UNIT_EQUAL(failed, 0);
+    UNIT_EQUAL(trp_category_size(system, "crowd"), TRP_CATEGORY_MEMBERS_MAX);
+    UNIT_EQUAL(trp_category_join(system, "crowd", far), TRP_ELIMIT);
+    UNIT_EQUAL(trp_category_join(system, "crowd", here), TRP_OK); /* there already */
+    UNIT_EQUAL(trp_category_join(system, "other", far), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, here, 60000), TRP_OK);
+    UNIT_EQUAL(trp_category_join(system, "crowd", far), TRP_OK);
+    far.slot++;
+    UNIT_EQUAL(trp_category_join(system, "crowd", far), TRP_ELIMIT);
+    far.slot = 7;
+    UNIT_EQUAL(trp_category_leave(system, "crowd", far), TRP_OK);
+    UNIT_EQUAL(trp_category_leave(system, "crowd", far), TRP_ENOENT);
+    UNIT_EQUAL(trp_category_join(system, "crowd", far), TRP_OK);
+    UNIT_EQUAL(trp_category_size(system, "crowd"), TRP_CATEGORY_MEMBERS_MAX);
+    stage_close(system);
+}
+
 UNIT_BEGIN("category")
 UNIT(a_message_goes_to_the_least_loaded_member)
 UNIT(what_becomes_of_a_tell_to_several_is_told)
 UNIT(a_full_member_refuses)
 UNIT(one_message_is_told_to_several)
+UNIT(a_category_has_a_limit_and_joining_is_cheap_up_to_it)
 UNIT_END

@@ -4,21 +4,6 @@
 #include <troupe/config.h>
 #include <troupe/mailbox.h>
 
-static trp_system *
-open_with(const char *text)
-{
-    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_config *config = NULL;
-    trp_config_error error = { "" };
-    UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error), TRP_OK);
-    UNIT_TEXT(error.text, "");
-    UNIT_REQUIRE(config != NULL);
-    options.config = config;
-    trp_system *system = stage_open_with(options);
-    trp_config_unref(config);
-    return system;
-}
-
 /* How many routees one broadcast-like message would reach. */
 static uint32_t
 reach(trp_system *system, trp_ref router)
@@ -37,12 +22,12 @@ static void
 configuration_decides_how_a_router_routes_and_over_whom(void)
 {
     trp_system *system =
-        open_with("deployment \"/front\" { router = broadcast nr-of-instances = 3 }\n"
-                  "deployment \"/groups\" { router = broadcast-group\n"
-                  "  routees { paths = { \"/user/one\", \"/user/two\" } } }\n"
-                  "deployment \"/pool\" { router = random-pool nr-of-instances = 4 }\n"
-                  "deployment \"/coded\" { nr-of-instances = 7 }\n"
-                  "deployment \"/*\" { router = broadcast nr-of-instances = 2 }\n");
+        stage_open_config("deployment \"/front\" { router = broadcast nr-of-instances = 3 }\n"
+                          "deployment \"/groups\" { router = broadcast-group\n"
+                          "  routees { paths = { \"/user/one\", \"/user/two\" } } }\n"
+                          "deployment \"/pool\" { router = random-pool nr-of-instances = 4 }\n"
+                          "deployment \"/coded\" { nr-of-instances = 7 }\n"
+                          "deployment \"/*\" { router = broadcast nr-of-instances = 2 }\n");
     stage_spawn(system, &crew_behaviour, "one");
     stage_spawn(system, &crew_behaviour, "two");
     trp_ref front = crew_router(system, "front", "round-robin", 9);
@@ -71,7 +56,7 @@ a_router_section_of_a_plain_actor_is_warned_of(void)
         char text[256];
         snprintf(text, sizeof text, section,
                  on ? "actor { debug { router-misconfiguration = on } }\n" : "");
-        trp_system *system = open_with(text);
+        trp_system *system = stage_open_config(text);
         stage_spawn(system, &crew_behaviour, "plain");
         stage_spawn(system, &crew_behaviour, "coded");
         crew_router(system, "pool", NULL, 1);
@@ -87,7 +72,8 @@ a_router_section_of_a_plain_actor_is_warned_of(void)
 static void
 a_router_from_config_is_all_configured(void)
 {
-    trp_system *system = open_with("deployment \"/r\" { router = random nr-of-instances = 4 }\n");
+    trp_system *system =
+        stage_open_config("deployment \"/r\" { router = random nr-of-instances = 4 }\n");
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref ref;
     options.from_config = 1;
@@ -128,8 +114,8 @@ logic_of_ones_own_has_settings_in_its_section(void)
                                              tuned_route, NULL, NULL, NULL };
     static const char *const coded[] = { "radius=1", "unit=m", NULL };
     trp_system *system =
-        open_with("deployment \"/r\" { router = tuned\n"
-                  "  logic-settings = { \"radius=3\", \"empty=\", \"of=a=b\" } }\n");
+        stage_open_config("deployment \"/r\" { router = tuned\n"
+                          "  logic-settings = { \"radius=3\", \"empty=\", \"of=a=b\" } }\n");
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_config_error error = { "" };
     trp_config *config = NULL;
@@ -251,8 +237,8 @@ a_router_under_another_default_mailbox_works_and_loses_none(void)
 static void
 one_key_of_the_resizer_makes_a_pool_that_resizes(void)
 {
-    trp_system *system =
-        open_with("deployment \"/elastic\" { router = round-robin resizer { lower-bound = 6 } }");
+    trp_system *system = stage_open_config(
+        "deployment \"/elastic\" { router = round-robin resizer { lower-bound = 6 } }");
     trp_ref elastic = crew_router(system, "elastic", NULL, 1);
     UNIT_EQUAL(crew_count(system, elastic), 6); /* within its bounds from the start */
     stage_close(system);
@@ -266,7 +252,7 @@ wrong_router_names_are_refused(void)
     trp_ref ref = TRP_REF_NONE;
     trp_config *config = NULL;
     trp_config_error error = { "" };
-    trp_system *system = open_with("deployment \"/a\" { router = our-own }");
+    trp_system *system = stage_open_config("deployment \"/a\" { router = our-own }");
     UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "a", &options, &ref),
                TRP_ECONFIG);
     UNIT_EQUAL(trp_system_router_spawn(system, &crew_behaviour, NULL, "b", &options, &ref), TRP_OK);

@@ -174,6 +174,144 @@ what_is_not_our_wire_passes_as_it_comes(void)
     trpi_fault_cutter_fini(&cutter);
 }
 
+/* ---- what one connection holds --------------------------------------------------------------- */
+
+/* The network below, played by the test: one connection, on which nothing is ever due. */
+static struct below {
+    const trpi_transport_events *events;
+    void *user;
+    int pauses;
+} below;
+static trpi_link *const below_link = (trpi_link *)(void *)&below; /* never looked into */
+
+static trp_err
+below_open(void *arg, trpi_world *world, const trpi_transport_events *events, void *user,
+           trpi_transport **ret_transport)
+{
+    (void)arg;
+    (void)world;
+    (void)user;
+    below.events = events;
+    *ret_transport = (trpi_transport *)(void *)&below;
+    return TRP_OK;
+}
+static trp_err
+below_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms,
+              void *user, trpi_link **ret_link)
+{
+    (void)transport;
+    (void)host;
+    (void)port;
+    (void)timeout_ms;
+    below.user = user;
+    *ret_link = below_link;
+    return TRP_OK;
+}
+static void
+below_pause(trpi_link *link)
+{
+    (void)link;
+    below.pauses++;
+}
+static void
+below_nothing(trpi_link *link)
+{
+    (void)link;
+}
+static void
+below_stop(trpi_transport *transport)
+{
+    (void)transport;
+    below.events->closed(below.user, below_link, TRP_ECLOSED, "stop");
+}
+static void
+below_free(trpi_transport *transport)
+{
+    (void)transport;
+}
+static const trpi_transport_ops below_ops = { .scheme = "tcp",
+                                              .open = below_open,
+                                              .connect = below_connect,
+                                              .pause = below_pause,
+                                              .close = below_nothing,
+                                              .release = below_nothing,
+                                              .stop = below_stop,
+                                              .free = below_free };
+
+static _Atomic int above_written, above_closed;
+static _Atomic size_t above_bytes;
+
+static void
+above_has_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+{
+    (void)user;
+    (void)link;
+    (void)bytes;
+    atomic_fetch_add(&above_bytes, count);
+}
+static void
+above_has_written(void *user, trpi_link *link)
+{
+    (void)user;
+    (void)link;
+    atomic_fetch_add(&above_written, 1);
+}
+static void
+above_has_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+{
+    (void)err;
+    (void)reason;
+    atomic_fetch_add(&above_closed, 1);
+    ((const trpi_transport_ops *)user)->release(link);
+}
+static const trpi_transport_events above = { .bytes = above_has_bytes,
+                                             .written = above_has_written,
+                                             .closed = above_has_closed };
+
+/* TRPI_FAULT_HELD_BYTES_MAX each way: at it the writer waits, one past it the reader. */
+static void
+what_waits_in_a_slow_network_is_bounded(void)
+{
+    static const trpi_fault_rule slow = { TRPI_FAULT_RATE_PASS, 0, 0, 0, 60000, 0 };
+    static uint8_t zeros[TRPI_FAULT_HELD_BYTES_MAX]; /* not our wire: delayed as it comes */
+    const trpi_iov nearly = { zeros, sizeof zeros - 1 }, one = { zeros, 1 };
+    trpi_faults *faults = NULL;
+    trpi_transport *transport = NULL;
+    trpi_world *world = NULL;
+    trpi_link *link = NULL;
+    trpi_faults_stats stats;
+
+    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
+    UNIT_REQUIRE(trpi_faults_new(&below_ops, NULL, &faults) == TRP_OK);
+    const trpi_transport_ops *ops = trpi_faults_ops(faults);
+    UNIT_REQUIRE(ops->open(faults, world, &above, NULL, &transport) == TRP_OK);
+    UNIT_EQUAL(trpi_faults_set(faults, "*", TRPI_FAULT_SEND, &slow), TRP_OK);
+    UNIT_REQUIRE(ops->connect(transport, "192.0.2.1", 1, 1000, (void *)(uintptr_t)ops, &link) ==
+                 TRP_OK);
+    UNIT_EQUAL(ops->write(link, &nearly, 1), TRP_OK);
+    UNIT_WAIT(atomic_load(&above_written) == 1, 60000);
+    UNIT_EQUAL(ops->write(link, &one, 1), TRP_OK);
+    below.events->bytes(below.user, below_link, zeros, 16);
+    UNIT_WAIT(atomic_load(&above_bytes) == 16, 60000); /* told after what was written would be */
+    UNIT_EQUAL(atomic_load(&above_written), 1);
+
+    UNIT_EQUAL(trpi_faults_set(faults, "*", TRPI_FAULT_RECEIVE, &slow), TRP_OK);
+    below.events->bytes(below.user, below_link, zeros, sizeof zeros);
+    UNIT_EQUAL(below.pauses, 0);
+    below.events->bytes(below.user, below_link, zeros, 1);
+    UNIT_EQUAL(below.pauses, 1);
+    UNIT_TRUE(below.events->paused(below.user, below_link));
+    UNIT_EQUAL(trpi_faults_disconnect(faults, "*"), 1);
+    UNIT_FALSE(below.events->paused(below.user, below_link));
+    trpi_faults_stats_get(faults, &stats);
+    UNIT_EQUAL(stats.cut_bytes, 2 * sizeof zeros + 1);
+    ops->stop(transport);
+    UNIT_EQUAL(atomic_load(&above_closed), 1);
+    ops->free(transport);
+    trpi_faults_free(faults);
+    trpi_world_free(world);
+}
+
 /* ---- two systems ----------------------------------------------------------------------------- */
 
 static pair p;
@@ -420,6 +558,7 @@ UNIT(frames_are_lost_repeated_delayed_and_overtaken)
 UNIT(rules_that_cannot_be_are_refused)
 UNIT(streams_are_cut_wherever_their_reads_end)
 UNIT(what_is_not_our_wire_passes_as_it_comes)
+UNIT(what_waits_in_a_slow_network_is_bounded)
 UNIT(a_blackhole_swallows_and_is_lifted)
 UNIT(a_slow_network_keeps_order_to_the_end)
 UNIT(cuts_lose_but_never_reorder)

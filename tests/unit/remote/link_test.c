@@ -1,6 +1,7 @@
 /* link_test.c - the tcp driver alone: bytes arrive in order, short sends go on, every end is told
  * once. */
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -256,6 +257,39 @@ so_many_names_are_kept_and_not_one_more(void)
     trpi_world_free(world);
 }
 
+/* TRPI_RESOLVER_ADDRESSES_MAX, and one past it: the first ones count, in their order; what cannot
+ * be used does not. */
+static void
+of_many_addresses_the_first_are_tried(void)
+{
+    struct sockaddr_in numbers[TRPI_RESOLVER_ADDRESSES_MAX + 1];
+    struct sockaddr_in6 scoped = { .sin6_family = AF_INET6, .sin6_scope_id = 1 };
+    struct addrinfo found[TRPI_RESOLVER_ADDRESSES_MAX + 2];
+    trpi_resolved resolved = { 0 };
+    scoped.sin6_addr.s6_addr[0] = 0xfe;
+    scoped.sin6_addr.s6_addr[1] = 0x80;
+    memset(numbers, 0, sizeof numbers);
+    memset(found, 0, sizeof found);
+    found[0] = (struct addrinfo){ .ai_addr = (struct sockaddr *)(void *)&scoped,
+                                  .ai_addrlen = sizeof scoped };
+    for (uint32_t i = 0; i <= TRPI_RESOLVER_ADDRESSES_MAX; i++) {
+        numbers[i].sin_family = AF_INET;
+        numbers[i].sin_addr.s_addr = htonl(0x0a000001u + i); /* 10.0.0.1 ... */
+        found[i].ai_next = &found[i + 1];
+        found[i + 1].ai_addr = (struct sockaddr *)(void *)&numbers[i];
+        found[i + 1].ai_addrlen = sizeof numbers[i];
+    }
+    trpi_resolved_take(&found[0], &resolved);
+    UNIT_EQUAL(resolved.count, TRPI_RESOLVER_ADDRESSES_MAX);
+    UNIT_TEXT(resolved.hosts[0], "10.0.0.1");
+    UNIT_TEXT(resolved.hosts[TRPI_RESOLVER_ADDRESSES_MAX - 1], "10.0.0.8");
+    resolved.count = 0;
+    found[0].ai_next = NULL;
+    trpi_resolved_take(&found[0], &resolved);
+    UNIT_EQUAL(resolved.count, 0);
+    UNIT_TEXT(resolved.reason, "no usable address");
+}
+
 static _Atomic bool silent;
 static _Atomic uint32_t asked, told_stopping;
 
@@ -364,6 +398,7 @@ UNIT(bytes_arrive_in_order_and_short_sends_go_on)
 UNIT(a_dial_that_reaches_nobody_is_closed_once)
 UNIT(a_name_is_resolved_and_found_in_the_cache_the_second_time)
 UNIT(so_many_names_are_kept_and_not_one_more)
+UNIT(of_many_addresses_the_first_are_tried)
 UNIT(a_stop_waits_for_no_name_server)
 UNIT(a_refused_connection_ends_without_a_closed_on_this_side)
 UNIT(many_connections_are_refused_one_after_the_other)

@@ -1,6 +1,6 @@
 /* gang_test.c - how many workers share the work: fewer where they hinder each other, all where they
  * do not, and nothing waits for those who sit out. */
-#include "tests/unit/unit.h"
+#include "tests/unit/sched/desk.h"
 
 #include <stdatomic.h>
 
@@ -22,8 +22,6 @@ typedef struct data {
     _Atomic uint64_t seen_ns; /* its last run */
 } data;
 
-static trpi_world *world;
-static trpi_sched *sched;
 static _Atomic bool hindering, over, go;
 
 static trpi_run_result
@@ -58,18 +56,7 @@ start(void)
     atomic_store(&hindering, false);
     atomic_store(&over, false);
     atomic_store(&go, false);
-    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
-    options.world = world;
-    UNIT_REQUIRE(trpi_sched_new(&options, &sched) == TRP_OK);
-    UNIT_REQUIRE(trpi_sched_start(sched) == TRP_OK);
-}
-
-static void
-end(void)
-{
-    UNIT_TRUE(trpi_sched_stop(sched, 10000));
-    trpi_sched_free(sched);
-    trpi_world_free(world);
+    desk_open(options);
 }
 
 static uint32_t
@@ -168,7 +155,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
     atomic_store(&hindering, false);
     UNIT_WAIT(rests_at(2), 60000);
     atomic_store(&over, true);
-    end();
+    desk_close();
     trpi_free(jobs);
 }
 
@@ -182,7 +169,7 @@ workers_that_do_not_hinder_each_other_are_all_wanted(void)
     jobs = many();
     UNIT_WAIT(rests_at(2), 60000);
     atomic_store(&over, true);
-    end();
+    desk_close();
     trpi_free(jobs);
 }
 
@@ -204,7 +191,7 @@ what_waits_behind_a_stuck_worker_is_run_by_who_sits_out(void)
     UNIT_WAIT(atomic_load(&behind.runs) == 1, 5000);
     atomic_store(&over, true);
     atomic_store(&go, true);
-    end();
+    desk_close();
     trpi_free(jobs);
 }
 
@@ -220,7 +207,7 @@ when_there_is_nothing_to_do_nobody_sits_out(void)
     UNIT_WAIT(limit() == 1, 8000);
     atomic_store(&over, true);
     UNIT_WAIT(limit() == 2, 5000);
-    end();
+    desk_close();
     trpi_free(jobs);
 }
 

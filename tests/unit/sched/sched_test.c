@@ -1,6 +1,6 @@
 /* sched_test.c - tasks without actors: each is run, none waits behind a stuck worker, idle means
  * idle. */
-#include "tests/unit/unit.h"
+#include "tests/unit/sched/desk.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -18,9 +18,6 @@ typedef struct job {
     _Atomic uint32_t worker;  /* index of the worker of the last run */
     bool offered;             /* to be kept, in the present run */
 } job;
-
-static trpi_world *world;
-static trpi_sched *sched;
 
 static trpi_run_result
 on_run(void *data, trpi_task *task, bool offer)
@@ -45,25 +42,11 @@ static void
 start(uint32_t workers)
 {
     static const trpi_sched_ops ops = { on_run, on_thread, NULL, NULL };
-    trpi_sched_options options;
+    trpi_sched_options options = {
+        .workers = workers, .worker_bytes = sizeof(trpi_worker *), .ops = &ops, .name = "test"
+    };
 
-    memset(&options, 0, sizeof options);
-    options.workers = workers;
-    options.worker_bytes = sizeof(trpi_worker *);
-    options.ops = &ops;
-    options.name = "test";
-    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
-    options.world = world;
-    UNIT_REQUIRE(trpi_sched_new(&options, &sched) == TRP_OK);
-    UNIT_REQUIRE(trpi_sched_start(sched) == TRP_OK);
-}
-
-static void
-end(void)
-{
-    UNIT_TRUE(trpi_sched_stop(sched, 10000));
-    trpi_sched_free(sched);
-    trpi_world_free(world);
+    desk_open(options);
 }
 
 static trpi_run_result
@@ -109,7 +92,7 @@ every_injected_task_runs_exactly_once(void)
         trpi_sched_inject(sched, &jobs[i].task);
     }
     UNIT_WAIT(runs_sum(jobs, JOBS) == JOBS, 20000);
-    end();
+    desk_close();
     for (int i = 0; i < JOBS; i++) {
         UNIT_EQUAL(jobs[i].runs, 1);
     }
@@ -124,7 +107,7 @@ a_task_that_says_again_runs_again(void)
     start(1);
     trpi_sched_inject(sched, &j.task);
     UNIT_WAIT(atomic_load(&j.runs) == 1001, 20000);
-    end();
+    desk_close();
 }
 
 /* More than ring and slot hold: the overflow goes through the injection queue. */
@@ -155,7 +138,7 @@ what_one_run_wakes_beyond_the_ring_is_not_lost(void)
         }
         trpi_sched_inject(sched, &jobs[0].task);
         UNIT_WAIT(runs_sum(jobs, JOBS) == JOBS, 20000);
-        end();
+        desk_close();
         trpi_free(jobs);
     }
 }
@@ -176,7 +159,7 @@ a_task_behind_a_stuck_worker_is_taken(void)
     UNIT_TRUE(atomic_load(&woken.worker) != atomic_load(&stuck.worker));
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
-    end();
+    desk_close();
 }
 
 enum { CROWD = 10 };
@@ -228,7 +211,7 @@ a_thief_takes_one_before_he_takes_half(void)
     UNIT_EQUAL(atomic_load(&crowd_left), CROWD - 2); /* one was taken, one is in the slot */
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
-    end();
+    desk_close();
 }
 
 static trpi_run_result
@@ -258,7 +241,7 @@ a_deferred_task_runs_though_its_worker_is_never_idle(void)
     trpi_sched_inject(sched, &deferred.task);
     UNIT_WAIT(atomic_load(&deferred.runs) == 11, 20000);
     atomic_store(&go, 1);
-    end();
+    desk_close();
 }
 
 static void
@@ -279,7 +262,7 @@ a_private_worker_runs_its_tasks_and_ends(void)
         UNIT_EQUAL(atomic_load(&j.worker), home);
         trpi_sched_private_release(sched, home);
     }
-    end();
+    desk_close();
 }
 
 static void
@@ -299,7 +282,7 @@ private_workers_end_at_their_limit(void)
     trpi_sched_private_release(sched, homes[0]);
     UNIT_EQUAL(trpi_sched_private_new(sched, NULL, false, &more), TRP_OK);
     UNIT_EQUAL(more, homes[0]);
-    end();
+    desk_close();
 }
 
 static void
@@ -316,7 +299,7 @@ a_stop_with_a_stuck_worker_ends_at_its_deadline(void)
     UNIT_FALSE(trpi_sched_stop(sched, 50));
     UNIT_TRUE(unit_now_ms() - before >= 45);
     atomic_store(&go, 1);
-    end();
+    desk_close();
 }
 
 /* S3: the law is that nothing wakes up; the measure is CPU time, of which a ticking thread takes
@@ -341,7 +324,7 @@ an_idle_scheduler_takes_no_time(void)
         used = unit_cpu_us() - used;
     }
     UNIT_TRUE(used < 5000); /* under 1 % of a core */
-    end();
+    desk_close();
 }
 
 /* ---- tasks that are kept --------------------------------------------------------------------- */
@@ -382,7 +365,7 @@ two_that_are_kept_let_others_run_and_end(void)
     UNIT_WAIT(atomic_load(&woken.runs) == 1, 20000);
     atomic_store(&over, 1);
     UNIT_WAIT(atomic_load(&two[0].again) == 0 && atomic_load(&two[1].again) == 0, 20000);
-    end();
+    desk_close();
 }
 
 static void
@@ -396,7 +379,7 @@ a_kept_task_runs_though_its_worker_is_never_idle(void)
     trpi_sched_inject(sched, &kept.task);
     UNIT_WAIT(atomic_load(&kept.runs) > 1000, 20000);
     atomic_store(&go, 1);
-    end(); /* with a kept task */
+    desk_close(); /* with a kept task */
 }
 
 /* S2 */
@@ -416,7 +399,7 @@ a_task_kept_by_a_stuck_worker_is_taken(void)
     UNIT_TRUE(atomic_load(&kept.worker) != atomic_load(&stuck.worker));
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
-    end();
+    desk_close();
 }
 
 /* Always has something to do, and long enough for two workers: its worker never searches. */
@@ -460,7 +443,7 @@ a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle(void)
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
     atomic_store(&over, 1);
-    end();
+    desk_close();
 }
 
 static trpi_run_result
@@ -492,7 +475,7 @@ after_a_task_was_kept_in_vain_there_is_a_pause(void)
     UNIT_WAIT(atomic_load(&vain.runs) == 2, 20000);
     trpi_sched_inject(sched, &counts.task);
     UNIT_WAIT(atomic_load(&counts.runs) == TRPI_KEEP_PAUSE + 1, 20000);
-    end();
+    desk_close();
     UNIT_EQUAL(counts.again, TRPI_KEEP_PAUSE);
 }
 

@@ -1,12 +1,7 @@
 /* timer_test.c - timers of a scheduler, and what waits for quiescent states. */
-#include "tests/unit/unit.h"
+#include "tests/unit/sched/desk.h"
 
 #include <stdatomic.h>
-
-#include "sched/sched.h"
-
-static trpi_world *world;
-static trpi_sched *sched;
 
 static trpi_run_result
 on_run(void *data, trpi_task *task, bool offer)
@@ -33,23 +28,9 @@ static void
 start(void)
 {
     static const trpi_sched_ops ops = { on_run, on_thread, NULL, NULL };
-    trpi_sched_options options;
+    trpi_sched_options options = { .workers = 2, .ops = &ops };
 
-    memset(&options, 0, sizeof options);
-    options.workers = 2;
-    options.ops = &ops;
-    UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
-    options.world = world;
-    UNIT_REQUIRE(trpi_sched_new(&options, &sched) == TRP_OK);
-    UNIT_REQUIRE(trpi_sched_start(sched) == TRP_OK);
-}
-
-static void
-end(void)
-{
-    UNIT_TRUE(trpi_sched_stop(sched, 10000));
-    trpi_sched_free(sched);
-    trpi_world_free(world);
+    desk_open(options);
 }
 
 static void
@@ -73,7 +54,7 @@ a_timer_fires_once_and_never_early(void)
     UNIT_WAIT(atomic_load(&last) == 703, 5000);
     UNIT_TRUE(trpi_world_mono_ns(world) - before >= 20000000);
     UNIT_FALSE(trpi_timer_cancel(sched, id));
-    end();
+    desk_close();
 }
 
 static void
@@ -94,7 +75,7 @@ a_cancelled_timer_does_not_fire(void)
     UNIT_EQUAL(trpi_timer_add(sched, 60, note, &other, 1, 1, &id_other), TRP_OK);
     UNIT_WAIT(atomic_load(&other) != 0, 5000);
     UNIT_EQUAL(atomic_load(&last), 0);
-    end();
+    desk_close();
 }
 
 static void
@@ -107,7 +88,7 @@ an_earlier_timer_wakes_the_thread_that_waits_for_a_later_one(void)
     UNIT_EQUAL(trpi_timer_add(sched, 3600000, note, &last, 9, 9, &id), TRP_OK);
     UNIT_EQUAL(trpi_timer_add(sched, 5, note, &last, 1, 2, &id), TRP_OK);
     UNIT_WAIT(atomic_load(&last) == 102, 5000);
-    end();
+    desk_close();
 }
 
 static void
@@ -119,7 +100,7 @@ after_a_stop_no_timer_is_taken(void)
     start();
     UNIT_TRUE(trpi_sched_stop(sched, 10000));
     UNIT_EQUAL(trpi_timer_add(sched, 1, note, &last, 1, 1, &id), TRP_ECLOSED);
-    end();
+    desk_close();
 }
 
 static void
@@ -143,7 +124,7 @@ a_retired_object_waits_for_a_foreign_reader(void)
     UNIT_EQUAL(atomic_load(&freed), 0);
     trpi_sched_leave(sched, phase);
     UNIT_WAIT(atomic_load(&freed) == 1, 5000);
-    end();
+    desk_close();
 }
 
 static void
@@ -167,7 +148,7 @@ a_retired_object_waits_for_a_run_under_way(void)
     UNIT_EQUAL(atomic_load(&freed), 0);
     atomic_store(&go, 2);
     UNIT_WAIT(atomic_load(&freed) == 1, 5000);
-    end();
+    desk_close();
 }
 
 static void
@@ -180,7 +161,7 @@ what_was_retired_is_freed_at_the_end(void)
     phase = trpi_sched_enter(sched);
     trpi_retire(sched, free_noted, (void *)&freed);
     trpi_sched_leave(sched, phase);
-    end();
+    desk_close();
     UNIT_EQUAL(atomic_load(&freed), 1);
 }
 
@@ -240,7 +221,7 @@ a_million_pending_timers_make_nothing_slower(void)
     printf("  adding and cancelling: %u ns, with a million pending %u ns\n",
            (unsigned)(empty_ns / PAIRS), (unsigned)(full_ns / PAIRS));
     UNIT_TRUE(full_ns < 25 * empty_ns);
-    end();
+    desk_close();
 }
 
 UNIT_BEGIN("timer")
