@@ -17,6 +17,7 @@ typedef struct trpi_seek {
     uint64_t refused_ms; /* since when somebody refuses; 0: nobody */
     char refused_why[TRPI_FRAME_REASON_BYTES];
     uint64_t settled_ms; /* found addresses are trusted from then on (J8); 0: they were given */
+    bool confirmed;    /* an answer from then on said the same */
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
     uint64_t next_ms;  /* ask, or join, again */

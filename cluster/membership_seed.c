@@ -20,7 +20,8 @@
  *       address may have been given to somebody else.
  *   J7  Who was stopped himself has not been met with silence: the time does not count (J1).
  *   J8  A list that is looked up anew (trpi_seek_found) may be incomplete: a cluster is made only
- *       when it has been the same, and of enough addresses, for seed-node-timeout.
+ *       when it has been the same, and of enough addresses, for seed-node-timeout, and the answer
+ *       that came then, or later, was this list still: silence of the name service confirms none.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -75,6 +76,13 @@ silence_ms(const trpi_member_core *core)
 {
     uint32_t ms = core->options.seed_node_timeout_ms;
     return core->seek.met_cluster ? ms + 2 * core->options.downing.stable_after_ms : ms;
+}
+
+/* J8 */
+static bool
+may_trust_seeds(const trpi_seek *seek)
+{
+    return seek->settled_ms == 0 || seek->confirmed;
 }
 
 static void
@@ -141,6 +149,7 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
         same = trpi_address_equal(&addresses[i], &seek->addresses[i]);
     }
     if (same) {
+        seek->confirmed = core->now.mono_ms >= seek->settled_ms;
         seek->next_ms = seek->joining ? seek->next_ms : core->now.mono_ms;
         return TRP_OK;
     }
@@ -307,6 +316,9 @@ trpi_seek_tick(trpi_member_core *core)
         trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
         return;
     }
+    if (now >= seek->give_up_ms && !seek->joining && !may_trust_seeds(seek)) {
+        seek->give_up_ms = now + ASK_AGAIN_MS; /* J8 */
+    }
     if (now >= seek->give_up_ms) {
         if (!seek->joining) {
             trpi_core_log(core, TRP_LOG_INFO, "no seed answered for %u ms", silence_ms(core));
@@ -438,7 +450,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     for (uint32_t i = 0; i < seek->addresses_count; i++) {
         all = all && (seek->nacked[i] || trpi_seek_is_self(core, &seek->addresses[i]));
     }
-    if (all && seek->may_create && !seek->met_cluster && core->now.mono_ms >= seek->settled_ms) {
+    if (all && seek->may_create && !seek->met_cluster && may_trust_seeds(seek)) {
         /* J1, J8; who has met a cluster waits for it, till give_up_ms */
         trpi_core_log(core, TRP_LOG_INFO, "all other seeds are in no cluster yet");
         (void)create_cluster(core); /* no memory: give_up_ms tries again */

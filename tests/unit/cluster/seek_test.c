@@ -284,13 +284,37 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     char asked[TRPI_ADDRESS_TEXT_BYTES], other[TRPI_ADDRESS_TEXT_BYTES];
     UNIT_TEXT(trpi_member_seek_text(m->cores[0], asked, sizeof(asked)), /* not itself */
               trpi_address_format(&m->ids[1].address, other, sizeof(other)));
-    UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK); /* the same list: it does not */
+    UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK); /* the same list: it does not, but it is not the last */
+    mesh_run(m, 60000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK);
     mesh_run(m, 5000);
     for (uint32_t i = 0; i < 3; i++) {
         UNIT_EQUAL(mesh_members(m, i), 3);
         UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
     }
     UNIT_EQUAL(found(m, 0, 0, 3), TRP_ESTATE);
+    mesh_free(m);
+}
+
+/* J8: no seed answers, and the name service does not either when it counts */
+static void
+a_first_seed_that_was_found_needs_an_answer_that_says_so_still(void)
+{
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 2; i++) {
+        mesh_add(m, NULL);
+    }
+    m->cut[1] = true;
+    UNIT_EQUAL(found(m, 0, 0, 2), TRP_OK);
+    mesh_run(m, 4990);
+    UNIT_EQUAL(found(m, 0, 0, 2), TRP_OK); /* too early by 10 ms */
+    mesh_run(m, 30000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    UNIT_TRUE(trpi_member_wake_ms(m->cores[0]) > m->now_ms); /* it waits, and does not spin */
+    UNIT_EQUAL(found(m, 0, 0, 2), TRP_OK);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_UP);
     mesh_free(m);
 }
 
@@ -323,5 +347,6 @@ UNIT(a_manual_join_replaces_one_that_is_stuck)
 UNIT(an_own_pause_is_no_silence_of_the_seeds)
 UNIT(a_node_joins_while_a_member_is_unreachable)
 UNIT(a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled)
+UNIT(a_first_seed_that_was_found_needs_an_answer_that_says_so_still)
 UNIT(a_node_joins_by_addresses_that_were_found_later)
 UNIT_END
