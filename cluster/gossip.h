@@ -16,7 +16,10 @@
 #include "cluster/ident.h"
 #include "cluster/vclock.h"
 
-#define TRPI_GOSSIP_MEMBERS_MAX 10000u
+/* A node is let in while there are fewer than so many members besides those that it replaces. More
+ * come together when several contacts let nodes in at one time: the rest is room for them. */
+#define TRPI_JOIN_MEMBERS_MAX 10000u
+#define TRPI_GOSSIP_MEMBERS_MAX (TRPI_JOIN_MEMBERS_MAX + 240u) /* of one view */
 #define TRPI_GOSSIP_TOMBSTONES_MAX 20000u /* beyond, the oldest are dropped before their age */
 #define TRPI_GOSSIP_ROWS_MAX 200000u
 #define TRPI_GOSSIP_COUNTER_MAX (UINT64_MAX / 4) /* of clocks and observers; more is refused */

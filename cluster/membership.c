@@ -67,7 +67,7 @@ options_check(trpi_member_options *o)
     }
     if (!(o->gossip_different_view_probability <= 1.0) ||
         o->role_minima_count > TRPI_ROLE_MINIMA_MAX ||
-        o->min_nr_of_members > TRPI_GOSSIP_MEMBERS_MAX) {
+        o->min_nr_of_members > TRPI_JOIN_MEMBERS_MAX) {
         return TRP_EINVAL;
     }
     return TRP_OK;

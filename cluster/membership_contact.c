@@ -9,6 +9,9 @@
  *   J4  A removed incarnation is never let in again; it is told so.
  *   J6  Who wants to join says what all members must have alike (compat.h), and whether it insists
  *       on it: then it is refused for a difference, else both logs have a warning.
+ *   J9  A contact stops letting nodes in before a view is full: contacts do so at one time, and
+ *       views that are one too many together could never be merged. It says so to a JOIN, not to
+ *       an INIT_JOIN: who asks is to know that there is a cluster (J1).
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
  */
 #include "cluster/membership_core.h"
@@ -46,6 +49,16 @@ log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, c
                       refused ? "is refused" : "may join, though it differs", why);
         core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
+}
+
+static void
+refuse_full(trpi_member_core *core, const trpi_node_id *from)
+{
+    char reason[TRPI_FRAME_REASON_BYTES];
+    (void)snprintf(reason, sizeof(reason), "the cluster has as many members as it can have, %u",
+                   TRPI_JOIN_MEMBERS_MAX);
+    log_difference(core, from, true, reason);
+    send_nack(core, from, TRPI_NACK_REFUSED, reason);
 }
 
 /* May this stranger ask at all? Answers it when not. */
@@ -189,14 +202,19 @@ trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
     (void)trpi_address_format(&from->address, text, sizeof(text));
-    if (down_predecessors(edited, from) > 0) {
-        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down", text);
-    }
-    trp_err err = trpi_gossip_add(edited, frame->ident, TRP_MEMBER_JOINING, 0);
+    uint32_t replaced = down_predecessors(edited, from);
+    trp_err err = edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX
+                      ? TRP_ELIMIT
+                      : trpi_gossip_add(edited, frame->ident, TRP_MEMBER_JOINING, 0);
     if (err != TRP_OK) {
         trpi_gossip_unref(edited);
-        send_nack(core, from, TRPI_NACK_REFUSED, "the cluster has as many members as it can have");
-        return;
+        if (err == TRP_ELIMIT) {
+            refuse_full(core, from); /* J9 */
+        }
+        return; /* no memory: it asks again */
+    }
+    if (replaced > 0) {
+        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down", text);
     }
     if (trpi_core_commit(core, edited) == TRP_OK) {
         trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0);

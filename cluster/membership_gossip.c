@@ -27,6 +27,7 @@
 #define LEADER_ASKS 8u     /* unseen members that the leader asks in one round */
 #define GUESSES 4u         /* at one who may be told, before all are counted */
 #define HEAL_ONE_IN 4u     /* rounds in which one unreachable member is tried as well */
+#define UNMERGED_LOG_MS 10000u
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
@@ -407,6 +408,21 @@ take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
     return err;
 }
 
+/* Until it is, the two do not agree: somebody has to know. */
+static void
+log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
+{
+    if (core->now.mono_ms >= core->refused_log_ms) {
+        char text[TRPI_ADDRESS_TEXT_BYTES];
+        trpi_core_log(core, TRP_LOG_ERROR,
+                      "the view of %s cannot be merged (%s), tried again with its next gossip: "
+                      "a view has at most %u members and %u observations of unreachable ones",
+                      trpi_address_format(&from->address, text, sizeof(text)), trp_strerror(err),
+                      TRPI_GOSSIP_MEMBERS_MAX, TRPI_GOSSIP_ROWS_MAX);
+        core->refused_log_ms = core->now.mono_ms + UNMERGED_LOG_MS;
+    }
+}
+
 static void
 take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
@@ -418,8 +434,10 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
     }
     count_received(core, frame->gossip);
     trpi_gossip *merged;
-    if (trpi_gossip_cache_merge(core->options.cache, core->gossip, frame->gossip, &merged) !=
-        TRP_OK) {
+    trp_err err =
+        trpi_gossip_cache_merge(core->options.cache, core->gossip, frame->gossip, &merged);
+    if (err != TRP_OK) {
+        log_unmerged(core, from, err);
         return;
     }
     bool they_know_all = merged->digest == frame->gossip->digest;

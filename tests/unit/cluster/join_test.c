@@ -308,6 +308,76 @@ roles_are_known_on_every_node(void)
     mesh_free(m);
 }
 
+/* ---- as many as there can be ----------------------------------------------------------------- */
+
+/* Node 1 tells node 0 of `more` others, as its change number `version`. */
+static void
+grow(struct mesh *m, uint32_t more, uint32_t version)
+{
+    trpi_gossip *g = trpi_gossip_copy(trpi_member_view(m->cores[1]));
+    trpi_frame envelope = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = m->ids[0].uid, .gossip = g };
+    trpi_buffer bytes = { 0 };
+    for (uint32_t i = 0; i < more; i++) {
+        trpi_node_id id = mesh_id(100 + i, 100000 + i);
+        trpi_ident *ident;
+        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0.0", &ident) == TRP_OK);
+        UNIT_REQUIRE(trpi_gossip_add(g, ident, TRP_MEMBER_JOINING, 0) == TRP_OK);
+        trpi_ident_unref(ident);
+    }
+    for (uint32_t i = 0; i < version; i++) {
+        UNIT_EQUAL(trpi_gossip_count_up(g, trpi_ident_key(&m->ids[1])), TRP_OK);
+    }
+    UNIT_REQUIRE(trpi_gossip_freeze(g) == TRP_OK);
+    UNIT_REQUIRE(trpi_frame_encode(&envelope, NULL, &bytes) == TRP_OK);
+    trpi_member_event event = {
+        .kind = TRPI_MEMBER_FRAME, .from = m->ids[1], .bytes = bytes.data, .count = bytes.count
+    };
+    UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
+    trpi_buffer_fini(&bytes);
+    trpi_gossip_unref(g);
+}
+
+/* J9: at the limit and one past it. Who finds the cluster full makes none of its own, and who comes
+ * back into it is no more than it was. */
+static void
+a_cluster_that_is_full_says_so_and_still_merges(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    m->cut[1] = true;
+    grow(m, TRPI_JOIN_MEMBERS_MAX - 3, 1);
+    uint32_t last = mesh_add(m, NULL), late = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, last, 0), TRP_OK);
+    mesh_drain(m);
+    UNIT_EQUAL(mesh_members(m, 0), TRPI_JOIN_MEMBERS_MAX);
+    trpi_address seeds[2] = { m->ids[late].address, m->ids[0].address };
+    trpi_member_event join = { .kind = TRPI_MEMBER_JOIN, .addresses = seeds, .addresses_count = 2 };
+    UNIT_EQUAL(mesh_step(m, late, &join), TRP_OK);
+    mesh_run(m, 20000);
+    UNIT_EQUAL(mesh_members(m, 0), TRPI_JOIN_MEMBERS_MAX);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[late]), TRPI_PHASE_SEEKING);
+    UNIT_TRUE(strstr(m->warning, "as many members as it can have, 10000") != NULL);
+    m->cut[last] = true;
+    m->cut[late] = true;
+    uint32_t again = mesh_add_as(m, mesh_id(last, 9000), NULL, NULL);
+    UNIT_EQUAL(mesh_join(m, again, 0), TRP_OK);
+    mesh_drain(m);
+    UNIT_EQUAL(mesh_members(m, 0), TRPI_JOIN_MEMBERS_MAX + 1);
+    UNIT_EQUAL(mesh_status(m, 0, last), TRP_MEMBER_DOWN);
+
+    m->warning[0] = '\0';
+    m->now_ms += 20000;
+    grow(m, TRPI_GOSSIP_MEMBERS_MAX - 4, 2); /* other contacts have let in as many at once */
+    UNIT_EQUAL(mesh_members(m, 0), TRPI_GOSSIP_MEMBERS_MAX);
+    UNIT_TEXT(m->warning, "");
+    grow(m, TRPI_GOSSIP_MEMBERS_MAX - 3, 3);
+    UNIT_EQUAL(mesh_members(m, 0), TRPI_GOSSIP_MEMBERS_MAX);
+    UNIT_TRUE(strstr(m->warning, "cannot be merged") != NULL);
+    m->warning[0] = '\0';
+    grow(m, TRPI_GOSSIP_MEMBERS_MAX - 3, 3); /* said once in a while */
+    UNIT_TEXT(m->warning, "");
+    mesh_free(m);
+}
+
 UNIT_BEGIN("join")
 UNIT(a_node_that_joins_itself_is_up_at_once)
 UNIT(a_node_that_is_not_told_to_join_stays_alone)
@@ -324,4 +394,5 @@ UNIT(a_node_of_another_system_is_refused)
 UNIT(nobody_is_up_before_the_minimum_number_is_there)
 UNIT(nobody_is_up_before_the_minimum_of_a_role_is_there)
 UNIT(roles_are_known_on_every_node)
+UNIT(a_cluster_that_is_full_says_so_and_still_merges)
 UNIT_END
