@@ -23,6 +23,7 @@
 #include "cluster/shell.h"
 
 #define METRICS_FRAMES_MAX 64u
+#define IDLE_MS 10000u /* between two looks while this node is no member */
 
 struct metrics_frame {
     struct metrics_frame *next;
@@ -297,10 +298,9 @@ set_timer(struct trpi_metrics *metrics, trp_ctx *ctx)
 {
     uint64_t wake_ms = trpi_metrics_core_wake_ms(metrics->core);
     uint64_t now_ms = shell_now_us(metrics->cluster) / 1000;
-    if (wake_ms == UINT64_MAX) {
-        return; /* membership pokes */
-    }
-    uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
+    uint64_t delay_ms = wake_ms == UINT64_MAX ? IDLE_MS /* membership pokes, with memory for it */
+                        : wake_ms <= now_ms   ? 1
+                                              : wake_ms - now_ms;
     trp_err err = trp_timer_once(ctx, 1, (uint32_t)delay_ms, &tick_type, NULL, 0);
     if (err != TRP_OK) {
         trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
@@ -315,9 +315,7 @@ metrics_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
-    if (trp_msg_is(msg, &poke_type)) {
-        take_frames(metrics);
-    }
+    take_frames(metrics); /* at a tick, too: a poke that found no memory was lost */
     do_what_is_due(metrics);
     publish(metrics);
     set_timer(metrics, ctx);

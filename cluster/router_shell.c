@@ -4,10 +4,12 @@
  * Shape.   cluster's thread --listener--> poke (one at a time) --> the router's actor: view -> step
  *          -> put, take, make, find -> one new table -> dismiss
  *          answers to find, ends of routees, the time of a retry: one more poke
+ *          The message of a poke is made by the look before it, so a poke cannot fail.
  * Must hold.
  *   S1  A poke that comes while the view is read leads to one more look: nothing is missed.
  *   S2  Who leaves is out of the table before it is told to end, and is told so behind all that it
- *       was told before.
+ *       was told before. Without memory for the table this waits, and with it the next step.
+ *   S3  A child that is not used is ended.
  * Not here. What contradicts what (src/pattern/routing_cluster.c).
  * Tests.   tests/unit/cluster/cluster_router_test.c, tests/multinode/routers.sh
  * Sources. CROUTE-01 to -20; decisions 124 and 125.
@@ -31,10 +33,14 @@ typedef struct router_source {
     trpi_router_core *core;
     uint64_t listener;   /* 0: none */
     trp_ref router;      /* written before there is a listener */
-    _Atomic bool poked;  /* a poke is on its way. Set by any thread, cleared by the actor */
+    /* The next poke. Taken by any thread, put back by the actor; NULL: one is on its way, or there
+     * was no memory for it and a timer runs instead. */
+    _Atomic(trp_msg *) poke;
     uint64_t names;      /* of children */
     trp_member *members; /* room for the view */
     size_t members_room;
+    const trpi_router_action *actions; /* of the last step, those that are not settled yet */
+    uint32_t actions_count;
 } router_source;
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -59,6 +65,7 @@ source_free(void *arg)
         return;
     }
     source_stop(source); /* its actor may have failed at its start */
+    trp_msg_free(atomic_load_explicit(&source->poke, memory_order_acquire)); /* pairs with look() */
     trpi_router_core_free(source->core);
     trpi_free(source->path);
     trpi_free(source->role);
@@ -79,8 +86,10 @@ static void
 poke(router_source *source)
 {
     /* acq_rel, pair: look(). What led to this poke is seen by the look that it leads to. S1 */
-    if (!atomic_exchange_explicit(&source->poked, true, memory_order_acq_rel)) {
-        trpi_routees_poke(source->system, source->router);
+    trp_msg *msg = atomic_exchange_explicit(&source->poke, NULL, memory_order_acq_rel);
+
+    if (msg != NULL) {
+        trpi_routees_poke(source->system, source->router, msg);
     }
 }
 
@@ -197,6 +206,10 @@ put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "a routee is not used: %s", trp_strerror(err));
         (void)trpi_router_ended(source->core, trp_now_ms(ctx), action->ref);
+        trp_unwatch(ctx, action->ref);
+        if (child) { /* S3; nobody has told it anything since it was taken out of the table */
+            trp_stop(ctx, action->ref);
+        }
     }
 }
 
@@ -220,43 +233,70 @@ carry_out(router_source *source, trp_ctx *ctx, const trpi_router_action *actions
             break;
         }
     }
-    if (count > 0 && trpi_routees_publish(ctx) != TRP_OK) {
-        trp_fail(ctx, 0, "no memory for a table of routees");
-    }
-    for (uint32_t i = 0; i < count; i++) { /* S2 */
-        if (actions[i].kind == TRPI_ROUTER_DISMISS) {
-            trpi_routee_dismiss(ctx, actions[i].ref, source->path == NULL);
+}
+
+/* What is left of the last step: the table, and who can be told to end once it is there. S2 */
+static trp_err
+settle(router_source *source, trp_ctx *ctx)
+{
+    trp_err err = source->actions_count == 0 ? TRP_OK : trpi_routees_publish(ctx);
+
+    while (err == TRP_OK && source->actions_count > 0) {
+        const trpi_router_action *action = source->actions++;
+
+        source->actions_count--; /* first: the call below may fail this actor */
+        if (action->kind == TRPI_ROUTER_DISMISS) {
+            trpi_routee_dismiss(ctx, action->ref, source->path == NULL);
         }
     }
+    return err;
+}
+
+/* true: it is there, or on its way. */
+static bool
+poke_renew(router_source *source)
+{
+    trp_msg *msg;
+
+    /* acquire, pair: poke() */
+    if (atomic_load_explicit(&source->poke, memory_order_acquire) != NULL) {
+        return true;
+    }
+    if (trpi_routees_poke_new(&msg) != TRP_OK) {
+        return false;
+    }
+    /* acq_rel, pair: poke(). Only here it becomes other than NULL. S1 */
+    (void)atomic_exchange_explicit(&source->poke, msg, memory_order_acq_rel);
+    return true;
 }
 
 static void
 look(void *arg, trp_ctx *ctx)
 {
     router_source *source = arg;
-    const trpi_router_action *actions;
-    uint64_t wake_ms = trp_now_ms(ctx) + AGAIN_MS;
-    uint32_t count;
+    uint64_t now_ms = trp_now_ms(ctx), wake_ms = now_ms + AGAIN_MS;
     size_t members;
-    trp_err err;
+    bool renewed = poke_renew(source);
+    trp_err err = settle(source, ctx); /* of the step before, if that had no memory */
 
-    /* acq_rel, pair: poke(). S1 */
-    (void)atomic_exchange_explicit(&source->poked, false, memory_order_acq_rel);
-    err = view_read(source, &members);
     if (err == TRP_OK) {
-        err = trpi_router_step(source->core, trp_now_ms(ctx), source->members, members, &actions,
-                               &count);
+        err = view_read(source, &members);
     }
     if (err == TRP_OK) {
-        carry_out(source, ctx, actions, count);
-        wake_ms = trpi_router_wake_ms(source->core);
-    } else {
+        err = trpi_router_step(source->core, now_ms, source->members, members, &source->actions,
+                               &source->actions_count);
+    }
+    if (err == TRP_OK) {
+        carry_out(source, ctx, source->actions, source->actions_count);
+        err = settle(source, ctx);
+    }
+    if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "its routees stay as they are, for a second: %s",
                 trp_strerror(err));
+    } else if (renewed) {
+        wake_ms = trpi_router_wake_ms(source->core);
     }
     if (wake_ms != UINT64_MAX) {
-        uint64_t now_ms = trp_now_ms(ctx);
-
         trpi_routees_poke_in(ctx, wake_ms > now_ms ? wake_ms - now_ms : 1);
     }
 }

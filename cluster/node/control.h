@@ -74,16 +74,26 @@ trp_err trpi_control_run(trpi_control *control, trpi_call *call);
 /* {"ok":true}, to be filled. NULL: no memory (trpi_call_answer(NULL) says so). */
 cJSON *trpi_call_reply(void);
 void trpi_call_answer(trpi_call *call, cJSON *reply); /* takes reply */
+/* As trpi_call_answer(); not ok: there was no memory to fill it. */
+void trpi_call_answer_if(trpi_call *call, bool ok, cJSON *reply);
+/* Whom an order is for: adds "dryRun" and "nodes", which is returned empty. NULL: no memory. */
+cJSON *trpi_call_plan(const trpi_call *call, cJSON *reply);
 void trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal);
 void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const char *format,
                            ...) __attribute__((format(printf, 4, 5)));
+/* An order that was not taken; what: of the command. */
+void trpi_call_refuse_order(trpi_call *call, trp_err err, const char *what);
 void trpi_call_progress(trpi_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* From now on events of the request's types go to the client. */
 void trpi_call_stream(trpi_call *call);
 /* Wait `ms`, or until cancelled. false: give up (cancelled). Only on the call's own thread. */
 bool trpi_call_pause(trpi_call *call, uint32_t ms);
+/* Wait a little, till the view is worth another look. false: refused, the node is stopping. */
+bool trpi_call_look_again(trpi_call *call);
 uint64_t trpi_call_elapsed_ns(const trpi_call *call);
+double trpi_call_elapsed_ms(const trpi_call *call); /* whole ones */
+bool trpi_call_add_elapsed(const trpi_call *call, cJSON *reply); /* "elapsedMs" */
 /* Milliseconds that are left before the client gives up, less a margin to answer; 0: none. */
 uint32_t trpi_call_left_ms(const trpi_call *call);
 

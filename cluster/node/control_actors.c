@@ -394,12 +394,8 @@ row_add(cJSON *list, const tree_row *row)
               trpi_json_add_text(object, "behaviour", row->behaviour) &&
               trpi_json_add_i64(object, "processed", (int64_t)row->processed) &&
               trpi_json_add_i64(object, "restarts", row->restarts) &&
-              trpi_json_add_i64(object, "children", row->children) &&
-              cJSON_AddItemToArray(list, object);
-    if (!ok) {
-        cJSON_Delete(object);
-    }
-    return ok;
+              trpi_json_add_i64(object, "children", row->children);
+    return trpi_json_append(list, object, ok);
 }
 
 static void
@@ -417,11 +413,7 @@ tree_answer(trp_node *node, trpi_call *call, const target *to, tree *t)
         ok = row_add(list, &t->rows[i]);
     }
     ok = ok && trpi_json_add_bool(reply, "truncated", t->truncated);
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }
 
 static void

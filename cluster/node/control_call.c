@@ -14,6 +14,7 @@
 #include "cluster/node/ctl_proto.h"
 
 #define PAUSE_STEP_MS 20u     /* how soon a cancelled call notices */
+#define LOOK_MS 50u           /* how often the view is looked at */
 #define ANSWER_MARGIN_MS 100u /* the client should hear why, not just time out */
 
 static const char no_memory[] = "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
@@ -54,6 +55,24 @@ trpi_call_answer(trpi_call *call, cJSON *reply)
 }
 
 void
+trpi_call_answer_if(trpi_call *call, bool ok, cJSON *reply)
+{
+    if (!ok) {
+        cJSON_Delete(reply);
+        reply = NULL;
+    }
+    trpi_call_answer(call, reply);
+}
+
+cJSON *
+trpi_call_plan(const trpi_call *call, cJSON *reply)
+{
+    return trpi_json_add_bool(reply, "dryRun", call->request.dry_run)
+               ? cJSON_AddArrayToObject(reply, "nodes")
+               : NULL;
+}
+
+void
 trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal)
 {
     cJSON *reply = cJSON_CreateObject();
@@ -79,6 +98,19 @@ trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const ch
         (void)snprintf(refusal.hint, sizeof refusal.hint, "%s", hint);
     }
     trpi_call_refuse(call, &refusal);
+}
+
+void
+trpi_call_refuse_order(trpi_call *call, trp_err err, const char *what)
+{
+    if (err == TRP_ETIMEDOUT) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
+                              "%s: the node is too busy to take the order", what);
+    } else if (err == TRP_ECLOSED) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
+    } else {
+        trpi_call_refuse_text(call, trpi_ctl_exit_of(err), NULL, "%s: %s", what, trp_strerror(err));
+    }
 }
 
 void
@@ -110,10 +142,32 @@ trpi_call_pause(trpi_call *call, uint32_t ms)
     return !atomic_load_explicit(&call->cancelled, memory_order_relaxed);
 }
 
+bool
+trpi_call_look_again(trpi_call *call)
+{
+    bool go_on = trpi_call_pause(call, LOOK_MS);
+    if (!go_on) {
+        trpi_call_refuse_order(call, TRP_ECLOSED, "");
+    }
+    return go_on;
+}
+
 uint64_t
 trpi_call_elapsed_ns(const trpi_call *call)
 {
     return trpi_world_mono_ns(call->world) - call->start_ns;
+}
+
+double
+trpi_call_elapsed_ms(const trpi_call *call)
+{
+    return (double)(trpi_call_elapsed_ns(call) / 1000000u);
+}
+
+bool
+trpi_call_add_elapsed(const trpi_call *call, cJSON *reply)
+{
+    return cJSON_AddNumberToObject(reply, "elapsedMs", trpi_call_elapsed_ms(call)) != NULL;
 }
 
 uint32_t

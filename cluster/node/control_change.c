@@ -1,7 +1,8 @@
-/* control_change.c - join, leave, down: order the change, then watch the view until it happened.
+/* control_change.c - leave, down: order the change, then watch the view until it happened.
  *
- * Shape.   All run on the call's own thread. The order is the cluster actor's (trp_cluster_join and
- *          so on); the effect is read from the view, as everybody else sees it.
+ * Shape.   Both run on the call's own thread. The order is the cluster actor's (trp_cluster_leave
+ *          and so on); the effect is read from the view, as everybody else sees it.
+ * Not here. join (control_join.c), the end of all (control_shutdown.c).
  * Tests.   tests/system/cli.sh
  */
 #include <stdio.h>
@@ -13,38 +14,8 @@
 #include "cluster/node/node_private.h"
 #include "pattern/pattern.h"
 
-#define LOOK_MS 50u       /* how often the view is looked at */
 #define PROGRESS_MS 5000u /* at least this often the client hears what is waited for */
 #define DOWN_MAX 256u     /* members downed by one command */
-
-static bool
-view_take(trp_node *node, trpi_call *call, trpi_view *ret_view)
-{
-    if (trpi_view_take(node, ret_view) == TRP_OK) {
-        return true;
-    }
-    trpi_call_answer(call, NULL);
-    return false;
-}
-
-static void
-refuse_order(trpi_call *call, trp_err err, const char *what)
-{
-    if (err == TRP_ETIMEDOUT) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
-                              "%s: the node is too busy to take the order", what);
-    } else if (err == TRP_ECLOSED) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
-    } else {
-        trpi_call_refuse_text(call, trpi_ctl_exit_of(err), NULL, "%s: %s", what, trp_strerror(err));
-    }
-}
-
-static double
-elapsed_ms(const trpi_call *call)
-{
-    return (double)(trpi_call_elapsed_ns(call) / 1000000u);
-}
 
 static const trpi_view_member *
 member_by_uid(const trpi_view *view, uint64_t uid)
@@ -96,153 +67,7 @@ blockers_find(const trpi_view *view, blockers *ret)
     }
 }
 
-/* ---- join ------------------------------------------------------------------------------------ */
-
-static bool
-addresses_check(trp_node *node, trpi_call *call)
-{
-    const trpi_address *self = &trpi_system_self(node->system)->address;
-    for (size_t i = 0; i < call->request.addresses_count; i++) {
-        const char *text = call->request.addresses[i], *hint = NULL;
-        trpi_address address;
-        if (trpi_address_parse(text, &address, NULL, &hint) != TRP_OK) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no address: %s",
-                                  text, hint ? hint : "write troupe.tcp://system@host:port");
-            return false;
-        }
-        if (strcmp(address.system, self->system) != 0 ||
-            strcmp(address.protocol, self->protocol) != 0) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL,
-                                  "%s: this node is %s://%s, it cannot join another "
-                                  "system or protocol",
-                                  text, self->protocol, self->system);
-            return false;
-        }
-    }
-    return true;
-}
-
-static void
-join_answer(trp_node *node, trpi_call *call, const trpi_view_member *self)
-{
-    cJSON *reply = trpi_call_reply();
-    bool ok =
-        trpi_json_add_text(reply, "node", node->address) &&
-        trpi_json_add_text(reply, "status",
-                           trp_member_status_name(self ? self->m.status : TRP_MEMBER_REMOVED)) &&
-        (self && self->m.up_number ? trpi_json_add_i64(reply, "upNumber", self->m.up_number)
-                                   : cJSON_AddNullToObject(reply, "upNumber") != NULL) &&
-        cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms(call)) != NULL;
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
-}
-
-/* How often each has been tried in vain; false: not all of them refused the last attempt, for a
- * certificate or a cookie, or were refused by us. */
-static bool
-join_attempts(trp_node *node, const trpi_call *call, uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX],
-              char *ret_reason, size_t reason_bytes)
-{
-    bool refused = true;
-    for (size_t i = 0; i < call->request.addresses_count; i++) {
-        trpi_address address; /* addresses_check() has read it before */
-        refused = trpi_address_parse(call->request.addresses[i], &address, NULL, NULL) == TRP_OK &&
-                  trpi_remote_is_refused(node->remote, &address, &attempts[i], ret_reason,
-                                         reason_bytes) &&
-                  refused;
-    }
-    return refused;
-}
-
-/* Nobody lets us in, or we nobody: nothing changes by itself. */
-static bool
-join_is_refused(trp_node *node, trpi_call *call,
-                const uint32_t before[TRPI_CONTROL_ADDRESSES_MAX])
-{
-    uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
-    char reason[256];
-    bool refused = join_attempts(node, call, attempts, reason, sizeof reason);
-    for (size_t i = 0; i < call->request.addresses_count; i++) {
-        refused = refused && attempts[i] > before[i]; /* since the order */
-    }
-    if (refused) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_PERMISSION, "troupe peers",
-                              "%s: %s; the node keeps trying", call->request.addresses[0], reason);
-    }
-    return refused;
-}
-
-/* Look once. true: done, answered. */
-static bool
-join_look(trp_node *node, trpi_call *call, uint32_t *last_status)
-{
-    trpi_view view;
-    if (!view_take(node, call, &view)) {
-        return true;
-    }
-    const trpi_view_member *self = view.self;
-    uint32_t status = self ? self->m.status : 0;
-    bool done = status == TRP_MEMBER_UP || (!call->request.wait) || status > TRP_MEMBER_UP;
-    if (done) {
-        join_answer(node, call, self);
-    } else if (status != *last_status) {
-        trpi_call_progress(call, "%s, %zu members", trp_member_status_name(status), view.count);
-    }
-    *last_status = status;
-    trpi_view_fini(&view);
-    return done;
-}
-
-void
-trpi_node_serve_join(trp_node *node, trpi_call *call)
-{
-    trp_member self;
-    uint32_t last_status = 0, before[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
-    char ignored[8];
-    if (!addresses_check(node, call)) {
-        return;
-    }
-    (void)join_attempts(node, call, before, ignored, sizeof ignored);
-    if (trp_cluster_self(node->system, &self) == TRP_OK && self.status != 0) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe members",
-                              "already a member of the cluster, as %s (%s)", self.address,
-                              trp_member_status_name(self.status));
-        return;
-    }
-    trp_err err =
-        trp_cluster_join(node->system, call->request.addresses, call->request.addresses_count);
-    if (err != TRP_OK) {
-        refuse_order(call, err, "join");
-        return;
-    }
-    if (call->request.wait) {
-        trpi_call_progress(call, "asking %s", call->request.addresses[0]);
-    }
-    while (!join_look(node, call, &last_status)) {
-        if (trpi_call_left_ms(call) == 0) {
-            trpi_call_refuse_text(
-                call, TRPI_CTL_EXIT_TIMEOUT, last_status ? "troupe members" : NULL,
-                last_status ? "still %s after %.0f s; the node keeps joining"
-                            : "%s has not answered after %.0f s; the node keeps trying",
-                last_status ? trp_member_status_name(last_status) : call->request.addresses[0],
-                elapsed_ms(call) / 1000);
-            return;
-        }
-        if (last_status == 0 && join_is_refused(node, call, before)) {
-            return;
-        }
-        if (!trpi_call_pause(call, LOOK_MS)) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
-            return;
-        }
-    }
-}
-
-/* ---- waiting for members to go
- * ---------------------------------------------------------------------------- */
+/* ---- waiting for members to go --------------------------------------------------------------- */
 
 typedef struct leaver {
     uint64_t uid;
@@ -296,7 +121,7 @@ refuse_leavers(trpi_call *call, const leaver *first, const blockers *b)
     (void)snprintf(hint, sizeof hint, "troupe down %s", b->unreachable);
     trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, unreachable ? hint : NULL,
                           "%s still %s after %.0f s: waiting for %s%s%s", first->address,
-                          trp_member_status_name(first->status), elapsed_ms(call) / 1000,
+                          trp_member_status_name(first->status), trpi_call_elapsed_ms(call) / 1000,
                           unreachable ? "unreachable " : "", *b->text ? b->text : "the leader",
                           unreachable ? " to be seen or downed" : *b->text ? " to see it" : "");
 }
@@ -309,7 +134,7 @@ leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
     uint64_t told_ms = 0;
     for (;;) {
         trpi_view view;
-        if (!view_take(node, call, &view)) {
+        if (!trpi_view_take_for(node, call, &view)) {
             return false;
         }
         size_t left = leavers_look(node, call, leavers, count, &view);
@@ -329,8 +154,7 @@ leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
                                *b.text ? b.text : "the leader",
                                *b.unreachable || !*b.text ? "" : " to see it");
         }
-        if (!trpi_call_pause(call, LOOK_MS)) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
+        if (!trpi_call_look_again(call)) {
             return false;
         }
     }
@@ -344,12 +168,8 @@ leave_answer(trpi_call *call, const char *address, const char *status)
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "node", address) &&
               trpi_json_add_text(reply, "status", status) &&
-              cJSON_AddNumberToObject(reply, "elapsedMs", elapsed_ms(call)) != NULL;
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+              trpi_call_add_elapsed(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }
 
 /* Whom the request means; false: answered. A node that is no member ends at once. */
@@ -359,7 +179,7 @@ leaver_find(trp_node *node, trpi_call *call, leaver *ret_leaver)
     trpi_view view;
     const trpi_view_member *found = NULL;
     trpi_control_refusal refusal;
-    if (!view_take(node, call, &view)) {
+    if (!trpi_view_take_for(node, call, &view)) {
         return false;
     }
     trp_err err = TRP_OK;
@@ -398,7 +218,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
         err = trp_cluster_leave(node->system, who.address);
     }
     if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
-        refuse_order(call, err, "leave");
+        trpi_call_refuse_order(call, err, "leave");
         return;
     }
     if (!call->request.wait) {
@@ -422,12 +242,8 @@ down_row_add(cJSON *list, const trpi_view_member *v)
         trpi_json_add_text(row, "status", trp_member_status_name(v->m.status)) &&
         trpi_json_add_bool(row, "reachable", v->m.reachable) &&
         (v->m.reachable ? cJSON_AddNullToObject(row, "unreachableForMs") != NULL
-                        : trpi_json_add_i64(row, "unreachableForMs", (int64_t)v->unreachable_ms)) &&
-        cJSON_AddItemToArray(list, row);
-    if (!ok) {
-        cJSON_Delete(row);
-    }
-    return ok;
+                        : trpi_json_add_i64(row, "unreachableForMs", (int64_t)v->unreachable_ms));
+    return trpi_json_append(list, row, ok);
 }
 
 /* Whom the request means. Gives the reply with the list of them as they are now; NULL: answered. */
@@ -437,7 +253,7 @@ downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
     trpi_view view;
     const trpi_view_member *found = NULL;
     trpi_control_refusal refusal;
-    if (!view_take(node, call, &view)) {
+    if (!trpi_view_take_for(node, call, &view)) {
         return NULL;
     }
     if (!call->request.unreachable &&
@@ -446,10 +262,8 @@ downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
         trpi_view_fini(&view);
         return NULL;
     }
-    cJSON *reply = trpi_call_reply();
-    bool ok = trpi_json_add_bool(reply, "dryRun", call->request.dry_run);
-    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "nodes") : NULL;
-    ok = list != NULL;
+    cJSON *reply = trpi_call_reply(), *list = trpi_call_plan(call, reply);
+    bool ok = list != NULL;
     size_t count = 0;
     for (size_t i = 0; ok && i < view.count && count < DOWN_MAX; i++) {
         const trpi_view_member *v = &view.members[i];
@@ -467,8 +281,7 @@ downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
          trpi_json_add_bool(reply, "majorityKept", (view.count - count) * 2 > view.count);
     trpi_view_fini(&view);
     if (!ok) {
-        cJSON_Delete(reply);
-        trpi_call_answer(call, NULL);
+        trpi_call_answer_if(call, ok, reply);
         return NULL;
     }
     *ret_count = count;
@@ -500,14 +313,13 @@ trpi_node_serve_down(trp_node *node, trpi_call *call)
     if (reply && !call->request.dry_run) {
         trp_err err = downs_order(node, leavers, count);
         if (err != TRP_OK) {
-            refuse_order(call, err, "down");
+            trpi_call_refuse_order(call, err, "down");
         } else if (call->request.wait) {
             (void)leavers_wait(node, call, leavers, count); /* false: answered */
         }
     }
     if (reply && !call->answered) {
-        (void)cJSON_AddNumberToObject(reply, "elapsedMs",
-                                      elapsed_ms(call)); /* without memory: absent */
+        (void)trpi_call_add_elapsed(call, reply); /* without memory: absent */
         trpi_call_answer(call, reply);
     } else {
         cJSON_Delete(reply);

@@ -42,11 +42,7 @@ serve_version(trp_node *node, trpi_call *call)
               trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
               trpi_json_add_text(reply, "selfNode", node->address) &&
               trpi_json_add_u64_string(reply, "selfUid", trpi_system_self(node->system)->uid);
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }
 
 /* {"ok":true,"config":{"key":{"value":..., "origin":"..."}}} */
@@ -70,11 +66,7 @@ serve_config(trp_node *node, trpi_call *call)
         }
         ok = ok && trpi_json_add_text(row, "origin", entry.origin);
     }
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }
 
 void

@@ -244,23 +244,45 @@ object_emit(trpi_call *call, cJSON *event)
     }
 }
 
+struct snapshot {
+    const trpi_view *view;
+    trpi_call *call;
+    int64_t wall_ms;
+};
+
+/* role: among those that have it; NULL: all. */
+static bool
+leader_emit(void *arg, const char *role)
+{
+    struct snapshot *s = arg;
+    trp_leader_event event = { .uid = 0 };
+    const trp_member *leader = role ? trpi_view_leader(s->view, role) : s->view->leader;
+    if (leader != NULL) {
+        memcpy(event.address, leader->address, sizeof event.address);
+    }
+    (void)snprintf(event.role, sizeof event.role, "%s", role ? role : "");
+    unsigned index = role ? EVENT_ROLE_LEADER : EVENT_LEADER;
+    object_emit(s->call, leader_event(index, &event, s->wall_ms));
+    return true;
+}
+
 /* Who leads, and who has seen it. */
 static void
-summary_emit(const trpi_view *view, trpi_call *call, int64_t wall_ms)
+summary_emit(struct snapshot *s)
 {
-    trp_leader_event leader = { .uid = 0 };
+    const trpi_view *view = s->view;
     trp_seen_event seen = { .members = (uint32_t)view->count, .converged = view->converged };
-    if (view->leader != NULL) {
-        memcpy(leader.address, view->leader->address, sizeof leader.address);
-    }
     for (size_t i = 0; i < view->count; i++) {
         seen.seen_by += view->members[i].seen ? 1 : 0;
     }
-    if (is_wanted(call, EVENT_LEADER)) {
-        object_emit(call, leader_event(EVENT_LEADER, &leader, wall_ms));
+    if (is_wanted(s->call, EVENT_LEADER)) {
+        (void)leader_emit(s, NULL);
     }
-    if (is_wanted(call, EVENT_SEEN)) {
-        object_emit(call, seen_event(&seen, wall_ms));
+    if (is_wanted(s->call, EVENT_ROLE_LEADER)) {
+        (void)trpi_view_each_role(view, leader_emit, s);
+    }
+    if (is_wanted(s->call, EVENT_SEEN)) {
+        object_emit(s->call, seen_event(&seen, s->wall_ms));
     }
 }
 
@@ -285,7 +307,7 @@ snapshot_emit(trp_node *node, trpi_call *call)
             }
         }
     }
-    summary_emit(&view, call, wall_ms);
+    summary_emit(&(struct snapshot){ &view, call, wall_ms });
     trpi_view_fini(&view);
 }
 

@@ -86,11 +86,8 @@ rules_add(trpi_faults *faults, cJSON *reply)
         ok = trpi_json_add_text(row, "peer", entries[i].peer) &&
              trpi_json_add_text(row, "send", trpi_fault_rule_format(&entries[i].send, text)) &&
              trpi_json_add_text(row, "receive",
-                                trpi_fault_rule_format(&entries[i].receive, text)) &&
-             cJSON_AddItemToArray(list, row);
-        if (!ok) {
-            cJSON_Delete(row);
-        }
+                                trpi_fault_rule_format(&entries[i].receive, text));
+        ok = trpi_json_append(list, row, ok);
     }
     trpi_free(entries);
     return ok;
@@ -109,11 +106,7 @@ answer(trp_node *node, trpi_call *call, trpi_faults *faults, uint32_t cut)
               trpi_json_add_i64(reply, "repeated", (int64_t)stats.repeated) &&
               trpi_json_add_i64(reply, "delayed", (int64_t)stats.delayed) &&
               trpi_json_add_i64(reply, "cutBytes", (int64_t)stats.cut_bytes);
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }
 
 void

@@ -39,6 +39,32 @@ trpi_view_oldest(const trpi_view *view, const char *role)
     return oldest;
 }
 
+static bool
+role_comes_before(const trpi_view *view, size_t index, const char *role)
+{
+    size_t i = 0;
+    while (i < index && !trp_member_has_role(&view->members[i].m, role)) {
+        i++;
+    }
+    return i < index;
+}
+
+bool
+trpi_view_each_role(const trpi_view *view, bool (*each)(void *arg, const char *role), void *arg)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        char roles[TRP_MEMBER_ROLES_BYTES], *rest = roles, *role = NULL;
+        memcpy(roles, view->members[i].m.roles, sizeof roles);
+        roles[sizeof roles - 1] = '\0';
+        while ((role = strsep(&rest, ",")) != NULL) {
+            if (*role && !role_comes_before(view, i, role) && !each(arg, role)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Members are in order, so the first of the best status leads (MEMB-14, -16). */
 const trp_member *
 trpi_view_leader(const trpi_view *view, const char *role)

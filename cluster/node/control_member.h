@@ -37,11 +37,18 @@ typedef struct trpi_view {
 
 /* Gives what trpi_view_fini() frees. Errors: TRP_ENOMEM. Never blocks on the cluster's work. */
 trp_err trpi_view_take(trp_node *node, trpi_view *ret_view);
+/* As that, for a command. false: answered, there is no memory. */
+bool trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view);
 void trpi_view_fini(trpi_view *view);
 
 /* The members with a role, one after the other; the oldest of them; the first that may lead. */
 const trp_member *trpi_view_oldest(const trpi_view *view, const char *role);
 const trp_member *trpi_view_leader(const trpi_view *view, const char *role);
+
+/* Call each(arg, role) for every role of any member, once, in the order of members; false as soon
+ * as it is. */
+bool trpi_view_each_role(const trpi_view *view, bool (*each)(void *arg, const char *role),
+                         void *arg);
 
 /* Find a member by address, system@host:port, host:port, host, uid, or 16 hex digits of the uid.
  * Errors: TRP_EINVAL, TRP_ENOENT; *ret_refusal is what to answer. */

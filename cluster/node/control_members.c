@@ -28,16 +28,6 @@ self_status(const trpi_view *view)
     return trp_member_status_name(view->self ? view->self->m.status : TRP_MEMBER_REMOVED);
 }
 
-static void
-answer_checked(trpi_call *call, cJSON *reply, bool ok)
-{
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
-}
-
 static bool
 number_or_null_add(cJSON *object, const char *key, double number, bool known)
 {
@@ -48,25 +38,27 @@ number_or_null_add(cJSON *object, const char *key, double number, bool known)
 /* ---- members
  * ------------------------------------------------------------------------------------------- */
 
-/* Call add for every role of any member, once each, in order. */
+struct per_role {
+    cJSON *object;
+    const trpi_view *view;
+    const trp_member *(*who)(const trpi_view *view, const char *role);
+};
+
+static bool
+role_add(void *arg, const char *role)
+{
+    struct per_role *p = arg;
+    const trp_member *member = p->who(p->view, role);
+    return !member || trpi_json_add_text(p->object, role, member->address);
+}
+
+/* Of every role of any member, once each, in order. */
 static bool
 per_role_add(cJSON *reply, const char *key, const trpi_view *view,
              const trp_member *(*who)(const trpi_view *view, const char *role))
 {
-    cJSON *object = cJSON_AddObjectToObject(reply, key);
-    for (size_t i = 0; object && i < view->count; i++) {
-        char roles[TRP_MEMBER_ROLES_BYTES], *rest = roles, *role = NULL;
-        memcpy(roles, view->members[i].m.roles, sizeof roles);
-        roles[sizeof roles - 1] = '\0';
-        while ((role = strsep(&rest, ",")) != NULL) {
-            const trp_member *member = *role ? who(view, role) : NULL;
-            if (member && !cJSON_HasObjectItem(object, role) &&
-                !trpi_json_add_text(object, role, member->address)) {
-                return false;
-            }
-        }
-    }
-    return object != NULL;
+    struct per_role p = { cJSON_AddObjectToObject(reply, key), view, who };
+    return p.object != NULL && trpi_view_each_role(view, role_add, &p);
 }
 
 static bool
@@ -84,11 +76,8 @@ member_row_add(cJSON *list, const trpi_view_member *v)
         trpi_json_add_i64(row, "ageMs", (int64_t)v->age_ms) &&
         number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
         number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
-        trpi_json_add_text(row, "appVersion", v->m.app_version) && cJSON_AddItemToArray(list, row);
-    if (!ok) {
-        cJSON_Delete(row);
-    }
-    return ok;
+        trpi_json_add_text(row, "appVersion", v->m.app_version);
+    return trpi_json_append(list, row, ok);
 }
 
 static bool
@@ -101,12 +90,8 @@ unreachable_row_add(cJSON *list, const trpi_view_member *v)
     for (size_t i = 0; ok && i < v->observers_count; i++) {
         ok = cJSON_AddItemToArray(observers, cJSON_CreateString(v->observers[i]));
     }
-    ok = ok && trpi_json_add_i64(row, "sinceMs", (int64_t)v->unreachable_ms) &&
-         cJSON_AddItemToArray(list, row);
-    if (!ok) {
-        cJSON_Delete(row);
-    }
-    return ok;
+    ok = ok && trpi_json_add_i64(row, "sinceMs", (int64_t)v->unreachable_ms);
+    return trpi_json_append(list, row, ok);
 }
 
 void
@@ -114,8 +99,7 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
 {
     trpi_view view;
     char version[20];
-    if (trpi_view_take(node, &view) != TRP_OK) {
-        trpi_call_answer(call, NULL);
+    if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
     cJSON *reply = trpi_call_reply();
@@ -139,7 +123,7 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
     ok = ok && trpi_json_add_bool(reply, "converged", view.converged) &&
          trpi_json_add_text(reply, "version", version);
     trpi_view_fini(&view);
-    answer_checked(call, reply, ok);
+    trpi_call_answer_if(call, ok, reply);
 }
 
 /* ---- member-status
@@ -151,8 +135,7 @@ trpi_node_serve_member_status(trp_node *node, trpi_call *call)
     trpi_view view;
     const trpi_view_member *found = NULL;
     trpi_control_refusal refusal;
-    if (trpi_view_take(node, &view) != TRP_OK) {
-        trpi_call_answer(call, NULL);
+    if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
     trp_err err = TRP_OK;
@@ -172,7 +155,7 @@ trpi_node_serve_member_status(trp_node *node, trpi_call *call)
                       reply, "status",
                       trp_member_status_name(found ? found->m.status : TRP_MEMBER_REMOVED)) &&
                   trpi_json_add_bool(reply, "reachable", !found || found->m.reachable);
-        answer_checked(call, reply, ok);
+        trpi_call_answer_if(call, ok, reply);
     }
     trpi_view_fini(&view);
 }
@@ -357,8 +340,7 @@ void
 trpi_node_serve_status(trp_node *node, trpi_call *call)
 {
     trpi_view view;
-    if (trpi_view_take(node, &view) != TRP_OK) {
-        trpi_call_answer(call, NULL);
+    if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
@@ -382,5 +364,5 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
          trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
     cJSON_Delete(problems);
     trpi_view_fini(&view);
-    answer_checked(call, reply, ok);
+    trpi_call_answer_if(call, ok, reply);
 }

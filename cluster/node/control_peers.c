@@ -51,11 +51,8 @@ lanes_add(cJSON *row, const trpi_peer_info *peer)
         cJSON *lane = cJSON_CreateObject();
         ok = lane != NULL && trpi_json_add_text(lane, "lane", name) &&
              trpi_json_add_text(lane, "state", peer->lanes[i].state) &&
-             trpi_json_add_i64(lane, "waitingBytes", (int64_t)peer->lanes[i].waiting_bytes) &&
-             cJSON_AddItemToArray(lanes, lane);
-        if (!ok) {
-            cJSON_Delete(lane);
-        }
+             trpi_json_add_i64(lane, "waitingBytes", (int64_t)peer->lanes[i].waiting_bytes);
+        ok = trpi_json_append(lanes, lane, ok);
     }
     return ok;
 }
@@ -88,12 +85,8 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
         trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
         trpi_json_add_i64(row, "wireMinor", (int64_t)peer->minor) && lanes_add(row, peer) &&
         (is_bad ? trpi_json_add_text(row, "faults", faults)
-                : cJSON_AddNullToObject(row, "faults") != NULL) &&
-        cJSON_AddItemToArray(list, row);
-    if (!ok) {
-        cJSON_Delete(row);
-    }
-    return ok;
+                : cJSON_AddNullToObject(row, "faults") != NULL);
+    return trpi_json_append(list, row, ok);
 }
 
 void
@@ -116,9 +109,5 @@ trpi_node_serve_peers(trp_node *node, trpi_call *call)
         ok = row_add(node, list, &peers[i]);
     }
     trpi_free(peers);
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }

@@ -4,7 +4,9 @@
  * Shape.   prepare, carried to each other member: it says ClusterShuttingDown to who listens, and
  *          its own shutdown will have the reason TRP_SHUTDOWN_CLUSTER: nothing need be handed over.
  *          Then the others are ordered to leave, all at one time; this node is the last.
- * Tests.   tests/system/shutdown.sh
+ *          Who orders it may fail on the way. What was prepared is forgotten then, after the time
+ *          that it takes: a node that goes on, and ends one day, hands over what it has.
+ * Tests.   tests/system/shutdown.sh, tests/unit/node/node_end_test.c
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,20 +15,50 @@
 #include "cluster/node/node_private.h"
 #include "pattern/pattern.h"
 
-#define LOOK_MS 50u
 #define PREPARE_MS 2000u /* for one member to answer */
+
+/* How long the order to leave may take to come behind this one: each member is prepared before the
+ * first is ordered. */
+static uint64_t
+mark_ms(trp_node *node)
+{
+    size_t members = 0;
+    if (trp_cluster_members(node->system, NULL, 0, &members) != TRP_OK || members == 0) {
+        members = 1; /* the membership has ended: no order comes */
+    }
+    return (uint64_t)trpi_config_int(node->config, "cluster.leave-timeout") +
+           (members - 1) * (uint64_t)PREPARE_MS;
+}
 
 void
 trpi_node_prepare_end(trp_node *node)
 {
+    uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
+    uint64_t until_ns = now_ns + mark_ms(node) * 1000000u;
     (void)pthread_mutex_lock(&node->lock);
-    bool first = !node->cluster_ends;
-    node->cluster_ends = true;
+    bool first = now_ns >= node->cluster_ends_ns;
+    node->cluster_ends_ns = until_ns;
     (void)pthread_mutex_unlock(&node->lock);
     if (first) {
         trp_system_log(node->system, TRP_LOG_INFO, "node", "the whole cluster is being shut down");
         trpi_node_events_cluster_ends(node);
     }
+}
+
+bool
+trpi_node_ends_with_all(trp_node *node)
+{
+    uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
+    (void)pthread_mutex_lock(&node->lock);
+    bool marked = node->cluster_ends_ns != 0, all = now_ns < node->cluster_ends_ns;
+    node->cluster_ends_ns = all ? node->cluster_ends_ns : 0;
+    (void)pthread_mutex_unlock(&node->lock);
+    if (marked && !all) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                       "the shutdown of the whole cluster was given up: this node ends alone, and "
+                       "hands over");
+    }
+    return all;
 }
 
 /* Tell one other member. One that cannot be told leaves like any other. */
@@ -73,16 +105,14 @@ plan_make(trp_node *node, trpi_call *call, const trpi_view *view)
         return NULL;
     }
     cJSON *reply = trpi_call_reply();
-    bool ok = trpi_json_add_text(reply, "node", node->address) &&
-              trpi_json_add_bool(reply, "dryRun", call->request.dry_run);
-    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "nodes") : NULL;
-    ok = list != NULL;
+    bool ok = trpi_json_add_text(reply, "node", node->address);
+    cJSON *list = trpi_call_plan(call, reply);
+    ok = ok && list != NULL;
     for (size_t i = 0; ok && i < view->count; i++) {
         ok = cJSON_AddItemToArray(list, cJSON_CreateString(view->members[i].m.address));
     }
     if (!ok) {
-        cJSON_Delete(reply);
-        trpi_call_answer(call, NULL);
+        trpi_call_answer_if(call, ok, reply);
         return NULL;
     }
     return reply;
@@ -155,19 +185,16 @@ ends_wait(trp_node *node, trpi_call *call, bool self)
                                   self ? node->address : name);
             return false;
         }
-        if (!trpi_call_pause(call, LOOK_MS)) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
+        if (!trpi_call_look_again(call)) {
             return false;
         }
     }
 }
 
 static void
-answer(trpi_call *call, cJSON *reply)
+finish(trpi_call *call, cJSON *reply)
 {
-    (void)cJSON_AddNumberToObject(
-        reply, "elapsedMs",
-        (double)(trpi_call_elapsed_ns(call) / 1000000u)); /* without memory: absent */
+    (void)trpi_call_add_elapsed(call, reply); /* without memory: absent */
     trpi_call_answer(call, reply);
 }
 
@@ -177,11 +204,10 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
     trpi_view view;
     if (call->request.prepare) {
         trpi_node_prepare_end(node);
-        answer(call, trpi_call_reply());
+        finish(call, trpi_call_reply());
         return;
     }
-    if (trpi_view_take(node, &view) != TRP_OK) {
-        trpi_call_answer(call, NULL);
+    if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
     cJSON *reply = plan_make(node, call, &view);
@@ -195,12 +221,13 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
     }
     if (err != TRP_OK) {
         cJSON_Delete(reply);
-        trpi_call_refuse_text(call, trpi_ctl_exit_of(err), NULL, "shutdown: %s", trp_strerror(err));
+        trpi_call_refuse_order(call, err, "shutdown");
         return;
     }
     if (!call->request.dry_run) {
         bool gone = !call->request.wait || ends_wait(node, call, false);
         if (gone) { /* else this node stays: somebody must be able to say what is wrong */
+            trpi_node_prepare_end(node); /* the others may have taken their time */
             trp_node_leave(node);
         }
         if (!gone || (call->request.wait && !ends_wait(node, call, true))) {
@@ -208,5 +235,5 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
             return;
         }
     }
-    answer(call, reply);
+    finish(call, reply);
 }

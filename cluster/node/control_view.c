@@ -84,6 +84,16 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     return TRP_OK;
 }
 
+bool
+trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view)
+{
+    if (trpi_view_take(node, ret_view) == TRP_OK) {
+        return true;
+    }
+    trpi_call_answer(call, NULL);
+    return false;
+}
+
 void
 trpi_view_fini(trpi_view *view)
 {

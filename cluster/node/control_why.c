@@ -40,11 +40,8 @@ reason_add(cJSON *list, const trpi_view_member *about, const char *kind, uint64_
     for (size_t i = 0; ok && about != NULL && i < about->observers_count; i++) {
         ok = cJSON_AddItemToArray(observers, cJSON_CreateString(about->observers[i]));
     }
-    ok = ok && trpi_json_add_text(row, "help", help) && cJSON_AddItemToArray(list, row);
-    if (!ok) {
-        cJSON_Delete(row);
-    }
-    return ok;
+    ok = ok && trpi_json_add_text(row, "help", help);
+    return trpi_json_append(list, row, ok);
 }
 
 static bool
@@ -181,16 +178,11 @@ void
 trpi_node_serve_why(trp_node *node, trpi_call *call)
 {
     trpi_view view;
-    if (trpi_view_take(node, &view) != TRP_OK) {
-        trpi_call_answer(call, NULL);
+    if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_why_fill(reply, node->address, &view);
     trpi_view_fini(&view);
-    if (!ok) {
-        cJSON_Delete(reply);
-        reply = NULL;
-    }
-    trpi_call_answer(call, reply);
+    trpi_call_answer_if(call, ok, reply);
 }

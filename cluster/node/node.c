@@ -7,6 +7,8 @@
  * Must hold.
  *   I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
  *   I2  on failure trp_node_close() copes with what is there (node_start)
+ *   I3  who has actors left leaks: they may run code of a plugin, log, and look at the node
+ *       (trp_node_close)
  * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
  * Tests.   tests/unit/node/node_test.c, tests/system/node.sh
  */
@@ -379,7 +381,9 @@ trp_node_close(trp_node *node)
     if (node->carry) {
         trpi_carry_bind(node->carry, false);
     }
-    trpi_node_stop(node);
+    if (!trpi_node_stop(node)) {
+        return; /* I3 */
+    }
     trpi_carry_free(node->carry);
     for (size_t i = node->plugins_count; i > 0; i--) {
         trpi_plugin_fini(&node->plugins[i - 1]);

@@ -268,6 +268,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
         err = trpi_shutdown_config_check(config, ret_error);
     }
     if (err == TRP_OK) {
+        err = trpi_router_config_check(config, ret_error);
+    }
+    if (err == TRP_OK) {
         err = seed_dns_check(config, ret_error);
     }
     if (err == TRP_OK) {
@@ -321,6 +324,23 @@ is_built_in(const char *words, const char *id)
     return false;
 }
 
+/* "-pool" and "-group" may stand behind the name of a logic. */
+static bool
+is_built_in_logic(const char *words, const char *id)
+{
+    static const char *const endings[] = { "", "-pool", "-group" };
+    char word[64];
+    bool found = false;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0] && !found; i++) {
+        size_t bytes = strlen(id), end = strlen(endings[i]);
+        if (bytes > end && bytes - end < sizeof word && strcmp(id + bytes - end, endings[i]) == 0) {
+            (void)snprintf(word, sizeof word, "%.*s", (int)(bytes - end), id);
+            found = is_built_in(words, word);
+        }
+    }
+    return found;
+}
+
 void
 trpi_node_config_notes(const trpi_config *config, FILE *out)
 {
@@ -339,6 +359,13 @@ trpi_node_config_notes(const trpi_config *config, FILE *out)
     for (size_t i = 0; i < trpi_config_count(config); i++) {
         trpi_config_entry entry;
         trpi_config_at(config, i, &entry);
+        if (entry.row != NULL && strcmp(entry.row->key, "deployment.*.router") == 0 &&
+            !is_built_in_logic(entry.row->choices, entry.values[0])) {
+            (void)fprintf(out,
+                          "note: %s: %s: no routing logic is called \"%s\" here; see that a plugin "
+                          "registers it\n",
+                          entry.origin, entry.key, entry.values[0]);
+        }
         for (size_t k = 0; k < sizeof uses / sizeof uses[0]; k++) {
             char names[NAMES_MAX][64];
             const char *near[NAMES_MAX];

@@ -60,7 +60,7 @@ struct trp_node {
     uint32_t own_status;             /* Leaving or Exiting, else 0 */
     bool membership_ended, downed;
     bool gave_up;        /* cluster.leave-timeout has passed */
-    bool cluster_ends;   /* the whole cluster is being shut down */
+    uint64_t cluster_ends_ns; /* till then an end is that of the whole cluster; 0: none is */
     uint64_t drain_task; /* of the shutdown's actor */
 
     /* messages per second, as status shows them; with lock */
@@ -95,14 +95,17 @@ bool trpi_node_fault_text(trp_node *node, const trpi_address *peer,
                           char out[2 * TRPI_FAULT_TEXT_BYTES + 32]);
 void trpi_node_serve_member_status(trp_node *node, trpi_call *call);
 void trpi_node_serve_status(trp_node *node, trpi_call *call);
-/* control_change.c */
+/* control_join.c, control_change.c */
 void trpi_node_serve_join(trp_node *node, trpi_call *call);
 void trpi_node_serve_leave(trp_node *node, trpi_call *call);
 void trpi_node_serve_down(trp_node *node, trpi_call *call);
 /* control_shutdown.c */
 void trpi_node_serve_shutdown(trp_node *node, trpi_call *call);
-/* The whole cluster ends: what this node's shutdown has for its reason from now on. */
+/* The whole cluster ends: what this node's shutdown has for its reason, if it begins before long.
+ */
 void trpi_node_prepare_end(trp_node *node);
+/* Is this node's end, if it begins now, that of the whole cluster? */
+bool trpi_node_ends_with_all(trp_node *node);
 /* control_events.c: turns the cluster's events into objects for the streams. */
 trp_err trpi_node_events_start(trp_node *node);
 void trpi_node_events_cluster_ends(trp_node *node); /* ClusterShuttingDown, to the streams */

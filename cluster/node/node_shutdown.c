@@ -159,10 +159,11 @@ drain(void *arg, uint64_t task)
 static void
 begin(trp_node *node, trp_shutdown_reason reason)
 {
-    (void)pthread_mutex_lock(&node->lock);
-    bool all = node->cluster_ends;
-    (void)pthread_mutex_unlock(&node->lock);
-    reason = all && reason != TRP_SHUTDOWN_DOWNED ? TRP_SHUTDOWN_CLUSTER : reason;
+    if (reason != TRP_SHUTDOWN_DOWNED &&
+        trp_shutdown_reason_get(node->system) == TRP_SHUTDOWN_NONE &&
+        trpi_node_ends_with_all(node)) {
+        reason = TRP_SHUTDOWN_CLUSTER;
+    }
     trp_err err = trp_shutdown_run(node->system, reason, NULL);
     if (err != TRP_OK && err != TRP_ECLOSED) { /* closed: it has ended, or ends without phases */
         trp_system_log(node->system, TRP_LOG_ERROR, "node", "no coordinated shutdown: %s",

@@ -353,7 +353,7 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
 /* ---- stopping
  * -------------------------------------------------------------------------------------------- */
 
-void
+bool
 trpi_node_stop(trp_node *node)
 {
     if (node->cluster && node->listener) {
@@ -375,7 +375,8 @@ trpi_node_stop(trp_node *node)
         if (!ended) {
             trp_system_log(node->system, TRP_LOG_ERROR, "node",
                            "phase " TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE
-                           ": actors are left after %u ms: %s",
+                           ": actors are left after %u ms: %s; no plugin is ended, and the node "
+                           "leaks: its memory is not given back",
                            timeout_ms, trp_strerror(err));
         }
     }
@@ -386,4 +387,5 @@ trpi_node_stop(trp_node *node)
         trpi_cluster_free(node->cluster);
     }
     trp_system_free(node->system);
+    return ended;
 }

@@ -22,7 +22,8 @@ trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);
 trp_err trpi_node_lease_check(trp_node *node, trp_node_error *ret_error);
 /* Take part in the coordinated shutdown. */
 trp_err trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error);
-/* Stop what has been started, in the other order, and free it. */
-void trpi_node_stop(trp_node *node);
+/* Stop what has been started, in the other order, and free it. false: actors are left, logged; what
+ * they may use must stay, and that is all of the node. */
+bool trpi_node_stop(trp_node *node);
 
 #endif

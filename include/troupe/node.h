@@ -95,7 +95,8 @@ TRP_API int trp_node_end_fd(const trp_node *node);
 TRP_API void trp_node_leave(trp_node *node);
 
 /* Stop everything (without leaving first) and free; actors have the timeout of the phase
- * actor-system-terminate. NULL is fine. Takes node.
+ * actor-system-terminate. If some do not end in it, an error in the log says so, and what they may
+ * use stays: node, configuration, plugins, whose fini is not called. NULL is fine. Takes node.
  * Errors: none. Thread: the opener; may block until the actors have stopped.  Since: 0.1 */
 TRP_API void trp_node_close(trp_node *node);
 

@@ -41,7 +41,8 @@ typedef struct trp_plugin {
      * Thread: the one that opens the node; may block. */
     trp_err (*init)(trp_node *node, const char *arguments, void **ret_state,
                     trp_plugin_error *ret_error);
-    /* After the system has stopped: release what init made. NULL: nothing to do. What is to be done
+    /* After the system has stopped: release what init made. NULL: nothing to do. Not called when
+     * actors did not end in their time, for they may still run. What is to be done
      * while there still are actors, and other nodes, is a task of troupe/shutdown.h, which init
      * adds. */
     void (*fini)(void *state);

@@ -382,16 +382,16 @@ trpi_deployment_list(const trpi_deployment *deployment, const char *key,
     return entry.count;
 }
 
-static void
-deployment_fill(const trpi_settings *settings, const section *s, trpi_deployment *deployment)
+void
+trpi_deployment_at(const trp_config *config, const char *title, trpi_deployment *ret_deployment)
 {
-    deployment->config = settings->config;
-    deployment->title = s->title;
-    deployment->dispatcher =
-        trpi_setting_text_or_null(trpi_deployment_text(deployment, "dispatcher"));
-    deployment->mailbox = trpi_setting_text_or_null(trpi_deployment_text(deployment, "mailbox"));
-    deployment->router = trpi_setting_text_or_null(trpi_deployment_text(deployment, "router"));
-    deployment->remote = trpi_setting_text_or_null(trpi_deployment_text(deployment, "remote"));
+    trpi_deployment *d = ret_deployment;
+    d->config = config;
+    d->title = title;
+    d->dispatcher = trpi_setting_text_or_null(trpi_deployment_text(d, "dispatcher"));
+    d->mailbox = trpi_setting_text_or_null(trpi_deployment_text(d, "mailbox"));
+    d->router = trpi_setting_text_or_null(trpi_deployment_text(d, "router"));
+    d->remote = trpi_setting_text_or_null(trpi_deployment_text(d, "remote"));
 }
 
 static bool
@@ -426,7 +426,7 @@ trpi_deployment_find(const trp_system *system, const char *path, trpi_deployment
         }
     }
     if (best != NULL) {
-        deployment_fill(settings, best, ret_deployment);
+        trpi_deployment_at(settings->config, best->title, ret_deployment);
     }
     return best != NULL;
 }
@@ -474,7 +474,7 @@ trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent, const trp_spawn_opti
     if (best == NULL) {
         return options;
     }
-    deployment_fill(settings, best, &deployment);
+    trpi_deployment_at(settings->config, best->title, &deployment);
     if (deployment.router != NULL && strcmp(deployment.router, "from-code") != 0 &&
         (__atomic_load_n(&ctx->system->log_gate.debug, __ATOMIC_RELAXED) & TRP_DEBUG_ROUTER) != 0) {
         trpi_log(ctx->system, TRP_LOG_WARNING, "router",

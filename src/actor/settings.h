@@ -40,6 +40,10 @@ const char *trpi_setting_text_or_null(const char *text); /* NULL for "" */
  * then. Thread: any. */
 bool trpi_deployment_find(const trp_system *system, const char *path,
                           trpi_deployment *ret_deployment);
+/* The section with this title, which stays the caller's; all NULL when there is none. Thread: any.
+ */
+void trpi_deployment_at(const trp_config *config, const char *title,
+                        trpi_deployment *ret_deployment);
 /* What a section says beside: key is "nr-of-instances", "resizer.lower-bound". NULL: not said.
  * Thread: any. */
 const char *trpi_deployment_text(const trpi_deployment *deployment, const char *key);

@@ -235,6 +235,22 @@ version_matches(const char *value)
                           (TRP_VERSION[count] == '.' || TRP_VERSION[count] == '\0'));
 }
 
+/* A role of a node; except of this one, it may be left empty. */
+static bool
+names_role(const char *key, const char *value)
+{
+    static const char *const keys[] = { "deployment.*.cluster.use-role",
+                                        "cluster.downing.static-quorum.role",
+                                        "cluster.downing.keep-majority.role",
+                                        "cluster.downing.keep-oldest.role",
+                                        "cluster.downing.lease.role" };
+    bool found = strcmp(key, "cluster.roles") == 0;
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0] && !found; i++) {
+        found = value[0] != '\0' && strcmp(key, keys[i]) == 0;
+    }
+    return found;
+}
+
 /* What a type cannot say. */
 static trp_err
 meaning_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
@@ -263,7 +279,7 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
         (void)snprintf(ret_what, what_bytes, "'%s' is no setting: write KEY=VALUE", value);
         return TRP_ECONFIG;
     }
-    if (strcmp(row->key, "cluster.roles") == 0 &&
+    if (names_role(row->key, value) &&
         (!word_is_plain(value, "-_.") || strlen(value) > 63)) {
         (void)snprintf(ret_what, what_bytes,
                        "'%s' is no role: 1 to 63 letters, digits, '-', '_', '.'", value);

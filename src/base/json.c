@@ -121,6 +121,16 @@ trpi_json_add_bool(cJSON *object, const char *key, bool value)
     return object != NULL && cJSON_AddBoolToObject(object, key, value) != NULL;
 }
 
+bool
+trpi_json_append(cJSON *list, cJSON *row, bool ok)
+{
+    ok = ok && list != NULL && row != NULL && cJSON_AddItemToArray(list, row);
+    if (!ok) {
+        cJSON_Delete(row);
+    }
+    return ok;
+}
+
 const char *
 trpi_json_get_text(const cJSON *object, const char *key)
 {

@@ -29,6 +29,10 @@ bool trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number);
 bool trpi_json_add_i64(cJSON *object, const char *key, int64_t number); /* a string above 2^53 */
 bool trpi_json_add_bool(cJSON *object, const char *key, bool value);
 
+/* Put row, when it is ok, behind the others. Takes row, also when it returns false: not ok, or out
+ * of memory. list NULL returns false. */
+bool trpi_json_append(cJSON *list, cJSON *row, bool ok);
+
 /* Borrow the text of a string member, or NULL when it is absent or no string. */
 const char *trpi_json_get_text(const cJSON *object, const char *key);
 /* A number or a string of decimal digits. False: absent, negative, fractional or out of range. */

@@ -13,7 +13,7 @@ tests_unit_pattern_drain_test_LDADD = $(TEST_LDADD)
 troupe_sources += src/pattern/routing.c src/pattern/routing_cluster.c src/pattern/routing_envelope.c src/pattern/routing_gather.c \
 	src/pattern/routing_hash.c src/pattern/routing_head.c src/pattern/routing_load.c \
 	src/pattern/routing_logic.c src/pattern/routing_plan.c src/pattern/routing_pool.c \
-	src/pattern/routing_spawn.c src/pattern/routing_table.c
+	src/pattern/routing_deploy.c src/pattern/routing_spawn.c src/pattern/routing_table.c
 
 check_PROGRAMS += tests/unit/pattern/router_config_test tests/unit/pattern/router_test
 tests_unit_pattern_router_config_test_SOURCES = tests/unit/pattern/router_config_test.c

@@ -35,8 +35,11 @@ typedef trp_err (*trpi_routee_source_new_fn)(trp_system *system,
                                              trpi_routee_source *ret_source);
 void trpi_routee_source_register(trpi_routee_source_new_fn make);
 
-/* Have poked() called soon. Thread: any. */
-void trpi_routees_poke(trp_system *system, trp_ref router);
+/* What trpi_routees_poke() takes. Gives *ret_msg (trp_msg_free()). Errors: TRP_ENOMEM. Thread: any.
+ */
+trp_err trpi_routees_poke_new(trp_msg **ret_msg);
+/* Have poked() called soon. Takes msg. Thread: any. */
+void trpi_routees_poke(trp_system *system, trp_ref router, trp_msg *msg);
 /* The rest is for the router's actor: inside the functions of the ops, and of replies to it. */
 void trpi_routees_poke_in(trp_ctx *ctx, uint64_t delay_ms); /* instead of the one before */
 void *trpi_routees_source(trp_ctx *ctx);
@@ -53,6 +56,10 @@ trp_err trpi_routees_publish(trp_ctx *ctx);
 /* Who is in no table: watch it no more; a child gets a poison pill when those who have told it by
  * the last table must be done (TRP_ROUTER_STOP_DELAY_MS), so it handles what it was told. */
 void trpi_routee_dismiss(trp_ctx *ctx, trp_ref ref, bool child);
+
+/* Are there deployment sections of which no router can be made? Names of logics are not looked at:
+ * a program may still register them. Errors: TRP_ECONFIG, TRP_ENOMEM. Thread: any. */
+trp_err trpi_router_config_check(const trp_config *config, trp_config_error *ret_error);
 
 /* ---- routing logics of other rooms -------------------------------------------------------------
  * In trp_routing_logic.create: the system of the router, and its routees made or found as for a

@@ -244,12 +244,25 @@ trpi_router_source_make(trpi_router *router, char *error, size_t bytes)
     return err;
 }
 
-void
-trpi_routees_poke(trp_system *system, trp_ref router)
+trp_err
+trpi_routees_poke_new(trp_msg **ret_msg)
 {
-    uint8_t order = TRPI_HEAD_SOURCE;
+    void *order;
+    trp_err err = trp_msg_new(&trpi_resize_type, 1, ret_msg, &order);
 
-    trp_system_tell(system, router, &trpi_resize_type, &order, 1);
+    if (err == TRP_OK) {
+        *(uint8_t *)order = TRPI_HEAD_SOURCE;
+    }
+    return err;
+}
+
+void
+trpi_routees_poke(trp_system *system, trp_ref router, trp_msg *msg)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    trp_send(ctx, router, msg);
+    trpi_leave(ctx);
 }
 
 void

@@ -309,6 +309,9 @@ set_logic(trpi_router_plan *plan, const char *value, char *error, size_t bytes)
     if (trpi_logic_find(value, &needs) == NULL && logic_shorten(value, shorter, sizeof shorter)) {
         value = shorter;
     }
+    if (trpi_logic_find(value, &needs) == NULL && plan->any_logic) {
+        return TRP_OK;
+    }
     if (trpi_logic_find(value, &needs) == NULL) {
         return trpi_router_plan_wrong(error, bytes, "router: no routing logic is called \"%s\"",
                                       value);

@@ -10,6 +10,8 @@
 
 #include <troupe/router.h>
 
+#include "actor/actor.h"
+
 typedef struct trpi_router_plan {
     char *logic; /* NULL: custom, else round-robin */
     uint32_t instances;
@@ -35,6 +37,7 @@ typedef struct trpi_router_plan {
     uint32_t instances_said, total_said; /* by the configuration; 0: not */
     bool clustered_said, cluster_key_said;
     bool from_config, configured;
+    bool any_logic; /* a name that no logic has may be that of one to come */
 } trpi_router_plan;
 
 /* Copy options; NULL: all defaults. Errors: TRP_EINVAL, TRP_ENOMEM; then the plan is empty. */
@@ -47,6 +50,9 @@ void trpi_router_plan_fini(trpi_router_plan *plan);
  * Errors: TRP_ECONFIG, with what is wrong in error (error_bytes large); TRP_ENOMEM. */
 trp_err trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
                              char *error, size_t error_bytes);
+/* routing_deploy.c: set what a deployment section says, of which error tells as above. */
+trp_err trpi_router_plan_deploy(trpi_router_plan *plan, const trpi_deployment *deployment,
+                                char *error, size_t error_bytes);
 /* Is all in range, and do bounds fit each other? Fills in defaults. Errors: TRP_EINVAL. */
 trp_err trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes);
 /* Add "key=value", which is stronger than those before. Errors: TRP_ENOMEM. */

@@ -173,118 +173,16 @@ make(void *arg, trpi_embryo *embryo)
 
 /* ---- deployment ------------------------------------------------------------------------------ */
 
-static const char *const plan_keys[] = {
-    "router",
-    "nr-of-instances",
-    "within",
-    "tail-chopping-router.interval",
-    "virtual-nodes-factor",
-    "metrics-selector",
-    "router-dispatcher",
-    "resizer.lower-bound",
-    "resizer.upper-bound",
-    "resizer.pressure-threshold",
-    "resizer.rampup-rate",
-    "resizer.backoff-threshold",
-    "resizer.backoff-rate",
-    "resizer.stop-delay",
-    "resizer.messages-per-resize",
-};
-static const char *const cluster_keys[] = {
-    "cluster.enabled",
-    "cluster.max-nr-of-instances-per-node",
-    "cluster.max-total-nr-of-instances",
-    "cluster.allow-local-routees",
-    "cluster.routees-path",
-    "cluster.use-role",
-};
-
-/* Those of these keys that the section says. */
-static trp_err
-deploy_texts(trpi_router_plan *plan, const trpi_deployment *deployment, const char *const *keys,
-             size_t count, char *error)
-{
-    trp_err err = TRP_OK;
-
-    for (size_t i = 0; err == TRP_OK && i < count; i++) {
-        const char *value = trpi_deployment_text(deployment, keys[i]);
-
-        if (value != NULL && value[0] != 0) {
-            err = trpi_router_plan_set(plan, keys[i], value, error, ERROR_BYTES);
-        }
-    }
-    return err;
-}
-
-/* key+: the same with a plus, which adds. */
-static trp_err
-deploy_list(trpi_router_plan *plan, const trpi_deployment *deployment, const char *key_plus,
-            char *error)
-{
-    const char *const *values;
-    char key[32];
-    (void)snprintf(key, sizeof key, "%.*s", (int)strlen(key_plus) - 1, key_plus);
-    size_t count = trpi_deployment_list(deployment, key, &values);
-    trp_err err = TRP_OK;
-
-    for (size_t i = 0; err == TRP_OK && i < count; i++) {
-        err = trpi_router_plan_set(plan, i == 0 ? key : key_plus, values[i], error, ERROR_BYTES);
-    }
-    return err;
-}
-
-/* ROUTE-21 */
-static trp_err
-deploy_settings(trpi_router_plan *plan, const trpi_deployment *deployment)
-{
-    const char *const *settings;
-    size_t count = trpi_deployment_list(deployment, "logic-settings", &settings);
-    trp_err err = TRP_OK;
-
-    for (size_t i = 0; err == TRP_OK && i < count; i++) {
-        err = trpi_router_plan_setting_add(plan, settings[i]);
-    }
-    return err;
-}
-
 /* Configuration beats code (ROUTE-3). */
 static trp_err
 deploy(trpi_router *router, const char *path, char *error)
 {
     trpi_deployment deployment;
-    trp_err err = TRP_OK;
-    bool decides;
 
     if (!trpi_deployment_find(router->system, path, &deployment)) {
         return TRP_OK;
     }
-    err = deploy_texts(&router->plan, &deployment, cluster_keys,
-                       sizeof cluster_keys / sizeof cluster_keys[0], error);
-    /* from-code, which is also what a section without the key says: values of code count */
-    decides = router->plan.from_config || (router->plan.clustered && router->plan.clustered_said) ||
-              (deployment.router != NULL && strcmp(deployment.router, "from-code") != 0);
-    if (err == TRP_OK && decides) {
-        err = deploy_texts(&router->plan, &deployment, plan_keys,
-                           sizeof plan_keys / sizeof plan_keys[0], error);
-    }
-    if (err == TRP_OK && decides) {
-        err = deploy_list(&router->plan, &deployment, "routees.paths+", error);
-    }
-    if (err == TRP_OK && deployment.remote != NULL) {
-        (void)snprintf(error, ERROR_BYTES,
-                       "remote: a router stays where it is made; target.nodes says where its "
-                       "routees live");
-        err = TRP_ECONFIG;
-    }
-    if (err == TRP_OK) { /* where, not how: like the dispatcher (REMOTE-21) */
-        bool configured = router->plan.configured;
-
-        err = deploy_list(&router->plan, &deployment, "target.nodes+", error);
-        router->plan.configured = configured;
-    }
-    if (err == TRP_OK && decides) {
-        err = deploy_settings(&router->plan, &deployment);
-    }
+    trp_err err = trpi_router_plan_deploy(&router->plan, &deployment, error, ERROR_BYTES);
     if (err == TRP_OK && deployment.dispatcher != NULL) { /* of the routees (ROUTE-23) */
         char *dispatcher = trpi_strdup(deployment.dispatcher);
 

@@ -10,6 +10,10 @@ tests_sim_local_test_LDADD = $(TEST_LDADD)
 noinst_PROGRAMS += tests/sim/complete_test
 tests_sim_complete_test_SOURCES = tests/sim/complete_test.c
 tests_sim_complete_test_LDADD = $(TEST_LDADD)
+# Cluster-aware routers on complete nodes.
+noinst_PROGRAMS += tests/sim/router_test
+tests_sim_router_test_SOURCES = tests/sim/router_test.c
+tests_sim_router_test_LDADD = $(TEST_LDADD)
 # Two systems and the network between them, from watches to quarantine.
 noinst_PROGRAMS += tests/sim/remote_test
 tests_sim_remote_test_SOURCES = tests/sim/remote_test.c

@@ -32,6 +32,19 @@ ids_above_2_to_the_53_survive_as_strings(void)
     cJSON_Delete(back);
 }
 
+static void
+a_row_is_put_behind_the_others_or_is_gone(void)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    UNIT_TRUE(trpi_json_append(list, cJSON_CreateString("a"), true));
+    UNIT_FALSE(trpi_json_append(list, cJSON_CreateString("b"), false));
+    UNIT_FALSE(trpi_json_append(list, NULL, true));
+    UNIT_FALSE(trpi_json_append(NULL, cJSON_CreateString("c"), true)); /* ASan finds leaks */
+    UNIT_EQUAL(cJSON_GetArraySize(list), 1);
+    cJSON_Delete(list);
+}
+
 static bool
 u64_of(const char *text, uint64_t *ret_number)
 {
@@ -121,6 +134,7 @@ bad_text_is_refused_with_its_place(void)
 
 UNIT_BEGIN("json")
 UNIT(ids_above_2_to_the_53_survive_as_strings)
+UNIT(a_row_is_put_behind_the_others_or_is_gone)
 UNIT(only_whole_numbers_in_range_are_u64)
 UNIT(depth_64_is_read_and_65_refused)
 UNIT(bad_text_is_refused_with_its_place)

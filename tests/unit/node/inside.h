@@ -19,6 +19,8 @@ quiet(void *arg, const trp_log_line *line)
     (void)line;
 }
 
+static void (*node_log)(void *arg, const trp_log_line *line) = quiet;
+
 /* Open with `extra` settings behind the common ones. */
 static inline trp_err
 node_open(const char *const *extra, trp_node **ret_node, trp_node_error *ret_error)
@@ -32,7 +34,7 @@ node_open(const char *const *extra, trp_node **ret_node, trp_node_error *ret_err
     }
     options.settings = settings;
     options.environment_ignored = 1;
-    options.log = quiet;
+    options.log = node_log;
     return trp_node_open(&options, ret_node, ret_error);
 }
 

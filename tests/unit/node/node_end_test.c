@@ -2,6 +2,7 @@
  */
 #include <troupe/shutdown.h>
 
+#include "cluster/node/node_private.h"
 #include "tests/unit/node/inside.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -180,6 +181,89 @@ what_hangs_is_given_up_and_the_phases_behind_it_run(void)
     trp_node_close(node);
 }
 
+/* Ordered for all, and then not carried out: the mark does not stay for ever. */
+static void
+an_end_of_all_that_was_given_up_is_none(void)
+{
+    static const char *const extra[] = { "cluster.seed-nodes=self", "cluster.leave-timeout=300ms",
+                                         NULL };
+    for (int given_up = 0; given_up < 2; given_up++) {
+        trp_node *node = up(given_up ? extra : alone);
+        trp_node_end end;
+        UNIT_FALSE(trpi_node_ends_with_all(node));
+        trpi_node_prepare_end(node);
+        UNIT_TRUE(trpi_node_ends_with_all(node));
+        UNIT_WAIT(!given_up || !trpi_node_ends_with_all(node), 60000);
+        trp_node_leave(node);
+        UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);
+        UNIT_EQUAL(trp_shutdown_reason_get(trp_node_system(node)),
+                   given_up ? TRP_SHUTDOWN_PROGRAM : TRP_SHUTDOWN_CLUSTER);
+        trp_node_close(node);
+    }
+}
+
+static _Atomic int gate, finished, fini_calls;
+static trp_node *used;
+
+/* It ends at last, when the node has given it up. */
+static void
+open_gate(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    if (strstr(line->text, "the node leaks") != NULL) {
+        atomic_store(&gate, 1);
+    }
+}
+
+static trp_err
+hold(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    while (atomic_load(&gate) == 0) {
+        unit_pause();
+    }
+    trp_log(ctx, TRP_LOG_WARNING, "late, on %s", trp_node_address(used));
+    atomic_store(&finished, 1);
+    return TRP_OK;
+}
+static const trp_behaviour holder = TRP_BEHAVIOUR_INIT("holder", char, hold);
+
+static void
+count_fini(void *state)
+{
+    (void)state;
+    atomic_fetch_add(&fini_calls, 1);
+}
+
+/* An actor that runs on may use the node and its plugin: both stay. */
+static void
+what_actors_use_stays_when_they_do_not_end(void)
+{
+    static const trp_plugin plugin = { TRP_PLUGIN_ABI, 0, "held", NULL, count_fini };
+    static const char *const extra[] = {
+        "coordinated-shutdown.phases.actor-system-terminate.timeout=50ms", NULL
+    };
+    for (int stuck = 0; stuck < 2; stuck++) {
+        trp_node_error error = { "" };
+        trp_ref ref;
+        atomic_store(&gate, !stuck);
+        atomic_store(&finished, 0);
+        atomic_store(&fini_calls, 0);
+        node_log = open_gate;
+        UNIT_REQUIRE(node_open(extra, &used, &error) == TRP_OK);
+        node_log = quiet;
+        used->plugins[used->plugins_count++].plugin = &plugin;
+        UNIT_EQUAL(trp_system_spawn(trp_node_system(used), &holder, NULL, &ref), TRP_OK);
+        trp_system_tell(trp_node_system(used), ref, &trp_string_type, "x", 1);
+        UNIT_WAIT(stuck || atomic_load(&finished) == 1, 60000);
+        trp_node_close(used);
+        UNIT_WAIT(atomic_load(&finished) == 1, 60000);
+        UNIT_EQUAL(atomic_load(&fini_calls), !stuck);
+        UNIT_TRUE(!stuck || strcmp(trp_node_config_get(used, "system", 0), "demo") == 0);
+    }
+}
+
 static void
 wrong_phases_are_refused_before_the_node_starts(void)
 {
@@ -195,5 +279,7 @@ UNIT(a_leaving_node_hands_over_while_it_is_exiting_and_ends_behind_the_last_phas
 UNIT(it_is_removed_only_when_its_hand_over_is_done)
 UNIT(a_downed_node_runs_its_phases_too)
 UNIT(what_hangs_is_given_up_and_the_phases_behind_it_run)
+UNIT(an_end_of_all_that_was_given_up_is_none)
+UNIT(what_actors_use_stays_when_they_do_not_end)
 UNIT(wrong_phases_are_refused_before_the_node_starts)
 UNIT_END

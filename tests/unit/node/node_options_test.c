@@ -253,6 +253,42 @@ the_name_of_a_lease_has_a_length(void)
     }
 }
 
+/* CROUTE-05, -07, -13: before there is a router; what a program may still bring is no mistake */
+static void
+sections_of_which_no_router_can_be_made_are_refused(void)
+{
+    checked("deployment \"/a\" { cluster { enabled = on max-total-nr-of-instances = 4 } }\n"
+            "deployment \"/b\" { dispatcher = pinned remote = \"troupe.tcp://demo@h:1\" }\n"
+            "deployment \"/c\" { router = my-own-logic nr-of-instances = 3 }\n"
+            "deployment \"/d\" { cluster { max-nr-of-instances-per-node = 3 } }\n"
+            "deployment \"/e\" { router = adaptive-group cluster { enabled = on use-role = db\n"
+            "  routees-path = /user/worker } }\n"
+            "deployment \"/f\" { router = round-robin resizer { lower-bound = 2 } }\n",
+            NULL);
+    checked("\ndeployment \"/a\" { nr-of-instances = 3 cluster { enabled = on "
+            "max-total-nr-of-instances = 4 } }",
+            "t.conf:2: deployment \"/a\": nr-of-instances 3 and "
+            "cluster.max-total-nr-of-instances 4 both say how many routees there are in all: "
+            "keep one");
+    checked("deployment \"/a\" { cluster { enabled = on routees-path = /user/worker "
+            "max-nr-of-instances-per-node = 2 } }",
+            "t.conf:1: deployment \"/a\": cluster.max-nr-of-instances-per-node 2 with "
+            "cluster.routees-path: one routee is found on each node");
+    checked("deployment \"/a\" { cluster { use-role = db }\n"
+            "  target { nodes = { \"troupe.tcp://demo@h:1\" } } }",
+            "t.conf:1: deployment \"/a\": a cluster-aware router cannot have target.nodes, or a "
+            "node of the code: the cluster says on which nodes they are made");
+    checked("deployment \"/a\" { router = balancing-pool cluster { enabled = on } }",
+            "t.conf:1: deployment \"/a\": a cluster-aware router cannot have balancing, whose "
+            "routees share a mailbox of one node");
+    checked("deployment \"/a\" { router = random remote = \"troupe.tcp://demo@h:1\" }",
+            "t.conf:1: deployment \"/a\": remote: a router stays where it is made; target.nodes "
+            "says where its routees live");
+    checked("deployment \"/a\" { cluster { enabled = on routees-path = worker } }",
+            "t.conf:1: deployment \"/a\": cluster.routees-path: \"worker\" is no path on any node: "
+            "write /user/worker");
+}
+
 /* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
 static void
 names_that_nothing_defines_are_noted(void)
@@ -261,7 +297,9 @@ names_that_nothing_defines_are_noted(void)
                                "deployment \"/a\" { dispatcher = my-pool }\n"
                                "deployment \"/b\" { dispatcher = pinned mailbox = counted }\n"
                                "deployment \"/c\" { dispatcher = my-pol }\n"
-                               "deployment \"/d\" { mailbox = other }\n";
+                               "deployment \"/d\" { mailbox = other }\n"
+                               "deployment \"/e\" { router = broadcast-group }\n"
+                               "deployment \"/f\" { router = sticky-pool }\n";
     char *notes = NULL;
     size_t bytes = 0;
     trpi_config *config = NULL;
@@ -275,7 +313,9 @@ names_that_nothing_defines_are_noted(void)
               "note: t.conf:4: deployment./c.dispatcher: no dispatcher \"my-pol\" stands here; "
               "define it, or see that a plugin does; did you mean 'my-pool'?\n"
               "note: t.conf:5: deployment./d.mailbox: no mailbox \"other\" stands here; define "
-              "it, or see that a plugin does\n");
+              "it, or see that a plugin does\n"
+              "note: t.conf:7: deployment./f.router: no routing logic is called \"sticky-pool\" "
+              "here; see that a plugin registers it\n");
     free(notes);
     trpi_config_free(config);
 }
@@ -292,5 +332,6 @@ UNIT(security_without_its_means_is_refused)
 UNIT(nodes_that_cannot_be_members_are_refused)
 UNIT(seeds_by_dns_stand_alone_and_have_a_name)
 UNIT(the_name_of_a_lease_has_a_length)
+UNIT(sections_of_which_no_router_can_be_made_are_refused)
 UNIT(names_that_nothing_defines_are_noted)
 UNIT_END

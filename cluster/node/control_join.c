@@ -1,0 +1,148 @@
+/* control_join.c - join: give the order, then watch the view until this node is Up in it.
+ *
+ * Shape.   Runs on the call's own thread. The order is the cluster actor's (trp_cluster_join); that
+ *          nobody lets this node in is the transport's news (trpi_remote_is_refused).
+ * Tests.   tests/system/cli.sh, tests/system/join.sh
+ */
+#include <string.h>
+
+#include "cluster/node/control_member.h"
+#include "cluster/node/node_private.h"
+
+static bool
+addresses_check(trp_node *node, trpi_call *call)
+{
+    const trpi_address *self = &trpi_system_self(node->system)->address;
+    for (size_t i = 0; i < call->request.addresses_count; i++) {
+        const char *text = call->request.addresses[i], *hint = NULL;
+        trpi_address address;
+        if (trpi_address_parse(text, &address, NULL, &hint) != TRP_OK) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no address: %s",
+                                  text, hint ? hint : "write troupe.tcp://system@host:port");
+            return false;
+        }
+        if (strcmp(address.system, self->system) != 0 ||
+            strcmp(address.protocol, self->protocol) != 0) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL,
+                                  "%s: this node is %s://%s, it cannot join another "
+                                  "system or protocol",
+                                  text, self->protocol, self->system);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void
+join_answer(trp_node *node, trpi_call *call, const trpi_view_member *self)
+{
+    cJSON *reply = trpi_call_reply();
+    bool ok =
+        trpi_json_add_text(reply, "node", node->address) &&
+        trpi_json_add_text(reply, "status",
+                           trp_member_status_name(self ? self->m.status : TRP_MEMBER_REMOVED)) &&
+        (self && self->m.up_number ? trpi_json_add_i64(reply, "upNumber", self->m.up_number)
+                                   : cJSON_AddNullToObject(reply, "upNumber") != NULL) &&
+        trpi_call_add_elapsed(call, reply);
+    trpi_call_answer_if(call, ok, reply);
+}
+
+/* How often each has been tried in vain; false: not all of them refused the last attempt, for a
+ * certificate or a cookie, or were refused by us. */
+static bool
+join_attempts(trp_node *node, const trpi_call *call, uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX],
+              char *ret_reason, size_t reason_bytes)
+{
+    bool refused = true;
+    for (size_t i = 0; i < call->request.addresses_count; i++) {
+        trpi_address address; /* addresses_check() has read it before */
+        refused = trpi_address_parse(call->request.addresses[i], &address, NULL, NULL) == TRP_OK &&
+                  trpi_remote_is_refused(node->remote, &address, &attempts[i], ret_reason,
+                                         reason_bytes) &&
+                  refused;
+    }
+    return refused;
+}
+
+/* Nobody lets us in, or we nobody: nothing changes by itself. */
+static bool
+join_is_refused(trp_node *node, trpi_call *call,
+                const uint32_t before[TRPI_CONTROL_ADDRESSES_MAX])
+{
+    uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
+    char reason[256];
+    bool refused = join_attempts(node, call, attempts, reason, sizeof reason);
+    for (size_t i = 0; i < call->request.addresses_count; i++) {
+        refused = refused && attempts[i] > before[i]; /* since the order */
+    }
+    if (refused) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_PERMISSION, "troupe peers",
+                              "%s: %s; the node keeps trying", call->request.addresses[0], reason);
+    }
+    return refused;
+}
+
+/* Look once. true: done, answered. */
+static bool
+join_look(trp_node *node, trpi_call *call, uint32_t *last_status)
+{
+    trpi_view view;
+    if (!trpi_view_take_for(node, call, &view)) {
+        return true;
+    }
+    const trpi_view_member *self = view.self;
+    uint32_t status = self ? self->m.status : 0;
+    bool done = status == TRP_MEMBER_UP || (!call->request.wait) || status > TRP_MEMBER_UP;
+    if (done) {
+        join_answer(node, call, self);
+    } else if (status != *last_status) {
+        trpi_call_progress(call, "%s, %zu members", trp_member_status_name(status), view.count);
+    }
+    *last_status = status;
+    trpi_view_fini(&view);
+    return done;
+}
+
+void
+trpi_node_serve_join(trp_node *node, trpi_call *call)
+{
+    trp_member self;
+    uint32_t last_status = 0, before[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
+    char ignored[8];
+    if (!addresses_check(node, call)) {
+        return;
+    }
+    (void)join_attempts(node, call, before, ignored, sizeof ignored);
+    if (trp_cluster_self(node->system, &self) == TRP_OK && self.status != 0) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe members",
+                              "already a member of the cluster, as %s (%s)", self.address,
+                              trp_member_status_name(self.status));
+        return;
+    }
+    trp_err err =
+        trp_cluster_join(node->system, call->request.addresses, call->request.addresses_count);
+    if (err != TRP_OK) {
+        trpi_call_refuse_order(call, err, "join");
+        return;
+    }
+    if (call->request.wait) {
+        trpi_call_progress(call, "asking %s", call->request.addresses[0]);
+    }
+    while (!join_look(node, call, &last_status)) {
+        if (trpi_call_left_ms(call) == 0) {
+            trpi_call_refuse_text(
+                call, TRPI_CTL_EXIT_TIMEOUT, last_status ? "troupe members" : NULL,
+                last_status ? "still %s after %.0f s; the node keeps joining"
+                            : "%s has not answered after %.0f s; the node keeps trying",
+                last_status ? trp_member_status_name(last_status) : call->request.addresses[0],
+                trpi_call_elapsed_ms(call) / 1000);
+            return;
+        }
+        if (last_status == 0 && join_is_refused(node, call, before)) {
+            return;
+        }
+        if (!trpi_call_look_again(call)) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,210 @@
+/* router_test.c - a cluster-aware router without memory for what it has to do: whichever allocation
+ * of a look fails, no routee is lost and none is left over (CROUTE). */
+#include <troupe/actor.h>
+#include <troupe/cluster.h>
+#include <troupe/router.h>
+#include <troupe/sim.h>
+
+#include "base/alloc.h"
+#include "pattern/routing_head.h"
+#include "tests/unit/unit.h"
+
+enum { NODES = 3, WANTED = 4, ALLOCATIONS = 24 };
+
+static int32_t alive[NODES]; /* workers */
+static trp_sim *present;
+
+static uint32_t
+node_of(const trp_ctx *ctx)
+{
+    uint32_t node = 0;
+    while (node < NODES - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
+        node++;
+    }
+    return node;
+}
+
+static trp_err
+work(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    trp_reply(ctx, trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg));
+    return TRP_OK;
+}
+static trp_err
+work_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    alive[node_of(ctx)]++;
+    return TRP_OK;
+}
+static void
+work_stop(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    alive[node_of(ctx)]--;
+}
+static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
+                                      .name = "worker",
+                                      .version = 1,
+                                      .receive = work,
+                                      .pre_start = work_start,
+                                      .post_stop = work_stop };
+
+static void
+started(trp_sim *sim, uint32_t node, void *arg)
+{
+    (void)arg;
+    present = sim;
+    UNIT_EQUAL(trp_behaviour_register(trp_sim_system(sim, node), &worker), TRP_OK);
+}
+
+/* ---- a router whose looks lack memory -------------------------------------------------------- */
+
+static long fail_after = -1; /* allocations of a look that succeed; -1: all */
+static uint32_t failed;      /* looks in which one did not */
+static const trpi_routee_source_ops *real;
+
+static void
+poor_look(void *source, trp_ctx *ctx)
+{
+    trpi_alloc_fail_after(fail_after);
+    real->poked(source, ctx);
+    trpi_alloc_fail_after(-1);
+}
+
+/* Any message to the router itself puts this look in the place of its own. */
+static trp_err
+wrap(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    static trpi_routee_source_ops ops;
+    trpi_router *router = trpi_router_self(ctx);
+    (void)state;
+    (void)msg;
+    real = router->source.ops;
+    ops = *real;
+    ops.poked = poor_look;
+    router->source.ops = &ops;
+    return TRP_OK;
+}
+static void
+route(void *state, trp_route *to, trp_ref sender, const trp_msg *msg)
+{
+    (void)state;
+    (void)sender;
+    (void)msg;
+    (void)to; /* to the router itself */
+}
+static const trp_routing_logic logic = {
+    .size = sizeof logic, .name = "poor", .route = route, .receive = wrap
+};
+
+static void
+on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
+{
+    (void)arg;
+    (void)now_ms;
+    (void)node;
+    failed += strstr(line->text, "its routees stay as they are") != NULL ||
+              strstr(line->text, "a routee is not used") != NULL ||
+              strstr(line->text, "no routee is made") != NULL;
+}
+
+/* ---- the program ----------------------------------------------------------------------------- */
+
+struct scene {
+    trp_sim *sim;
+    trp_ref router;
+    uint32_t routees; /* wanted in the table */
+    int reachable;    /* node 1 */
+};
+
+static uint32_t
+routees(const struct scene *s)
+{
+    trp_ref refs[16];
+    uint32_t count = 0;
+    return trp_router_routees(trp_sim_system(s->sim, 0), s->router, refs, 16, &count) == TRP_OK
+               ? count
+               : UINT32_MAX;
+}
+
+static int
+is_seen(void *arg)
+{
+    const struct scene *s = arg;
+    trp_member members[8];
+    size_t count = 0;
+    int reachable = 1;
+    if (trp_cluster_members(trp_sim_system(s->sim, 0), members, 8, &count) != TRP_OK) {
+        return 0;
+    }
+    for (size_t i = 0; i < count && i < 8; i++) {
+        reachable = reachable && members[i].reachable;
+    }
+    return reachable == s->reachable;
+}
+
+static int
+is_settled(void *arg)
+{
+    const struct scene *s = arg;
+    return routees(s) == s->routees && alive[0] + alive[1] + alive[2] == (int32_t)s->routees;
+}
+
+/* Node 1 is cut off, so that the other one has its share, and comes back with it: too many. */
+static void
+share_moves(trp_sim *sim, struct scene *s)
+{
+    s->reachable = 0;
+    trp_sim_cut(sim, 0, 1, 12000);
+    trp_sim_cut(sim, 1, 0, 12000);
+    trp_sim_await(sim, is_seen, s, 11000);
+    trp_sim_pass(sim, 1500);
+    s->reachable = 1;
+    trp_sim_await(sim, is_seen, s, 60000);
+    trp_sim_pass(sim, 1500);
+}
+
+static void
+lacks_memory(trp_sim *sim, void *arg)
+{
+    struct scene s = { .sim = sim, .routees = WANTED };
+    trp_cluster_routees cluster = TRP_CLUSTER_ROUTEES_INIT;
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    (void)arg;
+    cluster.total = WANTED;
+    cluster.per_node = WANTED;
+    cluster.local = 0;
+    options.cluster = &cluster;
+    options.custom = &logic;
+    TRP_SIM_CHECK(sim, trp_system_router_spawn(trp_sim_system(sim, 0), &worker, NULL, "poor",
+                                               &options, &s.router) == TRP_OK);
+    trp_sim_await(sim, is_settled, &s, 10000);
+    trp_system_tell(trp_sim_system(sim, 0), s.router, &trp_string_type, "x", 1);
+    for (long n = 0; n < ALLOCATIONS; n++) {
+        fail_after = n;
+        share_moves(sim, &s);
+        fail_after = -1;
+        trp_sim_await(sim, is_settled, &s, 30000);
+    }
+}
+
+static void
+whichever_allocation_fails_no_routee_is_lost_or_left_over(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    options.nodes = NODES;
+    options.started = started;
+    options.stable_after_ms = 60000; /* nobody is downed */
+    options.log = on_line;
+    failed = 0;
+    UNIT_EQUAL(trp_sim_run(lacks_memory, NULL, &options, NULL), TRP_OK);
+    printf("  %u looks without memory\n", failed);
+    UNIT_TRUE(failed >= 4);
+}
+
+UNIT_BEGIN("router_sim")
+UNIT(whichever_allocation_fails_no_routee_is_lost_or_left_over)
+UNIT_END
