@@ -531,8 +531,8 @@ connection_free(connection *c)
 static void
 connections_sweep(trpi_control *control)
 {
-    uint64_t now = now_ns(control);
     (void)pthread_mutex_lock(&control->lock);
+    uint64_t now = now_ns(control); /* with the lock: no active_ns is later */
     for (connection **at = &control->connections; *at;) {
         connection *c = *at;
         bool waits = !c->call && !c->event_bits; /* for a request, or for the client to read */

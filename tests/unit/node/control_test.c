@@ -206,6 +206,43 @@ slow_call_reports_progress_and_ends_in_time(void)
     trpi_control_close(control, 100);
 }
 
+/* A clock that others overtake: who reads it has an old time when he goes on. */
+static uint64_t
+late_mono_ns(trpi_world *late)
+{
+    struct timespec pause = { 0, 200000 };
+    uint64_t now = trpi_world_mono_ns(world);
+    (void)late;
+    (void)nanosleep(&pause, NULL);
+    return now;
+}
+
+static void
+an_answer_arrives_whatever_the_poll_thread_does_at_that_moment(void)
+{
+    trpi_world_ops ops = *world->ops;
+    trpi_world late = { .ops = &ops };
+    trpi_control_options options = { path, &late, is_quick, serve, NULL };
+    trpi_control *control = NULL;
+    int pid = 0;
+    ops.mono_ns = late_mono_ns;
+    UNIT_REQUIRE(trpi_control_open(&options, &control, &pid) == TRP_OK);
+    int other = client_open();
+    for (int i = 0; i < 30; i++) {
+        int fd = client_open();
+        client_send(fd, "{\"cmd\":\"ask\",\"path\":\"/user/a\",\"text\":\"x\",\"timeoutMs\":10}");
+        for (int k = 0; k < 10; k++) { /* so that it has something to do meanwhile */
+            client_send(other, "{\"v\":1,\"cmd\":\"version\"}");
+            UNIT_TEXT(client_read(other), "{\"ok\":true}");
+        }
+        UNIT_TRUE(strstr(client_read(fd), "progress") != NULL);
+        UNIT_TRUE(strstr(client_read(fd), "no reply") != NULL);
+        (void)close(fd);
+    }
+    (void)close(other);
+    trpi_control_close(control, 100);
+}
+
 static void
 client_that_goes_cancels_its_call(void)
 {
@@ -400,6 +437,7 @@ UNIT(of_nodes_that_start_on_one_path_at_once_one_has_it)
 UNIT(garbage_is_refused_and_the_connection_closed)
 UNIT(request_in_single_bytes_is_put_together)
 UNIT(slow_call_reports_progress_and_ends_in_time)
+UNIT(an_answer_arrives_whatever_the_poll_thread_does_at_that_moment)
 UNIT(client_that_goes_cancels_its_call)
 UNIT(close_ends_calls_and_streams)
 UNIT(events_go_to_the_streams_that_asked_for_their_type)
