@@ -10,9 +10,11 @@
  *       preamble proves that it will be read, so that the first messages are not lost to a race of
  *       two handshakes.
  *   N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
- *   N3  What was handed to the transport is never sent again (at most once).
+ *       (conn_write.c)
+ *   N3  What was handed to the transport is never sent again (at most once). (conn_write.c)
  *   N4  The transport outlives its links, also those that a worker is writing to while remoting
  *       stops: conns_alive counts them.
+ * Limits.  TRPI_PEER_CONNS_MAX that one peer may have made; another one is refused.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
 #include <inttypes.h>
@@ -23,8 +25,8 @@
 #include "base/assert.h"
 #include "remote/internal.h"
 
-static pthread_mutex_t *
-lock_of(trpi_conn *conn)
+pthread_mutex_t *
+trpi_conn_lock_of(trpi_conn *conn)
 {
     return conn->peer != NULL ? &conn->peer->lock : &conn->remote->lock;
 }
@@ -53,6 +55,9 @@ trpi_conn_unref(trpi_conn *conn)
     trpi_buffer_fini(&conn->expanded);
     pthread_mutex_lock(&remote->lock); /* N4: after release(), and remote may be gone after it */
     remote->conns_alive--;
+    if (conn->peer != NULL) {
+        conn->peer->pins--;
+    }
     pthread_cond_broadcast(&remote->over);
     pthread_mutex_unlock(&remote->lock);
     trpi_free(conn);
@@ -128,138 +133,6 @@ fail(trpi_conn *conn, trp_err err, const char *format, ...)
     return err;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
-
-trp_err
-trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
-               size_t bytes)
-{ /* too much: a peer that asks and does not read its answers */
-    return conn->head.count > conn->remote->options.control_bytes_max
-               ? TRP_EAGAIN
-               : trpi_frame_append(&conn->head, kind, flags, 0, body, bytes);
-}
-
-trp_err
-trpi_conn_preamble(trpi_conn *conn)
-{
-    uint8_t bytes[TRPI_PREAMBLE_BYTES];
-    trpi_preamble preamble = { TRPI_WIRE_VERSION, conn->lane, 0, conn->remote->uid };
-    if (conn->preamble_sent) {
-        return TRP_OK;
-    }
-    conn->preamble_sent = true;
-    trpi_preamble_encode(bytes, &preamble);
-    return trpi_buffer_append(&conn->head, bytes, sizeof bytes, TRPI_BUFFER_NO_LIMIT);
-}
-
-static void
-swap(trpi_buffer *a, trpi_buffer *b)
-{
-    trpi_buffer t = *a;
-    *a = *b;
-    *b = t;
-}
-
-bool
-trpi_conn_take(trpi_conn *conn)
-{
-    if (conn->busy || conn->closing || conn->link == NULL) {
-        return false;
-    }
-    trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
-    bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0 &&
-                     (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
-    if (conn->head.count == 0 && !lane_goes) {
-        return false;
-    }
-    trpi_assert(conn->writing_head.count == 0 && conn->writing.count == 0);
-    swap(&conn->head, &conn->writing_head);
-    if (lane_goes) {
-        swap(&lane->pending, &conn->writing);
-        lane->pending_uid = 0;
-        lane->fence_sent = lane->fence_last;
-        atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
-    }
-    conn->writing_at = 0;
-    conn->busy = true; /* N2 */
-    trpi_conn_ref(conn);
-    return true;
-}
-
-void
-trpi_conn_write(trpi_conn *conn)
-{
-    trpi_iov iov[2];
-    size_t count = 0;
-    if (conn->writing_head.count > 0) {
-        iov[count++] = (trpi_iov){ conn->writing_head.data, conn->writing_head.count };
-    }
-    size_t left = conn->writing.count - conn->writing_at;
-    conn->slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
-    if (conn->slice_bytes > 0) {
-        iov[count++] = (trpi_iov){ conn->writing.data + conn->writing_at, conn->slice_bytes };
-    }
-    trpi_assert(count > 0);
-    /* TRP_ECLOSED: closed() comes or came, and settles the account. */
-    (void)conn->remote->ops->write(conn->link, iov, count);
-    trpi_conn_unref(conn);
-}
-
-/* The write is done: go on with what gathered meanwhile. */
-static void
-write_over(trpi_conn *conn)
-{
-    trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
-    pthread_mutex_lock(lock_of(conn));
-    conn->busy = false;
-    bool finished = conn->close_when_sent && conn->head.count == 0;
-    if (peer != NULL) {
-        trpi_lane_state *lane = &peer->lanes[conn->lane];
-        size_t before =
-            atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
-        trpi_count(&peer->bytes_out, conn->writing.count);
-        size_t max = trpi_lane_bytes_max(conn->remote, (enum trpi_lane)conn->lane);
-        if (lane->above && before - conn->writing.count < max / 8) { /* low-water mark */
-            lane->above = false;
-            later.ready = true;
-        }
-    }
-    trpi_buffer_clear(&conn->writing_head);
-    trpi_buffer_clear(&conn->writing);
-    if (conn->writing.capacity > TRPI_BUFFER_KEPT_BYTES) {
-        trpi_buffer_fini(&conn->writing);
-    }
-    if (finished) {
-        trpi_conn_close(conn);
-    }
-    if (peer != NULL) {
-        trpi_peer_pump(peer, &later);
-        trpi_peer_unlock(peer, &later);
-        return;
-    }
-    bool more = trpi_conn_take(conn);
-    pthread_mutex_unlock(&conn->remote->lock);
-    if (more) {
-        trpi_conn_write(conn);
-    }
-}
-
-static void
-on_written(void *user, trpi_link *link)
-{
-    trpi_conn *conn = user;
-    (void)link;
-    trpi_buffer_clear(&conn->writing_head);
-    conn->writing_at += conn->slice_bytes;
-    if (conn->writing_at < conn->writing.count) {
-        trpi_conn_ref(conn);
-        trpi_conn_write(conn);
-        return;
-    }
-    write_over(conn);
-}
-
 /* ---- dialling -------------------------------------------------------------------------------- */
 
 void
@@ -278,14 +151,17 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
                    trpi_address_format(&peer->address, address, sizeof address));
     conn->peer_next = peer->conns;
     peer->conns = conn;
+    peer->conns_count++;
     peer->lanes[lane].dialling = conn;
     pthread_mutex_lock(&remote->lock);
     all_add(conn);
+    peer->pins++;
     pthread_mutex_unlock(&remote->lock);
     trp_err err = remote->ops->connect(remote->transport, peer->address.host, peer->address.port,
                                        remote->options.handshake_timeout_ms, conn, &conn->link);
     if (err != TRP_OK) {
         peer->conns = conn->peer_next; /* it is still the first: we hold the lock */
+        peer->conns_count--;
         peer->lanes[lane].dialling = NULL;
         pthread_mutex_lock(&remote->lock);
         all_remove(conn);
@@ -340,22 +216,30 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
     return conn != NULL;
 }
 
-/* Give an accepted connection to its peer. The caller holds peer->lock. */
-static void
+/* Give an accepted connection to its peer. The caller holds peer->lock. false: it has too many. */
+static bool
 bind_to_peer(trpi_conn *conn, trpi_peer *peer)
 {
     trpi_assert(conn->peer == NULL);
+    if (peer->conns_count >= TRPI_PEER_CONNS_MAX) {
+        return false;
+    }
     pthread_mutex_lock(&conn->remote->lock);
     conn->peer = peer;
+    peer->pins++;
     conn->remote->conns_waiting--;
     pthread_mutex_unlock(&conn->remote->lock);
     conn->peer_next = peer->conns;
     peer->conns = conn;
+    peer->conns_count++;
+    return true;
 }
+
+#define TOO_MANY "too many connections of this peer"
 
 /* ---- handshake ------------------------------------------------------------------------------- */
 
-/* Large frames are for peers that are known. By lock_of(conn), on the connection's bytes()
+/* Large frames are for peers that are known. By trpi_conn_lock_of(), on the connection's bytes()
  * thread. */
 static void
 set_ready(trpi_conn *conn, bool ready)
@@ -406,10 +290,10 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
         err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
+    } else if (!conn->dialled && !bind_to_peer(conn, peer)) {
+        err = fail(conn, TRP_ELIMIT, TOO_MANY);
     } else {
-        if (!conn->dialled) {
-            bind_to_peer(conn, peer);
-        } else {
+        if (conn->dialled) {
             peer->lanes[conn->lane].dialling = NULL;
             peer->lanes[conn->lane].dial_attempts = 0;
         }
@@ -419,6 +303,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         trpi_peer_pump(peer, &later);
     }
     trpi_peer_unlock(peer, &later);
+    trpi_peer_unpin(conn->dialled ? NULL : peer);
     return err;
 }
 
@@ -444,9 +329,9 @@ on_preamble(void *arg, const trpi_preamble *preamble)
     if (conn->lane != TRPI_LANE_CONTROL) {
         return ordinary_preamble(conn, preamble);
     }
-    pthread_mutex_lock(lock_of(conn));
+    pthread_mutex_lock(trpi_conn_lock_of(conn));
     conn->uid = preamble->uid;
-    pthread_mutex_unlock(lock_of(conn));
+    pthread_mutex_unlock(trpi_conn_lock_of(conn));
     return TRP_OK;
 }
 
@@ -523,7 +408,12 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     trpi_later later = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
     pthread_mutex_lock(&peer->lock);
-    bind_to_peer(conn, peer);
+    if (!bind_to_peer(conn, peer)) {
+        pthread_mutex_unlock(&peer->lock);
+        trpi_peer_unpin(peer);
+        return refuse_stranger(conn, TOO_MANY);
+    }
+    trpi_peer_unpin(peer); /* its connection has pinned it */
     agree(conn, request);
     (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
     trpi_peer_pump(peer, &later);
@@ -602,6 +492,9 @@ report_failure(trpi_conn *conn, trp_err err)
                            : "frame longer than a handshake may be";
     } else if (err == TRP_ECONN) {
         counter = &remote->handshakes_failed; /* a race of handshakes: the dialler tries again */
+    } else if (err == TRP_ELIMIT) {
+        gate = TRPI_GATE_REFUSED;
+        counter = &remote->handshakes_failed;
     } else if (err == TRP_ENOMEM) {
         what = "out of memory";
     } else if (err == TRP_EPERM) {
@@ -659,9 +552,9 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
         if (err != TRP_ECANCELED) { /* told already */
             report_failure(conn, err);
         }
-        pthread_mutex_lock(lock_of(conn));
+        pthread_mutex_lock(trpi_conn_lock_of(conn));
         trpi_conn_close(conn);
-        pthread_mutex_unlock(lock_of(conn));
+        pthread_mutex_unlock(trpi_conn_lock_of(conn));
     } else if (conn->remote->ops->pause != NULL && trpi_inbound_must_wait(conn)) {
         conn->remote->ops->pause(link);
     }
@@ -690,6 +583,7 @@ remove_from_peer(trpi_peer *peer, trpi_conn *conn)
     for (trpi_conn **at = &peer->conns; *at != NULL; at = &(*at)->peer_next) {
         if (*at == conn) {
             *at = conn->peer_next;
+            peer->conns_count--;
             return;
         }
     }
@@ -766,7 +660,8 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
     char peer_text[sizeof((trpi_conn *)0)->peer_text] = "";
     uint32_t expired = 0;
     pthread_mutex_lock(&remote->lock);
-    for (trpi_conn *conn = remote->conns; conn != NULL; conn = conn->all_next) {
+    trpi_conn *conn = remote->conns_waiting > 0 ? remote->conns : NULL;
+    for (; conn != NULL; conn = conn->all_next) {
         if (conn->peer == NULL && now_ms >= conn->deadline_ms) {
             expired++;
             conn->deadline_ms = UINT64_MAX; /* once */
@@ -793,7 +688,7 @@ const trpi_transport_events trpi_conn_events = {
     .accepted = on_accepted,
     .connected = on_connected,
     .bytes = on_bytes,
-    .written = on_written,
+    .written = trpi_conn_written,
     .paused = on_paused,
     .refused = on_refused,
     .closed = on_closed,

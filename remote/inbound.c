@@ -47,6 +47,15 @@ batch_begin(trpi_conn *conn)
            is_of_proved(conn);
 }
 
+/* The same for a frame that is lost otherwise. */
+static bool
+is_taken(trpi_conn *conn)
+{
+    bool taken = batch_begin(conn);
+    trpi_count(&conn->remote->frames_stale, !taken);
+    return taken;
+}
+
 static void
 send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
 {
@@ -281,6 +290,11 @@ static trpi_node_map
 inbound_map(trpi_conn *conn)
 {
     trpi_node_map map;
+    if (conn->recv_node == 0) {
+        pthread_mutex_lock(&conn->peer->lock);
+        conn->recv_node = is_of_proved(conn) ? trpi_peer_node(conn->peer) : 0;
+        pthread_mutex_unlock(&conn->peer->lock);
+    }
     map.sending = conn->recv_node; /* not the peer's, which may be the next incarnation's by now */
     map.receiving = TRPI_NODE_SELF;
     map.third_count = 0;
@@ -489,7 +503,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
     }
     uint64_t expected = peer->redelivery.expected;
     enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&peer->redelivery, message.seq);
-    uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    uint32_t node = trpi_peer_node(peer);
     pthread_mutex_unlock(&peer->lock);
     if (verdict == TRPI_REDELIVERY_GAP) {
         send_control(conn, TRPI_FRAME_NACK, expected);
@@ -585,6 +599,7 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
         }
         if (sent_ns <= now_ns) {
             peer->round_trip_us = (now_ns - sent_ns) / 1000;
+            peer->asked = peer->asked && sent_ns / 1000000 < peer->pinged_ms;
             others_are_over(peer, conn->uid, sent_ns / 1000000);
         }
     }
@@ -678,7 +693,7 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
     case TRPI_FRAME_USER:
     case TRPI_FRAME_SELECT:
     case TRPI_FRAME_MANY:
-        if (batch_begin(conn)) {
+        if (is_taken(conn)) {
             on_message(conn, frame);
         }
         return TRP_OK;
@@ -686,7 +701,7 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
         on_manifest(conn, frame);
         return TRP_OK;
     case TRPI_FRAME_SYSTEM:
-        if (batch_begin(conn)) {
+        if (is_taken(conn)) {
             on_system(conn, frame);
         }
         return TRP_OK;

@@ -1,7 +1,7 @@
 /* internal.h - the shell around remoting's pure parts: who owns what, and which lock guards it.
  *
  * Shape.
- *     remote --- peers (one an address, never freed while remoting runs)
+ *     remote --- peers (one an address; freed when pinned by nobody and quiet for long)
  *                  |- association, redelivery     pure state machines
  *                  |- lanes[control, ordinary.., large]  what waits, and what sends it
  *                  `- conns                       dialled and accepted, of either lane
@@ -29,6 +29,7 @@
 #include "remote/waiting.h"
 
 #define TRPI_PEERS_MAX 16384          /* addresses */
+#define TRPI_PEER_CONNS_MAX 64        /* connections of one peer: it needs two a lane at most */
 #define TRPI_PEER_NODES_MAX 4096      /* third nodes that one incarnation of a peer may introduce */
 #define TRPI_WRITE_BYTES_MAX 1048576  /* one write of a lane */
 #define TRPI_BUFFER_KEPT_BYTES                                                                     \
@@ -43,7 +44,6 @@
 #define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
 #define TRPI_TICK_MS 250
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
-#define TRPI_PING_MS 1000
 
 typedef struct trpi_peer trpi_peer;
 
@@ -68,13 +68,13 @@ typedef struct trpi_conn {
     bool dialled;
     uint8_t lane;
     char peer_text[300];
-    uint64_t uid;          /* of the peer's incarnation; by lock_of(conn) */
+    uint64_t uid;          /* of the peer's incarnation; by trpi_conn_lock_of() */
     uint64_t deadline_ms;  /* to be ready; by remote->lock */
     uint64_t early_bytes;  /* while not ready; by the bytes() callback */
-    bool ready;            /* may carry the lane's frames; by lock_of(conn) */
-    bool closing;          /* by lock_of(conn) */
-    bool close_when_sent;  /* by lock_of(conn) */
-    bool preamble_sent;    /* by lock_of(conn) */
+    bool ready;            /* may carry the lane's frames; by trpi_conn_lock_of() */
+    bool closing;          /* by trpi_conn_lock_of() */
+    bool close_when_sent;  /* by trpi_conn_lock_of() */
+    bool preamble_sent;    /* by trpi_conn_lock_of() */
     /* Closing one lane's connection in good order (parting.c); by peer->lock */
     bool parting;          /* our GOODBYE was said: we send nothing of the lane on it any more */
     bool parting_acked;    /* and everything before it was handled */
@@ -84,16 +84,17 @@ typedef struct trpi_conn {
     atomic_uint uses;
     unsigned uses_seen;
     uint64_t idle_since_ms;
-    /* a write is in progress, its owner has the three below; by lock_of(conn) */
+    /* a write is in progress, its owner has the three below; by trpi_conn_lock_of() */
     bool busy;
-    trpi_buffer head;      /* frames of this very connection, before the lane's; by lock_of(conn) */
+    /* frames of this very connection, before the lane's; by trpi_conn_lock_of() */
+    trpi_buffer head;
     trpi_buffer writing_head, writing; /* by whoever made busy true */
     size_t writing_at;
     size_t slice_bytes;
     /* Reading: by the transport's bytes() callback, which does not overlap with itself. */
     trpi_frame_decoder decoder;
     uint32_t recv_epoch;
-    uint32_t recv_node;  /* the number of that incarnation here; set with recv_epoch */
+    uint32_t recv_node;  /* the number of that incarnation here; 0: not asked for yet */
     bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
     bool ack_due;
     trpi_pile piles[TRPI_PILES]; /* by slot; ordinary lane */
@@ -178,7 +179,8 @@ typedef struct trpi_route {
 struct trpi_peer {
     trpi_remote *remote;
     trpi_address address;
-    trpi_peer *next; /* in its bucket; peers are only added */
+    trpi_peer *next; /* in its bucket; by remote->lock */
+    uint32_t pins;   /* who uses it now, its connections and routes; by remote->lock */
     pthread_mutex_t lock;
     trpi_assoc assoc;
     trpi_redelivery redelivery;
@@ -187,7 +189,7 @@ struct trpi_peer {
     trpi_waiting waiting;        /* signals for incarnations other than that */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
-    /* our number of the proved incarnation; written before its conns read */
+    /* our number of the proved incarnation; 0: nobody has needed one yet (trpi_peer_node) */
     _Atomic uint32_t node;
     _Atomic uint32_t frame_bytes_max; /* that both ends take */
     _Atomic uint32_t features;        /* that both ends have; of the last handshake */
@@ -205,11 +207,20 @@ struct trpi_peer {
     char promised_behind[64 - sizeof(size_t)];
     trpi_lane_state lanes[TRPI_LANE_COUNT];
     trpi_conn *conns;
+    uint32_t conns_count;
     trpi_route *routes;
     char reason[160];
     char refused_by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
     bool inbound;           /* the peer called when it became active */
     uint64_t heard_ms, pinged_ms, round_trip_us;
+    bool used;              /* something was said to it since its last PING */
+    bool asked;             /* that PING is not answered yet */
+    bool rested;            /* nobody has wanted one for a beat */
+    /* the tick's line that it stands in; by lock and remote->lock */
+    bool awake;
+    struct trpi_line *line; /* NULL: of those that are awake */
+    struct trpi_peer *line_next, *line_before;
+    uint64_t rests_since_ms;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
     bool goodbye_said;      /* by the peer */
     uint32_t attempts_at_stop; /* failed attempts when remoting began to stop; by lock */
@@ -259,6 +270,10 @@ enum {
 
 enum { TRPI_PEER_BUCKETS = 1024 };
 
+typedef struct trpi_line { /* who stands longest first */
+    trpi_peer *first, *last;
+} trpi_line;
+
 struct trpi_remote {
     trp_system *system;
     trpi_world *world;
@@ -279,20 +294,24 @@ struct trpi_remote {
     uint64_t flush_until_ms; /* set before stopping */
     pthread_mutex_t lock;
     pthread_cond_t over; /* one of timers, or of conns_alive */
-    trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock; entries are immortal until the end */
+    trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock */
     uint32_t peers_count;
     trpi_conn *conns; /* all; by lock */
     uint32_t conns_waiting;
     uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
     uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
     uint64_t beat_id;
-    bool hurrying;     /* by the timer's thread, as the next */
+    bool hurrying;     /* by the timer's thread, as the next two */
     uint64_t ticked_ms;
+    uint64_t probe_next_ms;
+    trpi_peer *awake;  /* line of those that the tick looks at, in no order; by lock */
+    trpi_line resting, gone; /* associations that nobody uses; no associations; by lock */
+    uint64_t redelivered_before; /* to peers that are forgotten; by lock */
     trpi_channel channels[TRPI_CHANNEL_COUNT];
     trpi_log_gate gates[TRPI_GATE_COUNT];
     _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
         handshake_timeouts, frames_in, frames_out, decode_errors,
-        frames_skipped, quarantined; /* relaxed counters */
+        frames_skipped, frames_stale, quarantined; /* relaxed counters */
     _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
     _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
     char **trusted; /* paths; set before listening */
@@ -327,9 +346,6 @@ typedef struct trpi_later {
 
 /* ---- remote.c ---- */
 uint64_t trpi_remote_now_ms(const trpi_remote *remote);
-/* Visit all peers without holding remote->lock: they are only added, at the head of their
- * bucket. */
-trpi_peer *trpi_remote_peer_first(trpi_remote *remote, uint32_t bucket);
 void trpi_remote_ref(trpi_remote *remote);
 void trpi_remote_unref(trpi_remote *remote);
 /* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
@@ -346,12 +362,19 @@ trpi_count(_Atomic uint64_t *counter, uint64_t n)
 bool trpi_peer_is_flushed_to(const trpi_peer *peer);
 
 /* ---- peer.c ---- */
-/* Find or make. Errors: TRP_ELIMIT, TRP_ENOMEM. */
+/* Find or make, and pin: it is not forgotten (tick.c) before trpi_peer_unpin(). Connections and
+ * routes pin theirs, too. Errors: TRP_ENOENT, TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make,
                       trpi_peer **ret_peer);
-/* The next peer behind `after` (NULL: the first) whose active incarnation calls itself uid; NULL:
- * none. Uids are no secret: several may claim one. */
-trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, const trpi_peer *after);
+void trpi_peer_unpin(trpi_peer *peer); /* NULL is fine. Not with remote->lock */
+/* All of them: the one behind `before`, which is unpinned, pinned; NULL: the first, and behind the
+ * last. */
+trpi_peer *trpi_peer_next(trpi_remote *remote, trpi_peer *before);
+/* The same, of those whose active incarnation calls itself uid. Uids are no secret: several may
+ * claim one. */
+trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, trpi_peer *before);
+/* Take it out of the table. The caller holds remote->lock. */
+void trpi_peer_remove(trpi_peer *peer);
 void trpi_peer_free(trpi_peer *peer);
 /* One event for the association. The caller holds peer->lock; conn: of the event, or NULL. */
 uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event,
@@ -367,7 +390,6 @@ void trpi_peer_unlock(trpi_peer *peer, trpi_later *later);
  *         TRP_ENOMEM. */
 trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
                          bool checked);
-void trpi_peer_tick(trpi_peer *peer, bool *ret_busy);
 void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 /* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
  * peer->lock. */
@@ -375,6 +397,29 @@ void trpi_peer_end_again(trpi_peer *peer, uint64_t uid);
 /* Too many system messages for uid: the next tick quarantines it, or, where it does so with another
  * one, ends it for its watchers. The caller holds peer->lock. */
 void trpi_peer_overflowed(trpi_peer *peer, uint64_t uid);
+
+/* Close its connections but one (NULL: all). */
+void trpi_peer_close(trpi_peer *peer, const trpi_conn *but);
+/* Does anything wait for a connection to it, on any lane, or on this one (never the control lane,
+ * which is always needed)? The caller holds peer->lock, as for the next. */
+bool trpi_peer_wants(const trpi_peer *peer);
+bool trpi_lane_wants(const trpi_peer *peer, int lane);
+bool trpi_peer_may_dial(const trpi_peer *peer);
+/* Who watches that incarnation is told that it is over. Without locks. */
+void trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason);
+
+/* Our number of the present incarnation; 0: there is none, or no memory or number for it. The
+ * caller holds peer->lock. */
+uint32_t trpi_peer_node(trpi_peer *peer);
+
+/* ---- tick.c ---- */
+/* Time has passed; true: somebody waits for an attempt, so the next tick should come soon. By the
+ * timer's thread. */
+bool trpi_remote_tick(trpi_remote *remote);
+/* A new peer. The caller holds remote->lock. */
+void trpi_peer_begin(trpi_peer *peer);
+/* Something about it has changed: the next tick looks at it. The caller holds peer->lock. */
+void trpi_peer_wake(trpi_peer *peer);
 
 /* ---- note.c ---- */
 /* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */
@@ -443,16 +488,21 @@ extern const trpi_transport_events trpi_conn_events;
 void trpi_conn_ref(trpi_conn *conn);
 void trpi_conn_unref(trpi_conn *conn);
 void trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane);
+pthread_mutex_t *trpi_conn_lock_of(trpi_conn *conn);
+/* The caller holds trpi_conn_lock_of(), or is its only user. */
+void trpi_conn_close(trpi_conn *conn);
+void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
+
+/* ---- conn_write.c ---- */
 /* Take what is to be sent; true: the caller owns the write and calls trpi_conn_write() without
  * locks. */
 bool trpi_conn_take(trpi_conn *conn);
 void trpi_conn_write(trpi_conn *conn);
-void trpi_conn_close(trpi_conn *conn); /* the caller holds lock_of(conn), or is its only user */
+void trpi_conn_written(void *user, trpi_link *link); /* of trpi_transport_events */
 /* A frame in front of the lane's. Errors: TRP_ENOMEM; TRP_EAGAIN: control_bytes_max wait. */
 trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
                        size_t bytes);
 trp_err trpi_conn_preamble(trpi_conn *conn);
-void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
 
 /* ---- security.c ---- */
 /* Open the transport, with what makes it secure, and bad, around it. Errors: its own,
@@ -489,8 +539,19 @@ bool trpi_inbound_still_waits(trpi_conn *conn);
 
 /* ---- route.c ---- */
 extern const trpi_remote_ops trpi_route_remote_ops;
+/* Errors: TRP_EINVAL (local-only, or another transport), TRP_ESTATE (an earlier self). */
+trp_err trpi_route_address_check(const trpi_remote *remote, const trpi_address *address);
+const trpi_node_id *trpi_route_node_get(void *remote, uint32_t node); /* of trpi_node_map */
 /* Give what was gathered to the lanes. By the runner; true: one is above its high-water mark. */
 bool trpi_route_hand_over(trpi_route *route);
+
+/* ---- signal.c: of trpi_remote_ops ---- */
+void trpi_signal_send(void *remote, trp_system *system, uint32_t node,
+                      enum trpi_remote_signal signal, trp_ref target, trp_ref from, uint32_t flag);
+trp_err trpi_signal_order(void *remote, trp_system *system, uint32_t node,
+                          enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                          const trpi_order *order);
+bool trpi_signal_is_connected(void *remote, trp_system *system, uint32_t node);
 
 /* ---- route_lane.c ---- */
 /* The lane of a message. By the runner. */

@@ -120,6 +120,15 @@ trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane)
                                      : remote->options.lane_bytes_max;
 }
 
+/* They go over the control lane only, and are no use of an association. */
+static bool
+is_beat(const trpi_buffer *frames)
+{
+    trpi_frame frame;
+    trpi_frame_header_decode(frames->data, &frame);
+    return frame.kind == TRPI_FRAME_PING || frame.kind == TRPI_FRAME_PONG;
+}
+
 trp_err
 trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
                  bool checked)
@@ -141,6 +150,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (!checked && queued + (is_long ? max / 2 : frames->count) > max) {
         return TRP_EAGAIN;
     }
+    peer->used = peer->used || lane != TRPI_LANE_CONTROL || !is_beat(frames);
     if (state->pending.count == 0) {
         trpi_buffer empty = state->pending;
         state->pending = *frames;
@@ -212,6 +222,7 @@ trpi_system_messages_send(trpi_peer *peer)
             return; /* it is resent when no ack comes */
         }
         lane->pending_uid = peer->assoc.uid;
+        peer->used = true;
         atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before,
                                   memory_order_relaxed);
     }

@@ -21,62 +21,129 @@
 #include "base/wire.h"
 #include "remote/internal.h"
 
+static trpi_peer **
+bucket_of(trpi_remote *remote, const trpi_address *address)
+{
+    return &remote->peers[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
+}
+
+/* By remote->lock. */
+static trpi_peer *
+peer_new(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer **bucket = bucket_of(remote, address), *peer = trpi_alloc(sizeof *peer);
+    if (peer != NULL) {
+        peer->remote = remote;
+        peer->address = *address;
+        pthread_mutex_init(&peer->lock, NULL);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
+        }
+        trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
+                             remote->options.resend_ms, remote->options.give_up_ms);
+        atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
+        peer->next = *bucket;
+        *bucket = peer;
+        remote->peers_count++;
+        trpi_peer_begin(peer);
+    }
+    return peer;
+}
+
 trp_err
 trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
 {
-    trpi_peer **bucket = &remote->peers[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
-    trp_err err = TRP_ENOENT;
+    trp_err err = TRP_OK;
     pthread_mutex_lock(&remote->lock);
-    for (trpi_peer *peer = *bucket; peer != NULL; peer = peer->next) {
-        if (trpi_address_equal(&peer->address, address)) {
-            *ret_peer = peer;
-            err = TRP_OK;
-            break;
-        }
+    trpi_peer *peer = *bucket_of(remote, address);
+    while (peer != NULL && !trpi_address_equal(&peer->address, address)) {
+        peer = peer->next;
     }
-    if (err != TRP_OK && make) {
-        trpi_peer *peer = remote->peers_count < TRPI_PEERS_MAX ? trpi_alloc(sizeof *peer) : NULL;
-        err = peer != NULL                           ? TRP_OK
-              : remote->peers_count < TRPI_PEERS_MAX ? TRP_ENOMEM
-                                                     : TRP_ELIMIT;
-        if (peer != NULL) {
-            peer->remote = remote;
-            peer->address = *address;
-            pthread_mutex_init(&peer->lock, NULL);
-            for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-                pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
-            }
-            trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
-                                 remote->options.resend_ms, remote->options.give_up_ms);
-            atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
-            peer->next = *bucket;
-            *bucket = peer;
-            remote->peers_count++;
-            *ret_peer = peer;
-        }
+    if (peer == NULL && !make) {
+        err = TRP_ENOENT;
+    } else if (peer == NULL && remote->peers_count >= TRPI_PEERS_MAX) {
+        err = TRP_ELIMIT;
+    } else if (peer == NULL) {
+        peer = peer_new(remote, address);
+        err = peer != NULL ? TRP_OK : TRP_ENOMEM;
+    }
+    if (err == TRP_OK) {
+        peer->pins++;
+        *ret_peer = peer;
     }
     pthread_mutex_unlock(&remote->lock);
     return err;
 }
 
-trpi_peer *
-trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, const trpi_peer *after)
+void
+trpi_peer_unpin(trpi_peer *peer)
 {
-    uint32_t i = after != NULL ? trpi_address_hash(&after->address) % TRPI_PEER_BUCKETS : 0;
+    if (peer != NULL) {
+        trpi_remote *remote = peer->remote; /* peer may be gone behind the unlock */
+        pthread_mutex_lock(&remote->lock);
+        trpi_assert(peer->pins > 0);
+        peer->pins--;
+        pthread_mutex_unlock(&remote->lock);
+    }
+}
+
+void
+trpi_peer_remove(trpi_peer *peer)
+{
+    trpi_peer **at = bucket_of(peer->remote, &peer->address);
+    while (*at != peer) {
+        at = &(*at)->next;
+    }
+    *at = peer->next;
+    peer->remote->peers_count--;
+}
+
+/* The next one, not pinned. By remote->lock. */
+static trpi_peer *
+peer_behind(trpi_remote *remote, const trpi_peer *before)
+{
+    trpi_peer **bucket = before != NULL ? bucket_of(remote, &before->address) : remote->peers;
+    trpi_peer *peer = before != NULL ? before->next : *bucket;
+    while (peer == NULL && ++bucket < remote->peers + TRPI_PEER_BUCKETS) {
+        peer = *bucket;
+    }
+    return peer;
+}
+
+/* uid 0: any. */
+static trpi_peer *
+peer_next(trpi_remote *remote, trpi_peer *before, uint64_t uid)
+{
     pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = after != NULL ? after->next : remote->peers[0];
-    while (true) {
-        while (peer != NULL &&
-               atomic_load_explicit(&peer->active_uid, memory_order_relaxed) != uid) {
-            peer = peer->next;
-        }
-        if (peer != NULL || ++i == TRPI_PEER_BUCKETS) {
-            break;
-        }
-        peer = remote->peers[i];
+    trpi_peer *peer = peer_behind(remote, before);
+    while (peer != NULL && uid != 0 &&
+           atomic_load_explicit(&peer->active_uid, memory_order_relaxed) != uid) {
+        peer = peer_behind(remote, peer);
+    }
+    if (peer != NULL) {
+        peer->pins++;
+    }
+    if (before != NULL) {
+        before->pins--;
     }
     pthread_mutex_unlock(&remote->lock);
-    return peer; /* the caller looks again under the peer's lock */
+    return peer;
+}
+
+trpi_peer *
+trpi_peer_next(trpi_remote *remote, trpi_peer *before)
+{
+    return peer_next(remote, before, 0);
+}
+
+trpi_peer *
+trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, trpi_peer *before)
+{
+    if (uid == 0) { /* nobody's */
+        trpi_peer_unpin(before);
+        return NULL;
+    }
+    return peer_next(remote, before, uid); /* the caller looks again under the peer's lock */
 }
 
 void
@@ -133,8 +200,8 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     }
 }
 
-static void
-close_others(trpi_peer *peer, const trpi_conn *but)
+void
+trpi_peer_close(trpi_peer *peer, const trpi_conn *but)
 {
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn != but) {
@@ -190,6 +257,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
 void
 trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
 {
+    trpi_peer_wake(peer);
     for (uint32_t i = 0; i < peer->end_again_count; i++) {
         if (peer->end_again[i] == uid) {
             return;
@@ -208,6 +276,7 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
 void
 trpi_peer_overflowed(trpi_peer *peer, uint64_t uid)
 {
+    trpi_peer_wake(peer);
     if (peer->overflowed_uid == 0 || peer->overflowed_uid == uid) {
         peer->overflowed_uid = uid;
     } else {
@@ -220,7 +289,6 @@ activate(trpi_peer *peer, trpi_later *later)
 {
     uint64_t uid = peer->assoc.uid;
     trpi_node_id id = { peer->address, uid };
-    uint32_t node = 0;
     if (peer->redelivery_uid == uid) {
         trpi_redelivery_reconnected(&peer->redelivery);
     } else {
@@ -246,14 +314,15 @@ activate(trpi_peer *peer, trpi_later *later)
     }
     drop_others(peer, uid, TRP_DEAD_STALE, later);
     trpi_peer_spread(peer, later);
-    if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
-        /* pairs with readers' acquire */
-        atomic_store_explicit(&peer->node, node, memory_order_release);
-    }
+    /* pairs with readers' acquire */
+    atomic_store_explicit(&peer->node, trpi_node_find(peer->remote->system, &id),
+                          memory_order_release);
     atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
     /* after node: who sees it sees both */
     atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
     peer->heard_ms = peer->pinged_ms = trpi_remote_now_ms(peer->remote);
+    peer->asked = peer->rested = false;
+    peer->used = true; /* the round trip of a new one is measured */
     peer->goodbye_said = false;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         peer->lanes[lane].goodbye_acked = false;
@@ -265,6 +334,19 @@ activate(trpi_peer *peer, trpi_later *later)
     /* checked at the start: cannot be refused */
     (void)trpi_detector_init(&peer->link_detector, o->link_detector, &phi);
     trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
+}
+
+/* Numbers are for ever, so one is not taken before it is needed: members come and go. */
+uint32_t
+trpi_peer_node(trpi_peer *peer)
+{
+    trpi_node_id id = { peer->address, peer->assoc.uid };
+    uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    if (node == 0 && id.uid != 0 &&
+        trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
+        atomic_store_explicit(&peer->node, node, memory_order_release);
+    }
+    return node;
 }
 
 /* The line about a change of state. */
@@ -375,7 +457,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_REFUSAL);
     }
     if ((bits & TRPI_ASSOC_DO_CLOSE) != 0) {
-        close_others(peer, conn);
+        trpi_peer_close(peer, conn);
     }
     if ((bits & TRPI_ASSOC_DO_CLOSE_THIS) != 0 && conn != NULL) {
         trpi_conn_close(conn);
@@ -387,6 +469,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         activate(peer, later);
     }
     if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
+        peer->used = true; /* it may have lost the connection that we still send on: ask */
         send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_RESPONSE);
     }
     if ((bits & TRPI_ASSOC_DO_REQUEST) != 0) {
@@ -436,8 +519,8 @@ choose(trpi_peer *peer, enum trpi_lane lane)
     }
 }
 
-static bool
-wants(const trpi_peer *peer)
+bool
+trpi_peer_wants(const trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending.count > 0) {
@@ -447,17 +530,16 @@ wants(const trpi_peer *peer)
     return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
 }
 
-static bool
-may_dial(const trpi_peer *peer)
+bool
+trpi_peer_may_dial(const trpi_peer *peer)
 {
     /* acquire: pairs with the stop's release, what it has set before is seen */
     return !atomic_load_explicit(&peer->remote->stopping, memory_order_acquire) ||
            trpi_peer_is_flushed_to(peer);
 }
 
-/* Is a connection of this lane needed, but for the control lane's, which always is? */
-static bool
-lane_wants(const trpi_peer *peer, int lane)
+bool
+trpi_lane_wants(const trpi_peer *peer, int lane)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
     /* a fence was lost with a connection, and the large lane waits for its answer */
@@ -469,8 +551,9 @@ lane_wants(const trpi_peer *peer, int lane)
 void
 trpi_peer_pump(trpi_peer *peer, trpi_later *later)
 {
+    trpi_peer_wake(peer);
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
-        wants(peer) && may_dial(peer)) {
+        trpi_peer_wants(peer) && trpi_peer_may_dial(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
         (void)trpi_peer_step(peer, NULL, &event, "", later);
     }
@@ -484,7 +567,7 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
             if (state->out == NULL) {
                 choose(peer, (enum trpi_lane)lane);
             }
-            if (state->out == NULL && state->dialling == NULL && lane_wants(peer, lane) &&
+            if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, lane) &&
                 trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
                 trpi_conn_dial(peer, (enum trpi_lane)lane);
             }
@@ -499,12 +582,12 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
     }
 }
 
-static void
-tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
+void
+trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
 {
     trpi_node_id id = { peer->address, uid };
-    uint32_t node = 0;
-    if (trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    if (node != 0) { /* else nobody here watches it, or has anything to tell it */
         trpi_node_terminated(peer->remote->system, node, reason);
     }
 }
@@ -515,6 +598,9 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
     trpi_remote *remote = peer->remote;
     /* routes are only added, at the head */
     const trpi_route *routes = later->ready ? peer->routes : NULL;
+    if (later->dropped.count > 0) {
+        (void)trpi_peer_node(peer); /* dead letters say to whom */
+    }
     pthread_mutex_unlock(&peer->lock);
     for (uint32_t i = 0; i < later->writes_count; i++) {
         trpi_conn_write(later->writes[i]);
@@ -523,7 +609,7 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
     trpi_lane_dead_letters(peer, &later->dropped, later->dropped_reason);
     trpi_buffer_fini(&later->dropped);
     if (later->over_uid != 0) {
-        tell_end(peer, later->over_uid,
+        trpi_peer_tell_end(peer, later->over_uid,
                  later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
     }
     for (; routes != NULL; routes = routes->next) {
@@ -542,183 +628,4 @@ trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
     (void)trpi_peer_step(peer, NULL, &event, reason, &later);
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
-}
-
-/* ---- time ------------------------------------------------------------------------------------ */
-
-static void
-tick_active(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
-{
-    const trpi_remote_options *o = &peer->remote->options;
-    uint32_t beat_ms = o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms
-                                                                    : o->link_heartbeat_ms;
-    if (now_ms - peer->pinged_ms >= beat_ms) {
-        trpi_buffer ping = { 0 };
-        uint8_t body[8];
-        trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
-        if (trpi_frame_append(&ping, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
-            /* full: the next one */
-            (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &ping, false);
-        }
-        trpi_buffer_fini(&ping);
-        peer->pinged_ms = now_ms;
-    }
-    trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
-    const char *lost =
-        given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
-    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                               .random = trpi_world_random(peer->remote->world) };
-    char reason[80];
-    if (lost == NULL && !trpi_detector_is_available(&peer->link_detector, now_ms)) {
-        event.kind = TRPI_ASSOC_LOST;
-        (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms", now_ms - peer->heard_ms);
-        lost = reason;
-        close_others(peer, NULL);
-    }
-    if (lost != NULL) {
-        (void)trpi_peer_step(peer, NULL, &event, lost, later);
-    }
-}
-
-/* Judge the node of actors that are watched from here, unless the cluster does. */
-static void
-tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
-{
-    const trpi_remote_options *options = &peer->remote->options;
-    if (!watched || peer->watch_delegated) {
-        peer->watching = false;
-        return;
-    }
-    if (!peer->watching) {
-        trpi_phi_options phi = { options->watch_threshold, options->watch_samples_max,
-                                 options->watch_deviation_ms, options->watch_heartbeat_ms,
-                                 options->watch_pause_ms };
-        trpi_detector_fini(&peer->watch_detector);
-        peer->watching =
-            trpi_detector_init(&peer->watch_detector, options->watch_detector, &phi) == TRP_OK;
-        /* FD-16: also a node that never answers is judged */
-        trpi_detector_assume(&peer->watch_detector, now_ms + options->watch_expected_ms);
-    } else if (!trpi_detector_is_available(&peer->watch_detector, now_ms)) {
-        trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                                   .uid = peer->redelivery_uid,
-                                   .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", later);
-    }
-}
-
-/* The incarnation for which signals have waited since before_ms without being met; 0: none. */
-static uint64_t
-unmet_since(const trpi_peer *peer, uint64_t before_ms)
-{
-    uint64_t pushed_ms = 0;
-    if (peer->redelivery_uid != peer->met_uid &&
-        trpi_redelivery_oldest(&peer->redelivery, &pushed_ms) && pushed_ms < before_ms) {
-        return peer->redelivery_uid;
-    }
-    const trpi_waiting_entry *entry = trpi_waiting_oldest(&peer->waiting, before_ms, 0);
-    return entry != NULL ? entry->uid : 0;
-}
-
-/* Signals for an incarnation that does not show itself: it is given up and its watchers are told,
- * unless the cluster judges. */
-static void
-tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
-{
-    uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
-    bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch_delegated;
-    uint64_t uid = judged && now_ms > wait_ms ? unmet_since(peer, now_ms - wait_ms) : 0;
-    if (uid != 0) {
-        trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                                   .uid = uid,
-                                   .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, NULL, &event, "it did not show itself in time", later);
-    }
-}
-
-/* Messages wait for a connection as long as a handshake may take. */
-static void
-tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
-{
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE || later->dropped.count > 0) {
-        return;
-    }
-    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->pending.count == 0 ||
-            now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
-            continue;
-        }
-        if (!trpi_lane_clear(lane, &later->dropped)) {
-            return; /* the next tick */
-        }
-        later->dropped_reason = TRP_DEAD_NOT_CONNECTED;
-    }
-}
-
-void
-trpi_peer_tick(trpi_peer *peer, bool *ret_busy)
-{
-    trpi_later later = { 0 };
-    trp_system *system = peer->remote->system;
-    uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
-    bool watched = node != 0 && trpi_node_is_watched(system, node);
-    pthread_mutex_lock(&peer->lock);
-    /* Under the lock, as the times that it is compared with: none of them is later. */
-    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
-    trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
-                               .want = (wants(peer) || watched) && may_dial(peer),
-                               .random = trpi_world_random(peer->remote->world) };
-    bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
-    uint32_t bits = trpi_peer_step(peer, NULL, &event, "no handshake in time", &later);
-    if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
-        trpi_count(&peer->remote->handshake_timeouts, 1);
-    }
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (!conn->ready && now_ms >= conn->deadline_ms) {
-            trpi_conn_close(conn);
-        }
-    }
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        tick_active(peer, now_ms, &later);
-        trpi_fences_tick(peer, now_ms);
-        trpi_parting_tick(peer, now_ms);
-    }
-    if (peer->overflowed_uid != 0 && later.over_uid == 0) {
-        trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
-                                  .uid = peer->overflowed_uid,
-                                  .random = event.random };
-        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
-        peer->overflowed_uid = 0;
-    }
-    if (later.over_uid == 0) {
-        tick_watch(peer, now_ms, watched, &later);
-    }
-    if (later.over_uid == 0) {
-        tick_unmet(peer, now_ms, &later);
-    }
-    tick_waiting(peer, now_ms, &later);
-    uint64_t *end_again = peer->end_again;
-    uint32_t end_again_count = peer->end_again_count, end_again_lost = peer->end_again_lost;
-    peer->end_again = NULL;
-    peer->end_again_count = peer->end_again_lost = 0;
-    trpi_peer_pump(peer, &later);
-    bool idle_or_active =
-        peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
-    bool redial = false;
-    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-        redial = redial || (lane_wants(peer, lane) && peer->lanes[lane].out == NULL);
-    }
-    *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
-    trpi_peer_unlock(peer, &later);
-    for (uint32_t i = 0; i < end_again_count; i++) {
-        tell_end(peer, end_again[i], TRP_DEAD_STALE);
-    }
-    trpi_free(end_again);
-    if (end_again_lost > 0) {
-        char address[TRPI_ADDRESS_TEXT_BYTES];
-        trpi_log(system, TRP_LOG_ERROR, "remote",
-                 "out of memory: who watches an earlier incarnation is not told of its end peer=%s "
-                 "times=%u",
-                 trpi_address_format(&peer->address, address, sizeof address), end_again_lost);
-    }
 }

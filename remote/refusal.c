@@ -69,6 +69,7 @@ trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_
     *ret_attempts = peer->assoc.attempts;
     (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
     pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
     return refused;
 }
 
@@ -96,6 +97,7 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
                        strchr(peer->reason, ':') + 2);
     }
     pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
     return is;
 }
 

@@ -22,7 +22,7 @@
 #include "remote/link_nng.h"
 #include "remote/secure.h"
 
-enum { LOG_GATE_MS = 10000, OWN_PAUSE_MS = 1000 };
+enum { LOG_GATE_MS = 10000 };
 
 uint64_t
 trpi_remote_now_ms(const trpi_remote *remote)
@@ -79,47 +79,6 @@ trpi_remote_unref(trpi_remote *remote)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-trpi_peer *
-trpi_remote_peer_first(trpi_remote *remote, uint32_t bucket)
-{
-    pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = remote->peers[bucket];
-    pthread_mutex_unlock(&remote->lock);
-    return peer;
-}
-
-static void
-own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
-{
-    pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        trpi_detector_own_pause(&peer->link_detector, now_ms, pause_ms);
-    }
-    if (peer->watching) {
-        trpi_detector_own_pause(&peer->watch_detector, now_ms, pause_ms);
-    }
-    pthread_mutex_unlock(&peer->lock);
-}
-
-static bool
-tick(trpi_remote *remote)
-{
-    uint64_t now_ms = trpi_remote_now_ms(remote);
-    uint64_t pause_ms = now_ms - remote->ticked_ms;
-    bool busy = false;
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
-                own_pause(peer, now_ms, pause_ms);
-            }
-            trpi_peer_tick(peer, &busy);
-        }
-    }
-    remote->ticked_ms = now_ms;
-    trpi_conns_expire(remote, now_ms);
-    return busy;
-}
-
 /* The last of a timer's calls; remote may be gone when this returns. */
 static void
 timer_over(void *arg)
@@ -145,7 +104,7 @@ static void
 hurry(void *arg)
 {
     trpi_remote *remote = arg;
-    bool busy = tick(remote);
+    bool busy = trpi_remote_tick(remote);
     if (atomic_load_explicit(&remote->stopped, memory_order_acquire) || !busy ||
         !hurry_arm(remote)) {
         remote->hurrying = false;
@@ -158,7 +117,7 @@ static bool
 beat(void *arg)
 {
     trpi_remote *remote = arg;
-    bool busy = tick(remote);
+    bool busy = trpi_remote_tick(remote);
     if (atomic_load_explicit(&remote->stopped, memory_order_acquire)) {
         return false;
     }
@@ -495,6 +454,7 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
                                 (uint16_t)channel, bytes, count);
     }
     if (err != TRP_OK) {
+        trpi_peer_unpin(peer);
         return err;
     }
     pthread_mutex_lock(&peer->lock);
@@ -513,6 +473,7 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
+    trpi_peer_unpin(peer);
     trpi_buffer_fini(&frames);
     if (err == TRP_OK) {
         trpi_count(&remote->frames_out, 1);
@@ -526,6 +487,7 @@ trpi_remote_quarantine(trpi_remote *remote, const trpi_node_id *id, const char *
     trpi_peer *peer = NULL;
     if (trpi_peer_get(remote, &id->address, true, &peer) == TRP_OK) {
         trpi_peer_quarantine(peer, id->uid, reason);
+        trpi_peer_unpin(peer);
     }
 }
 
@@ -537,7 +499,9 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
         trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
         pthread_mutex_lock(&peer->lock);
         peer->watch_delegated = delegated;
+        trpi_peer_wake(peer);
         pthread_mutex_unlock(&peer->lock);
+        trpi_peer_unpin(peer);
     }
 }
 
@@ -594,12 +558,9 @@ trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t
 {
     size_t count = 0;
     uint64_t now_ms = trpi_remote_now_ms(remote);
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            if (count < max) {
-                peer_info(peer, now_ms, &peers[count]);
-            }
-            count++;
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL; count++) {
+        if (count < max) {
+            peer_info(peer, now_ms, &peers[count]);
         }
     }
     qsort(peers, count < max ? count : max, sizeof *peers, info_compare);
@@ -610,13 +571,14 @@ static uint64_t
 redelivered(trpi_remote *remote)
 {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            pthread_mutex_lock(&peer->lock);
-            sum += peer->redelivery.resent;
-            pthread_mutex_unlock(&peer->lock);
-        }
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        pthread_mutex_lock(&peer->lock);
+        sum += peer->redelivery.resent;
+        pthread_mutex_unlock(&peer->lock);
     }
+    pthread_mutex_lock(&remote->lock);
+    sum += remote->redelivered_before;
+    pthread_mutex_unlock(&remote->lock);
     return sum;
 }
 
@@ -637,6 +599,7 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(untrusted_dropped);
     COPY(deployments_refused);
     COPY(frames_skipped);
+    COPY(frames_stale);
 #undef COPY
     for (int i = 0; i < TRPI_REFUSAL_COUNT; i++) {
         ret_stats->refused[i] = atomic_load_explicit(&remote->refused[i], memory_order_relaxed);

@@ -174,7 +174,8 @@ trp_err trpi_remote_secrets_digest(const char *cookie, const char *cookie_before
 
 typedef struct trpi_remote_stats {
     uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version, handshake_timeouts,
-        frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped;
+        frames_in, frames_out, decode_errors, redelivered, quarantined, frames_skipped,
+        frames_stale; /* messages and signals of a connection that a later one has replaced */
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
     uint64_t untrusted_dropped, deployments_refused;
 } trpi_remote_stats;

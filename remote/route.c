@@ -1,4 +1,4 @@
-/* route.c - from the actor room to a lane: proxies' messages, selections, signals.
+/* route.c - from the actor room to a lane: proxies' messages, selections.
  *
  * Why.    A proxy's run hands out up to some hundred messages one by one. They are encoded into the
  *         route's own buffer, without a lock, and handed to the lane at the end of the run under
@@ -23,8 +23,8 @@
 #include "remote/deployment.h"
 #include "remote/internal.h"
 
-static const trpi_node_id *
-node_get(void *arg, uint32_t node)
+const trpi_node_id *
+trpi_route_node_get(void *arg, uint32_t node)
 {
     trpi_remote *remote = arg;
     return trpi_node_id_get(remote->system, node);
@@ -277,7 +277,7 @@ encode_again(trpi_route *route, trpi_gather *gather, const trp_type *type, const
     map.receiving = route->node;
     map.serializers = route->remote->serializers;
     map.arg = route->remote;
-    map.get = node_get;
+    map.get = trpi_route_node_get;
     if (gather->last.many_at != SIZE_MAX &&
         trpi_many_append(&gather->frames, gather->last.many_at, gather->last.serializer, &map,
                          type, payload, bytes) == TRP_OK) {
@@ -394,7 +394,7 @@ encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delive
     map.receiving = route->node;
     map.serializers = remote->serializers;
     map.arg = remote;
-    map.get = node_get;
+    map.get = trpi_route_node_get;
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.to_generation = msg->priv_to_generation;
@@ -523,8 +523,8 @@ static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo,
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 
-static trp_err
-address_check(const trpi_remote *remote, const trpi_address *address)
+trp_err
+trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
 {
     if (address->port == 0 || address->host[0] == '\0' ||
         strcmp(address->protocol, remote->address.protocol) != 0) {
@@ -565,7 +565,7 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     trpi_remote *remote = arg;
     trpi_peer *peer = NULL;
     const trpi_node_id *id = trpi_node_id_get(system, node);
-    trp_err err = id == NULL ? TRP_EINVAL : address_check(remote, &id->address);
+    trp_err err = id == NULL ? TRP_EINVAL : trpi_route_address_check(remote, &id->address);
     if (err == TRP_OK && atomic_load_explicit(&remote->stopping, memory_order_relaxed)) {
         err = TRP_ECLOSED;
     }
@@ -573,6 +573,7 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     if (err != TRP_OK) {
         return err;
     }
+    /* never unpinned: routes are for ever, as proxies are */
     trpi_route *route = route_get(remote, peer, node, id->uid);
     if (route == NULL) {
         return TRP_ENOMEM;
@@ -585,157 +586,6 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     return err == TRP_EEXIST ? TRP_OK : err;
 }
 
-/* Into the numbered stream, or, while another incarnation has that, to those who wait. The caller
- * holds peer->lock. */
-static void
-signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
-            const trpi_buffer *tail)
-{
-    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
-    trp_err err;
-    if (peer->redelivery_uid == 0 && peer->waiting.count == 0) {
-        (void)trpi_redelivery_reset(&peer->redelivery);
-        peer->redelivery_uid = uid;
-    }
-    if (peer->redelivery_uid != uid) {
-        err = trpi_waiting_add_tail(&peer->waiting, peer->remote->options.system_messages_max, uid,
-                                    now_ms, body, tail->data, (uint32_t)tail->count);
-    } else {
-        uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
-        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node,
-                                                      memory_order_release, memory_order_relaxed);
-        err = trpi_redelivery_push_tail(&peer->redelivery, now_ms, body, tail->data,
-                                        (uint32_t)tail->count);
-    }
-    if (err != TRP_OK) {
-        trpi_peer_overflowed(peer, uid);
-    }
-}
-
-/* The peer of a node number; NULL: there is none, or no memory for one more: nothing can be said to
- * it. */
-static trpi_peer *
-peer_of_node(trpi_remote *remote, uint32_t node, const trpi_node_id **ret_id)
-{
-    trpi_peer *peer = NULL;
-    *ret_id = trpi_node_id_get(remote->system, node);
-    return *ret_id == NULL || address_check(remote, &(*ret_id)->address) == TRP_EINVAL ||
-                   trpi_peer_get(remote, &(*ret_id)->address, true, &peer) != TRP_OK
-               ? NULL
-               : peer;
-}
-
-/* An actor more is made there only while half of what may be unacknowledged is left for what
- * cannot wait: its overflow is the loss of the node. The caller holds peer->lock. */
-static bool
-has_room_to_deploy(const trpi_peer *peer, const trpi_buffer *tail)
-{
-    uint64_t count = trpi_redelivery_unacked(&peer->redelivery) + peer->waiting.count;
-    uint64_t bytes = peer->redelivery.tails_bytes + peer->waiting.tails_bytes + tail->count;
-    return 2 * count < peer->redelivery.max && 2 * bytes <= TRPI_SYSTEM_TAILS_BYTES_MAX;
-}
-
-/* Errors: TRP_EAGAIN. */
-static trp_err
-signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32_t node,
-            const trpi_system_message *message, const trpi_buffer *tail)
-{
-    uint8_t body[TRPI_SYSTEM_BODY_BYTES];
-    trpi_later later = { 0 };
-    trp_err err = TRP_OK;
-    trpi_system_body_encode(body, message);
-    pthread_mutex_lock(&peer->lock);
-    if (id->uid == 0 || trpi_assoc_is_barred(&peer->assoc, id->uid) ||
-        trpi_address_equal(&id->address, &remote->address)) {
-        if (message->signal == TRPI_SIGNAL_WATCH) {
-            trpi_peer_end_again(peer, id->uid); /* the tick tells the watcher, not this worker */
-        }
-    } else if (message->signal == TRPI_SIGNAL_DEPLOY && !has_room_to_deploy(peer, tail)) {
-        err = TRP_EAGAIN;
-    } else {
-        signal_push(peer, node, id->uid, body, tail);
-        if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
-            trpi_peer_pump(peer, &later);
-        }
-    }
-    trpi_peer_unlock(peer, &later);
-    return err;
-}
-
-static void
-op_signal(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-          trp_ref target, trp_ref from, uint32_t flag)
-{
-    static const trpi_buffer none = { 0 };
-    const trpi_node_id *id;
-    trpi_peer *peer = peer_of_node(arg, node, &id);
-    trpi_system_message message = { .signal = (uint8_t)signal, .flag = (uint8_t)flag,
-                                    .to_slot = target.slot, .to_generation = target.generation,
-                                    .from_slot = from.slot, .from_generation = from.generation };
-    (void)system;
-    if (peer != NULL) {
-        (void)signal_send(arg, peer, id, node, &message, &none); /* never too much */
-    }
-}
-
-/* What an order's tail is written for: the node that is meant, or anybody (node 0). */
-static trp_err
-order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const trpi_order *order,
-             trpi_buffer *tail)
-{
-    trpi_node_map map;
-    memset(&map, 0, sizeof map);
-    map.sending = TRPI_NODE_SELF;
-    map.receiving = node != 0 ? node : UINT32_MAX;
-    map.serializers = remote->serializers;
-    map.arg = remote;
-    map.get = node_get;
-    if (peer != NULL && (atomic_load_explicit(&peer->features, memory_order_relaxed) &
-                         TRPI_FEATURE_DEPLOY) == 0) {
-        return TRP_EUNSUPPORTED;
-    }
-    if (order->deploy != NULL) {
-        if (remote->options.untrusted) {
-            return TRP_EUNSUPPORTED; /* the answer would be dropped here, as all that manages */
-        }
-        return trpi_deploy_encode(remote->serializers, &map, order->deploy, tail);
-    }
-    return trpi_failure_encode(order->failure, tail);
-}
-
-static trp_err
-op_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-         trp_ref target, trp_ref from, const trpi_order *order)
-{
-    trpi_remote *remote = arg;
-    const trpi_node_id *id = NULL;
-    trpi_peer *peer = node == 0 ? NULL : peer_of_node(remote, node, &id);
-    trpi_system_message message = { .signal = (uint8_t)signal, .to_slot = target.slot,
-                                    .to_generation = target.generation, .from_slot = from.slot,
-                                    .from_generation = from.generation };
-    trpi_buffer tail = { 0 };
-    trp_err err = node != 0 && peer == NULL ? TRP_ECONN
-                                            : order_encode(remote, peer, node, order, &tail);
-    (void)system;
-    if (err == TRP_OK && peer != NULL) {
-        bool fits = tail.count + TRPI_SYSTEM_FRAME_BYTES <=
-                    atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
-        err = fits ? signal_send(remote, peer, id, node, &message, &tail) : TRP_EMSGSIZE;
-    }
-    trpi_buffer_fini(&tail);
-    return err;
-}
-
-static bool
-op_is_connected(void *arg, trp_system *system, uint32_t node)
-{
-    const trpi_node_id *id;
-    const trpi_peer *peer = peer_of_node(arg, node, &id);
-    (void)system;
-    return peer != NULL && id->uid != 0 &&
-           atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == id->uid;
-}
-
 static void
 op_select(void *arg, trp_system *system, const trpi_address *address, const char *path,
           trp_ref sender, const trp_msg *msg)
@@ -745,7 +595,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     const trp_type *type = trp_msg_type(msg);
     const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
     trpi_buffer frames = { 0 };
-    trp_err err = address_check(remote, address);
+    trp_err err = trpi_route_address_check(remote, address);
     err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
     /* no room for one more peer: nothing is wrong with the message */
     err = err == TRP_OK && trpi_peer_get(remote, address, true, &peer) != TRP_OK ? TRP_ECONN : err;
@@ -755,7 +605,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         map.receiving = UINT32_MAX; /* whoever answers: no incarnation is "the receiver" */
         map.serializers = remote->serializers;
         map.arg = remote;
-        map.get = node_get;
+        map.get = trpi_route_node_get;
         trpi_message message = { 0 };
         message.path = path;
         message.path_bytes = strlen(path);
@@ -794,7 +644,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
             trpi_message_chat(remote, peer, true, type, &said);
         }
     }
+    trpi_peer_unpin(peer);
 }
 
-const trpi_remote_ops trpi_route_remote_ops = { op_connect, op_signal, op_select, op_order,
-                                                op_is_connected };
+const trpi_remote_ops trpi_route_remote_ops = { op_connect, trpi_signal_send, op_select,
+                                                trpi_signal_order, trpi_signal_is_connected };

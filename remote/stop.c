@@ -99,18 +99,13 @@ say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
 static void
 settle(trpi_remote *remote, int step, uint64_t deadline_ms)
 {
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL && step > 0;
-             peer = peer->next) {
-            say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
-                        step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
-        }
+    for (trpi_peer *peer = NULL; step > 0 && (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
+                    step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
     }
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
-                trpi_system_pass(remote->system, STOP_POLL_MS);
-            }
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
+            trpi_system_pass(remote->system, STOP_POLL_MS);
         }
     }
 }
@@ -155,13 +150,11 @@ static uint64_t
 lost_before(trpi_remote *remote)
 {
     uint64_t lost = 0;
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            pthread_mutex_lock(&peer->lock);
-            peer->attempts_at_stop = peer->assoc.attempts;
-            pthread_mutex_unlock(&peer->lock);
-            lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
-        }
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        pthread_mutex_lock(&peer->lock);
+        peer->attempts_at_stop = peer->assoc.attempts;
+        pthread_mutex_unlock(&peer->lock);
+        lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
     }
     return lost;
 }
@@ -172,17 +165,15 @@ static void
 drop_rest(trpi_remote *remote)
 {
     uint64_t until_ms = trpi_remote_now_ms(remote) + MAIL_MS;
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-                trpi_later later = { .dropped_reason = TRP_DEAD_NOT_CONNECTED };
-                pthread_mutex_lock(&peer->lock);
-                (void)trpi_lane_clear(&peer->lanes[lane], &later.dropped); /* nothing to append */
-                trpi_peer_unlock(peer, &later);
-            }
-            while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
-                trpi_system_pass(remote->system, STOP_POLL_MS);
-            }
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
+            trpi_later later = { .dropped_reason = TRP_DEAD_NOT_CONNECTED };
+            pthread_mutex_lock(&peer->lock);
+            (void)trpi_lane_clear(&peer->lanes[lane], &later.dropped); /* nothing to append */
+            trpi_peer_unlock(peer, &later);
+        }
+        while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
+            trpi_system_pass(remote->system, STOP_POLL_MS);
         }
     }
 }
@@ -191,10 +182,8 @@ static void
 say_lost(trpi_remote *remote, uint64_t before)
 {
     uint64_t lost = 0;
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        for (trpi_peer *peer = trpi_remote_peer_first(remote, i); peer != NULL; peer = peer->next) {
-            lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
-        }
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
     }
     if (lost > before) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
@@ -213,7 +202,7 @@ trpi_remote_stop(trpi_remote *remote)
     uint64_t deadline_ms = trpi_remote_now_ms(remote) + remote->options.flush_on_shutdown_ms;
     uint64_t lost = lost_before(remote);
     remote->flush_until_ms = deadline_ms;
-    /* no new peers; dials only for what waits. release: pairs with may_dial() */
+    /* no new peers; dials only for what waits. release: pairs with trpi_peer_may_dial() */
     atomic_store_explicit(&remote->stopping, true, memory_order_release);
     settle(remote, 0, deadline_ms);
     /* X2. relaxed: the next look at each peer takes the lock that it is read under */

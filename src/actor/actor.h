@@ -27,6 +27,8 @@
 
 /* Find or add. Errors: TRP_ELIMIT (nodes-max), TRP_ENOMEM. Thread: any. */
 trp_err trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node);
+/* The number that it has; 0: none, so no reference of it was ever seen here. */
+uint32_t trpi_node_find(trp_system *system, const trpi_node_id *id);
 /* Borrow the identity of a node, valid while the system lives; NULL: no such number. Thread: any.
  * */
 const trpi_node_id *trpi_node_id_get(trp_system *system, uint32_t node);

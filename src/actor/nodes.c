@@ -293,6 +293,20 @@ trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
     return err;
 }
 
+uint32_t
+trpi_node_find(trp_system *system, const trpi_node_id *id)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    uint32_t number = TRPI_NODE_SELF;
+
+    if (!is_self(system, id)) {
+        (void)pthread_mutex_lock(&nodes->lock);
+        number = *index_place(nodes, id);
+        (void)pthread_mutex_unlock(&nodes->lock);
+    }
+    return number;
+}
+
 /* ---- proxies --------------------------------------------------------------------------------- */
 
 static void

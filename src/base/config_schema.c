@@ -344,7 +344,7 @@ const trpi_config_row trpi_config_rows[] = {
     { "remote.transport-failure-detector.threshold", FLOAT, "7.0", 0.1, 100, NULL,
       "Phi at which a connection is taken for dead and made anew." },
     { "remote.transport-failure-detector.heartbeat-interval", DURATION, "1s", 10, HOURS, NULL,
-      "Pause between heartbeats on the control lane." },
+      "Pause between heartbeats on the control lane, while it is used." },
     { "remote.transport-failure-detector.acceptable-heartbeat-pause", DURATION, "3s", 1, HOURS,
       NULL, "Silence that is forgiven." },
     { "remote.transport-failure-detector.max-sample-size", INT, "100", 2, 100000, NULL,

@@ -24,3 +24,7 @@ tests_sim_membership_test_SOURCES = tests/sim/membership_test.c
 tests_sim_membership_test_LDADD = $(TEST_LDADD)
 tests_sim_split_test_SOURCES = tests/sim/split_test.c
 tests_sim_split_test_LDADD = $(TEST_LDADD)
+# Associations that nobody uses: what they cost, and that dead ones are found.
+noinst_PROGRAMS += tests/sim/idle_test
+tests_sim_idle_test_SOURCES = tests/sim/idle_test.c
+tests_sim_idle_test_LDADD = $(TEST_LDADD)

@@ -182,9 +182,9 @@ a_node_that_is_called_by_another_address_says_so(void)
 
 static uint64_t dead(int i, trp_dead_reason reason);
 
-/* Shakes hands with the right system on a control connection, as uid; returns the socket. */
+/* Asks the right system to shake hands on a control connection, as uid; returns the socket. */
 static int
-hand_made_peer(uint64_t uid)
+hand_shake(uint64_t uid, enum trpi_frame_kind *ret_answer)
 {
     trpi_buffer out = { 0 };
     uint8_t pre[TRPI_PREAMBLE_BYTES];
@@ -205,13 +205,29 @@ hand_made_peer(uint64_t uid)
     UNIT_TRUE(recv(fd, answer, sizeof answer, MSG_WAITALL) == (ssize_t)sizeof answer);
     trpi_frame frame;
     trpi_frame_header_decode(answer + TRPI_PREAMBLE_BYTES, &frame);
-    UNIT_EQUAL(frame.kind, TRPI_FRAME_HANDSHAKE_RESPONSE);
-    uint8_t epoch[4] = { 1, 0, 0, 0 };
-    trpi_buffer_clear(&out);
-    UNIT_EQUAL(trpi_frame_append(&out, TRPI_FRAME_LANE_OPEN, 0, 0, epoch, sizeof epoch), TRP_OK);
-    UNIT_TRUE(send(fd, out.data, out.count, MSG_NOSIGNAL) == (ssize_t)out.count);
     trpi_buffer_fini(&out);
+    *ret_answer = (enum trpi_frame_kind)frame.kind;
     return fd;
+}
+
+static void send_frame(int fd, enum trpi_frame_kind kind, uint16_t extra, const void *body,
+                       size_t bytes);
+
+/* As that, and is let in and opens its lane. */
+static int
+hand_made_peer_again(uint64_t uid, uint8_t epoch)
+{
+    enum trpi_frame_kind answer;
+    uint8_t body[4] = { epoch, 0, 0, 0 };
+    int fd = hand_shake(uid, &answer);
+    UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    send_frame(fd, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body);
+    return fd;
+}
+static int
+hand_made_peer(uint64_t uid)
+{
+    return hand_made_peer_again(uid, 1);
 }
 
 static void
@@ -320,6 +336,64 @@ a_type_that_is_not_known_here_is_named_in_the_log(void)
     send_frame(fd, TRPI_FRAME_MANIFEST, 0, body, 16);
     UNIT_WAIT(pair_logged("type=far.away"), 60000);
     (void)close(fd);
+    pair_end(&p);
+}
+
+/* B1: so that a late connection cannot bring messages behind those of a newer one */
+static void
+a_message_of_a_connection_that_was_replaced_is_dropped_and_counted(void)
+{
+    uint8_t body[64];
+    size_t bytes = user_body(body, 0x1234567, 8);
+    start(NULL, false);
+    int first = hand_made_peer_again(4730, 1), second = hand_made_peer_again(4730, 2);
+    send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
+    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* it has opened the lane */
+    UNIT_EQUAL(stats(1).frames_stale, 0);
+    send_frame(first, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
+    UNIT_WAIT(stats(1).frames_stale == 1, 60000);
+    send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
+    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 2, 60000);
+    UNIT_EQUAL(stats(1).frames_stale, 1);
+    (void)close(first);
+    (void)close(second);
+    pair_end(&p);
+}
+
+/* One past TRPI_PEER_CONNS_MAX, on the control lane and on another one. */
+static void
+a_peer_has_so_many_connections_and_not_one_more(void)
+{
+    trpi_remote_options options = { .link_pause_ms = 60000 }; /* it answers no PING */
+    uint8_t lane[TRPI_PREAMBLE_BYTES];
+    trpi_preamble pre = { TRPI_WIRE_VERSION, TRPI_LANE_ORDINARY, 0, 4740 };
+    enum trpi_frame_kind answer;
+    int fds[TRPI_PEER_CONNS_MAX];
+    start(&options, false);
+    for (int i = 0; i < TRPI_PEER_CONNS_MAX; i++) {
+        fds[i] = hand_shake(4740, &answer);
+        UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    }
+    UNIT_EQUAL(stats(1).handshakes_failed, 0);
+    int more = hand_shake(4740, &answer);
+    UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    UNIT_TRUE(closed_by_peer(more));
+    (void)close(more);
+    UNIT_WAIT(pair_logged("too many connections of this peer"), 60000);
+    trpi_preamble_encode(lane, &pre);
+    throw_at_right(lane, sizeof lane);
+    UNIT_WAIT(stats(1).handshakes_failed == 2, 60000);
+    (void)close(fds[0]); /* then there is room again */
+    for (answer = TRPI_FRAME_HANDSHAKE_REFUSAL; answer != TRPI_FRAME_HANDSHAKE_RESPONSE;) {
+        fds[0] = hand_shake(4740, &answer);
+        if (answer != TRPI_FRAME_HANDSHAKE_RESPONSE) {
+            (void)close(fds[0]);
+        }
+    }
+    for (int i = 0; i < TRPI_PEER_CONNS_MAX; i++) {
+        (void)close(fds[i]);
+    }
+    still_works();
     pair_end(&p);
 }
 
@@ -486,6 +560,8 @@ UNIT(messages_that_cannot_be_read_are_dropped_alone)
 UNIT(a_frame_of_a_later_version_is_skipped)
 UNIT(two_type_names_with_one_id_are_refused_and_both_are_named)
 UNIT(a_type_that_is_not_known_here_is_named_in_the_log)
+UNIT(a_message_of_a_connection_that_was_replaced_is_dropped_and_counted)
+UNIT(a_peer_has_so_many_connections_and_not_one_more)
 UNIT(a_lane_epoch_that_does_not_rise_ends_the_connection)
 UNIT(a_message_larger_than_a_frame_is_dropped_alone)
 UNIT(a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take)

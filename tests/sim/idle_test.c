@@ -1,0 +1,264 @@
+/* idle_test.c - what associations cost while nobody uses them, that a dead one is found all the
+ * same, and who is forgotten; in virtual time. */
+#include "base/world_virtual.h"
+#include "remote/remote.h"
+#include "sim/mem_transport.h"
+#include "tests/unit/unit.h"
+
+enum { NODES_MAX = 40, MINUTE_MS = 60000 };
+
+typedef struct mesh {
+    trpi_virtual *virt;
+    trpi_mem_network *network;
+    uint32_t count;
+    trp_system *system[NODES_MAX];
+    trpi_remote *remote[NODES_MAX];
+    bool muted; /* nothing arrives, nobody is told */
+} mesh;
+
+static trpi_mem_verdict
+fault(void *arg, trpi_mem_event *event)
+{
+    const mesh *m = arg;
+    (void)event;
+    return m->muted ? TRPI_MEM_DROP : TRPI_MEM_PASS;
+}
+
+static bool
+network_goes_on(void *arg)
+{
+    mesh *m = arg;
+    trpi_mem_network_advance(m->network, trpi_world_mono_ns(trpi_virtual_world(m->virt)));
+    return true;
+}
+
+static void
+drop_line(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    (void)line;
+}
+
+static void
+pass(mesh *m, uint32_t ms)
+{
+    for (uint32_t at = 0; at < ms; at += 20) {
+        trpi_system_pass(m->system[0], 20);
+    }
+}
+
+/* Nodes that do not know each other. */
+static void
+mesh_start(mesh *m, uint32_t count)
+{
+    trpi_virtual_options options = { .seed = 1, .calm = true };
+    trp_system_options of_system = TRP_SYSTEM_OPTIONS_INIT;
+    char host[16];
+    uint64_t id;
+    memset(m, 0, sizeof *m);
+    m->count = count;
+    of_system.workers = 1;
+    of_system.log = drop_line;
+    UNIT_REQUIRE(trpi_virtual_new(&options, &m->virt) == TRP_OK);
+    UNIT_REQUIRE(trpi_mem_network_new(&m->network) == TRP_OK);
+    trpi_mem_network_fault_set(m->network, fault, m);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_remote_options remote = { .bind_port = -1, .host = host, .port = 2552 };
+        (void)snprintf(host, sizeof host, "n%u", i);
+        remote.transport = &trpi_mem_transport_ops;
+        remote.transport_arg = m->network;
+        remote.flush_on_shutdown_ms = 1;
+        UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(m->virt), "idle", &of_system,
+                                        &m->system[i]) == TRP_OK);
+        UNIT_REQUIRE(trpi_remote_start(m->system[i], &remote, &m->remote[i]) == TRP_OK);
+    }
+    UNIT_REQUIRE(trpi_system_every(m->system[0], 20, network_goes_on, NULL, m, &id) == TRP_OK);
+}
+
+static void
+node_end(mesh *m, uint32_t i)
+{
+    if (m->system[i] != NULL) {
+        UNIT_EQUAL(trp_system_stop(m->system[i], 10000), TRP_OK);
+        trpi_remote_stop(m->remote[i]);
+        trp_system_free(m->system[i]);
+        m->system[i] = NULL;
+    }
+}
+
+static void
+mesh_end(mesh *m)
+{
+    m->muted = false;
+    for (uint32_t i = m->count; i > 0; i--) { /* the first one moves the network */
+        node_end(m, i - 1);
+    }
+    trpi_mem_network_free(m->network);
+    trpi_world_free(trpi_virtual_world(m->virt));
+}
+
+static void
+knock(mesh *m, uint32_t from, uint32_t to)
+{
+    trpi_node_id id = { *trpi_remote_address(m->remote[to]), 0 };
+    (void)trpi_remote_control_send(m->remote[from], &id, TRPI_CHANNEL_GOSSIP, "knock", 5);
+}
+
+static size_t
+peers_of(mesh *m, uint32_t node)
+{
+    trpi_peer_info peer;
+    size_t count = 0;
+    trpi_remote_peers(m->remote[node], &peer, 1, &count);
+    return count;
+}
+
+static uint32_t
+active_of(mesh *m, uint32_t node)
+{
+    trpi_peer_info peers[NODES_MAX];
+    size_t count = 0;
+    uint32_t active = 0;
+    trpi_remote_peers(m->remote[node], peers, NODES_MAX, &count);
+    for (size_t i = 0; i < count; i++) {
+        active += strcmp(peers[i].state, "active") == 0;
+    }
+    return active;
+}
+
+/* Frames of all kinds that the node got in a minute in which nobody said anything. */
+static uint64_t
+frames_of_an_idle_minute(uint32_t count, uint64_t *ret_most)
+{
+    static mesh m;
+    trpi_remote_stats before[NODES_MAX], after;
+    uint64_t sum = 0;
+    mesh_start(&m, count);
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = i + 1; k < count; k++) {
+            knock(&m, i, k);
+        }
+    }
+    pass(&m, 10000);
+    for (uint32_t i = 0; i < count; i++) {
+        UNIT_EQUAL(active_of(&m, i), count - 1);
+        trpi_remote_stats_get(m.remote[i], &before[i]);
+    }
+    pass(&m, MINUTE_MS);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_remote_stats_get(m.remote[i], &after);
+        sum += after.frames_in - before[i].frames_in;
+        *ret_most = after.frames_in - before[i].frames_in > *ret_most
+                        ? after.frames_in - before[i].frames_in
+                        : *ret_most;
+        UNIT_EQUAL(active_of(&m, i), count - 1);
+    }
+    mesh_end(&m);
+    return sum;
+}
+
+/* Each asks at most one of the others in a second; an answer is one more frame. */
+static void
+what_an_idle_node_sends_does_not_grow_with_its_associations(void)
+{
+    uint64_t most = 0;
+    uint64_t few = frames_of_an_idle_minute(4, &most);
+    uint64_t many = frames_of_an_idle_minute(NODES_MAX, &most);
+    UNIT_TRUE(few > 0);
+    UNIT_TRUE(few <= 4 * 2 * 3 * 2); /* three others, asked twice in a minute */
+    UNIT_TRUE(many <= NODES_MAX * 2 * 60);
+    UNIT_TRUE(most <= 4 * 60);
+}
+
+static uint32_t
+time_until_lost(mesh *m, uint32_t limit_ms)
+{
+    uint32_t ms = 0;
+    for (; active_of(m, 0) > 0 && ms < limit_ms; ms += 20) {
+        pass(m, 20);
+    }
+    return ms;
+}
+
+/* As soon as if it had been asked all the time: 1 s until a PING, 4 s of silence. */
+static void
+a_link_that_died_at_rest_is_found_by_who_uses_it(void)
+{
+    static mesh m;
+    mesh_start(&m, 2);
+    knock(&m, 0, 1);
+    pass(&m, 100000);
+    UNIT_EQUAL(active_of(&m, 0), 1);
+    m.muted = true;
+    knock(&m, 0, 1);
+    uint32_t took = time_until_lost(&m, MINUTE_MS);
+    UNIT_TRUE(took >= 3000);
+    UNIT_TRUE(took <= 6500);
+    mesh_end(&m);
+}
+
+static void
+a_link_that_died_at_rest_is_found_though_nobody_uses_it(void)
+{
+    static mesh m;
+    mesh_start(&m, 2);
+    knock(&m, 0, 1);
+    pass(&m, 100000);
+    m.muted = true;
+    uint32_t took = time_until_lost(&m, 2 * MINUTE_MS);
+    UNIT_TRUE(took <= 30000 + 6500);
+    mesh_end(&m);
+}
+
+/* One that was used is judged by what it says, however long it rested before. */
+static void
+a_link_that_is_used_now_and_then_lives(void)
+{
+    static mesh m;
+    trpi_remote_stats stats;
+    mesh_start(&m, 2);
+    for (int i = 0; i < 20; i++) {
+        knock(&m, 0, 1);
+        pass(&m, 1000 + 700 * (uint32_t)i);
+        UNIT_EQUAL(active_of(&m, 0), 1);
+    }
+    trpi_remote_stats_get(m.remote[1], &stats);
+    UNIT_EQUAL(stats.accepted, 1);
+    mesh_end(&m);
+}
+
+/* Without a goodbye it may come back, and what is barred may not. */
+static void
+who_said_goodbye_is_forgotten_in_the_end(void)
+{
+    static mesh m;
+    mesh_start(&m, 4);
+    for (uint32_t i = 1; i < 4; i++) {
+        knock(&m, 0, i);
+    }
+    pass(&m, 1000);
+    trpi_remote_watch_delegate(m.remote[0], trpi_remote_address(m.remote[2]), true);
+    trpi_node_id third = { *trpi_remote_address(m.remote[3]),
+                           trpi_system_self(m.system[3])->uid };
+    trpi_remote_quarantine(m.remote[0], &third, "by the test");
+    trpi_address second = *trpi_remote_address(m.remote[2]);
+    for (uint32_t i = 1; i < 4; i++) {
+        node_end(&m, i);
+    }
+    pass(&m, 590000);
+    UNIT_EQUAL(peers_of(&m, 0), 3);
+    pass(&m, 20000);
+    UNIT_EQUAL(peers_of(&m, 0), 2); /* a member that the cluster judges, and a barred one */
+    trpi_remote_watch_delegate(m.remote[0], &second, false);
+    pass(&m, 610000);
+    UNIT_EQUAL(peers_of(&m, 0), 1);
+    mesh_end(&m);
+}
+
+UNIT_BEGIN("idle_sim")
+UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
+UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
+UNIT(a_link_that_died_at_rest_is_found_though_nobody_uses_it)
+UNIT(a_link_that_is_used_now_and_then_lives)
+UNIT(who_said_goodbye_is_forgotten_in_the_end)
+UNIT_END
