@@ -346,14 +346,17 @@ a_message_of_a_connection_that_was_replaced_is_dropped_and_counted(void)
     uint8_t body[64];
     size_t bytes = user_body(body, 0x1234567, 8);
     start(NULL, false);
-    int first = hand_made_peer_again(4730, 1), second = hand_made_peer_again(4730, 2);
-    send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
+    int first = hand_made_peer_again(4730, 1);
+    send_frame(first, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
     UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* it has opened the lane */
+    int second = hand_made_peer_again(4730, 2);
+    send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
+    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 2, 60000); /* and that one anew */
     UNIT_EQUAL(stats(1).frames_stale, 0);
     send_frame(first, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
     UNIT_WAIT(stats(1).frames_stale == 1, 60000);
     send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
-    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 2, 60000);
+    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 3, 60000);
     UNIT_EQUAL(stats(1).frames_stale, 1);
     (void)close(first);
     (void)close(second);
