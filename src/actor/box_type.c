@@ -150,7 +150,7 @@ type_make(const char *id, const trp_mailbox_options *options)
     return type;
 }
 
-/* Under the lock. */
+/* Under the lock. The default is the first entry, whoever registers it. */
 static trp_err
 type_add(trpi_box_types *all, trp_system *system, trpi_box_type *type)
 {
@@ -329,7 +329,7 @@ choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *optio
             type = serving(system, needs_there); /* 5 */
         }
         if (type == NULL) {
-            type = trpi_box_type_find(system, DEFAULT_ID); /* 6 */
+            type = atomic_load_explicit(&system->boxes->entries[0], memory_order_acquire); /* 6 */
         }
     }
     needs |= needs_there;

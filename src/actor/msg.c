@@ -61,11 +61,6 @@ static pthread_once_t depots_once = PTHREAD_ONCE_INIT;
 static pthread_key_t cache_key;
 static _Thread_local trpi_msg_cache *thread_cache __attribute__((tls_model("initial-exec")));
 
-static inline uint32_t
-class_of(size_t bytes)
-{
-    return bytes <= 64 ? 0 : 26u - (uint32_t)__builtin_clz((uint32_t)bytes - 1u);
-}
 static inline size_t
 class_bytes(uint32_t class_index)
 {
@@ -365,7 +360,7 @@ make_room(trpi_class_cache *cache, uint32_t class_index)
 void *
 trpi_block_new(trpi_msg_cache *cache, size_t bytes)
 {
-    uint32_t class_index = class_of(bytes);
+    uint32_t class_index = trpi_class_of(bytes);
     trpi_class_cache *of = &cache->classes[class_index];
     void *block;
 
@@ -381,7 +376,7 @@ trpi_block_new(trpi_msg_cache *cache, size_t bytes)
 void
 trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
 {
-    uint32_t class_index = class_of(bytes);
+    uint32_t class_index = trpi_class_of(bytes);
     trpi_class_cache *of = &cache->classes[class_index];
 
     if (!LIKELY(of->current != NULL && of->current->count < magazine_capacity(class_index)) &&

@@ -14,6 +14,7 @@
 #include <troupe/message.h>
 
 #define TRPI_MSG_HEADER_BYTES 32u
+#define TRPI_LINE_PAYLOAD_MAX (64u - TRPI_MSG_HEADER_BYTES) /* with its header on one line */
 #define TRPI_BLOCK_CLASSES 11u              /* 64 << 0 ... 64 << 10 = 64 KiB */
 #define TRPI_BLOCK_BYTES_MAX (64u << (TRPI_BLOCK_CLASSES - 1u))
 
@@ -35,6 +36,12 @@ typedef struct trpi_msg_cache {
     trpi_class_cache classes[TRPI_BLOCK_CLASSES];
 } trpi_msg_cache;
 
+/* The class of a block of so many bytes, 1 to TRPI_BLOCK_BYTES_MAX. */
+static inline uint32_t
+trpi_class_of(size_t bytes)
+{
+    return bytes <= 64 ? 0 : 26u - (uint32_t)__builtin_clz((uint32_t)bytes - 1u);
+}
 /* The calling thread's cache; made at first use, given back when the thread ends. NULL: out of
  * memory. */
 trpi_msg_cache *trpi_msg_cache_get(void);
@@ -107,7 +114,7 @@ void trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg);
 static inline void
 trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
 {
-    if (__builtin_expect(msg->priv_bytes <= 64u - TRPI_MSG_HEADER_BYTES &&
+    if (__builtin_expect(msg->priv_bytes <= TRPI_LINE_PAYLOAD_MAX &&
                              (msg->priv_from_node_flags &
                               (TRP_MSG_PRIV_OUT_OF_LINE | TRPI_MSG_TRAILER)) == 0, 1)) {
         trpi_line_free(cache, msg);

@@ -420,29 +420,24 @@ tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
-/* All looks come before the first effect, and all that is rare goes to tell_any(): what is left
- * needs no frame and no call but the last one. */
-void
-trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+/* Tell an actor of this node, with a block of this magazine. All looks come before the first
+ * effect. false: something is rare, and nothing was done. */
+static inline __attribute__((always_inline)) bool
+tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
+         trpi_magazine *magazine)
 {
-    trpi_magazine *magazine = ctx->cache->classes[0].current;
     uint32_t number = type->number;
     trpi_cell *cell;
     trp_msg *msg;
 
-    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
-        bytes = type->bytes;
-    }
-    if (UNLIKELY(bytes > 64 - TRPI_MSG_HEADER_BYTES || number == 0 || to.node != ctx->near_node ||
-                 magazine->count == 0 || TRPI_LINES_CHECKED)) {
-        tell_any(ctx, to, type, payload, bytes);
-        return;
+    if (UNLIKELY(number == 0 || to.node != ctx->near_node || magazine->count == 0 ||
+                 TRPI_LINES_CHECKED)) {
+        return false;
     }
     cell = trpi_cells_at(ctx->cells, to.slot);
     if (UNLIKELY(cell == NULL ||
                  atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
-        tell_any(ctx, to, type, payload, bytes);
-        return;
+        return false;
     }
     msg = magazine->blocks[--magazine->count];
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
@@ -451,12 +446,46 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     msg->priv_from_node_flags = TRPI_NODE_SELF;
     msg->priv_type = (uint16_t)number;
     msg->priv_bytes = (uint16_t)bytes;
-    copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    if (bytes <= TRPI_LINE_PAYLOAD_MAX) {
+        copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    } else {
+        memcpy((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    }
     if (UNLIKELY(!trpi_cell_takes_all(cell))) {
         deliver_any(ctx, cell, to, msg);
-        return;
+    } else {
+        deliver_to(ctx, cell, to.slot, false, msg);
     }
-    deliver_to(ctx, cell, to.slot, false, msg);
+    return true;
+}
+
+/* Of more than a line, in a block of its class. */
+static void __attribute__((noinline))
+tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_magazine *magazine =
+        bytes <= TRP_INLINE_PAYLOAD_MAX
+            ? ctx->cache->classes[trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes)].current
+            : NULL;
+
+    if (bytes <= TRPI_LINE_PAYLOAD_MAX || magazine == NULL ||
+        !tell_own(ctx, to, type, payload, bytes, magazine)) {
+        tell_any(ctx, to, type, payload, bytes);
+    }
+}
+
+/* What is rare goes to tell_any(): what is left needs no frame and no call but the last one. */
+void
+trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
+        bytes = type->bytes;
+    }
+    if (UNLIKELY(bytes > TRPI_LINE_PAYLOAD_MAX)) {
+        tell_larger(ctx, to, type, payload, bytes);
+    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, ctx->cache->classes[0].current))) {
+        tell_any(ctx, to, type, payload, bytes);
+    }
 }
 
 /* To another node: a full lane refuses. */

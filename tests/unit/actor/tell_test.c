@@ -121,6 +121,81 @@ payloads_of_all_sizes_arrive(void)
     end();
 }
 
+/* ---- from an actor, with blocks of each class, fresh and used -------------------------------- */
+
+static const size_t told_sizes[] = { 0,
+                                     1,
+                                     31,
+                                     32,
+                                     33,
+                                     95,
+                                     96,
+                                     97,
+                                     1024,
+                                     2016,
+                                     2017,
+                                     TRP_INLINE_PAYLOAD_MAX,
+                                     TRP_INLINE_PAYLOAD_MAX + 1 };
+enum { TOLD_SIZES = sizeof told_sizes / sizeof told_sizes[0], TOLD_TIMES = 3 };
+static _Atomic int told_right, told_wrong;
+
+static trp_err
+check_bytes(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int *at = state; /* all sizes, and all of them again */
+    size_t bytes = told_sizes[*at % TOLD_SIZES];
+    const unsigned char *payload = trp_msg_payload(msg);
+    bool right = trp_msg_bytes(msg) == bytes && !trp_ref_is_none(trp_sender(ctx));
+
+    for (size_t i = 0; right && i < bytes; i++) {
+        right = payload[i] == (unsigned char)(i * 7 + (size_t)*at);
+    }
+    atomic_fetch_add(right ? &told_right : &told_wrong, 1);
+    ++*at;
+    return TRP_OK;
+}
+
+static trp_err
+tell_bytes(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    static unsigned char payload[TRP_INLINE_PAYLOAD_MAX + 1];
+    int *at = state;
+    size_t bytes = told_sizes[*at % TOLD_SIZES];
+
+    for (size_t i = 0; i < bytes; i++) {
+        payload[i] = (unsigned char)(i * 7 + (size_t)*at);
+    }
+    trp_tell(ctx, *(const trp_ref *)trp_msg_payload(msg), &trp_bytes_type, payload, bytes);
+    if (++*at < TOLD_SIZES * TOLD_TIMES) { /* in a turn of its own, when the last one was freed */
+        trp_tell(ctx, trp_self(ctx), &trp_bytes_type, trp_msg_payload(msg), sizeof(trp_ref));
+    }
+    return TRP_OK;
+}
+
+static void
+what_an_actor_tells_arrives_as_it_was(void)
+{
+    static const trp_behaviour checker = { .size = sizeof(trp_behaviour),
+                                           .name = "checker",
+                                           .version = 1,
+                                           .state_bytes = sizeof(int),
+                                           .receive = check_bytes },
+                               teller = { .size = sizeof(trp_behaviour),
+                                          .name = "teller",
+                                          .version = 1,
+                                          .state_bytes = sizeof(int),
+                                          .receive = tell_bytes };
+    trp_ref to;
+
+    start(1);
+    to = spawn(&checker, NULL);
+    trp_system_tell(system_, spawn(&teller, NULL), &trp_bytes_type, &to, sizeof to);
+    UNIT_WAIT(atomic_load(&told_right) + atomic_load(&told_wrong) == TOLD_SIZES * TOLD_TIMES,
+              60000);
+    UNIT_EQUAL(atomic_load(&told_wrong), 0);
+    end();
+}
+
 /* MSG-7 */
 static void
 messages_of_one_thread_keep_their_order(void)
@@ -444,6 +519,7 @@ a_thousand_children_run_before_their_maker_makes_more(void)
 UNIT_BEGIN("tell")
 UNIT(a_message_told_from_outside_has_no_sender)
 UNIT(payloads_of_all_sizes_arrive)
+UNIT(what_an_actor_tells_arrives_as_it_was)
 UNIT(messages_of_one_thread_keep_their_order)
 UNIT(chained_messages_keep_their_order_through_evictions)
 UNIT(a_forwarded_message_keeps_its_sender)
