@@ -43,10 +43,7 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         UNIT_EQUAL(trp_watch(ctx, watched), TRP_OK);
         trp_reply_text(ctx, "ok");
     } else if (stage_said(msg, "hold")) {
-        stage_note("held");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("held", &let_go);
     } else if (stage_said(msg, "no flash")) {
         trp_unsubscribe(ctx, &news_flash_type);
         trp_reply_text(ctx, "ok");

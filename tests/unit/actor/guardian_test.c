@@ -14,15 +14,9 @@ actor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     if (stage_said(msg, "stick")) {
-        stage_note("stuck");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("stuck", &let_go);
     } else if (stage_said(msg, "stick for good")) {
-        stage_note("stuck");
-        while (!atomic_load(&let_go_late)) {
-            unit_pause();
-        }
+        stage_hold("stuck", &let_go_late);
         atomic_store(&went_on, true);
     } else if (stage_said(msg, "over")) {
         stage_tell(other_system, other_ref, "hello");

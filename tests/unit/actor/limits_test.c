@@ -129,10 +129,7 @@ slow_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     if (stage_said(msg, "hold")) {
-        stage_note("held");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("held", &let_go);
     } else {
         atomic_fetch_add(&handled, 1);
     }

@@ -11,10 +11,7 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     if (stage_said(msg, "hold")) {
-        stage_note("held");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("held", &let_go);
     }
     return TRP_OK;
 }

@@ -98,10 +98,7 @@ victim_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     if (stage_said(msg, "hold")) {
-        stage_note("held");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("held", &let_go);
     } else if (stage_said(msg, "watch")) {
         UNIT_EQUAL(trp_watch(ctx, last_words_to), TRP_OK);
         trp_reply_text(ctx, "ok");

@@ -31,10 +31,7 @@ box_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     (void)state;
     if (stage_said(msg, "hold")) {
-        stage_note("held");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("held", &let_go);
         return TRP_OK;
     }
     if (stage_said(msg, "look")) { /* what it told itself is there at once */
@@ -109,10 +106,7 @@ ponder(trp_ctx *ctx, void *state, const trp_failure *failure)
     (void)ctx;
     (void)state;
     (void)failure;
-    stage_note("pondering");
-    while (!atomic_load(&let_go)) {
-        unit_pause();
-    }
+    stage_hold("pondering", &let_go);
     return TRP_RESUME;
 }
 static const trp_strategy slow = { .size = sizeof(trp_strategy), .decider = ponder,

@@ -269,6 +269,16 @@ stage_said(const trp_msg *msg, const char *text)
            memcmp(trp_msg_payload(msg), text, strlen(text)) == 0;
 }
 
+/* Note the word, then keep the thread until go is true. */
+static inline void
+stage_hold(const char *word, _Atomic bool *go)
+{
+    stage_note("%s", word);
+    while (!atomic_load(go)) {
+        unit_pause();
+    }
+}
+
 /* The last element of an actor's path. */
 static inline const char *
 stage_name(trp_system *system, trp_ref ref, char *buffer, size_t bytes)

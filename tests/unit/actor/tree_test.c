@@ -15,10 +15,7 @@ twig_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (stage_said(msg, "fail")) {
         return TRP_EIO;
     } else if (stage_said(msg, "stick")) {
-        stage_note("stuck");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("stuck", &let_go);
     } else if (stage_said(msg, "ping")) {
         trp_reply_text(ctx, "pong");
     }

@@ -15,10 +15,7 @@ member_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     (void)state;
     if (stage_said(msg, "hold")) {
-        stage_note("held");
-        while (!atomic_load(&let_go)) {
-            unit_pause();
-        }
+        stage_hold("held", &let_go);
         return TRP_OK;
     }
     atomic_fetch_add(&handled[me], 1);
