@@ -302,7 +302,7 @@ trpi_link_new(trpi_transport *transport)
     link->transport = transport;
     pthread_mutex_init(&link->lock, NULL);
     atomic_init(&link->references, 2);
-    link->read_buffers[0] = trpi_alloc(READ_BYTES);
+    link->read_buffers[0] = trpi_realloc(NULL, READ_BYTES); /* not zeroed: not resident */
     if (link->read_buffers[0] == NULL || nng_aio_alloc(&link->rx, on_read, link) != 0 ||
         nng_aio_alloc(&link->tx, on_sent, link) != 0) {
         trpi_link_free_nng(link);
@@ -362,7 +362,7 @@ tell(trpi_link *link, size_t count)
         if (count >= READ_EARLY_BYTES && !link->closing) {
             int other = 1 - link->read_index;
             if (link->read_buffers[other] == NULL) {
-                link->read_buffers[other] = trpi_alloc(READ_BYTES);
+                link->read_buffers[other] = trpi_realloc(NULL, READ_BYTES);
             }
             if (link->read_buffers[other] != NULL) {
                 link->read_index = other;

@@ -103,6 +103,24 @@ line_up(trpi_peer *peer, bool rests, uint64_t now_ms)
     pthread_mutex_unlock(&remote->lock);
 }
 
+/* Buffers that the last gossip has left behind: with many associations most of what they hold. */
+static void
+trim(trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending.count == 0) {
+            trpi_buffer_fini(&peer->lanes[lane].pending);
+        }
+    }
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (!conn->busy && conn->head.count == 0) {
+            trpi_buffer_fini(&conn->head);
+            trpi_buffer_fini(&conn->writing_head);
+            trpi_buffer_fini(&conn->writing);
+        }
+    }
+}
+
 /* T2 */
 static bool
 may_rest(const trpi_peer *peer, bool watched)
@@ -326,7 +344,11 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
         redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].out == NULL);
     }
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
-    line_up(peer, may_rest(peer, watched), now_ms);
+    bool rests = may_rest(peer, watched);
+    if (rests) {
+        trim(peer);
+    }
+    line_up(peer, rests, now_ms);
     trpi_peer_unlock(peer, &later);
     for (uint32_t i = 0; i < end_again_count; i++) {
         trpi_peer_tell_end(peer, end_again[i], TRP_DEAD_STALE);

@@ -227,6 +227,27 @@ a_link_that_is_used_now_and_then_lives(void)
     mesh_end(&m);
 }
 
+/* Numbers are for ever: who comes, gossips and goes takes none. */
+static void
+a_node_gets_a_number_with_the_first_message_only(void)
+{
+    static mesh m;
+    char path[TRPI_ADDRESS_TEXT_BYTES + 16], address[TRPI_ADDRESS_TEXT_BYTES];
+    mesh_start(&m, 2);
+    trpi_node_id first = { *trpi_remote_address(m.remote[0]), trpi_system_self(m.system[0])->uid };
+    knock(&m, 0, 1);
+    pass(&m, 1000);
+    UNIT_EQUAL(active_of(&m, 1), 1);
+    UNIT_EQUAL(trpi_node_find(m.system[1], &first), 0);
+    UNIT_EQUAL(trpi_node_find(m.system[0], &first), TRPI_NODE_SELF);
+    (void)snprintf(path, sizeof path, "%s/user/nobody",
+                   trpi_address_format(trpi_remote_address(m.remote[1]), address, sizeof address));
+    UNIT_EQUAL(trp_system_select_tell(m.system[0], path, &trp_string_type, "x", 1), TRP_OK);
+    pass(&m, 1000);
+    UNIT_TRUE(trpi_node_find(m.system[1], &first) > TRPI_NODE_SELF);
+    mesh_end(&m);
+}
+
 /* Without a goodbye it may come back, and what is barred may not. */
 static void
 who_said_goodbye_is_forgotten_in_the_end(void)
@@ -260,5 +281,6 @@ UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
 UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
 UNIT(a_link_that_died_at_rest_is_found_though_nobody_uses_it)
 UNIT(a_link_that_is_used_now_and_then_lives)
+UNIT(a_node_gets_a_number_with_the_first_message_only)
 UNIT(who_said_goodbye_is_forgotten_in_the_end)
 UNIT_END
