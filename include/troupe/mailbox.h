@@ -205,9 +205,9 @@ TRP_API uint32_t trp_mailbox_size(trp_ctx *ctx);
  * message stays the first until then: it is given again when the actor has failed and was
  * restarted or resumed, and also when it has returned without saying so, up to max_retries times;
  * then it is dropped, as any mailbox does at the first time. So what an actor does before it says
- * so should do no harm when it is done twice. Saying it twice is once. What the library itself
- * tells is given once. What waits when the actor ends, what was not acknowledged too, is dead
- * letters.
+ * so should do no harm when it is done twice. Saying it twice is once. Until it is said, or given
+ * up, the message counts as one that waits. What the library itself tells is given once. What waits
+ * when the actor ends, what was not acknowledged too, is dead letters.
  *
  * Errors:    TRP_ESTATE  the actor's mailbox is of another kind
  * Thread:    actor (inside ctx's behaviour only).

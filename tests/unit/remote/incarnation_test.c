@@ -340,6 +340,33 @@ an_end_that_cannot_be_told_is_logged_without_a_lock(void)
     pair_end(&p);
 }
 
+/* TRPI_PEERS_MAX, and one past it */
+static void
+so_many_addresses_are_known_and_not_one_more(void)
+{
+    static trpi_peer *peers[TRPI_PEERS_MAX];
+    trpi_peer *again;
+    uint32_t failed = 0;
+    pair_start(&p, true, NULL);
+    trpi_address address = *trpi_remote_address(p.remote[0]);
+    (void)snprintf(address.host, sizeof address.host, "10.0.0.1");
+    for (uint32_t i = 0; i < TRPI_PEERS_MAX; i++) {
+        address.port = (uint16_t)(i + 1);
+        failed += trpi_peer_get(p.remote[0], &address, true, &peers[i]) != TRP_OK;
+    }
+    UNIT_REQUIRE(failed == 0);
+    address.port = (uint16_t)(TRPI_PEERS_MAX + 1);
+    UNIT_EQUAL(trpi_peer_get(p.remote[0], &address, true, &again), TRP_ELIMIT);
+    address.port = TRPI_PEERS_MAX;
+    UNIT_EQUAL(trpi_peer_get(p.remote[0], &address, true, &again), TRP_OK);
+    UNIT_TRUE(again == peers[TRPI_PEERS_MAX - 1]);
+    trpi_peer_unpin(again);
+    for (uint32_t i = 0; i < TRPI_PEERS_MAX; i++) {
+        trpi_peer_unpin(peers[i]);
+    }
+    pair_end(&p);
+}
+
 UNIT_BEGIN("incarnation")
 UNIT(a_watch_of_a_newer_incarnation_while_disconnected_reaches_it)
 UNIT(a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone)
@@ -350,4 +377,5 @@ UNIT(a_signal_of_one_that_is_over_takes_no_number_of_the_next)
 UNIT(a_quarantined_incarnation_agrees_on_nothing)
 UNIT(the_tick_survives_a_time_without_memory)
 UNIT(an_end_that_cannot_be_told_is_logged_without_a_lock)
+UNIT(so_many_addresses_are_known_and_not_one_more)
 UNIT_END
