@@ -12,6 +12,7 @@
  *   P3  A waiter is freed by the last of thread and promise.
  *   P4  An Identify may be lost with a connection. A thread that resolves a path asks again for the
  *       same promise; the first answer counts (P1).
+ *   P5  A thread that waits for an end sees it for itself, if the promise's dispatcher is blocked.
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
@@ -25,6 +26,7 @@
 
 #define AGAIN_MS    1000u /* then twice that, and so on */
 #define AGAIN_TIMES 3     /* after 1, 3 and 7 s */
+#define LOOK_MS     100u  /* whether somebody has ended whose end is waited for */
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -630,6 +632,41 @@ question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
     return err;
 }
 
+static bool
+wait_until(trp_system *system, waiter *w, uint64_t until_ns)
+{
+    pthread_mutex_lock(&w->gate.lock);
+    bool done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, until_ns);
+    pthread_mutex_unlock(&w->gate.lock);
+    return done;
+}
+
+static bool
+has_ended(trp_system *system, trp_ref ref)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_look look;
+
+    trpi_actor_look(ctx, ref, &look);
+    trpi_leave(ctx);
+    return look.local && !look.alive;
+}
+
+/* P5. The promise runs on the default dispatcher, and whoever ends the node must not wait for it. */
+static bool
+end_seen(trp_system *system, const question *q, waiter *w, uint64_t deadline_ns)
+{
+    uint64_t look_ns = trpi_world_mono_ns(system->world);
+    bool done = false, ended = false;
+
+    while (q->purpose == FOR_END && !done && !ended && look_ns < deadline_ns) {
+        look_ns += LOOK_MS * UINT64_C(1000000);
+        done = wait_until(system, w, look_ns < deadline_ns ? look_ns : deadline_ns);
+        ended = !done && has_ended(system, q->to);
+    }
+    return ended;
+}
+
 /* Wait for the answer or the deadline; ask for a ref again meanwhile (P4). */
 static trp_err
 question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
@@ -639,12 +676,7 @@ question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter
     uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
 
     for (int i = 0; i < AGAIN_TIMES && q->purpose == FOR_REF && again_ns < deadline_ns; i++) {
-        bool done;
-
-        pthread_mutex_lock(&w->gate.lock);
-        done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, again_ns);
-        pthread_mutex_unlock(&w->gate.lock);
-        if (done) {
+        if (wait_until(system, w, again_ns)) {
             break;
         }
         trp_ctx *ctx = trpi_enter(system);
@@ -652,6 +684,10 @@ question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter
         trpi_leave(ctx);
         pause_ns *= 2;
         again_ns += pause_ns;
+    }
+    if (end_seen(system, q, w, deadline_ns)) {
+        (void)waiter_wait(w, system, 0, NULL); /* gives up, or takes what has come just now */
+        return TRP_OK;
     }
     return waiter_wait(w, system, deadline_ns, ret_reply);
 }
@@ -692,7 +728,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     if (err == TRP_OK) {
         err = question_wait(system, q, promise_ref, w, deadline_ns, ret_reply);
     }
-    if (err != TRP_OK) { /* the promise may be waiting still */
+    if (err != TRP_OK || q->purpose == FOR_END) { /* the promise may be waiting still */
         ctx = trpi_enter(system);
         promise_cancel(ctx, promise_ref);
         trpi_leave(ctx);

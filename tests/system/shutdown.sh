@@ -24,6 +24,21 @@ ended node_that_left_ends_with_0 "${pids[-1]}" 0
 check phases_are_logged grep -q 'phase cluster-exiting done after' "$work/4.log"
 nodes=("${pids[@]:0:3}")
 
+# A node with actors that never end their turn leaves, in the deadlines of its phases, with the code of one that has left.
+node 5 0 --load "$build/tests/system/.libs/stuck.so:2" --set actor.default-dispatcher.workers=2 \
+    --set coordinated-shutdown.default-phase-timeout=500ms --set coordinated-shutdown.phases.actor-system-terminate.timeout=500ms
+stuck=$started
+check it_is_up_with_a_blocked_dispatcher wait_until 60 up 1 4
+kill -TERM "$stuck"
+stopped_ms=$(now_ms)
+check it_leaves_all_the_same wait_until 60 up 1 3
+ended it_ends_as_one_that_has_left "$stuck" 0
+judge it_ends_in_its_deadlines $(($(now_ms) - stopped_ms)) 8000 ms
+for line in 'SIGTERM: leaving the cluster' 'phase service-stop ' 'phase before-actor-system-terminate ' 'actors are left after 500 ms' \
+    'is stuck in its present message' 'its memory is not given back'; do
+    has "it_logs_${line//[ :]/_}" "$line" "$work/5.log"
+done
+
 expect shutdown_without_terminal_needs_yes 64 at 2 shutdown </dev/null
 expect dry_run_names_all 0 at 2 shutdown --dry-run
 is dry_run_counts_all "$(wc -l <"$work/out")" 3

@@ -258,6 +258,28 @@ graceful_stop_of_an_actor_runs_its_continuation(void)
 }
 
 /* LIFE-14: failure */
+/* P5: the thread sees the end of an actor on another dispatcher */
+static void
+graceful_stop_returns_while_the_default_dispatcher_is_blocked(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_spawn_options elsewhere = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    options.workers = 1;
+    elsewhere.dispatcher = "pinned";
+    trp_system *system = stage_open_with(options);
+
+    atomic_store(&is_waiting, false);
+    atomic_store(&may_answer, false);
+    stage_tell(system, stage_spawn(system, &server, "blocker"), "wait");
+    UNIT_WAIT(atomic_load(&is_waiting), 60000);
+    UNIT_EQUAL(trp_system_spawn(system, &server, &elsewhere, &ref), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(system, ref, 60000), TRP_OK);
+    STAGE_EXPECT("server-");
+    atomic_store(&may_answer, true);
+    stage_close(system);
+}
+
 static void
 graceful_stop_times_out_when_the_actor_does_not_end(void)
 {
@@ -403,6 +425,7 @@ UNIT(an_ask_to_a_dead_ref_ends_at_once)
 UNIT(an_ask_ends_when_the_asked_stops_before_it_answers)
 UNIT(graceful_stop_returns_after_post_stop)
 UNIT(graceful_stop_of_an_actor_runs_its_continuation)
+UNIT(graceful_stop_returns_while_the_default_dispatcher_is_blocked)
 UNIT(graceful_stop_times_out_when_the_actor_does_not_end)
 UNIT(continuations_end_with_the_instance_and_may_fail_it)
 UNIT(bad_arguments_are_refused)
