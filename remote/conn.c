@@ -339,11 +339,8 @@ on_preamble(void *arg, const trpi_preamble *preamble)
 static trp_err
 refuse_stranger(trpi_conn *conn, const char *reason)
 {
-    trpi_handshake refusal;
-    memset(&refusal, 0, sizeof refusal);
-    refusal.from.address = conn->remote->address;
-    refusal.to = conn->remote->address;
-    refusal.from.uid = conn->remote->uid;
+    const trpi_address *own = &conn->remote->address;
+    trpi_handshake refusal = { .from = { *own, conn->remote->uid }, .to = *own };
     (void)snprintf(refusal.reason, sizeof refusal.reason, "%s", reason);
     pthread_mutex_lock(&conn->remote->lock);
     bool taken =
@@ -529,7 +526,9 @@ while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
     }
     (void)snprintf(conn->failure, sizeof conn->failure, "%s: %s", trpi_refusal_text(why), detail);
     trpi_refused(conn->remote, conn->peer_text, why, detail);
-    return TRP_ECANCELED;
+    /* Whoever shows a cookie waits for ours: any other word tells him that there is none. */
+    bool tell = why == TRPI_REFUSED_COOKIE && !conn->dialled;
+    return tell && refuse_stranger(conn, conn->failure) == TRP_OK ? TRP_OK : TRP_ECANCELED;
 }
 
 static void

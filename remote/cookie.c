@@ -149,6 +149,15 @@ on_verdict(trpi_cookie *cookie, const trpi_secrets *secrets)
                                                                         : TRPI_COOKIE_WRONG;
 }
 
+/* A node that calls without a cookie hears that one is wanted; other strangers hear nothing. */
+static trpi_cookie_result
+missing(const trpi_cookie *cookie, trpi_buffer *out)
+{
+    bool tell = !cookie->dialled && cookie->in_count >= 3 && memcmp(cookie->in, "TRP", 3) == 0;
+    return !tell || hello(cookie, out) == TRPI_COOKIE_MORE ? TRPI_COOKIE_MISSING
+                                                           : TRPI_COOKIE_BROKEN;
+}
+
 trpi_cookie_result
 trpi_cookie_feed(trpi_cookie *cookie, const trpi_secrets *secrets, const uint8_t *bytes,
                  size_t count, size_t *ret_used, trpi_buffer *out)
@@ -164,7 +173,7 @@ trpi_cookie_feed(trpi_cookie *cookie, const trpi_secrets *secrets, const uint8_t
         *ret_used += part;
         size_t known = cookie->in_count < 4 ? cookie->in_count : 4;
         if (cookie->step == WAIT_HELLO && memcmp(cookie->in, TRPI_COOKIE_MAGIC, known) != 0) {
-            return TRPI_COOKIE_MISSING; /* no need to wait for the rest of it */
+            return missing(cookie, out); /* no need to wait for the rest of it */
         }
         if (cookie->in_count < step_bytes(cookie->step)) {
             return TRPI_COOKIE_MORE;

@@ -19,6 +19,7 @@
  */
 #include "actor/life.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -633,63 +634,42 @@ question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
 }
 
 static bool
-wait_until(trp_system *system, waiter *w, uint64_t until_ns)
+has_ended(trp_ctx *ctx, trp_ref ref)
 {
-    pthread_mutex_lock(&w->gate.lock);
-    bool done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, until_ns);
-    pthread_mutex_unlock(&w->gate.lock);
-    return done;
-}
-
-static bool
-has_ended(trp_system *system, trp_ref ref)
-{
-    trp_ctx *ctx = trpi_enter(system);
     trpi_look look;
-
     trpi_actor_look(ctx, ref, &look);
-    trpi_leave(ctx);
     return look.local && !look.alive;
 }
 
-/* P5. The promise runs on the default dispatcher, and whoever ends the node must not wait for it. */
-static bool
-end_seen(trp_system *system, const question *q, waiter *w, uint64_t deadline_ns)
-{
-    uint64_t look_ns = trpi_world_mono_ns(system->world);
-    bool done = false, ended = false;
-
-    while (q->purpose == FOR_END && !done && !ended && look_ns < deadline_ns) {
-        look_ns += LOOK_MS * UINT64_C(1000000);
-        done = wait_until(system, w, look_ns < deadline_ns ? look_ns : deadline_ns);
-        ended = !done && has_ended(system, q->to);
-    }
-    return ended;
-}
-
-/* Wait for the answer or the deadline; ask for a ref again meanwhile (P4). */
+/* Wait for the answer or the deadline; ask for a ref again meanwhile (P4), look for an end (P5). */
 static trp_err
 question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
               uint64_t deadline_ns, trp_msg **ret_reply)
 {
-    uint64_t pause_ns = AGAIN_MS * UINT64_C(1000000);
+    bool ended = false, for_end = q->purpose == FOR_END;
+    int times = for_end ? INT_MAX : q->purpose == FOR_REF ? AGAIN_TIMES : 0;
+    uint64_t pause_ns = (for_end ? LOOK_MS : AGAIN_MS) * UINT64_C(1000000);
     uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
 
-    for (int i = 0; i < AGAIN_TIMES && q->purpose == FOR_REF && again_ns < deadline_ns; i++) {
-        if (wait_until(system, w, again_ns)) {
+    for (int i = 0; i < times && !ended && again_ns < deadline_ns; i++) {
+        pthread_mutex_lock(&w->gate.lock);
+        bool done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, again_ns);
+        pthread_mutex_unlock(&w->gate.lock);
+        if (done) {
             break;
         }
         trp_ctx *ctx = trpi_enter(system);
-        (void)question_send(ctx, q, promise_ref); /* one more chance: the first went out */
+        if (for_end) {
+            ended = has_ended(ctx, q->to);
+        } else {
+            (void)question_send(ctx, q, promise_ref); /* one more chance: the first went out */
+            pause_ns *= 2;
+        }
         trpi_leave(ctx);
-        pause_ns *= 2;
         again_ns += pause_ns;
     }
-    if (end_seen(system, q, w, deadline_ns)) {
-        (void)waiter_wait(w, system, 0, NULL); /* gives up, or takes what has come just now */
-        return TRP_OK;
-    }
-    return waiter_wait(w, system, deadline_ns, ret_reply);
+    trp_err err = waiter_wait(w, system, ended ? 0 : deadline_ns, ret_reply);
+    return ended ? TRP_OK : err;
 }
 
 static trp_err

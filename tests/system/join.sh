@@ -33,6 +33,10 @@ node wrong_cookie 0 $(to "$guarded") --set remote.require-cookie=on --set remote
 pid[wrong_cookie]=$started
 node parameter 0 --seed "troupe.tcp://demo@127.0.0.1:$open" --set cluster.downing.keep-majority.role=core
 pid[parameter]=$started
+node no_cookie 0 $(to "$guarded")
+pid[no_cookie]=$started
+node unwanted_cookie 0 $(to "$open") "${cookie[@]}"
+pid[unwanted_cookie]=$started
 node elder_cookie 0 $(to "$guarded") --set remote.require-cookie=on --set remote.secure-cookie=anotheranotheranotheranotherone1
 node lenient 0 $(to "$open") --set cluster.downing.active-strategy=keep-oldest --set cluster.enforce-compatible=off \
     --set={cluster.failure,remote.watch-failure,remote.transport-failure}-detector.implementation-class=deadline
@@ -40,6 +44,8 @@ refused strategy "cluster.downing.active-strategy: keep-oldest at the joining no
 refused parameter "cluster.downing.keep-majority.role: core at the joining node, nothing in the cluster"
 refused other_system "system: other here, demo at 127.0.0.1:$open"
 refused wrong_cookie "remote.secure-cookie:"
+refused no_cookie "remote.secure-cookie: the peer wants a cookie, this node has none"
+refused unwanted_cookie "remote.secure-cookie: the peer shows none"
 expect lenient_joins 0 at open wait --members 2 --timeout 60s
 has lenient_warns "configured otherwise than troupe.tcp://demo@127.0.0.1:$open: cluster.downing.active-strategy" "$work/lenient.log"
 expect a_secret_in_common_is_enough 0 at guarded wait --members 2 --timeout 60s

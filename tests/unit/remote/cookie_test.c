@@ -141,6 +141,9 @@ other_protocols_are_seen_at_once_and_the_rest_is_left(void)
     (void)trpi_cookie_begin(&a, false, nonce[1], unbound, &out);
     UNIT_EQUAL(trpi_cookie_feed(&a, &one, (const uint8_t *)"TRP\x1a", 4, &used, &out),
                TRPI_COOKIE_MISSING);
+    UNIT_EQUAL(out.count, TRPI_COOKIE_HELLO_BYTES); /* a node is told that one is wanted */
+    UNIT_EQUAL(memcmp(out.data, TRPI_COOKIE_MAGIC, 4), 0);
+    trpi_buffer_clear(&out);
     (void)trpi_cookie_begin(&a, false, nonce[1], unbound, &out);
     UNIT_EQUAL(trpi_cookie_feed(&a, &one, (const uint8_t *)"G", 1, &used, &out),
                TRPI_COOKIE_MISSING);
