@@ -6,7 +6,8 @@
  *          that at most one side answers with yes.
  * Must hold.
  *   D1  While members or reachability change, nobody decides (stable_ms counts from the last
- *       change); only when reachability changes for too long, everybody stops (unstable_ms).
+ *       change); only when reachability changes for too long, and the cluster is not whole in
+ *       all that time, everybody stops (unstable_ms).
  *   D2  *My side* are those who have seen the present version: they are connected to me by gossip,
  *       whatever the detectors say. Everybody else counts against us. So two sides which cannot
  *       gossip with each other never both stay, even if rows are stale. D9 keeps *seen* from

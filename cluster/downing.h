@@ -43,7 +43,8 @@ typedef struct trpi_downing_input {
     const trpi_seen *seen;
     uint64_t self;
     uint64_t stable_ms;                /* since members or reachability changed */
-    uint64_t unstable_ms; /* for how long reachability has kept changing; 0: it rests */
+    uint64_t unstable_ms; /* for how long reachability has kept changing, and somebody was missed
+                           * all the time; 0: it rests */
     const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
     uint64_t apart_ms; /* since nobody was unreachable, own pauses counted */
     uint64_t version_ms; /* since this node has the present version */

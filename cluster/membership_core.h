@@ -80,7 +80,7 @@ struct trpi_member_core {
     uint64_t reach;      /* hash of who is unreachable */
     uint64_t reach_ms;   /* when it last changed */
     uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
-    uint32_t unrest;     /* how often it has since then */
+    uint32_t unrest;     /* how often it has since then; 0: everybody is reachable */
     trpi_lease_state lease;
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */

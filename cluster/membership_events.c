@@ -132,7 +132,9 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
 
 /* ---- tracking -------------------------------------------------------------------------------- */
 
-/* One change is no unrest, nor are two: a member falls silent, and later it is gone or back. */
+/* One change is no unrest, nor are two: a member falls silent, and later it is gone or back. A
+ * cluster that is whole, because all are back, downed or removed, is at rest at once: there is
+ * nothing to decide, however often somebody was missed and came back. */
 static void
 track_unrest(trpi_member_core *core)
 {
@@ -147,7 +149,7 @@ track_unrest(trpi_member_core *core)
     }
     core->reach = reach;
     core->reach_ms = core->now.mono_ms;
-    core->unrest++;
+    core->unrest = reach == 0 ? 0 : core->unrest + 1;
 }
 
 void

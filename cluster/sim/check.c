@@ -263,6 +263,20 @@ check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
+/* D1: does this view miss somebody who is Up, and not thrown out? */
+static bool
+misses_somebody(const trpi_gossip *g)
+{
+    for (uint32_t i = 0; i < g->members_count && g->unreachable_count > 0; i++) {
+        uint32_t status = g->members[i].status;
+        if (g->members[i].unreachable != 0 &&
+            (status == TRP_MEMBER_UP || status == TRP_MEMBER_LEAVING)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 sim_check_view(struct sim_world *w, uint32_t node)
 {
@@ -294,6 +308,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     trpi_gossip_ref(new);
     trpi_gossip_unref(n->checked);
     n->checked = new;
+    n->apart_ms = !misses_somebody(new) ? 0 : n->apart_ms != 0 ? n->apart_ms : w->now_us / 1000;
 }
 
 /* ---- Q --------------------------------------------------------------------------------------- */

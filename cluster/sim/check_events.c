@@ -1,4 +1,5 @@
-/* check_events.c - S10: the events of a node alone, put together, give its view. */
+/* check_events.c - S10: the events of a node alone, put together, give its view; D1 of downing.c:
+ * no decision for unrest where the cluster was whole meanwhile. */
 #include "cluster/sim/world.h"
 
 #include <string.h>
@@ -91,6 +92,21 @@ event_fits(uint32_t event, const struct sim_mirror_member *m)
     }
 }
 
+static void
+check_decision(struct sim_world *w, uint32_t node, const trp_downing_event *decision)
+{
+    uint64_t now_ms = w->now_us / 1000;
+    uint64_t apart_ms = w->nodes[node].apart_ms;
+    uint64_t least_ms = (uint64_t)w->member.downing.stable_after_ms +
+                        w->member.downing.unstable_after_ms;
+    if (strstr(decision->reason, "unstable") != NULL &&
+        (apart_ms == 0 || now_ms - apart_ms < least_ms)) {
+        sim_fail(w, "D1: node %u stops for unrest, and the cluster was whole %llu ms ago", node,
+                 (unsigned long long)(apart_ms == 0 ? 0 : now_ms - apart_ms));
+    }
+    w->decisions++;
+}
+
 void
 sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action)
 {
@@ -99,7 +115,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
         w->on_event(w, node, action);
     }
     if (action->event == TRP_CLUSTER_DOWNING_DECISION) {
-        w->decisions++;
+        check_decision(w, node, &action->published.downing);
         return;
     }
     if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) == 0) {

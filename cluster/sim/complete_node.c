@@ -8,6 +8,7 @@
 #include "sched/sched.h"
 
 #define MILLISECOND_NS 1000000u
+#define UNSTABLE_MS 15000u /* down-all-when-unstable, as the configuration has it */
 
 static void
 take_line(void *arg, const trp_log_line *line)
@@ -48,7 +49,9 @@ open_cluster(struct sim_whole *n)
         seeds[cluster.seed_nodes_count] = n->sim->nodes[cluster.seed_nodes_count].address;
         cluster.seed_nodes_count++;
     }
-    cluster.member.downing.stable_after_ms = n->sim->options.stable_after_ms;
+    uint32_t stable_ms = n->sim->options.stable_after_ms;
+    cluster.member.downing.stable_after_ms = stable_ms;
+    cluster.member.downing.unstable_after_ms = stable_ms != 0 ? stable_ms / 4 * 3 : UNSTABLE_MS;
     cluster.member.downing_strategy = n->sim->options.downing;
     cluster.stopped = membership_ended;
     cluster.stopped_arg = n;

@@ -221,10 +221,18 @@ check_idle_traffic(struct sim_world *w)
 
 /* ---- sunny: nothing happens ------------------------------------------------------------------ */
 
+/* Both times of the strategy, in the proportion of the defaults. */
+static void
+rest_after(struct sim_world *w, uint32_t ms)
+{
+    w->member.downing.stable_after_ms = ms;
+    w->member.downing.unstable_after_ms = ms / 4 * 3;
+}
+
 static void
 prepare_plain(struct sim_world *w)
 {
-    w->member.downing.stable_after_ms = 20000;
+    rest_after(w, 20000);
 }
 
 static void
@@ -247,7 +255,7 @@ play_sunny(struct sim_world *w)
 static void
 prepare_crash(struct sim_world *w)
 {
-    w->member.downing.stable_after_ms = 5000;
+    rest_after(w, 5000);
 }
 
 bool
@@ -300,7 +308,7 @@ play_crash(struct sim_world *w)
 static void
 prepare_cut(struct sim_world *w)
 {
-    w->member.downing.stable_after_ms = 60000;
+    rest_after(w, 60000);
 }
 
 static void

@@ -71,6 +71,7 @@ struct sim_node {
     trpi_member_core *core;
     trpi_heartbeat *heartbeat;
     trpi_gossip *checked;    /* the view that was checked last */
+    uint64_t apart_ms;       /* since when its views miss somebody (D1); 0: they do not */
     trpi_member_stop stop;
     uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
     uint64_t quarantined_from_us[SIM_QUARANTINED_MAX];

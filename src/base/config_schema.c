@@ -443,7 +443,8 @@ const trpi_config_row trpi_config_rows[] = {
     { "cluster.downing.stable-after", DURATION, "20s", 0, DAYS, NULL,
       "How long nothing may change before a strategy that resolves splits decides." },
     { "cluster.downing.down-all-when-unstable", DURATION, "15s", 0, DAYS, NULL,
-      "Who reaches whom keeps changing for stable-after and this long: all stop; 0s: never." },
+      "Somebody is missed, and who reaches whom keeps changing, for stable-after and this long: "
+      "all stop; 0s: never." },
     { "cluster.downing.auto-down-after", DURATION, "5s", 0, DAYS, NULL,
       "auto-down-after: an unreachable member is downed then (Akka: cluster.auto-down)." },
     { "cluster.downing.keep-majority.role", TEXT, "", 0, 0, NULL,

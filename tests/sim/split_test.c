@@ -98,9 +98,8 @@ of_a_broken_link_one_end_stops_and_all_others_stay(void)
     }
 }
 
-/* DownAllUnstable5NodeSpec */
-static void
-a_link_that_flaps_for_too_long_stops_all(void)
+static struct sim_world *
+five_with_short_times(void)
 {
     struct sim_world *w = stage_new(5, stage_first_seed());
     w->member.downing.stable_after_ms = 5000;
@@ -108,12 +107,54 @@ a_link_that_flaps_for_too_long_stops_all(void)
     w->heartbeat.phi.heartbeat_interval_ms = 200;
     w->heartbeat.phi.acceptable_pause_ms = 500;
     stage_up(w, 31);
+    return w;
+}
+
+/* DownAllUnstable5NodeSpec: two are cut off, and of the three others a link comes and goes */
+static void
+a_link_that_flaps_beside_a_cut_for_too_long_stops_all(void)
+{
+    struct sim_world *w = five_with_short_times();
     uint64_t end_us = w->now_us + 40000000;
+    stage_split(w, 24, true);
     for (bool cut = true; stage_alive(w) != 0 && w->now_us < end_us; cut = !cut) {
-        stage_split(w, 16, cut);
+        stage_link(w, 1, 2, cut);
         stage_run(w, 2000);
     }
     UNIT_EQUAL(stage_alive(w), 0);
+    stage_end(w);
+}
+
+/* SplitBrainResolver.resetReachabilityChangedStatsIfAllUnreachableDowned */
+static void
+a_cut_that_heals_each_time_stops_nobody(void)
+{
+    struct sim_world *w = five_with_short_times();
+    for (uint32_t round = 0; round < 20; round++) {
+        stage_split(w, 16, round % 2 == 0);
+        stage_run(w, 2000);
+    }
+    UNIT_EQUAL(stage_alive(w), 31);
+    UNIT_TRUE(w->unreachable_events >= 9 * 4); /* each time by each of the others */
+    stage_end(w);
+}
+
+/* Default times: one crashes every 16 s, and systemd starts it again. */
+static void
+a_member_in_a_crash_loop_stops_nobody_else(void)
+{
+    struct sim_world *w = stage_new(5, stage_first_seed());
+    w->member.downing.stable_after_ms = 20000;
+    w->member.downing.unstable_after_ms = 15000;
+    stage_up(w, 31);
+    for (uint32_t crash = 0; crash < 8; crash++) {
+        sim_node_kill(w, 4);
+        stage_run(w, 6000);
+        sim_node_start(w, 4);
+        stage_run(w, 10000);
+    }
+    UNIT_TRUE(stage_agree(w, 31));
+    UNIT_EQUAL(w->downed, 0);
     stage_end(w);
 }
 
@@ -246,7 +287,9 @@ UNIT(keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address)
 UNIT(keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many)
 UNIT(the_side_that_gets_the_lease_stays)
 UNIT(of_a_broken_link_one_end_stops_and_all_others_stay)
-UNIT(a_link_that_flaps_for_too_long_stops_all)
+UNIT(a_link_that_flaps_beside_a_cut_for_too_long_stops_all)
+UNIT(a_cut_that_heals_each_time_stops_nobody)
+UNIT(a_member_in_a_crash_loop_stops_nobody_else)
 UNIT(both_sides_go_on_when_each_downs_the_other)
 UNIT(who_is_left_alone_stops_by_itself)
 UNIT(whatever_breaks_every_node_is_down_or_in_the_one_cluster)

@@ -195,7 +195,7 @@ auto_down_after_marks_an_unreachable_member_down(void)
     mesh_free(m);
 }
 
-/* a link that breaks and mends again and again: nobody may decide, so all stop */
+/* one is away all the time and a link beside it breaks and mends: nobody may decide, so all stop */
 static void
 a_cluster_that_does_not_come_to_rest_stops(void)
 {
@@ -203,11 +203,11 @@ a_cluster_that_does_not_come_to_rest_stops(void)
                                                             .unstable_after_ms = 15000 } };
     struct mesh *m = mesh_cluster(4, &options);
     for (int second = 0; second < 34; second += 2) {
-        mesh_observe(m, 0, second % 4 == 0 ? 1u << 2 : 0);
+        mesh_observe(m, 0, second % 4 == 0 ? 1u << 3 : 1u << 3 | 1u << 2);
         mesh_run(m, 2000);
     }
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE); /* 34 s */
-    mesh_observe(m, 0, 1u << 3);
+    mesh_observe(m, 0, 1u << 2);
     mesh_run(m, 3000);
     UNIT_TEXT(m->decision.decision, "down-self");
     for (uint32_t i = 0; i < 4; i++) {
@@ -217,6 +217,27 @@ a_cluster_that_does_not_come_to_rest_stops(void)
         uint32_t index = trpi_gossip_find(view, trpi_member_self(m->cores[i])->key);
         trpi_member_fill(m->cores[i], &view->members[index], &self);
         UNIT_EQUAL(self.status, TRP_MEMBER_DOWN);
+    }
+    mesh_free(m);
+}
+
+/* who is missed again and again, and is back each time, is one who crashes: the others go on */
+static void
+a_cluster_that_is_whole_each_time_goes_on(void)
+{
+    trpi_member_options options = { .seed = 3, .downing = { .stable_after_ms = 20000,
+                                                            .unstable_after_ms = 15000 } };
+    struct mesh *m = mesh_cluster(4, &options);
+    for (int second = 0; second < 120; second += 2) {
+        mesh_observe(m, 0, second % 4 == 0 ? 1u << 2 : 0);
+        mesh_run(m, 2000);
+    }
+    for (int second = 0; second < 34; second += 2) { /* its time begins anew */
+        mesh_observe(m, 0, second % 4 == 0 ? 1u << 3 : 1u << 3 | 1u << 2);
+        mesh_run(m, 2000);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        UNIT_EQUAL(m->stopped[i], TRPI_STOP_NONE);
     }
     mesh_free(m);
 }
@@ -312,6 +333,7 @@ UNIT(keep_majority_removes_a_dead_member_after_stable_after)
 UNIT(keep_majority_stops_the_minority)
 UNIT(auto_down_after_marks_an_unreachable_member_down)
 UNIT(a_cluster_that_does_not_come_to_rest_stops)
+UNIT(a_cluster_that_is_whole_each_time_goes_on)
 UNIT(members_that_die_one_after_the_other_are_no_unrest)
 UNIT(manual_downing_waits_for_the_operator)
 UNIT(up_numbers_follow_the_order_of_becoming_up)
