@@ -302,7 +302,8 @@ trpi_link_new(trpi_transport *transport)
     link->transport = transport;
     pthread_mutex_init(&link->lock, NULL);
     atomic_init(&link->references, 2);
-    link->read_buffers[0] = trpi_realloc(NULL, READ_BYTES); /* not zeroed: not resident */
+    link->read_bytes = READ_FIRST_BYTES;
+    link->read_buffers[0] = trpi_alloc(READ_FIRST_BYTES);
     if (link->read_buffers[0] == NULL || nng_aio_alloc(&link->rx, on_read, link) != 0 ||
         nng_aio_alloc(&link->tx, on_sent, link) != 0) {
         trpi_link_free_nng(link);
@@ -336,7 +337,7 @@ void
 trpi_link_post_read(trpi_link *link)
 {
     trpi_assert(!link->closing); /* L1 */
-    nng_iov iov = { link->read_buffers[link->read_index], READ_BYTES };
+    nng_iov iov = { link->read_buffers[link->read_index], link->read_bytes };
     (void)nng_aio_set_iov(link->rx, 1, &iov); /* one buffer is always accepted */
     nng_stream_recv(link->stream, link->rx);
 }
@@ -350,6 +351,18 @@ trpi_link_open_stream(trpi_link *link)
 }
 
 /* ---- reading and writing --------------------------------------------------------------------- */
+
+/* The buffer was too small for what came. The caller holds link->lock; no read is posted. */
+static void
+grow(trpi_link *link)
+{
+    trpi_assert(link->read_index == 0 && link->read_buffers[1] == NULL);
+    uint8_t *larger = trpi_realloc(link->read_buffers[0], READ_BYTES);
+    if (larger != NULL) {
+        link->read_buffers[0] = larger;
+        link->read_bytes = READ_BYTES;
+    }
+}
 
 /* Tell `count` bytes of the read that is over, and go on. The caller holds link->lock and has made
  * `telling` true; it stays true while the link is paused, so that a read that completes waits. */
@@ -384,6 +397,9 @@ tell(trpi_link *link, size_t count)
         }
         if (!early) {
             if (!link->closing) {
+                if (count == link->read_bytes && count < READ_BYTES) {
+                    grow(link);
+                }
                 trpi_link_post_read(link);
             }
             break;

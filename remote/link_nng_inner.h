@@ -23,6 +23,7 @@
 enum {
     /* two of these a link, the second only when the first was filled well */
     READ_BYTES = 65536,
+    READ_FIRST_BYTES = 4096, /* until a read fills it: over most links little comes */
     READ_EARLY_BYTES = 16384, /* a read that gave more lets the next one begin before it is told */
     ACCEPT_RETRY_MS = 50,
     PAUSE_LOOK_MS = 1, /* a pause is over so soon after its reason is */
@@ -49,6 +50,7 @@ struct trpi_link {
     bool stop_asked;       /* by transport->lock */
     size_t read_waiting;   /* by lock; bytes of a read that completed while telling, 0: none */
     int read_index;        /* by lock; buffer of the read that is posted or waiting */
+    size_t read_bytes;     /* of each of them: READ_FIRST_BYTES, then READ_BYTES; by lock */
     uint8_t *read_buffers[2];
     nng_iov iov[TRPI_TRANSPORT_IOV_MAX]; /* of the write in progress; by its one writer */
     unsigned iov_count;
