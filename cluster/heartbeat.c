@@ -283,11 +283,17 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
 
 /* ---- asking and judging ---------------------------------------------------------------------- */
 
+static uint64_t
+later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* By a tick, or by an answer that waited for this node to go on and is read before it. */
 static void
 notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
 {
     uint64_t due_us = trpi_heartbeat_wake_us(hb);
-    hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
     if (due_us == NEVER || now_us <= due_us + PAUSE_US) {
         return;
     }
@@ -299,8 +305,9 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
             p->first_asked_us += pause_us;
         }
     }
-    uint64_t strain_us = pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX;
-    hb->strain_us = strain_us > hb->strain_us ? strain_us : hb->strain_us;
+    hb->ask_us = later(hb->ask_us, now_us); /* due now: the pause is counted once */
+    hb->check_us = later(hb->check_us, now_us);
+    hb->strain_us = later(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
 }
 
 static void
@@ -325,6 +332,7 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
 {
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
     hb->targets_count = 0;
+    hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
     notice_own_pause(hb, now_us);
     if (now_us >= hb->ask_us) {
         hb->asked_us = now_us;
@@ -363,6 +371,7 @@ trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_i
     if (p == NULL) {
         return;
     }
+    notice_own_pause(hb, arrived_us); /* H3 */
     uint64_t asked_us = trpi_get_u64(bytes + 1);
     if (asked_us <= arrived_us && arrived_us - asked_us < ROUND_TRIP_US_MAX) {
         p->round_trip_us = arrived_us - asked_us;

@@ -149,6 +149,41 @@ an_own_pause_accuses_nobody(void)
     trpi_gossip_unref(view);
 }
 
+/* The answers that waited for this node to go on are read before its tick, on another thread: the
+ * pause is no sample, and is counted once. */
+static void
+answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm(void)
+{
+    double phi[2];
+    for (uint32_t first = 0; first < 2; first++) {
+        trpi_gossip *view = view_of(3);
+        trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+        uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+        uint8_t request[TRPI_HEARTBEAT_BYTES], answer[TRPI_HEARTBEAT_BYTES];
+        const trpi_ident *const *targets;
+        now_us = trpi_heartbeat_wake_us(hb);
+        while (trpi_heartbeat_tick(hb, now_us), trpi_heartbeat_targets(hb, &targets, request) == 0) {
+            now_us = trpi_heartbeat_wake_us(hb);
+        }
+        UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
+        now_us += 3300000; /* SIGSTOP, with the answers under way */
+        if (first == 1) {
+            trpi_heartbeat_tick(hb, now_us - 1);
+        }
+        for (uint32_t i = 1; i < 3; i++) {
+            trpi_heartbeat_answer(hb, now_us, &idents[i]->id, answer, sizeof(answer));
+        }
+        UNIT_EQUAL(silent(hb), 0);
+        now_us = beat(hb, now_us, now_us + 4 * SECOND, NODES);
+        beat(hb, now_us, now_us + 5 * SECOND, 1);
+        phi[first] = trpi_heartbeat_look(hb, idents[1]->key, now_us + 5 * SECOND).phi;
+        UNIT_EQUAL(silent(hb), 1);
+        trpi_heartbeat_free(hb);
+        trpi_gossip_unref(view);
+    }
+    UNIT_TRUE(phi[0] > 30 && phi[1] > 30);
+}
+
 /* akka#16624: more neighbours die together than one has */
 static void
 neighbours_that_are_unreachable_do_not_use_up_the_number(void)
@@ -256,6 +291,7 @@ UNIT(in_a_small_cluster_everybody_asks_everybody)
 UNIT(a_silent_member_is_found_within_six_seconds_of_its_last_answer)
 UNIT(a_member_that_never_answered_is_found_too)
 UNIT(an_own_pause_accuses_nobody)
+UNIT(answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm)
 UNIT(neighbours_that_are_unreachable_do_not_use_up_the_number)
 UNIT(an_answer_of_another_incarnation_does_not_count)
 UNIT(a_deadline_detector_judges_by_interval_and_pause_alone)
