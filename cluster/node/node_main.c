@@ -89,6 +89,11 @@ end_exit(trp_node *node, trp_node_end end)
                        "this node unreachable",
                        trpi_config_text(node->config, "cluster.leave-timeout"));
         return TRPI_CTL_EXIT_TIMEOUT;
+    case TRP_NODE_SHUTDOWN_CUT:
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "a phase of the shutdown whose recover is off failed or was late (see "
+                       "above): this node has not left, the others will find it unreachable");
+        return TRPI_CTL_EXIT_TIMEOUT;
     case TRP_NODE_INCOMPATIBLE:
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
                        "the cluster refuses this configuration (the line above has the key); "

@@ -213,9 +213,9 @@ phases_over(void *arg)
 {
     trp_node *node = arg;
     (void)pthread_mutex_lock(&node->lock);
-    trp_node_end end = !node->membership_ended ? TRP_NODE_LEAVE_TIMEOUT
-                       : node->downed          ? TRP_NODE_DOWNED
-                                               : TRP_NODE_LEFT;
+    trp_node_end end = node->membership_ended ? node->downed ? TRP_NODE_DOWNED : TRP_NODE_LEFT
+                       : node->gave_up        ? TRP_NODE_LEAVE_TIMEOUT
+                                              : TRP_NODE_SHUTDOWN_CUT;
     (void)pthread_mutex_unlock(&node->lock);
     trpi_node_end(node, end);
 }

@@ -1,5 +1,6 @@
 /* The actor, the door and the public API, on real systems over loopback (EVENTS, MEMB-12, MEMB-21,
  * SEED-09). */
+#include "base/alloc.h"
 #include "tests/unit/cluster/host.h"
 
 static _Atomic int up_calls;

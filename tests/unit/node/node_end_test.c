@@ -264,6 +264,21 @@ what_actors_use_stays_when_they_do_not_end(void)
     }
 }
 
+/* The phases behind are left out, those of the membership too: it has not left, and no timeout of
+ * its leaving has passed. */
+static void
+a_crucial_phase_that_is_late_is_named_as_the_reason(void)
+{
+    const char *extra[] = { "cluster.seed-nodes=self",
+                            "coordinated-shutdown.phases.service-stop.recover=off",
+                            "coordinated-shutdown.phases.service-stop.timeout=100ms", NULL };
+    hook hang;
+    book[0] = '\0';
+    trp_node *node = up(extra);
+    hook_add(&hang, node, TRP_SHUTDOWN_SERVICE_STOP, hook_hang);
+    closes((trp_node_leave(node), node), TRP_NODE_SHUTDOWN_CUT);
+}
+
 static void
 wrong_phases_are_refused_before_the_node_starts(void)
 {
@@ -281,5 +296,6 @@ UNIT(a_downed_node_runs_its_phases_too)
 UNIT(what_hangs_is_given_up_and_the_phases_behind_it_run)
 UNIT(an_end_of_all_that_was_given_up_is_none)
 UNIT(what_actors_use_stays_when_they_do_not_end)
+UNIT(a_crucial_phase_that_is_late_is_named_as_the_reason)
 UNIT(wrong_phases_are_refused_before_the_node_starts)
 UNIT_END
