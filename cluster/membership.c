@@ -512,6 +512,9 @@ settle(trpi_member_core *core)
     if (core->phase == TRPI_PHASE_SEEKING) {
         trpi_seek_tick(core);
     }
+    if (core->phase == TRPI_PHASE_STOPPED && core->published != NULL) {
+        trpi_events_stopped(core); /* there was no memory for it */
+    }
     if (core->phase != TRPI_PHASE_MEMBER) {
         return;
     }
@@ -568,7 +571,9 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
     } else if (core->phase == TRPI_PHASE_MEMBER && core->exiting_ms != 0) {
         wake = least(wake, core->confirm_ms);
     } else if (core->phase == TRPI_PHASE_STOPPED) {
-        wake = TRPI_NEVER;
+        wake = core->published == NULL
+                   ? TRPI_NEVER
+                   : now.mono_ms + core->options.leader_actions_interval_ms;
     }
     core->wake_ms = wake;
     return err;

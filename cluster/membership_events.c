@@ -6,6 +6,7 @@
  *       over is made up for: Joined, Up, Left, Exited, Removed come in this order, each once,
  *       whatever was seen.
  *   V2  UnreachableMember and ReachableMember of a member alternate.
+ *   V3  All events of a view are told, or none: without memory the next step tells them.
  * Tests.   tests/unit/cluster/shell_test.c, tests/sim/sim_test.c (S10)
  */
 #include "cluster/membership_core.h"
@@ -401,17 +402,30 @@ publish_seen(trpi_member_core *core, bool new_version)
     if (!new_version && seen == core->published_seen && converged == core->published_converged) {
         return;
     }
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
+    if (action == NULL || core->actions_err != TRP_OK) {
+        return; /* V3 */
+    }
+    action->event = TRP_CLUSTER_SEEN_CHANGED;
+    action->published.seen =
+        (trp_seen_event){ .members = core->seen.bits, .seen_by = seen, .converged = converged };
     if (converged != core->published_converged) {
         core->converged_changed_ms = core->now.mono_ms;
     }
     core->published_seen = seen;
     core->published_converged = converged;
-    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
-    if (action != NULL) {
-        action->event = TRP_CLUSTER_SEEN_CHANGED;
-        action->published.seen =
-            (trp_seen_event){ .members = core->seen.bits, .seen_by = seen, .converged = converged };
+}
+
+/* V3. What was decided since `begin` is taken back if a part of it found no memory. None of it has
+ * bytes. */
+static bool
+is_complete(trpi_member_core *core, uint32_t begin)
+{
+    if (core->actions_err != TRP_OK) {
+        core->actions_count = begin;
+        return false;
     }
+    return true;
 }
 
 void
@@ -421,13 +435,15 @@ trpi_events_publish(trpi_member_core *core)
     const trpi_gossip *old = core->published == NULL ? &nothing : core->published;
     const trpi_gossip *new = core->gossip;
     bool new_version = old->digest != new->digest;
+    uint32_t begin = core->actions_count;
+    core->actions_err = TRP_OK;
     if (new_version) {
         publish_members(core, old, new);
         publish_leader(core, old, new, NULL);
         publish_role_leaders(core, old, new);
     }
     publish_seen(core, new_version);
-    if (core->published != core->gossip) {
+    if (is_complete(core, begin) && core->published != core->gossip) {
         trpi_gossip_ref(core->gossip);
         trpi_gossip_unref(core->published);
         core->published = core->gossip;
@@ -439,15 +455,20 @@ trpi_events_stopped(trpi_member_core *core)
 {
     uint32_t self = core->published == NULL ? TRPI_GOSSIP_NONE
                                             : trpi_gossip_find(core->published, core->self->key);
-    if (self == TRPI_GOSSIP_NONE) {
-        return;
+    uint32_t begin = core->actions_count;
+    core->actions_err = TRP_OK;
+    if (self != TRPI_GOSSIP_NONE) {
+        const trpi_gossip_member *m = &core->published->members[self];
+        uint32_t last = last_status(core, m);
+        if (m->status < last) {
+            publish_path(core, m, trpi_member_status(m), last);
+        }
+        publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
     }
-    const trpi_gossip_member *m = &core->published->members[self];
-    uint32_t last = last_status(core, m);
-    if (m->status < last) {
-        publish_path(core, m, trpi_member_status(m), last);
+    if (is_complete(core, begin)) { /* else the next step asks again */
+        trpi_gossip_unref(core->published);
+        core->published = NULL;
     }
-    publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
 }
 
 void

@@ -194,13 +194,21 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
             trpi_lease_release(cluster->lease, trpi_world_is_driven(cluster->world));
             break;
         case TRPI_ACTION_STOPPED:
-            atomic_store_explicit(&cluster->silent, true, memory_order_relaxed); /* C3 */
-            trpi_log(cluster->system, a->stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
-                     "cluster", "this node %s the cluster", stop_text(a->stop));
-            if (cluster->stopped != NULL) {
-                cluster->stopped(cluster->stopped_arg, a->stop);
-            }
-            break;
+            break; /* the phase says so too, and needs no memory: membership_stopped() */
+        }
+    }
+}
+
+/* C3, once */
+static void
+membership_stopped(trpi_cluster *cluster)
+{
+    trpi_member_stop stop = trpi_member_stop_reason(cluster->core);
+    if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
+        trpi_log(cluster->system, stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
+                 "cluster", "this node %s the cluster", stop_text(stop));
+        if (cluster->stopped != NULL) {
+            cluster->stopped(cluster->stopped_arg, stop);
         }
     }
 }
@@ -219,6 +227,9 @@ step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
     }
     pthread_mutex_unlock(&cluster->engine);
     carry_out(cluster, ctx);
+    if (trpi_member_phase_get(cluster->core) == TRPI_PHASE_STOPPED) {
+        membership_stopped(cluster);
+    }
     return err;
 }
 
@@ -244,13 +255,13 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
                                        bytes,
                                        sizeof(bytes)); /* a lost one is what the detector is for */
     }
-    if (changed || keys_count > 0) {
+    if (changed || keys_count > 0 || cluster->unheard) {
         /* An answer may shorten the list meanwhile; then the engine hears of a silence for one
          * tick more. */
         trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
                                     .keys = keys,
                                     .keys_count = keys_count };
-        (void)step(cluster, ctx, &event);
+        cluster->unheard = step(cluster, ctx, &event) == TRP_ENOMEM;
     }
 }
 

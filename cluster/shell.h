@@ -126,6 +126,7 @@ struct trpi_cluster {
     bool is_up;
     struct shell_quarantine *quarantines;
     uint32_t quarantines_count, quarantines_room;
+    bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
     uint64_t view_digest; /* of the view that the detector knows */
     uint64_t stats_log_ms; /* of the last line */
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */

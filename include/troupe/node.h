@@ -76,7 +76,7 @@ typedef enum trp_node_end {
     TRP_NODE_TERMINATED = 3,   /* the actor system ended by itself */
     TRP_NODE_LEAVE_TIMEOUT = 4, /* it did not leave within cluster.leave-timeout */
     TRP_NODE_INCOMPATIBLE = 5, /* no cluster lets it in as it is configured; the log has the key */
-    TRP_NODE_SHUTDOWN_CUT = 6  /* a phase whose recover is off failed or was late; it has not left */
+    TRP_NODE_SHUTDOWN_CUT = 6  /* a phase with recover = off failed or was late: it has not left */
 } trp_node_end;
 
 /* Wait until the membership has ended. timeout_ms 0: no limit.

@@ -162,7 +162,8 @@ answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm(
         uint8_t request[TRPI_HEARTBEAT_BYTES], answer[TRPI_HEARTBEAT_BYTES];
         const trpi_ident *const *targets;
         now_us = trpi_heartbeat_wake_us(hb);
-        while (trpi_heartbeat_tick(hb, now_us), trpi_heartbeat_targets(hb, &targets, request) == 0) {
+        while (trpi_heartbeat_tick(hb, now_us),
+               trpi_heartbeat_targets(hb, &targets, request) == 0) {
             now_us = trpi_heartbeat_wake_us(hb);
         }
         UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));

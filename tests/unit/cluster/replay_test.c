@@ -225,6 +225,37 @@ events_from_any_snapshot_on_give_what_the_node_knows(void)
     UNIT_EQUAL(kinds, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED); /* all have come */
 }
 
+#define ALLOCATIONS 160u /* of those after the order to join */
+
+/* V3: whichever allocation fails while a member comes, its events come whole, and once */
+static void
+without_memory_no_event_is_lost(void)
+{
+    /* without lines of log, so that it is an event that finds no room */
+    const trpi_member_options quiet = { .seed = 7, .quiet = true };
+    for (uint32_t n = 0; n < ALLOCATIONS; n++) {
+        struct mesh *m = mesh_cluster(5, &quiet);
+        uint32_t sixth = mesh_add(m, &quiet);
+        memset(mirrors, 0, sizeof mirrors);
+        mirrors[sixth].begun = true; /* it knows nothing, and nobody has told it anything */
+        broken = false;
+        m->on_event = on_event;
+        trpi_alloc_fail_here_after((long)n);
+        (void)mesh_join(m, sixth, 0);
+        mesh_run(m, 100);
+        trpi_alloc_fail_after(-1);
+        mesh_run(m, 12000); /* a lost frame is sent again */
+        UNIT_EQUAL(mesh_status(m, sixth, sixth), TRP_MEMBER_UP);
+        compare_all(m);
+        if (broken) {
+            printf("  allocation %u\n", n);
+        }
+        UNIT_FALSE(broken);
+        mesh_free(m);
+    }
+}
+
 UNIT_BEGIN("replay")
 UNIT(events_from_any_snapshot_on_give_what_the_node_knows)
+UNIT(without_memory_no_event_is_lost)
 UNIT_END

@@ -423,6 +423,45 @@ a_node_whose_cluster_actor_ends_is_no_member_any_more(void)
     }
 }
 
+static void
+wait_until_let_go(void *arg, trp_err err)
+{
+    (void)err;
+    while (!atomic_load((_Atomic bool *)arg)) {
+        sched_yield();
+    }
+}
+
+static void
+let_the_next_allocation_fail(void *arg, trp_err err)
+{
+    (void)arg;
+    (void)err;
+    trpi_alloc_fail_here_after(0); /* on the cluster's thread */
+}
+
+/* The end of the membership is one action more, and there may be no memory for it. */
+static void
+the_end_of_the_membership_is_told_without_memory(void)
+{
+    static const char other[] = "troupe.tcp://test@other:1"; /* nobody knows it */
+    struct host a;
+    uint32_t first;
+    _Atomic bool let_go = false;
+    trpi_cluster_options options = { .member = { .quiet = true } };
+    host_open(&a);
+    host_join(&a, NULL, options);
+    /* all are taken from the queue at once: nothing allocates between them */
+    UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, wait_until_let_go, &let_go), TRP_OK);
+    UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, let_the_next_allocation_fail, NULL), TRP_OK);
+    UNIT_EQUAL(trpi_cluster_leave(a.cluster, NULL, 0, NULL, NULL), TRP_OK);
+    atomic_store(&let_go, true);
+    UNIT_WAIT(atomic_load(&a.stopped) == TRPI_STOP_LEFT, 60000);
+    trpi_alloc_fail_after(-1);
+    UNIT_WAIT(lines_with(&a, "this node has left", "", &first) == 1, 60000);
+    host_end(&a);
+}
+
 /* ---- a subscriber that restarts -------------------------------------------------------------- */
 
 static trp_err
@@ -485,5 +524,6 @@ UNIT(a_leader_that_dies_is_downed_quarantined_and_told_of_once)
 UNIT(a_snapshot_says_what_the_command_line_shows)
 UNIT(changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for)
 UNIT(a_node_whose_cluster_actor_ends_is_no_member_any_more)
+UNIT(the_end_of_the_membership_is_told_without_memory)
 UNIT(a_subscriber_that_restarts_hears_the_state_again_and_each_change_once)
 UNIT_END
