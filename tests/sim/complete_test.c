@@ -8,6 +8,7 @@
 #include <troupe/cluster.h>
 #include <troupe/sim.h>
 
+#include "cluster/sim/complete.h"
 #include "cluster/sim/sim.h"
 #include "tests/unit/unit.h"
 
@@ -142,6 +143,71 @@ what_is_sent_to_who_stands_still_or_is_cut_off_arrives_later(void)
     UNIT_EQUAL(trp_sim_run(a_pause_and_a_cut_hold_messages_back, NULL, &options, NULL), TRP_OK);
 }
 
+struct spared {
+    trp_sim *sim; /* NULL: no faults now */
+    uint32_t first_starts, looks, hurt_most;
+};
+static struct spared spared;
+
+static void
+spared_started(trp_sim *sim, uint32_t node, void *arg)
+{
+    started(sim, node, arg);
+    spared.first_starts += node == 0;
+}
+
+/* What the header of troupe/sim.h says of the nodes that faults spare, at each line of a log. */
+static void
+look_at_faults(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
+{
+    const struct trp_sim *sim = spared.sim;
+    uint32_t hurt = 0;
+    (void)arg;
+    (void)now_ms;
+    (void)node;
+    (void)line;
+    if (sim == NULL) {
+        return;
+    }
+    uint64_t now_ns = sim_complete_now_ns(sim);
+    spared.looks++;
+    UNIT_TRUE(sim->nodes[0].alone_until_ns <= now_ns && !sim->nodes[0].unplugged);
+    for (uint32_t i = 0; i < sim->nodes_count; i++) {
+        hurt += sim->nodes[i].unplugged || sim->nodes[i].alone_until_ns > now_ns;
+        for (uint32_t k = 0; k < sim->nodes_count; k++) {
+            UNIT_TRUE(sim->cut_until_ns[i][k] <= now_ns + UINT64_C(6200000000));
+        }
+    }
+    UNIT_TRUE(hurt * 2 <= sim->nodes_count);
+    spared.hurt_most = hurt > spared.hurt_most ? hurt : spared.hurt_most;
+}
+
+static void
+suffers(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    spared.sim = sim;
+    trp_sim_faults(sim, 20000);
+    spared.sim = NULL;
+    trp_sim_calm(sim, 120000);
+}
+
+static void
+faults_spare_the_first_node_and_half_of_all(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    options.nodes = 5;
+    options.started = spared_started;
+    options.log = look_at_faults;
+    memset(&spared, 0, sizeof spared);
+    for (options.seed = 1; options.seed <= 5; options.seed++) {
+        UNIT_EQUAL(trp_sim_run(suffers, NULL, &options, NULL), TRP_OK);
+    }
+    UNIT_EQUAL(spared.first_starts, 5); /* never killed */
+    UNIT_TRUE(spared.looks > 100);
+    UNIT_EQUAL(spared.hurt_most, 2);
+}
+
 /* ---- failure --------------------------------------------------------------------------------- */
 
 static int
@@ -271,6 +337,7 @@ complete_nodes_hold_the_laws_under_every_seed(void)
 UNIT_BEGIN("complete_sim")
 UNIT(a_program_runs_on_nodes_that_come_and_go)
 UNIT(what_is_sent_to_who_stands_still_or_is_cut_off_arrives_later)
+UNIT(faults_spare_the_first_node_and_half_of_all)
 UNIT(a_failure_ends_the_program_and_is_told)
 UNIT(a_failure_in_a_behaviour_ends_the_program_when_it_waits)
 UNIT(options_out_of_range_are_refused)

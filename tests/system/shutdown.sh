@@ -17,8 +17,10 @@ at() { # INDEX ARGUMENT...
 up() { [ "$(at "$1" members --status Up -o name 2>/dev/null | wc -l)" -eq "$2" ]; }
 
 node 1 "$first"
-for index in 2 3 4; do node "$index" 0 --log-level debug; done
+for index in 2 3 4; do node "$index" 0 --log-level debug --set "cluster.roles=role$index"; done
 check four_are_up wait_until 60 up 4 4
+expect snapshot_has_the_leaders_of_roles 0 at 1 events --snapshot --type RoleLeaderChanged --count 3 -o jsonl --timeout 30s
+for index in 2 3 4; do has "leader_of_role_$index" "\"role\":\"role$index\",\"leader\":\"troupe.tcp://" ; done
 expect leave_tells_its_phases 0 at 4 leave -v --timeout 60s
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
 check phases_are_logged grep -q 'phase cluster-exiting done after' "$work/4.log"

@@ -101,8 +101,32 @@ leader_and_oldest_are_chosen_among_those_with_the_role(void)
     UNIT_TRUE(trpi_view_leader(&view, "none") == NULL);
 }
 
+static char visited[64];
+
+static bool
+visit(void *arg, const char *role)
+{
+    size_t used = strlen(visited);
+    snprintf(visited + used, sizeof visited - used, "%s ", role);
+    return arg == NULL || strcmp(role, arg) != 0;
+}
+
+static void
+every_role_is_visited_once_till_somebody_has_enough(void)
+{
+    static char last[] = "seed";
+    trpi_view view = view_make();
+    visited[0] = '\0';
+    UNIT_TRUE(trpi_view_each_role(&view, visit, NULL));
+    UNIT_TEXT(visited, "backend seed frontend ");
+    visited[0] = '\0';
+    UNIT_FALSE(trpi_view_each_role(&view, visit, last));
+    UNIT_TEXT(visited, "backend seed ");
+}
+
 UNIT_BEGIN("control_member")
 UNIT(member_is_found_by_every_kind_of_name)
 UNIT(strangers_and_ambiguous_names_are_refused)
+UNIT(every_role_is_visited_once_till_somebody_has_enough)
 UNIT(leader_and_oldest_are_chosen_among_those_with_the_role)
 UNIT_END
