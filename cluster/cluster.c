@@ -243,7 +243,10 @@ trpi_cluster_stop(trpi_cluster *cluster)
     if (trp_system_graceful_stop(cluster->system, cluster->actor, 5000) != TRP_OK) {
         trp_system_stop_actor(cluster->system, cluster->actor);
     }
-    if (trpi_member_needs_lease(cluster->core)) {
+    pthread_mutex_lock(&cluster->engine); /* an actor that did not end in time may still run it */
+    bool needs_lease = trpi_member_needs_lease(cluster->core);
+    pthread_mutex_unlock(&cluster->engine);
+    if (needs_lease) {
         trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
                  "this node ends with the lease that keeps its side of a split going: if the lease "
                  "ends with it, the other side may get it");

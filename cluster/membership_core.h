@@ -86,7 +86,8 @@ struct trpi_member_core {
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
-    uint64_t refused_log_ms; /* a refusal is logged at most once in a while */
+    uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
+    uint64_t unmerged_log_ms; /* and so is a view that cannot be merged */
 
     trpi_member_action *actions;
     uint32_t actions_count, actions_room;

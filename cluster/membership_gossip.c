@@ -412,14 +412,14 @@ take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
 static void
 log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 {
-    if (core->now.mono_ms >= core->refused_log_ms) {
+    if (core->now.mono_ms >= core->unmerged_log_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_ERROR,
                       "the view of %s cannot be merged (%s), tried again with its next gossip: "
                       "a view has at most %u members and %u observations of unreachable ones",
                       trpi_address_format(&from->address, text, sizeof(text)), trp_strerror(err),
                       TRPI_GOSSIP_MEMBERS_MAX, TRPI_GOSSIP_ROWS_MAX);
-        core->refused_log_ms = core->now.mono_ms + UNMERGED_LOG_MS;
+        core->unmerged_log_ms = core->now.mono_ms + UNMERGED_LOG_MS;
     }
 }
 
