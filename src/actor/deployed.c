@@ -435,19 +435,12 @@ post_stop(trp_ctx *ctx, void *arg)
     trpi_ref_map_fini(&state->by_actor);
 }
 
+/* No strategy: nobody asks it, what lives here has a supervisor elsewhere. */
 const trp_behaviour trpi_remote_guardian = {
-    sizeof(trp_behaviour),
-    "remote guardian",
-    1,
-    sizeof(remote_state),
-    receive,
-    NULL,
-    post_stop,
-    NULL,
-    NULL,
-    NULL, /* nobody asks it: what lives here has a supervisor elsewhere */
-    NULL,
-    NULL,
-    0,
-    NULL
+    .size = sizeof(trp_behaviour),
+    .name = "remote guardian",
+    .version = 1,
+    .state_bytes = sizeof(remote_state),
+    .receive = receive,
+    .post_stop = post_stop,
 };

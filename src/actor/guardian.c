@@ -62,8 +62,8 @@ static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, root_decide
 
 #define GUARDIAN(name_, receive_, strategy_)                                                       \
     {                                                                                              \
-        sizeof(trp_behaviour), name_, 1, 0, receive_, NULL, NULL, NULL, NULL, strategy_, NULL,     \
-            NULL                                                                                   \
+        .size = sizeof(trp_behaviour), .name = name_, .version = 1, .receive = receive_,           \
+        .strategy = strategy_                                                                      \
     }
 static const trp_behaviour root_behaviour = GUARDIAN("root guardian", discard, &root_strategy);
 static const trp_behaviour user_behaviour = GUARDIAN("user guardian", discard, NULL);

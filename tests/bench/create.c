@@ -21,7 +21,7 @@ leaf_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour leaf = {
-    sizeof(trp_behaviour), "leaf", 1, 0, leaf_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "leaf", .version = 1, .receive = leaf_receive
 };
 
 static void
@@ -154,7 +154,7 @@ tree_owner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour tree_owner = {
-    sizeof(trp_behaviour), "owner", 1, 0, tree_owner_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "owner", .version = 1, .receive = tree_owner_receive
 };
 
 static int

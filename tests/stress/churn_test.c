@@ -73,9 +73,11 @@ child_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour child = {
-    sizeof(trp_behaviour), "child", 1, 8, child_receive, NULL, NULL, NULL, NULL, NULL, NULL
-};
+static const trp_behaviour child = { .size = sizeof(trp_behaviour),
+                                     .name = "child",
+                                     .version = 1,
+                                     .state_bytes = 8,
+                                     .receive = child_receive };
 
 typedef struct root_state {
     uint64_t random;

@@ -115,7 +115,7 @@ client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour client = {
-    sizeof(trp_behaviour), "client", 1, 0, client_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "client", .version = 1, .receive = client_receive
 };
 
 static char answer[64];

@@ -15,7 +15,7 @@ kid_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour kid = {
-    sizeof(trp_behaviour), "kid", 1, 0, kid_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "kid", .version = 1, .receive = kid_receive
 };
 
 static trp_err
@@ -64,7 +64,7 @@ mother_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour mother = {
-    sizeof(trp_behaviour), "mother", 1, 0, mother_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "mother", .version = 1, .receive = mother_receive
 };
 static char answer[64];
 

@@ -57,12 +57,14 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour listener = {
-    sizeof(trp_behaviour), "listener", 1, 0, listener_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "listener", .version = 1, .receive = listener_receive
 };
 static const trp_protocol *const only_news[] = { &news_protocol, NULL };
-static const trp_behaviour picky = {
-    sizeof(trp_behaviour), "picky", 1, 0, listener_receive, NULL, NULL, NULL, NULL, NULL, only_news
-};
+static const trp_behaviour picky = { .size = sizeof(trp_behaviour),
+                                     .name = "picky",
+                                     .version = 1,
+                                     .receive = listener_receive,
+                                     .accepts = only_news };
 static char answer[32];
 
 static void

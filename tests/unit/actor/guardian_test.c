@@ -41,10 +41,11 @@ actor_post_stop(trp_ctx *ctx, void *state)
     (void)state;
     stage_note("%s-", trp_path(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
 }
-static const trp_behaviour actor = {
-    sizeof(trp_behaviour), "actor", 1,    0,    actor_receive, NULL,
-    actor_post_stop,       NULL,    NULL, NULL, NULL
-};
+static const trp_behaviour actor = { .size = sizeof(trp_behaviour),
+                                     .name = "actor",
+                                     .version = 1,
+                                     .receive = actor_receive,
+                                     .post_stop = actor_post_stop };
 static char answer[64];
 
 static trp_ref

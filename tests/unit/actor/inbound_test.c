@@ -22,9 +22,11 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour target = {
-    sizeof(trp_behaviour), "target", 1, 8, target_receive, NULL, NULL, NULL, NULL, NULL, NULL
-};
+static const trp_behaviour target = { .size = sizeof(trp_behaviour),
+                                      .name = "target",
+                                      .version = 1,
+                                      .state_bytes = 8,
+                                      .receive = target_receive };
 
 /* REMOTE: a message reaches the incarnation it was sent to, and no other */
 static void

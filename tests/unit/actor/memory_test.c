@@ -113,9 +113,11 @@ same_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour owner = {
-    sizeof(trp_behaviour), "owner", 1, 16, same_receive, NULL, NULL, NULL, NULL, NULL, NULL
-};
+static const trp_behaviour owner = { .size = sizeof(trp_behaviour),
+                                     .name = "owner",
+                                     .version = 1,
+                                     .state_bytes = 16,
+                                     .receive = same_receive };
 static char answer[32];
 
 /* DESIGN, Failure in C */

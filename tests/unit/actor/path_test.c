@@ -43,7 +43,7 @@ folder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour folder = {
-    sizeof(trp_behaviour), "folder", 1, 0, folder_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "folder", .version = 1, .receive = folder_receive
 };
 
 static char answer[512];
@@ -284,7 +284,7 @@ finder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour finder = {
-    sizeof(trp_behaviour), "finder", 1, 0, finder_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "finder", .version = 1, .receive = finder_receive
 };
 
 /* SYS-25, SYS-9: all actors answer, the guardians too; a concrete path without an actor is

@@ -14,7 +14,7 @@
 
 static trp_err keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 static const trp_behaviour keeper = {
-    sizeof(trp_behaviour), "keeper", 1, 0, keeper_receive, NULL, NULL, NULL, NULL, NULL, NULL,
+    .size = sizeof(trp_behaviour), .name = "keeper", .version = 1, .receive = keeper_receive
 };
 
 static trp_err
@@ -321,7 +321,7 @@ hoarder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour hoarder = {
-    sizeof(trp_behaviour), "hoarder", 1, 0, hoarder_receive, NULL, NULL, NULL, NULL, NULL, NULL,
+    .size = sizeof(trp_behaviour), .name = "hoarder", .version = 1, .receive = hoarder_receive
 };
 
 static int

@@ -45,7 +45,7 @@ note_thread(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour noter = {
-    sizeof(trp_behaviour), "noter", 1, 0, note_thread, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "noter", .version = 1, .receive = note_thread
 };
 
 static trp_err
@@ -186,9 +186,11 @@ only_calls(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour caller = {
-    sizeof(trp_behaviour), "caller", 1, 0, only_calls, NULL, NULL, NULL, NULL, NULL, accepts
-};
+static const trp_behaviour caller = { .size = sizeof(trp_behaviour),
+                                      .name = "caller",
+                                      .version = 1,
+                                      .receive = only_calls,
+                                      .accepts = accepts };
 
 static void
 a_behaviour_registers_and_sees_only_what_it_accepts(void)

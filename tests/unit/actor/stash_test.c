@@ -78,9 +78,11 @@ angry_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour door = {
-    sizeof(trp_behaviour), "door", 1, 8, open_receive, NULL, NULL, NULL, NULL, NULL, NULL
-};
+static const trp_behaviour door = { .size = sizeof(trp_behaviour),
+                                    .name = "door",
+                                    .version = 1,
+                                    .state_bytes = 8,
+                                    .receive = open_receive };
 
 static trp_ref
 tell_all(trp_system *system, trp_ref to, const char *const *texts)

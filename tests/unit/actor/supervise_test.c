@@ -32,10 +32,12 @@ kid_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour kid_behaviour = {
-    sizeof(trp_behaviour), "kid", 1,    0,    kid_receive, stage_started,
-    stage_stopped,         NULL,  NULL, NULL, NULL
-};
+static const trp_behaviour kid_behaviour = { .size = sizeof(trp_behaviour),
+                                             .name = "kid",
+                                             .version = 1,
+                                             .receive = kid_receive,
+                                             .pre_start = stage_started,
+                                             .post_stop = stage_stopped };
 
 static trp_err
 boss_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)

@@ -30,7 +30,7 @@ echo(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour echoer = {
-    sizeof(trp_behaviour), "echo", 1, 0, echo, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "echo", .version = 1, .receive = echo
 };
 
 /* SYS-1 */

@@ -74,7 +74,7 @@ listen(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour listener = {
-    sizeof(trp_behaviour), "listener", 1, 0, listen, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "listener", .version = 1, .receive = listen
 };
 
 static void
@@ -259,7 +259,7 @@ scatter(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour scatterer = {
-    sizeof(trp_behaviour), "scatterer", 1, 0, scatter, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "scatterer", .version = 1, .receive = scatter
 };
 
 /* H1, H2 of tell.c */
@@ -296,7 +296,7 @@ forward(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour forwarder = {
-    sizeof(trp_behaviour), "forwarder", 1, 0, forward, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "forwarder", .version = 1, .receive = forward
 };
 
 /* MSG-3 */
@@ -364,7 +364,7 @@ sink_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour sink = {
-    sizeof(trp_behaviour), "sink", 1, 0, sink_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "sink", .version = 1, .receive = sink_receive
 };
 
 static trp_err
@@ -430,7 +430,7 @@ held_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour held_sink = {
-    sizeof(trp_behaviour), "held-sink", 1, 0, held_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "held-sink", .version = 1, .receive = held_receive
 };
 
 /* It has not even begun to be late, so nothing marks it as overloaded; what its tellers see is that
@@ -477,7 +477,7 @@ child_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour child = {
-    sizeof(trp_behaviour), "child", 1, 0, child_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "child", .version = 1, .receive = child_receive
 };
 
 static trp_err
@@ -500,7 +500,7 @@ make(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour maker = {
-    sizeof(trp_behaviour), "maker", 1, 0, make, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "maker", .version = 1, .receive = make
 };
 
 /* R6 of run.c, and trpi_worker_settle(): it has more to do, but they were ready before. */

@@ -22,7 +22,7 @@ twig_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour twig = {
-    sizeof(trp_behaviour), "twig", 1, 0, twig_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "twig", .version = 1, .receive = twig_receive
 };
 static char answer[32];
 

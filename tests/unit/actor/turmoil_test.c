@@ -225,10 +225,14 @@ wild_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     return (trp_directive)(1 + draw(w) % (draw(w) % 8 == 0 ? 4 : 3));
 }
 static const trp_strategy one = { sizeof(trp_strategy), 0, wild_decider, 5, 1000, 1 };
-static const trp_behaviour wild_behaviour = {
-    sizeof(trp_behaviour), "wild", 1,    sizeof(wild), wild_receive, wild_pre_start,
-    wild_post_stop,        NULL,   NULL, &one,         NULL
-};
+static const trp_behaviour wild_behaviour = { .size = sizeof(trp_behaviour),
+                                              .name = "wild",
+                                              .version = 1,
+                                              .state_bytes = sizeof(wild),
+                                              .receive = wild_receive,
+                                              .pre_start = wild_pre_start,
+                                              .post_stop = wild_post_stop,
+                                              .strategy = &one };
 
 /* Has each of the things that the laws count happened? */
 static bool

@@ -27,7 +27,7 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour target = {
-    sizeof(trp_behaviour), "target", 1, 0, target_receive, NULL, NULL, NULL, NULL, NULL, NULL
+    .size = sizeof(trp_behaviour), .name = "target", .version = 1, .receive = target_receive
 };
 
 static int

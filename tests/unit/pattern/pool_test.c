@@ -184,9 +184,12 @@ sum_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static void
 routees_get_their_arguments_at_any_time(void)
 {
-    static const trp_behaviour summer = {
-        sizeof(trp_behaviour), "summer", 1, 8, crew_receive, sum_start, NULL, NULL, NULL, NULL, NULL
-    };
+    static const trp_behaviour summer = { .size = sizeof(trp_behaviour),
+                                          .name = "summer",
+                                          .version = 1,
+                                          .state_bytes = 8,
+                                          .receive = crew_receive,
+                                          .pre_start = sum_start };
     trp_system *system = crew_open();
     trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
     trp_adjust_pool_size adjust = { 1 };

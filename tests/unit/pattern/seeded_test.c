@@ -120,9 +120,12 @@ idler_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return trp_timer_once(ctx, 1, 8, &race_tick_type, &tick, 0);
 }
 
-static const trp_behaviour idler_behaviour = {
-    sizeof(trp_behaviour), "idler", 1, 0, idler, idler_start, NULL, NULL, NULL, NULL, accepts
-};
+static const trp_behaviour idler_behaviour = { .size = sizeof(trp_behaviour),
+                                               .name = "idler",
+                                               .version = 1,
+                                               .receive = idler,
+                                               .pre_start = idler_start,
+                                               .accepts = accepts };
 
 static void
 work_is_done_before_the_worker_idles(trp_testkit *kit, void *arg)

@@ -54,8 +54,8 @@ speak(trp_ctx *ctx, void *state, const trp_msg *msg)
 
 static const trp_protocol *const speak_accepts[] = { &speak_protocol, NULL };
 static const trp_behaviour speaker_behaviour = {
-    sizeof(trp_behaviour), "speaker", 1, sizeof(speaker), speak, NULL, NULL, NULL, NULL, NULL,
-    speak_accepts
+    .size = sizeof(trp_behaviour), .name = "speaker", .version = 1,
+    .state_bytes = sizeof(speaker), .receive = speak, .accepts = speak_accepts
 };
 
 static trp_testkit *

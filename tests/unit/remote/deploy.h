@@ -193,10 +193,12 @@ parent_keeps(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *m
     (void)msg;
     return TRP_OK;
 }
-static const trp_behaviour deploy_keeper = {
-    sizeof(trp_behaviour), "keeper", 1,           0,    parent_receive, NULL, NULL,
-    parent_keeps,          NULL,     &deploy_all, NULL, NULL,           0,    NULL
-};
+static const trp_behaviour deploy_keeper = { .size = sizeof(trp_behaviour),
+                                             .name = "keeper",
+                                             .version = 1,
+                                             .receive = parent_receive,
+                                             .pre_restart = parent_keeps,
+                                             .strategy = &deploy_all };
 
 /* ---- both ------------------------------------------------------------------------------------ */
 

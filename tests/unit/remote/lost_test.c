@@ -34,10 +34,11 @@ keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour keeper = {
-    sizeof(trp_behaviour), "keeper", 1, 0, keeper_receive, keeper_start, NULL, NULL, NULL, NULL,
-    NULL
-};
+static const trp_behaviour keeper = { .size = sizeof(trp_behaviour),
+                                      .name = "keeper",
+                                      .version = 1,
+                                      .receive = keeper_receive,
+                                      .pre_start = keeper_start };
 
 /* Answers texts and counts everything else. */
 static trp_err

@@ -90,9 +90,11 @@ taker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     atomic_fetch_add(&got, 1);
     return TRP_OK;
 }
-static const trp_behaviour taker = {
-    sizeof(trp_behaviour), "taker", 1, 0, taker_receive, taker_start, NULL, NULL, NULL, NULL, NULL
-};
+static const trp_behaviour taker = { .size = sizeof(trp_behaviour),
+                                     .name = "taker",
+                                     .version = 1,
+                                     .receive = taker_receive,
+                                     .pre_start = taker_start };
 
 /* A serializer that writes and cannot read. */
 static trp_err
