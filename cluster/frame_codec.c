@@ -118,7 +118,8 @@ trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *r
     }
     trpi_pack_writer w = { .limit = TRPI_PACK_BYTES_MAX };
     if (frame->gossip != NULL) { /* once, not by doubling */
-        w.err = trpi_buffer_reserve(&w.buffer, frame->gossip->encoded_bytes + 256, w.limit);
+        size_t bytes = frame->gossip->encoded_bytes + (seen == NULL ? 0 : seen->bits / 8);
+        w.err = trpi_buffer_reserve(&w.buffer, bytes + 256, w.limit);
     }
     pack_frame(&w, frame, seen);
     if (w.err != TRP_OK) {

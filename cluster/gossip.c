@@ -124,6 +124,7 @@ trpi_gossip_unref(trpi_gossip *gossip)
     trpi_free(gossip->slots);
     trpi_free(gossip->deciders);
     trpi_free(gossip->ring);
+    trpi_free(gossip->kinds);
     trpi_free(gossip->rows);
     trpi_free(gossip->versions);
     trpi_free(gossip->tombstones);

@@ -69,6 +69,8 @@ typedef struct trpi_gossip {
     uint64_t reach;               /* of who is unreachable, of those that count; 0: nobody */
     uint32_t *ring;               /* kept by trpi_gossip_ring(); NULL: not yet */
     uint32_t ring_count;
+    const trpi_ident **kinds;     /* kept by trpi_gossip_kinds(); NULL: not yet */
+    uint32_t kinds_count;
     uint8_t *encoded;             /* kept by gossip_codec.c; NULL: not yet */
     size_t encoded_bytes;
 } trpi_gossip;
@@ -132,6 +134,10 @@ uint32_t trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *addres
  * count. Errors: TRP_ENOMEM. */
 trp_err trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring,
                          uint32_t *ret_count);
+/* Of members with the same roles the first; gives *ret_kinds, in the order of members, kept in the
+ * snapshot, and their count. Errors: TRP_ENOMEM. */
+trp_err trpi_gossip_kinds(const trpi_gossip *gossip, const trpi_ident *const **ret_kinds,
+                          uint32_t *ret_count);
 /* The member of an address that is not Down; failing that, a Down one; any uid if id->uid is 0. */
 uint32_t trpi_gossip_find_address(const trpi_gossip *gossip, const trpi_node_id *id);
 const trpi_tombstone *trpi_gossip_tombstone(const trpi_gossip *gossip, uint64_t key);

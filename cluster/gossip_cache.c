@@ -5,7 +5,9 @@
  * Must hold.
  *   X1  An answer is what the caller would have computed itself: kept views are compared with the
  *       bytes or the very snapshots that are asked about, never with a hash alone.
- * Limits.  A slot holds one; a later one takes its place. Identities are kept until the end.
+ *   X2  Only what has been decoded answers for bytes: each distinct view passes the codec once.
+ * Limits.  WAYS of one hash are kept; who was not asked for the longest goes first. Identities are
+ *          kept until the end.
  * Tests.   tests/unit/cluster/gossip_codec_test.c
  */
 #include <string.h>
@@ -15,22 +17,25 @@
 #include "base/hash.h"
 #include "cluster/gossip_codec.h"
 
+#define WAYS 4u
+#define TAIL_BYTES 1024u /* of a view: its clock, which no other version has */
+
 struct merge {
     trpi_gossip *a, *b, *merged;
 };
 
 struct trpi_gossip_cache {
-    uint32_t slots_count;
+    uint32_t slots_count; /* WAYS for each hash, the last asked for first */
     struct merge *merges; /* slots_count; by the digests of a and b */
     trpi_ident **idents;  /* by key: open addressing, at most half full */
     uint32_t idents_count, idents_room;
-    trpi_gossip *slots[]; /* a view is held by the hash of its bytes */
+    trpi_gossip *slots[]; /* views, by the hash of their bytes */
 };
 
 trpi_gossip_cache *
 trpi_gossip_cache_new(uint32_t slots)
 {
-    trpi_assert(slots > 0);
+    trpi_assert(slots > 0 && slots % WAYS == 0);
     trpi_gossip_cache *cache = trpi_alloc(sizeof(*cache) + slots * sizeof(trpi_gossip *));
     if (cache != NULL) {
         cache->slots_count = slots;
@@ -129,6 +134,36 @@ trpi_gossip_cache_ident(trpi_gossip_cache *cache, trpi_ident *ident)
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
+static bool
+has_bytes(const trpi_gossip *gossip, const uint8_t *bytes, size_t count)
+{
+    return gossip->encoded_bytes == count && memcmp(gossip->encoded, bytes, count) == 0;
+}
+
+/* The WAYS places where a view of these bytes may be. */
+static trpi_gossip **
+view_ways(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count)
+{
+    size_t tail = count < TAIL_BYTES ? count : TAIL_BYTES;
+    uint64_t hash = trpi_hash(bytes + count - tail, tail, count);
+    return &cache->slots[hash % (cache->slots_count / WAYS) * WAYS];
+}
+
+/* The kept view of these bytes (X1), which is the first of its ways from now on; NULL: none. */
+static trpi_gossip *
+view_find(trpi_gossip **ways, const uint8_t *bytes, size_t count)
+{
+    for (uint32_t i = 0; i < WAYS && ways[i] != NULL; i++) {
+        if (has_bytes(ways[i], bytes, count)) {
+            trpi_gossip *found = ways[i];
+            memmove(ways + 1, ways, i * sizeof(*ways));
+            ways[0] = found;
+            return found;
+        }
+    }
+    return NULL;
+}
+
 trp_err
 trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count,
                          const trpi_gossip *known, trpi_gossip **ret_gossip)
@@ -136,13 +171,12 @@ trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t 
     if (cache == NULL) {
         return trpi_gossip_decode(bytes, count, known, ret_gossip);
     }
-    trpi_gossip **slot = &cache->slots[trpi_hash(bytes, count, 0) % cache->slots_count];
-    if (*slot != NULL && (*slot)->encoded_bytes == count &&
-        memcmp((*slot)->encoded, bytes, count) == 0) { /* X1 */
-        *ret_gossip = trpi_gossip_ref(*slot);
+    trpi_gossip **ways = view_ways(cache, bytes, count);
+    trpi_gossip *gossip = view_find(ways, bytes, count);
+    if (gossip != NULL) {
+        *ret_gossip = trpi_gossip_ref(gossip);
         return TRP_OK;
     }
-    trpi_gossip *gossip;
     trp_err err = trpi_gossip_decode(bytes, count, known, &gossip);
     if (err != TRP_OK) {
         return err;
@@ -151,13 +185,29 @@ trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t 
         gossip->members[i].ident = trpi_gossip_cache_ident(cache, gossip->members[i].ident);
     }
     /* Only what we would write the same way may answer for these bytes. */
-    if (trpi_gossip_encode(gossip) == TRP_OK && gossip->encoded_bytes == count &&
-        memcmp(gossip->encoded, bytes, count) == 0) {
-        trpi_gossip_unref(*slot);
-        *slot = trpi_gossip_ref(gossip);
+    if (trpi_gossip_encode(gossip) == TRP_OK && has_bytes(gossip, bytes, count)) {
+        trpi_gossip_unref(ways[WAYS - 1]);
+        memmove(ways + 1, ways, (WAYS - 1) * sizeof(*ways));
+        ways[0] = trpi_gossip_ref(gossip);
     }
     *ret_gossip = gossip;
     return TRP_OK;
+}
+
+/* Give the decoded view that is equal to this one, if there is one (X2). Takes gossip. */
+static trpi_gossip *
+view_share(trpi_gossip_cache *cache, trpi_gossip *gossip)
+{
+    if (trpi_gossip_encode(gossip) != TRP_OK) {
+        return gossip;
+    }
+    trpi_gossip *found = view_find(view_ways(cache, gossip->encoded, gossip->encoded_bytes),
+                                   gossip->encoded, gossip->encoded_bytes);
+    if (found == NULL || found == gossip) {
+        return gossip;
+    }
+    trpi_gossip_unref(gossip);
+    return trpi_gossip_ref(found);
 }
 
 trp_err
@@ -168,16 +218,25 @@ trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_gossip *b
         return trpi_gossip_merge(a, b, ret_merged);
     }
     uint64_t digests[2] = { a->digest, b->digest };
-    struct merge *m =
-        &cache->merges[trpi_hash(digests, sizeof(digests), 0) % cache->slots_count];
-    if (m->a == a && m->b == b) { /* X1: both are held, so they are the same ones */
-        *ret_merged = trpi_gossip_ref(m->merged);
-        return TRP_OK;
+    struct merge *ways = &cache->merges[trpi_hash(digests, sizeof(digests), 0) %
+                                        (cache->slots_count / WAYS) * WAYS];
+    for (uint32_t i = 0; i < WAYS; i++) {
+        if (ways[i].a == a && ways[i].b == b) { /* X1: both are held, so they are the same ones */
+            struct merge found = ways[i];
+            memmove(ways + 1, ways, i * sizeof(*ways));
+            ways[0] = found;
+            *ret_merged = trpi_gossip_ref(found.merged);
+            return TRP_OK;
+        }
     }
-    trp_err err = trpi_gossip_merge(a, b, ret_merged);
+    trpi_gossip *merged;
+    trp_err err = trpi_gossip_merge(a, b, &merged);
     if (err == TRP_OK) {
-        merge_clear(m);
-        *m = (struct merge){ trpi_gossip_ref(a), trpi_gossip_ref(b), trpi_gossip_ref(*ret_merged) };
+        merged = view_share(cache, merged);
+        merge_clear(&ways[WAYS - 1]);
+        memmove(ways + 1, ways, (WAYS - 1) * sizeof(*ways));
+        ways[0] = (struct merge){ trpi_gossip_ref(a), trpi_gossip_ref(b), trpi_gossip_ref(merged) };
+        *ret_merged = merged;
     }
     return err;
 }

@@ -4,7 +4,7 @@
  *          thousands of nodes look at one snapshot. Whatever can be known from the snapshot alone
  *          is found out when it is frozen, or when somebody asks for the first time (the ring).
  * Shape.   slots: key -> index, open addressing, at most half full; deciders: a bit set like a seen
- *          set; ring: indexes in the order of heartbeats.
+ *          set; ring: indexes in the order of heartbeats; kinds: one member for each set of roles.
  * Tests.   tests/unit/cluster/gossip_test.c
  */
 #include "cluster/gossip.h"
@@ -167,5 +167,62 @@ trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring, uint32_t 
     trp_err err = gossip->ring == NULL ? ring_make((trpi_gossip *)(uintptr_t)gossip) : TRP_OK;
     *ret_ring = gossip->ring;
     *ret_count = gossip->ring_count;
+    return err;
+}
+
+/* ---- roles ----------------------------------------------------------------------------------- */
+
+#define KINDS_KNOWN 16u /* hashes of roles that are remembered: most members have those of others */
+
+static bool
+is_kind(const trpi_gossip *gossip, const trpi_ident *ident)
+{
+    for (uint32_t i = 0; i < gossip->kinds_count; i++) {
+        if (gossip->kinds[i]->roles_hash == ident->roles_hash) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static trp_err
+kinds_make(trpi_gossip *gossip)
+{
+    uint64_t known[KINDS_KNOWN] = { 0 };
+    uint32_t room = 0;
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        const trpi_ident *ident = gossip->members[i].ident;
+        uint64_t *place = &known[ident->roles_hash % KINDS_KNOWN];
+        if (*place == ident->roles_hash || is_kind(gossip, ident)) {
+            *place = ident->roles_hash;
+            continue;
+        }
+        if (gossip->kinds_count == room) {
+            room = room * 2 + 4;
+            const trpi_ident **bigger = trpi_realloc(gossip->kinds, room * sizeof(*bigger));
+            if (bigger == NULL) {
+                gossip->kinds_count = 0; /* the next one who asks begins anew */
+                trpi_free(gossip->kinds);
+                gossip->kinds = NULL;
+                return TRP_ENOMEM;
+            }
+            gossip->kinds = bigger;
+        }
+        gossip->kinds[gossip->kinds_count++] = ident;
+        *place = ident->roles_hash;
+    }
+    return TRP_OK;
+}
+
+trp_err
+trpi_gossip_kinds(const trpi_gossip *gossip, const trpi_ident *const **ret_kinds,
+                  uint32_t *ret_count)
+{
+    trpi_assert(gossip->frozen);
+    trp_err err = gossip->kinds == NULL && gossip->members_count > 0
+                      ? kinds_make((trpi_gossip *)(uintptr_t)gossip) /* as the ring */
+                      : TRP_OK;
+    *ret_kinds = gossip->kinds;
+    *ret_count = gossip->kinds_count;
     return err;
 }

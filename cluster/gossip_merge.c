@@ -162,7 +162,8 @@ members_cover(const trpi_gossip *all, const trpi_gossip *some)
     uint32_t at = 0;
     for (uint32_t i = 0; i < some->members_count; i++) {
         const trpi_gossip_member *m = &some->members[i];
-        if (at >= all->members_count || all->members[at].ident->key != m->ident->key) {
+        if (at >= all->members_count || (all->members[at].ident != m->ident &&
+                                         all->members[at].ident->key != m->ident->key)) {
             at = trpi_gossip_find(all, m->ident->key);
         }
         if (at == TRPI_GOSSIP_NONE) {

@@ -22,9 +22,9 @@ typedef struct trpi_ident {
     /* hash of address and uid: the member's name in clocks, rows and tombstones */
     uint64_t key;
     uint64_t ring_hash; /* hash of host and port: its place on the heartbeat ring */
+    uint64_t roles_hash; /* equal for equal roles */
     trpi_node_id id;
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
-    uint64_t roles_hash;    /* equal for equal roles */
     const char *address;    /* as text */
     const char *roles_text; /* "a,b,c" */
     const char *roles[]; /* sorted, unique; the texts stand behind */

@@ -142,6 +142,8 @@ trpi_member_free(trpi_member_core *core)
     actions_clear(core);
     trpi_free(core->actions);
     trpi_free(core->confirmed);
+    trpi_contact_forget(core, core->joiners_count);
+    trpi_free(core->joiners);
     trpi_free(core->since);
     trpi_seen_fini(&core->seen);
     trpi_gossip_unref(core->gossip);
@@ -174,7 +176,7 @@ trpi_member_action *
 trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
 {
     if (core->actions_count == core->actions_room) {
-        uint32_t room = core->actions_room * 2 + 8;
+        uint32_t room = core->actions_room * 4 + 8; /* rarely more than 8, then thousands */
         trpi_member_action *bigger = trpi_realloc(core->actions, room * sizeof(*bigger));
         if (bigger == NULL) {
             core->actions_err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
@@ -518,6 +520,7 @@ settle(trpi_member_core *core)
     if (core->phase != TRPI_PHASE_MEMBER) {
         return;
     }
+    trpi_contact_tick(core);
     uint32_t self = trpi_core_self_index(core);
     if (self != TRPI_GOSSIP_NONE && core->gossip->members[self].status != TRP_MEMBER_DOWN) {
         trpi_seek_down_own_predecessors(core);
@@ -568,8 +571,9 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
     wake = least(wake, core->leader_ms);
     if (core->phase == TRPI_PHASE_SEEKING) {
         wake = least(least(wake, core->seek.next_ms), core->seek.give_up_ms);
-    } else if (core->phase == TRPI_PHASE_MEMBER && core->exiting_ms != 0) {
-        wake = least(wake, core->confirm_ms);
+    } else if (core->phase == TRPI_PHASE_MEMBER) {
+        wake = core->exiting_ms != 0 ? least(wake, core->confirm_ms) : wake;
+        wake = core->joiners_count > 0 ? least(wake, core->admit_ms) : wake;
     } else if (core->phase == TRPI_PHASE_STOPPED) {
         wake = core->published == NULL
                    ? TRPI_NEVER

@@ -113,17 +113,19 @@ typedef enum trpi_member_action_kind {
 
 typedef struct trpi_member_action {
     trpi_member_action_kind kind;
-    trpi_node_id to;
-    trpi_buffer bytes;
     uint32_t event; /* one bit of trp_cluster_events */
-    union {
-        trp_member_event member;
-        trp_leader_event leader;
-        trp_seen_event seen;
-        trp_downing_event downing;
-    } published;
+    trpi_buffer bytes;
+    union { /* by kind: who joins a large cluster hears of all its members in one step */
+        trpi_node_id to;
+        union {
+            trp_member_event member;
+            trp_leader_event leader;
+            trp_seen_event seen;
+            trp_downing_event downing;
+        } published;
+        char text[448];
+    };
     trp_log_level level;
-    char text[448];
     trpi_member_stop stop;
 } trpi_member_action;
 

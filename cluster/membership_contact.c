@@ -12,6 +12,11 @@
  *   J9  A contact stops letting nodes in before a view is full: contacts do so at one time, and
  *       views that are one too many together could never be merged. It says so to a JOIN, not to
  *       an INIT_JOIN: who asks is to know that there is a cluster (J1).
+ *   J10 A version costs every member the more, the more members there are. So the first of many
+ *       joiners is let in at once, and who comes within admission_ms() after it waits for the
+ *       rest: they are one version, of few when the cluster is nearly full (J9).
+ * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: who is one too many asks
+ *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
  */
 #include "cluster/membership_core.h"
@@ -19,9 +24,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 
 #define TICKET_MS 15000u
+#define MEMBERS_PER_MS 20u /* J10: a contact of 1,000 members makes a version in 50 ms at most */
+#define ADMISSION_MS_MAX 100u
+#define ADMITTED_MAX 512u /* in one version: each of them is sent the view at once */
+#define ADMITTED_LEAST 8u /* and one in so many of those that there still is room for */
+#define JOINERS_MAX 2048u
+#define JOINERS_KEPT 32u /* room for more is given back */
 #define REFUSED_LOG_MS 10000u
 
 static void
@@ -137,19 +149,27 @@ is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
     return trpi_address_is_same_place(&m->ident->id.address, &id->address);
 }
 
-/* J3: every other incarnation of the address is gone. */
+/* J3: every other incarnation of the address is gone. How many are not Down yet? */
 static uint32_t
-down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
+predecessors(const trpi_gossip *edited, const trpi_node_id *from)
 {
     uint32_t count = 0;
     for (uint32_t i = trpi_gossip_lower(edited, &from->address);
          i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
-        if (is_predecessor(&edited->members[i], from)) {
-            trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
-            count++;
-        }
+        count += is_predecessor(&edited->members[i], from) ? 1 : 0;
     }
     return count;
+}
+
+static void
+down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
+{
+    for (uint32_t i = trpi_gossip_lower(edited, &from->address);
+         i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
+        if (is_predecessor(&edited->members[i], from)) {
+            trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
+        }
+    }
 }
 
 /* Two incarnations of one address may join through two contacts. The one that lives knows the
@@ -169,8 +189,129 @@ trpi_seek_down_own_predecessors(trpi_member_core *core)
     }
     trpi_gossip *edited = any ? trpi_gossip_copy(g) : NULL;
     if (edited != NULL) {
-        (void)down_predecessors(edited, &core->self->id);
+        down_predecessors(edited, &core->self->id);
         (void)trpi_core_commit(core, edited); /* no memory: at the next step */
+    }
+}
+
+/* ---- admission (J10) ------------------------------------------------------------------------- */
+
+static uint32_t
+admission_ms(trpi_member_core *core, uint32_t members)
+{
+    uint32_t ms = members / MEMBERS_PER_MS;
+    return ms > ADMISSION_MS_MAX || TRPI_BUGGIFY(core) ? ADMISSION_MS_MAX : ms;
+}
+
+static void
+queue_joiner(trpi_member_core *core, trpi_ident *ident)
+{
+    for (uint32_t i = 0; i < core->joiners_count; i++) {
+        if (core->joiners[i]->key == ident->key) {
+            return; /* it has asked again */
+        }
+    }
+    if (core->joiners_count == JOINERS_MAX) {
+        return;
+    }
+    if (core->joiners_count == core->joiners_room) {
+        uint32_t room = core->joiners_room * 2 + 8;
+        trpi_ident **bigger = trpi_realloc(core->joiners, room * sizeof(*bigger));
+        if (bigger == NULL) {
+            return; /* it asks again */
+        }
+        core->joiners = bigger;
+        core->joiners_room = room;
+    }
+    core->joiners[core->joiners_count++] = trpi_ident_ref(ident);
+}
+
+static uint32_t
+admitted_max(const trpi_member_core *core)
+{
+    uint32_t members = core->gossip->members_count;
+    uint32_t left = members < TRPI_JOIN_MEMBERS_MAX ? TRPI_JOIN_MEMBERS_MAX - members : 0;
+    uint32_t max = left / ADMITTED_LEAST + ADMITTED_LEAST;
+    return max < ADMITTED_MAX ? max : ADMITTED_MAX;
+}
+
+static trp_err
+admit(trpi_member_core *core, trpi_gossip *edited, trpi_ident *joiner)
+{
+    uint32_t replaced = predecessors(edited, &joiner->id);
+    if (edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX) {
+        refuse_full(core, &joiner->id); /* J9 */
+        return TRP_OK;
+    }
+    if (replaced > 0) {
+        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down",
+                      joiner->address);
+        down_predecessors(edited, &joiner->id);
+    }
+    return trpi_gossip_add(edited, joiner, TRP_MEMBER_JOINING, 0);
+}
+
+/* The first `count` of those who wait become one version. */
+static trp_err
+admit_first(trpi_member_core *core, uint32_t count)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    trp_err err = edited == NULL ? TRP_ENOMEM : TRP_OK;
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        err = admit(core, edited, core->joiners[i]);
+    }
+    if (err == TRP_OK && edited->members_count > core->gossip->members_count) {
+        core->admit_ms = core->now.mono_ms + admission_ms(core, edited->members_count);
+        return trpi_core_commit(core, edited);
+    }
+    trpi_gossip_unref(edited); /* refused, or let in by others meanwhile */
+    return err;
+}
+
+/* Who was not let in, for want of memory or because it was removed meanwhile, asks again. */
+static void
+welcome(trpi_member_core *core, const trpi_ident *joiner)
+{
+    uint32_t at = trpi_gossip_find(core->gossip, joiner->key);
+    if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
+        trpi_gossip_send_view(core, &joiner->id, TRPI_FRAME_WELCOME, 0);
+    }
+}
+
+void
+trpi_contact_tick(trpi_member_core *core)
+{
+    uint32_t self = trpi_core_self_index(core);
+    if (core->joiners_count == 0 || core->now.mono_ms < core->admit_ms) {
+        return;
+    }
+    if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status > TRP_MEMBER_UP) {
+        trpi_contact_forget(core, core->joiners_count); /* leaving meanwhile: they ask others */
+        return;
+    }
+    uint32_t max = admitted_max(core);
+    uint32_t count = core->joiners_count < max ? core->joiners_count : max;
+    trp_err err = admit_first(core, count);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        welcome(core, core->joiners[i]);
+    }
+    trpi_contact_forget(core, count);
+}
+
+void
+trpi_contact_forget(trpi_member_core *core, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_ident_unref(core->joiners[i]);
+    }
+    core->joiners_count -= count;
+    if (core->joiners_count > 0) {
+        memmove(core->joiners, core->joiners + count,
+                core->joiners_count * sizeof(*core->joiners));
+    } else if (core->joiners_room > JOINERS_KEPT) {
+        trpi_free(core->joiners);
+        core->joiners = NULL;
+        core->joiners_room = 0;
     }
 }
 
@@ -196,27 +337,5 @@ trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
         }
         return;
     }
-    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
-    if (edited == NULL) {
-        return; /* it asks again */
-    }
-    char text[TRPI_ADDRESS_TEXT_BYTES];
-    (void)trpi_address_format(&from->address, text, sizeof(text));
-    uint32_t replaced = down_predecessors(edited, from);
-    trp_err err = edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX
-                      ? TRP_ELIMIT
-                      : trpi_gossip_add(edited, frame->ident, TRP_MEMBER_JOINING, 0);
-    if (err != TRP_OK) {
-        trpi_gossip_unref(edited);
-        if (err == TRP_ELIMIT) {
-            refuse_full(core, from); /* J9 */
-        }
-        return; /* no memory: it asks again */
-    }
-    if (replaced > 0) {
-        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down", text);
-    }
-    if (trpi_core_commit(core, edited) == TRP_OK) {
-        trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0);
-    }
+    queue_joiner(core, frame->ident); /* settle lets it in, in this step if it may */
 }

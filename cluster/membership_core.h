@@ -74,6 +74,10 @@ struct trpi_member_core {
     uint64_t version_ms; /* since when the present view is the present one */
     uint64_t word_ms;    /* when this node last made a version */
     uint64_t doubt_ms;   /* when somebody under suspicion had last seen the version; 0: never */
+    trpi_ident **joiners; /* who will be let in with the next version (J10) */
+    uint32_t joiners_count, joiners_room;
+    uint64_t admit_ms;   /* not before */
+    uint64_t welcome_ms; /* when this node was let in */
     uint64_t stable_ms;  /* since when members and reachability have not changed */
     uint64_t shape;      /* hash of what stable_ms looks at */
     uint64_t tracked;    /* digest of the view that stable_ms and since know */
@@ -127,6 +131,8 @@ void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, t
 void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
                             const trpi_frame *frame);
 void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+void trpi_contact_tick(trpi_member_core *core);   /* lets in who waits, when it is time */
+void trpi_contact_forget(trpi_member_core *core, uint32_t count); /* the first of them */
 void trpi_seek_down_own_predecessors(trpi_member_core *core);
 
 /* membership_gossip.c */

@@ -18,8 +18,6 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-#define ROLE_SETS 16u
-
 /* ---- looking --------------------------------------------------------------------------------- */
 
 trpi_member_phase
@@ -215,15 +213,18 @@ publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member 
                uint32_t previous)
 {
     bool bad = event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_MEMBER_DOWNED;
-    trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx",
-                  m->ident->address, event_name(event), (unsigned long long)m->ident->id.uid);
+    if (!core->options.quiet) {
+        trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx",
+                      m->ident->address, event_name(event), (unsigned long long)m->ident->id.uid);
+    }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
         return;
     }
     action->event = event;
-    action->published.member = (trp_member_event){ .previous_status = previous };
     trpi_member_fill(core, m, &action->published.member.member);
+    action->published.member.previous_status = previous;
+    action->published.member.zero = 0;
     action->published.member.member.status = status;
 }
 
@@ -286,7 +287,8 @@ publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool w
 static const trpi_gossip_member *
 counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
 {
-    if (*at < g->members_count && g->members[*at].ident->key == ident->key) {
+    if (*at < g->members_count &&
+        (g->members[*at].ident == ident || g->members[*at].ident->key == ident->key)) {
         return &g->members[(*at)++];
     }
     uint32_t found = trpi_gossip_find(g, ident->key);
@@ -359,34 +361,35 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     }
 }
 
-/* Is members[index] of g the first that has this role? Then the role is visited here. */
+/* Has one of the first `count` of these the role? */
 static bool
-is_first_with_role(const trpi_gossip *g, uint32_t index, const char *role)
+is_role_of(const trpi_ident *const *kinds, uint32_t count, const char *role)
 {
-    for (uint32_t i = 0; i < index; i++) {
-        if (trpi_ident_has_role(g->members[i].ident, role)) {
-            return false;
+    for (uint32_t i = 0; i < count; i++) {
+        if (trpi_ident_has_role(kinds[i], role)) {
+            return true;
         }
     }
-    return true;
+    return false;
 }
 
+/* Each role of either view once, those of the new one first, in the order of members. */
 static void
 publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
-    const trpi_gossip *views[2] = { new, old };
+    const trpi_ident *const *kinds[2];
+    uint32_t counts[2];
+    if (trpi_gossip_kinds(new, &kinds[0], &counts[0]) != TRP_OK ||
+        trpi_gossip_kinds(old, &kinds[1], &counts[1]) != TRP_OK) {
+        core->actions_err = TRP_ENOMEM; /* a lost event */
+        return;
+    }
     for (uint32_t v = 0; v < 2; v++) {
-        uint64_t known[ROLE_SETS] = { 0 }; /* most members have the roles of another one */
-        for (uint32_t i = 0; i < views[v]->members_count; i++) {
-            const trpi_ident *ident = views[v]->members[i].ident;
-            if (known[ident->roles_hash % ROLE_SETS] == ident->roles_hash) {
-                continue;
-            }
-            known[ident->roles_hash % ROLE_SETS] = ident->roles_hash;
-            for (uint32_t r = 0; r < ident->roles_count; r++) {
-                const char *role = ident->roles[r];
-                bool done = v == 1 && !is_first_with_role(new, new->members_count, role);
-                if (!done && is_first_with_role(views[v], i, role)) {
+        for (uint32_t i = 0; i < counts[v]; i++) {
+            for (uint32_t r = 0; r < kinds[v][i]->roles_count; r++) {
+                const char *role = kinds[v][i]->roles[r];
+                bool done = v == 1 && is_role_of(kinds[0], counts[0], role);
+                if (!done && !is_role_of(kinds[v], i, role)) {
                     publish_leader(core, old, new, role);
                 }
             }

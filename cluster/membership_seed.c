@@ -13,7 +13,8 @@
  *       must last longer by two times stable-after: it may be over when that cluster has settled.
  *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members
  *       answer the joiner's gossip with STRANGER, and it joins them as well; its view and theirs
- *       are of one cluster and merge.
+ *       are of one cluster and merge. Not before the contact has had INTRODUCE_MS to tell them:
+ *       else each of many joiners is let in by many, and each of those has a version of its own.
  *   J6  A node whose configuration does not fit ends, with the key named, and does not ask for
  *       ever: when a member has said so, or every other seed is another system or knows another
  *       secret, and none has let it in within REFUSED_MS. One foreign seed proves nothing: its
@@ -35,6 +36,7 @@
 #define JOIN_AGAIN_MS 1000u
 #define REFUSED_LOG_MS 10000u
 #define REFUSED_MS 3000u /* J6 */
+#define INTRODUCE_MS 2000u
 #define WAIT_LOG_FIRST_MS 2000u
 #define WAIT_LOG_MS 10000u
 
@@ -360,7 +362,7 @@ is_unknown_joiner(const trpi_member_core *core, const trpi_node_id *to)
 void
 trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
 {
-    if (is_unknown_joiner(core, to)) {
+    if (is_unknown_joiner(core, to) && core->now.mono_ms >= core->welcome_ms + INTRODUCE_MS) {
         trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN, .to_uid = to->uid };
         memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
         trpi_core_send(core, to, &frame, NULL);
@@ -491,6 +493,7 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
                   trpi_address_format(&from->address, text, sizeof(text)),
                   frame->gossip->members_count);
     core->phase = TRPI_PHASE_MEMBER;
+    core->welcome_ms = core->now.mono_ms;
     core->changed_there = true;
     core->heard_from = 0; /* the contact, too, wants to know that we have seen it */
     core->gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;

@@ -158,13 +158,29 @@ check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const
     }
 }
 
+/* Did this node not know the member so? Both views are in one order; *at goes along. */
+static bool
+is_news(const trpi_gossip *old, const trpi_gossip_member *m, uint32_t *at)
+{
+    uint32_t was = *at < old->members_count && old->members[*at].ident == m->ident
+                       ? *at
+                       : trpi_gossip_find(old, m->ident->key);
+    if (was == TRPI_GOSSIP_NONE) {
+        return true;
+    }
+    *at = was + 1;
+    return old->members[was].status != m->status || old->members[was].up_number != m->up_number;
+}
+
 static void
 check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
     const trpi_gossip_member *first[2] = { NULL, NULL }; /* Up, Exiting: all are by one node */
+    uint32_t at = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        struct sim_node *subject = sim_node_of(w, m->ident->id.uid);
+        struct sim_node *subject =
+            is_news(old, m, &at) ? sim_node_of(w, m->ident->id.uid) : NULL;
         if (subject != NULL && m->status > subject->peak_status) {
             subject->peak_status = m->status;
             subject->joining_us = m->status == TRP_MEMBER_JOINING ? w->now_us : subject->joining_us;
@@ -181,10 +197,14 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
             check_decision(w, node, old, new, first[i]);
         }
     }
+    at = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
-        struct sim_node *subject = sim_node_of(w, new->members[i].ident->id.uid);
+        const trpi_gossip_member *m = &new->members[i];
+        struct sim_node *subject = m->up_number != 0 && is_news(old, m, &at)
+                                       ? sim_node_of(w, m->ident->id.uid)
+                                       : NULL;
         if (subject != NULL) {
-            subject->ever_up = subject->ever_up || new->members[i].up_number != 0;
+            subject->ever_up = true;
         }
     }
 }

@@ -2,7 +2,7 @@
  *
  *   sim                 sizes 10, 100 and 1,000: some seconds
  *   sim --long          and 2,400 nodes, and 1,000 runs under loss
- *   sim --huge          only the cold start of 10,000: a quarter of an hour
+ *   sim --huge [NODES ...]  only cold starts: of 10,000, or of so many
  *   sim --lossy RUNS    only the runs under loss
  *
  * Times are virtual, but for `speed`, which is virtual seconds for each second of processor time.
@@ -16,6 +16,7 @@
 
 #define LOSSY_NODES 20u
 #define LOSSY_RUNS 1000u
+#define HUGE_UNTIL_MS 1000u
 
 static int failures;
 
@@ -91,12 +92,23 @@ lossy(uint64_t runs)
     print("sim_lossy", LOSSY_NODES, failures - before, "failures");
 }
 
+static void
+huge(int count, char **sizes)
+{
+    for (int i = 0; i < count; i++) {
+        sunny((uint32_t)strtoul(sizes[i], NULL, 10), HUGE_UNTIL_MS);
+    }
+    if (count == 0) {
+        sunny(TRPI_SIM_NODES_MAX, HUGE_UNTIL_MS);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (strcmp(mode, "--huge") == 0) {
-        sunny(10000, 1000);
+        huge(argc - 2, argv + 2);
     } else if (strcmp(mode, "--lossy") == 0) {
         lossy(argc > 2 ? strtoull(argv[2], NULL, 10) : LOSSY_RUNS);
     } else {

@@ -42,7 +42,7 @@ static void
 what_a_cache_keeps_is_shared(void)
 {
     trpi_gossip_cache *cache = trpi_gossip_cache_new(64);
-    trpi_gossip *g[2], *view[3], *merged[2];
+    trpi_gossip *g[2], *view[4], *merged[3];
     UNIT_REQUIRE(cache != NULL);
     idents_make();
     for (uint32_t i = 0; i < 2; i++) {
@@ -65,8 +65,16 @@ what_a_cache_keeps_is_shared(void)
     }
     UNIT_TRUE(merged[0] == merged[1]);
     UNIT_EQUAL(merged[0]->members_count, 3);
+    /* a merge answers for no bytes; but once they have been decoded, it is that view */
+    UNIT_EQUAL(trpi_gossip_encode(merged[0]), TRP_OK);
+    UNIT_REQUIRE(trpi_gossip_cache_decode(cache, merged[0]->encoded, merged[0]->encoded_bytes, NULL,
+                                          &view[3]) == TRP_OK);
+    UNIT_TRUE(view[3] != merged[0]);
+    UNIT_REQUIRE(trpi_gossip_cache_merge(cache, view[1], view[0], &merged[2]) == TRP_OK);
+    UNIT_TRUE(view[3] == merged[2]);
     UNIT_TRUE(trpi_ident_ref(idents[5]) == trpi_gossip_cache_ident(NULL, idents[5]));
-    trpi_gossip *made[] = { g[0], g[1], view[0], view[1], view[2], merged[0], merged[1] };
+    trpi_gossip *made[] = { g[0],    g[1],      view[0],   view[1],  view[2],
+                            view[3], merged[0], merged[1], merged[2] };
     for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
         trpi_gossip_unref(made[i]);
     }

@@ -349,6 +349,7 @@ a_cluster_that_is_full_says_so_and_still_merges(void)
     UNIT_EQUAL(mesh_join(m, last, 0), TRP_OK);
     mesh_drain(m);
     UNIT_EQUAL(mesh_members(m, 0), TRPI_JOIN_MEMBERS_MAX);
+    m->now_ms += 100; /* J10 */
     trpi_address seeds[2] = { m->ids[late].address, m->ids[0].address };
     trpi_member_event join = { .kind = TRPI_MEMBER_JOIN, .addresses = seeds, .addresses_count = 2 };
     UNIT_EQUAL(mesh_step(m, late, &join), TRP_OK);
@@ -378,6 +379,118 @@ a_cluster_that_is_full_says_so_and_still_merges(void)
     mesh_free(m);
 }
 
+/* ---- many at once ---------------------------------------------------------------------------- */
+
+/* A JOIN to node 0 from a process of which there is nothing but this frame. */
+static void
+stranger_joins(struct mesh *m, uint32_t number)
+{
+    trpi_node_id id = mesh_id(100 + number, 5000 + number);
+    trpi_frame join = { .kind = TRPI_FRAME_JOIN,
+                        .to_uid = m->ids[0].uid,
+                        .ticket = m->now_ms + 1 };
+    trpi_buffer bytes = { 0 };
+    UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0", &join.ident) == TRP_OK);
+    UNIT_REQUIRE(trpi_frame_encode(&join, NULL, &bytes) == TRP_OK);
+    trpi_member_event event = {
+        .kind = TRPI_MEMBER_FRAME, .from = id, .bytes = bytes.data, .count = bytes.count
+    };
+    UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
+    trpi_buffer_fini(&bytes);
+    trpi_ident_unref(join.ident);
+}
+
+/* Frames of one kind among what node 0 sent in its last step. */
+static uint32_t
+sent(const struct mesh *m, uint32_t kind)
+{
+    uint32_t count, found = 0;
+    const trpi_member_action *actions = trpi_member_actions(m->cores[0], &count);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_frame frame = { .kind = 0 };
+        if (actions[i].kind == TRPI_ACTION_SEND) {
+            UNIT_EQUAL(trpi_frame_decode(actions[i].bytes.data, actions[i].bytes.count, &m->ids[0],
+                                         NULL, NULL, &frame),
+                       TRP_OK);
+        }
+        found += frame.kind == kind ? 1 : 0;
+        trpi_frame_fini(&frame);
+    }
+    return found;
+}
+
+static uint64_t
+versions(const struct mesh *m)
+{
+    const trpi_gossip *g = trpi_member_view(m->cores[0]);
+    return trpi_vclock_get(g->clock, g->clock_count, trpi_ident_key(&m->ids[0]));
+}
+
+/* Of a cluster of 20 members at least; the smaller, the sooner. */
+static struct mesh *
+a_contact_of_20(void)
+{
+    struct mesh *m = mesh_new();
+    mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
+    for (uint32_t i = 0; i < 19; i++) {
+        stranger_joins(m, i);
+        UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 1);
+        UNIT_EQUAL(mesh_members(m, 0), i + 2);
+    }
+    return m;
+}
+
+/* J10 */
+static void
+who_joins_a_large_cluster_together_comes_in_with_one_version(void)
+{
+    struct mesh *m = a_contact_of_20();
+    uint64_t before = versions(m);
+    for (uint32_t i = 0; i < 30; i++) {
+        stranger_joins(m, 19 + i);
+        stranger_joins(m, 19 + i / 2); /* asks again */
+    }
+    UNIT_EQUAL(mesh_members(m, 0), 20);
+    UNIT_EQUAL(trpi_member_wake_ms(m->cores[0]), m->now_ms + 1);
+    trpi_member_event tick = { .kind = TRPI_MEMBER_TICK };
+    m->now_ms++;
+    UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
+    UNIT_EQUAL(mesh_members(m, 0), 50);
+    UNIT_EQUAL(versions(m), before + 1);
+    UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 30);
+
+    stranger_joins(m, 100); /* a contact that leaves meanwhile lets nobody in */
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    m->now_ms += 2;
+    UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
+    UNIT_EQUAL(mesh_members(m, 0), 50);
+    mesh_free(m);
+}
+
+/* Who comes when 2,048 wait is not among them, and asks again. */
+static void
+many_joiners_come_in_512_at_a_time(void)
+{
+    struct mesh *m = a_contact_of_20();
+    trpi_member_event tick = { .kind = TRPI_MEMBER_TICK };
+    for (uint32_t i = 0; i < 2049; i++) {
+        stranger_joins(m, 19 + i);
+    }
+    for (uint32_t members = 20; members < 2068; members += 512) {
+        UNIT_EQUAL(mesh_members(m, 0), members);
+        m->now_ms += 100;
+        UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
+        UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 512);
+    }
+    m->now_ms += 100;
+    UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
+    UNIT_EQUAL(mesh_members(m, 0), 2068);
+    stranger_joins(m, 19 + 2048);
+    UNIT_EQUAL(mesh_members(m, 0), 2069);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("join")
 UNIT(a_node_that_joins_itself_is_up_at_once)
 UNIT(a_node_that_is_not_told_to_join_stays_alone)
@@ -395,4 +508,6 @@ UNIT(nobody_is_up_before_the_minimum_number_is_there)
 UNIT(nobody_is_up_before_the_minimum_of_a_role_is_there)
 UNIT(roles_are_known_on_every_node)
 UNIT(a_cluster_that_is_full_says_so_and_still_merges)
+UNIT(who_joins_a_large_cluster_together_comes_in_with_one_version)
+UNIT(many_joiners_come_in_512_at_a_time)
 UNIT_END
