@@ -13,8 +13,8 @@
 
 #include <troupe/troupe.h>
 
-#define MUST(call) TRP_MULTINODE_MUST(test, call)
-#define CHECK(condition) TRP_MULTINODE_CHECK(test, condition)
+#include "tests/multinode/program.h"
+
 #define BOTH TRP_MULTINODE_BOTH
 #define LATE "nobody waits longer at 'here' for "
 

@@ -12,8 +12,8 @@
 
 #include <troupe/troupe.h>
 
-#define MUST(call) TRP_MULTINODE_MUST(test, call)
-#define CHECK(condition) TRP_MULTINODE_CHECK(test, condition)
+#include "tests/multinode/program.h"
+
 #define AWAIT(condition) TRP_MULTINODE_AWAIT(test, condition, 60000)
 
 enum { MESSAGES = 600, GIB = 1 << 30 };

@@ -10,8 +10,8 @@
 
 #include <troupe/troupe.h>
 
-#define MUST(call) TRP_MULTINODE_MUST(test, call)
-#define CHECK(condition) TRP_MULTINODE_CHECK(test, condition)
+#include "tests/multinode/program.h"
+
 #define AWAIT(condition) TRP_MULTINODE_AWAIT(test, condition, 30000)
 
 enum { NUMBERS = 20000, RELIABLE_EACH = 500, LOST_MS = 30000 };
@@ -98,24 +98,7 @@ answers(trp_multinode *test, trp_ref to, uint32_t timeout_ms)
     return err == TRP_OK;
 }
 
-static trp_ref
-found(trp_multinode *test, const char *role, const char *path)
-{
-    trp_ref ref;
-    MUST(trp_multinode_resolve(test, role, path, LOST_MS, &ref));
-    return ref;
-}
-
 /* ---- watching -------------------------------------------------------------------------------- */
-
-static trp_inbox *
-watching(trp_multinode *test, trp_ref ref)
-{
-    trp_inbox *inbox;
-    MUST(trp_inbox_open(trp_multinode_system(test), NULL, &inbox));
-    MUST(trp_inbox_watch(inbox, ref));
-    return inbox;
-}
 
 /* Told once that ref has ended, and whether its node has. */
 static void

@@ -10,8 +10,7 @@
 
 #include <troupe/troupe.h>
 
-#define MUST(call) TRP_MULTINODE_MUST(test, call)
-#define CHECK(condition) TRP_MULTINODE_CHECK(test, condition)
+#include "tests/multinode/program.h"
 
 enum { NODES = 4, PATIENCE_MS = 60000 };
 
@@ -25,23 +24,6 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour target = TRP_BEHAVIOUR_INIT("target", char, target_receive);
-
-static trp_ref
-found(trp_multinode *test, const char *role)
-{
-    trp_ref ref;
-    MUST(trp_multinode_resolve(test, role, "/user/target", PATIENCE_MS, &ref));
-    return ref;
-}
-
-static trp_inbox *
-watching(trp_multinode *test, trp_ref ref)
-{
-    trp_inbox *inbox;
-    MUST(trp_inbox_open(trp_multinode_system(test), NULL, &inbox));
-    MUST(trp_inbox_watch(inbox, ref));
-    return inbox;
-}
 
 static bool
 is_told(trp_inbox *inbox, trp_ref ref, uint32_t within_ms)
@@ -107,7 +89,8 @@ watches_end_with_members(trp_multinode *test, void *arg)
     options.name = "target";
     MUST(trp_system_spawn(trp_multinode_system(test), &target, &options, &own));
     bool watches = trp_multinode_is(test, "first") || trp_multinode_is(test, "second");
-    trp_ref crashing = found(test, "third"), downed = found(test, "fourth");
+    trp_ref crashing = found(test, "third", "/user/target");
+    trp_ref downed = found(test, "fourth", "/user/target");
     trp_inbox *of_crash = NULL, *of_down = NULL;
     if (watches) {
         of_crash = watching(test, crashing); /* before anybody has joined */

@@ -251,7 +251,7 @@ what_actors_use_stays_when_they_do_not_end(void)
         atomic_store(&finished, 0);
         atomic_store(&fini_calls, 0);
         node_log = open_gate;
-        UNIT_REQUIRE(node_open(extra, &used, &error) == TRP_OK);
+        UNIT_REQUIRE(node_open(stuck ? extra : NULL, &used, &error) == TRP_OK);
         node_log = quiet;
         used->plugins[used->plugins_count++].plugin = &plugin;
         UNIT_EQUAL(trp_system_spawn(trp_node_system(used), &holder, NULL, &ref), TRP_OK);
