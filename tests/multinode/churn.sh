@@ -40,9 +40,11 @@ check removed_ones_are_forgotten wait_until 60 forgotten
 expect three_are_converged 0 ctl 1 wait --converged --members 3 --timeout 60s
 is the_clock_has_as_many_entries_as_before "$([ "$(number 1 clock)" -le 3 ] && echo yes)" yes
 after=$(resident)
-echo "troupe churn cycles $cycles"
+echo "troupe churn cycles $cycles cycles"
 echo "troupe churn cycle $((took / cycles)) ms"
-echo "troupe churn clock_entries $clock $(number 1 clock)"
-echo "troupe churn resident $before KiB, then $after KiB"
+echo "troupe churn clock_entries_before $clock entries"
+echo "troupe churn clock_entries_after $(number 1 clock) entries"
+echo "troupe churn resident_before $before KiB"
+echo "troupe churn resident_after $after KiB"
 judge memory_is_where_it_was $((after - before)) "$growth" KiB
 test_end

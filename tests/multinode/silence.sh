@@ -56,7 +56,8 @@ summary() { # FIGURE BOUND: how many runs kept it
     echo "troupe three_hosts $1_least $least ms"
     echo "troupe three_hosts $1_median $median ms"
     echo "troupe three_hosts $1_greatest $most ms"
-    echo "troupe three_hosts $1_within_${2}_ms $kept of $all"
+    echo "troupe three_hosts $1_runs $all runs"
+    echo "troupe three_hosts $1_within_${2}_ms $kept runs"
     is "every_cluster_has_its_figure_$1" "$all" "$clusters"
     within "greatest_$1" "$most" "$2"
 }

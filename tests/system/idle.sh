@@ -23,6 +23,8 @@ for _ in 1 2 3; do
     [ "$permille" -gt 9 ] && [ -z "$sanitizer" ] || break
 done
 rss=$(awk '/^VmRSS:/ { print $2 }' "/proc/$pid/status")
+echo "troupe idle_node processor $permille permille"
+echo "troupe idle_node resident $rss KiB"
 measure idle_cpu "$((permille / 10)).$((permille % 10))" percent
 measure idle_seconds "$seconds" s
 judge idle_node_has_at_most_15_mb_resident "$rss" 15360 KiB
