@@ -183,7 +183,9 @@ trpi_control_publish(trpi_control *control, unsigned event_index, const char *te
             continue;
         }
         any = true;
-        if (c->events_count == TRPI_CONTROL_EVENTS_MAX) {
+        if (text == NULL) { /* a stream with a hole would be a lie */
+            stream_end(control, c, trpi_call_no_memory);
+        } else if (c->events_count == TRPI_CONTROL_EVENTS_MAX) {
             stream_end(control, c,
                        "{\"ok\":false,\"exit\":75,\"error\":\"the client is too slow\"}");
         } else {
@@ -240,6 +242,19 @@ trpi_call_stream(trpi_call *call)
         control->streams_count += c->event_bits != 0;
     }
     (void)pthread_mutex_unlock(&control->lock);
+}
+
+void
+trpi_call_stream_fail(trpi_call *call)
+{
+    trpi_control *control = call->emit_arg;
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = connection_find(control, call->emit_id);
+    if (c) {
+        stream_end(control, c, trpi_call_no_memory);
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    wake(control);
 }
 
 static void

@@ -60,8 +60,8 @@ bool trpi_control_is_live(const char *path, int *ret_pid);
 void trpi_control_close(trpi_control *control, uint32_t linger_ms);
 const char *trpi_control_path(const trpi_control *control);
 
-/* Send an event to every stream that asked for this type. text: the whole stream object. Any
- * thread. */
+/* Send an event to every stream that asked for this type. text: the whole stream object; NULL:
+ * there was no memory for it, and these streams end with exit 70. Any thread. */
 void trpi_control_publish(trpi_control *control, unsigned event_index, const char *text);
 bool trpi_control_has_streams(trpi_control *control);
 
@@ -87,6 +87,9 @@ void trpi_call_progress(trpi_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* From now on events of the request's types go to the client. */
 void trpi_call_stream(trpi_call *call);
+/* An object of the stream found no memory: it ends with exit 70. */
+void trpi_call_stream_fail(trpi_call *call);
+extern const char trpi_call_no_memory[]; /* the final object then */
 /* Wait `ms`, or until cancelled. false: give up (cancelled). Only on the call's own thread. */
 bool trpi_call_pause(trpi_call *call, uint32_t ms);
 /* Wait a little, till the view is worth another look. false: refused, the node is stopping. */

@@ -17,7 +17,8 @@
 #define LOOK_MS 50u           /* how often the view is looked at */
 #define ANSWER_MARGIN_MS 100u /* the client should hear why, not just time out */
 
-static const char no_memory[] = "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
+const char trpi_call_no_memory[] =
+    "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
 
 static void
 emit_final(trpi_call *call, const char *text)
@@ -49,7 +50,7 @@ trpi_call_answer(trpi_call *call, cJSON *reply)
                               "the reply is larger than %u bytes", TRPI_CTL_RESPONSE_BYTES_MAX);
         return;
     }
-    emit_final(call, text ? text : no_memory);
+    emit_final(call, text ? text : trpi_call_no_memory);
     cJSON_free(text);
     cJSON_Delete(reply);
 }
@@ -81,7 +82,7 @@ trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal)
               trpi_json_add_text(reply, "error", refusal->error) &&
               (!refusal->hint[0] || trpi_json_add_text(reply, "hint", refusal->hint));
     char *text = ok ? trpi_json_print(reply) : NULL;
-    emit_final(call, text ? text : no_memory);
+    emit_final(call, text ? text : trpi_call_no_memory);
     cJSON_free(text);
     cJSON_Delete(reply);
 }

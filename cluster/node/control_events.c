@@ -148,6 +148,7 @@ event_print(cJSON *event)
 /* ---- listening
  * ------------------------------------------------------------------------------------------ */
 
+/* NULL: no memory. */
 static cJSON *
 event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
 {
@@ -171,9 +172,7 @@ event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
     while (i < sizeof kinds / sizeof kinds[0] && kinds[i].bit != heard->event) {
         i++;
     }
-    if (i == sizeof kinds / sizeof kinds[0]) {
-        return NULL; /* of a later version */
-    }
+    trpi_assert(i < sizeof kinds / sizeof kinds[0]); /* nothing else is listened to */
     *ret_index = kinds[i].index;
     if (heard->member) {
         return member_event(node, *ret_index, &heard->member->member, heard->wall_ms);
@@ -198,10 +197,8 @@ on_event(void *arg, const trpi_cluster_event *heard)
     }
     cJSON *event = event_make(node, heard, &index);
     char *text = event ? event_print(event) : NULL;
-    if (text) {
-        trpi_control_publish(node->control, index, text);
-        cJSON_free(text);
-    }
+    trpi_control_publish(node->control, index, text); /* no text: it ends the streams */
+    cJSON_free(text);
 }
 
 void
@@ -241,6 +238,8 @@ object_emit(trpi_call *call, cJSON *event)
     if (text) {
         call->emit(call, text, false);
         cJSON_free(text);
+    } else {
+        trpi_call_stream_fail(call);
     }
 }
 
@@ -295,6 +294,7 @@ snapshot_emit(trp_node *node, trpi_call *call)
     trpi_view view;
     int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
     if (trpi_view_take(node, &view) != TRP_OK) {
+        trpi_call_stream_fail(call);
         return;
     }
     for (size_t i = 0; i < view.count; i++) {

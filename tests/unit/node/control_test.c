@@ -296,6 +296,26 @@ events_go_to_the_streams_that_asked_for_their_type(void)
     trpi_control_close(control, 100);
 }
 
+/* A stream with a hole would be a lie. */
+static void
+a_stream_whose_event_finds_no_memory_ends_with_an_error(void)
+{
+    trpi_control *control = server_open();
+    int all = client_open(), some = client_open();
+    client_send(all, "{\"cmd\":\"events\"}");
+    client_send(some, "{\"cmd\":\"events\",\"types\":[\"MemberUp\"]}");
+    UNIT_TEXT(client_read(all), "{\"progress\":\"subscribed\"}");
+    UNIT_TEXT(client_read(some), "{\"progress\":\"subscribed\"}");
+    trpi_control_publish(control, 0, NULL);
+    trpi_control_publish(control, 2, "{\"event\":2}");
+    UNIT_TEXT(client_read(all), "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}");
+    UNIT_TEXT(client_read(all), "");
+    UNIT_TEXT(client_read(some), "{\"event\":2}");
+    close(all);
+    close(some);
+    trpi_control_close(control, 100);
+}
+
 static void
 slow_client_of_events_is_cut_off_at_the_limit(void)
 {
@@ -443,6 +463,7 @@ UNIT(an_answer_arrives_whatever_the_poll_thread_does_at_that_moment)
 UNIT(client_that_goes_cancels_its_call)
 UNIT(close_ends_calls_and_streams)
 UNIT(events_go_to_the_streams_that_asked_for_their_type)
+UNIT(a_stream_whose_event_finds_no_memory_ends_with_an_error)
 UNIT(slow_client_of_events_is_cut_off_at_the_limit)
 UNIT(calls_for_other_nodes_are_limited)
 UNIT(connections_are_limited)
