@@ -3,8 +3,9 @@
  *
  *     tests/sim/sim_test [SEEDS [small]]      TROUPE_SIM_SEEDS=N does the same; default 500
  *
- * Every seed is a swarm; the other scenarios take turns. Small clusters of many sizes, one of ten seeds twice, which must give
- * the same trace hash; then, but for `small`, each with 100 nodes.
+ * Every seed is a swarm; the other scenarios take turns. The clusters are small and of many sizes;
+ * one of ten seeds is run twice, which must give the same trace hash. Then, but for `small`, each
+ * scenario with 100 nodes.
  */
 #include <stdbool.h>
 #include <stdio.h>

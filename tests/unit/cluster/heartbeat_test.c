@@ -117,6 +117,30 @@ a_silent_member_is_found_within_six_seconds_of_its_last_answer(void)
     trpi_gossip_unref(view);
 }
 
+/* FD-06 */
+static void
+requests_go_out_at_the_interval_that_is_set(void)
+{
+    static const uint32_t intervals_ms[] = { 250, 1000, 4000 };
+    trpi_gossip *view = view_of(2);
+    for (size_t i = 0; i < sizeof(intervals_ms) / sizeof(intervals_ms[0]); i++) {
+        trpi_heartbeat_options options = { .phi = { .heartbeat_interval_ms = intervals_ms[i] } };
+        trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+        uint32_t asked = 0;
+        for (uint64_t now_us = SECOND; now_us < 41 * SECOND; now_us += 1000) {
+            uint8_t request[TRPI_HEARTBEAT_BYTES];
+            const trpi_ident *const *targets;
+            if (trpi_heartbeat_wake_us(hb) <= now_us) {
+                trpi_heartbeat_tick(hb, now_us);
+                asked += trpi_heartbeat_targets(hb, &targets, request);
+            }
+        }
+        UNIT_EQUAL(asked, 40000 / intervals_ms[i]);
+        trpi_heartbeat_free(hb);
+    }
+    trpi_gossip_unref(view);
+}
+
 /* FD-16 */
 static void
 a_member_that_never_answered_is_found_too(void)
@@ -290,6 +314,7 @@ UNIT_BEGIN("heartbeat")
 UNIT(every_member_is_asked_by_monitored_by_nr_of_members)
 UNIT(in_a_small_cluster_everybody_asks_everybody)
 UNIT(a_silent_member_is_found_within_six_seconds_of_its_last_answer)
+UNIT(requests_go_out_at_the_interval_that_is_set)
 UNIT(a_member_that_never_answered_is_found_too)
 UNIT(an_own_pause_accuses_nobody)
 UNIT(answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm)

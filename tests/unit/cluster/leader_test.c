@@ -96,6 +96,11 @@ a_healthy_member_that_is_downed_stops_and_is_removed(void)
         }
     }
     UNIT_EQUAL(previous, TRP_MEMBER_DOWN); /* EVENTS-05 */
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_DOWN_CMD, 1), TRP_OK); /* MEMB-28: oneself */
+    mesh_run(m, 2000);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_DOWNED);
+    UNIT_EQUAL(mesh_members(m, 0), 1);
+    UNIT_EQUAL(mesh_events(m, 0, TRP_CLUSTER_MEMBER_DOWNED, 1), 1);
     mesh_free(m);
 }
 
@@ -296,9 +301,17 @@ an_idle_cluster_is_nearly_silent(void)
     struct mesh *m = mesh_cluster(4, NULL);
     mesh_run(m, 5000);
     uint64_t before = m->frames;
+    trpi_member_stats was, is;
+    trpi_member_stats_get(m->cores[0], &was);
     mesh_run(m, 10000);
     UNIT_TRUE(m->frames - before <= 4 * 11);
     UNIT_TRUE(m->frames - before >= 4 * 8);
+    trpi_member_stats_get(m->cores[0], &is); /* GOSSIP-08: versions, and no view */
+    UNIT_TRUE(is.received_same > was.received_same);
+    UNIT_EQUAL(is.received_newer + is.received_older + is.merged,
+               was.received_newer + was.received_older + was.merged);
+    UNIT_TRUE(is.bytes_out - was.bytes_out <
+              (is.frames_out - was.frames_out) * trpi_member_view(m->cores[0])->encoded_bytes);
     mesh_free(m);
 }
 

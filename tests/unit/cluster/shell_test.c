@@ -40,6 +40,11 @@ members_all(struct host *h)
 static pthread_mutex_t heard_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint16_t heard[1024];
 static uint32_t heard_count;
+static struct {
+    trp_current_cluster_state state;
+    trp_member members[8];
+} heard_state; /* the last */
+static trp_member_event heard_unreachable;
 
 static trp_err
 listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -47,6 +52,12 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     pthread_mutex_lock(&heard_lock);
+    size_t bytes = trp_msg_bytes(msg);
+    if (trp_msg_is(msg, &trp_current_cluster_state_type) && bytes <= sizeof(heard_state)) {
+        memcpy(&heard_state, trp_msg_payload(msg), bytes);
+    } else if (trp_msg_is(msg, &trp_member_unreachable_type)) {
+        memcpy(&heard_unreachable, trp_msg_payload(msg), sizeof(heard_unreachable));
+    }
     if (heard_count < 1024) {
         heard[heard_count++] = trp_msg_tag(msg);
     }
@@ -98,6 +109,19 @@ a_subscriber_hears_the_state_first_and_then_every_change(void)
     UNIT_WAIT(heard_of(trp_member_up_tag) == 1, 5000);
     UNIT_EQUAL(heard_of(trp_member_joined_tag), 1);
     UNIT_EQUAL(heard[0], trp_cluster_state_tag);
+    UNIT_EQUAL(trp_cluster_send_state(a.system, ref), TRP_OK); /* EVENTS-12 */
+    UNIT_WAIT(heard_of(trp_cluster_state_tag) == 2, 60000);
+    pthread_mutex_lock(&heard_lock);
+    const trp_member *known = trp_current_cluster_state_members(&heard_state.state);
+    UNIT_EQUAL(heard_state.state.members_count, 2);
+    UNIT_EQUAL(heard_state.state.unreachable_count, 0);
+    bool first = strcmp(known[0].address, a.address) == 0; /* by the address: who leads */
+    UNIT_TEXT(known[first ? 1 : 0].address, b.address);
+    UNIT_TEXT(heard_state.state.leader.address, known[0].address);
+    UNIT_EQUAL(heard_state.state.leader.uid, known[0].uid);
+    UNIT_TRUE(trp_member_is_older_than(&known[first ? 0 : 1], &known[first ? 1 : 0])); /* MEMB-25 */
+    UNIT_FALSE(trp_member_is_older_than(&known[first ? 1 : 0], &known[first ? 0 : 1]));
+    pthread_mutex_unlock(&heard_lock);
     UNIT_EQUAL(trp_cluster_join(b.system, contacts, 2), TRP_ESTATE); /* MEMB-05 */
     UNIT_EQUAL(trp_cluster_leave(a.system, b.address), TRP_OK);
     UNIT_WAIT(members_all(&a) == 1, 5000);
@@ -260,6 +284,17 @@ hosts_open(struct host hosts[3], struct host *ret_order[3])
     }
 }
 
+/* EVENTS-06 */
+static void
+check_told_unreachable(const struct host *h)
+{
+    UNIT_EQUAL(heard_of(trp_member_unreachable_tag), 1);
+    pthread_mutex_lock(&heard_lock);
+    UNIT_TEXT(heard_unreachable.member.address, h->address);
+    UNIT_EQUAL(heard_unreachable.member.reachable, 0);
+    pthread_mutex_unlock(&heard_lock);
+}
+
 /* EVENTS-08, -16; FD-19, -20; MEMB-21, -28: the leader dies, and everybody is told once */
 static void
 a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
@@ -280,7 +315,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     UNIT_EQUAL(trp_cluster_subscribe(h[1]->system, ref,
                                      TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED |
                                          TRP_CLUSTER_DOWNING_DECISION |
-                                         TRP_CLUSTER_SEEN_CHANGED),
+                                         TRP_CLUSTER_SEEN_CHANGED | TRP_CLUSTER_UNREACHABLE),
                TRP_OK);
     UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 5000);
     host_join(h[2], h[1]->address, options);
@@ -314,6 +349,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     UNIT_EQUAL(trp_log_flush(h[2]->system, 60000), TRP_OK);
     UNIT_WAIT(heard_of(trp_downing_decision_tag) == lines_with(h[1], "downing ", "", &at), 5000);
     UNIT_TRUE(heard_of(trp_seen_changed_tag) > 0);
+    check_told_unreachable(h[0]);
     check_story(h[1], h[0]->address);
     check_story(h[2], h[0]->address);
     for (uint32_t i = 1; i < 3; i++) { /* alone, or joining; and after the death of h[0] */
