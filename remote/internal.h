@@ -306,6 +306,7 @@ struct trpi_remote {
     uint64_t probe_next_ms;
     trpi_peer *awake;  /* line of those that the tick looks at, in no order; by lock */
     trpi_line resting, gone; /* associations that nobody uses; no associations; by lock */
+    uint32_t epoch_first; /* epochs of a new peer, which may remember us, are higher; by lock */
     uint64_t redelivered_before; /* to peers that are forgotten; by lock */
     trpi_channel channels[TRPI_CHANNEL_COUNT];
     trpi_log_gate gates[TRPI_GATE_COUNT];

@@ -38,6 +38,7 @@ peer_new(trpi_remote *remote, const trpi_address *address)
         pthread_mutex_init(&peer->lock, NULL);
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
+            atomic_init(&peer->lanes[lane].epoch, remote->epoch_first);
         }
         trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
                              remote->options.resend_ms, remote->options.give_up_ms);

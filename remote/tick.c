@@ -17,6 +17,7 @@
  *   T3  Silence is judged only while an answer is due.
  *   T4  A peer is forgotten when nobody has it in his hands, and what it is remembered for is over:
  *       numbers of a stream whose incarnation may come back, incarnations that are barred.
+ *   T5  It may remember us: the epochs of its lanes go on where they were.
  * Limits. One resting peer in PROBE_GAP_MS is asked, the one that has rested longest, and none that
  *         has rested for less than PROBE_MS: so a host that has vanished is noticed at last though
  *         nobody uses it, and what stands between (address translation) sees a sign of life.
@@ -423,6 +424,18 @@ is_over(const trpi_peer *peer, uint64_t now_ms)
            now_ms - peer->rests_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
 }
 
+/* Our incarnation goes on, and so do its epochs there. By remote->lock. T5 */
+static void
+epochs_keep(const trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
+        if (epoch > peer->remote->epoch_first) {
+            peer->remote->epoch_first = epoch;
+        }
+    }
+}
+
 /* The one that has been gone longest is forgotten, or stands behind the others again. */
 static void
 forget(trpi_remote *remote, uint64_t now_ms)
@@ -441,6 +454,7 @@ forget(trpi_remote *remote, uint64_t now_ms)
     }
     if (over) {
         remote->redelivered_before += peer->redelivery.resent;
+        epochs_keep(peer);
         trpi_peer_remove(peer);
     } else if (!peer->awake) {
         line_append(peer, &remote->gone);

@@ -276,6 +276,30 @@ who_said_goodbye_is_forgotten_in_the_end(void)
     mesh_end(&m);
 }
 
+/* One side forgets, the other one remembers: what it knows of this incarnation still holds. */
+static void
+who_was_forgotten_and_is_met_again_is_understood(void)
+{
+    static mesh m;
+    trpi_remote_stats stats;
+    mesh_start(&m, 2);
+    trpi_remote_watch_delegate(m.remote[1], trpi_remote_address(m.remote[0]), true);
+    for (int round = 0; round < 3; round++) {
+        knock(&m, 1, 0);
+        pass(&m, 2000);
+        UNIT_EQUAL(active_of(&m, 0), 1);
+        UNIT_EQUAL(active_of(&m, 1), 1);
+        trpi_remote_stats_get(m.remote[1], &stats);
+        UNIT_EQUAL(stats.garbage, 0);
+        m.muted = true;
+        pass(&m, 12 * MINUTE_MS);
+        UNIT_EQUAL(peers_of(&m, 0), 0);
+        UNIT_EQUAL(peers_of(&m, 1), 1);
+        m.muted = false;
+    }
+    mesh_end(&m);
+}
+
 UNIT_BEGIN("idle_sim")
 UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
 UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
@@ -283,4 +307,5 @@ UNIT(a_link_that_died_at_rest_is_found_though_nobody_uses_it)
 UNIT(a_link_that_is_used_now_and_then_lives)
 UNIT(a_node_gets_a_number_with_the_first_message_only)
 UNIT(who_said_goodbye_is_forgotten_in_the_end)
+UNIT(who_was_forgotten_and_is_met_again_is_understood)
 UNIT_END
