@@ -1,4 +1,4 @@
-/* sim_main.c - the command line of `troupe sim`. Tests: tests/system/cli.sh */
+/* sim_main.c - the command line of `troupe sim`. Tests: tests/system/sim.sh */
 #include <troupe/sim.h>
 
 #include <errno.h>
