@@ -462,7 +462,9 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         return;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
-    bool left = core->exiting_ms != 0 && frame->code == TRP_MEMBER_EXITING;
+    uint32_t self = trpi_core_self_index(core); /* there, or this node would have stopped */
+    bool left = frame->code == TRP_MEMBER_EXITING &&
+                core->gossip->members[self].status >= TRP_MEMBER_LEAVING;
     trpi_core_log(core, left ? TRP_LOG_INFO : TRP_LOG_WARNING, "%s says that this node has been %s",
                   trpi_address_format(&from->address, text, sizeof(text)),
                   left ? "removed after leaving" : "removed");

@@ -138,16 +138,71 @@ carry_out(struct sim_world *w, uint32_t node)
     }
 }
 
-/* S9: who knows that it is Down does not go on. */
+/* Has anybody who runs downed it, or found it removed after Down? */
+static bool
+is_downed_anywhere(const struct sim_world *w, uint64_t key)
+{
+    for (uint32_t i = 0; i < w->nodes_count; i++) {
+        const trpi_gossip *g = w->nodes[i].core == NULL ? NULL : trpi_member_view(w->nodes[i].core);
+        uint32_t at = g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(g, key);
+        const trpi_tombstone *t = g == NULL ? NULL : trpi_gossip_tombstone(g, key);
+        if ((at != TRPI_GOSSIP_NONE && g->members[at].status == TRP_MEMBER_DOWN) ||
+            (t != NULL && t->status == TRP_MEMBER_DOWN)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* S9: who knows that it is Down does not go on; who was Exiting, and is downed by nobody, has
+ * left. */
 static void
 check_own_end(struct sim_world *w, uint32_t node)
 {
     const struct sim_node *n = &w->nodes[node];
-    const trpi_gossip *view = n->running ? trpi_member_view(n->core) : NULL;
+    const trpi_gossip *view = trpi_member_view(n->core);
+    uint64_t key = trpi_member_self(n->core)->key;
+    uint32_t self = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, key);
+    uint32_t status = self == TRPI_GOSSIP_NONE ? 0 : view->members[self].status;
+    if (n->running && status == TRP_MEMBER_DOWN) {
+        sim_fail(w, "S9: node %u is Down and goes on", node);
+    }
+    if (n->stop == TRPI_STOP_DOWNED && status == TRP_MEMBER_EXITING &&
+        !is_downed_anywhere(w, key)) {
+        sim_fail(w, "S9: node %u was Exiting, and is told that it was downed", node);
+    }
+}
+
+/* What the shutdown of a process does in its phase cluster-exiting. */
+static void
+hand_over_script(struct sim_world *w, uint32_t node, uint64_t incarnation)
+{
+    struct sim_node *n = &w->nodes[node];
+    if (!n->running || n->incarnation != incarnation) {
+        return;
+    }
+    if (n->paused_until_us > w->now_us) {
+        uint64_t ms = (n->paused_until_us - w->now_us) / 1000 + 1;
+        sim_at(w, ms, hand_over_script, node, incarnation);
+        return;
+    }
+    trpi_member_event event = { .kind = TRPI_MEMBER_RELEASE };
+    step(w, node, &event);
+    if (n->running) {
+        reschedule(w, node);
+    }
+}
+
+static void
+begin_to_hand_over(struct sim_world *w, uint32_t node)
+{
+    struct sim_node *n = &w->nodes[node];
+    const trpi_gossip *view = trpi_member_view(n->core);
     uint32_t self = view == NULL ? TRPI_GOSSIP_NONE
                                  : trpi_gossip_find(view, trpi_member_self(n->core)->key);
-    if (self != TRPI_GOSSIP_NONE && view->members[self].status == TRP_MEMBER_DOWN) {
-        sim_fail(w, "S9: node %u is Down and goes on", node);
+    if (self != TRPI_GOSSIP_NONE && view->members[self].status == TRP_MEMBER_EXITING) {
+        n->hands_over = true;
+        sim_at(w, w->exiting_ms, hand_over_script, node, n->incarnation);
     }
 }
 
@@ -171,6 +226,9 @@ step(struct sim_world *w, uint32_t node, const trpi_member_event *event)
     }
     carry_out(w, node);
     check_own_end(w, node);
+    if (w->exiting_ms != 0 && n->running && !n->hands_over) {
+        begin_to_hand_over(w, node);
+    }
 }
 
 void
@@ -267,7 +325,7 @@ forget(struct sim_node *n)
     n->wake_us = UINT64_MAX;
     n->stop = TRPI_STOP_NONE;
     n->peak_status = 0;
-    n->ever_up = false;
+    n->ever_up = n->hands_over = false;
     n->joining_us = n->up_us = 0;
     n->apart_ms = 0;
     n->restart_us = 0;

@@ -51,6 +51,10 @@ set(struct sim_world *w, const trpi_sim_action *a)
         w->member.buggify = a->a != 0;
         w->member.weakly_up_after_ms = a->a != 0 ? 2000 : 0; /* joiners in a cut: rare, too */
         break;
+    case TRPI_SIM_EXITING_TAKES:
+        w->exiting_ms = (uint64_t)a->ms;
+        w->member.exiting_waits = a->ms != 0;
+        break;
     case TRPI_SIM_CAREFUL:
         w->careful = a->a != 0;
         break;

@@ -68,7 +68,7 @@ trpi_sim_schedule_without(const trpi_sim_schedule *schedule, uint32_t from, uint
 struct draw {
     struct sim_world dice; /* its generator only */
     uint32_t nodes;
-    uint64_t at_ms, unstable_ms;
+    uint64_t at_ms, unstable_ms, exiting_ms;
     trpi_sim_schedule *schedule;
     trp_err err;
 };
@@ -96,6 +96,7 @@ draw_settings(struct draw *d)
     ADD(d, .act = TRPI_SIM_QUORUM, .a = d->nodes / 2 + 1);
     ADD(d, .act = TRPI_SIM_STABLE_AFTER, .ms = 3000 + (int64_t)sim_below(w, 4000));
     ADD(d, .act = TRPI_SIM_UNSTABLE_AFTER, .ms = (int64_t)d->unstable_ms);
+    ADD(d, .act = TRPI_SIM_EXITING_TAKES, .ms = (int64_t)d->exiting_ms);
     ADD(d, .act = TRPI_SIM_MONITORED_BY, .a = 2 + sim_below(w, 5));
     ADD(d, .act = TRPI_SIM_BUGGIFY, .a = sim_chance(w, 0.25) ? 1 : 0);
     if (d->nodes >= 3 && sim_chance(w, 0.2)) {
@@ -186,6 +187,7 @@ trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms)
     d->nodes = nodes;
     d->dice.random = sim_stream(seed, nodes, "unrest"); /* seeds keep the faults they had */
     d->unstable_ms = 1000 + sim_below(&d->dice, 5000);
+    d->exiting_ms = sim_chance(&d->dice, 0.5) ? sim_below(&d->dice, 12000) : 0;
     d->dice.random = sim_stream(seed, nodes, "swarm");
     until_ms = until_ms == 0 ? DEFAULT_UNTIL_MS : until_ms;
     draw_settings(d);

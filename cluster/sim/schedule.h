@@ -25,6 +25,7 @@ typedef enum trpi_sim_act {
     TRPI_SIM_MIN_MEMBERS,
     TRPI_SIM_DELAY,
     TRPI_SIM_BUGGIFY,
+    TRPI_SIM_EXITING_TAKES, /* who leaves hands over for so long, before it confirms */
     TRPI_SIM_CAREFUL,    /* nothing that makes two clusters by itself, whatever the strategy */
     TRPI_SIM_SUPERVISED, /* who has ended is started again, as systemd would */
     /* faults */

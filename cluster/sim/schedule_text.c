@@ -28,6 +28,7 @@ static const struct form {
     [TRPI_SIM_MIN_MEMBERS] = { "min-members", "c" },
     [TRPI_SIM_DELAY] = { "delay", "dd" },
     [TRPI_SIM_BUGGIFY] = { "buggify", "o" },
+    [TRPI_SIM_EXITING_TAKES] = { "exiting-takes", "d" },
     [TRPI_SIM_CAREFUL] = { "careful", "o" },
     [TRPI_SIM_SUPERVISED] = { "supervised", "o" },
     [TRPI_SIM_KILL] = { "kill", "n" },

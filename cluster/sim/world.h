@@ -60,6 +60,7 @@ struct sim_node {
     uint32_t incarnation;    /* 0: never started */
     bool running;            /* the process is there */
     bool wanted;             /* it should be a member when all is well */
+    bool hands_over;         /* it is Exiting, and will confirm */
     bool ever_up;            /* somebody has seen this incarnation Up */
     uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (S6) */
     uint64_t started_us;
@@ -105,6 +106,7 @@ struct sim_world {
     trpi_gossip_cache *cache;
     trpi_address addresses[SIM_SEEDS];
     uint32_t seeds_count;
+    uint64_t exiting_ms; /* who leaves hands over for so long; 0: it confirms at once */
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
     uint64_t *buried;     /* keys of all that anybody has removed (S6) */

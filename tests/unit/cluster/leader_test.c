@@ -57,6 +57,26 @@ leaving_twice_is_leaving_once(void)
 }
 
 /* a single node, and all at once */
+/* it hands over, in the phase cluster-exiting, when it is cut off for so long that it is removed */
+static void
+who_is_removed_while_it_hands_over_has_left(void)
+{
+    trpi_member_options options = { .seed = 7, .exiting_waits = true };
+    struct mesh *m = mesh_cluster(3, &options);
+    UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_LEAVE, 2), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_status(m, 2, 2), TRP_MEMBER_EXITING);
+    m->cut[2] = true;
+    mesh_observe(m, 0, 1u << 2);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_NONE);
+    m->cut[2] = false;
+    mesh_run(m, 3000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_LEFT);
+    mesh_free(m);
+}
+
 static void
 the_last_ones_leave_too(void)
 {
@@ -336,6 +356,7 @@ UNIT(the_leader_is_the_first_in_order_on_every_node)
 UNIT(a_member_that_leaves_is_gone_everywhere_within_four_seconds)
 UNIT(a_leader_that_leaves_hands_over_to_the_next)
 UNIT(leaving_twice_is_leaving_once)
+UNIT(who_is_removed_while_it_hands_over_has_left)
 UNIT(the_last_ones_leave_too)
 UNIT(a_node_that_never_joined_leaves_at_once)
 UNIT(a_healthy_member_that_is_downed_stops_and_is_removed)

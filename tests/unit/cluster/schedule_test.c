@@ -59,7 +59,7 @@ every_action_has_its_line(void)
                                "0s down-all-when-unstable 1m\n"
                                "0s downing static-quorum\n0s quorum-size 2\n0s monitored-by 3\n"
                                "0s min-members 2\n0s delay 1ms 20ms\n0s buggify on\n"
-                               "0s careful off\n0s supervised off\n"
+                               "0s exiting-takes 3s\n0s careful off\n0s supervised off\n"
                                "1s kill 2   # with a comment\n"
                                "1500ms start 2\n2s pause 1 700ms\n3s leave 1 0\n4s down 2 0\n"
                                "5s cut 011 8s both\n6s link 0 2 8s one-way\n7s heal\n8s loss 10%\n"
@@ -220,7 +220,7 @@ faults_put_in_on_purpose_are_found(void)
         uint64_t first, last; /* seeds; found earlier by a whole run: sim/README.md */
     } faults[] = { { TRPI_BROKEN_NO_TOMBSTONES, 1, 3 },
                    { TRPI_BROKEN_DIGEST_WITHOUT_SEEN, 1, 3 },
-                   { TRPI_BROKEN_LEARN_PAUSE, 1984, 1984 } };
+                   { TRPI_BROKEN_LEARN_PAUSE, 3582, 3582 } };
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         bool found = false;
         for (uint64_t seed = faults[i].first; seed <= faults[i].last && !found; seed++) {
