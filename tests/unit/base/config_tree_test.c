@@ -143,6 +143,27 @@ mistakes_in_a_subtree_are_refused_with_the_right_name(void)
     }
 }
 
+/* 0 is the default of the engine: it would be taken for 20 s, and 5 s. */
+static void
+times_of_downing_are_not_zero(void)
+{
+    static const char *const keys[] = { "stable-after", "auto-down-after" };
+    static const char *const values[] = { "1ms", "0s", "off" };
+    for (size_t i = 0; i < 6; i++) {
+        const char *key = keys[i % 2];
+        char text[96], want[160];
+        trp_config *config = NULL;
+        trp_config_error error = { "" };
+        snprintf(text, sizeof text, "cluster { downing { %s = %s } }", key, values[i / 2]);
+        snprintf(want, sizeof want, "t.conf:1: cluster.downing.%s: %s is out of range: 1ms to ",
+                 key, values[i / 2]);
+        UNIT_EQUAL(trp_config_parse_text("t.conf", text, &config, &error),
+                   i < 2 ? TRP_OK : TRP_ECONFIG);
+        UNIT_TRUE(i < 2 || strncmp(error.text, want, strlen(want)) == 0);
+        trp_config_unref(config);
+    }
+}
+
 static void
 subtrees_are_limited(void)
 {
@@ -627,6 +648,7 @@ without_memory_nothing_is_made_and_nothing_leaks(void)
 UNIT_BEGIN("config_tree")
 UNIT(subtrees_of_one_file_are_lifted_for_several_systems)
 UNIT(mistakes_in_a_subtree_are_refused_with_the_right_name)
+UNIT(times_of_downing_are_not_zero)
 UNIT(subtrees_are_limited)
 UNIT(later_keys_win_whether_included_or_not)
 UNIT(files_are_limited_in_size_and_depth)
