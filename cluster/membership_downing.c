@@ -138,6 +138,15 @@ mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const c
 }
 
 static void
+sides_say(trpi_member_core *core, const uint32_t *marks) /* W3 */
+{
+    char side[160], others[160];
+    trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
+                  trpi_sides_text(core->gossip, marks, true, side, sizeof(side)),
+                  trpi_sides_text(core->gossip, marks, false, others, sizeof(others)));
+}
+
+static void
 next_say(trpi_member_core *core) /* W3 */
 {
     trpi_core_log(core, TRP_LOG_WARNING,
@@ -146,8 +155,16 @@ next_say(trpi_member_core *core) /* W3 */
 }
 
 static void
-side_down(trpi_member_core *core, const trpi_downing_decision *decision)
+side_down(trpi_member_core *core, const trpi_downing_input *input,
+          const trpi_downing_decision *decision)
 {
+    uint32_t *marks = trpi_alloc((core->gossip->members_count + 1) * sizeof(*marks));
+    if (marks != NULL) { /* else it stops without having told the sides */
+        trpi_sides sides; /* found again: indexes has taken the place of the marks */
+        trpi_sides_find(&core->options.downing, input, TRPI_SPARE_NOBODY, marks, &sides);
+        sides_say(core, marks);
+        trpi_free(marks);
+    }
     for (uint32_t i = 0; i < decision->indexes_count; i++) { /* W2 */
         const trpi_ident *ident = core->gossip->members[decision->indexes[i]].ident;
         if (ident->key != core->self->key) {
@@ -161,11 +178,8 @@ side_down(trpi_member_core *core, const trpi_downing_decision *decision)
 static void
 self_down(trpi_member_core *core, const trpi_downing_decision *decision)
 {
-    char side[160], others[160];
     trpi_events_downing(core, decision, "down-self");
-    trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
-                  trpi_sides_text(core->gossip, decision->indexes, true, side, sizeof(side)),
-                  trpi_sides_text(core->gossip, decision->indexes, false, others, sizeof(others)));
+    sides_say(core, decision->indexes);
     next_say(core);
     trpi_core_stop(core, TRPI_STOP_DOWNED);
 }
@@ -214,7 +228,7 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
         lease_ask(core, &decision);
         return;
     case TRPI_DOWNING_DOWN_SIDE:
-        side_down(core, &decision);
+        side_down(core, &input, &decision);
         return;
     }
 }

@@ -74,7 +74,15 @@ for index in "${!clusters[@]}"; do
     for host in ${stays[index]}; do check "${name}_goes_on_on_host_$host" wait_until 60 counts "$left" "$name" "$host"; done
 done
 host_heal 3
-sides_told() { grep -q 'this side: .*; not on it: ' "$work/majority-3.log" && grep -q 'what next: ' "$work/majority-3.log"; }
+sides_told() { # by each that goes
+    local index host log
+    for index in "${!clusters[@]}"; do
+        for host in ${goes[index]}; do
+            log=$work/${clusters[index]}-$host.log
+            grep -q 'this side: .*; not on it: ' "$log" && grep -q 'what next: ' "$log" || return 1
+        done
+    done
+}
 check who_stops_tells_the_sides_and_what_next wait_until 30 sides_told
 check refused_side_tells_why wait_until 30 grep -q 'the lease is refused: .*has it' "$work/lease-3.log"
 test_end

@@ -262,6 +262,20 @@ who_has_the_lease_acts_though_another_is_first(void)
 }
 
 static void
+who_is_refused_tells_which_sides_it_saw(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 0x18, STABLE + LATER + 2000);
+    UNIT_EQUAL(askers(m), 0x08);
+    answer(m, 3, false);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(stopped(m), 0x18);
+    UNIT_TEXT(m->sides, "this side: host3:2555, host4:2556; not on it: host0:2552, host1:2553, "
+                        "host2:2554");
+    mesh_free(m);
+}
+
+static void
 an_owner_on_the_own_side_is_no_refusal(void)
 {
     for (int own = 0; own < 2; own++) {
@@ -331,6 +345,7 @@ UNIT(a_lease_that_was_not_answered_is_asked_for_again)
 UNIT(a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out)
 UNIT(a_lease_that_is_used_again_is_kept_as_long_again)
 UNIT(who_has_the_lease_acts_though_another_is_first)
+UNIT(who_is_refused_tells_which_sides_it_saw)
 UNIT(an_owner_on_the_own_side_is_no_refusal)
 UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
 UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)

@@ -29,6 +29,7 @@ struct mesh {
     trpi_member_stop stopped[MESH_NODES_MAX];
     bool asks_lease[MESH_NODES_MAX], released_lease[MESH_NODES_MAX];
     char warning[448]; /* the last, or an error */
+    char sides[448];   /* what the last that stopped itself saw */
     struct mesh_frame queue[4096];
     uint32_t head, tail;
     uint64_t frames; /* delivered */
@@ -89,6 +90,9 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             m->decision = a->published.downing;
         } else if (a->kind == TRPI_ACTION_LOG && a->level <= TRP_LOG_WARNING) {
             snprintf(m->warning, sizeof(m->warning), "%s", a->text);
+            if (strncmp(a->text, "this side: ", 11) == 0) {
+                snprintf(m->sides, sizeof(m->sides), "%s", a->text);
+            }
         } else if (a->kind == TRPI_ACTION_LEASE_ACQUIRE) {
             m->asks_lease[node] = true;
         } else if (a->kind == TRPI_ACTION_LEASE_RELEASE) {
