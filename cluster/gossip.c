@@ -213,7 +213,8 @@ trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64_t *subj
     }
     for (uint32_t i = 0; i < gossip->versions_count; i++) {
         if (gossip->versions[i].observer == observer) {
-            gossip->versions[i].version++;
+            gossip->versions[i].version +=
+                gossip->versions[i].version < TRPI_GOSSIP_COUNTER_MAX ? 1 : 0;
             return TRP_OK;
         }
     }
@@ -259,7 +260,8 @@ trpi_gossip_count_up(trpi_gossip *gossip, uint64_t key)
 {
     trpi_assert(!gossip->frozen);
     trp_err err = ROOM_FOR(gossip, clock, TRPI_GOSSIP_MEMBERS_MAX);
-    if (err == TRP_OK) {
+    uint64_t now = trpi_vclock_get(gossip->clock, gossip->clock_count, key);
+    if (err == TRP_OK && now < TRPI_GOSSIP_COUNTER_MAX) {
         gossip->clock_count = trpi_vclock_increment(gossip->clock, gossip->clock_count, key);
     }
     return err;

@@ -22,7 +22,9 @@
 #define TRPI_GOSSIP_MEMBERS_MAX (TRPI_JOIN_MEMBERS_MAX + 240u) /* of one view */
 #define TRPI_GOSSIP_TOMBSTONES_MAX 20000u /* beyond, the oldest are dropped before their age */
 #define TRPI_GOSSIP_ROWS_MAX 200000u
-#define TRPI_GOSSIP_COUNTER_MAX (UINT64_MAX / 4) /* of clocks and observers; more is refused */
+/* More is refused when it is read, so nothing counts further: a member that says the largest number
+ * of another must not make what that one says unreadable. */
+#define TRPI_GOSSIP_COUNTER_MAX (UINT64_MAX / 4) /* of clocks and observers */
 #define TRPI_GOSSIP_UP_NUMBER_MAX 0x7fffffffu
 
 typedef struct trpi_gossip_member {

@@ -167,7 +167,8 @@ act_once(trpi_member_core *core)
         }
         trpi_gossip_set_status(edited, at, status);
         if (status == TRP_MEMBER_UP) {
-            edited->members[at].up_number = ++up_number;
+            up_number += up_number < TRPI_GOSSIP_UP_NUMBER_MAX ? 1 : 0; /* then by address */
+            edited->members[at].up_number = up_number;
         }
     }
     if (err != TRP_OK) {

@@ -314,6 +314,45 @@ up_numbers_follow_the_order_of_becoming_up(void)
     mesh_free(m);
 }
 
+/* a broken member says the largest numbers there are: what comes behind can still be read */
+static void
+largest_numbers_of_a_peer_do_not_stop_the_cluster(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    trpi_node_id id = mesh_id(7, 4711);
+    trpi_ident *ident;
+    UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &ident) == TRP_OK);
+    trpi_gossip *g = trpi_gossip_copy(trpi_member_view(m->cores[1]));
+    UNIT_EQUAL(trpi_gossip_add(g, ident, TRP_MEMBER_EXITING, TRPI_GOSSIP_UP_NUMBER_MAX), TRP_OK);
+    for (uint32_t i = 0; i < 2; i++) {
+        uint64_t key = trpi_ident_key(&m->ids[i]);
+        UNIT_EQUAL(trpi_gossip_add_clock(g, key, TRPI_GOSSIP_COUNTER_MAX), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    trpi_frame frame = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = m->ids[0].uid, .gossip = g };
+    trpi_buffer bytes = { 0 };
+    trpi_seen seen;
+    UNIT_EQUAL(trpi_seen_init(&seen, g->members_count), TRP_OK);
+    UNIT_EQUAL(trpi_frame_encode(&frame, &seen, &bytes), TRP_OK);
+    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME, .from = m->ids[1],
+                                .bytes = bytes.data, .count = bytes.count };
+    UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
+    UNIT_EQUAL(mesh_members(m, 0), 3);
+    for (uint32_t node = 2; node < 4; node++) { /* at the limit, and one past it */
+        mesh_add(m, NULL);
+        UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
+        mesh_run(m, 3000);
+        for (uint32_t at = 0; at <= node; at++) {
+            UNIT_EQUAL(mesh_status(m, at, node), TRP_MEMBER_UP);
+        }
+    }
+    trpi_buffer_fini(&bytes);
+    trpi_seen_fini(&seen);
+    trpi_gossip_unref(g);
+    trpi_ident_unref(ident);
+    mesh_free(m);
+}
+
 /* GOSSIP-15, Q8: a converged cluster sends digests only, about one a second and node */
 static void
 an_idle_cluster_is_nearly_silent(void)
@@ -371,6 +410,7 @@ UNIT(a_cluster_that_is_whole_each_time_goes_on)
 UNIT(members_that_die_one_after_the_other_are_no_unrest)
 UNIT(manual_downing_waits_for_the_operator)
 UNIT(up_numbers_follow_the_order_of_becoming_up)
+UNIT(largest_numbers_of_a_peer_do_not_stop_the_cluster)
 UNIT(an_idle_cluster_is_nearly_silent)
 UNIT(options_out_of_range_are_refused)
 UNIT_END
