@@ -32,6 +32,7 @@ part(trpi_conn *conn, uint64_t now_ms)
     }
     conn->parting = true;
     conn->parting_ms = now_ms;
+    conn->peer->used = true; /* a GOODBYE to a dead link has no answer: it is asked */
     if (lane->out == conn) {
         lane->out = NULL;
         lane->parting = conn;

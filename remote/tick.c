@@ -19,8 +19,9 @@
  *       numbers of a stream whose incarnation may come back, incarnations that are barred.
  *   T5  It may remember us: the epochs of its lanes go on where they were.
  * Limits. One resting peer in PROBE_GAP_MS is asked, the one that has rested longest, and none that
- *         has rested for less than PROBE_MS: so a host that has vanished is noticed at last though
- *         nobody uses it, and what stands between (address translation) sees a sign of life.
+ *         has rested for less than PROBE_MS; who cannot rest is asked as often. So a host that has
+ *         vanished is noticed at last though nobody uses it, and what stands between (address
+ *         translation) sees a sign of life.
  *         FORGET_MS, for who has said goodbye or was never met; FORGET_BARRED_MS.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
  */
@@ -196,6 +197,9 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
         } else {
             peer->rested = true;
         }
+    }
+    if (peer->rested && now_ms - peer->pinged_ms >= PROBE_MS && !may_rest(peer, watched)) {
+        ping(peer, now_ms); /* it is not among those that probe() asks */
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
     const char *lost =

@@ -47,9 +47,9 @@ pass(mesh *m, uint32_t ms)
     }
 }
 
-/* Nodes that do not know each other. */
+/* Nodes that do not know each other. wire_minor 0: the newest; lane_idle_ms 0: the default. */
 static void
-mesh_start(mesh *m, uint32_t count)
+mesh_start_of(mesh *m, uint32_t count, uint32_t wire_minor, uint32_t lane_idle_ms)
 {
     trpi_virtual_options options = { .seed = 1, .calm = true };
     trp_system_options of_system = TRP_SYSTEM_OPTIONS_INIT;
@@ -68,11 +68,19 @@ mesh_start(mesh *m, uint32_t count)
         remote.transport = &trpi_mem_transport_ops;
         remote.transport_arg = m->network;
         remote.flush_on_shutdown_ms = 1;
+        remote.wire_minor = wire_minor;
+        remote.lane_idle_ms = lane_idle_ms;
         UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(m->virt), "idle", &of_system,
                                         &m->system[i]) == TRP_OK);
         UNIT_REQUIRE(trpi_remote_start(m->system[i], &remote, &m->remote[i]) == TRP_OK);
     }
     UNIT_REQUIRE(trpi_system_every(m->system[0], 20, network_goes_on, NULL, m, &id) == TRP_OK);
+}
+
+static void
+mesh_start(mesh *m, uint32_t count)
+{
+    mesh_start_of(m, count, 0, 0);
 }
 
 static void
@@ -102,6 +110,17 @@ knock(mesh *m, uint32_t from, uint32_t to)
 {
     trpi_node_id id = { *trpi_remote_address(m->remote[to]), 0 };
     (void)trpi_remote_control_send(m->remote[from], &id, TRPI_CHANNEL_GOSSIP, "knock", 5);
+}
+
+/* On an ordinary lane. */
+static void
+message(mesh *m, uint32_t from, uint32_t to)
+{
+    char path[TRPI_ADDRESS_TEXT_BYTES + 16], address[TRPI_ADDRESS_TEXT_BYTES];
+    const trpi_address *there = trpi_remote_address(m->remote[to]);
+    (void)snprintf(path, sizeof path, "%s/user/nobody",
+                   trpi_address_format(there, address, sizeof address));
+    UNIT_EQUAL(trp_system_select_tell(m->system[from], path, &trp_string_type, "x", 1), TRP_OK);
 }
 
 static size_t
@@ -210,6 +229,28 @@ a_link_that_died_at_rest_is_found_though_nobody_uses_it(void)
     mesh_end(&m);
 }
 
+/* The connection that the message went over is open and unused: to who knows how to part with it
+ * (it dies before, or as it begins to part), and to who does not. */
+static void
+a_link_that_died_behind_a_message_is_found_though_nobody_uses_it(void)
+{
+    static const uint32_t lane_idle_ms[] = { 300000, 106000 };
+    static mesh m;
+    for (uint32_t minor = 1; minor <= 3; minor++) {
+        for (int i = 0; i < 2; i++) {
+            mesh_start_of(&m, 2, minor, lane_idle_ms[i]);
+            message(&m, 0, 1);
+            pass(&m, 100000);
+            UNIT_EQUAL(active_of(&m, 0), 1);
+            m.muted = true;
+            uint32_t took = time_until_lost(&m, 2 * MINUTE_MS);
+            UNIT_TRUE(took <= 30000 + 6500);
+            UNIT_TRUE(i == 0 || minor == 1 || took <= 6000 + 1000 + 6500);
+            mesh_end(&m);
+        }
+    }
+}
+
 /* One that was used is judged by what it says, however long it rested before. */
 static void
 a_link_that_is_used_now_and_then_lives(void)
@@ -232,7 +273,6 @@ static void
 a_node_gets_a_number_with_the_first_message_only(void)
 {
     static mesh m;
-    char path[TRPI_ADDRESS_TEXT_BYTES + 16], address[TRPI_ADDRESS_TEXT_BYTES];
     mesh_start(&m, 2);
     trpi_node_id first = { *trpi_remote_address(m.remote[0]), trpi_system_self(m.system[0])->uid };
     knock(&m, 0, 1);
@@ -240,9 +280,7 @@ a_node_gets_a_number_with_the_first_message_only(void)
     UNIT_EQUAL(active_of(&m, 1), 1);
     UNIT_EQUAL(trpi_node_find(m.system[1], &first), 0);
     UNIT_EQUAL(trpi_node_find(m.system[0], &first), TRPI_NODE_SELF);
-    (void)snprintf(path, sizeof path, "%s/user/nobody",
-                   trpi_address_format(trpi_remote_address(m.remote[1]), address, sizeof address));
-    UNIT_EQUAL(trp_system_select_tell(m.system[0], path, &trp_string_type, "x", 1), TRP_OK);
+    message(&m, 0, 1);
     pass(&m, 1000);
     UNIT_TRUE(trpi_node_find(m.system[1], &first) > TRPI_NODE_SELF);
     mesh_end(&m);
@@ -304,6 +342,7 @@ UNIT_BEGIN("idle_sim")
 UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
 UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
 UNIT(a_link_that_died_at_rest_is_found_though_nobody_uses_it)
+UNIT(a_link_that_died_behind_a_message_is_found_though_nobody_uses_it)
 UNIT(a_link_that_is_used_now_and_then_lives)
 UNIT(a_node_gets_a_number_with_the_first_message_only)
 UNIT(who_said_goodbye_is_forgotten_in_the_end)
