@@ -3,7 +3,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "cluster/membership_core.h"
 #include "cluster/node/node_plugin.h"
+#include "cluster/node/node_private.h"
+#include "cluster/shell.h"
 #include "remote/cookie.h"
 #include "tests/unit/node/inside.h"
 
@@ -244,7 +247,58 @@ peers_tells_the_state_the_reason_and_what_comes_next(void)
     trp_node_close(node);
 }
 
+/* CONF-22: each key arrives where it belongs; no two have one value */
+static void
+keys_of_the_membership_reach_the_engine(void)
+{
+#define KEY(key, field) { key, offsetof(trpi_member_options, field) }
+    static const struct {
+        const char *key;
+        size_t offset; /* of its milliseconds, or number */
+    } keys[] = {
+        KEY("gossip-interval", gossip_interval_ms),
+        KEY("leader-actions-interval", leader_actions_interval_ms),
+        KEY("gossip-time-to-live", gossip_ttl_ms),
+        KEY("prune-gossip-tombstones-after", prune_tombstones_after_ms),
+        KEY("seed-node-timeout", seed_node_timeout_ms),
+        KEY("retry-unsuccessful-join-after", retry_unsuccessful_join_after_ms),
+        KEY("allow-weakly-up-members", weakly_up_after_ms),
+        KEY("downing.stable-after", downing.stable_after_ms),
+        KEY("downing.down-all-when-unstable", downing.unstable_after_ms),
+        KEY("downing.auto-down-after", downing.auto_down_after_ms),
+        KEY("downing.lease.acquire-lease-delay-for-minority", downing.lease_minority_delay_ms),
+        KEY("downing.lease.operation-timeout", downing.lease_timeout_ms),
+        KEY("min-nr-of-members", min_nr_of_members),
+        KEY("seed-dns.required-contact-point-nr", required_contact_points),
+        KEY("downing.static-quorum.quorum-size", downing.quorum_size),
+        KEY("downing.keep-referee.down-all-if-less-than-nodes", downing.least_nodes),
+    };
+#undef KEY
+    enum { KEYS = sizeof keys / sizeof keys[0], TIMES = 12, EACH = 8 };
+    for (size_t from = 0; from < KEYS; from += EACH) {
+        char text[EACH][96];
+        const char *extra[EACH + 1] = { NULL };
+        trp_node *node = NULL;
+        trp_node_error error = { "" };
+        for (size_t i = from; i < from + EACH; i++) {
+            bool time = i < TIMES;
+            snprintf(text[i - from], sizeof text[0], "cluster.%s=%zu%s", keys[i].key,
+                     time ? 1100 + i : 2 + i - TIMES, time ? "ms" : "");
+            extra[i - from] = text[i - from];
+        }
+        UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+        const char *options = (const char *)&node->cluster->core->options;
+        for (size_t i = from; i < from + EACH; i++) {
+            uint32_t is;
+            memcpy(&is, options + keys[i].offset, sizeof is);
+            UNIT_EQUAL(is, i < TIMES ? 1100 + i : 2 + i - TIMES);
+        }
+        trp_node_close(node);
+    }
+}
+
 UNIT_BEGIN("node")
+UNIT(keys_of_the_membership_reach_the_engine)
 UNIT(wrong_settings_are_refused_with_a_sentence)
 UNIT(settings_are_limited)
 UNIT(taken_port_is_refused)
