@@ -238,8 +238,13 @@ a_node_of_another_system_is_refused(void)
     trpi_node_id id = mesh_id(1, 77);
     snprintf(id.address.system, sizeof(id.address.system), "other");
     uint32_t other = mesh_add_as(m, id, NULL, NULL);
+    m->warning[0] = '\0';
     UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
-    mesh_run(m, 5000);
+    mesh_deliver(m); /* the question: in the log of the one that refuses */
+    UNIT_TRUE(strstr(m->warning, "system: it is troupe.tcp://other") != NULL);
+    m->warning[0] = '\0';
+    mesh_run(m, 5000); /* the answer: in that of the one that is refused */
+    UNIT_TRUE(strstr(m->warning, "system: it is troupe.tcp://other") != NULL);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
     UNIT_EQUAL(mesh_members(m, 0), 1);
     mesh_free(m);
