@@ -515,6 +515,7 @@ refused(void *arg, uint32_t slot, size_t bytes)
     trpi_later later = { 0 };
     pthread_mutex_lock(&peer->lock);
     peer->lanes[trpi_route_lane_guess(route, slot, bytes)].refused = true;
+    trpi_peer_wake(peer); /* promises that are broken make room, too, and only the tick sees it */
     trpi_lane_look(peer, &later);
     trpi_peer_unlock(peer, &later);
 }
@@ -535,10 +536,12 @@ trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
 }
 
 /* The route of a node, linked before a proxy has it: who is refused room is told by this list. One
- * whose proxy could not be made stays for the next try. NULL: no memory. */
+ * whose proxy could not be made stays for the next try, and routes are for ever, as proxies are: a
+ * new one keeps the caller's pin, else it is given back. NULL: no memory. */
 static trpi_route *
 route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
 {
+    bool made = false;
     pthread_mutex_lock(&peer->lock);
     trpi_route *route = peer->routes;
     while (route != NULL && route->node != node) {
@@ -553,9 +556,13 @@ route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
             route->uid = uid;
             route->next = peer->routes;
             peer->routes = route;
+            made = true;
         }
     }
     pthread_mutex_unlock(&peer->lock);
+    if (!made) {
+        trpi_peer_unpin(peer);
+    }
     return route;
 }
 
@@ -573,7 +580,6 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     if (err != TRP_OK) {
         return err;
     }
-    /* never unpinned: routes are for ever, as proxies are */
     trpi_route *route = route_get(remote, peer, node, id->uid);
     if (route == NULL) {
         return TRP_ENOMEM;

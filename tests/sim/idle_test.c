@@ -1,7 +1,9 @@
 /* idle_test.c - what associations cost while nobody uses them, that a dead one is found all the
  * same, and who is forgotten; in virtual time. */
+#include <troupe/mailbox.h>
+
 #include "base/world_virtual.h"
-#include "remote/remote.h"
+#include "remote/internal.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
 
@@ -338,6 +340,82 @@ who_was_forgotten_and_is_met_again_is_understood(void)
     mesh_end(&m);
 }
 
+static uint32_t
+number_of(mesh *m, uint32_t at, uint32_t of)
+{
+    trpi_node_id id = { *trpi_remote_address(m->remote[of]), trpi_system_self(m->system[of])->uid };
+    uint32_t node = 0;
+    UNIT_REQUIRE(trpi_node_intern(m->system[at], &id, &node) == TRP_OK);
+    return node;
+}
+
+static trpi_peer *
+peer_pinned(mesh *m, uint32_t at, uint32_t of)
+{
+    trpi_peer *peer = NULL;
+    UNIT_REQUIRE(trpi_peer_get(m->remote[at], trpi_remote_address(m->remote[of]), true, &peer) ==
+                 TRP_OK);
+    return peer;
+}
+
+/* One route, one pin: also when it is asked for again. */
+static void
+a_node_that_is_connected_twice_has_one_pin(void)
+{
+    static mesh m;
+    mesh_start(&m, 2);
+    uint32_t node = number_of(&m, 0, 1);
+    trpi_peer *peer = peer_pinned(&m, 0, 1);
+    for (int i = 0; i < 3; i++) {
+        UNIT_EQUAL(trpi_route_remote_ops.connect(m.remote[0], m.system[0], node), TRP_OK);
+        UNIT_EQUAL(peer->pins, 2);
+    }
+    trpi_peer_unpin(peer);
+    mesh_end(&m);
+}
+
+static trp_ref asked;
+static int refusals, readies;
+
+static trp_err
+asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    readies += trp_msg_is(msg, &trp_mailbox_ready_type);
+    if (trp_msg_is(msg, &trp_string_type)) {
+        refusals += trp_try_tell(ctx, asked, &trp_string_type, "x", 1) != TRP_OK;
+    }
+    return TRP_OK;
+}
+static const trp_behaviour asker = TRP_BEHAVIOUR_INIT("asker", char, asker_receive);
+
+/* What filled the lane was promised by others, who had no memory to keep it. */
+static void
+who_was_refused_for_a_promise_hears_when_it_is_broken(void)
+{
+    static mesh m;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    refusals = readies = 0;
+    mesh_start(&m, 2);
+    knock(&m, 0, 1);
+    asked = (trp_ref){ number_of(&m, 0, 1), 5, 7, 0 };
+    UNIT_REQUIRE(trp_system_spawn(m.system[0], &asker, &options, &ref) == TRP_OK);
+    pass(&m, 10000);
+    trpi_peer *peer = peer_pinned(&m, 0, 1);
+    UNIT_FALSE(peer->awake);
+    atomic_fetch_add(&peer->promised, 1u << 30);
+    trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
+    pass(&m, 5000);
+    UNIT_EQUAL(refusals, 1);
+    UNIT_EQUAL(readies, 0);
+    atomic_fetch_sub(&peer->promised, 1u << 30);
+    pass(&m, 1000);
+    UNIT_EQUAL(readies, 1);
+    trpi_peer_unpin(peer);
+    mesh_end(&m);
+}
+
 UNIT_BEGIN("idle_sim")
 UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
 UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
@@ -347,4 +425,6 @@ UNIT(a_link_that_is_used_now_and_then_lives)
 UNIT(a_node_gets_a_number_with_the_first_message_only)
 UNIT(who_said_goodbye_is_forgotten_in_the_end)
 UNIT(who_was_forgotten_and_is_met_again_is_understood)
+UNIT(a_node_that_is_connected_twice_has_one_pin)
+UNIT(who_was_refused_for_a_promise_hears_when_it_is_broken)
 UNIT_END
