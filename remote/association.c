@@ -9,7 +9,8 @@
  *           QUARANTINE from anywhere -> QUARANTINED(uid) -- another uid shakes hands --> ACTIVE
  *         A REQUEST of an incarnation that is not barred makes ACTIVE from any state.
  * Must hold.
- *   A1  A barred uid never becomes active again.
+ *   A1  A barred uid never becomes active again, as long as this machine stands: its peer is
+ *       forgotten 24 hours after, 10 minutes if it said goodbye (tick.c T4).
  *   A2  A uid that is replaced is barred in the same step and its end is told exactly once.
  *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
  *   A4  HANDSHAKING lasts at most handshake_timeout.
