@@ -286,23 +286,30 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
     trpi_count(&conn->peer->messages_in, count);
 }
 
-static trpi_node_map
-inbound_map(trpi_conn *conn)
+/* false: who sends it has no number, and its frame is dropped: nobody could answer. */
+static bool
+inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
 {
-    trpi_node_map map;
     if (conn->recv_node == 0) {
         pthread_mutex_lock(&conn->peer->lock);
-        conn->recv_node = is_of_proved(conn) ? trpi_peer_node(conn->peer) : 0;
+        bool proved = is_of_proved(conn);
+        conn->recv_node = proved ? trpi_peer_node(conn->peer) : 0;
         pthread_mutex_unlock(&conn->peer->lock);
+        if (!proved) { /* it has ended meanwhile */
+            trpi_count(&conn->remote->frames_stale, 1);
+        } else if (conn->recv_node == 0) {
+            decode_error(conn, "no number for its node", 0);
+        }
     }
-    map.sending = conn->recv_node; /* not the peer's, which may be the next incarnation's by now */
-    map.receiving = TRPI_NODE_SELF;
-    map.third_count = 0;
-    map.serializers = conn->remote->serializers;
-    map.arg = conn;
-    map.get = node_get;
-    map.intern = node_intern;
-    return map;
+    /* not the peer's, which may be the next incarnation's by now */
+    ret_map->sending = conn->recv_node;
+    ret_map->receiving = TRPI_NODE_SELF;
+    ret_map->third_count = 0;
+    ret_map->serializers = conn->remote->serializers;
+    ret_map->arg = conn;
+    ret_map->get = node_get;
+    ret_map->intern = node_intern;
+    return conn->recv_node != 0;
 }
 
 static void
@@ -311,7 +318,10 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     trp_system *system = conn->remote->system;
     trpi_message message;
     trpi_frame expanded;
-    trpi_node_map map = inbound_map(conn);
+    trpi_node_map map;
+    if (!inbound_map(conn, &map)) {
+        return;
+    }
     if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0) {
         if (trpi_message_expand(frame, conn->remote->options.frame_bytes_max, &conn->expanded,
                                 &expanded) != TRP_OK) {
@@ -404,8 +414,8 @@ args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message
             const trp_type **ret_type)
 {
     trpi_frame frame;
-    trpi_node_map map = inbound_map(conn);
-    if (read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
+    trpi_node_map map;
+    if (!inbound_map(conn, &map) || read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
         return TRP_EDATA;
     }
     trpi_frame_header_decode(read->args, &frame);
@@ -501,9 +511,14 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         pthread_mutex_unlock(&peer->lock);
         return;
     }
+    uint32_t node = trpi_peer_node(peer);
+    if (node == 0) { /* its watcher could never be told: not taken, and so sent again */
+        pthread_mutex_unlock(&peer->lock);
+        decode_error(conn, "no number for its node", 0);
+        return;
+    }
     uint64_t expected = peer->redelivery.expected;
     enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&peer->redelivery, message.seq);
-    uint32_t node = trpi_peer_node(peer);
     pthread_mutex_unlock(&peer->lock);
     if (verdict == TRPI_REDELIVERY_GAP) {
         send_control(conn, TRPI_FRAME_NACK, expected);

@@ -387,7 +387,9 @@ asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour asker = TRP_BEHAVIOUR_INIT("asker", char, asker_receive);
+static const trp_behaviour asker = {
+    .size = sizeof(trp_behaviour), .name = "asker", .receive = asker_receive
+};
 
 /* What filled the lane was promised by others, who had no memory to keep it. */
 static void
@@ -416,6 +418,45 @@ who_was_refused_for_a_promise_hears_when_it_is_broken(void)
     mesh_end(&m);
 }
 
+static trp_err
+watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    return trp_msg_is(msg, &trp_string_type) ? trp_watch(ctx, asked) : TRP_OK;
+}
+static const trp_behaviour watcher = {
+    .size = sizeof(trp_behaviour), .name = "watcher", .receive = watcher_receive
+};
+
+/* Its messages would come from nobody, and its watchers never hear: nothing of it is taken. */
+static void
+who_finds_no_number_here_is_not_listened_to(void)
+{
+    static mesh m;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    trpi_remote_stats stats;
+    uint32_t node = 0;
+    mesh_start(&m, 2);
+    knock(&m, 1, 0);
+    pass(&m, 1000);
+    trpi_node_id id = { *trpi_remote_address(m.remote[1]), 0 };
+    for (id.uid = 1; trpi_node_intern(m.system[0], &id, &node) == TRP_OK;) {
+        id.uid++;
+    }
+    message(&m, 1, 0);
+    pass(&m, 1000);
+    trpi_remote_stats_get(m.remote[0], &stats);
+    UNIT_EQUAL(stats.decode_errors, 1);
+    asked = (trp_ref){ number_of(&m, 1, 0), 5, 7, 0 };
+    UNIT_REQUIRE(trp_system_spawn(m.system[1], &watcher, &options, &ref) == TRP_OK);
+    trp_system_tell(m.system[1], ref, &trp_string_type, "x", 1);
+    pass(&m, 5000);
+    trpi_remote_stats_get(m.remote[0], &stats);
+    UNIT_TRUE(stats.decode_errors >= 3); /* it is not acknowledged, so it comes again */
+    mesh_end(&m);
+}
+
 UNIT_BEGIN("idle_sim")
 UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
 UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
@@ -427,4 +468,5 @@ UNIT(who_said_goodbye_is_forgotten_in_the_end)
 UNIT(who_was_forgotten_and_is_met_again_is_understood)
 UNIT(a_node_that_is_connected_twice_has_one_pin)
 UNIT(who_was_refused_for_a_promise_hears_when_it_is_broken)
+UNIT(who_finds_no_number_here_is_not_listened_to)
 UNIT_END
