@@ -446,7 +446,9 @@ void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
 /* All that waits on a lane, for whomever, goes behind what is in *ret_dropped. false: no memory, it
  * waits on. The caller holds peer->lock. */
 bool trpi_lane_clear(trpi_lane_state *lane, trpi_buffer *ret_dropped);
-void trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason);
+/* node: that they were for; 0: the peer's, of whoever lives there. */
+void trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
+                            trp_dead_reason reason);
 void trpi_system_messages_send(trpi_peer *peer);
 
 /* ---- spread.c: which lane ---- */

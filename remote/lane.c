@@ -81,9 +81,10 @@ trpi_lane_clear(trpi_lane_state *lane, trpi_buffer *ret_dropped)
 
 /* Q3. Without locks. */
 void
-trpi_lane_dead_letters(trpi_peer *peer, const trpi_buffer *frames, trp_dead_reason reason)
+trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
+                       trp_dead_reason reason)
 {
-    uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
+    node = node != 0 ? node : atomic_load_explicit(&peer->node, memory_order_acquire);
     for (size_t at = 0; at < frames->count;) {
         trpi_frame frame;
         trpi_message message;

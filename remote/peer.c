@@ -607,7 +607,7 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
         trpi_conn_write(later->writes[i]);
     }
     trpi_notes_tell(remote, later->notes);
-    trpi_lane_dead_letters(peer, &later->dropped, later->dropped_reason);
+    trpi_lane_dead_letters(peer, 0, &later->dropped, later->dropped_reason);
     trpi_buffer_fini(&later->dropped);
     if (later->over_uid != 0) {
         trpi_peer_tell_end(peer, later->over_uid,

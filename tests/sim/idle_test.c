@@ -457,6 +457,43 @@ who_finds_no_number_here_is_not_listened_to(void)
     mesh_end(&m);
 }
 
+static trp_dead_letter letter;
+
+static trp_err
+undertaker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    letter = *(const trp_dead_letter *)trp_msg_payload(msg);
+    return TRP_OK;
+}
+static const trp_behaviour undertaker = {
+    .size = sizeof(trp_behaviour), .name = "undertaker", .receive = undertaker_receive
+};
+
+/* Also where only gossip is exchanged with who lives there now, and so nobody has his number. */
+static void
+a_dead_letter_names_the_incarnation_that_it_was_for(void)
+{
+    static mesh m;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    mesh_start(&m, 2);
+    knock(&m, 0, 1);
+    pass(&m, 1000);
+    trpi_node_id earlier = { *trpi_remote_address(m.remote[1]), 77 };
+    trp_ref to = { 0, 5, 7, 0 };
+    UNIT_REQUIRE(trpi_node_intern(m.system[0], &earlier, &to.node) == TRP_OK);
+    UNIT_REQUIRE(trp_system_spawn(m.system[0], &undertaker, &options, &ref) == TRP_OK);
+    UNIT_EQUAL(trp_system_subscribe(m.system[0], ref, &trp_dead_letter_type), TRP_OK);
+    pass(&m, 1000);
+    trp_system_tell(m.system[0], to, &trp_string_type, "x", 1);
+    pass(&m, 1000);
+    UNIT_EQUAL(letter.reason, TRP_DEAD_STALE);
+    UNIT_TRUE(trp_ref_equal(letter.recipient, to));
+    mesh_end(&m);
+}
+
 UNIT_BEGIN("idle_sim")
 UNIT(what_an_idle_node_sends_does_not_grow_with_its_associations)
 UNIT(a_link_that_died_at_rest_is_found_by_who_uses_it)
@@ -469,4 +506,5 @@ UNIT(who_was_forgotten_and_is_met_again_is_understood)
 UNIT(a_node_that_is_connected_twice_has_one_pin)
 UNIT(who_was_refused_for_a_promise_hears_when_it_is_broken)
 UNIT(who_finds_no_number_here_is_not_listened_to)
+UNIT(a_dead_letter_names_the_incarnation_that_it_was_for)
 UNIT_END
