@@ -179,6 +179,8 @@ void trpi_cli_note(const trpi_cli *cli, const char *format, ...)
     TRP_PRINTF(2, 3); /* stderr, not with -q */
 /* Pretty JSON, or one line for jsonl and --watch; "ok" is left out. Flushes. */
 void trpi_cli_print_json(const trpi_cli *cli, const cJSON *json);
+/* Of a reply of why or status: what blocks, and below each what would help. */
+void trpi_cli_print_reasons(const cJSON *reply);
 void trpi_cli_flush(void); /* a write error ends the program: 0 for a closed pipe, else 70 */
 char *trpi_cli_age(double ms, char buffer[24]);         /* "3m12s", "4s", "120ms" */
 char *trpi_cli_grouped(double number, char buffer[32]); /* "1,204" */

@@ -115,6 +115,7 @@ status_once(trpi_cli *cli)
             const char *text = cJSON_GetStringValue(problem);
             (void)printf("  problem     %s\n", text != NULL ? text : "?");
         }
+        trpi_cli_print_reasons(reply);
     }
     code = trpi_cli_get_true(reply, "healthy") ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
     cJSON_Delete(reply);

@@ -29,13 +29,22 @@ reason_print(const cJSON *reason)
     (void)printf("\n  %-11s %s\n", "", trpi_cli_get(reason, "help"));
 }
 
+void
+trpi_cli_print_reasons(const cJSON *reply)
+{
+    const cJSON *reason;
+    cJSON_ArrayForEach(reason, cJSON_GetObjectItemCaseSensitive(reply, "reasons"))
+    {
+        reason_print(reason);
+    }
+}
+
 static void
-table_print(const cJSON *reply, const cJSON *reasons)
+table_print(const cJSON *reply)
 {
     char age[24];
     const char *leader = trpi_json_get_text(reply, "leader");
     bool converged = trpi_cli_get_true(reply, "converged");
-    const cJSON *reason;
     if (trpi_cli_get_number(reply, "members", 0) == 0) {
         (void)printf("this node has not joined a cluster\n");
     } else {
@@ -45,10 +54,7 @@ table_print(const cJSON *reply, const cJSON *reasons)
                      trpi_cli_get_number(reply, "members", 0),
                      leader != NULL ? trpi_cli_short(leader) : "none");
     }
-    cJSON_ArrayForEach(reason, reasons)
-    {
-        reason_print(reason);
-    }
+    trpi_cli_print_reasons(reply);
 }
 
 static int
@@ -69,7 +75,7 @@ why_once(trpi_cli *cli)
             (void)puts(trpi_cli_get(reason, "node"));
         }
     } else {
-        table_print(reply, reasons);
+        table_print(reply);
     }
     code = cJSON_GetArraySize(reasons) == 0 ? TRPI_CTL_EXIT_OK : TRPI_CTL_EXIT_NO;
     cJSON_Delete(reply);

@@ -66,6 +66,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "one screen: is the cluster healthy (exit 0) or not (exit 1)",
+      .text = "Below it, as `why` says them, what keeps the members from agreeing and what would "
+              "help; nothing when\nnothing does.\n",
       .flags = BIT(WATCH),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,

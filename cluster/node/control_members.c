@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "cluster/node/control_member.h"
+#include "cluster/node/control_why.h"
 #include "cluster/node/node_private.h"
 
 #define JOINING_LONG_MS 10000u /* then `status` calls it a problem */
@@ -360,7 +361,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     }
     ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) &&
          downing_add(node, reply) && links_add(node, reply) && refusals_add(node, reply) &&
-         gossip_add(node, reply, &view) &&
+         gossip_add(node, reply, &view) && trpi_why_add_reasons(reply, &view) &&
          trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
     cJSON_Delete(problems);
     trpi_view_fini(&view);

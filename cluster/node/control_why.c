@@ -1,4 +1,4 @@
-/* control_why.c - `troupe why`: what keeps the members from agreeing, and what would help.
+/* control_why.c - `troupe why`, `troupe status`: what keeps the members from agreeing, what helps.
  *
  * Why.     A cluster that does not converge takes nobody in and lets nobody out, and looks the same
  *          as one that does. So each reason is named: who, what, since when, on whose word, what
@@ -155,9 +155,18 @@ gossip_add(cJSON *reply, const trpi_member_stats *s)
 }
 
 bool
-trpi_why_fill(cJSON *reply, const char *self_address, const trpi_view *view)
+trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
 {
     trpi_assert(view->strategy != NULL);
+    cJSON *list = cJSON_AddArrayToObject(reply, "reasons");
+    return list != NULL && (view->count == 0    ? not_joined_add(list, view)
+                            : view->converged ? waiting_add(list, view)
+                                                : blockers_add(list, view));
+}
+
+bool
+trpi_why_fill(cJSON *reply, const char *self_address, const trpi_view *view)
+{
     const trpi_view_member *self = view->self;
     bool ok = trpi_json_add_text(reply, "selfNode", self_address) &&
               trpi_json_add_text(
@@ -167,11 +176,7 @@ trpi_why_fill(cJSON *reply, const char *self_address, const trpi_view *view)
               trpi_json_add_i64(reply, "members", (int64_t)view->count) &&
               trpi_json_add_bool(reply, "converged", view->converged) &&
               trpi_json_add_i64(reply, "sinceMs", (int64_t)view->converged_ms);
-    cJSON *list = ok ? cJSON_AddArrayToObject(reply, "reasons") : NULL;
-    ok = list != NULL && (view->count == 0    ? not_joined_add(list, view)
-                          : view->converged ? waiting_add(list, view)
-                                              : blockers_add(list, view));
-    return ok && gossip_add(reply, &view->stats);
+    return ok && trpi_why_add_reasons(reply, view) && gossip_add(reply, &view->stats);
 }
 
 void

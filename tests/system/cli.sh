@@ -87,7 +87,7 @@ expect two_is_no_singleton 1 one is-singleton
 expect converged 0 two wait --members 2 --converged --timeout 60s
 expect converged_here_too 0 one wait --members 2 --converged --timeout 60s
 expect status_healthy 0 one status
-has status_screen "Cluster demo: healthy (2 members, 2 Up, 0 unreachable"
+has status_screen "Cluster demo: healthy (2 members, 2 Up, 0 unreachable" && lacks status_has_nothing_to_explain "not-seen"
 expect nothing_to_explain 0 two why
 expect members 0 one members
 has members_marks_itself "*  $A"
@@ -190,6 +190,8 @@ kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
 wait_until 60 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
 expect why_the_survivor_waits 1 two why
 has why_names_who_sees_it "unreachable ${A#*://} (Up)" && has why_says_on_whose_word "says ${B#*://}" && has why_says_what_helps "troupe down $A"
+expect status_of_the_survivor 1 two status
+has status_says_what_blocks "unreachable ${A#*://} (Up)" && has status_says_what_helps "troupe down $A"
 says leave_cannot_end_and_says_what_it_waits_for 75 "$port1" two leave --timeout 1s
 kill -TERM "$second"
 ended leave_timeout_ends_with_75 "$second" 75

@@ -19,13 +19,14 @@ status+="\"pid\":812,\"version\":\"0.1.0\",\"healthy\":false,\"problems\":[\"$C 
 status+="\"unreachable\":1,\"converged\":false,\"convergedForMs\":null,\"leader\":\"$A\",\"oldest\":\"$A\",\"actors\":1204,"
 status+="\"messagesPerSecond\":12400.0,\"deadLetters\":0,\"downing\":{\"strategy\":\"keep-majority\","
 status+="\"stableAfterMs\":20000},\"encryption\":\"TLS 1.3 mutual\",\"cookie\":true,\"certificate\":{\"daysLeft\":359},"
-status+="\"refused\":{\"unknown-ca\":3,\"cookie\":1},\"controlSocket\":\"x\"}"
+reasons="\"reasons\":[{\"kind\":\"unreachable\",\"node\":\"$C\",\"status\":\"Up\",\"sinceMs\":6120,\"observedBy\":[\"$A\",\"$B\"],\"help\":\"if it is dead: troupe down $C\"}]"
+status+="\"refused\":{\"unknown-ca\":3,\"cookie\":1},$reasons,\"controlSocket\":\"x\"}"
 event="{\"event\":{\"time\":\"2026-11-20T12:03:01.204Z\",\"type\":\"UnreachableMember\",\"member\":{\"node\":\"$C\",\"nodeUid\":\"3\","
 event+="\"status\":\"Up\",\"roles\":[]},\"observedBy\":[\"$A\"],\"phi\":9.3}}"
 cat >"$work/good" <<END
 members $members
 status $status
-why {"ok":true,"selfNode":"$A","selfStatus":"Up","leader":"$A","members":3,"converged":false,"sinceMs":61000,"reasons":[{"kind":"unreachable","node":"$C","status":"Up","sinceMs":6120,"observedBy":["$A","$B"],"help":"if it is dead: troupe down $C"}],"gossip":{"merged":1}}
+why {"ok":true,"selfNode":"$A","selfStatus":"Up","leader":"$A","members":3,"converged":false,"sinceMs":61000,$reasons,"gossip":{"merged":1}}
 member-status {"ok":true,"node":"$B","nodeUid":"9","status":"Up","reachable":true}
 join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":900}
@@ -78,6 +79,8 @@ expect status_exits_1_when_unhealthy 1 good status
 has status_screen "Cluster demo: NOT healthy (3 members, 3 Up, 1 unreachable, not converged)"
 has status_uid_in_hex "uid 4f1bb93095caa655"
 has status_tells_the_problem "$C is unreachable"
+has status_tells_what_blocks "  unreachable demo@10.0.0.3:2552 (Up), 6s, says demo@10.0.0.1:2552, demo@10.0.0.2:2552" && has status_tells_what_helps \
+    "              if it is dead: troupe down $C"
 has status_tells_how_links_are_protected "TLS 1.3 mutual, certificate valid 359 days, cookie"
 has status_tells_who_was_refused "refused     unknown-ca 3, cookie 1 (connections since the start)"
 expect unreachable_table 0 good unreachable

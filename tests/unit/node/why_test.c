@@ -1,4 +1,4 @@
-/* why_test.c - `troupe why`: the reasons that a view gives, and what it says would help. */
+/* why_test.c - `troupe why` and status: the reasons that a view gives, and what would help. */
 #include "cluster/node/control_why.h"
 #include "tests/unit/unit.h"
 
@@ -31,6 +31,18 @@ view_make(void)
     return view;
 }
 
+/* What status adds is what why says: the same entries, and none where why has none. */
+static void
+status_has_the_reasons_of(const cJSON *why, const trpi_view *view)
+{
+    cJSON *status = cJSON_CreateObject();
+    UNIT_REQUIRE(trpi_why_add_reasons(status, view));
+    UNIT_TRUE(cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(status, "reasons")));
+    UNIT_TRUE(cJSON_Compare(cJSON_GetObjectItemCaseSensitive(status, "reasons"),
+                            cJSON_GetObjectItemCaseSensitive(why, "reasons"), true));
+    cJSON_Delete(status);
+}
+
 /* Reason `index` as "kind node since observers"; its help must hold `help`. "" there is none. */
 static void
 reason_is(const trpi_view *view, int index, const char *reason, const char *help)
@@ -53,6 +65,7 @@ reason_is(const trpi_view *view, int index, const char *reason, const char *help
         }
     }
     UNIT_TEXT(is, reason);
+    status_has_the_reasons_of(reply, view);
     cJSON_Delete(reply);
 }
 
