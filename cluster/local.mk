@@ -14,7 +14,9 @@ check_PROGRAMS += tests/unit/cluster/phi_test tests/unit/cluster/gossip_test tes
 	tests/unit/cluster/shell_test tests/unit/cluster/downing_strategies_test \
 	tests/unit/cluster/gossip_codec_test tests/unit/cluster/weakly_up_test tests/unit/cluster/replay_test tests/unit/cluster/rounds_test \
 	tests/unit/cluster/schedule_test tests/unit/cluster/compat_test \
-	tests/unit/cluster/seek_test tests/unit/cluster/role_guard_test
+	tests/unit/cluster/seek_test tests/unit/cluster/role_guard_test tests/unit/cluster/starved_test
+tests_unit_cluster_starved_test_SOURCES = tests/unit/cluster/starved_test.c
+tests_unit_cluster_starved_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_role_guard_test_SOURCES = tests/unit/cluster/role_guard_test.c
 tests_unit_cluster_role_guard_test_LDADD = $(TEST_LDADD)
 tests_unit_cluster_seek_test_SOURCES = tests/unit/cluster/seek_test.c

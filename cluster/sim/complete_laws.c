@@ -263,6 +263,7 @@ sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
     struct wanted wanted = { .faults_ms = FAULTS_MS };
     trp_sim_options o = TRP_SIM_OPTIONS_INIT;
     trp_sim_result result = { .size = sizeof(result) };
+    char replay[96];
     if (options->nodes > TRP_SIM_NODES_MAX || options->until_ms > UINT32_MAX) {
         return TRP_EINVAL;
     }
@@ -270,7 +271,10 @@ sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
     o.seed = options->seed;
     o.nodes = options->nodes;
     o.started = started;
-    o.replay = "troupe sim --scenario actors --seed";
+    (void)snprintf(replay, sizeof(replay),
+                   "troupe sim --scenario actors --nodes %u --until %ums --seed", options->nodes,
+                   wanted.faults_ms);
+    o.replay = replay;
     o.log = options->trace != NULL ? trace_line : NULL;
     o.log_arg = options->trace;
     trp_err err = trp_sim_run(program, &wanted, &o, &result);

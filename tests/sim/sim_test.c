@@ -53,22 +53,41 @@ print_scenarios(void)
     }
 }
 
+static trpi_sim_options
+options_of(const char *scenario, uint32_t nodes, uint64_t seed)
+{
+    bool is_long = strcmp(scenario, "lossy") == 0 || strcmp(scenario, TRPI_SIM_ACTORS) == 0;
+    return (trpi_sim_options){ .nodes = nodes,
+                               .seed = seed,
+                               .scenario = scenario,
+                               /* complete_test and bench/sim run them for longer */
+                               .until_ms = is_long ? 20000 : 0 };
+}
+
+/* The whole of it: a run of another length is another one. */
+static void
+print_replay(const trpi_sim_options *options)
+{
+    printf("     replay: troupe sim --nodes %u --seed %llu --scenario %s", options->nodes,
+           (unsigned long long)options->seed, options->scenario);
+    if (options->until_ms != 0) {
+        printf(" --until %llums", (unsigned long long)options->until_ms);
+    }
+    printf(" --trace\n");
+}
+
 /* Of a run: the hash, or 0 after a failure. */
 static uint64_t
 run(const char *scenario, uint32_t nodes, uint64_t seed)
 {
-    trpi_sim_options options = { .nodes = nodes, .seed = seed, .scenario = scenario };
-    if (strcmp(scenario, "lossy") == 0 || strcmp(scenario, TRPI_SIM_ACTORS) == 0) {
-        options.until_ms = 20000; /* complete_test and bench/sim run them for longer */
-    }
+    trpi_sim_options options = options_of(scenario, nodes, seed);
     trpi_sim_result result;
     trp_err err = trpi_sim_run(&options, &result);
     count_run(scenario, err != TRP_OK || result.failed);
     if (err != TRP_OK || result.failed) {
-        printf("  seed %llu: %s\n     replay: troupe sim --nodes %u --seed %llu --scenario %s "
-               "--trace\n",
-               (unsigned long long)seed, err == TRP_OK ? result.failure : trp_strerror(err), nodes,
-               (unsigned long long)seed, scenario);
+        printf("  seed %llu: %s\n", (unsigned long long)seed,
+               err == TRP_OK ? result.failure : trp_strerror(err));
+        print_replay(&options);
         return 0;
     }
     nodes_run += nodes;
@@ -83,11 +102,10 @@ run_and_print(const char *scenario, uint32_t nodes, uint64_t seed, bool again)
     printf("%s %u nodes, seed %llu trace hash %016llx\n", scenario, nodes, (unsigned long long)seed,
            (unsigned long long)hash);
     if (again && hash != 0 && run(scenario, nodes, seed) != hash) {
+        trpi_sim_options options = options_of(scenario, nodes, seed);
         count_run(scenario, true);
-        printf(
-            "  seed %llu: two runs of it differ\n     replay: troupe sim --nodes %u --seed %llu "
-            "--scenario %s\n",
-            (unsigned long long)seed, nodes, (unsigned long long)seed, scenario);
+        printf("  seed %llu: two runs of it differ\n", (unsigned long long)seed);
+        print_replay(&options);
     }
     fflush(stdout);
     return hash != 0;

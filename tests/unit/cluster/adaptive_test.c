@@ -238,24 +238,33 @@ worker_on(struct meter *at, struct meter *seen_from)
     return remote;
 }
 
+/* A group at a, over a worker of a and one of b. */
+static trp_ref
+group_over(struct meter *a, struct meter *b, const char *setting, trp_ref ret_routees[2])
+{
+    const char *const settings[] = { setting, NULL };
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref router = TRP_REF_NONE;
+    ret_routees[0] = worker_on(a, a);
+    ret_routees[1] = worker_on(b, a);
+    options.logic = "adaptive";
+    options.settings = settings;
+    options.routees = ret_routees;
+    options.routees_count = 2;
+    UNIT_REQUIRE(trp_system_router_spawn(a->host.system, NULL, NULL, "front", &options, &router) ==
+                 TRP_OK);
+    return router;
+}
+
 /* CMETRIC-09, -10, GAP-13 */
 static void
 a_group_sends_more_to_the_node_that_has_more_left(void)
 {
-    static const char *const settings[] = { "metrics-selector=heap", NULL };
     struct meter a, b;
-    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
-    trp_ref routees[2], router;
+    trp_ref routees[2];
     meter_start(&a, "self", 101, false); /* 101: nothing is known */
     meter_start(&b, a.host.address, 101, false);
-    routees[0] = worker_on(&a, &a);
-    routees[1] = worker_on(&b, &a);
-    options.logic = "adaptive";
-    options.settings = settings;
-    options.routees = routees;
-    options.routees_count = 2;
-    UNIT_REQUIRE(trp_system_router_spawn(a.host.system, NULL, NULL, "front", &options, &router) ==
-                 TRP_OK);
+    trp_ref router = group_over(&a, &b, "metrics-selector=heap", routees);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
     atomic_store(&a.used_percent, 20);
     atomic_store(&b.used_percent, 80);
@@ -267,6 +276,39 @@ a_group_sends_more_to_the_node_that_has_more_left(void)
     atomic_store(&a.used_percent, 100); /* nobody has anything left: all the same */
     UNIT_WAIT(known_of(&a, &a) == 100, 60000);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
+    meter_end(&b);
+    meter_end(&a);
+}
+
+/* The more a node has in use, the more it gets: what no selector of the library says. */
+static int
+used_capacity(void *arg, const trp_node_metrics *node, double *ret_capacity)
+{
+    double used;
+    if (!trp_metrics_find(node, TRP_METRIC_HEAP_USED, &used)) {
+        return 0;
+    }
+    *ret_capacity = used / *(const double *)arg;
+    return 1;
+}
+
+/* CMETRIC-08 */
+static void
+a_group_routes_by_the_selector_that_the_program_registered(void)
+{
+    static double all = GIB;
+    static const trp_metrics_selector own = { sizeof(own), "used", used_capacity, &all };
+    struct meter a, b;
+    trp_ref routees[2];
+    UNIT_EQUAL(trp_metrics_selector_register(&own), TRP_OK);
+    meter_start(&a, "self", 20, false);
+    meter_start(&b, a.host.address, 80, false);
+    trp_ref router = group_over(&a, &b, "metrics-selector=used", routees);
+    UNIT_WAIT(known_of(&a, &b) == 80 && known_of(&a, &a) == 20, 60000);
+    UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 800));
+    atomic_store(&b.used_percent, 0);
+    UNIT_WAIT(known_of(&a, &b) == 0, 60000);
+    UNIT_EQUAL(share_of(&a, router, routees[1]), 0);
     meter_end(&b);
     meter_end(&a);
 }
@@ -361,6 +403,7 @@ UNIT_BEGIN("adaptive")
 UNIT(figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten)
 UNIT(a_node_that_is_switched_off_measures_nothing_and_tells_nothing)
 UNIT(a_group_sends_more_to_the_node_that_has_more_left)
+UNIT(a_group_routes_by_the_selector_that_the_program_registered)
 UNIT(a_router_over_the_cluster_is_adaptive)
 UNIT(a_pool_over_the_cluster_weighs_the_nodes_of_its_children)
 UNIT(a_pool_is_adaptive_and_grows_and_its_selector_must_exist)
