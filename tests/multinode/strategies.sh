@@ -1,19 +1,20 @@
 #!/bin/bash
-# strategies.sh - six clusters of three at once, each with a strategy of its own, on the same three hosts: a cut of host 3 that
-# heals before stable-after takes nobody out; one that lasts leaves the side that the table of docs/operating.md says, and the
-# other side ends with 76. DOWN. With --long the default timings.
+# strategies.sh - eight clusters of three at once, each with a strategy of its own, on the same three hosts: a cut of host 3
+# that heals before stable-after takes nobody out; one that lasts leaves the side that the table of docs/operating.md says, and
+# the other side ends with 76. With auto-down-after both sides go on, as two clusters; with manual nobody is taken out before an
+# operator says so. DOWN. With --long the default timings.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3 namespaces
-clusters=(majority quorum oldest referee all lease)
+clusters=(majority quorum oldest referee all lease auto manual)
 declare -A port pid
-stays=([0]='1 2' [1]='1 2' [2]='1 2' [3]='3' [4]='' [5]='1 2')
-goes=([0]='3' [1]='3' [2]='3' [3]='1 2' [4]='1 2 3' [5]='3')
+stays=([0]='1 2' [1]='1 2' [2]='1 2' [3]='3' [4]='' [5]='1 2' [6]='1 2' [7]='')
+goes=([0]='3' [1]='3' [2]='3' [3]='1 2' [4]='1 2 3' [5]='3' [6]='' [7]='')
 # A sanitizer's processes need longer than 3 s to ask all nodes whether they have noticed a cut.
-stable=3s
-[ -z "${TROUPE_SANITIZER:-}" ] || stable=12s
+stable=3s alone=4s
+[ -z "${TROUPE_SANITIZER:-}" ] || stable=12s alone=13s
 timings=(--set cluster.gossip-interval=300ms --set cluster.leader-actions-interval=300ms --set "cluster.downing.stable-after=$stable"
     --set cluster.failure-detector.heartbeat-interval=300ms --set cluster.failure-detector.acceptable-heartbeat-pause=1s)
-[ "${1:-}" = --long ] && timings=()
+[ "${1:-}" = --long ] && timings=() alone=21s
 
 strategy() { # CLUSTER: its options
     local key=cluster.downing
@@ -24,6 +25,8 @@ strategy() { # CLUSTER: its options
         referee) echo "--set $key.active-strategy=keep-referee --set $key.keep-referee.address=$(node_at referee 3)" ;;
         all) echo "--set $key.active-strategy=down-all" ;;
         lease) echo "--set $key.active-strategy=lease --set $key.lease.file=$work/lease" ;;
+        auto) echo "--set $key.active-strategy=auto-down-after --set $key.auto-down-after=$alone" ;;
+        manual) echo "--set $key.active-strategy=manual" ;;
     esac
 }
 node_at() { echo "troupe.tcp://$1@${host_address[$2]}:${port[$1]}"; }
@@ -40,11 +43,19 @@ all_whole() {
     local name host
     for name in "${clusters[@]}"; do for host in 1 2 3; do counts 3 "$name" "$host" || return 1; done; done
 }
-all_cut() { # both sides know of the cut
-    local name
-    for name in "${clusters[@]}"; do
-        [ -n "$(ask "$name" 1 unreachable -o name 2>/dev/null)" ] && [ -n "$(ask "$name" 3 unreachable -o name 2>/dev/null)" ] || return 1
+unaware=("${clusters[@]}")
+all_cut() { # both sides know of the cut; while it lasts, who has noticed it is not asked again
+    while [ ${#unaware[@]} -gt 0 ]; do
+        [ -n "$(ask "${unaware[0]}" 1 unreachable -o name 2>/dev/null)" ] &&
+            [ -n "$(ask "${unaware[0]}" 3 unreachable -o name 2>/dev/null)" ] || return 1
+        unaware=("${unaware[@]:1}")
     done
+}
+marked() { grep -l 'member .* is Down' "$work/$1"-?.log; } # CLUSTER: the logs of those who know of somebody marked Down
+all_marked() { [ "$(marked auto | wc -l)" -eq 3 ]; }
+three_there() { # HOST...: in their views of the cluster that waits for its operator
+    local host
+    for host; do [ "$(ask manual "$host" members -o name 2>/dev/null | wc -l)" -eq 3 ] || return 1; done
 }
 
 for index in "${!clusters[@]}"; do port[${clusters[index]}]=$((2600 + index)); done
@@ -73,6 +84,13 @@ for index in "${!clusters[@]}"; do
     left=$(wc -w <<<"${stays[index]}")
     for host in ${stays[index]}; do check "${name}_goes_on_on_host_$host" wait_until 60 counts "$left" "$name" "$host"; done
 done
+check auto_other_side_goes_on_too wait_until 60 counts 1 auto 3
+check both_sides_of_auto_marked_the_other_down wait_until 30 all_marked
+check manual_waits_for_the_operator three_there 1 2 3 # all the other clusters have decided meanwhile
+is manual_has_marked_nobody_down "$(marked manual)" ""
+expect operator_downs_who_is_cut_off 0 ask manual 1 down "$(node_at manual 3)" --yes --timeout 60s
+for host in 1 2; do check "manual_goes_on_on_host_$host" wait_until 60 counts 2 manual "$host"; done
+check manual_cut_off_side_waits_on three_there 3
 host_heal 3
 sides_told() { # by each that goes
     local index host log
