@@ -22,6 +22,9 @@
 #define TRPI_GOSSIP_MEMBERS_MAX (TRPI_JOIN_MEMBERS_MAX + 240u) /* of one view */
 #define TRPI_GOSSIP_TOMBSTONES_MAX 20000u /* beyond, the oldest are dropped before their age */
 #define TRPI_GOSSIP_ROWS_MAX 200000u
+/* Likewise for different roles: a node that brings one is let in while all are so many then. */
+#define TRPI_JOIN_ROLES_MAX 960u
+#define TRPI_GOSSIP_ROLES_MAX (TRPI_JOIN_ROLES_MAX + 64u) /* of all members of one view */
 /* More is refused when it is read, so nothing counts further: a member that says the largest number
  * of another must not make what that one says unreadable. */
 #define TRPI_GOSSIP_COUNTER_MAX (UINT64_MAX / 4) /* of clocks and observers */

@@ -22,18 +22,11 @@
 #include "base/pack.h"
 
 #define VIEW_VERSION 1u
-#define VIEW_ROLES_MAX 1024u /* distinct roles in one cluster */
 
 /* ---- view: encode ---------------------------------------------------------------------------- */
 
-/* Distinct roles in order of first use; texts are borrowed from the identities. */
-struct role_table {
-    const char *roles[VIEW_ROLES_MAX];
-    uint32_t count;
-};
-
 static trp_err
-role_index(struct role_table *table, const char *role, uint32_t *ret_index)
+role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
 {
     for (uint32_t i = 0; i < table->count; i++) {
         if (strcmp(table->roles[i], role) == 0) {
@@ -41,7 +34,7 @@ role_index(struct role_table *table, const char *role, uint32_t *ret_index)
             return TRP_OK;
         }
     }
-    if (table->count == VIEW_ROLES_MAX) {
+    if (table->count == TRPI_GOSSIP_ROLES_MAX) {
         return TRP_ELIMIT;
     }
     table->roles[table->count] = role;
@@ -49,24 +42,29 @@ role_index(struct role_table *table, const char *role, uint32_t *ret_index)
     return TRP_OK;
 }
 
-static trp_err
-collect_roles(const trpi_gossip *g, struct role_table *table)
+trp_err
+trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident)
 {
-    for (uint32_t i = 0; i < g->members_count; i++) {
-        const trpi_ident *ident = g->members[i].ident;
-        for (uint32_t r = 0; r < ident->roles_count; r++) {
-            uint32_t index;
-            trp_err err = role_index(table, ident->roles[r], &index);
-            if (err != TRP_OK) {
-                return err;
-            }
-        }
+    trp_err err = TRP_OK;
+    for (uint32_t r = 0; r < ident->roles_count && err == TRP_OK; r++) {
+        uint32_t index;
+        err = role_index(table, ident->roles[r], &index);
     }
-    return TRP_OK;
+    return err;
+}
+
+static trp_err
+collect_roles(const trpi_gossip *g, trpi_role_table *table)
+{
+    trp_err err = TRP_OK;
+    for (uint32_t i = 0; i < g->members_count && err == TRP_OK; i++) {
+        err = trpi_role_table_add(table, g->members[i].ident);
+    }
+    return err;
 }
 
 static void
-pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, struct role_table *table)
+pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *table)
 {
     trpi_pack_array(w, m->weakly_up != 0 ? 8 : 7);
     trpi_pack_text(w, m->ident->id.address.host);
@@ -111,7 +109,7 @@ pack_observers(trpi_pack_writer *w, const trpi_gossip *g)
 }
 
 static void
-pack_view(trpi_pack_writer *w, const trpi_gossip *g, struct role_table *table)
+pack_view(trpi_pack_writer *w, const trpi_gossip *g, trpi_role_table *table)
 {
     trpi_pack_map(w, 8);
     trpi_pack_text(w, "v");
@@ -163,7 +161,7 @@ trpi_gossip_encode(trpi_gossip *gossip)
             return TRP_EINVAL;
         }
     }
-    struct role_table *table = trpi_alloc(sizeof(*table));
+    trpi_role_table *table = trpi_alloc(sizeof(*table));
     if (table == NULL) {
         return TRP_ENOMEM;
     }
@@ -203,7 +201,7 @@ static trp_err
 read_roles(struct view_reader *r)
 {
     const trpi_pack_value *array = trpi_pack_find(r->root, "r");
-    if (!trpi_pack_get_count(array, VIEW_ROLES_MAX, &r->roles_count)) {
+    if (!trpi_pack_get_count(array, TRPI_GOSSIP_ROLES_MAX, &r->roles_count)) {
         return TRP_EDATA;
     }
     r->roles = trpi_alloc((r->roles_count + 1) * sizeof(*r->roles));
@@ -233,7 +231,7 @@ read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_
     }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t number;
-        if (!trpi_pack_get_u64(trpi_pack_at(array, i), VIEW_ROLES_MAX, &number) ||
+        if (!trpi_pack_get_u64(trpi_pack_at(array, i), TRPI_GOSSIP_ROLES_MAX, &number) ||
             number >= r->roles_count) {
             return TRP_EDATA;
         }

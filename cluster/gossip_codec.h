@@ -61,6 +61,14 @@ typedef struct trpi_frame {
     char system[TRPI_SYSTEM_BYTES_MAX + 1];
 } trpi_frame;
 
+/* Different roles in order of first use; texts are borrowed from the identities. */
+typedef struct trpi_role_table {
+    const char *roles[TRPI_GOSSIP_ROLES_MAX];
+    uint32_t count;
+} trpi_role_table;
+/* Errors: TRP_ELIMIT (more than TRPI_GOSSIP_ROLES_MAX; those that found room stay). */
+trp_err trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident);
+
 /* What many nodes of one process (the simulator's) would compute alike: views by their bytes,
  * merges by what they were made from, identities by their key. Where cache may be NULL, nothing is
  * kept. */
@@ -76,8 +84,8 @@ trp_err trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_g
 trpi_ident *trpi_gossip_cache_ident(trpi_gossip_cache *cache, trpi_ident *ident);
 
 /* Encode into *ret_bytes (trpi_buffer_fini by the caller). seen may be NULL.
- * Errors: TRP_ENOMEM, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_EINVAL (members of several systems).
- *         */
+ * Errors: TRP_ENOMEM, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX), TRP_ELIMIT (TRPI_GOSSIP_ROLES_MAX),
+ * TRP_EINVAL (members of several systems). */
 trp_err trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *ret_bytes);
 /* Decode; never trusts. known: a view whose identities are shared, or NULL. from: for JOIN's
  * identity. Gives what *ret_frame holds (trpi_frame_fini). Errors: TRP_EDATA, TRP_EMSGSIZE,

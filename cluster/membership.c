@@ -13,7 +13,8 @@
  *   E4  After STOPPED it sends nothing and answers nothing.
  *   E5  Gossip for another incarnation, from a stranger, or without this node in it, changes
  *       nothing.
- * Limits.  TRPI_GOSSIP_*_MAX; TRPI_SEEDS_MAX addresses in a JOIN.
+ * Limits.  TRPI_GOSSIP_*_MAX; TRPI_SEEDS_MAX addresses in a JOIN. A view that cannot be sent is an
+ *          error in the log.
  * Not here. Heartbeats (heartbeat.c), bytes (gossip_codec.c), threads (shell.c).
  * Tests.   tests/unit/cluster/join_test.c, leader_test.c, tests/sim/sim_test.c
  */
@@ -27,8 +28,10 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/pack.h"
 
 #define ACTIONS_KEPT 32u /* room for more is given back after the step */
+#define UNSENT_LOG_MS 10000u
 #define OWN_PAUSE_MS 500u /* a step later than this after its time means that we were stopped */
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -191,6 +194,32 @@ trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
     return action;
 }
 
+/* Who does not hear of a view never agrees to it: somebody has to know. */
+static void
+log_unsent(trpi_member_core *core, const trpi_node_id *to, trp_err err)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES], why[160];
+    if (core->now.mono_ms < core->unsent_log_ms) {
+        return;
+    }
+    core->unsent_log_ms = core->now.mono_ms + UNSENT_LOG_MS;
+    if (err == TRP_ELIMIT) {
+        (void)snprintf(why, sizeof(why),
+                       "the members have more than %u different roles: stop nodes that bring roles "
+                       "of their own, and start them with roles that others have",
+                       TRPI_GOSSIP_ROLES_MAX);
+    } else if (err == TRP_EMSGSIZE) {
+        (void)snprintf(why, sizeof(why),
+                       "it has more than %u bytes: stop nodes, or start them with shorter host "
+                       "names and fewer roles",
+                       TRPI_PACK_BYTES_MAX);
+    } else {
+        (void)snprintf(why, sizeof(why), "%s", trp_strerror(err));
+    }
+    trpi_core_log(core, TRP_LOG_ERROR, "the view cannot be sent to %s: %s",
+                  trpi_address_format(&to->address, text, sizeof(text)), why);
+}
+
 void
 trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame *frame,
                const trpi_seen *seen)
@@ -198,7 +227,7 @@ trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame 
     trpi_buffer bytes = { 0 };
     trp_err err = trpi_frame_encode(frame, seen, &bytes);
     if (err != TRP_OK) {
-        core->actions_err = err;
+        log_unsent(core, to, err);
         return;
     }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_SEND);

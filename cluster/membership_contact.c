@@ -15,6 +15,7 @@
  *   J10 A version costs every member the more, the more members there are. So the first of many
  *       joiners is let in at once, and who comes within admission_ms() after it waits for the
  *       rest: they are one version, of few when the cluster is nearly full (J9).
+ *   J11 As J9 for different roles: a view with too many could never be sent.
  * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: who is one too many asks
  *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
@@ -69,6 +70,18 @@ refuse_full(trpi_member_core *core, const trpi_node_id *from)
     char reason[TRPI_FRAME_REASON_BYTES];
     (void)snprintf(reason, sizeof(reason), "the cluster has as many members as it can have, %u",
                    TRPI_JOIN_MEMBERS_MAX);
+    log_difference(core, from, true, reason);
+    send_nack(core, from, TRPI_NACK_REFUSED, reason);
+}
+
+static void
+refuse_roles(trpi_member_core *core, const trpi_node_id *from)
+{
+    char reason[TRPI_FRAME_REASON_BYTES];
+    (void)snprintf(reason, sizeof(reason),
+                   "the cluster has as many different roles as it can have, %u: give it roles that "
+                   "others have",
+                   TRPI_JOIN_ROLES_MAX);
     log_difference(core, from, true, reason);
     send_nack(core, from, TRPI_NACK_REFUSED, reason);
 }
@@ -235,12 +248,29 @@ admitted_max(const trpi_member_core *core)
     return max < ADMITTED_MAX ? max : ADMITTED_MAX;
 }
 
+/* J11. roles: of those who are in, or let in with the same version; taken when there is room. */
+static bool
+have_room(trpi_role_table *roles, const trpi_ident *joiner)
+{
+    uint32_t before = roles->count;
+    if (trpi_role_table_add(roles, joiner) == TRP_OK &&
+        (roles->count <= TRPI_JOIN_ROLES_MAX || roles->count == before)) {
+        return true;
+    }
+    roles->count = before;
+    return false;
+}
+
 static trp_err
-admit(trpi_member_core *core, trpi_gossip *edited, trpi_ident *joiner)
+admit(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles, trpi_ident *joiner)
 {
     uint32_t replaced = predecessors(edited, &joiner->id);
     if (edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX) {
         refuse_full(core, &joiner->id); /* J9 */
+        return TRP_OK;
+    }
+    if (!have_room(roles, joiner)) {
+        refuse_roles(core, &joiner->id);
         return TRP_OK;
     }
     if (replaced > 0) {
@@ -251,15 +281,30 @@ admit(trpi_member_core *core, trpi_gossip *edited, trpi_ident *joiner)
     return trpi_gossip_add(edited, joiner, TRP_MEMBER_JOINING, 0);
 }
 
+/* Those that a view has too many of are left out: with as many nobody brings another one. */
+static trp_err
+roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
+{
+    const trpi_ident *const *kinds;
+    uint32_t count;
+    trp_err err = trpi_gossip_kinds(gossip, &kinds, &count);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        (void)trpi_role_table_add(roles, kinds[i]);
+    }
+    return err;
+}
+
 /* The first `count` of those who wait become one version. */
 static trp_err
 admit_first(trpi_member_core *core, uint32_t count)
 {
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
-    trp_err err = edited == NULL ? TRP_ENOMEM : TRP_OK;
+    trpi_role_table *roles = trpi_alloc(sizeof(*roles));
+    trp_err err = edited == NULL || roles == NULL ? TRP_ENOMEM : roles_of(core->gossip, roles);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        err = admit(core, edited, core->joiners[i]);
+        err = admit(core, edited, roles, core->joiners[i]);
     }
+    trpi_free(roles);
     if (err == TRP_OK && edited->members_count > core->gossip->members_count) {
         core->admit_ms = core->now.mono_ms + admission_ms(core, edited->members_count);
         return trpi_core_commit(core, edited);

@@ -92,10 +92,11 @@ struct trpi_member_core {
     uint32_t since_count;
     uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
     uint64_t unmerged_log_ms; /* and so is a view that cannot be merged */
+    uint64_t unsent_log_ms;   /* or sent */
 
     trpi_member_action *actions;
     uint32_t actions_count, actions_room;
-    trp_err actions_err;
+    trp_err actions_err; /* since the last TRP_OK: an action found no room */
     trpi_member_stats stats;
 };
 

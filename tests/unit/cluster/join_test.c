@@ -315,17 +315,34 @@ roles_are_known_on_every_node(void)
 
 /* ---- as many as there can be ----------------------------------------------------------------- */
 
-/* Node 1 tells node 0 of `more` others, as its change number `version`. */
+/* Of member `number` the next 32 of as many roles as there are, "r0", "r1" and so on. */
+static trpi_ident *
+ident_with_roles(uint32_t number, uint32_t roles)
+{
+    char texts[TRPI_ROLES_MAX][12];
+    const char *mine[TRPI_ROLES_MAX];
+    trpi_node_id id = mesh_id(100 + number, 100000 + number);
+    trpi_ident *ident;
+    uint32_t count = 0;
+    for (uint32_t r = number * TRPI_ROLES_MAX; count < TRPI_ROLES_MAX && r < roles; r++) {
+        (void)snprintf(texts[count], sizeof(texts[count]), "r%u", r);
+        mine[count] = texts[count];
+        count++;
+    }
+    UNIT_REQUIRE(trpi_ident_new(&id, mine, count, "1.0.0", &ident) == TRP_OK);
+    return ident;
+}
+
+/* Node 1 tells node 0 of other members, from `first` to before `end`, as its change number
+ * `version`. */
 static void
-grow(struct mesh *m, uint32_t more, uint32_t version)
+tell_of(struct mesh *m, uint32_t first, uint32_t end, uint32_t roles, uint32_t version)
 {
     trpi_gossip *g = trpi_gossip_copy(trpi_member_view(m->cores[1]));
     trpi_frame envelope = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = m->ids[0].uid, .gossip = g };
     trpi_buffer bytes = { 0 };
-    for (uint32_t i = 0; i < more; i++) {
-        trpi_node_id id = mesh_id(100 + i, 100000 + i);
-        trpi_ident *ident;
-        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0.0", &ident) == TRP_OK);
+    for (uint32_t i = first; i < end; i++) {
+        trpi_ident *ident = ident_with_roles(i, roles);
         UNIT_REQUIRE(trpi_gossip_add(g, ident, TRP_MEMBER_JOINING, 0) == TRP_OK);
         trpi_ident_unref(ident);
     }
@@ -340,6 +357,12 @@ grow(struct mesh *m, uint32_t more, uint32_t version)
     UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
     trpi_buffer_fini(&bytes);
     trpi_gossip_unref(g);
+}
+
+static void
+grow(struct mesh *m, uint32_t more, uint32_t version)
+{
+    tell_of(m, 0, more, 0, version);
 }
 
 /* J9: at the limit and one past it. Who finds the cluster full makes none of its own, and who comes
@@ -496,6 +519,71 @@ many_joiners_come_in_512_at_a_time(void)
     mesh_free(m);
 }
 
+/* ---- as many roles as there can be ----------------------------------------------------------- */
+
+/* Joins through node 0. Its status there; 0: it is refused, or waits. */
+static uint32_t
+joins_with_role(struct mesh *m, const char *role)
+{
+    uint32_t node = mesh_add_as(m, mesh_id(m->count, 1000 + m->count), role, NULL);
+    m->now_ms += 10; /* J10 */
+    m->warning[0] = '\0';
+    UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
+    mesh_drain(m);
+    return mesh_status(m, 0, node);
+}
+
+/* J11: at the limit and one past it */
+static void
+who_brings_one_role_too_many_is_refused(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    m->cut[1] = true;
+    tell_of(m, 0, 30, TRPI_JOIN_ROLES_MAX - 1, 1);
+    UNIT_EQUAL(mesh_members(m, 0), 32);
+    UNIT_EQUAL(joins_with_role(m, "last"), TRP_MEMBER_JOINING);
+    UNIT_TEXT(m->warning, "");
+    UNIT_EQUAL(joins_with_role(m, "late"), 0);
+    UNIT_TRUE(strstr(m->warning, "as many different roles as it can have, 960") != NULL);
+    UNIT_EQUAL(joins_with_role(m, "r7"), TRP_MEMBER_JOINING); /* others have it */
+    UNIT_EQUAL(joins_with_role(m, NULL), TRP_MEMBER_JOINING);
+    UNIT_EQUAL(mesh_members(m, 0), 35);
+
+    tell_of(m, 30, 31, TRPI_GOSSIP_ROLES_MAX, 2); /* other contacts have let in as many at once */
+    UNIT_EQUAL(mesh_members(m, 0), 36);
+    UNIT_EQUAL(joins_with_role(m, "r959"), 0);
+    mesh_free(m);
+}
+
+/* Several contacts have let in too many at once: at the limit and one past it */
+static void
+a_view_that_cannot_be_sent_is_an_error_in_the_log(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    m->cut[1] = true;
+    tell_of(m, 0, 31, TRPI_GOSSIP_ROLES_MAX, 1);
+    tell_of(m, 31, 32, TRPI_GOSSIP_ROLES_MAX, 2);
+    m->now_ms += 10;
+    stranger_joins(m, 500);
+    UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 1);
+    UNIT_TEXT(m->warning, "");
+    tell_of(m, 32, 33, TRPI_GOSSIP_ROLES_MAX + 1, 3);
+    UNIT_EQUAL(mesh_members(m, 0), 36);
+    m->now_ms += 10;
+    stranger_joins(m, 501);
+    UNIT_EQUAL(mesh_members(m, 0), 37);
+    UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 0);
+    UNIT_TRUE(strstr(m->warning, "more than 1024 different roles: stop nodes") != NULL);
+    m->warning[0] = '\0';
+    m->now_ms += 10;
+    stranger_joins(m, 502); /* said once in a while */
+    UNIT_TEXT(m->warning, "");
+    m->now_ms += 10000;
+    stranger_joins(m, 503);
+    UNIT_TRUE(strstr(m->warning, "cannot be sent") != NULL);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("join")
 UNIT(a_node_that_joins_itself_is_up_at_once)
 UNIT(a_node_that_is_not_told_to_join_stays_alone)
@@ -515,4 +603,6 @@ UNIT(roles_are_known_on_every_node)
 UNIT(a_cluster_that_is_full_says_so_and_still_merges)
 UNIT(who_joins_a_large_cluster_together_comes_in_with_one_version)
 UNIT(many_joiners_come_in_512_at_a_time)
+UNIT(who_brings_one_role_too_many_is_refused)
+UNIT(a_view_that_cannot_be_sent_is_an_error_in_the_log)
 UNIT_END
