@@ -241,12 +241,13 @@ trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
 }
 
 uint32_t
-trpi_gossip_prune(trpi_gossip *gossip, int64_t wall_ms, int64_t age_ms)
+trpi_gossip_prune(trpi_gossip *gossip, bool (*is_old)(const void *arg, uint32_t index),
+                  const void *arg)
 {
     trpi_assert(!gossip->frozen);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < gossip->tombstones_count; i++) {
-        if (wall_ms - gossip->tombstones[i].wall_ms <= age_ms) {
+        if (!is_old(arg, i)) {
             gossip->tombstones[kept++] = gossip->tombstones[i];
         }
     }

@@ -108,8 +108,9 @@ trp_err trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64
 /* Bury members[index]: gone from members, rows, clock; a tombstone stays. Indexes behind it move.
  */
 trp_err trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms);
-/* Forget tombstones that are older than age_ms. Returns how many. */
-uint32_t trpi_gossip_prune(trpi_gossip *gossip, int64_t wall_ms, int64_t age_ms);
+/* Forget the tombstones for which is_old(arg, index) is true. Returns how many. */
+uint32_t trpi_gossip_prune(trpi_gossip *gossip, bool (*is_old)(const void *arg, uint32_t index),
+                           const void *arg);
 trp_err trpi_gossip_count_up(trpi_gossip *gossip, uint64_t key); /* vector clock */
 /* Raw parts, for the decoder and tests. */
 trp_err trpi_gossip_add_row(trpi_gossip *gossip, uint64_t observer, uint64_t subject);

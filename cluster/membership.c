@@ -147,6 +147,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_free(core->confirmed);
     trpi_contact_forget(core, core->joiners_count);
     trpi_free(core->joiners);
+    trpi_free(core->buried_ms);
     trpi_free(core->since);
     trpi_seen_fini(&core->seen);
     trpi_gossip_unref(core->gossip);
@@ -274,6 +275,7 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
     if (core->gossip == NULL || core->gossip->digest != gossip->digest) {
         core->version_ms = core->now.mono_ms;
     }
+    trpi_core_note_burials(core, gossip);
     trpi_seen_fini(&core->seen);
     core->seen = fresh;
     trpi_gossip_ref(gossip);

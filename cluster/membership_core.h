@@ -88,6 +88,7 @@ struct trpi_member_core {
     trpi_lease_state lease;
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
+    uint64_t *buried_ms; /* L4; of each tombstone of the view; TRPI_NEVER: told */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
@@ -148,6 +149,8 @@ void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint3
 
 /* membership_leader.c */
 void trpi_leader_tick(trpi_member_core *core);
+/* `next` is about to be the view: who is gone from it (L4). No memory: all are as if told. */
+void trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next);
 void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
 void trpi_exiting_tick(trpi_member_core *core);
 void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key);

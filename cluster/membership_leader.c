@@ -15,7 +15,9 @@
  *   L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and only then (MEMB-22).
  *   L3  WeaklyUp is the only thing that a leader does without agreement: both sides of a cut may do
  *       it, and their views merge.
- * Tests.   tests/unit/cluster/leader_test.c
+ *   L4  A tombstone is forgotten when its age has passed since this node saw that member go, by the
+ *       clock that nobody sets; one that it was only told of, by the wall clock and what it says.
+ * Tests.   tests/unit/cluster/leader_test.c, rounds_test.c
  */
 #include "cluster/membership_core.h"
 
@@ -240,14 +242,57 @@ consider_weakly_up(trpi_member_core *core)
 
 /* ---- housekeeping ---------------------------------------------------------------------------- */
 
+/* When this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
+ * first tombstone whose key is not below; moves on. */
+static uint64_t
+burial_ms(const trpi_member_core *core, uint64_t key, uint32_t *at)
+{
+    const trpi_gossip *g = core->gossip;
+    while (*at < g->tombstones_count && g->tombstones[*at].key < key) {
+        (*at)++;
+    }
+    if (*at < g->tombstones_count && g->tombstones[*at].key == key) {
+        return core->buried_ms == NULL ? TRPI_NEVER : core->buried_ms[*at];
+    }
+    return trpi_gossip_find(g, key) == TRPI_GOSSIP_NONE ? TRPI_NEVER : core->now.mono_ms;
+}
+
+void
+trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next)
+{
+    if (next == core->gossip) {
+        return;
+    }
+    uint64_t *buried_ms = next->tombstones_count == 0 || core->gossip == NULL
+                              ? NULL
+                              : trpi_alloc(next->tombstones_count * sizeof(*buried_ms));
+    if (buried_ms != NULL) {
+        for (uint32_t i = 0, at = 0; i < next->tombstones_count; i++) {
+            buried_ms[i] = burial_ms(core, next->tombstones[i].key, &at);
+        }
+    }
+    trpi_free(core->buried_ms);
+    core->buried_ms = buried_ms;
+}
+
+static bool
+is_old(const void *arg, uint32_t index) /* L4 */
+{
+    const trpi_member_core *core = arg;
+    uint64_t buried_ms = core->buried_ms == NULL ? TRPI_NEVER : core->buried_ms[index];
+    uint32_t age_ms = core->options.prune_tombstones_after_ms;
+    return buried_ms != TRPI_NEVER
+               ? core->now.mono_ms - buried_ms > age_ms
+               : core->now.wall_ms - core->gossip->tombstones[index].wall_ms > age_ms;
+}
+
 static void
 prune(trpi_member_core *core)
 {
     const trpi_gossip *g = core->gossip;
     bool old = false;
-    int64_t age_ms = core->options.prune_tombstones_after_ms;
     for (uint32_t i = 0; i < g->tombstones_count && !old; i++) {
-        old = core->now.wall_ms - g->tombstones[i].wall_ms > age_ms;
+        old = is_old(core, i);
     }
     if (!old) {
         return;
@@ -256,7 +301,7 @@ prune(trpi_member_core *core)
     if (edited == NULL) {
         return;
     }
-    (void)trpi_gossip_prune(edited, core->now.wall_ms, age_ms); /* there is at least one */
+    (void)trpi_gossip_prune(edited, is_old, core); /* there is at least one */
     if (trpi_gossip_freeze(edited) == TRP_OK) {
         (void)trpi_core_adopt(core, edited, &core->seen); /* no memory: at the next tick */
     }

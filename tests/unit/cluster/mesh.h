@@ -22,6 +22,7 @@ struct mesh {
     trpi_node_id ids[MESH_NODES_MAX];
     trpi_member_core *cores[MESH_NODES_MAX];
     bool cut[MESH_NODES_MAX];         /* neither sends nor hears */
+    int64_t ahead_ms[MESH_NODES_MAX]; /* of the right time, its wall clock */
     uint32_t event_node[MESH_EVENTS_MAX], events[MESH_EVENTS_MAX];
     trp_member_event members[MESH_EVENTS_MAX];
     uint32_t events_count;
@@ -107,7 +108,10 @@ static inline trp_err
 mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
 {
     trp_err err = trpi_member_step(
-        m->cores[node], (trpi_member_now){ m->now_ms, 1000000 + (int64_t)m->now_ms }, event);
+        m->cores[node],
+        (trpi_member_now){ m->now_ms,
+                           1700000000000 + (int64_t)m->now_ms + m->ahead_ms[node] },
+        event);
     mesh_take_actions(m, node);
     return err;
 }

@@ -256,6 +256,47 @@ who_was_removed_is_forgotten_after_the_age_of_its_tombstone(void)
     mesh_free(m);
 }
 
+/* L4: neither when the one that removes a member is a day behind, nor when one that hears of it is
+ * a day ahead. Who was not there when it went goes by the wall clock, and forgets at once. */
+static void
+a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
+{
+    enum { BEHIND, AHEAD, RIGHT, GONE, LATE };
+    trpi_member_options options = { .seed = 5, .prune_tombstones_after_ms = 60000,
+                                    .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(4, &options);
+    m->ahead_ms[AHEAD] = 86400000;
+    m->ahead_ms[BEHIND] = -86400000;
+    trpi_frame stale = { .kind = TRPI_FRAME_ENVELOPE,
+                         .to_uid = m->ids[AHEAD].uid,
+                         .gossip = trpi_gossip_ref(
+                             (trpi_gossip *)(uintptr_t)trpi_member_view(m->cores[GONE])) };
+    UNIT_EQUAL(mesh_order(m, GONE, TRPI_MEMBER_LEAVE, GONE), TRP_OK);
+    mesh_run(m, 50000);
+    trpi_buffer bytes = { 0 };
+    UNIT_REQUIRE(trpi_frame_encode(&stale, NULL, &bytes) == TRP_OK);
+    trpi_member_event event = {
+        .kind = TRPI_MEMBER_FRAME, .from = m->ids[RIGHT], .bytes = bytes.data, .count = bytes.count
+    };
+    UNIT_EQUAL(mesh_step(m, AHEAD, &event), TRP_OK);
+    UNIT_EQUAL(mesh_status(m, AHEAD, GONE), 0);
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, LATE, AHEAD), TRP_OK);
+    mesh_run(m, 5000);
+    for (uint32_t i = BEHIND; i <= RIGHT; i++) {
+        UNIT_EQUAL(trpi_member_view(m->cores[i])->tombstones_count, 1);
+    }
+    UNIT_EQUAL(trpi_member_view(m->cores[LATE])->tombstones_count, 0);
+    mesh_run(m, 10000);
+    for (uint32_t i = BEHIND; i <= RIGHT; i++) {
+        UNIT_EQUAL(mesh_members(m, i), 4);
+        UNIT_EQUAL(trpi_member_view(m->cores[i])->tombstones_count, 0);
+    }
+    trpi_gossip_unref(stale.gossip);
+    trpi_buffer_fini(&bytes);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("rounds")
 UNIT(a_peer_with_another_view_is_chosen_with_the_set_probability)
 UNIT(rounds_come_at_their_interval_and_faster_while_few_have_seen_the_view)
@@ -263,4 +304,5 @@ UNIT(gossip_for_another_incarnation_of_a_stranger_without_us_or_too_old_changes_
 UNIT(gossip_of_an_unreachable_member_is_heard)
 UNIT(joiners_need_not_have_seen_the_view)
 UNIT(who_was_removed_is_forgotten_after_the_age_of_its_tombstone)
+UNIT(a_wrong_wall_clock_ends_no_tombstone_before_its_age)
 UNIT_END
