@@ -28,7 +28,7 @@
 #include "base/config.h"
 
 #define FREE_STOP_MS 10000u   /* for a tree that nobody stopped */
-#define FREE_THREADS_MS 2000u /* for threads in a behaviour, when the tree has ended or is stuck */
+#define FREE_THREADS_MS 2000u /* for what is stuck to let go: actors, then threads */
 
 static bool
 name_is_valid(const char *name)
@@ -218,9 +218,29 @@ trp_system_new(const char *name, const trp_system_options *options, trp_system *
     return trpi_system_new_in(NULL, name, options, ret_system);
 }
 
+/* What was stuck may have let go: who ends now gives its memory back. Returns what threads have
+ * then. A driven world has none, and its time is not ours to spend. */
+static uint32_t
+last_grace(trp_system *system)
+{
+    uint64_t from_ns = trpi_world_mono_ns(system->world);
+    uint64_t spent_ms;
+
+    if (trp_system_is_terminated(system) || trpi_sched_is_driven(system->sched)) {
+        return FREE_THREADS_MS;
+    }
+    if (trp_system_await(system, FREE_THREADS_MS) == TRP_OK) {
+        return FREE_THREADS_MS;
+    }
+    spent_ms = (trpi_world_mono_ns(system->world) - from_ns) / 1000000;
+    return spent_ms < FREE_THREADS_MS ? FREE_THREADS_MS - (uint32_t)spent_ms : 1;
+}
+
 void
 trp_system_free(trp_system *system)
 {
+    uint32_t grace_ms;
+
     if (system == NULL) {
         return;
     }
@@ -230,9 +250,10 @@ trp_system_free(trp_system *system)
             atomic_store(&system->stuck, true);
         }
     }
+    grace_ms = last_grace(system);
     trpi_life_system_stop(system);
     trpi_extensions_stop(system->extensions);
-    if (!trpi_sched_stop(system->sched, FREE_THREADS_MS)) { /* Z1 */
+    if (!trpi_sched_stop(system->sched, grace_ms)) { /* Z1 */
         trpi_log_direct(
             system, TRP_LOG_ERROR, "actor",
             "a thread did not end: the system is leaked, its memory is not given back system=%s",
