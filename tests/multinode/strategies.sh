@@ -11,7 +11,7 @@ stays=([0]='1 2' [1]='1 2' [2]='1 2' [3]='3' [4]='' [5]='1 2' [6]='1 2' [7]='')
 goes=([0]='3' [1]='3' [2]='3' [3]='1 2' [4]='1 2 3' [5]='3' [6]='' [7]='')
 # A sanitizer's processes need longer than 3 s to ask all nodes whether they have noticed a cut.
 stable=3s alone=4s
-[ -z "${TROUPE_SANITIZER:-}" ] || stable=12s alone=13s
+[ -z "$sanitizer" ] || stable=8s alone=9s
 timings=(--set cluster.gossip-interval=300ms --set cluster.leader-actions-interval=300ms --set "cluster.downing.stable-after=$stable"
     --set cluster.failure-detector.heartbeat-interval=300ms --set cluster.failure-detector.acceptable-heartbeat-pause=1s)
 [ "${1:-}" = --long ] && timings=() alone=21s
