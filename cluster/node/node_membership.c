@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ROLES_MAX 64
-
 /* The cluster's thread. */
 static void
 membership_stopped(void *arg, trpi_member_stop why)
@@ -246,11 +244,12 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 {
     trpi_cluster_options options;
     trpi_compat compat = { .count = 0 };
-    const char *roles[ROLES_MAX];
+    const char *roles[TRPI_ROLES_MAX];
     size_t count = trpi_config_list_count(node->config, "cluster.roles");
     memset(&options, 0, sizeof options);
-    if (count > ROLES_MAX) {
-        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d", ROLES_MAX);
+    if (count > TRPI_ROLES_MAX) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.roles: more than %d",
+                              TRPI_ROLES_MAX);
     }
     for (size_t i = 0; i < count; i++) {
         roles[i] = trpi_config_list_at(node->config, "cluster.roles", i);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cluster/membership_core.h"
+#include "cluster/ident.h"
 #include "cluster/node/node_plugin.h"
 #include "cluster/node/node_private.h"
 #include "cluster/shell.h"
@@ -67,7 +68,8 @@ open_with_many(const char *key, size_t count, const char *each, const char *also
     return err;
 }
 
-/* TRPI_PLUGINS_MAX, TRP_CLUSTER_SEEDS_MAX, TRPI_SECRET_BYTES_MAX: at them, and one past */
+/* TRPI_PLUGINS_MAX, TRPI_ROLES_MAX, TRP_CLUSTER_SEEDS_MAX, TRPI_SECRET_BYTES_MAX: at them, and one
+ * past */
 static void
 settings_are_limited(void)
 {
@@ -77,6 +79,9 @@ settings_are_limited(void)
     UNIT_TRUE(strncmp(error.text, "plugin /n.so: ", 14) == 0); /* the first one is not there */
     UNIT_EQUAL(open_with_many("plugins", TRPI_PLUGINS_MAX + 1, "/n.so", NULL, &error), TRP_ECONFIG);
     UNIT_TEXT(error.text, "plugins: more than 64");
+    UNIT_EQUAL(open_with_many("cluster.roles", TRPI_ROLES_MAX, "r", NULL, &error), TRP_OK);
+    UNIT_EQUAL(open_with_many("cluster.roles", TRPI_ROLES_MAX + 1, "r", NULL, &error), TRP_ECONFIG);
+    UNIT_TEXT(error.text, "cluster.roles: more than 32");
     UNIT_EQUAL(open_with_many("cluster.seed-nodes", TRP_CLUSTER_SEEDS_MAX, "self", NULL, &error),
                TRP_OK);
     UNIT_EQUAL(
