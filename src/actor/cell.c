@@ -16,9 +16,9 @@
  *   C4  The first generation of a slot says nothing about that of another one: who holds a ref, and
  *       is not trusted, cannot make others from it.
  * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED
- * slots for itself
- *          (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the limit is exact
- *          then).
+ *          slots for itself (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the
+ *          limit is exact then). Of its own it takes the one that was freed last, whose lines it
+ *          still has; the free list gives the one that has been free longest.
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/cells.h"
@@ -31,6 +31,7 @@
 
 #define RELAXED memory_order_relaxed
 #define SLOTS_MOVED 64u /* between a worker's cache and the free list, at a time */
+#define SLOTS_AHEAD 1u  /* who makes one makes more: the next but so many comes into the cache */
 #define BUSY_MAX 64u    /* slots passed over by one acquire before it takes fresh ones */
 
 trp_err
@@ -230,8 +231,14 @@ slot_pop(trp_ctx *ctx, bool fresh, uint32_t *ret_slot)
     trp_err err;
 
     if (cache->count > 0 && !fresh) {
-        *ret_slot = cache->slots[cache->head++ % TRPI_SLOTS_CACHED];
-        cache->count--;
+        *ret_slot = cache->slots[(cache->head + --cache->count) % TRPI_SLOTS_CACHED];
+        if (cache->count > SLOTS_AHEAD) {
+            uint32_t next = cache->head + cache->count - 1 - SLOTS_AHEAD;
+            const trpi_cell *ahead = trpi_cells_at(cells, cache->slots[next % TRPI_SLOTS_CACHED]);
+
+            __builtin_prefetch(&ahead->head, 1);
+            __builtin_prefetch(&ahead->tail, 1);
+        }
         return TRP_OK;
     }
     (void)pthread_mutex_lock(&cells->lock);

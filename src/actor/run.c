@@ -625,6 +625,7 @@ static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_
 {
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
+        __builtin_prefetch(trpi_msg_next(cell->tail)); /* told long ago, and wanted in a moment */
         trpi_life_start(ctx, cell);
     }
     return turn_continue(ctx, cell);

@@ -33,7 +33,7 @@
 #define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
 #define TRPI_TOLD_MAX 1000 /* chained messages of a turn, which then ends */
 #define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
-#define TRPI_SLOTS_CACHED 128u  /* free slots that a worker keeps for itself */
+#define TRPI_SLOTS_CACHED 512u /* free slots that a worker keeps for itself */
 #define TRPI_OVERLOADED_OUTSIDE                                                                    \
     2u /* cell->overloaded: what it waits for is no worker, but its network */
 #define TRPI_ROUTE_DEPTH_MAX 16u /* routers that a message may pass on one teller's thread */

@@ -26,7 +26,7 @@
  *       takes what waits there, and has somebody watch whether messages are long.          (S2)
  *   G3  When all others sleep, nobody sits out: the limit is the whole pool again.          (S3)
  *   G4  A limit of 0 is final.
- * Tests.   tests/unit/sched/gang_test.c
+ * Tests.   tests/unit/sched/gang_trial_test.c (what is decided), gang_test.c (G1 to G4)
  */
 #include "sched/worker.h"
 

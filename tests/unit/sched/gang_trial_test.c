@@ -1,0 +1,222 @@
+/* gang_trial_test.c - what the trials decide, for workers whose work is a formula and a clock that
+ * the test moves: what gang_test.c sees on a machine depends on who else is there. */
+#include "base/world.h"
+#include "sched/worker.h"
+#include "tests/unit/unit.h"
+
+#define LOOK_NS 20000u
+#define MS 1000000u
+#define RATE 10u /* work of one worker in a microsecond */
+
+typedef struct room {
+    trpi_world world; /* first */
+    trpi_sched *sched;
+    uint64_t now_ns;
+    const uint32_t *percent; /* [limit - 1]: what so many do together, of what one does */
+    uint32_t lost;           /* each so many looks, nobody has a core for a millisecond; 0: never */
+    uint64_t looks;
+} room;
+
+static uint64_t
+mono_ns(trpi_world *world)
+{
+    return ((room *)(void *)world)->now_ns;
+}
+static int64_t
+wall_ms(trpi_world *world)
+{
+    (void)world;
+    return 0;
+}
+static uint64_t
+random_u64(trpi_world *world)
+{
+    (void)world;
+    return 4;
+}
+static void
+nothing_to_free(trpi_world *world)
+{
+    (void)world;
+}
+static const trpi_world_ops world_ops = {
+    .name = "trial",
+    .mono_ns = mono_ns,
+    .wall_ms = wall_ms,
+    .random_u64 = random_u64,
+    .free = nothing_to_free,
+};
+
+static trpi_run_result
+no_run(void *data, trpi_task *task, bool offer)
+{
+    (void)data;
+    (void)task;
+    (void)offer;
+    return TRPI_RUN_IDLE;
+}
+static void
+no_thread(void *arg, trpi_worker *worker)
+{
+    (void)arg;
+    (void)worker;
+}
+static uint64_t
+work_of(void *data)
+{
+    return *(uint64_t *)data;
+}
+
+static void
+room_open(room *r, uint32_t workers, const uint32_t *percent)
+{
+    static const trpi_sched_ops ops = { .run = no_run, .thread = no_thread, .work = work_of };
+    trpi_sched_options options = { workers, sizeof(uint64_t), &r->world, "trial", &ops, NULL };
+
+    *r = (room){ .world = { .ops = &world_ops }, .now_ns = 1000u * MS, .percent = percent };
+    UNIT_REQUIRE(trpi_sched_new(&options, &r->sched) == TRP_OK); /* never started: no threads */
+}
+
+static uint32_t
+limit(const room *r)
+{
+    return atomic_load(&r->sched->limit);
+}
+
+/* So many milliseconds pass; how many percent of them the limit was `wanted`. */
+static uint32_t
+pass(room *r, uint32_t ms, uint32_t wanted)
+{
+    uint64_t looks = (uint64_t)ms * MS / LOOK_NS, held = 0;
+
+    for (uint64_t i = 0; i < looks; i++) {
+        uint64_t work = (uint64_t)RATE * r->percent[limit(r) - 1] * (LOOK_NS / 1000u) / 100u;
+
+        held += limit(r) == wanted;
+        r->now_ns += LOOK_NS;
+        if (r->lost != 0 && ++r->looks % r->lost == 0) {
+            r->now_ns += MS;
+        }
+        *(uint64_t *)trpi_worker_data(trpi_sched_worker(r->sched, 0)) += work;
+        trpi_gang_look(trpi_sched_worker(r->sched, 0));
+    }
+    return (uint32_t)(held * 100u / looks);
+}
+
+/* Until the limit is `wanted` and a trial has ended with it: at most so many milliseconds. */
+static bool
+comes_to(room *r, uint32_t wanted, uint32_t ms)
+{
+    for (uint32_t i = 0; i < ms; i++) {
+        if (pass(r, 8, wanted) == 100) { /* longer than a measure, so it rests there */
+            return true;
+        }
+    }
+    return false;
+}
+
+static const uint32_t hindered[] = { 100, 50 };
+static const uint32_t free_of_others[] = { 100, 195 };
+
+static void
+workers_that_hinder_each_other_become_one_and_more_again(void)
+{
+    room r;
+
+    room_open(&r, 2, hindered);
+    UNIT_EQUAL(limit(&r), 2);
+    UNIT_TRUE(comes_to(&r, 1, 10));
+    UNIT_TRUE(pass(&r, 10000, 1) >= 97); /* the rest are trials */
+    r.percent = free_of_others;
+    UNIT_TRUE(comes_to(&r, 2, 100)); /* the longest time between trials is half a second */
+    UNIT_TRUE(pass(&r, 10000, 2) >= 97);
+    r.percent = hindered;
+    UNIT_TRUE(comes_to(&r, 1, 100));
+    trpi_sched_free(r.sched);
+}
+
+/* The first trial presumes that fewer do, and finds that they do not. */
+static void
+workers_that_do_not_hinder_each_other_are_all_wanted(void)
+{
+    room r;
+
+    room_open(&r, 2, free_of_others);
+    UNIT_TRUE(comes_to(&r, 2, 10));
+    UNIT_TRUE(pass(&r, 10000, 2) >= 97);
+    trpi_sched_free(r.sched);
+}
+
+/* A tenth more is worth a core, less is not. */
+static void
+a_worker_that_adds_little_sits_out(void)
+{
+    static const uint32_t little[] = { 100, 104 }, enough[] = { 100, 112 };
+    room r;
+
+    room_open(&r, 2, little);
+    (void)pass(&r, 1000, 1);
+    UNIT_TRUE(pass(&r, 10000, 1) >= 95);
+    trpi_sched_free(r.sched);
+    room_open(&r, 2, enough);
+    (void)pass(&r, 1000, 2);
+    UNIT_TRUE(pass(&r, 10000, 2) >= 95);
+    trpi_sched_free(r.sched);
+}
+
+static void
+the_best_of_many_limits_is_found(void)
+{
+    static const uint32_t best_is_four[] = { 100, 180, 250, 300, 290, 270, 250, 220 };
+    static const uint32_t best_is_one[] = { 100, 80, 70, 60, 55, 50, 45, 40 };
+    static const uint32_t best_is_all[] = { 100, 195, 290, 385, 480, 575, 670, 760 };
+    room r;
+
+    room_open(&r, 8, best_is_four);
+    (void)pass(&r, 1000, 4);
+    UNIT_TRUE(pass(&r, 10000, 4) >= 95);
+    r.percent = best_is_one;
+    (void)pass(&r, 2000, 1);
+    UNIT_TRUE(pass(&r, 10000, 1) >= 95);
+    r.percent = best_is_all;
+    (void)pass(&r, 2000, 8);
+    UNIT_TRUE(pass(&r, 10000, 8) >= 95);
+    trpi_sched_free(r.sched);
+}
+
+/* On a busy machine one measure of many is of a time without a core. */
+static void
+a_lost_core_misleads_nobody_for_long(void)
+{
+    room r;
+
+    room_open(&r, 2, hindered);
+    r.lost = 1009; /* looks: 21 ms; a trial takes 7 */
+    (void)pass(&r, 1000, 1);
+    UNIT_TRUE(pass(&r, 20000, 1) >= 90);
+    r.percent = free_of_others;
+    (void)pass(&r, 1000, 2);
+    UNIT_TRUE(pass(&r, 20000, 2) >= 90);
+    trpi_sched_free(r.sched);
+}
+
+/* Where a message takes two microseconds and more there is nothing to gain. */
+static void
+long_messages_are_never_tried(void)
+{
+    static const uint32_t few[] = { 4, 2 }; /* 0.4 of them in a microsecond alone */
+    room r;
+
+    room_open(&r, 2, few);
+    UNIT_EQUAL(pass(&r, 5000, 2), 100);
+    trpi_sched_free(r.sched);
+}
+
+UNIT_BEGIN("gang_trial")
+UNIT(workers_that_hinder_each_other_become_one_and_more_again)
+UNIT(workers_that_do_not_hinder_each_other_are_all_wanted)
+UNIT(a_worker_that_adds_little_sits_out)
+UNIT(the_best_of_many_limits_is_found)
+UNIT(a_lost_core_misleads_nobody_for_long)
+UNIT(long_messages_are_never_tried)
+UNIT_END
