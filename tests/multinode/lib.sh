@@ -1,6 +1,7 @@
 # lib.sh - nodes on several hosts (deploy/hosts.sh); source it first. Adds to tests/system/lib.sh:
 #
 #   hosts_begin N [namespaces]   test_begin and hosts; with the word, skips where there are none
+#   hosts_crowd HOSTS N          N places for nodes on so few hosts: place I is on host (I - 1) mod HOSTS + 1
 #   start_node I [OPTION]...     `troupe node` on host I, the seed being host 1 (or $seed_host); log in $work/node-I.log
 #   ctl I ARGUMENT...            `troupe ARGUMENT...` on host I
 #   kill_node I [SIGNAL]         default KILL; returns when it is gone
@@ -25,6 +26,25 @@ hosts_begin() {
     if [ "${2:-}" = namespaces ] && [ "$hosts_mode" != namespaces ]; then
         skip "needs network namespaces: $hosts_why"
     fi
+}
+
+# A namespace for each of many nodes would fill the kernel's table of neighbours, which all namespaces share.
+hosts_crowd() { # HOSTS N [namespaces]
+    local index on
+    hosts_begin "$1" "${3:-}"
+    for ((index = $1 + 1; index <= $2; index++)); do
+        on=$(((index - 1) % $1 + 1))
+        host_address[index]=${host_address[on]}
+        if [ "$hosts_mode" = namespaces ]; then
+            host_holder[index]=${host_holder[on]}
+            host_port[index]=$((host_port[on] + index))
+            host_socket[index]=/run/troupe/demo@${host_port[index]}.sock
+        else
+            hosts_port
+            host_port[index]=$hosts_free
+            host_socket[index]=$hosts_dir/demo@$hosts_free.sock
+        fi
+    done
 }
 
 addr() { echo "troupe.tcp://demo@${host_address[$1]}:${host_port[$1]}"; }

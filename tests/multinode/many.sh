@@ -1,12 +1,12 @@
 #!/bin/bash
-# many.sh - many joiners of one node at once, on one machine, and what each costs when nothing happens.
+# many.sh - many joiners of one node at once, on three hosts, and what each costs when nothing happens.
 #   many.sh [NODES SECONDS]   default 51 3; --long: 3, 20 and 100 nodes, 60 s each
 # JoinSeedNodeSpec; SEED, GOSSIP-15, FD-12 (what watching costs does not depend on the number of members).
 . "$(dirname "$0")/lib.sh"
 sizes=("${1:-51}") seconds=${2:-3}
 [ "${1:-}" != --long ] || sizes=(3 20 100) seconds=60
 [ -z "${TROUPE_SANITIZER:-}" ] || sizes=(12)
-HOSTS_PORTS=1 hosts_begin "${sizes[-1]}"
+hosts_crowd 3 "${sizes[-1]}"
 hertz=$(getconf CLK_TCK)
 figure() { echo "troupe members_$size $1 $2 $3"; } # PARAM VALUE UNIT
 
