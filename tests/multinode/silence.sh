@@ -8,7 +8,7 @@ clusters=${1:-2} seconds=${2:-3}
 [ "${1:-}" != --long ] || { clusters=20 seconds=180; }
 hosts_begin $((3 * clusters)) namespaces
 
-told() { [[ $(<"$work/events-$1") == *"\"$2\""*"\"$(addr "$3")\""* ]]; } # NODE TYPE SUBJECT
+told() { grep -F "\"$2\"" "$work/events-$1" | grep -qF "\"$(addr "$3")\""; } # NODE TYPE SUBJECT: on one line
 both_told() { told "$one" "$1" "$2" && { [ -n "${3:-}" ] || told "$two" "$1" "$2"; }; }
 told_ms() { # NODE TYPE SUBJECT: when it was told, as now_ms counts
     local time
