@@ -1,10 +1,10 @@
 #!/bin/bash
 # churn.sh - a node joins and leaves again and again: the view and the memory of those who stay are then what they were.
-#   churn.sh [CYCLES]   default 10; --long: 500 after the first 100, when each thread has a heap of its own
+#   churn.sh [CYCLES]   default 10; --long: 500, after hundreds that make what each thread's heap needs once
 # NodeChurnSpec; MEMB-11, GOSSIP-12 (tombstones are forgotten after prune-gossip-tombstones-after, here 1 s).
 . "$(dirname "$0")/lib.sh"
-cycles=${1:-10} first=3 growth=1024
-[ "${1:-}" != --long ] || cycles=500 first=100 growth=256
+cycles=${1:-10} first=3 growth=1024 rounds=1
+[ "${1:-}" != --long ] || cycles=500 first=100 growth=256 rounds=12
 HOSTS_PORTS=1 hosts_begin 4
 prune=(--set cluster.prune-gossip-tombstones-after=1s --log-level warning)
 for index in 1 2 3; do start_node "$index" "${prune[@]}"; done
@@ -19,7 +19,12 @@ cycle() {
 }
 forgotten() { [ "$(number 1 tombstones)" -eq 0 ]; }
 
-for ((i = 0; i < first; i++)); do cycle || fail "cycle_${i}_at_first"; done # memory that is made once
+for ((round = 0; round < rounds; round++)); do # memory that is made once: until a round makes nearly none
+    before=$(resident)
+    for ((i = 0; i < first; i++)); do cycle || fail "cycle_${i}_at_first"; done
+    echo "troupe churn resident_after_$(((round + 1) * first)) $(resident) KiB"
+    [ $(($(resident) - before)) -gt 48 ] || break
+done
 check the_first_are_forgotten wait_until 60 forgotten
 before=$(resident)
 clock=$(number 1 clock)
