@@ -331,14 +331,20 @@ typedef struct trpi_note {
     char text[600]; /* "": only an event */
 } trpi_note;
 
+/* Frames that left a lane unsent: their messages become dead letters. */
+typedef struct trpi_dropped {
+    trpi_buffer frames;
+    uint64_t uid; /* incarnation that the frames without ANYONE were for; 0: none are there */
+    trp_dead_reason reason;
+} trpi_dropped;
+
 /* What is to be done when peer->lock has been given back. */
 enum { TRPI_LATER_WRITES_MAX = 6 };
 typedef struct trpi_later {
     trpi_conn *writes[TRPI_LATER_WRITES_MAX]; /* counted, busy */
     uint32_t writes_count;
     uint32_t dials; /* bit a lane */
-    trpi_buffer dropped; /* frames that became dead letters, of any lane */
-    trp_dead_reason dropped_reason;
+    trpi_dropped dropped[TRPI_LANE_COUNT];
     uint64_t over_uid; /* incarnation to be ended, 0: none */
     bool over_quarantined;
     bool ready; /* tell the proxies that the lane drained */
@@ -441,12 +447,13 @@ size_t trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane);
 size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
 /* Let those who were refused go on when there is room. The caller holds peer->lock. */
 void trpi_lane_look(trpi_peer *peer, trpi_later *later);
+/* Keep the frames for anyone and those for keep_uid; the others go to later->dropped of the lane,
+ * which takes them of one incarnation. The caller holds peer->lock, as for the next. */
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
-                    trpi_buffer *ret_dropped);
-/* All that waits on a lane, for whomever, goes behind what is in *ret_dropped. false: no memory, it
- * waits on. The caller holds peer->lock. */
-bool trpi_lane_clear(trpi_lane_state *lane, trpi_buffer *ret_dropped);
-/* node: that they were for; 0: the peer's, of whoever lives there. */
+                    trp_dead_reason reason, trpi_later *later);
+/* All that waits on a lane, for whomever; later has none of it yet. */
+void trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later);
+/* node: that those without ANYONE were for. Without locks. */
 void trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
                             trp_dead_reason reason);
 void trpi_system_messages_send(trpi_peer *peer);

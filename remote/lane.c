@@ -6,7 +6,8 @@
  * Must hold.
  *   Q1  pending holds whole frames, in the order of appending.
  *   Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
- *   Q3  A user message that leaves a lane without being sent is a dead letter with its reason.
+ *   Q3  A user message that leaves a lane without being sent is a dead letter with its reason, and
+ *       names the incarnation that it was for, not who is met by now: askers are found by that.
  * Limits. lane_bytes_max, large_lane_bytes_max, control_bytes_max: counted with what is in flight.
  * Tests.  tests/unit/remote/remote_test.c
  */
@@ -23,12 +24,13 @@ is_message(const trpi_frame *frame)
            frame->kind == TRPI_FRAME_MANY;
 }
 
-/* Keep the frames for anyone and those for keep_uid; the messages among the others go to
- * *ret_dropped. A fence stays behind what stays; without that it counts as sent. */
+/* A fence stays behind what stays; without that it counts as sent. */
 void
-trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buffer *ret_dropped)
+trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,
+               trpi_later *later)
 {
     trpi_lane_state *state = &peer->lanes[lane];
+    trpi_dropped *dropped = &later->dropped[lane];
     bool keep_specific = keep_uid != 0 && state->pending_uid == keep_uid;
     trpi_buffer kept = { 0 };
     bool kept_any = false;
@@ -36,13 +38,18 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buf
     if (before == 0 || keep_specific) {
         return;
     }
+    trpi_assert(dropped->frames.count == 0 || dropped->uid == 0);
+    dropped->uid = state->pending_uid;
+    dropped->reason = reason;
     for (size_t at = 0; at < before;) {
         trpi_frame frame;
         trpi_frame_header_decode(state->pending.data + at, &frame);
         size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
         bool fence = frame.kind == TRPI_FRAME_FENCE;
         bool anyone = !fence && (frame.flags & TRPI_MESSAGE_ANYONE) != 0;
-        trpi_buffer *to = anyone || fence ? &kept : is_message(&frame) ? ret_dropped : NULL;
+        trpi_buffer *to = anyone || fence      ? &kept
+                          : is_message(&frame) ? &dropped->frames
+                                               : NULL;
         kept_any = kept_any || anyone;
         if (to != NULL) {
             /* Out of memory: the frame is lost, as a dead letter is that finds no memory. */
@@ -60,31 +67,27 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trpi_buf
     atomic_fetch_sub_explicit(&state->queued, before - kept.count, memory_order_relaxed);
 }
 
-bool
-trpi_lane_clear(trpi_lane_state *lane, trpi_buffer *ret_dropped)
+void
+trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later)
 {
-    size_t bytes = lane->pending.count;
-    if (ret_dropped->count == 0) {
-        trpi_buffer_fini(ret_dropped);
-        *ret_dropped = lane->pending;
-        memset(&lane->pending, 0, sizeof lane->pending);
-    } else if (trpi_buffer_append(ret_dropped, lane->pending.data, bytes, TRPI_BUFFER_NO_LIMIT) !=
-               TRP_OK) {
-        return false;
+    trpi_lane_state *state = &peer->lanes[lane];
+    trpi_dropped *dropped = &later->dropped[lane];
+    trpi_assert(dropped->frames.count == 0);
+    if (state->pending.count == 0) {
+        return;
     }
-    trpi_buffer_clear(&lane->pending);
-    atomic_fetch_sub_explicit(&lane->queued, bytes, memory_order_relaxed);
-    lane->pending_uid = 0;
-    lane->fence_sent = lane->fence_last;
-    return true;
+    *dropped = (trpi_dropped){ state->pending, state->pending_uid, TRP_DEAD_NOT_CONNECTED };
+    atomic_fetch_sub_explicit(&state->queued, state->pending.count, memory_order_relaxed);
+    memset(&state->pending, 0, sizeof state->pending);
+    state->pending_uid = 0;
+    state->fence_sent = state->fence_last;
 }
 
-/* Q3. Without locks. */
+/* Q3 */
 void
 trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
                        trp_dead_reason reason)
 {
-    node = node != 0 ? node : atomic_load_explicit(&peer->node, memory_order_acquire);
     for (size_t at = 0; at < frames->count;) {
         trpi_frame frame;
         trpi_message message;
@@ -98,7 +101,10 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
             sender = message.sender;
             sender.node = TRPI_NODE_SELF;
         }
-        trp_ref recipient = { node, message.to_slot, message.to_generation, 0 };
+        bool anyone = (frame.flags & TRPI_MESSAGE_ANYONE) != 0; /* whoever lives there, if known */
+        trp_ref recipient = { anyone ? atomic_load_explicit(&peer->node, memory_order_acquire)
+                                     : node,
+                              message.to_slot, message.to_generation, 0 };
         const trp_type *type = trpi_type_find_wire(message.wire_id);
         bool many = frame.kind == TRPI_FRAME_MANY;
         const uint8_t *payload;

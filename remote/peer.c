@@ -213,12 +213,11 @@ trpi_peer_close(trpi_peer *peer, const trpi_conn *but)
 
 /* What waits for an incarnation that is not `uid` will never be sent. */
 static void
-drop_others(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later)
+drop_others(trpi_peer *peer, uint64_t uid, trpi_later *later)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, &later->dropped);
-            later->dropped_reason = reason;
+            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, TRP_DEAD_STALE, later);
         }
     }
 }
@@ -232,8 +231,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_state *state = &peer->lanes[lane];
         if (state->pending_uid == effects->over_uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, &later->dropped);
-            later->dropped_reason = reason;
+            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, later);
         }
         /* Its connections may stand a little longer (after a goodbye they do): what is said to
          * anyone at the address must wait for the next incarnation, not be lost with this one. */
@@ -313,7 +311,7 @@ activate(trpi_peer *peer, trpi_later *later)
         trpi_free(peer->introduced);
         peer->introduced = NULL;
     }
-    drop_others(peer, uid, TRP_DEAD_STALE, later);
+    drop_others(peer, uid, later);
     trpi_peer_spread(peer, later);
     /* pairs with readers' acquire */
     atomic_store_explicit(&peer->node, trpi_node_find(peer->remote->system, &id),
@@ -486,10 +484,10 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* Nobody there: gossip and heartbeats that wait would only be old news. */
-        trpi_lane_drop(peer, TRPI_LANE_CONTROL, 0, &later->dropped);
         trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
         atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
         trpi_buffer_clear(&control->pending);
+        control->pending_uid = 0;
         trpi_redelivery_reconnected(&peer->redelivery);
     }
     return bits;
@@ -599,16 +597,20 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
     trpi_remote *remote = peer->remote;
     /* routes are only added, at the head */
     const trpi_route *routes = later->ready ? peer->routes : NULL;
-    if (later->dropped.count > 0) {
-        (void)trpi_peer_node(peer); /* dead letters say to whom */
-    }
     pthread_mutex_unlock(&peer->lock);
     for (uint32_t i = 0; i < later->writes_count; i++) {
         trpi_conn_write(later->writes[i]);
     }
     trpi_notes_tell(remote, later->notes);
-    trpi_lane_dead_letters(peer, 0, &later->dropped, later->dropped_reason);
-    trpi_buffer_fini(&later->dropped);
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_dropped *dropped = &later->dropped[lane];
+        if (dropped->frames.count > 0) { /* whoever told them had a ref, and so there is a number */
+            trpi_node_id id = { peer->address, dropped->uid };
+            trpi_lane_dead_letters(peer, trpi_node_find(remote->system, &id), &dropped->frames,
+                                   dropped->reason);
+            trpi_buffer_fini(&dropped->frames);
+        }
+    }
     if (later->over_uid != 0) {
         trpi_peer_tell_end(peer, later->over_uid,
                  later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);

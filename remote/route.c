@@ -158,13 +158,6 @@ gather_append(trpi_route *route, enum trpi_lane lane)
                : trpi_peer_append(route->peer, lane, route->uid, &gather->frames, true);
 }
 
-/* Of dead letters; 0: whoever lives there. */
-static uint32_t
-recipient_node(const trpi_route *route)
-{
-    return route->uid != 0 ? route->node : 0;
-}
-
 /* After the append, without the lock. O2 */
 static void
 gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
@@ -174,8 +167,7 @@ gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
         trpi_count(&route->peer->messages_out, gather->messages);
         trpi_count(&route->remote->frames_out, gather->messages);
     } else {
-        trpi_lane_dead_letters(route->peer, recipient_node(route), &gather->frames,
-                               reason_of(err));
+        trpi_lane_dead_letters(route->peer, route->node, &gather->frames, reason_of(err));
     }
     gather->messages = 0;
     gather->last.type = NULL;
@@ -217,7 +209,7 @@ trpi_route_hand_over(trpi_route *route)
         gather_over(route, lane, errs[lane]);
     }
     if (lost.count > 0) {
-        trpi_lane_dead_letters(peer, recipient_node(route), &lost, TRP_DEAD_NO_MEMORY);
+        trpi_lane_dead_letters(peer, route->node, &lost, TRP_DEAD_NO_MEMORY);
         trpi_buffer_fini(&lost);
     }
     return above;

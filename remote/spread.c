@@ -134,7 +134,12 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
         if (lane->pending.count > 0) {
             uid = lane->pending_uid != 0 ? lane->pending_uid : uid;
             since_ms = lane->pending_since_ms < since_ms ? lane->pending_since_ms : since_ms;
-            trpi_frames_sort(spread, &lane->pending, sorted, announced, &later->dropped);
+            trpi_dropped *lost = &later->dropped[i];
+            if (lost->frames.count == 0) {
+                lost->uid = lane->pending_uid;
+                lost->reason = TRP_DEAD_NO_MEMORY;
+            }
+            trpi_frames_sort(spread, &lane->pending, sorted, announced, &lost->frames);
             atomic_fetch_sub_explicit(&lane->queued, lane->pending.count, memory_order_relaxed);
             trpi_buffer_fini(&lane->pending);
         }

@@ -166,12 +166,12 @@ drop_rest(trpi_remote *remote)
 {
     uint64_t until_ms = trpi_remote_now_ms(remote) + MAIL_MS;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        trpi_later later = { 0 };
+        pthread_mutex_lock(&peer->lock);
         for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-            trpi_later later = { .dropped_reason = TRP_DEAD_NOT_CONNECTED };
-            pthread_mutex_lock(&peer->lock);
-            (void)trpi_lane_clear(&peer->lanes[lane], &later.dropped); /* nothing to append */
-            trpi_peer_unlock(peer, &later);
+            trpi_lane_clear(peer, (enum trpi_lane)lane, &later);
         }
+        trpi_peer_unlock(peer, &later);
         while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
             trpi_system_pass(remote->system, STOP_POLL_MS);
         }

@@ -278,19 +278,16 @@ tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 static void
 tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE || later->dropped.count > 0) {
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         return;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->pending.count == 0 ||
+        if (lane->pending.count == 0 || later->dropped[i].frames.count > 0 ||
             now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
-            continue;
+            continue; /* what it has for anyone: at the next tick */
         }
-        if (!trpi_lane_clear(lane, &later->dropped)) {
-            return; /* the next tick */
-        }
-        later->dropped_reason = TRP_DEAD_NOT_CONNECTED;
+        trpi_lane_clear(peer, (enum trpi_lane)i, later);
     }
 }
 

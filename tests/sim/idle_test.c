@@ -1,5 +1,5 @@
 /* idle_test.c - what associations cost while nobody uses them, that a dead one is found all the
- * same, and who is forgotten; in virtual time. */
+ * same, who is forgotten, and whom dead letters name; in virtual time. */
 #include <troupe/mailbox.h>
 
 #include "base/world_virtual.h"
@@ -16,6 +16,7 @@ typedef struct mesh {
     trp_system *system[NODES_MAX];
     trpi_remote *remote[NODES_MAX];
     bool muted; /* nothing arrives, nobody is told */
+    uint32_t wire_minor, lane_idle_ms;
 } mesh;
 
 static trpi_mem_verdict
@@ -49,32 +50,40 @@ pass(mesh *m, uint32_t ms)
     }
 }
 
+static void
+node_start(mesh *m, uint32_t i)
+{
+    trp_system_options of_system = TRP_SYSTEM_OPTIONS_INIT;
+    char host[16];
+    trpi_remote_options remote = { .bind_port = -1, .host = host, .port = 2552 };
+    (void)snprintf(host, sizeof host, "n%u", i);
+    of_system.workers = 1;
+    of_system.log = drop_line;
+    remote.transport = &trpi_mem_transport_ops;
+    remote.transport_arg = m->network;
+    remote.flush_on_shutdown_ms = 1;
+    remote.wire_minor = m->wire_minor;
+    remote.lane_idle_ms = m->lane_idle_ms;
+    UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(m->virt), "idle", &of_system,
+                                    &m->system[i]) == TRP_OK);
+    UNIT_REQUIRE(trpi_remote_start(m->system[i], &remote, &m->remote[i]) == TRP_OK);
+}
+
 /* Nodes that do not know each other. wire_minor 0: the newest; lane_idle_ms 0: the default. */
 static void
 mesh_start_of(mesh *m, uint32_t count, uint32_t wire_minor, uint32_t lane_idle_ms)
 {
     trpi_virtual_options options = { .seed = 1, .calm = true };
-    trp_system_options of_system = TRP_SYSTEM_OPTIONS_INIT;
-    char host[16];
     uint64_t id;
     memset(m, 0, sizeof *m);
     m->count = count;
-    of_system.workers = 1;
-    of_system.log = drop_line;
+    m->wire_minor = wire_minor;
+    m->lane_idle_ms = lane_idle_ms;
     UNIT_REQUIRE(trpi_virtual_new(&options, &m->virt) == TRP_OK);
     UNIT_REQUIRE(trpi_mem_network_new(&m->network) == TRP_OK);
     trpi_mem_network_fault_set(m->network, fault, m);
     for (uint32_t i = 0; i < count; i++) {
-        trpi_remote_options remote = { .bind_port = -1, .host = host, .port = 2552 };
-        (void)snprintf(host, sizeof host, "n%u", i);
-        remote.transport = &trpi_mem_transport_ops;
-        remote.transport_arg = m->network;
-        remote.flush_on_shutdown_ms = 1;
-        remote.wire_minor = wire_minor;
-        remote.lane_idle_ms = lane_idle_ms;
-        UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(m->virt), "idle", &of_system,
-                                        &m->system[i]) == TRP_OK);
-        UNIT_REQUIRE(trpi_remote_start(m->system[i], &remote, &m->remote[i]) == TRP_OK);
+        node_start(m, i);
     }
     UNIT_REQUIRE(trpi_system_every(m->system[0], 20, network_goes_on, NULL, m, &id) == TRP_OK);
 }
@@ -457,40 +466,170 @@ who_finds_no_number_here_is_not_listened_to(void)
     mesh_end(&m);
 }
 
-static trp_dead_letter letter;
+/* ---- whom dead letters name ------------------------------------------------------------------ */
+
+enum { LETTERS = 8 }; /* recipients, so that more than one lane has some */
+
+static trp_ref told;
+static uint32_t letters, misnamed, wrong_reasons;
+static trp_dead_reason reason_due;
 
 static trp_err
 undertaker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
+    trp_dead_letter letter = *(const trp_dead_letter *)trp_msg_payload(msg);
     (void)ctx;
     (void)state;
-    letter = *(const trp_dead_letter *)trp_msg_payload(msg);
+    letters++;
+    misnamed += letter.recipient.node != told.node ||
+                letter.recipient.generation != told.generation;
+    wrong_reasons += letter.reason != reason_due;
     return TRP_OK;
 }
 static const trp_behaviour undertaker = {
     .size = sizeof(trp_behaviour), .name = "undertaker", .receive = undertaker_receive
 };
 
+/* Two nodes; the first sees to dead letters. uid 0: the second one's */
+static void
+letters_start(mesh *m, uint64_t uid)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    letters = misnamed = wrong_reasons = 0;
+    mesh_start(m, 2);
+    trpi_node_id id = { *trpi_remote_address(m->remote[1]),
+                        uid != 0 ? uid : trpi_system_self(m->system[1])->uid };
+    told = (trp_ref){ 0, 0, 7, 0 };
+    UNIT_REQUIRE(trpi_node_intern(m->system[0], &id, &told.node) == TRP_OK);
+    UNIT_REQUIRE(trp_system_spawn(m->system[0], &undertaker, &options, &ref) == TRP_OK);
+    UNIT_EQUAL(trp_system_subscribe(m->system[0], ref, &trp_dead_letter_type), TRP_OK);
+    pass(m, 1000);
+}
+
+static void
+letters_tell(mesh *m)
+{
+    for (uint32_t i = 0; i < LETTERS; i++) {
+        trp_ref to = { told.node, 5 + i, told.generation, 0 };
+        trp_system_tell(m->system[0], to, &trp_string_type, "x", 1);
+    }
+    pass(m, 100);
+}
+
+/* Who lives there now, and was only gossiped with, has no number for it either. */
+static void
+letters_end(mesh *m)
+{
+    const trpi_node_id *now = trpi_system_self(m->system[1]);
+    UNIT_EQUAL(letters, LETTERS);
+    UNIT_EQUAL(misnamed, 0);
+    UNIT_EQUAL(wrong_reasons, 0);
+    UNIT_TRUE(trpi_node_find(m->system[0], now) == 0 ||
+              trpi_node_find(m->system[0], now) == told.node);
+    mesh_end(m);
+}
+
 /* Also where only gossip is exchanged with who lives there now, and so nobody has his number. */
 static void
 a_dead_letter_names_the_incarnation_that_it_was_for(void)
 {
     static mesh m;
-    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
-    trp_ref ref = TRP_REF_NONE;
-    mesh_start(&m, 2);
+    letters_start(&m, 77);
     knock(&m, 0, 1);
     pass(&m, 1000);
-    trpi_node_id earlier = { *trpi_remote_address(m.remote[1]), 77 };
-    trp_ref to = { 0, 5, 7, 0 };
-    UNIT_REQUIRE(trpi_node_intern(m.system[0], &earlier, &to.node) == TRP_OK);
-    UNIT_REQUIRE(trp_system_spawn(m.system[0], &undertaker, &options, &ref) == TRP_OK);
-    UNIT_EQUAL(trp_system_subscribe(m.system[0], ref, &trp_dead_letter_type), TRP_OK);
+    reason_due = TRP_DEAD_STALE;
+    letters_tell(&m);
+    letters_end(&m);
+}
+
+/* The other end crashes, what is told waits, and another incarnation calls. */
+static void
+what_waited_for_a_dead_incarnation_names_it_and_not_its_successor(void)
+{
+    static mesh m;
+    letters_start(&m, 0);
+    knock(&m, 0, 1);
     pass(&m, 1000);
-    trp_system_tell(m.system[0], to, &trp_string_type, "x", 1);
+    m.muted = true;
+    UNIT_TRUE(time_until_lost(&m, 2 * MINUTE_MS) <= 30000 + 6500);
+    reason_due = TRP_DEAD_STALE;
+    letters_tell(&m);
+    UNIT_EQUAL(letters, 0);
+    node_end(&m, 1);
+    node_start(&m, 1);
+    m.muted = false;
+    knock(&m, 1, 0);
     pass(&m, 1000);
-    UNIT_EQUAL(letter.reason, TRP_DEAD_STALE);
-    UNIT_TRUE(trp_ref_equal(letter.recipient, to));
+    letters_end(&m);
+}
+
+/* Nobody has ever met it, and nobody, or somebody else, is there. */
+static void
+what_waited_for_an_incarnation_that_was_never_met_names_it(void)
+{
+    static mesh m;
+    letters_start(&m, 77);
+    m.muted = true;
+    reason_due = TRP_DEAD_NOT_CONNECTED;
+    letters_tell(&m);
+    UNIT_EQUAL(letters, 0);
+    pass(&m, MINUTE_MS);
+    letters_end(&m);
+    letters_start(&m, 77);
+    m.muted = true;
+    reason_due = TRP_DEAD_STALE;
+    letters_tell(&m);
+    UNIT_EQUAL(letters, 0);
+    m.muted = false;
+    knock(&m, 1, 0);
+    pass(&m, 5000);
+    letters_end(&m);
+}
+
+static uint32_t answers;
+static trp_err answered;
+
+static trp_err
+answer(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    (void)ctx;
+    (void)state;
+    (void)arg;
+    (void)reply;
+    answers++;
+    answered = err;
+    return TRP_OK;
+}
+
+static trp_err
+inquirer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    return trp_msg_is(msg, &trp_string_type)
+               ? trp_ask(ctx, asked, &trp_string_type, "x", 1, 10 * MINUTE_MS, answer, NULL)
+               : TRP_OK;
+}
+static const trp_behaviour inquirer = {
+    .size = sizeof(trp_behaviour), .name = "inquirer", .receive = inquirer_receive
+};
+
+/* By the name in the dead letter its asker is found. */
+static void
+who_asks_an_incarnation_that_is_not_met_is_told_when_that_is_given_up(void)
+{
+    static mesh m;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    answers = 0;
+    letters_start(&m, 77);
+    asked = (trp_ref){ told.node, 5, 7, 0 };
+    m.muted = true;
+    UNIT_REQUIRE(trp_system_spawn(m.system[0], &inquirer, &options, &ref) == TRP_OK);
+    trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
+    pass(&m, MINUTE_MS);
+    UNIT_EQUAL(answers, 1);
+    UNIT_EQUAL(answered, TRP_ECONN);
     mesh_end(&m);
 }
 
@@ -507,4 +646,7 @@ UNIT(a_node_that_is_connected_twice_has_one_pin)
 UNIT(who_was_refused_for_a_promise_hears_when_it_is_broken)
 UNIT(who_finds_no_number_here_is_not_listened_to)
 UNIT(a_dead_letter_names_the_incarnation_that_it_was_for)
+UNIT(what_waited_for_a_dead_incarnation_names_it_and_not_its_successor)
+UNIT(what_waited_for_an_incarnation_that_was_never_met_names_it)
+UNIT(who_asks_an_incarnation_that_is_not_met_is_told_when_that_is_given_up)
 UNIT_END
