@@ -130,7 +130,8 @@ struct trpi_cli {
     bool quiet, verbose, color;
 
     int fd; /* -1: not connected */
-    char path[TRPI_CTL_PATH_BYTES];
+    char path[TRPI_CTL_PATH_BYTES]; /* "" before the first connection */
+    void (*on_sent)(void);          /* NULL, or called when a request is on its way */
     trpi_buffer in;
 };
 
@@ -158,8 +159,11 @@ const char *trpi_cli_suggest(const char *word, const char *const *names, size_t 
 int trpi_cli_fail_command(const char *word);     /* no such command: 64 */
 int trpi_cli_address_check(const char *text);    /* 0, or 64: no PROTOCOL://SYSTEM@HOST:PORT */
 
-/* client.c. Connect; 0, or the exit code with what was tried printed. */
+/* client.c. Connect, to the same node as before; 0, or the exit code with what was tried printed.
+ * 75: it does not accept. */
 int trpi_cli_connect(trpi_cli *cli);
+/* Before a pause: the node closes a connection that rests. The next call connects again. */
+void trpi_cli_disconnect(trpi_cli *cli);
 /* {"v":1,"cmd":cmd,"timeoutMs":...}; NULL: out of memory. */
 cJSON *trpi_cli_request_new(const trpi_cli *cli, const char *cmd);
 /* Called for each object before the final one; false ends the stream (exit 0, no final object). */

@@ -4,8 +4,11 @@
  *          "not permitted", "too slow" and the node's own errors look and count the same
  *          everywhere.
  * Must hold.
- *   C1  Nothing waits without a deadline: the node is given timeoutMs, the client GRACE_MS more.
+ *   C1  Nothing waits without a deadline: the node is given timeoutMs, to accept included, the
+ *       client GRACE_MS more.
  *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
+ *   C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses longer
+ *       gives it up first, for the node closes one that rests.          (trpi_cli_disconnect)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
@@ -64,6 +67,10 @@ fail_connect(trp_err err, const char *path)
             "cannot reach a node: %s: no such file\n  try        start it with this --socket, or "
             "leave --socket out to look for running nodes",
             path);
+    case TRP_ETIMEDOUT:
+        return trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
+                             "the node at %s does not accept: stopped (SIGSTOP), or it hangs",
+                             path);
     case TRP_ECONN:
         return trpi_cli_fail(
             TRPI_CTL_EXIT_UNREACHABLE,
@@ -75,13 +82,13 @@ fail_connect(trp_err err, const char *path)
 }
 
 static int
-connect_found(trpi_cli *cli)
+connect_found(trpi_cli *cli, uint32_t timeout_ms)
 {
     char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
     size_t dirs_count = trpi_ctl_dirs(dirs);
     const char *system = trpi_cli_text(cli, TRPI_CLI_SYSTEM);
     trpi_ctl_found found;
-    trp_err err = trpi_ctl_find(dirs, dirs_count, system, &found, &cli->fd);
+    trp_err err = trpi_ctl_find(dirs, dirs_count, system, timeout_ms, &found, &cli->fd);
     char what[128];
     switch (err) {
     case TRP_OK:
@@ -93,6 +100,7 @@ connect_found(trpi_cli *cli)
             "nodes of several systems run here: %s\n  try        --system NAME (or TROUPE_SYSTEM)",
             found.systems);
     case TRP_EPERM:
+    case TRP_ETIMEDOUT:
         return fail_connect(err, found.path);
     default:
         (void)snprintf(what, sizeof(what), "no node%s%.63s runs on this machine",
@@ -107,16 +115,34 @@ trpi_cli_connect(trpi_cli *cli)
     if (cli->fd >= 0) {
         return 0;
     }
-    const char *path = trpi_cli_text(cli, TRPI_CLI_SOCKET);
+    uint32_t timeout_ms = cli->timeout_ms > 0 ? cli->timeout_ms : TRPI_CTL_TIMEOUT_MS_DEFAULT;
+    bool again = cli->path[0] != '\0'; /* to the same node */
+    const char *path = again ? cli->path : trpi_cli_text(cli, TRPI_CLI_SOCKET);
     if (path == NULL) {
-        return connect_found(cli);
+        return connect_found(cli, timeout_ms);
     }
-    trp_err err = trpi_ctl_connect(path, &cli->fd);
+    trp_err err = trpi_ctl_connect(path, timeout_ms, &cli->fd);
+    if (again && (err == TRP_ENOENT || err == TRP_ECONN)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "the node at %s has ended or crashed",
+                             path);
+    }
     if (err != TRP_OK) {
         return fail_connect(err, path);
     }
-    (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
+    if (!again) {
+        (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
+    }
     return 0;
+}
+
+void
+trpi_cli_disconnect(trpi_cli *cli)
+{
+    if (cli->fd >= 0) {
+        (void)close(cli->fd); /* all that mattered was read or is lost */
+        cli->fd = -1;
+    }
+    trpi_buffer_clear(&cli->in);
 }
 
 cJSON *
@@ -136,9 +162,7 @@ trpi_cli_request_new(const trpi_cli *cli, const char *cmd)
 static int
 disconnect(trpi_cli *cli, int code)
 {
-    (void)close(cli->fd); /* all that mattered was read or is lost */
-    cli->fd = -1;
-    trpi_buffer_clear(&cli->in);
+    trpi_cli_disconnect(cli);
     return code;
 }
 
@@ -286,14 +310,17 @@ static int
 call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
 {
     *ret_final = NULL;
+    uint64_t deadline_ms =
+        cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + GRACE_MS;
     int code = trpi_cli_connect(cli);
     if (code != 0) {
         cJSON_Delete(request);
         return code;
     }
-    uint64_t deadline_ms =
-        cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + GRACE_MS;
     code = send_request(cli, request, deadline_ms);
+    if (code == 0 && cli->on_sent != NULL) {
+        cli->on_sent();
+    }
     while (code == 0) {
         cJSON *object = NULL;
         code = receive(cli, deadline_ms, &object);

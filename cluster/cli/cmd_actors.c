@@ -139,6 +139,7 @@ payload_get(trpi_cli *cli, char **ret_text)
     const char *argument = cli->args_count > 1 ? cli->args[1] : "-";
     int code = 0;
     if (strcmp(argument, "-") == 0) {
+        trpi_cli_disconnect(cli); /* somebody may be typing */
         code = payload_read(ret_text);
     } else {
         *ret_text = trpi_strdup(argument);
@@ -348,6 +349,7 @@ trpi_cli_run_ping(trpi_cli *cli)
     result.target = target;
     for (uint32_t round = 0; round < count; round++) {
         if (round > 0) {
+            trpi_cli_disconnect(cli);
             trpi_cli_sleep_ms(interval_ms);
         }
         code = ping_once(cli, &result);

@@ -138,6 +138,14 @@ on_interrupt(int signal_number)
     _exit(written >= 0 ? 128 + signal_number : 128 + signal_number);
 }
 
+static void
+interrupts_take(void)
+{
+    struct sigaction action = { .sa_handler = on_interrupt };
+    (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
 int
 trpi_cli_run_leave(trpi_cli *cli)
 {
@@ -150,9 +158,7 @@ trpi_cli_run_leave(trpi_cli *cli)
         cJSON_Delete(request);
         request = NULL;
     }
-    struct sigaction action = { .sa_handler = on_interrupt };
-    (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
-    (void)sigaction(SIGTERM, &action, NULL);
+    cli->on_sent = interrupts_take; /* before, Ctrl-C changes nothing */
     cJSON *reply;
     int code = trpi_cli_call(cli, request, NULL, NULL, &reply);
     if (code == 0) {
@@ -224,6 +230,7 @@ confirm(trpi_cli *cli)
     }
     char line[16] = "";
     (void)fputs("Do it? [y/N] ", stderr);
+    trpi_cli_disconnect(cli); /* people think */
     if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
         (void)fputs("nothing was changed\n", stderr);
         return TRPI_CTL_EXIT_NO;
@@ -305,6 +312,7 @@ trpi_cli_run_shutdown(trpi_cli *cli)
         if (code != 0) {
             return code;
         }
+        trpi_cli_disconnect(cli); /* people think */
         code = shutdown_confirm(reply);
         cJSON_Delete(reply);
         if (code != 0) {

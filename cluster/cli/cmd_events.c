@@ -160,6 +160,11 @@ trpi_cli_run_events(trpi_cli *cli)
     for (unsigned index = 0; index < cli->flags[TRPI_CLI_TYPE].count && code == 0; index++) {
         code = add_types(types, cli->flags[TRPI_CLI_TYPE].values[index]);
     }
+    if (code == 0) {
+        cli->timeout_ms = limit_ms; /* a node that does not accept is an error, no end */
+        code = trpi_cli_connect(cli);
+        cli->timeout_ms = 0;
+    }
     if (code != 0) {
         cJSON_Delete(request);
         return code;
@@ -318,28 +323,35 @@ is_impossible(const condition *c, const char *self_status)
     return leaving && (c->up || c->members > 0 || c->roles_count > 0);
 }
 
+/* Look for the node once. TRP_ECONN: where nobody listens, a node was killed before. */
+static trp_err
+wait_connect(trpi_cli *cli)
+{
+    const char *path = trpi_cli_text(cli, TRPI_CLI_SOCKET);
+    char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
+    trpi_ctl_found found = { 0 };
+    size_t count = trpi_ctl_dirs(dirs);
+    trp_err err = path != NULL
+                      ? trpi_ctl_connect(path, POLL_MS, &cli->fd)
+                      : trpi_ctl_find(dirs, count, trpi_cli_text(cli, TRPI_CLI_SYSTEM), POLL_MS,
+                                      &found, &cli->fd);
+    if (err == TRP_OK) {
+        (void)snprintf(cli->path, sizeof(cli->path), "%s", path != NULL ? path : found.path);
+    }
+    return err;
+}
+
 /* Look once. TRPI_CTL_EXIT_TIMEOUT: not yet. */
 static int
 wait_look(trpi_cli *cli, condition *c, bool last)
 {
     cJSON *reply = NULL;
-    if (!last && cli->fd < 0) { /* a node that is starting: be silent until the time is over */
-        const char *path = trpi_cli_text(cli, TRPI_CLI_SOCKET);
-        if (path != NULL) { /* where nobody listens, a node was killed before */
-            trp_err err = trpi_ctl_connect(path, &cli->fd);
-            if (err == TRP_ENOENT || err == TRP_ECONN) {
-                return TRPI_CTL_EXIT_TIMEOUT;
-            }
-            (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
-        } else {
-            char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
-            trpi_ctl_found found;
-            size_t count = trpi_ctl_dirs(dirs);
-            if (trpi_ctl_find(dirs, count, trpi_cli_text(cli, TRPI_CLI_SYSTEM), &found, &cli->fd) ==
-                TRP_ENOENT) {
-                return TRPI_CTL_EXIT_TIMEOUT;
-            }
-            memcpy(cli->path, found.path, sizeof(cli->path));
+    if (cli->fd < 0) { /* a node that is starting: be silent until the time is over */
+        trp_err err = wait_connect(cli);
+        if (err == TRP_ETIMEDOUT || (!last && (err == TRP_ENOENT || err == TRP_ECONN))) {
+            (void)snprintf(c->pending, sizeof(c->pending), "%s",
+                           err == TRP_ETIMEDOUT ? "the node does not accept" : "");
+            return TRPI_CTL_EXIT_TIMEOUT;
         }
     }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "members"), NULL, NULL, &reply);

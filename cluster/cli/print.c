@@ -243,6 +243,7 @@ trpi_cli_repeat(trpi_cli *cli, int (*once)(trpi_cli *cli))
     int code = once(cli);
     trpi_cli_flush();
     while (cli->watch_ms != 0 && code <= TRPI_CTL_EXIT_NO) {
+        trpi_cli_disconnect(cli);
         trpi_cli_sleep_ms(cli->watch_ms);
         code = once(cli);
         trpi_cli_flush();

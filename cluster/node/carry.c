@@ -195,15 +195,16 @@ waiter_take(struct trpi_carry *carry, const trpi_address *address)
     return NULL;
 }
 
-/* With the lock, given up while waiting: until the reply is there, or the call is over. */
+/* With the lock, given up while waiting: until the reply is there, the limit is over, or the call.
+ */
 static trp_err
-reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call)
+reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call, uint64_t until_ns)
 {
     while (!w->reply) {
         if (carry->closing || atomic_load_explicit(&call->cancelled, memory_order_relaxed)) {
             return TRP_ECANCELED;
         }
-        if (trpi_call_left_ms(call) == 0) {
+        if (trpi_call_left_ms(call) == 0 || trpi_world_mono_ns(call->world) >= until_ns) {
             return TRP_ETIMEDOUT;
         }
         (void)pthread_mutex_unlock(&carry->lock);
@@ -215,8 +216,9 @@ reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call)
 
 trp_err
 trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
-               trpi_call *call, cJSON **ret_reply)
+               uint32_t limit_ms, trpi_call *call, cJSON **ret_reply)
 {
+    uint64_t until_ns = trpi_world_mono_ns(call->world) + (uint64_t)limit_ms * 1000000u;
     trpi_node_id to;
     memset(&to, 0, sizeof to);
     to.address = *address; /* uid 0: whoever lives there */
@@ -229,7 +231,7 @@ trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char
     }
     trp_err err = frame_send(carry->node, &to, KIND_REQUEST, id, request);
     (void)pthread_mutex_lock(&carry->lock);
-    err = err == TRP_OK ? reply_wait(carry, w, call) : err;
+    err = err == TRP_OK ? reply_wait(carry, w, call, until_ns) : err;
     uint8_t *reply = w->reply;
     size_t bytes = w->reply_bytes;
     memset(w, 0, sizeof *w);

@@ -53,7 +53,8 @@ typedef struct trpi_control_options {
  * (path too long), TRP_ENOMEM. */
 trp_err trpi_control_open(const trpi_control_options *options, trpi_control **ret_control,
                           int *ret_pid);
-/* Is a node alive behind path? */
+/* Is a node alive behind path: does somebody listen? *ret_pid: who; 0 unknown, for it accepts
+ * nobody. Does not wait. */
 bool trpi_control_is_live(const char *path, int *ret_pid);
 /* No more requests; calls in progress are given up after `linger_ms`; streams end with exit 69;
  * what has been answered is flushed. Returns when no call is in progress. */

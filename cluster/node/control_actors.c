@@ -425,7 +425,9 @@ tree_carry(trp_node *node, trpi_call *call, const target *to)
               trpi_json_add_i64(request, "depth", call->request.depth) &&
               trpi_json_add_i64(request, "timeoutMs", trpi_call_left_ms(call));
     char *text = ok ? trpi_json_print(request) : NULL;
-    trp_err err = text ? trpi_carry_ask(node->carry, &to->address, text, call, &reply) : TRP_ENOMEM;
+    trp_err err = text ? trpi_carry_ask(node->carry, &to->address, text, trpi_call_left_ms(call),
+                                        call, &reply)
+                       : TRP_ENOMEM;
     cJSON_free(text);
     cJSON_Delete(request);
     if (err == TRP_EAGAIN) { /* not full: the link is down and pauses before it dials again */

@@ -15,7 +15,7 @@
 #include "cluster/node/node_private.h"
 #include "pattern/pattern.h"
 
-#define PREPARE_MS 2000u /* for one member to answer */
+#define PREPARE_MS 2000u /* for one member to answer, at most */
 
 /* How long the order to leave may take to come behind this one: each member is prepared before the
  * first is ordered. */
@@ -61,9 +61,18 @@ trpi_node_ends_with_all(trp_node *node)
     return all;
 }
 
+/* For each of so many members to answer: half of the time is for them to leave. A member that does
+ * not answer (it takes no commands of other nodes, or stands still) must not use up the call. */
+static uint32_t
+prepare_ms(const trpi_call *call, size_t members)
+{
+    size_t share_ms = trpi_call_left_ms(call) / 2 / (members > 0 ? members : 1);
+    return share_ms < PREPARE_MS ? (uint32_t)share_ms : PREPARE_MS;
+}
+
 /* Tell one other member. One that cannot be told leaves like any other. */
 static void
-prepare(trp_node *node, trpi_call *call, const char *member)
+prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
 {
     char text[128];
     cJSON *reply = NULL;
@@ -72,7 +81,7 @@ prepare(trp_node *node, trpi_call *call, const char *member)
                    "{\"v\":1,\"cmd\":\"shutdown\",\"prepare\":true,\"timeoutMs\":%u}", PREPARE_MS);
     trp_err err = trpi_address_parse(member, &address, NULL, NULL);
     if (err == TRP_OK) {
-        err = trpi_carry_ask(node->carry, &address, text, call, &reply);
+        err = trpi_carry_ask(node->carry, &address, text, limit_ms, call, &reply);
     }
     bool told = err == TRP_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
     cJSON_Delete(reply);
@@ -122,9 +131,10 @@ static trp_err
 order_all(trp_node *node, trpi_call *call, const trpi_view *view)
 {
     trp_err err = TRP_OK;
+    uint32_t limit_ms = prepare_ms(call, view->count);
     for (size_t i = 0; i < view->count; i++) {
         if (!view->members[i].m.self) {
-            prepare(node, call, view->members[i].m.address);
+            prepare(node, call, view->members[i].m.address, limit_ms);
         }
     }
     trpi_node_prepare_end(node);

@@ -32,12 +32,12 @@ bool
 trpi_control_is_live(const char *path, int *ret_pid)
 {
     int fd = -1;
-    if (trpi_ctl_connect(path, &fd) != TRP_OK) {
-        return false;
+    trp_err err = trpi_ctl_connect(path, 0, &fd);
+    *ret_pid = err == TRP_OK ? (int)trpi_ctl_peer_pid(fd) : 0;
+    if (err == TRP_OK) {
+        (void)close(fd);
     }
-    *ret_pid = (int)trpi_ctl_peer_pid(fd);
-    (void)close(fd);
-    return true;
+    return err == TRP_OK || err == TRP_ETIMEDOUT;
 }
 
 static trp_err

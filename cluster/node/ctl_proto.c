@@ -4,8 +4,11 @@
  *          compiles this file in and links nothing else of the library.
  * Must hold.
  *   P1  A length is checked before anybody allocates or reads for it.                (frame_decode)
- *   P2  What answers is chosen by liveness, never by the name of a file alone: a connect that
- *       succeeds is the proof, so a socket left behind by a killed node is passed over.      (find)
+ *   P2  What answers is chosen by liveness, never by the name of a file alone: somebody listens, so
+ *       a socket left behind by a killed node is passed over.                                (find)
+ *   P3  No connect waits without a limit: who listens and does not accept has a full queue one day,
+ *       and the kernel then waits for ever. Only the node that is chosen is waited for.
+ *       (trpi_ctl_connect, find)
  * Cost.    find: one readdir per directory and one connect per socket file.
  * Tests.   tests/unit/node/ctl_proto_test.c
  */
@@ -18,11 +21,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(((struct sockaddr_un *)0)->sun_path) == TRPI_CTL_PATH_BYTES,
                "the named limit is the kernel's");
+#define GLANCE_MS 1u /* a connect that is not to wait: 0 would be no limit */
+
 _Static_assert(TRPI_CTL_PAYLOAD_BYTES_MAX * 2 < TRPI_CTL_REQUEST_BYTES_MAX,
                "a payload of which every byte is escaped still fits a request");
 
@@ -165,8 +171,11 @@ trpi_ctl_socket_name_parse(const char *name, char system[TRPI_CTL_SYSTEM_BYTES_M
 }
 
 trp_err
-trpi_ctl_connect(const char *path, int *ret_fd)
+trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd)
 {
+    uint32_t limit_ms = timeout_ms > 0 ? timeout_ms : GLANCE_MS;
+    struct timeval limit = { .tv_sec = limit_ms / 1000,
+                             .tv_usec = (suseconds_t)(limit_ms % 1000) * 1000 };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     size_t length = strlen(path);
     if (length >= sizeof(address.sun_path)) {
@@ -177,11 +186,16 @@ trpi_ctl_connect(const char *path, int *ret_fd)
     if (fd < 0) {
         return TRP_EIO;
     }
-    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0) {
+    int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* P3 */
+    do {
+        rc = rc == 0 ? connect(fd, (const struct sockaddr *)&address, sizeof(address)) : rc;
+    } while (rc != 0 && errno == EINTR); /* stopped and continued: the limit begins anew */
+    int error = errno;
+    limit.tv_sec = limit.tv_usec = 0;
+    if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0) {
         *ret_fd = fd;
         return TRP_OK;
     }
-    int error = errno;
     (void)close(fd); /* nothing was written */
     errno = error;
     switch (error) {
@@ -190,6 +204,8 @@ trpi_ctl_connect(const char *path, int *ret_fd)
         return TRP_ENOENT;
     case ECONNREFUSED:
         return TRP_ECONN;
+    case EAGAIN:
+        return TRP_ETIMEDOUT;
     case EACCES:
     case EPERM:
         return TRP_EPERM;
@@ -211,7 +227,7 @@ typedef struct candidate {
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port;
     unsigned dir; /* index in dirs */
-    int fd;
+    int fd;       /* -1: it listens, and its queue is full */
 } candidate;
 
 typedef struct search {
@@ -235,8 +251,8 @@ search_entry(search *s, const char *dir, unsigned dir_index, const char *name)
     if (s->system != NULL && strcmp(s->system, c.system) != 0) {
         return;
     }
-    trp_err err = trpi_ctl_connect(path, &c.fd);
-    if (err == TRP_OK) {
+    trp_err err = trpi_ctl_connect(path, 0, &c.fd);
+    if (err == TRP_OK || err == TRP_ETIMEDOUT) {
         s->candidates[s->count++] = c;
     } else if (err == TRP_EPERM && !s->refused) {
         s->refused = true;
@@ -300,7 +316,7 @@ systems_list(const search *s)
 
 trp_err
 trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *system,
-              trpi_ctl_found *ret_found, int *ret_fd)
+              uint32_t timeout_ms, trpi_ctl_found *ret_found, int *ret_fd)
 {
     candidate candidates[TRPI_CTL_SOCKETS_MAX];
     memset(ret_found, 0, sizeof(*ret_found));
@@ -316,7 +332,9 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
     qsort(candidates, s.count, sizeof(candidates[0]), candidate_compare);
     bool several = systems_list(&s) > 1;
     for (size_t index = several ? 0 : 1; index < s.count; index++) {
-        (void)close(candidates[index].fd); /* nothing was written */
+        if (candidates[index].fd >= 0) {
+            (void)close(candidates[index].fd); /* nothing was written */
+        }
     }
     if (several) {
         return TRP_ELIMIT;
@@ -324,6 +342,8 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
     *ret_fd = candidates[0].fd;
     ret_found->port = candidates[0].port;
     memcpy(ret_found->system, candidates[0].system, sizeof(ret_found->system));
-    return trpi_ctl_socket_path(dirs[candidates[0].dir], candidates[0].system, candidates[0].port,
-                                ret_found->path);
+    trp_err err = trpi_ctl_socket_path(dirs[candidates[0].dir], candidates[0].system,
+                                       candidates[0].port, ret_found->path);
+    return err == TRP_OK && *ret_fd < 0 ? trpi_ctl_connect(ret_found->path, timeout_ms, ret_fd)
+                                        : err;
 }

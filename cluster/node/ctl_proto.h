@@ -83,17 +83,19 @@ trp_err trpi_ctl_socket_path(const char *dir, const char *system, unsigned port,
 trp_err trpi_ctl_socket_name_parse(const char *name, char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1],
                                    unsigned *ret_port);
 
-/* Connect to the socket at path, blocking, close-on-exec. Errors: TRP_ENOENT no such file,
- * TRP_ECONN nobody listens (stale), TRP_EPERM not permitted, TRP_ELIMIT path too long, TRP_EIO
- * other (errno). */
-trp_err trpi_ctl_connect(const char *path, int *ret_fd);
+/* Connect to the socket at path, blocking, close-on-exec. timeout_ms: for the node to accept; 0: as
+ * good as at once. Errors: TRP_ENOENT no such file, TRP_ECONN nobody listens (stale), TRP_ETIMEDOUT
+ * somebody listens, but does not accept (the queue of the socket is full), TRP_EPERM not permitted,
+ * TRP_ELIMIT path too long, TRP_EIO other (errno). *ret_fd is written on success only. */
+trp_err trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd);
 
 /* Who is at the other end of a connected socket (SO_PEERCRED); 0 when the kernel does not say. */
 pid_t trpi_ctl_peer_pid(int fd);
 
 typedef struct trpi_ctl_found {
     char path
-        [TRPI_CTL_PATH_BYTES]; /* TRP_OK: the socket; TRP_EPERM: the first one that refused us */
+        [TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM: the first one that
+                                  refused us */
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port;
     uint32_t stale_count; /* sockets without a listener that were passed over */
@@ -101,10 +103,12 @@ typedef struct trpi_ctl_found {
 } trpi_ctl_found;
 
 /* Find the node to talk to among the sockets of dirs: of one system the lowest live port.
- * system NULL or "": any. *ret_fd is connected. Errors: TRP_ENOENT no live socket; TRP_ELIMIT live
- * sockets of several systems (ret_found->systems lists them); TRP_EPERM only sockets that we may
- * not open. ret_found is filled in each case. */
+ * system NULL or "": any. *ret_fd is connected. A node that listens is alive, also when it does not
+ * accept; the one that is chosen gets timeout_ms for it. Errors: TRP_ENOENT no live socket;
+ * TRP_ETIMEDOUT the chosen one does not accept; TRP_ELIMIT live sockets of several systems
+ * (ret_found->systems lists them); TRP_EPERM only sockets that we may not open. ret_found is filled
+ * in each case. */
 trp_err trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *system,
-                      trpi_ctl_found *ret_found, int *ret_fd);
+                      uint32_t timeout_ms, trpi_ctl_found *ret_found, int *ret_fd);
 
 #endif

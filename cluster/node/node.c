@@ -111,14 +111,26 @@ control_path_decide(trp_node *node, const trp_node_options *options, unsigned po
     return TRP_OK;
 }
 
+static trp_err
+fail_running(const trp_node *node, int pid, trp_node_error *ret_error)
+{
+    if (pid == 0) {
+        return trpi_node_fail(ret_error, TRP_EEXIST,
+                              "already running: somebody listens at %s, but does not accept: "
+                              "stopped (SIGSTOP), or it hangs",
+                              node->control_path);
+    }
+    return trpi_node_fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d",
+                          node->control_path, pid);
+}
+
 /* Better words than "address in use", and before anything has been started. */
 static trp_err
 running_check(trp_node *node, trp_node_error *ret_error)
 {
     int pid = 0;
     if (node->control_path[0] && trpi_control_is_live(node->control_path, &pid)) {
-        return trpi_node_fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d",
-                              node->control_path, pid);
+        return fail_running(node, pid, ret_error);
     }
     return TRP_OK;
 }
@@ -137,8 +149,7 @@ control_start(trp_node *node, trp_node_error *ret_error)
     case TRP_OK:
         return TRP_OK;
     case TRP_EEXIST:
-        return trpi_node_fail(ret_error, err, "already running: %s answers, pid %d",
-                              node->control_path, pid);
+        return fail_running(node, pid, ret_error);
     case TRP_ENOENT:
         return trpi_node_fail(ret_error, TRP_EPERM, "control socket %s: no such directory",
                               node->control_path);

@@ -117,10 +117,10 @@ trp_err trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry);
  * is being handled, and gives up who waits. */
 void trpi_carry_bind(struct trpi_carry *carry, bool on);
 void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is fine */
-/* Send request to the node at address and wait for its final object. Gives *ret_reply
- * (cJSON_Delete). Errors: TRP_ETIMEDOUT, TRP_ECONN, TRP_EMSGSIZE, TRP_ENOMEM, TRP_ECANCELED,
- * TRP_EDATA. Call threads only. */
+/* Send request to the node at address and wait for its final object: limit_ms, and no longer than
+ * the call. Gives *ret_reply (cJSON_Delete). Errors: TRP_ETIMEDOUT, TRP_ECONN, TRP_EMSGSIZE,
+ * TRP_ENOMEM, TRP_ECANCELED, TRP_EDATA. Call threads only. */
 trp_err trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
-                       trpi_call *call, cJSON **ret_reply);
+                       uint32_t limit_ms, trpi_call *call, cJSON **ret_reply);
 
 #endif

@@ -32,6 +32,7 @@ join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
 down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"elapsedMs":1}
+shutdown {"ok":true,"node":"$A","dryRun":false,"nodes":["$A","$B"],"elapsedMs":1}
 events {"progress":"subscribed"}
 events $event
 events $event
@@ -59,9 +60,13 @@ peers {"ok":true,"selfNode":"a","peers":[{"node":"b","nodeUid":null,"state":"idl
 END
 background "$fake" "$work/good.sock" "$work/good" >"$work/requests"
 background "$fake" "$work/bad.sock" "$work/bad" >/dev/null
-wait_until 30 test -S "$work/good.sock" && wait_until 30 test -S "$work/bad.sock" || fail "fakes start"
+sed '/^leave /s/ .*/ !hang/' "$work/good" >"$work/short"
+background "$fake" --once "$work/short.sock" "$work/short" >"$work/short.requests"
+background "$fake" --deaf "$work/deaf.sock"
+for name in good bad short deaf; do wait_until 30 test -S "$work/$name.sock" || fail "fakes start"; done
 good() { "$troupe" --socket "$work/good.sock" "$@"; }
 bad() { "$troupe" --socket "$work/bad.sock" "$@"; }
+deaf() { timeout 20 "$troupe" --socket "$work/deaf.sock" "$@"; }
 
 # ---- tables
 expect members_exits_0_with_an_unreachable_member 0 good members
@@ -217,5 +222,51 @@ expect fault_where_the_key_is_off 77 bad fault
 has fault_names_the_key "remote.test-adapters is off" "$work/err"
 expect peers_with_a_fault 0 bad peers
 has peers_have_a_faults_column "FAULTS" && has peers_show_the_rule "send blackhole, receive pass"
+# ---- a node that closes what rests: a pause may be longer than it waits
+expect watch_draws_again 0 bash -c '"$0" --socket "$1" members -o jsonl --watch=0.1 | head -n 2; exit ${PIPESTATUS[0]}' "$troupe" "$work/short.sock"
+is watch_drew_twice "$(wc -l <"$work/out")" 2
+expect ping_asks_again 0 "$troupe" --socket "$work/short.sock" ping /user/a -c 2 --interval 1ms
+expect message_from_stdin_is_sent 0 "$troupe" --socket "$work/short.sock" send /user/a --on 10.0.0.2 - <<<hello
+for words in "down 10.0.0.3:2552" shutdown; do
+    # shellcheck disable=SC2086
+    expect "${words%% *}_is_ordered_after_a_prompt" 0 "$fake" --yes "$troupe" --socket "$work/short.sock" $words
+    is "${words%% *}_is_ordered_once" "$(grep -c "\"cmd\":\"${words%% *}\".*\"dryRun\":false" "$work/short.requests")" 1
+done
+
+# ---- a node that does not accept: its queue holds one connection, and the first command stays in it
+background "$troupe" --socket "$work/deaf.sock" members --timeout 60s >"$work/queued" 2>&1
+first=$started
+connected() { ls -l "/proc/$1/fd" | grep -q socket:; }
+wait_until 30 connected "$first" || fail "the queue is full"
+for words in status members "leave --no-wait" "wait --up" "events --count 1"; do
+    # shellcheck disable=SC2086
+    expect "deaf_node_${words%% *}" 75 deaf $words -t 100ms
+done
+deaf status -t 100ms 2>"$work/err"
+has deaf_node_is_named "the node at $work/deaf.sock does not accept: stopped (SIGSTOP), or it hangs" "$work/err"
+expect deaf_node_is_running 69 timeout 20 "$troupe" node --port 0 --socket "$work/deaf.sock"
+has deaf_node_is_running_and_told "already running: somebody listens at $work/deaf.sock, but does not accept" "$work/err"
+mkdir -p "$work/run/troupe"
+mv "$work/deaf.sock" "$work/run/troupe/deaf$$@2551.sock"
+expect deaf_node_is_found_and_not_waited_for 75 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe" --system "deaf$$" status -t 100ms
+mv "$work/good.sock" "$work/run/troupe/near$$@2551.sock"
+expect deaf_node_of_another_system_hinders_nobody 0 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe" --system "near$$" members -t 10s
+expect deaf_node_is_alive 64 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe" members -t 10s
+has deaf_node_is_listed "deaf$$@2551" "$work/err" && has other_node_is_listed "near$$@2551" "$work/err"
+expect completion_does_not_hang 0 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe" --system "deaf$$" __complete down ""
+
+# ---- Ctrl-C at `leave`: whether it was ordered
+interrupted() { # NAME SOCKET CONDITION
+    local name=$1 socket=$2
+    shift 2
+    background "$troupe" --socket "$socket" leave --timeout 60s 2>"$work/$name"
+    if wait_until 30 "$1" "$started"; then kill -TERM "$started"; else fail "${name}_begins"; fi
+    ended "${name}_ends" "$started" 143
+}
+hears_leave() { grep -q '"cmd":"leave"' "$work/short.requests"; }
+interrupted leave_that_was_ordered "$work/short.sock" hears_leave
+has leave_that_was_ordered_goes_on "interrupted; the node keeps leaving" "$work/leave_that_was_ordered"
+interrupted leave_that_was_not_ordered "$work/run/troupe/deaf$$@2551.sock" connected
+lacks leave_that_was_not_ordered_changes_nothing "keeps leaving" "$work/leave_that_was_not_ordered"
 expect no_such_socket 69 "$troupe" --socket "$work/none.sock" members
 test_end

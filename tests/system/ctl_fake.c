@@ -1,12 +1,20 @@
 /* ctl_fake.c - a node's control socket with canned replies, for tests of the client alone.
  *
- *   ctl_fake SOCKET REPLIES     serve; REPLIES has lines "CMD OBJECT": a request CMD is answered by
+ *   ctl_fake [--once] SOCKET REPLIES
+ *                               serve; REPLIES has lines "CMD OBJECT": a request CMD is answered by
  *   the
  *                               objects of its lines, in order, up to the first one with "ok".
  *                               Instead of an object: !close, !hang, !garbage, !huge, !empty.
  *                               Each request is printed on stdout, one line.
+ *                               --once: close each connection behind its first answer.
+ *   ctl_fake --deaf SOCKET      listen, with room for one connection, and never accept
+ *   ctl_fake --yes COMMAND...   run it at a terminal where y has been typed
  *   ctl_fake --check            exit 0 when each line of stdin, or stdin whole, is a JSON value
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +28,7 @@
 #define LINES_MAX 256
 static char *lines[LINES_MAX];
 static size_t lines_count;
+static bool once;
 
 static int
 die(const char *text)
@@ -110,7 +119,7 @@ serve(int fd)
             bool good = trpi_json_parse((const char *)body, bytes, &request, NULL) == TRP_OK &&
                         answer(fd, trpi_json_get_text(request, "cmd"));
             cJSON_Delete(request);
-            if (!good) {
+            if (!good || once) {
                 break;
             }
             count -= TRPI_CTL_HEADER_BYTES + bytes;
@@ -151,25 +160,57 @@ check_json(void)
     return good ? 0 : 1;
 }
 
-int
-main(int argc, char **argv)
+static int
+run_with_yes(char **command)
 {
-    if (argc == 2 && strcmp(argv[1], "--check") == 0) {
-        return check_json();
+    int master = posix_openpt(O_RDWR | O_NOCTTY); /* stays open: its end would hang up */
+    if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0 ||
+        write(master, "y\n", 2) != 2) {
+        return die("terminal");
     }
-    if (argc != 3) {
-        fprintf(stderr, "usage: ctl_fake SOCKET REPLIES | ctl_fake --check\n");
-        return 64;
+    int terminal = open(ptsname(master), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0 || dup2(terminal, STDIN_FILENO) < 0) {
+        return die("terminal");
     }
+    execv(command[0], command);
+    return die(command[0]);
+}
+
+static int
+listen_at(const char *path, int backlog)
+{
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* Its name appears when it listens, not between the two: who sees it can connect. */
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s-", argv[1]);
-    replies_read(argv[2]);
+    snprintf(address.sun_path, sizeof(address.sun_path), "%s-", path);
     if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        listen(listener, 16) != 0 || rename(address.sun_path, argv[1]) != 0) {
-        die(argv[1]);
+        listen(listener, backlog) != 0 || rename(address.sun_path, path) != 0) {
+        return die(path);
     }
+    return listener;
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *mode = argc > 1 ? argv[1] : "";
+    once = strcmp(mode, "--once") == 0;
+    if (argc == 2 && strcmp(mode, "--check") == 0) {
+        return check_json();
+    }
+    if (argc > 2 && strcmp(mode, "--yes") == 0) {
+        return run_with_yes(argv + 2);
+    }
+    if (argc == 3 && strcmp(mode, "--deaf") == 0) {
+        return listen_at(argv[2], 0) < 0 || pause();
+    }
+    if (argc != 3 + once) {
+        fprintf(stderr, "usage: ctl_fake [--once] SOCKET REPLIES | ctl_fake --deaf SOCKET | "
+                        "ctl_fake --yes COMMAND... | ctl_fake --check\n");
+        return 64;
+    }
+    replies_read(argv[2 + once]);
+    int listener = listen_at(argv[1 + once], 16);
     for (;;) {
         int fd = accept(listener, NULL, NULL);
         if (fd >= 0) {

@@ -73,7 +73,7 @@ client_open(void)
 {
     int fd = -1;
     struct timeval limit = { 60, 0 };
-    UNIT_REQUIRE(trpi_ctl_connect(path, &fd) == TRP_OK);
+    UNIT_REQUIRE(trpi_ctl_connect(path, 60000, &fd) == TRP_OK);
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
     return fd;
 }
@@ -148,6 +148,28 @@ live_socket_is_refused_and_stale_one_replaced(void)
     UNIT_TEXT(client_read(fd), "{\"ok\":true}");
     close(fd);
     trpi_control_close(control, 100);
+}
+
+/* One that was stopped (SIGSTOP), when its queue has filled: it lives, and keeps its file. */
+static void
+a_node_that_does_not_accept_is_live(void)
+{
+    int listener = -1, other = -1, pid = -1, fds[128];
+    unsigned count = 0;
+    trpi_control_close(server_open(), 0); /* so that there is a path */
+    UNIT_REQUIRE(trpi_control_socket_listen(path, &listener, &pid) == TRP_OK);
+    while (count < 128 && trpi_ctl_connect(path, 0, &fds[count]) == TRP_OK) {
+        count++;
+    }
+    UNIT_TRUE(count < 128);
+    UNIT_EQUAL(trpi_control_socket_listen(path, &other, &pid), TRP_EEXIST);
+    UNIT_EQUAL(pid, 0);
+    while (count > 0) {
+        close(fds[--count]);
+    }
+    close(listener);
+    UNIT_FALSE(trpi_control_is_live(path, &pid));
+    (void)unlink(path);
 }
 
 static void
@@ -455,6 +477,7 @@ UNIT_BEGIN("control")
 UNIT(requests_on_one_connection_are_answered_one_after_the_other)
 UNIT(socket_has_its_mode_and_goes_at_the_end)
 UNIT(live_socket_is_refused_and_stale_one_replaced)
+UNIT(a_node_that_does_not_accept_is_live)
 UNIT(of_nodes_that_start_on_one_path_at_once_one_has_it)
 UNIT(garbage_is_refused_and_the_connection_closed)
 UNIT(request_in_single_bytes_is_put_together)

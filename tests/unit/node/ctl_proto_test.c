@@ -1,6 +1,7 @@
 /* ctl_proto_test.c - framing at its limits, socket names, and which node answers. */
 #include "cluster/node/ctl_proto.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -146,7 +147,7 @@ lowest_live_port_answers_and_stale_sockets_are_passed_over(void)
     place_add(&p, 0, "demo", 2551, false);
     place_add(&p, 0, "demo", 10000, true);
     place_add(&p, 1, "demo", 2553, true);
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, &found, &fd), TRP_OK);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, 60000, &found, &fd), TRP_OK);
     UNIT_EQUAL(found.port, 2553);
     UNIT_EQUAL(found.stale_count, 1);
     UNIT_TEXT(found.path, p.paths[2]);
@@ -165,12 +166,12 @@ several_systems_are_listed_until_one_is_chosen(void)
     place_add(&p, 0, "other", 1, true);
     place_add(&p, 0, "demo", 3, true);
     place_add(&p, 0, "demo", 2, true);
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, &found, &fd), TRP_ELIMIT);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, 60000, &found, &fd), TRP_ELIMIT);
     UNIT_TEXT(found.systems, "demo@2, other@1");
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "other", &found, &fd), TRP_OK);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "other", 60000, &found, &fd), TRP_OK);
     UNIT_TEXT(found.system, "other");
     close(fd);
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "nope", &found, &fd), TRP_ENOENT);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "nope", 60000, &found, &fd), TRP_ENOENT);
     place_remove(&p);
 }
 
@@ -181,12 +182,81 @@ no_socket_and_only_stale_ones_are_not_found(void)
     trpi_ctl_found found;
     int fd = -1;
     place_make(&p);
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "", &found, &fd), TRP_ENOENT);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "", 60000, &found, &fd), TRP_ENOENT);
     place_add(&p, 0, "demo", 1, false);
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "", &found, &fd), TRP_ENOENT);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "", 60000, &found, &fd), TRP_ENOENT);
     UNIT_EQUAL(found.stale_count, 1);
-    UNIT_EQUAL(trpi_ctl_connect(p.paths[0], &fd), TRP_ECONN);
-    UNIT_EQUAL(trpi_ctl_connect("/nowhere/at/all.sock", &fd), TRP_ENOENT);
+    UNIT_EQUAL(trpi_ctl_connect(p.paths[0], 60000, &fd), TRP_ECONN);
+    UNIT_EQUAL(trpi_ctl_connect("/nowhere/at/all.sock", 60000, &fd), TRP_ENOENT);
+    place_remove(&p);
+}
+
+/* Connect until the queue takes no more. */
+static unsigned
+queue_fill(const char *path, int *fds, unsigned limit)
+{
+    unsigned count = 0;
+    while (count < limit && trpi_ctl_connect(path, 0, &fds[count]) == TRP_OK) {
+        count++;
+    }
+    return count;
+}
+
+/* A node that was stopped (SIGSTOP) listens on: it is alive, and nobody waits for it for ever. */
+static void
+who_listens_and_does_not_accept_is_alive_and_waited_for_no_longer_than_asked(void)
+{
+    place p;
+    trpi_ctl_found found;
+    int fd = -1, queued[16];
+    place_make(&p);
+    place_add(&p, 0, "still", 1, true);
+    place_add(&p, 1, "still", 2, true);
+    place_add(&p, 1, "demo", 3, true);
+    unsigned count = queue_fill(p.paths[0], queued, 16);
+    UNIT_TRUE(count > 0 && count < 16);
+    UNIT_EQUAL(trpi_ctl_connect(p.paths[0], 20, &fd), TRP_ETIMEDOUT);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "still", 20, &found, &fd), TRP_ETIMEDOUT);
+    UNIT_TEXT(found.path, p.paths[0]); /* not the next one: which answers is not a matter of load */
+    UNIT_EQUAL(fd, -1);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "", 60000, &found, &fd), TRP_ELIMIT);
+    UNIT_TEXT(found.systems, "demo@3, still@1");
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "demo", 60000, &found, &fd), TRP_OK);
+    close(fd);
+    while (count > 0) {
+        close(queued[--count]);
+    }
+    place_remove(&p);
+}
+
+static void *
+accept_later(void *arg)
+{
+    int fd = -1;
+    unit_pause();
+    UNIT_WAIT((fd = accept(*(int *)arg, NULL, NULL)) >= 0, 60000);
+    close(fd);
+    return NULL;
+}
+
+/* So many clients at one moment that the queue is full: the one that is chosen gets its time. */
+static void
+who_accepts_in_time_is_found_though_its_queue_was_full(void)
+{
+    place p;
+    trpi_ctl_found found;
+    pthread_t thread;
+    int fd = -1, queued[16];
+    place_make(&p);
+    place_add(&p, 0, "demo", 1, true);
+    unsigned count = queue_fill(p.paths[0], queued, 16);
+    UNIT_REQUIRE(pthread_create(&thread, NULL, accept_later, &p.fds[0]) == 0);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, 60000, &found, &fd), TRP_OK);
+    (void)pthread_join(thread, NULL);
+    close(fd);
+    while (count > 0) {
+        close(queued[--count]);
+    }
     place_remove(&p);
 }
 
@@ -201,11 +271,11 @@ so_many_sockets_are_looked_at_and_not_one_more(void)
     for (unsigned index = 0; index < TRPI_CTL_SOCKETS_MAX; index++) {
         place_add(&p, index % 2, "demo", TRPI_CTL_SOCKETS_MAX + 1 - index, true);
     }
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, &found, &fd), TRP_OK);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, 60000, &found, &fd), TRP_OK);
     UNIT_EQUAL(found.port, 2);
     close(fd);
     place_add(&p, 1, "demo", 1, true);
-    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, &found, &fd), TRP_OK);
+    UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, 60000, &found, &fd), TRP_OK);
     UNIT_TRUE(found.port == 1 || found.port == 2);
     close(fd);
     place_remove(&p);
@@ -218,7 +288,7 @@ too_long_socket_path_is_refused(void)
     int fd = -1;
     memset(path, 'a', TRPI_CTL_PATH_BYTES);
     path[TRPI_CTL_PATH_BYTES] = '\0';
-    UNIT_EQUAL(trpi_ctl_connect(path, &fd), TRP_ELIMIT);
+    UNIT_EQUAL(trpi_ctl_connect(path, 60000, &fd), TRP_ELIMIT);
 }
 
 static void
@@ -259,6 +329,8 @@ UNIT(socket_path_is_refused_one_byte_above_the_limit)
 UNIT(lowest_live_port_answers_and_stale_sockets_are_passed_over)
 UNIT(several_systems_are_listed_until_one_is_chosen)
 UNIT(no_socket_and_only_stale_ones_are_not_found)
+UNIT(who_listens_and_does_not_accept_is_alive_and_waited_for_no_longer_than_asked)
+UNIT(who_accepts_in_time_is_found_though_its_queue_was_full)
 UNIT(so_many_sockets_are_looked_at_and_not_one_more)
 UNIT(too_long_socket_path_is_refused)
 UNIT(directories_follow_the_environment)

@@ -53,7 +53,7 @@ control_ask(const char *path, const char *request)
     uint8_t header[TRPI_CTL_HEADER_BYTES];
     cJSON *json = NULL;
     struct timeval limit = { 60, 0 };
-    if (trpi_ctl_connect(path, &fd) != TRP_OK) {
+    if (trpi_ctl_connect(path, 60000, &fd) != TRP_OK) {
         return NULL;
     }
     (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
