@@ -128,8 +128,9 @@ trpi_metrics_table *trpi_metrics_core_table(const trpi_metrics_core *core);
 
 /* ---- what this machine says (metrics_proc.c) ------------------------------------------------- */
 extern const trp_metrics_collector trpi_metrics_proc;
-/* The same with all files below a directory, for tests. Gives *ret_state, for the functions of
- * trpi_metrics_proc. Errors: TRP_ENOMEM. */
-trp_err trpi_metrics_proc_open(const char *root, void **ret_state);
+/* The same with all files below a directory, for tests. What the first look does not find is
+ * logged by system; NULL: it is not. Gives *ret_state, for the functions of trpi_metrics_proc.
+ * Errors: TRP_ENOMEM. */
+trp_err trpi_metrics_proc_open(const char *root, trp_system *system, void **ret_state);
 
 #endif

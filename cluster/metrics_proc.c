@@ -5,6 +5,7 @@
  * Must hold.
  *   P1  What cannot be read, or was not said, is left out. There are no figures that mean "none".
  *   P2  used <= committed <= max: used is what nobody can take back, committed is with caches.
+ *       The first look says so in the log: routers would be even, and nobody know why.
  *   P3  In a part of a machine the load average is left out: it is the whole machine's, and would
  *       be compared with the processors of the part. Processor time is the larger share of both.
  * Cost.    Five to ten small files each collect-interval.
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "cluster/metrics.h"
 
@@ -29,6 +31,8 @@
 
 struct proc {
     char root[256];
+    trp_system *system; /* has the log; NULL: there is none */
+    bool looked;
     double busy, all;    /* of the last look, in ticks; all 0: none */
     double group_s, at_s; /* processor time of the control group, and when; at_s 0: none */
 };
@@ -175,31 +179,33 @@ add(struct figures *figures, const char *name, double value, bool smooth)
     }
 }
 
-/* P1, P2 */
-static void
+/* P1, P2. false: nothing is known, of machine or group. */
+static bool
 add_memory(const struct proc *proc, const struct limits *limits, struct figures *figures)
 {
     char text[FILE_BYTES];
     double total, vacant, available;
-    if (!read_file(proc, "/proc/meminfo", text, sizeof(text)) ||
-        !number_after(text, "MemTotal:", &total) || !number_after(text, "MemFree:", &vacant) ||
-        !number_after(text, "MemAvailable:", &available)) {
-        return;
-    }
-    double max = total * 1024, committed = (total - vacant) * 1024;
-    double used = (total - available) * 1024;
-    if (limits->max > 0 && limits->max < max) {
+    double max = limits->max, used = limits->used, committed = limits->committed;
+    bool known = read_file(proc, "/proc/meminfo", text, sizeof(text)) &&
+                 number_after(text, "MemTotal:", &total) &&
+                 number_after(text, "MemFree:", &vacant) &&
+                 number_after(text, "MemAvailable:", &available);
+    if (known && (max <= 0 || max >= total * 1024)) {
+        max = total * 1024;
+        used = (total - available) * 1024;
+        committed = (total - vacant) * 1024;
+    } else if (known && max - used > available * 1024) {
         /* What is left is the lesser of both: a machine may promise more than it has. */
-        double left = max - used;
-        max = limits->max;
-        used = max - limits->used < left ? limits->used : max - left;
-        committed = limits->committed;
+        used = max - available * 1024;
+    } else if (max <= 0) {
+        return false;
     }
     used = used > max ? max : used < 0 ? 0 : used;
     committed = committed > max ? max : committed < used ? used : committed;
     add(figures, TRP_METRIC_HEAP_USED, used, true);
     add(figures, TRP_METRIC_HEAP_COMMITTED, committed, true);
     add(figures, TRP_METRIC_HEAP_MAX, max, false);
+    return true;
 }
 
 /* The busy share since the last look; negative: this is the first, or too early. */
@@ -278,6 +284,21 @@ add_processors(struct proc *proc, const struct limits *limits, struct figures *f
 
 /* ---- collector ------------------------------------------------------------------------------- */
 
+/* P1 */
+static void
+say_what_is_missing(const struct proc *proc, bool memory)
+{
+    bool time = proc->all > 0;
+    if (proc->system != NULL && (!memory || !time)) {
+        trpi_log(proc->system, TRP_LOG_WARNING, "cluster",
+                 "the metrics collector \"proc\" finds no %s%s%s: adaptive routers that go by that "
+                 "give this node an average share; look whether its service or container hides the "
+                 "file (systemd: ProcSubset=pid)",
+                 memory ? "" : "memory (/proc/meminfo)", memory || time ? "" : " and no ",
+                 time ? "" : "processor time (/proc/stat)");
+    }
+}
+
 static uint32_t
 proc_collect(void *state, trp_metric *metrics, uint32_t max)
 {
@@ -285,19 +306,24 @@ proc_collect(void *state, trp_metric *metrics, uint32_t max)
     struct limits limits = { .group_s = -1 };
     struct figures figures = { metrics, 0, max };
     look_up_the_tree(proc, &limits);
-    add_memory(proc, &limits, &figures);
+    bool memory = add_memory(proc, &limits, &figures);
     add_processors(proc, &limits, &figures);
+    if (!proc->looked) {
+        proc->looked = true;
+        say_what_is_missing(proc, memory);
+    }
     return figures.count;
 }
 
 trp_err
-trpi_metrics_proc_open(const char *root, void **ret_state)
+trpi_metrics_proc_open(const char *root, trp_system *system, void **ret_state)
 {
     struct proc *proc = trpi_alloc(sizeof(*proc));
     if (proc == NULL) {
         return TRP_ENOMEM;
     }
     (void)snprintf(proc->root, sizeof(proc->root), "%s", root);
+    proc->system = system;
     *ret_state = proc;
     return TRP_OK;
 }
@@ -306,8 +332,7 @@ static trp_err
 proc_open(void *arg, trp_system *system, void **ret_state)
 {
     (void)arg;
-    (void)system;
-    return trpi_metrics_proc_open("", ret_state);
+    return trpi_metrics_proc_open("", system, ret_state);
 }
 
 const trp_metrics_collector trpi_metrics_proc = { sizeof(trp_metrics_collector), "proc", proc_open,

@@ -28,12 +28,19 @@ put(const char *path, const char *text)
 }
 
 static void *
-machine_open(void)
+bare_machine_open(trp_system *system)
 {
     void *state = NULL;
     (void)snprintf(root, sizeof(root), "/tmp/metrics-proc-XXXXXX");
     UNIT_REQUIRE(mkdtemp(root) != NULL);
-    UNIT_REQUIRE(trpi_metrics_proc_open(root, &state) == TRP_OK);
+    UNIT_REQUIRE(trpi_metrics_proc_open(root, system, &state) == TRP_OK);
+    return state;
+}
+
+static void *
+machine_open(void)
+{
+    void *state = bare_machine_open(NULL);
     put("/proc/meminfo", "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
     put("/proc/loadavg", "1.50 0.40 0.30 2/300 4711\n");
     put("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 2 3\n");
@@ -108,6 +115,61 @@ what_cannot_be_read_is_left_out(void)
     machine_close(state);
 }
 
+static _Atomic uint32_t lines;
+static char line[512];
+
+static void
+log_line(void *arg, const trp_log_line *what)
+{
+    (void)arg;
+    if (strstr(what->text, "the metrics collector") != NULL) {
+        lines++;
+        (void)snprintf(line, sizeof(line), "%s", what->text);
+    }
+}
+
+/* A service with ProcSubset=pid: of /proc there is only what is about processes. */
+static void
+what_is_hidden_is_said_once_with_what_to_look_at(void)
+{
+    trp_system *system = NULL;
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    options.workers = 1;
+    options.log = log_line;
+    UNIT_REQUIRE(trp_system_new("hidden", &options, &system) == TRP_OK);
+    void *state = bare_machine_open(system);
+    put("/proc/self/cgroup", "0::/unit\n");
+    put("/sys/fs/cgroup/unit/memory.max", "max\n");
+    lines = 0;
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) < 0);
+    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0);
+    UNIT_EQUAL(lines, 1);
+    UNIT_TRUE(strstr(line, "no memory (/proc/meminfo) and no processor time (/proc/stat)") != NULL);
+    UNIT_TRUE(strstr(line, "ProcSubset=pid") != NULL);
+    machine_close(state);
+
+    state = bare_machine_open(system); /* where the group has a limit, that is known */
+    put("/proc/self/cgroup", "0::/unit\n");
+    put("/sys/fs/cgroup/unit/memory.max", "104857600\n");
+    put("/sys/fs/cgroup/unit/memory.current", "62914560\n");
+    lines = 0;
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 100 * MIB);
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 60 * MIB);
+    UNIT_EQUAL(lines, 1);
+    UNIT_TRUE(strstr(line, "no processor time (/proc/stat)") != NULL);
+    UNIT_TRUE(strstr(line, "memory") == NULL);
+    machine_close(state);
+
+    state = bare_machine_open(system);
+    put("/proc/meminfo", "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
+    put("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\n");
+    lines = 0;
+    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 1000 * KIB);
+    UNIT_EQUAL(lines, 0);
+    machine_close(state);
+    trp_system_free(system);
+}
+
 /* CMETRIC-04, -05, -06: the tightest limit of the groups around this process counts */
 static void
 limits_of_control_groups_count(void)
@@ -168,5 +230,6 @@ UNIT(a_whole_machine_is_measured)
 UNIT(processor_time_needs_two_looks)
 UNIT(what_cannot_be_read_is_left_out)
 UNIT(limits_of_control_groups_count)
+UNIT(what_is_hidden_is_said_once_with_what_to_look_at)
 UNIT(this_machine_says_what_makes_sense)
 UNIT_END
