@@ -565,7 +565,8 @@ TRP_API void *trp_testkit_state(trp_testkit *kit, trp_ref ref);
 
 /* Hand a message to the present behaviour of a test actor and give its failure to the caller, not
  * to the supervisor: TRP_OK, or what it returned or failed with, and *ret_failure (NULL: not
- * wanted). sender may be TRP_REF_NONE. In a kit with a virtual clock any actor will do.
+ * wanted). sender may be TRP_REF_NONE. In a kit with a virtual clock any actor will do. What it
+ * orders from itself, its end say, and what it takes out of its stash, comes after the call.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_ENOENT   ref is no test actor, or it has ended

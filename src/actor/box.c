@@ -16,7 +16,8 @@
  *   B4  The queue of a cell whose box has an order: its tail is the stub, or a message that is not
  *       taken yet (a plain cell's tail is one that is).
  *   B5  A box is freed when no thread can be between finding and using it (trpi_retire).
- * Threads. lock guards what waits; nothing is called under it but pushes to the owner's queue.
+ * Threads. lock guards what waits; nothing is called under it but pushes to the owner's queue,
+ *          which then does not run on this thread (here.c, E2).
  * Limits.  capacity, TRP_MAILBOX_PENDING_MAX.
  * Tests.   tests/unit/actor/box_test.c
  * Sources. MBOX-1 to -6, -12 to -16; DESIGN 3, Overload.
@@ -364,6 +365,7 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
     struct timespec deadline = { (time_t)(until / 1000000000u), (long)(until % 1000000000u) };
     bool in = false, over = false;
 
+    trpi_here_hold(ctx); /* the owner may be one that runs here when it is given the message */
     (void)pthread_mutex_lock(&box->lock);
     box->blocked++;
     atomic_store_explicit(&box->full_any, true, SEQ_CST); /* B2 */
@@ -381,6 +383,7 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
         push(ctx, cell, msg);
     }
     (void)pthread_mutex_unlock(&box->lock);
+    trpi_here_release(ctx);
     return in ? TRP_OK : dead_full(ctx, to, msg);
 }
 

@@ -40,6 +40,7 @@ check_PROGRAMS += \
 	tests/unit/actor/stash_test \
 	tests/unit/actor/strategy_test \
 	tests/unit/actor/supervise_test \
+	tests/unit/actor/test_actor_test \
 	tests/unit/actor/timers_test \
 	tests/unit/actor/tree_test \
 	tests/unit/actor/turmoil_test \
@@ -85,6 +86,8 @@ tests_unit_actor_stash_test_SOURCES = tests/unit/actor/stash_test.c
 tests_unit_actor_stash_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_supervise_test_SOURCES = tests/unit/actor/supervise_test.c
 tests_unit_actor_supervise_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_test_actor_test_SOURCES = tests/unit/actor/test_actor_test.c
+tests_unit_actor_test_actor_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_timers_test_SOURCES = tests/unit/actor/timers_test.c
 tests_unit_actor_timers_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_tree_test_SOURCES = tests/unit/actor/tree_test.c

@@ -5,7 +5,8 @@
  * Shape.   waiting: [first] [..] [last]     dequeue gives a copy of first; ack takes first out
  * Must hold.
  *   K1  The first is given retries_max + 1 times at most; the last time it is given for good.
- *   K2  Only the message that is being handled can be acknowledged: given is its copy.
+ *   K2  Only the message that is being handled can be acknowledged: given is its copy, and out of
+ *       the mailbox. One out of the stash is not, and may lie where a copy was that is freed.
  *   K3  What the library itself tells is given once. Nobody could acknowledge a poison pill, and
  *       trp_terminated comes once for each watch.
  * Cost.    A copy of each message.
@@ -104,7 +105,7 @@ trp_mailbox_ack(trp_ctx *ctx)
         return TRP_ESTATE;
     }
     p = box->custom;
-    if (p->given != NULL && p->given == ctx->msg) { /* K2 */
+    if (p->given != NULL && p->given == ctx->msg && ctx->boxed == ctx->msg) { /* K2 */
         trpi_msg_free(ctx->cache, trpi_msg_list_take(&p->waiting));
         p->given = NULL;
         p->tries = 0;

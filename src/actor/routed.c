@@ -317,6 +317,7 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
         publish(ctx, cell);
         return TRP_OK;
     }
+    trpi_here_hold(ctx); /* routees may be such that start on this thread */
     pthread_mutex_lock(&guardian->lock);
     closed = guardian->closed;
     if (!closed) {
@@ -325,6 +326,7 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
         publish(ctx, cell);
     }
     pthread_mutex_unlock(&guardian->lock);
+    trpi_here_release(ctx);
     return closed ? TRP_ECLOSED : TRP_OK;
 }
 

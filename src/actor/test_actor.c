@@ -6,7 +6,9 @@
  *   A1  Only actors that no other thread runs by itself: those of the calling-thread dispatcher,
  *       and all of a driven world. The token is held during the call, so a second thread that
  *       tells the actor meanwhile only queues.
- * Tests.   tests/unit/pattern/testkit_test.c
+ *   A2  What the actor orders from itself is done when the call is over, in its order, as is what
+ *       it takes out of its stash.
+ * Tests.   tests/unit/actor/test_actor_test.c, tests/unit/pattern/testkit_test.c
  * Sources. TEST-2.
  */
 #include <string.h>
@@ -44,20 +46,25 @@ trpi_actor_state(trp_system *system, trp_ref ref)
 static trp_err
 receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failure)
 {
+    trpi_sysmsg none = { 0 };
     trp_err err;
 
     if (cell->generation_run != msg->priv_to_generation || cell->life != TRPI_LIFE_RUNNING ||
         cell->suspended != 0) {
         return TRP_ESTATE;
     }
+    trpi_assert(ctx->sys_rest == NULL);
     ctx->cell = cell;
     ctx->self = trpi_cell_ref(cell);
     ctx->msg = msg;
+    ctx->sys_rest = &none; /* A2: there is no turn that would look here, so all goes to sys_head */
     cell->processed++;
     err = trpi_run_direct(ctx, cell, msg);
     if (err != TRP_OK && ret_failure != NULL) {
         *ret_failure = ctx->failure;
     }
+    ctx->sys_rest = NULL;
+    ctx->ordered = false;
     ctx->cell = NULL;
     ctx->msg = NULL;
     ctx->self = (trp_ref)TRP_REF_NONE;
@@ -89,7 +96,12 @@ trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_ty
         err = TRP_ESTATE;
         if (trpi_mailbox_claim(cell)) {
             err = receive_held(ctx, cell, msg, ret_failure);
-            trpi_run_release(ctx, cell);
+            /* relaxed: with the token; what others order meanwhile they schedule (mailbox.h, M3) */
+            if (atomic_load_explicit(&cell->attention, memory_order_relaxed) != 0) {
+                trpi_schedule(ctx, cell); /* A2 */
+            } else {
+                trpi_run_release(ctx, cell);
+            }
         }
         trpi_msg_free(ctx->cache, msg);
     }

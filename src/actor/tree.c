@@ -8,9 +8,12 @@
  *   N1  open = number of INSPECT messages that are not answered; each holds one count of the
  *       inspection.
  *   N2  The children of an entry stand together, behind it.
+ *   N3  Children are asked under the lock, for what they say waits for N2: those that run on this
+ *       thread are let run after it.
  * Limits.  Depth as asked; entries as memory allows (TRP_ENOMEM).
  * Tests.   tests/unit/actor/tree_test.c, guardian_test.c
  */
+#include "actor/dispatcher.h"
 #include "actor/life.h"
 
 #include <string.h>
@@ -120,7 +123,6 @@ ask_children(trp_ctx *ctx, trpi_inspection *in, const trpi_cell *cell, uint32_t 
     for (const trpi_cell *c = trpi_child_first(ctx, cell); c != NULL;
          c = trpi_child_after(ctx, c)) {
         if (trpi_child_lives(c) && entry_add(in, trpi_cell_ref(c), depth)) {
-            /* a leaf lock is held: sending a system message takes none */
             trpi_sys_to(ctx, trpi_cell_ref(c), TRPI_SYS_INSPECT, 0, nobody, in->count - 1, in);
         }
     }
@@ -141,6 +143,7 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
         children++;
     }
     pending = trpi_pending_count(cell);
+    trpi_here_hold(ctx); /* N3 */
     pthread_mutex_lock(&in->gate.lock);
     trpi_assert(place < in->count);
     if (in->entries[place].depth < in->depth_max) {
@@ -159,6 +162,7 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
     in->entries[place].path = trpi_strdup(path);
     in->no_memory |= in->entries[place].path == NULL;
     answered_locked(in);
+    trpi_here_release(ctx);
 }
 
 void

@@ -5,6 +5,8 @@
 
 #include <troupe/troupe.h>
 
+#include "actor/system.h"
+
 #define CALLED_FIELDS(F, S) F(S, u64, depth) F(S, ref, back)
 #define CALLED_MESSAGES(M, P)                                                                      \
     M(P, note, CALLED_FIELDS) M(P, self, CALLED_FIELDS) M(P, chain, CALLED_FIELDS)                 \
@@ -73,6 +75,9 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         nested--;
         trp_fail(ctx, 3, "on purpose");
     case called_hold_tag:
+        if (what.depth != 0) {
+            trp_tell(ctx, trp_self(ctx), &called_note_type, &what, sizeof what);
+        }
         atomic_fetch_add(&gate_waiting, 1);
         while (!atomic_load(&gate_open)) {
             unit_pause();
@@ -95,18 +100,24 @@ static const trp_behaviour actor = {
 };
 
 static void
-start(void)
+start_in(trpi_world *world) /* NULL: one of its own */
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
 
     options.workers = 2;
     options.log_level = TRP_LOG_ERROR;
     options.log = NULL;
-    UNIT_REQUIRE(trp_system_new("calling", &options, &system_) == TRP_OK);
+    UNIT_REQUIRE(trpi_system_new_in(world, "calling", &options, &system_) == TRP_OK);
     atomic_store(&seen_count, 0);
     atomic_store(&gate_open, 0);
     memset(actors, 0, sizeof actors);
     nested = nested_most = 0;
+}
+
+static void
+start(void)
+{
+    start_in(NULL);
 }
 
 static void
@@ -328,6 +339,98 @@ a_behaviour_on_a_worker_calls_inside_itself(void)
     end();
 }
 
+/* A world whose clock keeps a thread that wants to be kept. */
+static trpi_world *real;
+static _Thread_local bool wants_to_be_kept;
+static _Atomic int kept, let_go;
+
+static uint64_t
+keeping_mono(trpi_world *world)
+{
+    (void)world;
+    if (wants_to_be_kept) {
+        wants_to_be_kept = false;
+        atomic_store(&kept, 1);
+        while (!atomic_load(&let_go)) {
+            unit_pause();
+        }
+    }
+    return trpi_world_mono_ns(real);
+}
+static int64_t
+keeping_wall(trpi_world *world)
+{
+    (void)world;
+    return trpi_world_wall_ms(real);
+}
+static uint64_t
+keeping_random(trpi_world *world)
+{
+    (void)world;
+    return trpi_world_random(real);
+}
+static void
+keeping_free(trpi_world *world)
+{
+    (void)world;
+}
+
+static void *
+fill_and_hold(void *ref)
+{
+    tell(*(trp_ref *)ref, &called_hold_type, 71, nobody);
+    return NULL;
+}
+
+static void *
+wait_for_room(void *ref)
+{
+    wants_to_be_kept = true; /* by the clock, which is read between "it is full" and the wait */
+    tell(*(trp_ref *)ref, &called_note_type, 72, nobody);
+    return NULL;
+}
+
+/* DISP-6, MBOX-16: who waited for room in the mailbox of such an actor runs it then. */
+static void
+who_waited_for_room_runs_the_owner(void)
+{
+    static const trpi_world_ops ops = { .name = "keeping",
+                                        .mono_ns = keeping_mono,
+                                        .wall_ms = keeping_wall,
+                                        .random_u64 = keeping_random,
+                                        .free = keeping_free };
+    trp_mailbox_options bounded = TRP_MAILBOX_OPTIONS_INIT;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trpi_world world = { .ops = &ops };
+    pthread_t holder, waiter;
+    trp_ref a;
+
+    UNIT_REQUIRE(trpi_world_real_new(&real) == TRP_OK);
+    start_in(&world);
+    bounded.kind = TRP_MAILBOX_KIND_BOUNDED;
+    bounded.capacity = 1;
+    bounded.push_timeout_ms = -1;
+    UNIT_EQUAL(trp_mailbox_register(system_, "one", &bounded), TRP_OK);
+    options.dispatcher = "calling-thread";
+    options.mailbox = "one";
+    UNIT_REQUIRE(trp_system_spawn(system_, &actor, &options, &a) == TRP_OK);
+    UNIT_REQUIRE(pthread_create(&holder, NULL, fill_and_hold, &a) == 0);
+    UNIT_WAIT(atomic_load(&gate_waiting) == 1, 5000);
+    UNIT_REQUIRE(pthread_create(&waiter, NULL, wait_for_room, &a) == 0);
+    UNIT_WAIT(atomic_load(&kept) == 1, 5000);
+    atomic_store(&gate_open, 1);
+    pthread_join(holder, NULL); /* the owner is idle, and its mailbox empty */
+    UNIT_EQUAL(atomic_load(&seen_count), 2);
+    atomic_store(&let_go, 1);
+    pthread_join(waiter, NULL);
+    UNIT_EQUAL(atomic_load(&seen_count), 3);
+    UNIT_EQUAL(seen[0], 70);
+    UNIT_EQUAL(seen[1], 71);
+    UNIT_EQUAL(seen[2], 72);
+    end();
+    trpi_world_free(real);
+}
+
 UNIT_BEGIN("calling")
 UNIT(a_tell_returns_when_the_message_is_handled)
 UNIT(what_an_active_actor_is_told_waits_for_its_turn)
@@ -336,4 +439,5 @@ UNIT(a_failure_on_the_calling_thread_stays_with_its_actor)
 UNIT(a_second_thread_waits_for_the_first)
 UNIT(two_threads_and_two_actors_do_not_lock_up)
 UNIT(a_behaviour_on_a_worker_calls_inside_itself)
+UNIT(who_waited_for_room_runs_the_owner)
 UNIT_END

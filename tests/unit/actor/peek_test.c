@@ -241,11 +241,71 @@ the_retries_are_configured_by_either_name(void)
     stage_close(system);
 }
 
+/* Of one length each, so that a copy may lie where another one lay. "a" is stashed and
+ * acknowledged, then put aside once more before it is done; "m" is given twice. */
+#define PAD "........................................"
+
+static trp_err
+stasher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    struct {
+        int a, m;
+    } *times = state;
+
+    if (stage_said(msg, "a" PAD)) {
+        stage_note("a");
+        if (++times->a < 3) {
+            UNIT_EQUAL(trp_stash(ctx, msg), TRP_OK);
+        }
+        if (times->a == 2) {
+            trp_unstash_all(ctx);
+        } else {
+            UNIT_EQUAL(trp_mailbox_ack(ctx), TRP_OK);
+        }
+    } else if (stage_said(msg, "m" PAD)) {
+        stage_note("m");
+        if (++times->m == 1) {
+            trp_unstash_all(ctx);
+        } else {
+            UNIT_EQUAL(trp_mailbox_ack(ctx), TRP_OK);
+        }
+    } else {
+        return trp_mailbox_ack(ctx);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour stasher = { .size = sizeof(trp_behaviour),
+                                       .name = "stasher",
+                                       .version = 1,
+                                       .state_bytes = 2 * sizeof(int),
+                                       .receive = stasher_receive };
+
+/* CONTRIB-41: what comes out of the stash is not what is first in the mailbox. */
+static void
+a_message_out_of_the_stash_acknowledges_no_other(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref ref;
+
+    options.workers = 1;
+    options.throughput = 1;
+    system = stage_open_with(options);
+    UNIT_EQUAL(peek_register(system, "peek", 5), TRP_OK);
+    ref = peek_spawn(system, &stasher, "peek");
+    stage_tell(system, ref, "a" PAD);
+    stage_tell(system, ref, "m" PAD);
+    STAGE_EXPECT("a m a a m");
+    stage_close(system);
+    UNIT_EQUAL(stage_count("m"), 2);
+}
+
 UNIT_BEGIN("peek")
 UNIT(a_message_at_which_the_actor_failed_is_given_again)
 UNIT(what_is_never_acknowledged_is_given_up_after_the_last_retry)
 UNIT(what_waits_at_the_end_is_dead_letters)
 UNIT(a_large_message_is_given_again_whole)
 UNIT(misuse_is_an_error_and_the_retries_have_a_limit)
+UNIT(a_message_out_of_the_stash_acknowledges_no_other)
 UNIT(the_retries_are_configured_by_either_name)
 UNIT_END

@@ -12,6 +12,13 @@ twig_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         stage_child(ctx, &twig, "k1");
         stage_child(ctx, &twig, "k2");
         trp_reply_text(ctx, "ok");
+    } else if (stage_said(msg, "calling kid")) {
+        trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+        trp_ref ref;
+
+        options.name = "k";
+        options.dispatcher = "calling-thread";
+        UNIT_EQUAL(trp_spawn(ctx, &twig, &options, &ref), TRP_OK);
     } else if (stage_said(msg, "fail")) {
         return TRP_EIO;
     } else if (stage_said(msg, "stick")) {
@@ -127,10 +134,28 @@ numbers_add_up(void)
     stage_close(system);
 }
 
+/* TEST-12: a child that is asked runs inside its parent's turn, and asks its own child there. */
+static void
+actors_of_the_calling_thread_are_listed(void)
+{
+    trp_system *system = stage_open();
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+
+    options.name = "c";
+    options.dispatcher = "calling-thread";
+    UNIT_EQUAL(trp_system_spawn(system, &twig, &options, &ref), TRP_OK);
+    stage_tell(system, ref, "calling kid");
+    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 5000, visit, NULL), TRP_OK);
+    UNIT_TRUE(stage_has("1:/user/c(twig,1,1,0) 2:/user/c/k(twig,0,0,0)"));
+    stage_close(system);
+}
+
 UNIT_BEGIN("tree")
 UNIT(the_tree_is_listed_in_its_order)
 UNIT(depth_and_the_visitor_end_the_listing)
 UNIT(the_whole_tree_has_the_guardians)
 UNIT(what_cannot_be_listed_is_an_error)
 UNIT(numbers_add_up)
+UNIT(actors_of_the_calling_thread_are_listed)
 UNIT_END

@@ -449,6 +449,49 @@ so_many_routers_lead_to_each_other_and_not_one_more(void)
     UNIT_FALSE(stage_has("too deep"));
 }
 
+static trp_err
+sponsor_started(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    trp_ref ref;
+
+    (void)state;
+    (void)args;
+    UNIT_EQUAL(trp_system_spawn(trp_ctx_system(ctx), &crew_behaviour, NULL, &ref), TRP_OK);
+    return TRP_OK;
+}
+static trp_err
+sponsor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    return TRP_OK;
+}
+static const trp_behaviour sponsor = { .size = sizeof(trp_behaviour),
+                                       .name = "sponsor",
+                                       .version = 1,
+                                       .receive = sponsor_receive,
+                                       .pre_start = sponsor_started };
+
+/* DISP-6, ROUTE-1: routees that start on the thread that makes their router may do there what they
+ * may elsewhere. */
+static void
+routees_of_the_calling_thread_start_without_a_lock(void)
+{
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref router;
+
+    options.instances = 2;
+    options.dispatcher = "calling-thread";
+    routee.dispatcher = "calling-thread";
+    UNIT_EQUAL(trp_system_router_spawn(system, &sponsor, &routee, "r", &options, &router), TRP_OK);
+    UNIT_WAIT(atomic_load(&crew_started) == 2, 60000);
+    UNIT_EQUAL(crew_count(system, router), 2);
+    stage_close(system);
+}
+
 UNIT_BEGIN("router")
 UNIT(messages_rotate_over_children_and_pass_the_router_by)
 UNIT(replies_come_from_the_routee_or_in_the_routers_name)
@@ -462,4 +505,5 @@ UNIT(a_router_that_cannot_be_leaves_nothing_behind)
 UNIT(a_router_without_memory_leaves_nothing_behind)
 UNIT(routers_nest_and_a_circle_ends)
 UNIT(so_many_routers_lead_to_each_other_and_not_one_more)
+UNIT(routees_of_the_calling_thread_start_without_a_lock)
 UNIT_END
