@@ -18,7 +18,7 @@
 
 /* A node is let in while there are fewer than so many members besides those that it replaces. More
  * come together when several contacts let nodes in at one time: the rest is room for them. */
-#define TRPI_JOIN_MEMBERS_MAX 10000u
+#define TRPI_JOIN_MEMBERS_MAX TRP_CLUSTER_MEMBERS_MAX
 #define TRPI_GOSSIP_MEMBERS_MAX (TRPI_JOIN_MEMBERS_MAX + 240u) /* of one view */
 #define TRPI_GOSSIP_TOMBSTONES_MAX 20000u /* beyond, the oldest are dropped before their age */
 #define TRPI_GOSSIP_ROWS_MAX 200000u

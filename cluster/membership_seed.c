@@ -11,6 +11,7 @@
  *       are in none, or nobody answered for seed-node-timeout. So a first seed that restarts comes
  *       back to the cluster that it left. If one was in a cluster when it answered, the silence
  *       must last longer by two times stable-after: it may be over when that cluster has settled.
+ *       Who is refused by a member, or by all others, has been answered, and makes none (J6).
  *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members
  *       answer the joiner's gossip with STRANGER, and it joins them as well; its view and theirs
  *       are of one cluster and merge. Not before the contact has had INTRODUCE_MS to tell them:
@@ -210,6 +211,19 @@ seed_index(const trpi_seek *seek, const trpi_address *address)
     return TRPI_SEEDS_MAX;
 }
 
+/* Does every other seed refuse this node, and is there one? */
+static bool
+all_refuse(const trpi_member_core *core)
+{
+    const trpi_seek *seek = &core->seek;
+    bool all = true, any = false;
+    for (uint32_t i = 0; i < seek->addresses_count; i++) {
+        all = all && (seek->refused[i] || trpi_seek_is_self(core, &seek->addresses[i]));
+        any = any || seek->refused[i];
+    }
+    return all && any;
+}
+
 static void
 refused_because(trpi_member_core *core, const char *why)
 {
@@ -224,9 +238,11 @@ void
 trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const char *why)
 {
     uint32_t i = seed_index(&core->seek, address);
-    if (core->phase == TRPI_PHASE_SEEKING && i < TRPI_SEEDS_MAX &&
-        !core->options.incompatible_warns) {
-        core->seek.refused[i] = true;
+    if (core->phase != TRPI_PHASE_SEEKING || i >= TRPI_SEEDS_MAX) {
+        return;
+    }
+    core->seek.refused[i] = true; /* J1, also for who does not end for it */
+    if (!core->options.incompatible_warns) {
         refused_because(core, why);
     }
 }
@@ -251,11 +267,7 @@ is_refused(const trpi_member_core *core)
         core->now.mono_ms < seek->refused_ms + REFUSED_MS) {
         return false;
     }
-    bool all = true;
-    for (uint32_t i = 0; i < seek->addresses_count; i++) {
-        all = all && (seek->refused[i] || trpi_seek_is_self(core, &seek->addresses[i]));
-    }
-    return seek->incompatible || all;
+    return seek->incompatible || all_refuse(core);
 }
 
 static void
@@ -313,13 +325,16 @@ trpi_seek_tick(trpi_member_core *core)
     trpi_seek *seek = &core->seek;
     uint64_t now = core->now.mono_ms;
     if (is_refused(core)) { /* J6 */
-        trpi_core_log(core, TRP_LOG_ERROR, "this node cannot join as it is configured: %s",
-                      seek->refused_why);
+        trpi_core_log(core, TRP_LOG_ERROR, "this node cannot join as it is configured: %s%s",
+                      seek->refused_why,
+                      seek->incompatible ? "; cluster.enforce-compatible = off joins all the same"
+                                         : ""); /* no association: nothing would */
         trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
         return;
     }
-    if (now >= seek->give_up_ms && !seek->joining && !may_trust_seeds(seek)) {
-        seek->give_up_ms = now + ASK_AGAIN_MS; /* J8 */
+    if (now >= seek->give_up_ms && !seek->joining &&
+        (!may_trust_seeds(seek) || seek->incompatible || all_refuse(core))) {
+        seek->give_up_ms = now + ASK_AGAIN_MS; /* J8; J1 */
     }
     if (now >= seek->give_up_ms) {
         if (!seek->joining) {
@@ -413,6 +428,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         if (seed_index(seek, &from->address) < TRPI_SEEDS_MAX) {
             seek->refused_ms = seek->incompatible ? seek->refused_ms : 0; /* this one's own grace */
             seek->incompatible = true;
+            seek->met_cluster = true;
             refused_because(core, frame->reason);
         }
         return;

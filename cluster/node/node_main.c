@@ -96,8 +96,7 @@ end_exit(trp_node *node, trp_node_end end)
         return TRPI_CTL_EXIT_TIMEOUT;
     case TRP_NODE_INCOMPATIBLE:
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "the cluster refuses this configuration (the line above has the key); "
-                       "cluster.enforce-compatible = off joins all the same");
+                       "the cluster refuses this configuration (see above)");
         return TRPI_CTL_EXIT_CONFIG;
     case TRP_NODE_TERMINATED:
         break;

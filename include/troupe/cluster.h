@@ -265,6 +265,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, con
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+/* A cluster lets in no more members than so many; nor can it be told to wait for more. */
+#define TRP_CLUSTER_MEMBERS_MAX 10000u
+
 /* Begin to join the cluster that any of these addresses belongs to; the own address alone makes a
  * new cluster. Tries until it succeeds; MemberUp tells. addresses: "troupe.tcp://system@host:port".
  *

@@ -46,6 +46,12 @@ refused other_system "system: other here, demo at 127.0.0.1:$open"
 refused wrong_cookie "remote.secure-cookie:"
 refused no_cookie "remote.secure-cookie: the peer wants a cookie, this node has none"
 refused unwanted_cookie "remote.secure-cookie: the peer shows none"
+for name in strategy parameter; do
+    has "${name}_is_told_of_the_key" "cluster.enforce-compatible = off joins all the same" "$work/$name.log"
+done
+for name in other_system wrong_cookie no_cookie unwanted_cookie; do
+    lacks "${name}_is_told_nothing_that_does_not_help" "enforce-compatible" "$work/$name.log"
+done
 expect lenient_joins 0 at open wait --members 2 --timeout 60s
 has lenient_warns "configured otherwise than troupe.tcp://demo@127.0.0.1:$open: cluster.downing.active-strategy" "$work/lenient.log"
 expect a_secret_in_common_is_enough 0 at guarded wait --members 2 --timeout 60s

@@ -59,6 +59,32 @@ a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace(void)
     mesh_free(m);
 }
 
+/* J1, J6: the first seed has heard of a cluster; that this one refuses it makes it no second one */
+static void
+a_first_seed_that_its_cluster_refuses_ends_and_makes_no_other(void)
+{
+    static const uint32_t timeout_ms[] = { 1000, 5000 }, late_ms[] = { 0, 2500 };
+    trpi_compat ours = compat_of("keep-majority"), theirs = compat_of("static-quorum");
+    for (size_t i = 0; i < sizeof(late_ms) / sizeof(late_ms[0]); i++) {
+        trpi_member_options options = { .seed = 1, .compat = &ours };
+        struct mesh *m = mesh_cluster(2, &options);
+        m->cut[0] = true;
+        options.compat = &theirs;
+        options.seed_node_timeout_ms = timeout_ms[i];
+        uint32_t again = mesh_add_as(m, mesh_id(0, 5000), NULL, &options);
+        m->cut[1] = late_ms[i] > 0;
+        UNIT_EQUAL(mesh_join_seeds(m, again, 2), TRP_OK);
+        mesh_run(m, late_ms[i]);
+        m->cut[1] = false;
+        mesh_run(m, 4000);
+        UNIT_EQUAL(m->stopped[again], TRPI_STOP_INCOMPATIBLE);
+        UNIT_EQUAL(mesh_members(m, again), 0);
+        UNIT_TRUE(strstr(m->warning, strategy_key) != NULL);
+        UNIT_TRUE(strstr(m->warning, "cluster.enforce-compatible = off joins") != NULL);
+        mesh_free(m);
+    }
+}
+
 /* cluster.enforce-compatible = off of the joining node */
 static void
 a_node_that_does_not_insist_joins_with_a_warning(void)
@@ -119,6 +145,40 @@ a_node_ends_when_every_other_seed_is_of_another_system(void)
     UNIT_EQUAL(m->stopped[2], TRPI_STOP_INCOMPATIBLE);
     UNIT_TRUE(strstr(m->warning, "system: a here, b there") != NULL);
     mesh_free(m);
+}
+
+/* J1, J6: refused by all is no silence, whether it ends for it or not; by one of two it is */
+static void
+a_first_seed_that_every_other_refuses_makes_no_cluster(void)
+{
+    for (uint32_t i = 0; i < 3; i++) {
+        bool warns = i == 1, one = i == 2;
+        trpi_member_options options = { .seed = 1,
+                                        .seed_node_timeout_ms = 1000,
+                                        .incompatible_warns = warns };
+        struct mesh *m = mesh_new();
+        for (uint32_t node = 0; node < 3; node++) {
+            mesh_add(m, &options);
+        }
+        m->cut[1] = m->cut[2] = true;
+        UNIT_EQUAL(mesh_join_seeds(m, 0, 3), TRP_OK);
+        refuse(m, 0, 1);
+        if (!one) {
+            refuse(m, 0, 2);
+        }
+        mesh_run(m, 4000);
+        UNIT_EQUAL(m->stopped[0], warns || one ? TRPI_STOP_NONE : TRPI_STOP_INCOMPATIBLE);
+        UNIT_EQUAL(mesh_members(m, 0), one ? 1 : 0);
+        UNIT_TRUE(strstr(m->warning, "enforce-compatible") == NULL); /* it would not help */
+        if (warns) {
+            UNIT_TRUE(trpi_member_wake_ms(m->cores[0]) > m->now_ms); /* it does not spin */
+            m->cut[1] = false;
+            UNIT_EQUAL(mesh_join(m, 1, 1), TRP_OK);
+            mesh_run(m, 3000);
+            UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_UP); /* the seed is another one by now */
+        }
+        mesh_free(m);
+    }
 }
 
 static void
@@ -297,6 +357,21 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     mesh_free(m);
 }
 
+/* J8, required-contact-point-nr = 1: nobody else is there, so nobody refuses it either */
+static void
+a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough(void)
+{
+    trpi_member_options options = { .seed = 1, .required_contact_points = 1 };
+    struct mesh *m = mesh_new();
+    mesh_add(m, &options);
+    UNIT_EQUAL(found(m, 0, 0, 1), TRP_OK);
+    mesh_run(m, 5000);
+    UNIT_EQUAL(found(m, 0, 0, 1), TRP_OK);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_UP);
+    mesh_free(m);
+}
+
 /* J8: no seed answers, and the name service does not either when it counts */
 static void
 a_first_seed_that_was_found_needs_an_answer_that_says_so_still(void)
@@ -337,9 +412,11 @@ a_node_joins_by_addresses_that_were_found_later(void)
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
 UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
+UNIT(a_first_seed_that_its_cluster_refuses_ends_and_makes_no_other)
 UNIT(a_node_that_does_not_insist_joins_with_a_warning)
 UNIT(a_node_that_says_nothing_of_its_configuration_joins)
 UNIT(a_node_ends_when_every_other_seed_is_of_another_system)
+UNIT(a_first_seed_that_every_other_refuses_makes_no_cluster)
 UNIT(a_seed_that_answers_after_all_is_forgiven)
 UNIT(a_join_that_found_no_welcome_is_tried_through_another_member)
 UNIT(a_join_that_is_not_to_be_tried_anew_waits_for_its_contact)
@@ -347,6 +424,7 @@ UNIT(a_manual_join_replaces_one_that_is_stuck)
 UNIT(an_own_pause_is_no_silence_of_the_seeds)
 UNIT(a_node_joins_while_a_member_is_unreachable)
 UNIT(a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled)
+UNIT(a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough)
 UNIT(a_first_seed_that_was_found_needs_an_answer_that_says_so_still)
 UNIT(a_node_joins_by_addresses_that_were_found_later)
 UNIT_END

@@ -338,6 +338,12 @@ ranges_hold_at_the_limit_and_not_one_past_it(void)
     set_gives("cluster.gossip-interval=10ms", NULL);
     set_gives("cluster.gossip-interval=9ms",
               "--set: cluster.gossip-interval: 9ms is out of range: 10ms to 3600s");
+    set_gives("cluster.min-nr-of-members=10000", NULL); /* TRP_CLUSTER_MEMBERS_MAX */
+    set_gives("cluster.min-nr-of-members=10001",
+              "--set: cluster.min-nr-of-members: 10001 is out of range: 1 to 10000");
+    set_gives("cluster.role.db.min-nr-of-members=10000", NULL);
+    set_gives("cluster.role.db.min-nr-of-members=10001",
+              "--set: cluster.role.db.min-nr-of-members: 10001 is out of range: 1 to 10000");
     set_gives("remote.maximum-frame-size=64MiB", NULL);
     set_gives("remote.maximum-frame-size=67108865",
               "--set: remote.maximum-frame-size: 67108865 is out of range: 32000B to 65536KiB");
