@@ -18,7 +18,8 @@
  *       all.
  *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also
  *       those which are Exiting or Down. What is Down here may be alive and Up over there; a
- *       restarted node votes in its predecessor's place. Joiners have no vote.
+ *       restarted node votes in its predecessor's place. Joiners have no vote, whatever they were
+ *       told since.
  *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up;
  *       when that does not change for three times stable-after, all stop.
  *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and

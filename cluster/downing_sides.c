@@ -11,14 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* D6: does this incarnation give its address a vote? */
+/* D6: does this incarnation give its address a vote? Only who has been Up has an Up-number; that it
+ * was told to leave, or marked Down, before that, the other side need not have heard. */
 static bool
 holds_vote(const trpi_gossip_member *m, const char *role, bool joining_too)
 {
-    bool holds = m->status == TRP_MEMBER_JOINING ? joining_too
-                 : m->status == TRP_MEMBER_DOWN  ? m->up_number != 0
-                                                 : true;
-    return holds && (role[0] == '\0' || trpi_ident_has_role(m->ident, role));
+    return (m->up_number != 0 || joining_too) &&
+           (role[0] == '\0' || trpi_ident_has_role(m->ident, role));
 }
 
 static void

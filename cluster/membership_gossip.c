@@ -8,7 +8,8 @@
  *          digest other:   answer with the clock; the newer side sends its view, a concurrent one
  *          too view:           merge; answer with the merge if it knows more, else with the digest
  * Must hold.
- *   W1  Every answer has a smaller ttl than its question: two nodes cannot talk for ever.
+ *   W1  Every answer has a smaller ttl than its question, and GONE and STRANGER, which have none,
+ *       are not answered: two nodes cannot talk for ever.
  *   W2  In a converged, idle cluster a node sends one digest a second, whatever the cluster's size.
  * Tests.   tests/unit/cluster/leader_test.c, tests/sim/sim_test.c
  */
@@ -303,14 +304,16 @@ trpi_gossip_spread(trpi_member_core *core)
 /* ---- hearing --------------------------------------------------------------------------------- */
 
 static bool
-sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
+sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key, uint32_t kind)
 {
     if (trpi_gossip_find(core->gossip, key) != TRPI_GOSSIP_NONE) {
         return true;
     }
     core->stats.ignored++; /* E5 */
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, key);
-    if (t != NULL) {
+    if (kind == TRPI_FRAME_GONE) {
+        return false; /* W1: each has removed the other */
+    } else if (t != NULL) {
         trpi_gossip_send_gone(core, from, t->status);
     } else {
         trpi_frame frame = { .kind = TRPI_FRAME_STRANGER, .to_uid = from->uid };
@@ -483,7 +486,7 @@ trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
         trpi_seek_introduce(core, from); /* asks whether it is a member; answers nothing: no echo */
         return;
     }
-    if (!sender_is_member(core, from, key)) {
+    if (!sender_is_member(core, from, key, frame->kind)) {
         return;
     }
     core->heard_from = key;

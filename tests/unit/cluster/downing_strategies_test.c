@@ -89,6 +89,27 @@ an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
+/* D6: told to leave during the cut, which the other side does not hear; the lowest address or not */
+static void
+a_joiner_that_leaves_brings_no_vote(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    uint32_t joining[SCENE_MEMBERS_MAX] = { 0, 0, 0, 0, TRP_MEMBER_JOINING };
+    uint32_t leaving[SCENE_MEMBERS_MAX] = { 0, 0, 0, 0, TRP_MEMBER_LEAVING | SCENE_NEVER_UP };
+    UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x03, joining), FATE_STAYS);
+    UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x1c, leaving), FATE_STOPS);
+    uint32_t lowest_joining[SCENE_MEMBERS_MAX] = { TRP_MEMBER_JOINING };
+    uint32_t lowest_leaving[SCENE_MEMBERS_MAX] = { TRP_MEMBER_LEAVING | SCENE_NEVER_UP };
+    UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x06, lowest_joining), FATE_STAYS);
+    UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x19, lowest_leaving), FATE_STOPS);
+    for (uint32_t i = 0; i < 4; i++) { /* nobody is Up yet: all count, also those that go */
+        joining[i] = TRP_MEMBER_JOINING;
+        leaving[i] = i < 2 ? TRP_MEMBER_JOINING : TRP_MEMBER_LEAVING | SCENE_NEVER_UP;
+    }
+    UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x03, joining), FATE_STOPS);
+    UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x1c, leaving), FATE_STAYS);
+}
+
 static void
 a_side_of_the_referee_that_is_too_small_stops(void)
 {
@@ -156,7 +177,7 @@ drawn(uint64_t *state, uint32_t bound)
 }
 
 /* One cluster that falls into up to three parts: at most one of them stays, whatever the strategy,
- * and each is of one mind. */
+ * and each is of one mind. What joiners are told to do, one part hears and another does not. */
 static void
 of_any_parts_at_most_one_stays(void)
 {
@@ -166,10 +187,12 @@ of_any_parts_at_most_one_stays(void)
         uint64_t state = seed;
         uint32_t n = 2 + drawn(&state, SCENE_MEMBERS_MAX - 1);
         uint32_t status[SCENE_MEMBERS_MAX] = { 0 };
+        uint32_t joins = 0;
         uint32_t parts[3] = { 0, 0, 0 };
         for (uint32_t i = 0; i < n; i++) {
             uint32_t kind = drawn(&state, 8);
-            status[i] = kind == 0 ? TRP_MEMBER_JOINING : kind == 1 ? TRP_MEMBER_LEAVING : 0;
+            joins |= kind == 0 ? 1u << i : 0;
+            status[i] = kind == 1 ? TRP_MEMBER_LEAVING : 0;
             parts[drawn(&state, 3)] |= 1u << i;
         }
         trpi_downing_options options =
@@ -181,6 +204,12 @@ of_any_parts_at_most_one_stays(void)
         uint32_t staying = 0;
         uint32_t mixed = 0;
         for (uint32_t i = 0; i < 3; i++) {
+            for (uint32_t of = 0; of < n; of++) {
+                bool goes = joins >> of & 1 && drawn(&state, 3) == 0;
+                status[of] = goes ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP
+                             : joins >> of & 1 ? TRP_MEMBER_JOINING
+                                               : status[of];
+            }
             enum fate fate = parts[i] == 0 || parts[i] == (1u << n) - 1
                                  ? FATE_STOPS
                                  : fate_of(strategy, &options, n, parts[i], status);
@@ -200,6 +229,7 @@ UNIT(each_strategy_keeps_the_side_that_it_is_for)
 UNIT(a_lone_oldest_is_kept_when_asked_for)
 UNIT(the_oldest_of_a_role_is_meant_when_there_is_a_role)
 UNIT(an_oldest_that_is_down_but_not_removed_counts_for_the_others)
+UNIT(a_joiner_that_leaves_brings_no_vote)
 UNIT(a_side_of_the_referee_that_is_too_small_stops)
 UNIT(a_broken_link_costs_the_other_end_its_place)
 UNIT(everybody_stops_when_reachability_does_not_come_to_rest)

@@ -340,7 +340,6 @@ tell_of(struct mesh *m, uint32_t first, uint32_t end, uint32_t roles, uint32_t v
 {
     trpi_gossip *g = trpi_gossip_copy(trpi_member_view(m->cores[1]));
     trpi_frame envelope = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = m->ids[0].uid, .gossip = g };
-    trpi_buffer bytes = { 0 };
     for (uint32_t i = first; i < end; i++) {
         trpi_ident *ident = ident_with_roles(i, roles);
         UNIT_REQUIRE(trpi_gossip_add(g, ident, TRP_MEMBER_JOINING, 0) == TRP_OK);
@@ -350,12 +349,7 @@ tell_of(struct mesh *m, uint32_t first, uint32_t end, uint32_t roles, uint32_t v
         UNIT_EQUAL(trpi_gossip_count_up(g, trpi_ident_key(&m->ids[1])), TRP_OK);
     }
     UNIT_REQUIRE(trpi_gossip_freeze(g) == TRP_OK);
-    UNIT_REQUIRE(trpi_frame_encode(&envelope, NULL, &bytes) == TRP_OK);
-    trpi_member_event event = {
-        .kind = TRPI_MEMBER_FRAME, .from = m->ids[1], .bytes = bytes.data, .count = bytes.count
-    };
-    UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
-    trpi_buffer_fini(&bytes);
+    mesh_hand(m, 0, m->ids[1], &envelope, NULL);
     trpi_gossip_unref(g);
 }
 
@@ -417,14 +411,8 @@ stranger_joins(struct mesh *m, uint32_t number)
     trpi_frame join = { .kind = TRPI_FRAME_JOIN,
                         .to_uid = m->ids[0].uid,
                         .ticket = m->now_ms + 1 };
-    trpi_buffer bytes = { 0 };
     UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0", &join.ident) == TRP_OK);
-    UNIT_REQUIRE(trpi_frame_encode(&join, NULL, &bytes) == TRP_OK);
-    trpi_member_event event = {
-        .kind = TRPI_MEMBER_FRAME, .from = id, .bytes = bytes.data, .count = bytes.count
-    };
-    UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
-    trpi_buffer_fini(&bytes);
+    mesh_hand(m, 0, id, &join, NULL);
     trpi_ident_unref(join.ident);
 }
 

@@ -124,6 +124,33 @@ a_healthy_member_that_is_downed_stops_and_is_removed(void)
     mesh_free(m);
 }
 
+/* W1: the word of a removal that waited on its way leads to no other */
+static void
+two_that_have_removed_each_other_do_not_echo(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    m->cut[1] = true;
+    for (uint32_t i = 0; i < 2; i++) {
+        mesh_observe(m, i, 1u << (1 - i));
+        UNIT_EQUAL(mesh_order(m, i, TRPI_MEMBER_DOWN_CMD, 1 - i), TRP_OK);
+    }
+    mesh_run(m, 2000);
+    m->cut[1] = false;
+    UNIT_EQUAL(mesh_members(m, 0), 1);
+    UNIT_EQUAL(mesh_members(m, 1), 1);
+    trpi_frame frame = { .kind = TRPI_FRAME_GONE, .to_uid = m->ids[1].uid,
+                         .code = TRP_MEMBER_DOWN };
+    mesh_hand(m, 1, m->ids[0], &frame, NULL);
+    UNIT_EQUAL(m->tail, m->head);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_NONE); /* the word of one that was thrown out */
+    frame = (trpi_frame){ .kind = TRPI_FRAME_DIGEST, .to_uid = m->ids[1].uid };
+    mesh_hand(m, 1, m->ids[0], &frame, NULL);
+    UNIT_EQUAL(m->tail, m->head + 1); /* anything else is answered, once */
+    mesh_deliver(m);
+    UNIT_EQUAL(m->tail, m->head);
+    mesh_free(m);
+}
+
 static void
 a_command_for_a_stranger_says_so(void)
 {
@@ -330,13 +357,9 @@ largest_numbers_of_a_peer_do_not_stop_the_cluster(void)
     }
     UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
     trpi_frame frame = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = m->ids[0].uid, .gossip = g };
-    trpi_buffer bytes = { 0 };
     trpi_seen seen;
     UNIT_EQUAL(trpi_seen_init(&seen, g->members_count), TRP_OK);
-    UNIT_EQUAL(trpi_frame_encode(&frame, &seen, &bytes), TRP_OK);
-    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME, .from = m->ids[1],
-                                .bytes = bytes.data, .count = bytes.count };
-    UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
+    mesh_hand(m, 0, m->ids[1], &frame, &seen);
     UNIT_EQUAL(mesh_members(m, 0), 3);
     for (uint32_t node = 2; node < 4; node++) { /* at the limit, and one past it */
         mesh_add(m, NULL);
@@ -346,7 +369,6 @@ largest_numbers_of_a_peer_do_not_stop_the_cluster(void)
             UNIT_EQUAL(mesh_status(m, at, node), TRP_MEMBER_UP);
         }
     }
-    trpi_buffer_fini(&bytes);
     trpi_seen_fini(&seen);
     trpi_gossip_unref(g);
     trpi_ident_unref(ident);
@@ -399,6 +421,7 @@ UNIT(who_is_removed_while_it_hands_over_has_left)
 UNIT(the_last_ones_leave_too)
 UNIT(a_node_that_never_joined_leaves_at_once)
 UNIT(a_healthy_member_that_is_downed_stops_and_is_removed)
+UNIT(two_that_have_removed_each_other_do_not_echo)
 UNIT(a_command_for_a_stranger_says_so)
 UNIT(an_unreachable_member_blocks_the_leader_until_it_is_reachable_again)
 UNIT(rows_of_an_observer_that_was_downed_do_not_count)

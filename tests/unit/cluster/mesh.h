@@ -116,6 +116,20 @@ mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
     return err;
 }
 
+/* Hand it a frame as from `from`; what it sends waits. */
+static inline void
+mesh_hand(struct mesh *m, uint32_t node, trpi_node_id from, const trpi_frame *frame,
+          const trpi_seen *seen)
+{
+    trpi_buffer bytes = { 0 };
+    UNIT_REQUIRE(trpi_frame_encode(frame, seen, &bytes) == TRP_OK);
+    trpi_member_event event = {
+        .kind = TRPI_MEMBER_FRAME, .from = from, .bytes = bytes.data, .count = bytes.count
+    };
+    UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
+    trpi_buffer_fini(&bytes);
+}
+
 /* Deliver the frame that was sent first. */
 static inline void
 mesh_deliver(struct mesh *m)

@@ -273,12 +273,7 @@ a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
                              (trpi_gossip *)(uintptr_t)trpi_member_view(m->cores[GONE])) };
     UNIT_EQUAL(mesh_order(m, GONE, TRPI_MEMBER_LEAVE, GONE), TRP_OK);
     mesh_run(m, 50000);
-    trpi_buffer bytes = { 0 };
-    UNIT_REQUIRE(trpi_frame_encode(&stale, NULL, &bytes) == TRP_OK);
-    trpi_member_event event = {
-        .kind = TRPI_MEMBER_FRAME, .from = m->ids[RIGHT], .bytes = bytes.data, .count = bytes.count
-    };
-    UNIT_EQUAL(mesh_step(m, AHEAD, &event), TRP_OK);
+    mesh_hand(m, AHEAD, m->ids[RIGHT], &stale, NULL);
     UNIT_EQUAL(mesh_status(m, AHEAD, GONE), 0);
     mesh_add(m, &options);
     UNIT_EQUAL(mesh_join(m, LATE, AHEAD), TRP_OK);
@@ -293,7 +288,6 @@ a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
         UNIT_EQUAL(trpi_member_view(m->cores[i])->tombstones_count, 0);
     }
     trpi_gossip_unref(stale.gossip);
-    trpi_buffer_fini(&bytes);
     mesh_free(m);
 }
 

@@ -18,6 +18,8 @@ struct scene {
     trpi_downing_decision decision;
 };
 
+#define SCENE_NEVER_UP 0x100u /* beside a status: without an Up-number */
+
 /* n members Up; status 0 leaves one Up. */
 static inline void
 scene_make(struct scene *s, uint32_t n, const uint32_t *status)
@@ -28,9 +30,10 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         trpi_node_id id = mesh_id(i, 100 + i);
         const char *role = i % 2 == 0 ? "even" : "odd";
         UNIT_REQUIRE(trpi_ident_new(&id, &role, 1, "1", &s->idents[i]) == TRP_OK);
-        uint32_t is = status == NULL || status[i] == 0 ? TRP_MEMBER_UP : status[i];
-        UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, is == TRP_MEMBER_JOINING ? 0 : i + 1),
-                   TRP_OK);
+        uint32_t given = status == NULL ? 0 : status[i];
+        uint32_t is = given % SCENE_NEVER_UP == 0 ? TRP_MEMBER_UP : given % SCENE_NEVER_UP;
+        bool was_up = is != TRP_MEMBER_JOINING && given < SCENE_NEVER_UP;
+        UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, was_up ? i + 1 : 0), TRP_OK);
     }
     s->stable_ms = s->version_ms = 30000;
     s->doubt_ms = UINT64_MAX;
