@@ -89,7 +89,7 @@ an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
-/* D6: told to leave during the cut, which the other side does not hear; the lowest address or not */
+/* D6: told to leave in the cut, which the other side does not hear; the lowest address or not */
 static void
 a_joiner_that_leaves_brings_no_vote(void)
 {
