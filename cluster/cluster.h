@@ -69,6 +69,11 @@ trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t 
                            trpi_cluster_done_fn fn, void *arg);
 trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid,
                           trpi_cluster_done_fn fn, void *arg);
+/* The same, and wait for the engine's answer, which is returned. cluster NULL, and one that has
+ * ended, are TRP_ESTATE; no answer in 5 s: TRP_ETIMEDOUT. Thread: any; may block until the engine
+ * answers; never from a behaviour. */
+trp_err trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid);
+trp_err trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid);
 /* Whoever set member.exiting_waits lets this node go on from Exiting. Errors: TRP_ENOMEM,
  * TRP_ECLOSED. Thread: any; never blocks. */
 trp_err trpi_cluster_release(trpi_cluster *cluster);

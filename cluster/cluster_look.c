@@ -407,12 +407,11 @@ trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
     return waiter_wait(w);
 }
 
-/* Run one of the three orders and wait for the engine's answer. */
+/* Run one of the three orders and wait for the engine's answer. cluster NULL: there is none. */
 static trp_err
-order_and_wait(trp_system *system, trpi_member_event_kind kind, const char *const *addresses,
-               size_t count)
+order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *const *addresses,
+               size_t count, uint64_t uid)
 {
-    trpi_cluster *cluster = trpi_cluster_of(system);
     if (cluster == NULL) {
         return TRP_ESTATE;
     }
@@ -423,8 +422,8 @@ order_and_wait(trp_system *system, trpi_member_event_kind kind, const char *cons
     const char *first = count > 0 ? addresses[0] : NULL;
     trp_err err =
         kind == TRPI_MEMBER_JOIN    ? trpi_cluster_join(cluster, addresses, count, waiter_answer, w)
-        : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, 0, waiter_answer, w)
-                                    : trpi_cluster_down(cluster, first, 0, waiter_answer, w);
+        : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, uid, waiter_answer, w)
+                                    : trpi_cluster_down(cluster, first, uid, waiter_answer, w);
     if (err != TRP_OK) {
         waiter_drop(w);
         waiter_drop(w);
@@ -439,18 +438,30 @@ trp_cluster_join(trp_system *system, const char *const *addresses, size_t count)
     if (addresses == NULL || count == 0) {
         return TRP_EINVAL;
     }
-    return order_and_wait(system, TRPI_MEMBER_JOIN, addresses, count);
+    return order_and_wait(trpi_cluster_of(system), TRPI_MEMBER_JOIN, addresses, count, 0);
+}
+
+trp_err
+trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid)
+{
+    return order_and_wait(cluster, TRPI_MEMBER_LEAVE, &address, address == NULL ? 0 : 1, uid);
+}
+
+trp_err
+trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid)
+{
+    return address == NULL ? TRP_EINVAL
+                           : order_and_wait(cluster, TRPI_MEMBER_DOWN_CMD, &address, 1, uid);
 }
 
 trp_err
 trp_cluster_leave(trp_system *system, const char *address)
 {
-    return order_and_wait(system, TRPI_MEMBER_LEAVE, &address, address == NULL ? 0 : 1);
+    return trpi_cluster_leave_and_wait(trpi_cluster_of(system), address, 0);
 }
 
 trp_err
 trp_cluster_down(trp_system *system, const char *address)
 {
-    return address == NULL ? TRP_EINVAL
-                           : order_and_wait(system, TRPI_MEMBER_DOWN_CMD, &address, 1);
+    return trpi_cluster_down_and_wait(trpi_cluster_of(system), address, 0);
 }

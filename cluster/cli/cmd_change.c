@@ -168,17 +168,42 @@ trpi_cli_run_leave(trpi_cli *cli)
     return code;
 }
 
+static int
+nodes_count(const cJSON *reply)
+{
+    return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes"));
+}
+
+/* What the plan named is ordered, and as incarnations: by now a name may mean another one, and
+ * others may have become unreachable. plan NULL: whomever the words mean. */
+static bool
+down_whom_add(const trpi_cli *cli, cJSON *request, const cJSON *plan)
+{
+    char uid[24];
+    const cJSON *node, *nodes = cJSON_GetObjectItemCaseSensitive(plan, "nodes");
+    if (cli->args_count > 0) {
+        const char *member =
+            plan == NULL ? cli->args[0] : trpi_cli_uid(nodes->child, "nodeUid", uid);
+        return trpi_json_add_text(request, "member", member);
+    }
+    if (plan == NULL) {
+        return trpi_json_add_bool(request, "unreachable", true);
+    }
+    cJSON *uids = cJSON_AddArrayToObject(request, "uids");
+    bool done = uids != NULL;
+    cJSON_ArrayForEach(node, nodes)
+    {
+        cJSON *text = done ? cJSON_CreateString(trpi_cli_get(node, "nodeUid")) : NULL;
+        done = text != NULL && cJSON_AddItemToArray(uids, text);
+    }
+    return done;
+}
+
 static cJSON *
-down_request(const trpi_cli *cli, bool dry)
+down_request(const trpi_cli *cli, bool dry, const cJSON *plan)
 {
     cJSON *request = change_request(cli, "down");
-    bool done = trpi_json_add_bool(request, "dryRun", dry);
-    if (cli->args_count > 0) {
-        done = done && trpi_json_add_text(request, "member", cli->args[0]);
-    } else {
-        done = done && trpi_json_add_bool(request, "unreachable", true);
-    }
-    if (!done) {
+    if (!trpi_json_add_bool(request, "dryRun", dry) || !down_whom_add(cli, request, plan)) {
         cJSON_Delete(request);
         return NULL;
     }
@@ -187,9 +212,10 @@ down_request(const trpi_cli *cli, bool dry)
 
 /* One line for each node: what would happen, or what happened. */
 static void
-print_down(const cJSON *reply, bool would, FILE *stream)
+print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
 {
     const cJSON *node;
+    const char *done = trpi_cli_has(cli, TRPI_CLI_NO_WAIT) ? " (ordered)" : ": gone";
     cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(reply, "nodes"))
     {
         char since[24], uid[24], reach[48] = "reachable";
@@ -197,12 +223,12 @@ print_down(const cJSON *reply, bool would, FILE *stream)
             (void)snprintf(reach, sizeof(reach), "unreachable %s",
                            trpi_cli_age(trpi_cli_get_number(node, "unreachableForMs", 0), since));
         }
-        (void)fprintf(stream, "%s %s (uid %s, %s, %s)%s\n", would ? "would mark" : "marked",
+        (void)fprintf(stream, "%s %s (uid %s, %s, %s) Down%s\n", would ? "would mark" : "marked",
                       trpi_cli_get(node, "node"), trpi_cli_uid(node, "nodeUid", uid),
-                      trpi_cli_get(node, "status"), reach, would ? " Down" : " Down: gone");
+                      trpi_cli_get(node, "status"), reach, would ? "" : done);
     }
-    if (cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes")) == 0) {
-        (void)fputs("no member is unreachable; nothing to do\n", stream);
+    if (nodes_count(reply) == 0) {
+        (void)fputs("none is unreachable; nothing to do\n", stream);
         return;
     }
     (void)fprintf(
@@ -213,29 +239,48 @@ print_down(const cJSON *reply, bool would, FILE *stream)
                                                    "are really stopped");
 }
 
-/* Show the plan and ask. 0: go on. */
-static int
-confirm(trpi_cli *cli)
+/* true: go on. */
+static bool
+confirmed(trpi_cli *cli)
 {
-    cJSON *plan;
-    int code = trpi_cli_call(cli, down_request(cli, true), NULL, NULL, &plan);
-    if (code != 0) {
-        return code;
-    }
-    print_down(plan, true, stderr);
-    int nodes = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(plan, "nodes"));
-    cJSON_Delete(plan);
-    if (nodes == 0) {
-        return 0;
-    }
     char line[16] = "";
     (void)fputs("Do it? [y/N] ", stderr);
     trpi_cli_disconnect(cli); /* people think */
     if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
         (void)fputs("nothing was changed\n", stderr);
-        return TRPI_CTL_EXIT_NO;
+        return false;
     }
-    return 0;
+    return true;
+}
+
+/* Show the plan, ask, and order what it says. Gives *ret_reply; the plan, when there is nobody to
+ * ask for. */
+static int
+down_asked(trpi_cli *cli, cJSON **ret_reply)
+{
+    cJSON *plan, *reply = NULL;
+    int code = trpi_cli_call(cli, down_request(cli, true, NULL), NULL, NULL, &plan);
+    if (code != 0) {
+        return code;
+    }
+    int planned = nodes_count(plan);
+    if (planned == 0) {
+        *ret_reply = plan;
+        return 0;
+    }
+    print_down(cli, plan, true, stderr);
+    code = confirmed(cli) ? trpi_cli_call(cli, down_request(cli, false, plan), NULL, NULL, &reply)
+                          : TRPI_CTL_EXIT_NO;
+    cJSON_Delete(plan);
+    if (code == TRPI_CTL_EXIT_NOT_FOUND) {
+        (void)fputs("the member that was confirmed is gone; nothing was changed\n", stderr);
+    } else if (code == 0 && nodes_count(reply) < planned) {
+        (void)fprintf(stderr,
+                      "%d of the %d that were confirmed can be reached again, or are gone\n",
+                      planned - nodes_count(reply), planned);
+    }
+    *ret_reply = reply;
+    return code;
 }
 
 int
@@ -243,45 +288,27 @@ trpi_cli_run_down(trpi_cli *cli)
 {
     bool dry = trpi_cli_has(cli, TRPI_CLI_DRY_RUN);
     bool all = trpi_cli_has(cli, TRPI_CLI_UNREACHABLE);
+    bool asks = !dry && !trpi_cli_has(cli, TRPI_CLI_YES);
     if ((cli->args_count > 0) == all) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'down' takes one MEMBER, or --unreachable");
     }
-    if (!dry && !trpi_cli_has(cli, TRPI_CLI_YES)) {
-        if (!isatty(STDIN_FILENO)) {
-            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                                 "'down' cannot be undone and stdin is no terminal: add --yes, or "
-                                 "look first with --dry-run");
-        }
-        int code = confirm(cli);
-        if (code != 0) {
-            return code;
-        }
+    if (asks && !isatty(STDIN_FILENO)) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                             "'down' cannot be undone and stdin is no terminal: add --yes, or "
+                             "look first with --dry-run");
     }
     cJSON *reply;
-    int code = trpi_cli_call(cli, down_request(cli, dry), NULL, NULL, &reply);
+    int code = asks ? down_asked(cli, &reply)
+                    : trpi_cli_call(cli, down_request(cli, dry, NULL), NULL, NULL, &reply);
     if (code != 0) {
         return code;
     }
     if (is_json(cli)) {
         trpi_cli_print_json(cli, reply);
     } else if (!cli->quiet || dry) {
-        print_down(reply, dry, stdout);
+        print_down(cli, reply, dry, stdout);
     }
     cJSON_Delete(reply);
-    return 0;
-}
-
-/* Say what would end, and ask. 0: go on. */
-static int
-shutdown_confirm(const cJSON *plan)
-{
-    char line[16] = "";
-    int nodes = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(plan, "nodes"));
-    (void)fprintf(stderr, "would end all %d nodes of the cluster\nDo it? [y/N] ", nodes);
-    if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
-        (void)fputs("nothing was changed\n", stderr);
-        return TRPI_CTL_EXIT_NO;
-    }
     return 0;
 }
 
@@ -312,11 +339,10 @@ trpi_cli_run_shutdown(trpi_cli *cli)
         if (code != 0) {
             return code;
         }
-        trpi_cli_disconnect(cli); /* people think */
-        code = shutdown_confirm(reply);
+        (void)fprintf(stderr, "would end all %d nodes of the cluster\n", nodes_count(reply));
         cJSON_Delete(reply);
-        if (code != 0) {
-            return code;
+        if (!confirmed(cli)) {
+            return TRPI_CTL_EXIT_NO;
         }
     }
     int code = shutdown_call(cli, dry, &reply);
@@ -326,9 +352,14 @@ trpi_cli_run_shutdown(trpi_cli *cli)
     if (is_json(cli)) {
         trpi_cli_print_json(cli, reply);
     } else if (!cli->quiet || dry) {
+        bool ordered = trpi_cli_has(cli, TRPI_CLI_NO_WAIT);
         cJSON_ArrayForEach(node, cJSON_GetObjectItemCaseSensitive(reply, "nodes"))
         {
-            (void)printf("%s %s\n", dry ? "would end" : "ended", node->valuestring);
+            (void)printf("%s %s%s\n",
+                         dry       ? "would end"
+                         : ordered ? "ending"
+                                   : "ended",
+                         node->valuestring, ordered && !dry ? " (ordered)" : "");
         }
     }
     cJSON_Delete(reply);

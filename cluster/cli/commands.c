@@ -110,7 +110,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[MEMBER] [--no-wait]",
       .summary = "take a member (default: this node) out of the cluster in good order",
       .text = MEMBER_TEXT
-      "Waits until it is gone. Exit 75: it keeps leaving; the text says what it waits for.\n",
+      "Waits until it is gone. Exit 75: it keeps leaving, or has given up; the text says which,\n"
+      "and for whom it waits. Exit 76: it was downed meanwhile.\n",
       .flags = BIT(NO_WAIT) | BIT(DRY_RUN),
       .outputs = ANSWER,
       .args_max = 1,
@@ -121,7 +122,10 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "MEMBER|--unreachable [--yes] [--dry-run] [--no-wait]",
       .summary = "declare a member dead, so that the others go on without it",
-      .text = MEMBER_TEXT "Asks for confirmation; where stdin is no terminal, --yes is needed.\n",
+      .text = MEMBER_TEXT
+      "Asks for confirmation; where stdin is no terminal, --yes is needed. What is confirmed is\n"
+      "ordered: a node that was started again meanwhile, or became unreachable then, is left "
+      "alone.\n",
       .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | BIT(UNREACHABLE),
       .outputs = ANSWER,
       .args_max = 1,

@@ -1,21 +1,23 @@
 /* control_change.c - leave, down: order the change, then watch the view until it happened.
  *
- * Shape.   Both run on the call's own thread. The order is the cluster actor's (trp_cluster_leave
- *          and so on); the effect is read from the view, as everybody else sees it.
+ * Shape.   Both run on the call's own thread. The order is the cluster actor's, and goes to the
+ *          incarnation that was found; the effect is read from the view, as everybody else sees it,
+ *          that on this node from how it ends.
  * Not here. join (control_join.c), the end of all (control_shutdown.c).
- * Tests.   tests/system/cli.sh
+ * Tests.   tests/unit/node/control_change_test.c, tests/system/cli.sh
  */
+#include "cluster/node/control_change.h"
+
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 #include "pattern/pattern.h"
 
 #define PROGRESS_MS 5000u /* at least this often the client hears what is waited for */
-#define DOWN_MAX 256u     /* members downed by one command */
 
 static const trpi_view_member *
 member_by_uid(const trpi_view *view, uint64_t uid)
@@ -69,52 +71,39 @@ blockers_find(const trpi_view *view, blockers *ret)
 
 /* ---- waiting for members to go --------------------------------------------------------------- */
 
-typedef struct leaver {
-    uint64_t uid;
-    char address[TRP_ADDRESS_BYTES];
-    bool self;
-    uint32_t status;  /* as last told */
-    uint32_t reports; /* self: phases of its shutdown that were told */
-} leaver;
-
 static void
-phases_tell(trp_node *node, trpi_call *call, leaver *self)
+phases_tell(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t count)
 {
     char text[512];
-    while (trpi_shutdown_report(node->system, self->reports, text, sizeof text)) {
-        self->reports++;
-        trpi_call_progress(call, "phase %s", text);
+    for (size_t i = 0; i < count; i++) {
+        while (leavers[i].self &&
+               trpi_shutdown_report(node->system, leavers[i].reports, text, sizeof text)) {
+            leavers[i].reports++;
+            trpi_call_progress(call, "phase %s", text);
+        }
     }
 }
 
-/* How many of these are still members; tells each change of status. */
-static size_t
-leavers_look(trp_node *node, trpi_call *call, leaver *leavers, size_t count, const trpi_view *view)
+const trpi_leaver *
+trpi_leavers_look(trpi_call *call, trpi_leaver *leavers, size_t count, const trpi_view *view,
+                  bool ended)
 {
-    size_t left = 0;
-    (void)pthread_mutex_lock(&node->lock);
-    bool ended = node->end != 0;
-    (void)pthread_mutex_unlock(&node->lock);
+    const trpi_leaver *first = NULL;
     for (size_t i = 0; i < count; i++) {
         const trpi_view_member *v = member_by_uid(view, leavers[i].uid);
-        if (leavers[i].self) {
-            phases_tell(node, call, &leavers[i]);
-        }
-        if (!v || (leavers[i].self && ended)) {
-            continue;
-        }
-        left++;
-        if (v->m.status != leavers[i].status) {
+        if (v != NULL && v->m.status != leavers[i].status) {
             leavers[i].status = v->m.status;
             trpi_call_progress(call, "%s %s", leavers[i].address,
                                trp_member_status_name(v->m.status));
         }
+        bool gone = leavers[i].self ? ended : v == NULL;
+        first = first == NULL && !gone ? &leavers[i] : first;
     }
-    return left;
+    return first;
 }
 
 static void
-refuse_leavers(trpi_call *call, const leaver *first, const blockers *b)
+refuse_leavers(trpi_call *call, const trpi_leaver *first, const blockers *b)
 {
     char hint[TRP_ADDRESS_BYTES + 32];
     bool unreachable = *b->unreachable != '\0';
@@ -128,7 +117,7 @@ refuse_leavers(trpi_call *call, const leaver *first, const blockers *b)
 
 /* true: all are gone. false: answered. */
 static bool
-leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
+leavers_wait(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t count)
 {
     blockers b;
     uint64_t told_ms = 0;
@@ -137,14 +126,16 @@ leavers_wait(trp_node *node, trpi_call *call, leaver *leavers, size_t count)
         if (!trpi_view_take_for(node, call, &view)) {
             return false;
         }
-        size_t left = leavers_look(node, call, leavers, count, &view);
+        phases_tell(node, call, leavers, count);
+        const trpi_leaver *left =
+            trpi_leavers_look(call, leavers, count, &view, trpi_node_fate(node) != 0);
         blockers_find(&view, &b);
         trpi_view_fini(&view);
-        if (left == 0) {
+        if (left == NULL) {
             return true;
         }
         if (trpi_call_left_ms(call) == 0) {
-            refuse_leavers(call, &leavers[0], &b);
+            refuse_leavers(call, left, &b);
             return false;
         }
         uint64_t now_ms = trpi_call_elapsed_ns(call) / 1000000;
@@ -172,9 +163,17 @@ leave_answer(trpi_call *call, const char *address, const char *status)
     trpi_call_answer_if(call, ok, reply);
 }
 
+void
+trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end)
+{
+    char text[TRPI_NODE_END_BYTES];
+    int code = trpi_node_end_tell(node, end, text);
+    trpi_call_refuse_text(call, code, NULL, "%s", text);
+}
+
 /* Whom the request means; false: answered. A node that is no member ends at once. */
 static bool
-leaver_find(trp_node *node, trpi_call *call, leaver *ret_leaver)
+leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
 {
     trpi_view view;
     const trpi_view_member *found = NULL;
@@ -207,15 +206,21 @@ leaver_find(trp_node *node, trpi_call *call, leaver *ret_leaver)
 void
 trpi_node_serve_leave(trp_node *node, trpi_call *call)
 {
-    leaver who;
+    trpi_leaver who;
     if (!leaver_find(node, call, &who)) {
         return;
     }
     trp_err err = TRP_OK;
     if (who.self) {
         trp_node_leave(node); /* all phases of its shutdown, of which leaving is one */
-    } else {
-        err = trp_cluster_leave(node->system, who.address);
+    } else {                  /* that incarnation: another one may have its address by now */
+        err = trpi_cluster_leave_and_wait(node->cluster, who.address, who.uid);
+    }
+    if (err == TRP_ESTATE && !who.self && trpi_node_fate(node) == 0) {
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe why",
+                              "%s (uid %016" PRIx64 ") is Down: it is removed, and cannot leave",
+                              who.address, who.uid);
+        return;
     }
     if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
         trpi_call_refuse_order(call, err, "leave");
@@ -225,8 +230,14 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
         leave_answer(call, who.address, "Leaving");
         return;
     }
-    if (leavers_wait(node, call, &who, 1)) {
+    if (!leavers_wait(node, call, &who, 1)) {
+        return;
+    }
+    trp_node_end end = who.self ? trpi_node_fate(node) : TRP_NODE_LEFT;
+    if (end == TRP_NODE_LEFT) {
         leave_answer(call, who.address, "Removed");
+    } else {
+        trpi_node_refuse_end(node, call, end);
     }
 }
 
@@ -246,9 +257,21 @@ down_row_add(cJSON *list, const trpi_view_member *v)
     return trpi_json_append(list, row, ok);
 }
 
+/* found: who has the name, when the request has one. */
+static bool
+is_meant(const trpi_control_request *request, const trpi_view_member *v,
+         const trpi_view_member *found)
+{
+    bool named = request->unreachable;
+    for (size_t i = 0; i < request->uids_count && !named; i++) {
+        named = request->uids[i] == v->m.uid;
+    }
+    return request->member ? v == found : named && !v->m.reachable;
+}
+
 /* Whom the request means. Gives the reply with the list of them as they are now; NULL: answered. */
 static cJSON *
-downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
+downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_count)
 {
     trpi_view view;
     const trpi_view_member *found = NULL;
@@ -256,7 +279,7 @@ downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
     if (!trpi_view_take_for(node, call, &view)) {
         return NULL;
     }
-    if (!call->request.unreachable &&
+    if (call->request.member &&
         trpi_view_find(&view, call->request.member, &found, &refusal) != TRP_OK) {
         trpi_call_refuse(call, &refusal);
         trpi_view_fini(&view);
@@ -265,14 +288,12 @@ downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
     cJSON *reply = trpi_call_reply(), *list = trpi_call_plan(call, reply);
     bool ok = list != NULL;
     size_t count = 0;
-    for (size_t i = 0; ok && i < view.count && count < DOWN_MAX; i++) {
+    for (size_t i = 0; ok && i < view.count && count < TRPI_CONTROL_DOWNS_MAX; i++) {
         const trpi_view_member *v = &view.members[i];
-        if (call->request.unreachable ? v->m.reachable : v != found) {
+        if (!is_meant(&call->request, v, found)) {
             continue;
         }
-        leavers[count].uid = v->m.uid;
-        leavers[count].self = v->m.self;
-        leavers[count].status = v->m.status;
+        leavers[count] = (trpi_leaver){ .uid = v->m.uid, .self = v->m.self, .status = v->m.status };
         memcpy(leavers[count++].address, v->m.address, sizeof leavers[0].address);
         ok = down_row_add(list, v);
     }
@@ -289,10 +310,10 @@ downs_find(trp_node *node, trpi_call *call, leaver *leavers, size_t *ret_count)
 }
 
 static trp_err
-downs_order(trp_node *node, const leaver *leavers, size_t count)
+downs_order(trp_node *node, const trpi_leaver *leavers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        trp_err err = trp_cluster_down(node->system, leavers[i].address);
+        trp_err err = trpi_cluster_down_and_wait(node->cluster, leavers[i].address, leavers[i].uid);
         if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
             return err;
         }
@@ -304,7 +325,7 @@ void
 trpi_node_serve_down(trp_node *node, trpi_call *call)
 {
     size_t count = 0;
-    leaver *leavers = trpi_alloc(DOWN_MAX * sizeof *leavers);
+    trpi_leaver *leavers = trpi_alloc(TRPI_CONTROL_DOWNS_MAX * sizeof *leavers);
     if (!leavers) {
         trpi_call_answer(call, NULL);
         return;

@@ -149,6 +149,34 @@ addresses_take(trpi_control_request *request, trpi_control_refusal *refusal)
     return TRP_OK;
 }
 
+/* Whom a plan named: incarnations, so that the order reaches nobody else. */
+static trp_err
+uids_take(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(request->json, "uids"), *item = NULL;
+    if (!list || cJSON_IsNull(list)) {
+        return TRP_OK;
+    }
+    if (request->member || request->unreachable) {
+        return usage(refusal, "uids", "it stands without 'member' and 'unreachable'");
+    }
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) == 0) {
+        return usage(refusal, "uids", "expected a list of at least one uid");
+    }
+    cJSON_ArrayForEach(item, list)
+    {
+        if (request->uids_count == TRPI_CONTROL_DOWNS_MAX) {
+            trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field 'uids': more than %d",
+                                TRPI_CONTROL_DOWNS_MAX);
+            return TRP_ELIMIT;
+        }
+        if (!trpi_json_u64(item, &request->uids[request->uids_count++])) {
+            return usage(refusal, "uids", "expected decimal uids");
+        }
+    }
+    return TRP_OK;
+}
+
 static trp_err
 types_take(trpi_control_request *request, trpi_control_refusal *refusal)
 {
@@ -327,6 +355,14 @@ fault_check(trpi_control_request *request, trpi_control_refusal *refusal)
     return is_set && !request->rule ? usage(refusal, "rule", "missing") : TRP_OK;
 }
 
+static trp_err
+down_check(trpi_control_request *request, trpi_control_refusal *refusal)
+{
+    trp_err err = uids_take(request, refusal);
+    bool whom = request->member || request->unreachable || request->uids_count > 0;
+    return err == TRP_OK && !whom ? usage(refusal, "member", "missing") : err;
+}
+
 /* What the command cannot do without. */
 static trp_err
 needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
@@ -337,8 +373,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_EVENTS:
         return types_take(request, refusal);
     case TRPI_CONTROL_DOWN:
-        return request->member || request->unreachable ? TRP_OK
-                                                       : usage(refusal, "member", "missing");
+        return down_check(request, refusal);
     case TRPI_CONTROL_PING:
         return request->path ? TRP_OK : usage(refusal, "target", "missing");
     case TRPI_CONTROL_TREE:

@@ -11,6 +11,7 @@
 #include "base/json.h"
 
 #define TRPI_CONTROL_ADDRESSES_MAX 32
+#define TRPI_CONTROL_DOWNS_MAX 256 /* members that one command downs */
 #define TRPI_CONTROL_TIMEOUT_MS_MAX (24u * 3600u * 1000u)
 #define TRPI_CONTROL_DEPTH_DEFAULT 16u
 
@@ -56,6 +57,8 @@ typedef struct trpi_control_request {
     size_t payload_bytes;
     const char *addresses[TRPI_CONTROL_ADDRESSES_MAX];
     size_t addresses_count;
+    uint64_t uids[TRPI_CONTROL_DOWNS_MAX]; /* down: those of these that are unreachable */
+    size_t uids_count;
 } trpi_control_request;
 
 /* Why not, as it goes to the client. */

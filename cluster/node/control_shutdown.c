@@ -174,11 +174,16 @@ ends_wait(trp_node *node, trpi_call *call, bool self)
     size_t told = 0;
     for (;;) {
         (void)pthread_mutex_lock(&node->lock);
-        bool ended = node->end != 0;
+        trp_node_end end = node->end;
         (void)pthread_mutex_unlock(&node->lock);
+        bool ended = end != 0;
         while (self && trpi_shutdown_report(node->system, reports, text, sizeof text)) {
             trpi_call_progress(call, "phase %s", text);
             reports++;
+        }
+        if (ended && end != TRP_NODE_LEFT) {
+            trpi_node_refuse_end(node, call, end);
+            return false;
         }
         size_t left = self ? (ended ? 0 : 1) : others_left(node, name);
         if (left == 0 || ended) {

@@ -73,36 +73,11 @@ open_exit(trp_err err)
 static int
 end_exit(trp_node *node, trp_node_end end)
 {
-    switch (end) {
-    case TRP_NODE_LEFT:
-        trp_system_log(node->system, TRP_LOG_INFO, "node", "left the cluster");
-        return TRPI_CTL_EXIT_OK;
-    case TRP_NODE_DOWNED:
-        trp_system_log(
-            node->system, TRP_LOG_ERROR, "node",
-            "this node was downed, by the others or by its own strategy (see above); look at the "
-            "others with `troupe members`, and start it again to join them anew");
-        return TRPI_CTL_EXIT_DOWNED;
-    case TRP_NODE_LEAVE_TIMEOUT:
-        trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "leaving took longer than cluster.leave-timeout (%s); the others will find "
-                       "this node unreachable",
-                       trpi_config_text(node->config, "cluster.leave-timeout"));
-        return TRPI_CTL_EXIT_TIMEOUT;
-    case TRP_NODE_SHUTDOWN_CUT:
-        trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "a phase of the shutdown whose recover is off failed or was late (see "
-                       "above): this node has not left, the others will find it unreachable");
-        return TRPI_CTL_EXIT_TIMEOUT;
-    case TRP_NODE_INCOMPATIBLE:
-        trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "the cluster refuses this configuration (see above)");
-        return TRPI_CTL_EXIT_CONFIG;
-    case TRP_NODE_TERMINATED:
-        break;
-    }
-    trp_system_log(node->system, TRP_LOG_ERROR, "node", "the actor system has ended");
-    return TRPI_CTL_EXIT_INTERNAL;
+    char text[TRPI_NODE_END_BYTES];
+    int code = trpi_node_end_tell(node, end, text);
+    trp_system_log(node->system, code == TRPI_CTL_EXIT_OK ? TRP_LOG_INFO : TRP_LOG_ERROR, "node",
+                   "%s", text);
+    return code;
 }
 
 /* ---- banner

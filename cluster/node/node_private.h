@@ -75,6 +75,11 @@ trp_err trpi_node_open(trpi_config *config, const trp_node_options *options, trp
 void trpi_node_end(trp_node *node, trp_node_end end);
 /* node_shutdown.c: the same through the phases of the shutdown. The cluster's thread. */
 void trpi_node_membership_ended(trp_node *node, trpi_member_stop why);
+/* How it has ended, or how it will as soon as its phases are over; 0: that is not known. */
+trp_node_end trpi_node_fate(trp_node *node);
+/* An end in words, for the log and for who waits for it; the exit code is returned. */
+#define TRPI_NODE_END_BYTES 256
+int trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NODE_END_BYTES]);
 
 /* control_commands.c: what the control server calls. */
 bool trpi_node_command_is_quick(trpi_control_command command);
@@ -99,6 +104,8 @@ void trpi_node_serve_status(trp_node *node, trpi_call *call);
 void trpi_node_serve_join(trp_node *node, trpi_call *call);
 void trpi_node_serve_leave(trp_node *node, trpi_call *call);
 void trpi_node_serve_down(trp_node *node, trpi_call *call);
+/* This node was to leave, and ended otherwise. */
+void trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end);
 /* control_shutdown.c */
 void trpi_node_serve_shutdown(trp_node *node, trpi_call *call);
 /* The whole cluster ends: what this node's shutdown has for its reason, if it begins before long.

@@ -220,6 +220,48 @@ phases_over(void *arg)
     trpi_node_end(node, end);
 }
 
+trp_node_end
+trpi_node_fate(trp_node *node)
+{
+    (void)pthread_mutex_lock(&node->lock);
+    trp_node_end end = node->end != 0            ? node->end
+                       : !node->membership_ended ? (trp_node_end)0
+                       : node->downed            ? TRP_NODE_DOWNED
+                                                 : TRP_NODE_LEFT;
+    (void)pthread_mutex_unlock(&node->lock);
+    return end;
+}
+
+int
+trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NODE_END_BYTES])
+{
+    static const struct {
+        int code;
+        const char *text;
+    } ends[] = {
+        [TRP_NODE_LEFT] = { TRPI_CTL_EXIT_OK, "left the cluster" },
+        [TRP_NODE_DOWNED] = { TRPI_CTL_EXIT_DOWNED,
+                              "this node was downed, by the others or by its own strategy (its log "
+                              "says which); look at the others with `troupe members`, and start "
+                              "it again to join them anew" },
+        [TRP_NODE_TERMINATED] = { TRPI_CTL_EXIT_INTERNAL, "the actor system has ended" },
+        [TRP_NODE_LEAVE_TIMEOUT] = { TRPI_CTL_EXIT_TIMEOUT,
+                                     "leaving took longer than cluster.leave-timeout" },
+        [TRP_NODE_INCOMPATIBLE] = { TRPI_CTL_EXIT_CONFIG,
+                                    "the cluster refuses this configuration (the log says why)" },
+        [TRP_NODE_SHUTDOWN_CUT] = { TRPI_CTL_EXIT_TIMEOUT,
+                                    "a phase of the shutdown whose recover is off failed or was "
+                                    "late (the log says which): this node has not left, the others "
+                                    "will find it unreachable" },
+    };
+    trpi_assert(end >= TRP_NODE_LEFT && end <= TRP_NODE_SHUTDOWN_CUT);
+    bool late = end == TRP_NODE_LEAVE_TIMEOUT;
+    (void)snprintf(text, TRPI_NODE_END_BYTES, "%s%s%s%s", ends[end].text, late ? " (" : "",
+                   late ? trpi_config_text(node->config, "cluster.leave-timeout") : "",
+                   late ? "); the others will find this node unreachable" : "");
+    return ends[end].code;
+}
+
 /* ---- from outside ---------------------------------------------------------------------------- */
 
 void

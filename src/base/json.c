@@ -156,9 +156,8 @@ parse_u64(const char *text, uint64_t *ret_number)
 }
 
 bool
-trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number)
+trpi_json_u64(const cJSON *item, uint64_t *ret_number)
 {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
     double number;
 
     if (cJSON_IsString(item)) {
@@ -174,6 +173,12 @@ trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number)
     }
     *ret_number = (uint64_t)number;
     return true;
+}
+
+bool
+trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number)
+{
+    return trpi_json_u64(cJSON_GetObjectItemCaseSensitive(object, key), ret_number);
 }
 
 bool

@@ -36,6 +36,7 @@ bool trpi_json_append(cJSON *list, cJSON *row, bool ok);
 /* Borrow the text of a string member, or NULL when it is absent or no string. */
 const char *trpi_json_get_text(const cJSON *object, const char *key);
 /* A number or a string of decimal digits. False: absent, negative, fractional or out of range. */
+bool trpi_json_u64(const cJSON *item, uint64_t *ret_number);
 bool trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number);
 bool trpi_json_get_bool(const cJSON *object, const char *key, bool *ret_value);
 

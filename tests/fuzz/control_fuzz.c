@@ -52,6 +52,7 @@ request_use(const trpi_control_request *request)
     size_t bytes = 0;
     char what[128];
     trpi_assert(request->addresses_count <= TRPI_CONTROL_ADDRESSES_MAX);
+    trpi_assert(request->uids_count <= TRPI_CONTROL_DOWNS_MAX);
     trpi_assert(request->timeout_ms <= TRPI_CONTROL_TIMEOUT_MS_MAX);
     if (request->member) {
         name_try(request->member);

@@ -180,7 +180,7 @@ wait_until 30 grep -q SeenChanged "$work/stream" || fail the_stream_begins_with_
 is the_snapshot_is_the_state "$(replayed)" "$(one members -o name | sort)"
 expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 60s
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
-node 2 "$port2" --seed "$A" --set cluster.leave-timeout=1s --set cluster.downing.active-strategy=manual
+node 2 "$port2" --seed "$A" --set cluster.leave-timeout=2s --set cluster.downing.active-strategy=manual
 expect third_time 0 two wait --members 2 --converged --timeout 60s
 is_replayed() { [ "$(replayed)" = "$(one members -o name | sort)" ]; }
 if wait_until 30 is_replayed && grep -q '"MemberRemoved"' "$work/stream"; then pass the_stream_replayed_gives_the_state; else fail the_stream_replayed_gives_the_state "$(replayed)"; fi
@@ -192,8 +192,11 @@ expect why_the_survivor_waits 1 two why
 has why_names_who_sees_it "unreachable ${A#*://} (Up)" && has why_says_on_whose_word "says ${B#*://}" && has why_says_what_helps "troupe down $A"
 expect status_of_the_survivor 1 two status
 has status_says_what_blocks "unreachable ${A#*://} (Up)" && has status_says_what_helps "troupe down $A"
-says leave_cannot_end_and_says_what_it_waits_for 75 "$port1" two leave --timeout 1s
-kill -TERM "$second"
+background "$troupe" --socket "$work/2.sock" leave --timeout 60s >"$work/given-up" 2>&1
+given_up=$started
+says leave_cannot_end_and_says_what_it_waits_for 75 "$port1" two leave --timeout 500ms
+ended leave_that_was_given_up_is_no_success "$given_up" 75
+has leave_that_was_given_up_says_so "leaving took longer than cluster.leave-timeout (2s)" "$work/given-up"
 ended leave_timeout_ends_with_75 "$second" 75
 expect stale_socket 69 one members
 has stale_socket_is_named "nobody listens" "$work/err"

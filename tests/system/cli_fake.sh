@@ -159,6 +159,24 @@ has down_names_the_flag "--yes" "$work/err"
 expect down_dry_run 0 good down 10.0.0.3:2552 --dry-run
 has down_plan "would mark $C (uid 0000000000000003, Up, unreachable 42s) Down" && has down_majority "2 of 3 members remain (majority kept)"
 expect down_takes_one_or_all 64 good down --yes
+expect down_done 0 good down 10.0.0.3:2552 --yes
+has down_says_gone "marked $C (uid 0000000000000003, Up, unreachable 42s) Down: gone"
+expect down_no_wait 0 good down 10.0.0.3:2552 --yes --no-wait
+has down_no_wait_says_ordered "Down (ordered)"
+lacks down_no_wait_claims_no_end "gone"
+expect shutdown_done 0 good shutdown --yes
+has shutdown_says_ended "ended $A"
+expect shutdown_no_wait 0 good shutdown --yes --no-wait
+has shutdown_no_wait_says_ordered "ending $A (ordered)"
+lacks shutdown_no_wait_claims_no_end "ended"
+# What is confirmed is ordered: the incarnations of the plan, whatever a name means by then.
+for words in "10.0.0.3:2552" --unreachable; do
+    expect "down_asks_${words%%:*}" 0 "$fake" --yes "$troupe" --socket "$work/good.sock" down "$words"
+    has down_shows_the_plan "would mark $C" "$work/err"
+done
+tail -n 4 "$work/requests" >"$work/confirmed"
+has down_orders_the_incarnation_of_the_plan '"dryRun":false,"member":"0000000000000003"}' "$work/confirmed"
+has down_of_all_orders_those_of_the_plan '"dryRun":false,"uids":["3"]}' "$work/confirmed"
 expect leave_dry_run 0 good leave --dry-run
 lacks leave_dry_run_orders_nothing '"cmd":"leave","timeoutMs":60000,"wait":true,"dry' "$work/requests"
 

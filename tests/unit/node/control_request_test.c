@@ -66,6 +66,10 @@ fields_are_read_and_defaults_filled_in(void)
     UNIT_TEXT(r.direction, "send");
     UNIT_TEXT(r.rule, "blackhole");
     trpi_control_request_fini(&r);
+    r = accepted("{\"cmd\":\"down\",\"uids\":[\"18446744073709551615\",7]}");
+    UNIT_EQUAL(r.uids_count, 2);
+    UNIT_TRUE(r.uids[0] == UINT64_MAX && r.uids[1] == 7);
+    trpi_control_request_fini(&r);
     r = accepted("{\"cmd\":\"events\",\"types\":[\"MemberUp\",\"LeaderChanged\"]}");
     UNIT_EQUAL(r.event_bits, 1u << 2 | 1u << 9);
     trpi_control_request_fini(&r);
@@ -100,6 +104,12 @@ mistakes_are_answered_by_name(void)
             "field 'depth': expected a number from 0 to 1000");
     refused("{\"cmd\":\"tree\",\"depth\":1001}", 64,
             "field 'depth': expected a number from 0 to 1000");
+    refused("{\"cmd\":\"down\",\"member\":\"a:1\",\"uids\":[\"7\"]}", 64,
+            "field 'uids': it stands without 'member' and 'unreachable'");
+    refused("{\"cmd\":\"down\",\"uids\":[]}", 64,
+            "field 'uids': expected a list of at least one uid");
+    refused("{\"cmd\":\"down\",\"uids\":[\"7x\"]}", 64,
+            "field 'uids': expected decimal uids");
     refused("{\"cmd\":\"join\",\"addresses\":[]}", 64,
             "field 'addresses': expected a list of at least one address");
     refused("{\"cmd\":\"join\",\"addresses\":[1]}", 64, "field 'addresses': expected texts");
@@ -108,21 +118,33 @@ mistakes_are_answered_by_name(void)
 }
 
 static void
-addresses_are_limited(void)
+lists_are_limited(void)
 {
+    static const struct {
+        const char *head, *item, *refusal;
+        int max;
+        size_t offset; /* of the count */
+    } lists[] = { { "{\"cmd\":\"join\",\"addresses\":[", "\"a\"", "field 'addresses': more than 32",
+                    TRPI_CONTROL_ADDRESSES_MAX, offsetof(trpi_control_request, addresses_count) },
+                  { "{\"cmd\":\"down\",\"uids\":[", "\"7\"",
+                    "field 'uids': more than 256", TRPI_CONTROL_DOWNS_MAX,
+                    offsetof(trpi_control_request, uids_count) } };
     char text[2048];
-    for (int extra = 0; extra < 2; extra++) {
-        size_t count =
-            (size_t)snprintf(text, sizeof text, "{\"cmd\":\"join\",\"addresses\":[\"a\"");
-        for (int i = 1; i < TRPI_CONTROL_ADDRESSES_MAX + extra; i++) {
-            count += (size_t)snprintf(text + count, sizeof text - count, ",\"a\"");
+    for (size_t which = 0; which < 4; which++) {
+        size_t list = which / 2, used = (size_t)snprintf(text, sizeof text, "%s", lists[list].head);
+        int extra = (int)which % 2;
+        for (int i = 0; i < lists[list].max + extra; i++) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? "," : "",
+                                     lists[list].item);
         }
-        snprintf(text + count, sizeof text - count, "]}");
+        snprintf(text + used, sizeof text - used, "]}");
         if (extra) {
-            refused(text, 64, "field 'addresses': more than 32");
+            refused(text, 64, lists[list].refusal);
         } else {
             trpi_control_request r = accepted(text);
-            UNIT_EQUAL(r.addresses_count, TRPI_CONTROL_ADDRESSES_MAX);
+            size_t taken;
+            memcpy(&taken, (const char *)&r + lists[list].offset, sizeof taken);
+            UNIT_EQUAL(taken, (size_t)lists[list].max);
             trpi_control_request_fini(&r);
         }
     }
@@ -201,7 +223,7 @@ nearest_finds_one_slip_and_no_stranger(void)
 UNIT_BEGIN("control_request")
 UNIT(fields_are_read_and_defaults_filled_in)
 UNIT(mistakes_are_answered_by_name)
-UNIT(addresses_are_limited)
+UNIT(lists_are_limited)
 UNIT(payload_is_limited)
 UNIT(base64_goes_there_and_back)
 UNIT(broken_base64_is_refused)

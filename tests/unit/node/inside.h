@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <troupe/cluster.h>
 #include <troupe/node.h>
 #include <troupe/troupe.h>
 
@@ -36,6 +37,58 @@ node_open(const char *const *extra, trp_node **ret_node, trp_node_error *ret_err
     options.environment_ignored = 1;
     options.log = node_log;
     return trp_node_open(&options, ret_node, ret_error);
+}
+
+static inline uint32_t
+own_status(trp_node *node)
+{
+    trp_member self;
+    return trp_cluster_self(trp_node_system(node), &self) == TRP_OK ? self.status : 0;
+}
+
+static const char *const alone[] __attribute__((unused)) = { "cluster.seed-nodes=self", NULL };
+
+static inline trp_node *
+up(const char *const *extra)
+{
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    UNIT_WAIT(own_status(node) == TRP_MEMBER_UP, 60000);
+    return node;
+}
+
+/* Another one, which joins through the first. Extra may be NULL. */
+static inline trp_node *
+open_beside(const trp_node *first, const char *const *extra)
+{
+    char seed[512];
+    const char *settings[12] = { seed };
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    snprintf(seed, sizeof seed, "cluster.seed-nodes=%s", trp_node_address(first));
+    for (size_t i = 1; extra && *extra; i++) {
+        settings[i] = *extra++;
+    }
+    UNIT_REQUIRE(node_open(settings, &node, &error) == TRP_OK);
+    return node;
+}
+
+static inline trp_node *
+up_beside(const trp_node *first, const char *const *extra)
+{
+    trp_node *node = open_beside(first, extra);
+    UNIT_WAIT(own_status(node) == TRP_MEMBER_UP, 60000);
+    return node;
+}
+
+static inline void
+closes(trp_node *node, trp_node_end want)
+{
+    trp_node_end end = (trp_node_end)0;
+    UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);
+    UNIT_EQUAL(end, want);
+    trp_node_close(node);
 }
 
 static inline void

@@ -26,13 +26,6 @@ noted(const char *text)
     return found;
 }
 
-static uint32_t
-own_status(trp_node *node)
-{
-    trp_member self;
-    return trp_cluster_self(trp_node_system(node), &self) == TRP_OK ? self.status : 0;
-}
-
 typedef struct hook {
     trp_node *node;
     const char *name;
@@ -64,37 +57,6 @@ hook_add(hook *h, trp_node *node, const char *phase, trp_shutdown_fn fn)
     h->node = node;
     h->name = phase;
     UNIT_EQUAL(trp_shutdown_add(trp_node_system(node), phase, phase, fn, h, &h->task), TRP_OK);
-}
-
-static trp_node *
-up(const char *const *extra)
-{
-    trp_node *node = NULL;
-    trp_node_error error = { "" };
-    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
-    UNIT_WAIT(own_status(node) == TRP_MEMBER_UP, 60000);
-    return node;
-}
-
-/* A second member, joined through the first. */
-static trp_node *
-up_beside(const trp_node *first, const char *setting)
-{
-    char seed[512];
-    snprintf(seed, sizeof seed, "cluster.seed-nodes=%s", trp_node_address(first));
-    const char *extra[] = { seed, setting, NULL };
-    return up(extra);
-}
-
-static const char *const alone[] = { "cluster.seed-nodes=self", NULL };
-
-static void
-closes(trp_node *node, trp_node_end want)
-{
-    trp_node_end end = (trp_node_end)0;
-    UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);
-    UNIT_EQUAL(end, want);
-    trp_node_close(node);
 }
 
 static void
@@ -155,7 +117,8 @@ a_downed_node_runs_its_phases_too(void)
     UNIT_EQUAL(trp_cluster_down(trp_node_system(first), trp_node_address(second)), TRP_OK);
     closes(second, TRP_NODE_DOWNED);
     UNIT_TRUE(noted("/3")); /* TRP_SHUTDOWN_DOWNED */
-    trp_node *third = up_beside(first, "cluster.run-coordinated-shutdown-when-down=off");
+    static const char *const extra[] = { "cluster.run-coordinated-shutdown-when-down=off", NULL };
+    trp_node *third = up_beside(first, extra);
     hook_add(&h, third, TRP_SHUTDOWN_SERVICE_STOP, hook_hang);
     book[0] = '\0';
     UNIT_EQUAL(trp_cluster_down(trp_node_system(first), trp_node_address(third)), TRP_OK);

@@ -1,0 +1,20 @@
+/* control_change.h - members that an order sends away, watched until they are gone. */
+#ifndef TRPI_NODE_CONTROL_CHANGE_H
+#define TRPI_NODE_CONTROL_CHANGE_H
+
+#include "cluster/node/control_member.h"
+
+typedef struct trpi_leaver {
+    uint64_t uid;
+    char address[TRP_ADDRESS_BYTES];
+    bool self;        /* the node that runs the command */
+    uint32_t status;  /* as last told */
+    uint32_t reports; /* self: phases of its shutdown that were told */
+} trpi_leaver;
+
+/* Tell the client each change of status. The first of them that is still there, NULL when all are
+ * gone; self is gone when it has ended, for then it sees nobody any more. */
+const trpi_leaver *trpi_leavers_look(trpi_call *call, trpi_leaver *leavers, size_t count,
+                                     const trpi_view *view, bool ended);
+
+#endif

@@ -1,0 +1,239 @@
+/* control_change_test.c - whom the orders to leave and to go down reach, and what is said of them.
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+
+#include <troupe/shutdown.h>
+
+#include "cluster/node/control_change.h"
+#include "tests/unit/node/inside.h"
+
+#define QUICK "cluster.gossip-interval=20ms", "cluster.leader-actions-interval=20ms"
+#define SUSPICIOUS                                                                                 \
+    "cluster.failure-detector.heartbeat-interval=50ms",                                            \
+        "cluster.failure-detector.acceptable-heartbeat-pause=200ms",                               \
+        "cluster.failure-detector.min-std-deviation=20ms"
+
+static char control_path[128];
+
+#define CONTROLLED                                                                                 \
+    "cluster.control-socket=on", (socket_setting(control_path, sizeof control_path), control_path)
+
+/* Ask the node; gives the reply (cJSON_Delete), returns its exit code. */
+static int
+asked(const trp_node *node, cJSON **ret_reply, const char *format, ...)
+{
+    char request[512];
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(request, sizeof request, format, list);
+    va_end(list);
+    *ret_reply = control_ask(trp_node_control_path(node), request);
+    UNIT_TRUE(*ret_reply != NULL);
+    const cJSON *code = cJSON_GetObjectItemCaseSensitive(*ret_reply, "exit");
+    return code ? (int)cJSON_GetNumberValue(code) : 0;
+}
+
+/* An order for a member: its code, and how many nodes it was for. */
+static int
+ordered(const trp_node *node, const char *command, uint64_t uid)
+{
+    cJSON *reply;
+    int code = asked(node, &reply, "{\"cmd\":\"%s\",\"member\":\"%016" PRIx64 "\",\"wait\":false}",
+                     command, uid);
+    cJSON_Delete(reply);
+    return code;
+}
+
+static int
+unreachables_downed(const trp_node *node, uint64_t uid)
+{
+    cJSON *reply;
+    int code = asked(node, &reply,
+                     "{\"cmd\":\"down\",\"uids\":[\"%" PRIu64 "\"]}", uid);
+    int count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes"));
+    cJSON_Delete(reply);
+    return code == 0 ? count : -code;
+}
+
+/* The member of that uid as node sees it; without a status: there is none. */
+static trp_member
+seen_by(trp_node *node, uint64_t uid)
+{
+    trp_member members[8] = { { .status = 0 } };
+    size_t count = 0;
+    UNIT_EQUAL(trp_cluster_members(trp_node_system(node), members, 8, &count), TRP_OK);
+    for (size_t i = 0; i < count; i++) {
+        if (members[i].uid == uid) {
+            return members[i];
+        }
+    }
+    return (trp_member){ .status = 0 };
+}
+
+static uint64_t
+uid_of(trp_node *node)
+{
+    trp_member self = { .status = 0 };
+    UNIT_EQUAL(trp_cluster_self(trp_node_system(node), &self), TRP_OK);
+    return self.uid;
+}
+
+/* ---- whom an order reaches ------------------------------------------------------------------- */
+
+/* CLI-03, CLI-04: one that is silent keeps the members from agreeing, so of a node that was started
+ * again the last incarnation is still there, Down, beside the new one. */
+static void
+orders_by_uid_reach_that_incarnation_and_no_other(void)
+{
+    char port[64];
+    const char *settings[] = { "cluster.seed-nodes=self", QUICK, SUSPICIOUS, CONTROLLED, NULL };
+    const char *more[] = { QUICK, SUSPICIOUS, port, NULL };
+    trp_node *first = up(settings);
+    snprintf(port, sizeof port, "remote.port=0");
+    trp_node *silent = up_beside(first, more), *old = up_beside(first, more);
+    uint64_t silent_uid = uid_of(silent), old_uid = uid_of(old);
+    snprintf(port, sizeof port, "remote.port=%s", strrchr(trp_node_address(old), ':') + 1);
+    trp_node_close(silent);
+    trp_node_close(old);
+    trp_node *new = open_beside(first, more);
+    uint64_t new_uid = uid_of(new);
+    UNIT_WAIT(seen_by(first, new_uid).status == TRP_MEMBER_JOINING, 60000);
+    UNIT_EQUAL(seen_by(first, old_uid).status, TRP_MEMBER_DOWN);
+
+    UNIT_EQUAL(ordered(first, "down", old_uid), 0);
+    UNIT_EQUAL(seen_by(first, new_uid).status, TRP_MEMBER_JOINING);
+    UNIT_EQUAL(ordered(first, "leave", old_uid), TRPI_CTL_EXIT_NO);
+    UNIT_EQUAL(seen_by(first, new_uid).status, TRP_MEMBER_JOINING);
+
+    /* of those that are unreachable, the ones that a plan has named */
+    UNIT_WAIT(!seen_by(first, silent_uid).reachable, 60000);
+    UNIT_EQUAL(unreachables_downed(first, new_uid), 0);
+    UNIT_EQUAL(seen_by(first, silent_uid).status, TRP_MEMBER_UP);
+    UNIT_EQUAL(unreachables_downed(first, silent_uid), 1); /* waits until it is gone */
+    UNIT_EQUAL(seen_by(first, silent_uid).status, 0);
+    UNIT_WAIT(own_status(new) == TRP_MEMBER_UP, 60000);
+    UNIT_EQUAL(ordered(first, "down", old_uid), TRPI_CTL_EXIT_NOT_FOUND);
+    trp_node_close(new);
+    trp_node_close(first);
+}
+
+/* ---- what is waited for ---------------------------------------------------------------------- */
+
+static char told[256]; /* by the call, in short */
+
+static void
+note(trpi_call *call, const char *text, bool final)
+{
+    (void)call;
+    (void) final;
+    snprintf(told + strlen(told), sizeof told - strlen(told), "%s", text);
+}
+
+/* Who is named when the time is over: one that is left, though others were ordered before it. */
+static void
+the_first_that_is_left_is_waited_for(void)
+{
+    trpi_view_member rows[3] = { { .m = { .uid = 2, .status = TRP_MEMBER_DOWN } },
+                                 { .m = { .uid = 3, .status = TRP_MEMBER_UP } },
+                                 { .m = { .uid = 4, .status = TRP_MEMBER_UP, .self = 1 } } };
+    trpi_view view = { .members = rows, .count = 3 };
+    trpi_leaver leavers[4] = {
+        { .uid = 1, .address = "a", .status = TRP_MEMBER_UP },
+        { .uid = 2, .address = "b", .status = TRP_MEMBER_UP },
+        { .uid = 3, .address = "c", .status = TRP_MEMBER_UP },
+        { .uid = 4, .address = "d", .status = TRP_MEMBER_UP, .self = true }
+    };
+    trpi_call call = { .emit = note };
+    told[0] = '\0';
+    UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, false) == &leavers[1]);
+    UNIT_TRUE(trpi_leavers_look(&call, leavers, 1, &view, false) == NULL);
+    UNIT_TEXT(told, "{\"progress\":\"b Down\"}"); /* once */
+    view.count = 0; /* who has ended sees nobody, and who sees nobody has not ended yet */
+    UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, false) == &leavers[3]);
+    UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, true) == NULL);
+}
+
+/* ---- ends of another kind -------------------------------------------------------------------- */
+
+static void
+refuses(const trp_node *node, const char *command, int code, const char *words)
+{
+    cJSON *reply;
+    UNIT_EQUAL(asked(node, &reply, "{\"cmd\":\"%s\"}", command), code);
+    const char *error = trpi_json_get_text(reply, "error");
+    UNIT_TRUE(error != NULL && strstr(error, words) != NULL);
+    cJSON_Delete(reply);
+}
+
+static void
+who_gave_up_leaving_does_not_say_that_it_has_left(void)
+{
+    const char *settings[] = { "cluster.seed-nodes=self", "cluster.leave-timeout=100ms", QUICK,
+                               CONTROLLED, NULL };
+    trp_node *first = up(settings);
+    trp_node_close(up_beside(first, NULL)); /* silent: nobody can leave */
+    refuses(first, "leave", TRPI_CTL_EXIT_TIMEOUT, "longer than cluster.leave-timeout (100");
+    closes(first, TRP_NODE_LEAVE_TIMEOUT);
+}
+
+static void
+hang(void *arg, uint64_t task)
+{
+    (void)arg;
+    (void)task;
+}
+
+static void
+whose_shutdown_was_cut_does_not_say_that_it_has_left(void)
+{
+    static const char *const commands[] = { "leave", "shutdown" };
+    const char *settings[] = { "cluster.seed-nodes=self",
+                               "coordinated-shutdown.phases.service-stop.recover=off",
+                               "coordinated-shutdown.phases.service-stop.timeout=10ms",
+                               QUICK,
+                               CONTROLLED,
+                               NULL };
+    uint64_t task;
+    for (size_t i = 0; i < 2; i++) {
+        trp_node *node = up(settings);
+        UNIT_EQUAL(trp_shutdown_add(trp_node_system(node), TRP_SHUTDOWN_SERVICE_STOP, "hang", hang,
+                                    NULL, &task),
+                   TRP_OK);
+        refuses(node, commands[i], TRPI_CTL_EXIT_TIMEOUT, "recover is off");
+        closes(node, TRP_NODE_SHUTDOWN_CUT);
+    }
+}
+
+static void *
+down_when_it_leaves(void *arg)
+{
+    trp_node **nodes = arg; /* who orders, who is to go */
+    UNIT_WAIT(own_status(nodes[1]) == TRP_MEMBER_LEAVING, 60000);
+    UNIT_EQUAL(trp_cluster_down(trp_node_system(nodes[0]), trp_node_address(nodes[1])), TRP_OK);
+    return NULL;
+}
+
+static void
+who_is_downed_while_it_leaves_hears_it(void)
+{
+    const char *quick[] = { "cluster.seed-nodes=self", QUICK, NULL };
+    const char *settings[] = { QUICK, CONTROLLED, NULL };
+    pthread_t thread;
+    trp_node *nodes[2] = { up(quick), NULL };
+    nodes[1] = up_beside(nodes[0], settings);
+    trp_node_close(up_beside(nodes[0], quick + 1)); /* silent: it stays Leaving */
+    UNIT_REQUIRE(pthread_create(&thread, NULL, down_when_it_leaves, nodes) == 0);
+    refuses(nodes[1], "leave", TRPI_CTL_EXIT_DOWNED, "this node was downed");
+    (void)pthread_join(thread, NULL);
+    closes(nodes[1], TRP_NODE_DOWNED);
+    trp_node_close(nodes[0]);
+}
+
+UNIT_BEGIN("control_change")
+UNIT(orders_by_uid_reach_that_incarnation_and_no_other)
+UNIT(the_first_that_is_left_is_waited_for)
+UNIT(who_gave_up_leaving_does_not_say_that_it_has_left)
+UNIT(whose_shutdown_was_cut_does_not_say_that_it_has_left)
+UNIT(who_is_downed_while_it_leaves_hears_it)
+UNIT_END
