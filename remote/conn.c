@@ -11,7 +11,8 @@
  *       two handshakes.
  *   N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
  *       (conn_write.c)
- *   N3  What was handed to the transport is never sent again (at most once). (conn_write.c)
+ *   N3  What was handed to the transport is never sent again (at most once). What was not, when the
+ *       connection ends, is dead letters. (conn_write.c)
  *   N4  The transport outlives its links, also those that a worker is writing to while remoting
  *       stops: conns_alive counts them.
  * Limits.  TRPI_PEER_CONNS_MAX that one peer may have made; another one is refused.
@@ -43,6 +44,9 @@ trpi_conn_unref(trpi_conn *conn)
     trpi_remote *remote = conn->remote;
     if (atomic_fetch_sub_explicit(&conn->references, 1, memory_order_acq_rel) != 1) {
         return;
+    }
+    if (conn->writing.count > 0) {
+        trpi_conn_give_up(conn);
     }
     if (conn->link != NULL) {
         conn->remote->ops->release(conn->link);

@@ -46,6 +46,8 @@ trpi_conn_take(trpi_conn *conn)
     }
     trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
     bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0 &&
+                     /* else it waits for a handshake: who is connected may be somebody else */
+                     (lane->pending_uid == 0 || lane->pending_uid == conn->uid) &&
                      (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
     if (conn->head.count == 0 && !lane_goes) {
         return false;
@@ -78,9 +80,29 @@ trpi_conn_write(trpi_conn *conn)
         iov[count++] = (trpi_iov){ conn->writing.data + conn->writing_at, conn->slice_bytes };
     }
     trpi_assert(count > 0);
-    /* TRP_ECLOSED: closed() comes or came, and settles the account. */
-    (void)conn->remote->ops->write(conn->link, iov, count);
+    if (conn->remote->ops->write(conn->link, iov, count) != TRP_OK) {
+        /* nothing was taken; closed() comes or came, and settles the account */
+        conn->slice_bytes = 0;
+    }
     trpi_conn_unref(conn);
+}
+
+void
+trpi_conn_give_up(trpi_conn *conn)
+{
+    size_t given = conn->writing_at + conn->slice_bytes, at = 0, end = 0;
+    while (end <= given && end < conn->writing.count) { /* N3: the first that was not given whole */
+        trpi_frame frame;
+        at = end;
+        trpi_frame_header_decode(conn->writing.data + at, &frame);
+        end = at + TRPI_FRAME_HEADER_BYTES + frame.bytes;
+    }
+    if (end > given) {
+        trpi_buffer rest = { conn->writing.data + at, conn->writing.count - at, 0 };
+        trpi_node_id id = { conn->peer->address, conn->uid };
+        trpi_lane_dead_letters(conn->peer, trpi_node_find(conn->remote->system, &id), &rest,
+                               TRP_DEAD_NOT_CONNECTED);
+    }
 }
 
 /* The write is done: go on with what gathered meanwhile. */

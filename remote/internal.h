@@ -508,6 +508,8 @@ void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
  * locks. */
 bool trpi_conn_take(trpi_conn *conn);
 void trpi_conn_write(trpi_conn *conn);
+/* What the transport was never given whole becomes dead letters. Nobody else uses it any more. */
+void trpi_conn_give_up(trpi_conn *conn);
 void trpi_conn_written(void *user, trpi_link *link); /* of trpi_transport_events */
 /* A frame in front of the lane's. Errors: TRP_ENOMEM; TRP_EAGAIN: control_bytes_max wait. */
 trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,

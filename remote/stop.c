@@ -6,7 +6,8 @@
  * Must hold.
  *   X1  What was told before the stop is sent before GOODBYE, or is a dead letter. It may still be
  *       in a proxy's mailbox, or wait for a peer that is not met: the latter is dialled until one
- *       attempt has failed.
+ *       attempt has failed. What the network was given last, TRPI_WRITE_BYTES_MAX a lane, may be
+ *       neither.
  *   X2  Nothing is appended behind GOODBYE.
  * Limits. flush_on_shutdown_ms for the flush; when it is used up, MAIL_MS for proxies to hand out
  *         what is lost and BYE_MS for the goodbyes.

@@ -16,14 +16,17 @@ typedef struct mesh {
     trp_system *system[NODES_MAX];
     trpi_remote *remote[NODES_MAX];
     bool muted; /* nothing arrives, nobody is told */
+    uint32_t cut_at; /* the link breaks at so many-th write of the longest; 0: never */
     uint32_t wire_minor, lane_idle_ms;
 } mesh;
 
 static trpi_mem_verdict
 fault(void *arg, trpi_mem_event *event)
 {
-    const mesh *m = arg;
-    (void)event;
+    mesh *m = arg;
+    if (event->bytes >= TRPI_WRITE_BYTES_MAX && m->cut_at > 0 && --m->cut_at == 0) {
+        return TRPI_MEM_CUT;
+    }
     return m->muted ? TRPI_MEM_DROP : TRPI_MEM_PASS;
 }
 
@@ -587,6 +590,84 @@ what_waited_for_an_incarnation_that_was_never_met_names_it(void)
     letters_end(&m);
 }
 
+/* The connection for messages stands a little longer than the association. */
+static void
+what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected(void)
+{
+    static mesh m;
+    letters_start(&m, 77);
+    message(&m, 0, 1);
+    pass(&m, 1000);
+    letters = misnamed = wrong_reasons = 0; /* there was nobody */
+    trpi_peer *peer = peer_pinned(&m, 0, 1);
+    UNIT_REQUIRE(peer->lanes[TRPI_LANE_ORDINARY].out != NULL);
+    pthread_mutex_lock(&peer->lock);
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane == TRPI_LANE_CONTROL) {
+            trpi_conn_close(conn);
+        }
+    }
+    pthread_mutex_unlock(&peer->lock);
+    for (int i = 0; i < 100 && peer->assoc.state == TRPI_ASSOC_ACTIVE; i++) {
+        trpi_system_pass(m.system[0], 1);
+    }
+    UNIT_EQUAL(peer->assoc.state, TRPI_ASSOC_GATED);
+    UNIT_TRUE(peer->lanes[TRPI_LANE_ORDINARY].out != NULL);
+    reason_due = TRP_DEAD_STALE;
+    told.slot = 5;
+    trp_system_tell(m.system[0], told, &trp_string_type, "x", 1);
+    pass(&m, 5000);
+    UNIT_EQUAL(active_of(&m, 0), 1);
+    UNIT_EQUAL(letters, 1);
+    UNIT_EQUAL(misnamed + wrong_reasons, 0);
+    trpi_peer_unpin(peer);
+    mesh_end(&m);
+}
+
+enum { BLOCKS = 256, BLOCK_BYTES = 16384, BLOCKS_A_WRITE = TRPI_WRITE_BYTES_MAX / BLOCK_BYTES };
+
+static uint32_t taken;
+
+static trp_err
+taker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    taken += trp_msg_bytes(msg) == BLOCK_BYTES;
+    return TRP_OK;
+}
+static const trp_behaviour taker = {
+    .size = sizeof(trp_behaviour), .name = "taker", .receive = taker_receive
+};
+
+/* Only what was given to the network when the connection broke may have arrived, and may not. */
+static void
+what_a_broken_connection_had_not_sent_yet_is_dead_letters(void)
+{
+    static const uint8_t block[BLOCK_BYTES];
+    static mesh m;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    taken = 0;
+    letters_start(&m, 0);
+    UNIT_REQUIRE(trp_system_spawn(m.system[1], &taker, &options, &ref) == TRP_OK);
+    told.slot = ref.slot;
+    told.generation = ref.generation;
+    reason_due = TRP_DEAD_NOT_CONNECTED;
+    m.cut_at = 2;
+    for (int i = 0; i < BLOCKS; i++) {
+        trp_system_tell(m.system[0], told, &trp_bytes_type, block, sizeof block);
+    }
+    pass(&m, 10000);
+    UNIT_EQUAL(m.cut_at, 0);
+    UNIT_TRUE(taken > 0);
+    UNIT_TRUE(letters > 0);
+    UNIT_TRUE(taken + letters < BLOCKS);
+    UNIT_TRUE(taken + letters >= BLOCKS - BLOCKS_A_WRITE);
+    UNIT_EQUAL(misnamed + wrong_reasons, 0);
+    mesh_end(&m);
+}
+
 static uint32_t answers;
 static trp_err answered;
 
@@ -648,5 +729,7 @@ UNIT(who_finds_no_number_here_is_not_listened_to)
 UNIT(a_dead_letter_names_the_incarnation_that_it_was_for)
 UNIT(what_waited_for_a_dead_incarnation_names_it_and_not_its_successor)
 UNIT(what_waited_for_an_incarnation_that_was_never_met_names_it)
+UNIT(what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected)
+UNIT(what_a_broken_connection_had_not_sent_yet_is_dead_letters)
 UNIT(who_asks_an_incarnation_that_is_not_met_is_told_when_that_is_given_up)
 UNIT_END
