@@ -348,12 +348,18 @@ trpi_slot_ref(const trpi_cell *cell)
 }
 
 void
-trpi_slot_publish(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind)
+trpi_slot_reveal(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind)
 {
     atomic_store_explicit(&cell->kind, (uint8_t)kind,
                           RELAXED); /* ordered by generation's release */
     atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
     trpi_count(ctx, &ctx->stats->spawned, 1);
+}
+
+void
+trpi_slot_publish(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind)
+{
+    trpi_slot_reveal(ctx, cell, kind);
     trpi_schedule(ctx, cell);
 }
 

@@ -226,6 +226,8 @@ trpi_cell *trpi_cells_find(trpi_cells *cells, uint32_t slot);
 trp_err trpi_slot_acquire(trp_ctx *ctx, trpi_cell **ret_cell);
 /* The ref that the acquired cell will have. */
 trp_ref trpi_slot_ref(const trpi_cell *cell);
+/* Make the generation valid, and keep the token: the caller schedules the first turn. */
+void trpi_slot_reveal(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);
 /* Make the generation valid and schedule the first turn. The token is given up: do not touch the
  * cell. */
 void trpi_slot_publish(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);

@@ -24,6 +24,7 @@
 #include <troupe/alias.h>
 #include <troupe/category.h>
 
+#include "actor/dispatcher.h"
 #include "actor/name.h"
 #include "actor/ref_map.h"
 #include "actor/run.h"
@@ -437,6 +438,8 @@ trp_alias_each(trp_system *system, trp_ref ref, trp_alias_fn fn, void *arg)
         return;
     }
     ctx = trpi_enter(system);
+    trpi_here_hold(ctx); /* fn is called under the lock; whom it tells may run on this thread */
     (void)trpi_directory_each(ctx, TRPI_DIRECTORY_ALIAS, NULL, visit_alias, &v);
+    trpi_here_release(ctx);
     trpi_leave(ctx);
 }

@@ -11,7 +11,8 @@
  *       of ops: ops are set before the generation is published, and cleared after it has ended.
  *   F2  A routed is retired when its actor ends: tellers under way may still read it.
  *   F3  The first children are published after their parent and before it runs: who stops it stops
- *       them, and what they report finds it.
+ *       them, and what they report finds it. None runs before all are: one that tells its router
+ *       when it starts reaches the others.
  *   F4  A routed has the plain mailbox, whatever the default, its dispatcher or a section says:
  *       what it is told goes past its mailbox, and cell->ops can lead to one thing only.
  * Limits.  TRPI_ROUTE_DEPTH_MAX routers that lead to each other; behind them a message is a dead
@@ -249,14 +250,14 @@ publish(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_cell *child = trpi_child_first(ctx, cell);
 
-    atomic_store_explicit(&cell->kind, TRPI_KIND_ROUTER, memory_order_relaxed);
-    /* release: as trpi_slot_publish(), but the token stays ours */
-    atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
-    trpi_count(ctx, &ctx->stats->spawned, 1);
+    trpi_slot_reveal(ctx, cell, TRPI_KIND_ROUTER);
+    for (trpi_cell *c = child; c != NULL; c = trpi_child_after(ctx, c)) {
+        trpi_slot_reveal(ctx, c, trpi_box_kind(c));
+    }
     while (child != NULL) {
         trpi_cell *next = trpi_child_after(ctx, child);
 
-        trpi_slot_publish(ctx, child, trpi_box_kind(child));
+        trpi_schedule(ctx, child);
         child = next;
     }
     trpi_schedule(ctx, cell);

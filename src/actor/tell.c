@@ -173,8 +173,9 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     note_overload(ctx, cell);
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
-    } else if (ctx->worker == NULL && ctx->cell == NULL && is_calling(ctx, cell)) {
-        trpi_here_wait(cell); /* another thread handles it: TEST-12 */
+    } else if (ctx->worker == NULL && ctx->cell == NULL && ctx->here_held == 0 &&
+               is_calling(ctx, cell)) {
+        trpi_here_wait(cell); /* another thread handles it: TEST-12; held, it may be ours (E3) */
     }
 }
 

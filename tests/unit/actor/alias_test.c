@@ -111,7 +111,46 @@ aliases_are_names_and_have_a_limit(void)
     stage_close(system);
 }
 
+static trp_err
+called_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_ref found;
+
+    (void)state;
+    (void)msg;
+    UNIT_EQUAL(trp_alias_find(trp_ctx_system(ctx), "one", &found), TRP_OK);
+    stage_note("called");
+    return TRP_OK;
+}
+static const trp_behaviour called = { .size = sizeof(trp_behaviour), .name = "called",
+                                      .version = 1, .receive = called_receive };
+
+static void
+tell_alias(void *system, const char *alias, trp_ref ref)
+{
+    stage_tell(system, ref, alias);
+    UNIT_FALSE(stage_has("called")); /* in this call the aliases are not to be asked for */
+}
+
+/* A4J-08, TEST-12: whom the visitor tells, and who runs on this thread, runs after the visit. */
+static void
+who_is_told_while_aliases_are_visited_may_use_them(void)
+{
+    trp_system *system = stage_open();
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref;
+
+    options.dispatcher = "calling-thread";
+    UNIT_EQUAL(trp_system_spawn(system, &called, &options, &ref), TRP_OK);
+    UNIT_EQUAL(trp_alias_set(system, "one", ref), TRP_OK);
+    UNIT_EQUAL(trp_alias_set(system, "two", ref), TRP_OK);
+    trp_alias_each(system, ref, tell_alias, system);
+    UNIT_TRUE(stage_is("called called"));
+    stage_close(system);
+}
+
 UNIT_BEGIN("alias")
 UNIT(an_alias_is_a_second_way_to_an_actor)
 UNIT(aliases_are_names_and_have_a_limit)
+UNIT(who_is_told_while_aliases_are_visited_may_use_them)
 UNIT_END

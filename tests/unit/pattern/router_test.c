@@ -492,6 +492,51 @@ routees_of_the_calling_thread_start_without_a_lock(void)
     stage_close(system);
 }
 
+static trp_err
+greeter_started(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)state;
+    (void)args;
+    trp_tell_text(ctx, trp_parent(ctx), "hi");
+    return TRP_OK;
+}
+static const trp_behaviour greeter = { .size = sizeof(trp_behaviour),
+                                       .name = "greeter",
+                                       .version = 1,
+                                       .state_bytes = sizeof(int64_t),
+                                       .receive = crew_receive,
+                                       .pre_start = greeter_started };
+static trp_err
+founder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_spawn_options routee = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref router;
+
+    (void)state;
+    (void)msg;
+    options.logic = "broadcast";
+    options.instances = 3;
+    routee.dispatcher = "calling-thread";
+    UNIT_EQUAL(trp_router_spawn(ctx, &greeter, &routee, "r", &options, &router), TRP_OK);
+    return TRP_OK;
+}
+static const trp_behaviour founder = {
+    .size = sizeof(trp_behaviour), .name = "founder", .version = 1, .receive = founder_receive
+};
+
+/* ROUTE-1: the first routee to start may tell its router; all others are there. */
+static void
+routees_may_tell_their_router_when_they_start(void)
+{
+    trp_system *system = crew_open();
+
+    stage_tell(system, stage_spawn(system, &founder, "f"), "go");
+    UNIT_WAIT(stage_count(":hi") == 9, 60000);
+    UNIT_EQUAL(stage_dead_sum(system), 0);
+    stage_close(system);
+}
+
 UNIT_BEGIN("router")
 UNIT(messages_rotate_over_children_and_pass_the_router_by)
 UNIT(replies_come_from_the_routee_or_in_the_routers_name)
@@ -506,4 +551,5 @@ UNIT(a_router_without_memory_leaves_nothing_behind)
 UNIT(routers_nest_and_a_circle_ends)
 UNIT(so_many_routers_lead_to_each_other_and_not_one_more)
 UNIT(routees_of_the_calling_thread_start_without_a_lock)
+UNIT(routees_may_tell_their_router_when_they_start)
 UNIT_END
