@@ -100,14 +100,13 @@ lease_answered(void *arg, bool granted, const char *why)
 static trp_err
 make_lease(trpi_cluster *cluster, const trpi_cluster_options *options)
 {
-    char owner[TRPI_ADDRESS_TEXT_BYTES + 32], address[TRPI_ADDRESS_TEXT_BYTES], name[128];
+    char owner[TRPI_LEASE_OWNER_BYTES], name[TRP_LEASE_NAME_BYTES_MAX + 1];
     uint32_t timeout_ms = options->member.downing.lease_timeout_ms;
-    (void)trpi_address_format(trpi_remote_address(cluster->remote), address, sizeof(address));
-    (void)snprintf(owner, sizeof(owner), "%s uid %016llx", address,
-                   (unsigned long long)trpi_system_self(cluster->system)->uid);
+    trpi_node_id self = { .address = *trpi_remote_address(cluster->remote),
+                          .uid = trpi_system_self(cluster->system)->uid };
     (void)snprintf(name, sizeof(name), "%.100s-lease", trp_system_name(cluster->system));
     bool named = options->lease_name != NULL && options->lease_name[0] != '\0';
-    return trpi_lease_new(named ? options->lease_name : name, owner,
+    return trpi_lease_new(named ? options->lease_name : name, trpi_lease_owner(&self, owner),
                           timeout_ms == 0 ? 5000 : timeout_ms, lease_answered, cluster,
                           &cluster->lease);
 }

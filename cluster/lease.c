@@ -12,6 +12,7 @@
  */
 #include "cluster/lease.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +37,24 @@ struct trpi_lease {
     void (*end)(void *arg); /* of what is kept; NULL: nothing is */
     void *kept;
     char name[TRP_LEASE_NAME_BYTES_MAX + 1];
-    char owner[512];
+    char owner[TRPI_LEASE_OWNER_BYTES];
 };
+
+_Static_assert(TRPI_ADDRESS_TEXT_BYTES + sizeof(" uid 0123456789abcdef") - 1 ==
+                   TRPI_LEASE_OWNER_BYTES,
+               "an owner has room for the longest address");
+_Static_assert(TRP_LEASE_OWNER_BYTES_MAX + TRP_LEASE_NAME_BYTES_MAX + sizeof(" (lease ) has it") <=
+                   TRP_LEASE_WHY_BYTES,
+               "a refusal has room for the longest owner and the longest name");
+
+char *
+trpi_lease_owner(const trpi_node_id *id, char *buffer)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    (void)snprintf(buffer, TRPI_LEASE_OWNER_BYTES, "%s uid %016" PRIx64,
+                   trpi_address_format(&id->address, address, sizeof(address)), id->uid);
+    return buffer;
+}
 
 trp_err
 trpi_lease_new(const char *name, const char *owner, uint32_t timeout_ms,
@@ -112,7 +129,7 @@ lease_work(void *arg)
         enum wish wish = lease->next;
         trp_lease_ops ops = lease->ops;
         void *ops_arg = lease->ops_arg;
-        char why[256] = "no lease is set";
+        char why[TRP_LEASE_WHY_BYTES] = "no lease is set";
         trp_err err = TRP_ENOENT;
         lease->next = WISH_NONE;
         pthread_mutex_unlock(&lease->lock);

@@ -5,7 +5,8 @@
  *   F1  The lock belongs to the open file, not to the process (OFD locks): two nodes of one process
  *       exclude each other, and closing another descriptor of the file does not give it up. It ends
  *       with the process, however that ends; on a shared file system with the host's session there.
- *   F2  What the file says is for people: who has it. The lock alone decides.
+ *   F2  The lock alone decides who has it. What the file says is for people, and for an asker on
+ *       the owner's side (W2 of membership_downing.c): so all of it is read and handed on.
  * Not here. The promise of the file system that hosts exclude each other: NFS 4, CephFS, GFS2,
  *          OCFS2, Lustre and SMB do; a disk of one host does for the nodes of that host only.
  * Tests.   tests/unit/cluster/lease_test.c
@@ -55,7 +56,7 @@ trpi_lease_file_free(trpi_lease_file *file)
 static void
 holder_read(int fd, char *why, size_t why_bytes)
 {
-    char text[160];
+    char text[TRP_LEASE_WHY_BYTES];
     ssize_t count = pread(fd, text, sizeof(text) - 1, 0);
     text[count > 0 ? count : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
@@ -67,7 +68,7 @@ lease_file_acquire(void *arg, const char *name, const char *owner, uint32_t time
                    size_t why_bytes)
 {
     trpi_lease_file *file = arg;
-    char text[768];
+    char text[TRP_LEASE_WHY_BYTES];
     struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     (void)timeout_ms; /* it is got at once, or not */
     if (file->fd >= 0) {

@@ -19,12 +19,12 @@
  */
 #include "cluster/membership_core.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "cluster/downing_sides.h"
+#include "cluster/lease.h"
 
 /* ---- the lease ------------------------------------------------------------------------------- */
 
@@ -80,18 +80,15 @@ trpi_member_needs_lease(const trpi_member_core *core)
     return core->lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
 }
 
-/* Does the text name a member that this node reaches? "ADDRESS uid HEX", as cluster.c has it. */
+/* Does the text name a member that this node reaches? */
 static bool
 names_own_side(const trpi_member_core *core, const char *why)
 {
     const trpi_gossip *g = core->gossip;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_ident *ident = g->members[i].ident;
-        char address[TRPI_ADDRESS_TEXT_BYTES], owner[TRPI_ADDRESS_TEXT_BYTES + 32];
-        (void)snprintf(owner, sizeof(owner), "%s uid %016" PRIx64,
-                       trpi_address_format(&ident->id.address, address, sizeof(address)),
-                       ident->id.uid);
-        if (strstr(why, owner) != NULL) {
+        char owner[TRPI_LEASE_OWNER_BYTES];
+        if (strstr(why, trpi_lease_owner(&ident->id, owner)) != NULL) {
             return g->members[i].status < TRP_MEMBER_EXITING &&
                    trpi_member_unreachable_since_ms(core, ident->key) == 0;
         }

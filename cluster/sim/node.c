@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "cluster/lease.h"
 
 static trpi_member_now
 now_of(const struct sim_world *w, const struct sim_node *n)
@@ -76,16 +77,14 @@ lease_answer(struct sim_world *w, uint32_t node)
     uint32_t holder = w->lease_holder;
     bool granted = holder == 0 || holder == node + 1 || !w->nodes[holder - 1].running ||
                    w->nodes[holder - 1].incarnation != w->lease_incarnation;
-    char address[TRPI_ADDRESS_TEXT_BYTES], why[TRPI_ADDRESS_TEXT_BYTES + 40] = "";
+    char owner[TRPI_LEASE_OWNER_BYTES], why[TRP_LEASE_WHY_BYTES] = "";
     trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0, .text = why };
     if (granted) {
         w->lease_holder = node + 1;
         w->lease_incarnation = w->nodes[node].incarnation;
     } else { /* in the words of lease_file.c */
-        const trpi_node_id *id = &w->nodes[holder - 1].id;
-        (void)snprintf(why, sizeof(why), "%s uid %016llx has it",
-                       trpi_address_format(&id->address, address, sizeof(address)),
-                       (unsigned long long)id->uid);
+        (void)snprintf(why, sizeof(why), "%s has it",
+                       trpi_lease_owner(&w->nodes[holder - 1].id, owner));
     }
     sim_note(w, "node %u: the lease is %s", node, granted ? "granted" : "refused");
     step(w, node, &event);

@@ -17,15 +17,20 @@ extern "C" {
 #endif
 
 #define TRP_LEASE_NAME_BYTES_MAX 127
+#define TRP_LEASE_OWNER_BYTES_MAX 364
+#define TRP_LEASE_WHY_BYTES 512 /* the least that there is: owner, name and a few words fit */
 
 typedef struct trp_lease_ops {
     size_t size;      /* sizeof(trp_lease_ops) */
     const char *name; /* for logs */
     /* Try to get the lease `name` (cluster.downing.lease.name) for `owner`, an address with its
      * uid. May block, for about timeout_ms; later its answer counts as a refusal. why: room for a
-     * sentence that is logged, "" at first. TRP_OK: it is owner's, now or already. TRP_EAGAIN:
-     * another has it. Any other error: nobody knows, which is a refusal too. Thread: one of its
-     * own, one call at a time. */
+     * sentence that is logged, "" at first; why_bytes is TRP_LEASE_WHY_BYTES or more. TRP_OK: it is
+     * owner's, now or already. TRP_EAGAIN: another has it, and why must say who, in the very words
+     * in which that one was the owner, uncut ("OWNER has it"): when it is of the asker's side, from
+     * an earlier cut, the side goes on; a side that is told of nobody, or of another, stops as a
+     * whole. Any other error: nobody knows, which is a refusal too. Thread: one of its own, one
+     * call at a time. */
     trp_err (*acquire)(void *arg, const char *name, const char *owner, uint32_t timeout_ms,
                        char *why, size_t why_bytes);
     /* Give it back; called when it is not held, too. Not called when the owner ends while others of

@@ -1,12 +1,15 @@
 /* downing_lease_test.c - the strategy lease: who asks when, and what becomes of who is refused.
  *
  * DOWN; Akka's lease-majority. Five nodes, cut 0 1 2 | 3 4, stable-after 2 s. */
+#include <unistd.h>
+
+#include "cluster/lease.h"
 #include "tests/unit/cluster/scene.h"
 
 enum { N = 5, STABLE = 2000, LATER = 1000 };
 
 static struct mesh *
-five(void)
+five_named(bool longest)
 {
     struct mesh *m = mesh_new();
     trpi_member_options o = { .seed = 7, .downing_strategy = "lease" };
@@ -14,7 +17,12 @@ five(void)
     o.downing.unstable_after_ms = 1000;
     o.downing.lease_minority_delay_ms = LATER;
     for (uint32_t i = 0; i < N; i++) {
-        (void)mesh_add(m, &o);
+        trpi_node_id id = mesh_id(i, 1000 + i);
+        if (longest) {
+            memset(id.address.system, 's', TRPI_SYSTEM_BYTES_MAX);
+            memset(id.address.host + 5, 'h', TRPI_HOST_BYTES_MAX - 5); /* "host0hhh..." */
+        }
+        (void)mesh_add_as(m, id, NULL, &o);
     }
     for (uint32_t i = 0; i < N; i++) {
         UNIT_EQUAL(mesh_join(m, i, 0), TRP_OK);
@@ -24,6 +32,12 @@ five(void)
         UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
     }
     return m;
+}
+
+static struct mesh *
+five(void)
+{
+    return five_named(false);
 }
 
 /* The nodes of mask see all others unreachable, and run `ms` by themselves. */
@@ -292,6 +306,58 @@ an_owner_on_the_own_side_is_no_refusal(void)
     }
 }
 
+static void
+ask_file(const char *path, const char *owner, trpi_lease_answer_fn answered, void *arg,
+         trpi_lease_file **ret_file)
+{
+    trpi_lease *lease;
+    UNIT_REQUIRE(trpi_lease_file_new(path, ret_file) == TRP_OK);
+    UNIT_REQUIRE(trpi_lease_new("test-lease", owner, 1000, answered, arg, &lease) == TRP_OK);
+    trpi_lease_set(lease, &trpi_lease_file_ops, *ret_file);
+    trpi_lease_acquire(lease, true);
+    trpi_lease_close(lease, false);
+}
+
+static void
+first_hears(void *arg, bool granted, const char *why)
+{
+    answer_why(arg, 0, granted, why);
+}
+
+static void
+is_granted(void *arg, bool granted, const char *why)
+{
+    (void)arg;
+    (void)why;
+    UNIT_TRUE(granted);
+}
+
+/* As above, by the file, and with the longest names there are: POD.SERVICE.NAMESPACE.svc... */
+static void
+an_owner_with_the_longest_name_is_known_as_well(void)
+{
+    char directory[] = "/tmp/troupe-lease-XXXXXX", path[64], owner[TRPI_LEASE_OWNER_BYTES];
+    trpi_lease_file *files[2];
+    UNIT_REQUIRE(mkdtemp(directory) != NULL);
+    (void)snprintf(path, sizeof(path), "%s/lease", directory);
+    for (uint32_t other = 0; other < 2; other++) { /* host1 has it, or host3 */
+        struct mesh *m = five_named(true);
+        side_runs(m, 0x07, STABLE + 2000);
+        UNIT_EQUAL(askers(m), 0x01);
+        ask_file(path, trpi_lease_owner(&m->ids[other == 0 ? 1 : 3], owner), is_granted, NULL,
+                 &files[0]);
+        ask_file(path, trpi_lease_owner(&m->ids[0], owner), first_hears, m, &files[1]);
+        mesh_run(m, 2000);
+        UNIT_EQUAL(stopped(m), other == 0 ? 0 : 0x07);
+        UNIT_EQUAL(askers(m), other == 0 ? 0x01 : 0); /* again */
+        trpi_lease_file_free(files[0]);
+        trpi_lease_file_free(files[1]);
+        mesh_free(m);
+    }
+    UNIT_EQUAL(unlink(path), 0);
+    UNIT_EQUAL(rmdir(directory), 0);
+}
+
 /* Links inside of the smaller side change after each 2.5 s: it rests, but never for 3 s. */
 static void
 a_side_that_has_flapped_for_too_long_stops_instead_of_asking(void)
@@ -347,6 +413,7 @@ UNIT(a_lease_that_is_used_again_is_kept_as_long_again)
 UNIT(who_has_the_lease_acts_though_another_is_first)
 UNIT(who_is_refused_tells_which_sides_it_saw)
 UNIT(an_owner_on_the_own_side_is_no_refusal)
+UNIT(an_owner_with_the_longest_name_is_known_as_well)
 UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
 UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)
 UNIT_END

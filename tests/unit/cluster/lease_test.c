@@ -71,7 +71,7 @@ a_place_that_will_not_do_says_so(void)
 /* ---- the thread ------------------------------------------------------------------------------ */
 
 static _Atomic int asked, given_back, answers, granted_answers, hang, slow_answer;
-static char last_why[128];
+static char last_why[TRP_LEASE_WHY_BYTES];
 
 static trp_err
 fake_acquire(void *arg, const char *name, const char *owner, uint32_t timeout_ms, char *why,
@@ -160,6 +160,47 @@ each_question_has_one_answer(void)
     trpi_lease_close(lease, true);
 }
 
+/* W2 of membership_downing.c looks for it there */
+static void
+the_longest_owner_is_told_whole(void)
+{
+    char owner[2][TRPI_LEASE_OWNER_BYTES], name[TRP_LEASE_NAME_BYTES_MAX + 1];
+    const char hosts[] = { 'h', ':' }; /* the latter in brackets: the longest there is */
+    trpi_lease_file *file[2];
+    trpi_lease *lease[2];
+    place_make();
+    memset(name, 'n', sizeof(name) - 1);
+    name[sizeof(name) - 1] = '\0';
+    answers = granted_answers = slow_answer = 0;
+    for (uint32_t i = 0; i < 2; i++) {
+        trpi_node_id id = { .address.port = 65535, .uid = UINT64_MAX };
+        memset(id.address.protocol, 'p', TRPI_PROTOCOL_BYTES_MAX);
+        memset(id.address.system, 's', TRPI_SYSTEM_BYTES_MAX);
+        memset(id.address.host, hosts[i], TRPI_HOST_BYTES_MAX);
+        UNIT_EQUAL(strlen(trpi_lease_owner(&id, owner[i])),
+                   i == 0 ? TRP_LEASE_OWNER_BYTES_MAX - 2 : TRP_LEASE_OWNER_BYTES_MAX);
+        UNIT_TRUE(strstr(owner[i], ":65535 uid ffffffffffffffff") != NULL);
+        UNIT_REQUIRE(trpi_lease_file_new(path, &file[i]) == TRP_OK);
+    }
+    for (uint32_t i = 0; i < 2; i++) { /* the other one has it */
+        for (uint32_t of = 0; of < 2; of++) {
+            UNIT_REQUIRE(trpi_lease_new(name, owner[of], 70, answered, NULL, &lease[of]) == TRP_OK);
+            trpi_lease_set(lease[of], &trpi_lease_file_ops, file[of]);
+        }
+        trpi_lease_acquire(lease[1 - i], true);
+        trpi_lease_acquire(lease[i], true);
+        UNIT_EQUAL(answers, 2 * (int)(i + 1));
+        UNIT_EQUAL(granted_answers, (int)(i + 1));
+        UNIT_TRUE(strncmp(last_why, owner[1 - i], strlen(owner[1 - i])) == 0);
+        UNIT_TEXT(last_why + strlen(last_why) - 8, ") has it");
+        trpi_lease_close(lease[0], true);
+        trpi_lease_close(lease[1], true);
+    }
+    trpi_lease_file_free(file[0]);
+    trpi_lease_file_free(file[1]);
+    place_end();
+}
+
 /* L1 */
 static void
 a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes(void)
@@ -219,6 +260,7 @@ UNIT_BEGIN("lease")
 UNIT(one_owner_at_a_time_has_the_file_and_the_other_hears_who)
 UNIT(a_place_that_will_not_do_says_so)
 UNIT(each_question_has_one_answer)
+UNIT(the_longest_owner_is_told_whole)
 UNIT(a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes)
 UNIT(a_lease_that_is_granted_while_it_is_closed_is_given_back)
 UNIT(what_a_lease_needs_lives_until_its_last_call_has_ended)
