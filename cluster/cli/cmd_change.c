@@ -237,6 +237,11 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
         trpi_cli_get_true(reply, "majorityKept") ? "majority kept"
                                                  : "NO majority: make sure that the others "
                                                    "are really stopped");
+    double left = trpi_cli_get_number(reply, "left", 0);
+    if (left > 0) {
+        (void)fprintf(stream,
+                      "%.0f more are unreachable than one order takes: repeat it for them\n", left);
+    }
 }
 
 /* true: go on. */

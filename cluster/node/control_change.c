@@ -269,6 +269,29 @@ is_meant(const trpi_control_request *request, const trpi_view_member *v,
     return request->member ? v == found : named && !v->m.reachable;
 }
 
+trpi_downs
+trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
+                const trpi_view_member *found, trpi_leaver *leavers)
+{
+    trpi_downs downs = { 0 };
+    for (size_t i = 0; i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        if (!is_meant(request, v, found)) {
+            /* Who cannot be reached may be part of another majority. */
+            downs.remaining += v->m.reachable && v->m.status != TRP_MEMBER_DOWN;
+            continue;
+        }
+        downs.meant++;
+        if (downs.count < TRPI_CONTROL_DOWNS_MAX) {
+            trpi_leaver *leaver = &leavers[downs.count++];
+            *leaver = (trpi_leaver){ .uid = v->m.uid, .self = v->m.self, .status = v->m.status };
+            memcpy(leaver->address, v->m.address, sizeof leaver->address);
+        }
+    }
+    downs.majority = downs.remaining * 2 > view->count;
+    return downs;
+}
+
 /* Whom the request means. Gives the reply with the list of them as they are now; NULL: answered. */
 static cJSON *
 downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_count)
@@ -286,26 +309,21 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
         return NULL;
     }
     cJSON *reply = trpi_call_reply(), *list = trpi_call_plan(call, reply);
+    trpi_downs downs = trpi_downs_pick(&call->request, &view, found, leavers);
     bool ok = list != NULL;
-    size_t count = 0;
-    for (size_t i = 0; ok && i < view.count && count < TRPI_CONTROL_DOWNS_MAX; i++) {
-        const trpi_view_member *v = &view.members[i];
-        if (!is_meant(&call->request, v, found)) {
-            continue;
-        }
-        leavers[count] = (trpi_leaver){ .uid = v->m.uid, .self = v->m.self, .status = v->m.status };
-        memcpy(leavers[count++].address, v->m.address, sizeof leavers[0].address);
-        ok = down_row_add(list, v);
+    for (size_t i = 0; ok && i < downs.count; i++) {
+        ok = down_row_add(list, member_by_uid(&view, leavers[i].uid));
     }
     ok = ok && trpi_json_add_i64(reply, "members", (int64_t)view.count) &&
-         trpi_json_add_i64(reply, "remaining", (int64_t)(view.count - count)) &&
-         trpi_json_add_bool(reply, "majorityKept", (view.count - count) * 2 > view.count);
+         trpi_json_add_i64(reply, "remaining", (int64_t)downs.remaining) &&
+         trpi_json_add_bool(reply, "majorityKept", downs.majority) &&
+         trpi_json_add_i64(reply, "left", (int64_t)(downs.meant - downs.count));
     trpi_view_fini(&view);
     if (!ok) {
         trpi_call_answer_if(call, ok, reply);
         return NULL;
     }
-    *ret_count = count;
+    *ret_count = downs.count;
     return reply;
 }
 

@@ -12,6 +12,18 @@ typedef struct trpi_leaver {
     uint32_t reports; /* self: phases of its shutdown that were told */
 } trpi_leaver;
 
+/* Whom an order to go down means, and what the cluster would be then. */
+typedef struct trpi_downs {
+    size_t meant; /* all of them, of whom one order takes TRPI_CONTROL_DOWNS_MAX */
+    size_t count; /* those of this order: leavers */
+    size_t remaining; /* members that this node reaches, without them */
+    bool majority;    /* of all members */
+} trpi_downs;
+/* found: who has the name that the request gives; NULL: it gives none. leavers has room for
+ * TRPI_CONTROL_DOWNS_MAX. */
+trpi_downs trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
+                           const trpi_view_member *found, trpi_leaver *leavers);
+
 /* Tell the client each change of status. The first of them that is still there, NULL when all are
  * gone; self is gone when it has ended, for then it sees nobody any more. */
 const trpi_leaver *trpi_leavers_look(trpi_call *call, trpi_leaver *leavers, size_t count,

@@ -31,7 +31,7 @@ member-status {"ok":true,"node":"$B","nodeUid":"9","status":"Up","reachable":tru
 join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
-down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"elapsedMs":1}
+down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"left":7,"elapsedMs":1}
 shutdown {"ok":true,"node":"$A","dryRun":false,"nodes":["$A","$B"],"elapsedMs":1}
 events {"progress":"subscribed"}
 events $event
@@ -158,6 +158,7 @@ expect down_without_terminal_needs_yes 64 good down 10.0.0.3:2552 </dev/null
 has down_names_the_flag "--yes" "$work/err"
 expect down_dry_run 0 good down 10.0.0.3:2552 --dry-run
 has down_plan "would mark $C (uid 0000000000000003, Up, unreachable 42s) Down" && has down_majority "2 of 3 members remain (majority kept)"
+has down_says_that_some_are_left "7 more are unreachable than one order takes"
 expect down_takes_one_or_all 64 good down --yes
 expect down_done 0 good down 10.0.0.3:2552 --yes
 has down_says_gone "marked $C (uid 0000000000000003, Up, unreachable 42s) Down: gone"

@@ -156,6 +156,57 @@ the_first_that_is_left_is_waited_for(void)
 
 /* ---- ends of another kind -------------------------------------------------------------------- */
 
+#define MANY 600
+
+/* Of so many members the last ones are unreachable. */
+static trpi_downs
+picked(const trpi_control_request *request, size_t members, size_t unreachable, size_t found)
+{
+    static trpi_view_member rows[MANY];
+    static trpi_leaver leavers[TRPI_CONTROL_DOWNS_MAX];
+    trpi_view view = { .members = rows, .count = members };
+    for (size_t i = 0; i < members; i++) {
+        rows[i] = (trpi_view_member){ .m = { .uid = i + 1,
+                                             .status = TRP_MEMBER_UP,
+                                             .reachable = i < members - unreachable } };
+    }
+    return trpi_downs_pick(request, &view, found != 0 ? &rows[found - 1] : NULL, leavers);
+}
+
+static void
+of_many_unreachable_ones_all_count_though_one_order_takes_some(void)
+{
+    trpi_control_request request = { .unreachable = true };
+    trpi_downs downs = picked(&request, MANY, 360, 0);
+    UNIT_EQUAL(downs.count, TRPI_CONTROL_DOWNS_MAX);
+    UNIT_EQUAL(downs.meant, 360);
+    UNIT_EQUAL(downs.remaining, 240);
+    UNIT_TRUE(!downs.majority);
+    downs = picked(&request, MANY, TRPI_CONTROL_DOWNS_MAX, 0);
+    UNIT_EQUAL(downs.meant, downs.count);
+    UNIT_EQUAL(downs.remaining, MANY - TRPI_CONTROL_DOWNS_MAX);
+    UNIT_TRUE(downs.majority);
+    downs = picked(&request, MANY, TRPI_CONTROL_DOWNS_MAX + 1, 0);
+    UNIT_EQUAL(downs.meant, downs.count + 1);
+    UNIT_EQUAL(downs.remaining, MANY - TRPI_CONTROL_DOWNS_MAX - 1);
+}
+
+/* Two of five that down the other three one by one keep no majority at any of them. */
+static void
+a_majority_is_of_those_that_are_reached(void)
+{
+    trpi_control_request request = { .member = "4" };
+    trpi_downs downs = picked(&request, 5, 3, 4);
+    UNIT_EQUAL(downs.count, 1);
+    UNIT_EQUAL(downs.remaining, 2);
+    UNIT_TRUE(!downs.majority);
+    downs = picked(&request, 5, 1, 5);
+    UNIT_EQUAL(downs.remaining, 4);
+    UNIT_TRUE(downs.majority);
+    downs = picked(&request, 5, 0, 5); /* a reachable one may be downed, too */
+    UNIT_EQUAL(downs.remaining, 4);
+}
+
 static void
 refuses(const trp_node *node, const char *command, int code, const char *words)
 {
@@ -233,6 +284,8 @@ who_is_downed_while_it_leaves_hears_it(void)
 UNIT_BEGIN("control_change")
 UNIT(orders_by_uid_reach_that_incarnation_and_no_other)
 UNIT(the_first_that_is_left_is_waited_for)
+UNIT(of_many_unreachable_ones_all_count_though_one_order_takes_some)
+UNIT(a_majority_is_of_those_that_are_reached)
 UNIT(who_gave_up_leaving_does_not_say_that_it_has_left)
 UNIT(whose_shutdown_was_cut_does_not_say_that_it_has_left)
 UNIT(who_is_downed_while_it_leaves_hears_it)
