@@ -46,7 +46,8 @@ TRP_API trp_err trp_alias_clear(trp_system *system, const char *alias);
 TRP_API TRP_MUST_CHECK trp_err trp_alias_find(trp_system *system, const char *alias,
                                               trp_ref *ret_ref);
 
-/* One alias; borrowed for the call, in which no function of this header may be called. */
+/* One alias; borrowed for the call, in which no function of this header may be called. Actors of
+ * the calling thread that are told in it run after the last call: do not wait for their answers. */
 typedef void (*trp_alias_fn)(void *arg, const char *alias, trp_ref ref);
 
 /* Call fn for each alias of ref; TRP_REF_NONE: for each alias of the system. In no order.
