@@ -129,7 +129,7 @@ struct trpi_cli {
     uint32_t watch_ms; /* 0: once */
     bool quiet, verbose, color;
 
-    int fd; /* -1: not connected */
+    int fd;                         /* -1: not connected */
     char path[TRPI_CTL_PATH_BYTES]; /* "" before the first connection */
     void (*on_sent)(void);          /* NULL, or called when a request is on its way */
     trpi_buffer in;
@@ -156,8 +156,8 @@ bool trpi_cli_duration_parse(const char *text, uint32_t *ret_ms);
 
 /* suggest.c. The name of `names` (count of them) that is meant by word, or NULL. */
 const char *trpi_cli_suggest(const char *word, const char *const *names, size_t names_count);
-int trpi_cli_fail_command(const char *word);     /* no such command: 64 */
-int trpi_cli_address_check(const char *text);    /* 0, or 64: no PROTOCOL://SYSTEM@HOST:PORT */
+int trpi_cli_fail_command(const char *word);  /* no such command: 64 */
+int trpi_cli_address_check(const char *text); /* 0, or 64: no PROTOCOL://SYSTEM@HOST:PORT */
 
 /* client.c. Connect, to the same node as before; 0, or the exit code with what was tried printed.
  * 75: it does not accept. */
