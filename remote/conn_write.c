@@ -116,14 +116,8 @@ write_over(trpi_conn *conn)
     bool finished = conn->close_when_sent && conn->head.count == 0;
     if (peer != NULL) {
         trpi_lane_state *lane = &peer->lanes[conn->lane];
-        size_t before =
-            atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
         trpi_count(&peer->bytes_out, conn->writing.count);
-        size_t max = trpi_lane_bytes_max(conn->remote, (enum trpi_lane)conn->lane);
-        if (lane->above && before - conn->writing.count < max / 8) { /* low-water mark */
-            lane->above = false;
-            later.ready = true;
-        }
     }
     trpi_buffer_clear(&conn->writing_head);
     trpi_buffer_clear(&conn->writing);

@@ -445,7 +445,8 @@ void trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, co
 size_t trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane);
 /* Bytes above which trp_try_tell() is refused. */
 size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
-/* Let those who were refused go on when there is room. The caller holds peer->lock. */
+/* Let those who were refused or slowed down go on when there is room. The caller holds peer->lock.
+ */
 void trpi_lane_look(trpi_peer *peer, trpi_later *later);
 /* Keep the frames for anyone and those for keep_uid; the others go to later->dropped of the lane,
  * which takes them of one incarnation. The caller holds peer->lock, as for the next. */

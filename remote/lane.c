@@ -200,8 +200,14 @@ trpi_lane_look(trpi_peer *peer, trpi_later *later)
     size_t promised = atomic_load_explicit(&peer->promised, memory_order_relaxed);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->refused && atomic_load_explicit(&lane->queued, memory_order_relaxed) + promised <=
-                                 trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
+        size_t queued = atomic_load_explicit(&lane->queued, memory_order_relaxed);
+        /* low-water mark; also when what waited was given up */
+        if (lane->above && queued < trpi_lane_bytes_max(peer->remote, (enum trpi_lane)i) / 8) {
+            lane->above = false;
+            later->ready = true;
+        }
+        if (lane->refused &&
+            queued + promised <= trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
             lane->refused = false;
             later->ready = true;
         }

@@ -172,6 +172,7 @@ drop_rest(trpi_remote *remote)
         for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_clear(peer, (enum trpi_lane)lane, &later);
         }
+        trpi_lane_look(peer, &later);
         trpi_peer_unlock(peer, &later);
         while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
             trpi_system_pass(remote->system, STOP_POLL_MS);

@@ -668,6 +668,51 @@ what_a_broken_connection_had_not_sent_yet_is_dead_letters(void)
     mesh_end(&m);
 }
 
+enum { ROUNDS = 2000 };
+
+static uint32_t rounds;
+
+/* A message to the node in each turn. */
+static trp_err
+chatter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    if (trp_msg_is(msg, &trp_string_type) && rounds < ROUNDS) {
+        rounds++;
+        trp_tell(ctx, told, &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
+        trp_tell(ctx, trp_self(ctx), &trp_string_type, "x", 1);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour chatter = {
+    .size = sizeof(trp_behaviour), .name = "chatter", .receive = chatter_receive
+};
+
+/* The lane was above its mark when its node died; then its messages were given up. */
+static void
+nobody_is_slowed_down_by_a_lane_that_was_given_up(void)
+{
+    static const uint8_t block[BLOCK_BYTES];
+    static mesh m;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref ref = TRP_REF_NONE;
+    rounds = 0;
+    letters_start(&m, 77);
+    m.muted = true;
+    told.slot = 5;
+    reason_due = TRP_DEAD_NOT_CONNECTED;
+    for (int i = 0; i < BLOCKS; i++) {
+        trp_system_tell(m.system[0], told, &trp_bytes_type, block, sizeof block);
+    }
+    pass(&m, MINUTE_MS);
+    UNIT_EQUAL(letters, BLOCKS);
+    UNIT_REQUIRE(trp_system_spawn(m.system[0], &chatter, &options, &ref) == TRP_OK);
+    trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
+    pass(&m, 100);
+    UNIT_EQUAL(rounds, ROUNDS);
+    mesh_end(&m);
+}
+
 static uint32_t answers;
 static trp_err answered;
 
@@ -731,5 +776,6 @@ UNIT(what_waited_for_a_dead_incarnation_names_it_and_not_its_successor)
 UNIT(what_waited_for_an_incarnation_that_was_never_met_names_it)
 UNIT(what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected)
 UNIT(what_a_broken_connection_had_not_sent_yet_is_dead_letters)
+UNIT(nobody_is_slowed_down_by_a_lane_that_was_given_up)
 UNIT(who_asks_an_incarnation_that_is_not_met_is_told_when_that_is_given_up)
 UNIT_END
