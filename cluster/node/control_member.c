@@ -95,8 +95,7 @@ typedef struct member_name {
     char system[TRPI_SYSTEM_BYTES_MAX + 1]; /* "": any */
     char host[TRPI_HOST_BYTES_MAX + 1];
     unsigned port;
-    uint64_t uid;
-    bool uid_or_host; /* digits alone may be either */
+    uint64_t uids[2]; /* sixteen digits may be hex or decimal; else the same twice */
 } member_name;
 
 static bool
@@ -163,12 +162,13 @@ name_parse(const char *text, member_name *ret_name, const char **ret_hint)
     }
     if (strlen(text) == HEX_UID_DIGITS && all_of(text, isxdigit)) {
         ret_name->kind = NAME_UID;
-        ret_name->uid = strtoull(text, NULL, 16);
+        ret_name->uids[0] = strtoull(text, NULL, 16);
+        ret_name->uids[1] = all_of(text, isdigit) ? strtoull(text, NULL, 10) : ret_name->uids[0];
         return true;
     }
     if (all_of(text, isdigit) && strlen(text) <= 20) {
         ret_name->kind = NAME_UID;
-        ret_name->uid = strtoull(text, NULL, 10);
+        ret_name->uids[0] = ret_name->uids[1] = strtoull(text, NULL, 10);
         return true;
     }
     const char *at = strchr(text, '@');
@@ -188,7 +188,7 @@ name_matches(const member_name *name, const trp_member *member)
 {
     trpi_address address;
     if (name->kind == NAME_UID) {
-        return member->uid == name->uid;
+        return member->uid == name->uids[0] || member->uid == name->uids[1];
     }
     if (trpi_address_parse(member->address, &address, NULL, NULL) != TRP_OK) {
         return false;

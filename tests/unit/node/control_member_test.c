@@ -16,7 +16,8 @@ view_make(void)
         { "troupe.tcp://demo@10.0.0.1:2552", "backend,seed", 0x4f1c93d2a0b7e655u, TRP_MEMBER_UP, 2,
           1, 1 },
         { "troupe.tcp://demo@10.0.0.2:2552", "backend", 17, TRP_MEMBER_UP, 1, 0, 0 },
-        { "troupe.tcp://demo@10.0.0.2:2553", "frontend", 18, TRP_MEMBER_DOWN, 3, 1, 0 },
+        { "troupe.tcp://demo@10.0.0.2:2553", "frontend", 1234567890123456, TRP_MEMBER_DOWN, 3, 1,
+          0 },
         { "troupe.tcp://demo@10.0.0.2:2553", "frontend", 19, TRP_MEMBER_JOINING, 0, 1, 0 },
     };
     trpi_view view;
@@ -70,7 +71,8 @@ member_is_found_by_every_kind_of_name(void)
     finds("5700593761193027157", 0x4f1c93d2a0b7e655u);
     finds("4f1c93d2a0b7e655", 0x4f1c93d2a0b7e655u);
     finds("10.0.0.2:2553", 19); /* the new incarnation, not the Down one */
-    finds("18", 18);
+    finds("1234567890123456", 1234567890123456); /* sixteen digits, and not meant as hex */
+    finds("000462d53c8abac0", 1234567890123456);
 }
 
 static void
