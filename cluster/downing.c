@@ -35,6 +35,10 @@
  *       and again as long as it takes, and decide when there was time for an answer. What follows
  *       their own word has been seen after it; the versions that a node has seen are a chain, so of
  *       two sides that mark each other Down at most one gets the agreement that a removal needs.
+ *   D10 An oldest that leaves is removed on one side only, perhaps, and ends. So it is on no side;
+ *       but where it has seen that it is Exiting, which it told and this node remembers, it cannot
+ *       keep another side whose view says less. Such a side asks twice, with it and, as who has
+ *       removed it does, without it, and stays when both say yes. Its vote counts against us.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
  */
@@ -175,6 +179,33 @@ stays_none(const trpi_downing_options *options, trpi_side mine, trpi_side others
     return false;
 }
 
+/* Who of the sides is meant: those who are clear, with the indirectly connected, and with the
+ * unsure. */
+enum part { PART_CLEAR, PART_OURS, PART_HOPED };
+
+struct question {
+    const trpi_downing_ops *ops;
+    const trpi_downing_options *options;
+    trpi_sides cases[2]; /* D10 */
+    uint32_t cases_count;
+};
+
+static bool
+part_stays(const struct question *q, enum part part, const char **ret_why)
+{
+    bool stays = true;
+    for (uint32_t i = 0; i < q->cases_count && stays; i++) {
+        const trpi_sides *s = &q->cases[i];
+        trpi_side mine = s->clear, others = s->away;
+        trpi_side *broken = part >= PART_OURS ? &mine : &others;
+        trpi_side *unsure = part >= PART_HOPED ? &mine : &others;
+        *broken = trpi_side_sum(*broken, s->broken);
+        *unsure = trpi_side_sum(*unsure, s->unsure);
+        stays = q->ops->stays(q->options, mine, others, ret_why);
+    }
+    return stays;
+}
+
 /* ---- resolving ------------------------------------------------------------------------------- */
 
 /* D4: the first in order that is Up or Leaving and clear; else such a joiner. */
@@ -215,16 +246,14 @@ collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_de
  * whose observers are all on the other side is found late, and each new observer's row is a
  * version that everybody has to see anew. */
 static bool
-is_patient(const trpi_downing_ops *ops, const trpi_downing_options *options,
-           const trpi_downing_input *input, const trpi_sides *sides, bool stays)
+is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
 {
     const char *why;
-    trpi_side hoped = trpi_side_sum(trpi_side_sum(sides->clear, sides->broken), sides->unsure);
-    uint64_t stable_after_ms = options->stable_after_ms;
-    uint64_t patience_ms = !stays && ops->stays(options, hoped, sides->away, &why)
+    uint64_t stable_after_ms = q->options->stable_after_ms;
+    uint64_t patience_ms = !stays && part_stays(q, PART_HOPED, &why)
                                ? 3 * stable_after_ms
                                : stable_after_ms + stable_after_ms / 2;
-    return sides->unsure.votes > 0 && input->stable_ms < patience_ms;
+    return q->cases[0].unsure.votes > 0 && input->stable_ms < patience_ms;
 }
 
 /* D9: time for an answer to a new version */
@@ -307,33 +336,36 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
     bool stable = input->stable_ms >= options->stable_after_ms;
     bool unstable =
         !stable && options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms;
-    trpi_sides sides;
+    struct question q = { .ops = ops, .options = options };
+    const trpi_sides *sides = &q.cases[0];
     decision->doubtful = trpi_sides_doubtful(input);
     if (!stable && !unstable) {
         call_early(options, input, ops->spare, decision);
         return; /* D1 */
     }
-    trpi_sides_find(options, input, ops->spare, decision->indexes, &sides);
+    trpi_sides_find(options, input, ops->spare, decision->indexes, &q.cases[0]);
+    q.cases_count = trpi_sides_without_leaver(options, input, ops->spare, decision->indexes,
+                                              &q.cases[1])
+                        ? 2
+                        : 1;
     if (!unstable && lacks_evidence(options, input, decision)) {
         return;
     }
-    trpi_side ours = trpi_side_sum(sides.clear, sides.broken);
-    trpi_side theirs = trpi_side_sum(sides.unsure, sides.away);
     const char *why = "unstable: who reaches whom has changed for too long "
                       "(down-all-when-unstable), all stop";
-    bool stays = !unstable && ops->stays(options, ours, theirs, &why);
-    if (!unstable && is_patient(ops, options, input, &sides, stays)) {
+    bool stays = !unstable && part_stays(&q, PART_OURS, &why);
+    if (!unstable && is_patient(&q, input, stays)) {
         return;
     }
-    counts_fill(why, &sides, decision);
+    counts_fill(why, sides, decision);
     uint32_t self = trpi_gossip_find(g, input->self);
     trpi_assert(self != TRPI_GOSSIP_NONE);
     if (!stays) {
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
         return;
     }
-    if (!ops->stays(options, sides.clear, trpi_side_sum(theirs, sides.broken), &why)) { /* D7 */
-        counts_fill("not without the indirectly connected", &sides, decision);
+    if (!part_stays(&q, PART_CLEAR, &why)) { /* D7 */
+        counts_fill("not without the indirectly connected", sides, decision);
         decision->verdict = input->stable_ms >= 3 * (uint64_t)options->stable_after_ms
                                 ? TRPI_DOWNING_DOWN_SELF
                                 : TRPI_DOWNING_WAIT;
@@ -344,7 +376,7 @@ decide_split(const trpi_downing_ops *ops, const trpi_downing_options *options,
         decision->verdict =
             decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
     } else {
-        stop_waiting(input, 4 * (uint64_t)options->stable_after_ms, &sides, decision);
+        stop_waiting(input, 4 * (uint64_t)options->stable_after_ms, sides, decision);
     }
 }
 
@@ -373,7 +405,8 @@ decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
              const trpi_downing_input *input, trpi_downing_decision *decision)
 {
     const trpi_gossip *g = input->gossip;
-    trpi_sides sides;
+    struct question q = { .ops = ops, .options = options, .cases_count = 1 };
+    const trpi_sides *sides = &q.cases[0];
     const char *why;
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     trpi_spare spare = input->lease == TRPI_LEASE_HELD ? TRPI_SPARE_SELF : TRPI_SPARE_NOBODY;
@@ -386,45 +419,44 @@ decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
         }
         return; /* D1 */
     }
-    trpi_sides_find(options, input, spare, decision->indexes, &sides);
+    trpi_sides_find(options, input, spare, decision->indexes, &q.cases[0]);
     if (lacks_evidence(options, input, decision)) {
         return;
     }
-    bool larger = stays_majority(options, trpi_side_sum(sides.clear, sides.broken),
-                                 trpi_side_sum(sides.unsure, sides.away), &why);
+    bool larger = part_stays(&q, PART_OURS, &why);
     uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
     uint32_t self = trpi_gossip_find(g, input->self);
     /* who has it from an earlier cut need not be who acts now */
     bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes, false) == self;
-    if (is_patient(ops, options, input, &sides, larger)) {
+    if (is_patient(&q, input, larger)) {
         return;
     }
     if (!acts) {
-        stop_waiting(input, trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms, &sides,
+        stop_waiting(input, trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms, sides,
                      decision);
         return;
     }
     switch (input->lease) {
     case TRPI_LEASE_UNASKED:
         if (input->apart_ms > trpi_downing_lease_ask_ms(options)) {
-            counts_fill("too late to ask for the lease", &sides, decision);
+            counts_fill("too late to ask for the lease", sides, decision);
             collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
             decision->verdict = TRPI_DOWNING_DOWN_SIDE;
             return;
         }
-        counts_fill("the lease decides", &sides, decision);
+        counts_fill("the lease decides", sides, decision);
         decision->verdict = input->stable_ms < ask_ms ? TRPI_DOWNING_WAIT : TRPI_DOWNING_ACQUIRE;
         return;
     case TRPI_LEASE_ASKED:
         return;
     case TRPI_LEASE_HELD:
-        counts_fill("this side has the lease", &sides, decision);
+        counts_fill("this side has the lease", sides, decision);
         collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
         decision->verdict =
             decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
         return;
     case TRPI_LEASE_REFUSED:
-        counts_fill("this side did not get the lease", &sides, decision);
+        counts_fill("this side did not get the lease", sides, decision);
         collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
         decision->verdict = TRPI_DOWNING_DOWN_SIDE;
         return;

@@ -50,6 +50,7 @@ typedef struct trpi_downing_input {
     uint64_t version_ms; /* since this node has the present version */
     uint64_t word_ms;    /* since it last made one: who has seen this one has been heard since */
     uint64_t doubt_ms;   /* since decision.doubtful last was not 0; UINT64_MAX: it never was */
+    uint64_t leaver; /* key of the oldest, when it has seen a view in which it is Exiting; else 0 */
     trpi_lease_state lease;
 } trpi_downing_input;
 

@@ -36,6 +36,13 @@ typedef enum trpi_spare {
 /* Fill marks (room for all members) and ret_sides. */
 void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
                      trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides);
+/* The oldest is the leaver of the input: *ret_sides as those count who have removed it already.
+ * false: it is not, or nobody asks who is the oldest. */
+bool trpi_sides_without_leaver(const trpi_downing_options *options, const trpi_downing_input *input,
+                               trpi_spare spare, const uint32_t *marks, trpi_sides *ret_sides);
+/* Key of the oldest when it is Exiting and knows it; else 0. */
+uint64_t trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
+                           const trpi_seen *seen);
 /* Members, but for this node, that are under suspicion and have seen the version all the same. */
 uint32_t trpi_sides_doubtful(const trpi_downing_input *input);
 /* Is members[index] an end of a broken link of this side? */

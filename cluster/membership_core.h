@@ -88,6 +88,7 @@ struct trpi_member_core {
     trpi_lease_state lease;
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
+    uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
     uint64_t *buried_ms; /* L4; of each tombstone of the view; TRPI_NEVER: told */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;

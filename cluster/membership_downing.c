@@ -205,6 +205,7 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
         .version_ms = core->now.mono_ms - core->version_ms,
         .word_ms = core->now.mono_ms - core->word_ms,
         .doubt_ms = core->doubt_ms == 0 ? UINT64_MAX : core->now.mono_ms - core->doubt_ms,
+        .leaver = core->leaver,
         .lease = core->lease,
     };
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
@@ -230,6 +231,14 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
     }
 }
 
+/* Remembered, because later views it may not have seen: its process ends without us. */
+static void
+note_leaver(trpi_member_core *core)
+{
+    uint64_t leaver = trpi_sides_leaver(&core->options.downing, core->gossip, &core->seen);
+    core->leaver = leaver != 0 ? leaver : core->leaver;
+}
+
 void
 trpi_downing_tick(trpi_member_core *core)
 {
@@ -239,6 +248,9 @@ trpi_downing_tick(trpi_member_core *core)
         return;
     }
     lease_clock(core);
+    if (!trpi_member_is_converged(core)) {
+        note_leaver(core);
+    }
     if (g->blocking_count == 0) {
         lease_rest(core);
         return;

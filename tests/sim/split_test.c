@@ -77,6 +77,27 @@ keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many(void)
     play_pair("keep-oldest", 1, 2, SECOND);
 }
 
+/* It crashes before all have heard that the oldest is Exiting, whose removal has to wait for its
+ * end then; the oldest does not wait for so long. */
+static void
+a_crash_while_the_oldest_leaves_stops_nobody(void)
+{
+    for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + 5; seed++) {
+        struct sim_world *w = stage_new(5, seed);
+        w->member.downing_strategy = "keep-oldest";
+        w->member.downing.stable_after_ms = 20000;
+        stage_up(w, 1);
+        stage_up(w, 31);
+        sim_node_command(w, 1, TRPI_MEMBER_LEAVE, 0);
+        while (w->nodes[0].running && stage_status(w, 0, 0) != TRP_MEMBER_EXITING) {
+            sim_run_until(w, w->now_us + 500); /* some 10 ms later it is gone */
+        }
+        sim_node_kill(w, 3);
+        STAGE_AWAIT(w, stage_agree(w, 0x16), 60000);
+        stage_end(w);
+    }
+}
+
 /* LeaseMajority5NodeSpec */
 static void
 the_side_that_gets_the_lease_stays(void)
@@ -203,7 +224,8 @@ struct flaky {
     bool cut;
 };
 
-/* A clean split, mended or not, and some links that come and go, each 2 to 14 s. */
+/* A clean split, mended or not, while one leaves or not, and some links that come and go, each 2 to
+ * 14 s. */
 static void
 play_random(struct sim_world *w)
 {
@@ -217,6 +239,10 @@ play_random(struct sim_world *w)
         links[i] = (struct flaky){ .a = sim_below(w, w->nodes_count),
                                    .b = sim_below(w, w->nodes_count),
                                    .next_us = w->now_us + 2000000 + sim_below(w, 12000000) };
+    }
+    if (sim_chance(w, 0.25)) {
+        sim_node_command(w, sim_below(w, w->nodes_count), TRPI_MEMBER_LEAVE, sim_below(w, 2));
+        sim_run_until(w, w->now_us + sim_below(w, 400000));
     }
     stage_split(w, side, true);
     while (w->now_us < end_us && !w->result.failed) {
@@ -285,6 +311,7 @@ UNIT_BEGIN("split")
 UNIT(static_quorum_keeps_the_side_that_has_it_or_nobody)
 UNIT(keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address)
 UNIT(keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many)
+UNIT(a_crash_while_the_oldest_leaves_stops_nobody)
 UNIT(the_side_that_gets_the_lease_stays)
 UNIT(of_a_broken_link_one_end_stops_and_all_others_stay)
 UNIT(a_link_that_flaps_beside_a_cut_for_too_long_stops_all)

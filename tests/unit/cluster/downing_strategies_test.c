@@ -89,6 +89,28 @@ an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
+/* D10: it ended before it could be removed, and 4 crashed; or the next oldest is away, too */
+static void
+an_oldest_that_leaves_is_asked_about_twice(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    uint32_t status[SCENE_MEMBERS_MAX] = { TRP_MEMBER_EXITING };
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 5, 0x0e, status, 0), FATE_STAYS);
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 6, 0x1c, status, 0), FATE_STOPS);
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 5, 0x1c, status, 0), FATE_STAYS); /* alone */
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 5, 0x0e, status, 5), FATE_STOPS);
+    status[0] = SCENE_REMOVED; /* what the others see if they have removed it */
+    UNIT_EQUAL(fate_of("keep-oldest", &options, 6, 0x22, status), FATE_STAYS);
+    UNIT_EQUAL(fate_of("keep-oldest", &options, 5, 0x02, status), FATE_STOPS);
+    status[0] = TRP_MEMBER_EXITING; /* by itself with one other: two may be away */
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 3, 0x02, status, 0), FATE_STOPS);
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 2, 0x02, status, 0), FATE_STAYS);
+    status[1] = TRP_MEMBER_EXITING; /* the next one leaves, too: of that nothing is known */
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 6, 0x1c, status, 0), FATE_STOPS);
+    status[0] = TRP_MEMBER_DOWN; /* it may live over there */
+    UNIT_EQUAL(fate_beside("keep-oldest", &options, 5, 0x0e, status, 0), FATE_STOPS);
+}
+
 /* D6: told to leave in the cut, which the other side does not hear; the lowest address or not */
 static void
 a_joiner_that_leaves_brings_no_vote(void)
@@ -176,8 +198,39 @@ drawn(uint64_t *state, uint32_t bound)
     return (uint32_t)(*state % bound);
 }
 
+struct drawn_cluster {
+    uint32_t n, joins;
+    uint32_t leaves, ended; /* who has ended knew that it was Exiting */
+    uint32_t parts[3];
+    uint32_t status[SCENE_MEMBERS_MAX];
+};
+
+/* What one part knows of those who leave (D10), and of what joiners were told since. Returns whom
+ * it remembers as having known that it is Exiting; n: nobody. */
+static uint32_t
+draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
+{
+    static const uint32_t known[] = { 0, TRP_MEMBER_LEAVING, TRP_MEMBER_EXITING,
+                                      TRP_MEMBER_DOWN, TRP_MEMBER_EXITING, SCENE_REMOVED };
+    uint32_t leaver = c->n;
+    for (uint32_t i = 0; i < c->n; i++) {
+        if ((c->joins >> i & 1) != 0) {
+            c->status[i] = drawn(state, 3) == 0 ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP
+                                                : TRP_MEMBER_JOINING;
+        } else if ((c->leaves >> i & 1) != 0) {
+            bool ended = (c->ended >> i & 1) != 0;
+            c->status[i] = known[drawn(state, (c->parts[part] >> i & 1) != 0 ? 2 : ended ? 6 : 4)];
+            bool remembered =
+                ended && c->status[i] == TRP_MEMBER_EXITING && drawn(state, 2) == 0;
+            leaver = leaver == c->n && remembered ? i : leaver;
+        }
+    }
+    return leaver;
+}
+
 /* One cluster that falls into up to three parts: at most one of them stays, whatever the strategy,
- * and each is of one mind. What joiners are told to do, one part hears and another does not. */
+ * and each is of one mind. What joiners were told, and how far others are with leaving, one part
+ * has heard and another not. */
 static void
 of_any_parts_at_most_one_stays(void)
 {
@@ -185,39 +238,34 @@ of_any_parts_at_most_one_stays(void)
                                               "keep-referee", "down-all" };
     for (uint64_t seed = 1; seed <= 3000; seed++) {
         uint64_t state = seed;
-        uint32_t n = 2 + drawn(&state, SCENE_MEMBERS_MAX - 1);
-        uint32_t status[SCENE_MEMBERS_MAX] = { 0 };
-        uint32_t joins = 0;
-        uint32_t parts[3] = { 0, 0, 0 };
-        for (uint32_t i = 0; i < n; i++) {
+        struct drawn_cluster c = { .n = 2 + drawn(&state, SCENE_MEMBERS_MAX - 1) };
+        for (uint32_t i = 0; i < c.n; i++) {
             uint32_t kind = drawn(&state, 8);
-            joins |= kind == 0 ? 1u << i : 0;
-            status[i] = kind == 1 ? TRP_MEMBER_LEAVING : 0;
-            parts[drawn(&state, 3)] |= 1u << i;
+            c.joins |= kind == 0 ? 1u << i : 0;
+            c.leaves |= i < 2 && kind >= 4 ? 1u << i : 0;
+            c.ended |= i < 2 && kind >= 5 ? 1u << i : 0;
+            c.status[i] = kind == 1 ? TRP_MEMBER_LEAVING : 0;
+            c.parts[drawn(&state, 3)] |= 1u << i & ~c.ended;
         }
         trpi_downing_options options =
-            options_of(1 + drawn(&state, n), 1 + drawn(&state, n / 2 + 1));
+            options_of(1 + drawn(&state, c.n), 1 + drawn(&state, c.n / 2 + 1));
         options.keep_lone_oldest = drawn(&state, 2) == 0;
-        options.referee = mesh_id(drawn(&state, n), 0).address;
+        options.referee = mesh_id(drawn(&state, c.n), 0).address;
         snprintf(options.role, sizeof(options.role), "%s", drawn(&state, 3) == 0 ? "odd" : "");
         const char *strategy = strategies[seed % 5];
         uint32_t staying = 0;
         uint32_t mixed = 0;
         for (uint32_t i = 0; i < 3; i++) {
-            for (uint32_t of = 0; of < n; of++) {
-                bool goes = joins >> of & 1 && drawn(&state, 3) == 0;
-                status[of] = goes ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP
-                             : joins >> of & 1 ? TRP_MEMBER_JOINING
-                                               : status[of];
-            }
-            enum fate fate = parts[i] == 0 || parts[i] == (1u << n) - 1
-                                 ? FATE_STOPS
-                                 : fate_of(strategy, &options, n, parts[i], status);
+            uint32_t leaver = draw_knowledge(&state, &c, i);
+            enum fate fate =
+                c.parts[i] == 0 || c.parts[i] == (1u << c.n) - 1
+                    ? FATE_STOPS
+                    : fate_beside(strategy, &options, c.n, c.parts[i], c.status, leaver);
             staying += fate == FATE_STAYS ? 1 : 0;
             mixed += fate == FATE_MIXED ? 1 : 0;
         }
         if (staying > 1 || mixed > 0) {
-            printf("  seed %llu: %s, %u members\n", (unsigned long long)seed, strategy, n);
+            printf("  seed %llu: %s, %u members\n", (unsigned long long)seed, strategy, c.n);
         }
         UNIT_TRUE(staying <= 1);
         UNIT_EQUAL(mixed, 0);
@@ -229,6 +277,7 @@ UNIT(each_strategy_keeps_the_side_that_it_is_for)
 UNIT(a_lone_oldest_is_kept_when_asked_for)
 UNIT(the_oldest_of_a_role_is_meant_when_there_is_a_role)
 UNIT(an_oldest_that_is_down_but_not_removed_counts_for_the_others)
+UNIT(an_oldest_that_leaves_is_asked_about_twice)
 UNIT(a_joiner_that_leaves_brings_no_vote)
 UNIT(a_side_of_the_referee_that_is_too_small_stops)
 UNIT(a_broken_link_costs_the_other_end_its_place)

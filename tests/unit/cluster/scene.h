@@ -13,12 +13,14 @@ struct scene {
     trpi_seen seen;
     uint64_t stable_ms, unstable_ms, apart_ms, version_ms, word_ms, doubt_ms;
     trpi_lease_state lease;
+    uint64_t leaver;
     uint64_t unreachable_ms[SCENE_MEMBERS_MAX];
     uint32_t indexes[SCENE_MEMBERS_MAX];
     trpi_downing_decision decision;
 };
 
 #define SCENE_NEVER_UP 0x100u /* beside a status: without an Up-number */
+#define SCENE_REMOVED 0x200u  /* in place of one: not in this view any more */
 
 /* n members Up; status 0 leaves one Up. */
 static inline void
@@ -32,6 +34,9 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         UNIT_REQUIRE(trpi_ident_new(&id, &role, 1, "1", &s->idents[i]) == TRP_OK);
         uint32_t given = status == NULL ? 0 : status[i];
         uint32_t is = given % SCENE_NEVER_UP == 0 ? TRP_MEMBER_UP : given % SCENE_NEVER_UP;
+        if (given == SCENE_REMOVED) {
+            continue;
+        }
         bool was_up = is != TRP_MEMBER_JOINING && given < SCENE_NEVER_UP;
         UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, was_up ? i + 1 : 0), TRP_OK);
     }
@@ -57,9 +62,9 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
     }
     trpi_seen_fini(&s->seen);
     UNIT_REQUIRE(trpi_seen_init(&s->seen, s->view->members_count) == TRP_OK);
-    for (uint32_t i = 0; i < s->view->members_count; i++) {
+    for (uint32_t i = 0; i < SCENE_MEMBERS_MAX; i++) {
         if ((mask >> i & 1) != 0) {
-            trpi_seen_set(&s->seen, i);
+            trpi_seen_set(&s->seen, trpi_gossip_find(s->view, s->idents[i]->key));
         }
     }
     trpi_downing_input input = { .gossip = s->view,
@@ -72,6 +77,7 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
                                  .version_ms = s->version_ms,
                                  .word_ms = s->word_ms,
                                  .doubt_ms = s->doubt_ms,
+                                 .leaver = s->leaver,
                                  .lease = s->lease };
     s->decision = (trpi_downing_decision){ .indexes = s->indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
@@ -90,16 +96,18 @@ scene_end(struct scene *s)
 
 /* What becomes of the side of `mask` in a cluster of n that fell apart, as all of it see it. */
 enum fate {
-    FATE_STAYS, /* one downs all others, the rest wait */
+    FATE_STAYS, /* one downs all others, if any, the rest wait */
     FATE_STOPS, /* each stops itself */
     FATE_MIXED  /* never right */
 };
 
+/* `leaver`: a member that is Exiting, as all of them remember that it knew; n: none. */
 static inline enum fate
-fate_of(const char *strategy, const trpi_downing_options *options, uint32_t n, uint32_t mask,
-        const uint32_t *status)
+fate_beside(const char *strategy, const trpi_downing_options *options, uint32_t n, uint32_t mask,
+            const uint32_t *status, uint32_t leaver)
 {
     uint32_t stop = 0;
+    uint32_t others = 0;
     uint32_t act = 0;
     uint32_t downed = 0;
     uint32_t mine = (uint32_t)__builtin_popcount(mask);
@@ -109,10 +117,14 @@ fate_of(const char *strategy, const trpi_downing_options *options, uint32_t n, u
         }
         struct scene s;
         scene_make(&s, n, status);
+        s.leaver = leaver < n ? s.idents[leaver]->key : 0;
         uint32_t first = (uint32_t)__builtin_ctz(mask);
+        others = 0;
         for (uint32_t other = 0; other < n; other++) {
-            if ((mask >> other & 1) == 0) {
+            uint32_t is = status == NULL ? 0 : status[other];
+            if ((mask >> other & 1) == 0 && is != SCENE_REMOVED) {
                 scene_row(&s, first, other);
+                others += is == TRP_MEMBER_EXITING || is == TRP_MEMBER_DOWN ? 0 : 1;
             }
         }
         trpi_downing_verdict verdict = scene_decide(&s, strategy, options, self, mask);
@@ -122,8 +134,15 @@ fate_of(const char *strategy, const trpi_downing_options *options, uint32_t n, u
         scene_end(&s);
     }
     return stop == mine                                        ? FATE_STOPS
-           : stop == 0 && act == 1 && downed == n - mine ? FATE_STAYS
-                                                               : FATE_MIXED;
+           : stop == 0 && act == (others > 0 ? 1 : 0) && downed == others ? FATE_STAYS
+                                                                               : FATE_MIXED;
+}
+
+static inline enum fate
+fate_of(const char *strategy, const trpi_downing_options *options, uint32_t n, uint32_t mask,
+        const uint32_t *status)
+{
+    return fate_beside(strategy, options, n, mask, status, n);
 }
 
 #endif
