@@ -3,9 +3,11 @@
  * A message may carry an interaction: an id, the name of the protocol spoken, and a domain. Who
  * begins a conversation tells with trp_tell_in(). From then on the worker passes it on: whatever
  * an actor tells while it handles such a message carries it, too, whether the actor knows of it or
- * not. Messages without one are not larger, and cost nothing.
+ * not. The function of a trp_ask() handles the reply, and what it tells is part of what the reply
+ * is part of. Messages without one are not larger, and cost nothing.
  *
- * It does not travel with messages that were made by trp_msg_new(), nor to other nodes.
+ * It does not travel with messages that were made by trp_msg_new(), nor to other nodes, nor through
+ * an ask that ends without a reply of an actor's own (too late; trp_resolve, trp_graceful_stop).
  */
 #ifndef TROUPE_INTERACTION_H
 #define TROUPE_INTERACTION_H

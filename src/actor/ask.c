@@ -7,8 +7,7 @@
  *          queue A thread that asks waits on a condition variable instead of a CONTINUE.
  * Must hold.
  *   P1  A promise completes once and its generation ends with that: a later reply is a dead letter.
- *   P2  Completing needs no memory but for the copy of the reply: the CONTINUE is made by the
- *       asker.
+ *   P2  Completing needs no memory but for the copy of the reply: the asker makes the CONTINUE.
  *   P3  A waiter is freed by the last of thread and promise.
  *   P4  An Identify may be lost with a connection. A thread that resolves a path asks again for the
  *       same promise; the first answer counts (P1).
@@ -422,12 +421,9 @@ trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, siz
         uint32_t timeout_ms, trp_reply_fn fn, void *arg)
 {
     trp_ref ref;
-    trp_err err;
+    trp_err err = type == NULL ? TRP_EINVAL
+                               : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
 
-    if (type == NULL) {
-        return TRP_EINVAL;
-    }
-    err = ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
     if (err == TRP_OK) {
         if (trp_ref_is_none(to)) {
             trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, to, TRP_ENOENT, NULL);
@@ -519,6 +515,7 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     void *found = NULL;
     reply_call call;
     const trp_msg *before = ctx->msg;
+    const trp_interaction *outside;
     trp_err err;
 
     if (data == NULL || cell->extra == NULL ||
@@ -532,7 +529,9 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     call.data = data;
     ctx->failure.err = TRP_OK;
     ctx->msg = data->reply; /* trp_sender() is who replied */
+    outside = trpi_carry(ctx, trp_msg_interaction(data->reply));
     err = trpi_run_guarded(ctx, call_reply, &call);
+    (void)trpi_carry(ctx, outside);
     ctx->msg = before;
     if (cell->extra != NULL) {
         cell->extra->stashed_turn = 0; /* the next message is another one */

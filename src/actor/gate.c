@@ -166,7 +166,7 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
         return TRP_ENOENT;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+    msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
     if (msg == NULL) {
         return TRP_ENOMEM;
     }

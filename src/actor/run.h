@@ -187,6 +187,9 @@ trp_err trpi_round_trip(trp_ctx *ctx, trp_msg **msg);
 /* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push what the ctx has chained: before anything that may block. */
 void trpi_chains_flush(trp_ctx *ctx);
+/* Make what trpi_tell() would: with the interaction that is carried. NULL: no memory. */
+trp_msg *trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+                        const void *payload, size_t bytes);
 /* A message goes to a cell whose mailbox has an order of its own and no bound: as one that is
  * chained, it may slow the teller, and counts for the end of its turn. */
 void trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell);

@@ -69,8 +69,11 @@ miss(trp_ctx *ctx, const trpi_selecting *s)
 static void
 deliver(trp_ctx *ctx, const trpi_selecting *s, trp_ref to)
 {
+    const trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(s->msg));
+
     trpi_tell(ctx, to, s->sender, trp_msg_type(s->msg), trp_msg_payload(s->msg),
               trp_msg_bytes(s->msg));
+    (void)trpi_carry(ctx, before);
 }
 
 /* The supervisor of ref; the root is its own. */
@@ -381,8 +384,8 @@ select_tell(trp_ctx *ctx, trp_ref anchor, const char *selection, trp_ref sender,
     if (selection == NULL || type == NULL) {
         return TRP_EINVAL;
     }
-    msg = trpi_msg_make(ctx->cache, nobody, sender, type, payload,
-                        (type->flags & TRP_TYPE_VARIABLE) != 0 ? bytes : type->bytes);
+    msg = trpi_tell_make(ctx, nobody, sender, type, payload,
+                         (type->flags & TRP_TYPE_VARIABLE) != 0 ? bytes : type->bytes);
     if (msg == NULL) {
         return TRP_ENOMEM;
     }

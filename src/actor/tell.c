@@ -357,14 +357,20 @@ make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, co
     return msg;
 }
 
+trp_msg *
+trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+               size_t bytes)
+{
+    return ctx->carried != NULL ? make_carrying(ctx, to, sender, type, payload, bytes)
+                                : trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+}
+
 /* While something is carried, and with serialize-messages. NULL: it is a dead letter already. */
 static trp_msg * __attribute__((noinline))
 make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
           size_t bytes)
 {
-    trp_msg *msg = ctx->carried != NULL
-                       ? make_carrying(ctx, to, sender, type, payload, bytes)
-                       : trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+    trp_msg *msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
 
     if (msg == NULL) {
         dead_no_memory(ctx, to, sender, type);

@@ -1,4 +1,5 @@
 /* interaction_test.c - conversations that are passed on by the worker. */
+#include <troupe/category.h>
 #include <troupe/dispatcher.h>
 #include <troupe/interaction.h>
 
@@ -20,6 +21,40 @@ note(trp_ctx *ctx, const trp_msg *msg)
                in == NULL ? "-" : in->id_high == 7 && in->id_low == 42 ? in->protocol : "?");
 }
 
+/* What goes on when the answer is there; arg: with what end. */
+static trp_err
+went_on(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+{
+    (void)state;
+    UNIT_TRUE((err == TRP_OK) == (reply != NULL));
+    trp_tell_text(ctx, next_of[2], "x");
+    return *(const trp_err *)arg;
+}
+
+/* Ways of telling that do not go through trp_tell(). true: text was one of them. */
+static bool
+tell_otherwise(trp_ctx *ctx, const trp_msg *msg)
+{
+    static trp_err well = TRP_OK, ill = TRP_EIO;
+    trp_ref none = TRP_REF_NONE;
+
+    if (stage_said(msg, "ask") || stage_said(msg, "ask ill")) {
+        UNIT_EQUAL(trp_ask(ctx, next_of[1], &trp_string_type, "asked", 5, 60000, went_on,
+                           stage_said(msg, "ask") ? &well : &ill),
+                   TRP_OK);
+    } else if (stage_said(msg, "ask none")) {
+        UNIT_EQUAL(trp_ask(ctx, none, &trp_string_type, "asked", 5, 60000, went_on, &well),
+                   TRP_OK);
+    } else if (stage_said(msg, "category")) {
+        UNIT_EQUAL(trp_category_send(ctx, "books", &trp_string_type, "sent", 4, NULL), TRP_OK);
+    } else if (stage_said(msg, "select")) {
+        UNIT_EQUAL(trp_select_tell(ctx, "../r*", &trp_string_type, "reply", 5), TRP_OK);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 /* Passes on what it is told, knowing nothing of interactions. */
 static trp_err
 relay_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -27,7 +62,7 @@ relay_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     int *index = state;
 
     note(ctx, msg);
-    if (stage_said(msg, "reply")) {
+    if (stage_said(msg, "reply") || tell_otherwise(ctx, msg)) {
         return TRP_OK;
     }
     if (stage_said(msg, "fail")) {
@@ -126,6 +161,47 @@ an_interaction_survives_the_stash_and_ends_with_a_failure(void)
     stage_close(system);
 }
 
+/* A4J-10: the answer to a question is part of the conversation in which it was asked, and so is
+ * what is told when it comes; without an answer there is nothing to be part of. */
+static void
+an_answer_goes_on_with_the_interaction_of_its_question(void)
+{
+    trp_system *system = open_relays("calling-thread");
+
+    begin(system, "ask", &order);
+    STAGE_EXPECT("r0:ask(sale) r1:asked(sale) r2:x(sale) r0:reply(sale)");
+    stage_clear(&stage_events);
+    begin(system, "ask", NULL);
+    STAGE_EXPECT("r0:ask(-) r1:asked(-) r2:x(-) r0:reply(-)");
+    stage_clear(&stage_events);
+    begin(system, "ask ill", &order);
+    UNIT_WAIT(stage_has("r2:x(sale)"), 60000);
+    begin(system, "plain", NULL); /* to the next instance */
+    UNIT_WAIT(stage_has("r1:plain(-)") && stage_has("r2:plain(-)"), 60000);
+    stage_clear(&stage_events);
+    begin(system, "ask none", &order);
+    UNIT_WAIT(stage_has("r2:x(-)"), 60000);
+    stage_close(system);
+}
+
+/* A4J-10 */
+static void
+a_category_and_a_selection_are_told_as_part_of_it_too(void)
+{
+    trp_system *system = open_relays("calling-thread");
+
+    UNIT_EQUAL(trp_category_join(system, "books", next_of[2]), TRP_OK);
+    begin(system, "category", &order);
+    STAGE_EXPECT("r0:category(sale) r2:sent(sale) r0:reply(sale)");
+    stage_clear(&stage_events);
+    begin(system, "select", &order);
+    UNIT_WAIT(stage_count(":reply(sale)") == 3, 60000);
+    stage_clear(&stage_events);
+    begin(system, "category", NULL);
+    STAGE_EXPECT("r0:category(-) r2:sent(-) r0:reply(-)");
+    stage_close(system);
+}
+
 static trp_err
 echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -176,5 +252,7 @@ a_payload_of_any_size_carries_it(void)
 UNIT_BEGIN("interaction")
 UNIT(what_is_told_while_handling_a_message_is_part_of_its_interaction)
 UNIT(an_interaction_survives_the_stash_and_ends_with_a_failure)
+UNIT(an_answer_goes_on_with_the_interaction_of_its_question)
+UNIT(a_category_and_a_selection_are_told_as_part_of_it_too)
 UNIT(a_payload_of_any_size_carries_it)
 UNIT_END
