@@ -22,8 +22,6 @@
  *     those who live at the paths then, if they are of the same system, else nobody. References in
  *     opaque payloads mean nothing after a restart.
  *   - Without options.sync a crash of the machine, not of the process, may lose the last messages.
- *   - A message that meets the end of its receiver may be reported as a dead letter and yet be
- *     stored for the next one.
  * After a restart a message whose type is not registered, or has another size, is a dead letter.
  *
  * Where the records are kept is a trp_durable_storage: LMDB in a directory if none is given. In a

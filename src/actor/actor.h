@@ -51,7 +51,7 @@ void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, c
 void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 /* The same in the name of another sender. */
 void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
-/* Count msg as lost for `to` and publish it as a dead letter; borrows msg. */
+/* Count msg as lost for `to` and publish it as a dead letter, unless it is stored; borrows msg. */
 void trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
 const char *trpi_dead_reason_text(trp_dead_reason reason); /* "stopped" */
 
@@ -73,6 +73,16 @@ trp_err trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const
                          size_t bytes, trp_msg **ret_msg);
 /* Is it one of those that the library itself tells, and no mailbox is asked about? */
 bool trpi_msg_is_own(const trp_msg *msg);
+
+/* A durable mailbox has stored what it was asked to admit: from now on msg is a token, and when it
+ * reaches nobody it is no dead letter, for what it stands for is handled by the next owner. Thread:
+ * admit's; msg is not told yet, so that nobody else has it. */
+#define TRPI_MSG_STORED 0x20000000u /* flag of a header; until the mailbox takes the token */
+static inline void
+trpi_msg_stored(const trp_msg *msg)
+{
+    ((trp_msg *)(uintptr_t)msg)->priv_from_node_flags |= TRPI_MSG_STORED;
+}
 
 /* ---- routed actors: who tells them is asked first where to --------------------------------------
  * An actor of kind router is an actor like any other (mailbox, life, supervision, watch, path), but

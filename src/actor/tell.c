@@ -230,6 +230,9 @@ deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 void
 trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
 {
+    if ((msg->priv_from_node_flags & TRPI_MSG_STORED) != 0) {
+        return; /* it waits in the store for the next one there: durable.c, U2 */
+    }
     trpi_count(ctx, &ctx->stats->dead[reason], 1);
     trpi_life_dead(ctx, to, msg, reason);
 }

@@ -8,7 +8,7 @@
  *   U1  What admit let pass is in the store, or was dropped from there for want of room or for its
  *       age; tokens are only promises: more of them than records are forgotten.
  *   U2  The end of the owner takes nothing out of the store (TRP-13). Once clean_up has run, admit
- *       refuses.
+ *       refuses. A token that comes later still is no dead letter: its record is the next owner's.
  *   U3  A record is taken out before it is handled: nobody handles it twice.
  *   U4  When the store cannot be read, the owner is woken again after a while.
  * Threads. admit: senders'. All else: the runner's. The store has its lock, a leaf; nothing is told
@@ -167,6 +167,9 @@ admit(void *object, trp_ref receiver, const trp_msg *msg)
         trp_breaker_end(k->breaker, call, illness(err));
     }
     trpi_free(record.data);
+    if (err == TRP_OK) {
+        trpi_msg_stored(msg); /* U2 */
+    }
     return illness(err) != TRP_OK ? TRP_EIO : err;
 }
 

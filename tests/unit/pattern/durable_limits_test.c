@@ -36,6 +36,52 @@ the_oldest_is_dropped_when_it_is_full(void)
     forget();
 }
 
+static trp_ref stopped_clerk, successor;
+
+/* On the thread that tells, when its message is stored and not told yet. */
+static trp_err
+stop_the_clerk(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    trp_system_stop_actor(system_, stopped_clerk);
+    atomic_store(&gate_open, 1);
+    UNIT_WAIT(spawn_as("clerk", &clerk, "kept", &successor) == TRP_OK, 60000); /* it has ended */
+    return TRP_OK;
+}
+
+/* TRP-13, U1: its owner ends between the two steps of a tell; the message is the next one's, and no
+ * dead letter besides. What is told after that is one. */
+static void
+what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too(void)
+{
+    static const trp_behaviour behaviour = { .size = sizeof(trp_behaviour), .name = "stopper",
+                                             .version = 1, .receive = stop_the_clerk };
+    trp_durable_options options = TRP_DURABLE_OPTIONS_INIT;
+    trp_spawn_options here = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref stopper;
+
+    fresh();
+    options.max_items = 1;
+    start(&options);
+    here.dispatcher = "calling-thread";
+    UNIT_EQUAL(trp_system_spawn(system_, &behaviour, &here, &stopper), TRP_OK);
+    UNIT_EQUAL(trp_system_subscribe(system_, stopper, &trp_dead_letter_type), TRP_OK);
+    stopped_clerk = spawn_held();
+    tell(stopped_clerk, 1);
+    tell(stopped_clerk, 2); /* 1 is dropped for it, which the stopper hears of */
+    UNIT_EQUAL(trp_system_unsubscribe(system_, stopper, &trp_dead_letter_type), TRP_OK);
+    UNIT_WAIT(atomic_load(&seen_count) == 2, 5000);
+    UNIT_TRUE(seen[0] == UINT64_MAX && seen[1] == 2);
+    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 1);
+    tell(stopped_clerk, 3);
+    UNIT_WAIT(dead(TRP_DEAD_STALE) == 1, 5000);
+    UNIT_EQUAL(dead(TRP_DEAD_STOPPED), 0);
+    stop();
+    forget();
+}
+
 /* DUR-05: or the newest is refused, and who may try again is told so. */
 static void
 or_the_newest_is_refused(void)
@@ -312,6 +358,7 @@ who_may_have_one(void)
 
 UNIT_BEGIN("durable_limits")
 UNIT(the_oldest_is_dropped_when_it_is_full)
+UNIT(what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too)
 UNIT(or_the_newest_is_refused)
 UNIT(bytes_are_counted_too)
 UNIT(what_is_too_old_is_not_given)
