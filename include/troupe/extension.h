@@ -49,14 +49,15 @@ typedef struct trp_extension {
  *            TRP_ELIMIT  TRP_EXTENSIONS_MAX reached
  *            TRP_ESTATE  its create asks for itself, through others perhaps
  *            TRP_ENOMEM  out of memory
- *            TRP_ECLOSED the system has stopped
+ *            TRP_ECLOSED the system has stopped; and while it is freed, what was released already
  *            and those of create, which is tried again at the next call
  * Thread:    any; lock-free once it is made.
  * Source:    EXT-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_extension_get(trp_system *system, const trp_extension *extension,
                                                  void **ret_instance);
 
-/* Return the instance of the extension of this name; NULL when it has not been made.
+/* Return the instance of the extension of this name; NULL when it has not been made, or has been
+ * released.
  *
  * Ownership: borrows name; the instance is the system's.
  * Errors:    none

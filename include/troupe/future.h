@@ -16,7 +16,8 @@
  * Futures are counted: who gets one owns one count, and a chain goes on without anybody holding it.
  * A promise whose last count goes before it was kept fails its future with TRP_ECANCELED, so nobody
  * waits in vain. Callbacks that a system could not run before it was freed run during
- * trp_system_free(), on its thread.
+ * trp_system_free(), on its thread, and may use the system as one that has stopped: what they tell
+ * is a dead letter, what they ask or spawn is refused with TRP_ECLOSED.
  *
  * A callback takes arg, and release(arg) (NULL: nothing to do) when it cannot be called any more:
  * after it returned, or when the outcome was none of its business.

@@ -64,6 +64,22 @@ slab_memory(uint32_t slab, uintptr_t base)
     return (void *)(slab == 0 ? base + TRPI_PLACE_FIRST * sizeof(trpi_cell) : base);
 }
 
+void
+trpi_cells_drop(trpi_cells *cells)
+{
+    /* read anew: what is called may look for a slot, though it gets nothing to live in it */
+    for (uint32_t slot = 1; slot <= atomic_load_explicit(&cells->used, RELAXED); slot++) {
+        trpi_cell *cell = trpi_cells_at(cells, slot);
+
+        if (cell->ops != NULL && cell->ops->drop != NULL) {
+            atomic_store_explicit(&cell->generation, cell->generation_run + 1, RELAXED);
+            atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
+            cell->ops->drop(cell);
+            trpi_cell_ops_set(cell, NULL);
+        }
+    }
+}
+
 /* What late senders left in a mailbox when the threads ended. */
 static void
 cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
@@ -71,9 +87,6 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
     trpi_sysmsg *sysmsg = trpi_mailbox_take_system(cell);
     trp_msg *msg, *done;
 
-    if (cell->ops != NULL && cell->ops->drop != NULL) {
-        cell->ops->drop(cell);
-    }
     while (sysmsg != NULL) {
         trpi_sysmsg *next = sysmsg->next;
 

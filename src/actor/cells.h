@@ -28,6 +28,9 @@ struct trpi_cells {
     uint32_t free_count;
 };
 
+/* All threads have ended: release what waits for an answer (promises, services). Whoever that calls
+ * may tell still: their generations are over. */
+void trpi_cells_drop(trpi_cells *cells);
 /* All threads have ended: free what is left in mailboxes. */
 void trpi_cells_drain(trpi_cells *cells, trpi_msg_cache *cache);
 

@@ -3,11 +3,13 @@
  * Why.     Libraries on top of actors need state that belongs to a system and ends with it; globals
  *          would tie the systems of a process together.
  * Shape.   an array of entries, only ever appended to; count is published after the entry.
- *          entry: making --create succeeded--> made          (read without the lock)
- *                    `--create failed----> gone (the place is used again)
+ *          entry: making --create succeeded--> made          (read without the lock) --release-->
+ *                    `--create failed----> gone (the place is used again)             gone
  * Must hold.
  *   E1  create runs once for each instance, without the lock: it may get other extensions.
  *   E2  stop and release are called once each for whatever was made, in the reverse order.
+ *   E3  What release has returned of is given to nobody: what is still called while the system is
+ *       freed (futures) gets TRP_ECLOSED.
  * Limits.  TRP_EXTENSIONS_MAX (TRP_ELIMIT).
  * Tests.   tests/unit/actor/extension_test.c
  * Sources. EXT-01 to -03, SYS-39
@@ -152,6 +154,9 @@ trp_extension_get(trp_system *system, const trp_extension *extension, void **ret
         return TRP_EINVAL;
     }
     x = system->extensions;
+    if (x == NULL) { /* E3 */
+        return TRP_ECLOSED;
+    }
     found = made_find(x, extension, NULL);
     if (found != NULL) {
         *ret_instance = found->instance;
@@ -187,7 +192,7 @@ trp_extension_get(trp_system *system, const trp_extension *extension, void **ret
 void *
 trp_extension_find(trp_system *system, const char *name)
 {
-    const entry *found = !trpi_system_is_valid(system) || name == NULL
+    const entry *found = !trpi_system_is_valid(system) || name == NULL || system->extensions == NULL
                              ? NULL
                              : made_find(system->extensions, NULL, name);
 
@@ -258,7 +263,7 @@ in_reverse(trpi_extensions *x, bool release)
 {
     for (uint32_t order = x->made; order-- > 0;) {
         for (uint32_t i = 0; i < TRP_EXTENSIONS_MAX; i++) {
-            const entry *e = &x->entries[i];
+            entry *e = &x->entries[i];
             void (*call)(void *instance);
 
             if (atomic_load_explicit(&e->state, memory_order_acquire) != MADE ||
@@ -268,6 +273,9 @@ in_reverse(trpi_extensions *x, bool release)
             call = release ? e->extension->release : e->extension->stop;
             if (call != NULL) {
                 call(e->instance);
+            }
+            if (release) {
+                atomic_store_explicit(&e->state, GONE, memory_order_relaxed); /* E3 */
             }
         }
     }

@@ -1,11 +1,13 @@
 /* system.c - a system's birth and end, and what threads that are no actors tell it.
  *
  * Shape.   new: world -> cells -> nodes -> scheduler -> threads -> guardians (LIFE).
- *          free: tree stopped -> threads ended -> guardians' memory -> mailboxes, cells, nodes,
- *          world.
+ *          free: tree stopped -> threads ended -> who waits for answers, extensions -> mailboxes ->
+ *          scheduler, guardians' memory, cells, nodes, world.
  * Must hold.
  *   Z1  Nothing is freed while a thread of the system may run: after a stop that timed out the
  *       system is leaked.
+ *   Z2  The last callbacks of futures run on the thread that frees, and may use the system as one
+ *       that has stopped: what they tell is a dead letter. So what a tell looks at goes last.
  * Tests.   tests/unit/actor/system_test.c
  */
 #include "actor/system.h"
@@ -115,11 +117,17 @@ system_destroy(trp_system *system)
 {
     trpi_msg_cache *cache = trpi_msg_cache_get();
 
+    if (system->cells != NULL) { /* Z2 */
+        trpi_cells_drop(system->cells);
+    }
+    trpi_extensions_free(system->extensions);
+    system->extensions = NULL;
     if (system->cells != NULL && cache != NULL) {
         trpi_cells_drain(system->cells, cache);
     }
     trpi_fault_close(system);
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
+    trpi_life_system_free(system);
     trpi_dispatchers_free(system);
     trpi_boxes_free(system);
     trpi_stall_free(system);
@@ -130,7 +138,6 @@ system_destroy(trp_system *system)
         trpi_world_free(system->world);
     }
     trpi_settings_free(system->settings);
-    trpi_extensions_free(system->extensions);
     system->magic = 0;
     trpi_free(system);
 }
@@ -261,9 +268,6 @@ trp_system_free(trp_system *system)
         trpi_sched_abandon(system->sched);
         return;
     }
-    trpi_life_system_free(system);
-    trpi_extensions_free(system->extensions); /* while what they may look at is still there */
-    system->extensions = NULL;
     system_destroy(system);
 }
 

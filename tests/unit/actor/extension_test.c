@@ -128,6 +128,45 @@ instances_end_with_their_system_the_last_one_made_first(void)
 }
 
 static trp_err
+late_create(trp_system *system, void *arg, void **ret_instance)
+{
+    (void)arg;
+    *ret_instance = system;
+    return TRP_OK;
+}
+
+static void
+late_release(void *system)
+{
+    void *instance = NULL;
+
+    UNIT_EQUAL(trp_extension_get(system, &second, &instance), TRP_ECLOSED);
+    UNIT_EQUAL(trp_extension_get(system, &first, &instance), TRP_ECLOSED);
+    UNIT_TRUE(instance == NULL && trp_extension_find(system, "first") == NULL);
+    trp_system_tell(system, trp_system_dead_letters(system), &trp_string_type, "late", 4);
+    stage_note("late");
+}
+
+/* EXT-01 */
+static void
+what_was_released_is_given_to_nobody_and_a_release_may_still_tell(void)
+{
+    static const trp_extension late = {
+        sizeof(trp_extension), "late", late_create, NULL, late_release, NULL
+    };
+    trp_system *system;
+    void *instance;
+
+    reset();
+    system = stage_open();
+    UNIT_EQUAL(trp_extension_get(system, &late, &instance), TRP_OK);
+    UNIT_EQUAL(trp_extension_get(system, &second, &instance), TRP_OK);
+    stage_close(system);
+    UNIT_TRUE(stage_has("release2 release1 late"));
+    UNIT_EQUAL(atomic_load(&created), 2);
+}
+
+static trp_err
 circle_create(trp_system *system, void *arg, void **ret_instance)
 {
     return trp_extension_get(system, arg, ret_instance);
@@ -323,6 +362,7 @@ settings_of_an_application_are_read_once(void)
 UNIT_BEGIN("extension")
 UNIT(many_threads_get_one_instance_of_a_system_and_another_of_the_next)
 UNIT(instances_end_with_their_system_the_last_one_made_first)
+UNIT(what_was_released_is_given_to_nobody_and_a_release_may_still_tell)
 UNIT(what_fails_is_tried_again_and_a_circle_or_a_taken_name_is_refused)
 UNIT(a_system_has_room_for_so_many_extensions_and_not_one_more)
 UNIT(a_name_has_so_many_bytes_and_not_one_more)

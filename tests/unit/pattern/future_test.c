@@ -51,9 +51,14 @@ count_release(void *arg)
     atomic_fetch_add(&released, 1);
 }
 
+static trp_ref told_late; /* by note_outcome(); nobody: no one */
+
 static void
 note_outcome(void *arg, const trp_outcome *outcome)
 {
+    if (!trp_ref_is_none(told_late)) {
+        trp_system_tell(stage, told_late, &trp_string_type, "too late", 8);
+    }
     stage_note("%s:%s:%lld", (const char *)arg, trp_err_name(outcome->err),
                outcome->value != NULL ? (long long)number_of(outcome->value) : -1LL);
 }
@@ -380,15 +385,11 @@ a_promise_that_is_given_up_fails_its_future(void)
     stage_close(stage);
 }
 
-static _Atomic bool may_go;
 static void
-hold_worker(void *arg, const trp_outcome *outcome)
+never(void *arg, trp_dispatcher_job *job)
 {
     (void)arg;
-    (void)outcome;
-    while (!atomic_load(&may_go)) {
-        unit_pause();
-    }
+    (void)job;
 }
 
 /* F2, F3 */
@@ -433,15 +434,15 @@ a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
 static void
 callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
 {
-    trp_system_options one = TRP_SYSTEM_OPTIONS_INIT;
+    trp_dispatcher_options idle = TRP_DISPATCHER_OPTIONS_INIT;
     trp_promise *promise;
 
-    one.workers = 1;
-    stage = stage_open_with(one);
-    promise = promise_of(stage);
-    atomic_store(&may_go, true);
-    UNIT_EQUAL(trp_future_on_complete(trp_promise_future(promise), hold_worker, NULL, NULL),
-               TRP_OK);
+    idle.kind = TRP_DISPATCHER_CUSTOM;
+    idle.execute = never;
+    stage = stage_open();
+    UNIT_EQUAL(trp_dispatcher_register(stage, "never", &idle), TRP_OK);
+    UNIT_REQUIRE(trp_promise_new(stage, "never", &promise) == TRP_OK);
+    told_late = stage_spawn(stage, &answerer, "late");
     for (int i = 0; i < 1000; i++) {
         UNIT_EQUAL(trp_future_on_complete(trp_promise_future(promise), note_outcome, "q", NULL),
                    TRP_OK);
@@ -450,6 +451,76 @@ callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
     trp_promise_unref(promise);
     stage_close(stage);
     UNIT_EQUAL(stage_count("q:TRP_OK:2"), 1000);
+    told_late = (trp_ref)TRP_REF_NONE;
+}
+
+static uint64_t
+stale_letters(trp_system *system)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+
+    trp_system_stats_get(system, &stats);
+    return stats.dead_letters[TRP_DEAD_STALE];
+}
+
+static trp_ref customer;
+static void
+late_word(void *arg, const trp_outcome *outcome)
+{
+    trp_system *system = arg;
+    uint64_t before = stale_letters(system);
+    trp_future *again = NULL;
+    trp_ref ref;
+
+    UNIT_EQUAL(outcome->err, TRP_ECLOSED);
+    trp_system_tell(system, customer, &trp_string_type, "too late", 8);
+    UNIT_EQUAL(stale_letters(system), before + 1);
+    UNIT_EQUAL(trp_future_ask(system, customer, &trp_string_type, "x", 1, 1000, &again),
+               TRP_ECLOSED);
+    UNIT_EQUAL(trp_system_spawn(system, &answerer, NULL, &ref), TRP_ECLOSED);
+    stage_note("told");
+}
+
+static trp_err
+late_step(void *arg, const trp_outcome *in, trp_future **ret_next)
+{
+    int64_t number = 9;
+
+    (void)in;
+    return trp_future_succeeded(arg, &trp_i64_type, &number, sizeof number, ret_next);
+}
+
+/* F2: a callback may tell, ask and make futures while its system is freed; what it tells is a dead
+ * letter, and is logged as one where that is on. */
+static void
+what_a_callback_tells_while_its_system_is_freed_is_a_dead_letter(void)
+{
+    for (int logged = 0; logged < 2; logged++) {
+        trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+        trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+        trp_future *asked, *caught, *next;
+
+        logging.stdout_level = TRP_LOG_INFO; /* the loggers have ended then */
+        options.logging = &logging;
+        options.log_dead_letters =
+            logged != 0 ? TRP_LOG_DEAD_LETTERS_ALL : TRP_LOG_DEAD_LETTERS_NONE;
+        stage = stage_open_with(options);
+        customer = stage_spawn(stage, &answerer, "customer");
+        asked = ask(customer, "silence", 60000);
+        UNIT_EQUAL(trp_future_on_complete(asked, late_word, stage, NULL), TRP_OK);
+        UNIT_EQUAL(trp_future_recover_with(asked, late_step, stage, NULL, &caught), TRP_OK);
+        UNIT_EQUAL(trp_future_on_complete(caught, note_outcome, "caught", NULL), TRP_OK);
+        UNIT_EQUAL(trp_future_flat_map(caught, late_step, stage, NULL, &next), TRP_OK);
+        UNIT_WAIT(stage_has("silent"), 60000); /* left in the mailbox, it would be a dead letter */
+        stage_close(stage);
+        UNIT_EQUAL(stage_count("told"), 1);
+        UNIT_TRUE(stage_has("caught:TRP_OK:9"));
+        UNIT_EQUAL(trp_future_outcome(next)->err, TRP_OK);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "dead letter of type troupe.string"), logged != 0);
+        trp_future_unref(asked);
+        trp_future_unref(caught);
+        trp_future_unref(next);
+    }
 }
 
 static trp_err
@@ -579,6 +650,7 @@ UNIT(after_completes_when_its_time_has_come_and_makes_a_timeout_with_first_compl
 UNIT(a_promise_that_is_given_up_fails_its_future)
 UNIT(a_system_that_ends_fails_what_is_open_and_forgets_no_callback)
 UNIT(callbacks_that_no_thread_came_to_run_when_the_system_is_freed)
+UNIT(what_a_callback_tells_while_its_system_is_freed_is_a_dead_letter)
 UNIT(a_long_chain_of_futures_does_not_grow_the_stack)
 UNIT(what_was_written_before_the_outcome_is_seen_by_callbacks_and_by_who_waits)
 UNIT(threads_that_race_to_keep_a_promise_leave_one_outcome)
