@@ -208,21 +208,20 @@ part_stays(const struct question *q, enum part part, const char **ret_why)
 
 /* ---- resolving ------------------------------------------------------------------------------- */
 
-/* D4: the first in order that is Up or Leaving and clear; else such a joiner. */
+/* D4: the first in order that is Up and clear; else who is Leaving, which may have left when the
+ * other side asks for what it had (D8); else such a joiner. */
 static uint32_t
 who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 {
-    uint32_t first = TRPI_GOSSIP_NONE;
+    static const uint32_t later[] = { [TRP_MEMBER_JOINING] = 2, [TRP_MEMBER_LEAVING] = 1 };
+    uint32_t first = TRPI_GOSSIP_NONE, first_later = UINT32_MAX;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        if (marks[i] != TRPI_MARK_CLEAR || m->status >= TRP_MEMBER_EXITING ||
-            (unsuspected && m->unreachable != 0)) {
-            continue;
+        if (marks[i] == TRPI_MARK_CLEAR && m->status < TRP_MEMBER_EXITING &&
+            !(unsuspected && m->unreachable != 0) && later[m->status] < first_later) {
+            first = i;
+            first_later = later[m->status];
         }
-        if (m->status != TRP_MEMBER_JOINING) {
-            return i;
-        }
-        first = first == TRPI_GOSSIP_NONE ? i : first;
     }
     return first;
 }

@@ -401,6 +401,25 @@ the_last_moment_to_ask_comes_before_the_first_to_give_back(void)
     scene_end(&s);
 }
 
+/* The owner's lock ends with it, perhaps before the other side has asked. */
+static void
+who_leaves_asks_only_when_nobody_else_can(void)
+{
+    struct mesh *m = five();
+    side_runs(m, 7, 100);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    mesh_run(m, STABLE + 900);
+    UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_LEAVING); /* nobody agrees while there is a cut */
+    UNIT_EQUAL(askers(m), 2);
+    mesh_free(m);
+    m = five();
+    side_runs(m, 1, 100);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    mesh_run(m, STABLE + LATER + 900);
+    UNIT_EQUAL(askers(m), 1);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("downing_lease")
 UNIT(one_node_of_the_larger_side_asks_first_and_who_gets_it_stays)
 UNIT(the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused)
@@ -415,5 +434,6 @@ UNIT(who_is_refused_tells_which_sides_it_saw)
 UNIT(an_owner_on_the_own_side_is_no_refusal)
 UNIT(an_owner_with_the_longest_name_is_known_as_well)
 UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
+UNIT(who_leaves_asks_only_when_nobody_else_can)
 UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)
 UNIT_END
