@@ -8,6 +8,7 @@
  *   O2  What cannot be sent is a dead letter with its reason, alone.
  *   O3  peer->promised is what trp_try_tell() was promised room for and deliver() has not handed
  *       over. Promised messages are never dropped for want of room: tells count promises as taken.
+ *       A hand-over adds to what is queued before it takes from promised, under peer->lock.
  *   O4  Only messages that follow one another in a gather share a MANY frame, so the order is
  *       theirs.
  * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
@@ -195,7 +196,7 @@ trpi_route_hand_over(trpi_route *route)
         errs[lane] = gather_append(route, lane);
         above = above || peer->lanes[lane].above;
     }
-    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_relaxed); /* O3 */
+    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_release); /* O3 */
     route->kept = 0;
     route->above = above;
     if (route->pinned) {
@@ -482,7 +483,17 @@ release(void *arg)
     trpi_remote_unref(route->remote);
 }
 
-/* O3 */
+/* Is there room beside what waits and what was promised to others? Promises are read first: what
+ * hand_over() moves may then be counted twice, but not overlooked (O3). */
+static bool
+has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t promise)
+{
+    const trpi_lane_state *state = &route->peer->lanes[lane];
+    size_t before = others + atomic_load_explicit(&state->queued, memory_order_acquire);
+    /* an empty lane takes one of any size */
+    return before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane);
+}
+
 static bool
 admit(void *arg, uint32_t slot, size_t bytes)
 {
@@ -490,14 +501,19 @@ admit(void *arg, uint32_t slot, size_t bytes)
     trpi_peer *peer = route->peer;
     enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
     size_t promise = promise_of(bytes);
-    size_t before = atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) +
-                    atomic_fetch_add_explicit(&peer->promised, promise, memory_order_relaxed);
-    /* an empty lane takes one of any size */
-    if (before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane)) {
+    size_t others = atomic_fetch_add_explicit(&peer->promised, promise, memory_order_acquire);
+    if (has_room(route, lane, others, promise)) {
         return true;
     }
-    atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
-    return false;
+    /* who is refused costs a lock anyway, and under it nothing is counted twice */
+    pthread_mutex_lock(&peer->lock);
+    others = atomic_load_explicit(&peer->promised, memory_order_acquire) - promise;
+    bool room = has_room(route, lane, others, promise);
+    pthread_mutex_unlock(&peer->lock);
+    if (!room) {
+        atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
+    }
+    return room;
 }
 
 static void

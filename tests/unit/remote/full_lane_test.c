@@ -1,6 +1,8 @@
 /* full_lane_test.c - trp_try_tell() towards another node: refused while the lane is full, told when
  * there is room, nothing lost.
  */
+#include <pthread.h>
+
 #include <troupe/mailbox.h>
 
 #include "tests/unit/remote/slow.h"
@@ -122,6 +124,49 @@ a_lane_admits_up_to_its_high_water_mark(void)
     pair_end(&p);
 }
 
+/* ---- between two counts ---------------------------------------------------------------------- */
+
+static atomic_bool one_is_told;
+
+static void *
+one_teller(void *arg)
+{
+    pair *p = arg;
+    int64_t number = 1;
+    trp_err err = trp_system_try_tell(p->system[0], target, &trp_i64_type, &number, sizeof number);
+    UNIT_EQUAL(err, TRP_OK);
+    atomic_store(&one_is_told, true);
+    return NULL;
+}
+
+/* Bytes on their way from promised to queued are in both for a moment: no reason to refuse */
+static void
+what_is_handed_over_is_not_counted_twice(void)
+{
+    pair p;
+    pthread_t thread;
+    trpi_peer *peer = NULL;
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 60000 };
+    static const uint8_t most_of_it[ADMIT_BYTES * 3 / 4] = { 0 };
+    pair_start(&p, true, &options);
+    uint32_t node = silent_node(&p);
+    target = (trp_ref){ node, 5, 7, 0 };
+    UNIT_REQUIRE(trp_system_try_tell(p.system[0], target, &trp_bytes_type, most_of_it,
+                                     sizeof most_of_it) == TRP_OK);
+    UNIT_REQUIRE(trpi_peer_get(p.remote[0], &trpi_node_id_get(p.system[0], node)->address, false,
+                               &peer) == TRP_OK);
+    UNIT_WAIT(atomic_load(&peer->promised) == 0, 60000);
+    atomic_store(&one_is_told, false);
+    pthread_mutex_lock(&peer->lock); /* as a hand-over does */
+    atomic_fetch_add(&peer->promised, sizeof most_of_it);
+    UNIT_REQUIRE(pthread_create(&thread, NULL, one_teller, &p) == 0);
+    UNIT_WAIT(atomic_load(&peer->promised) > sizeof most_of_it || atomic_load(&one_is_told), 60000);
+    atomic_fetch_sub(&peer->promised, sizeof most_of_it);
+    pthread_mutex_unlock(&peer->lock);
+    pthread_join(thread, NULL);
+    pair_end(&p);
+}
+
 /* One message that is larger than the mark finds an empty lane and goes */
 static void
 an_empty_lane_takes_a_message_of_any_size(void)
@@ -214,6 +259,7 @@ messages_of_a_shared_frame_die_one_by_one(void)
 UNIT_BEGIN("full_lane")
 UNIT(who_heeds_refusals_loses_nothing)
 UNIT(a_lane_admits_up_to_its_high_water_mark)
+UNIT(what_is_handed_over_is_not_counted_twice)
 UNIT(an_empty_lane_takes_a_message_of_any_size)
 UNIT(a_lane_that_gives_up_makes_room)
 UNIT(messages_share_frames_with_who_takes_that)
