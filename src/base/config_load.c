@@ -579,8 +579,10 @@ table_make(loader *l, const char *base, const char *prefix)
         ok = option_add(l, &made, row->key, row->type == TRPI_CONFIG_LIST, false);
     }
     for (const trpi_config_alias *alias = trpi_config_aliases; ok && alias->akka; alias++) {
-        bool is_list = trpi_config_row_find(alias->ours)->type == TRPI_CONFIG_LIST;
-        ok = option_add(l, &made, alias->akka, is_list, false);
+        if (strncmp(alias->akka, prefix, strlen(prefix)) == 0) { /* a row is found by walking */
+            bool is_list = trpi_config_row_find(alias->ours)->type == TRPI_CONFIG_LIST;
+            ok = option_add(l, &made, alias->akka, is_list, false);
+        }
     }
     for (size_t i = 0; ok && i < l->learned_count; i++) {
         const learned_name *name = &l->learned[i];

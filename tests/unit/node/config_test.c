@@ -429,7 +429,7 @@ static void *
 load_often(void *arg)
 {
     long *failures = arg;
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 50; i++) {
         trpi_config *config = NULL;
         trpi_config_error error = { "" };
         if (trpi_config_new(&config) != TRP_OK ||
