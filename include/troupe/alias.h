@@ -46,11 +46,12 @@ TRP_API trp_err trp_alias_clear(trp_system *system, const char *alias);
 TRP_API TRP_MUST_CHECK trp_err trp_alias_find(trp_system *system, const char *alias,
                                               trp_ref *ret_ref);
 
-/* One alias; borrowed for the call, in which no function of this header may be called. Actors of
- * the calling thread that are told in it run after the last call: do not wait for their answers. */
+/* One alias, borrowed for the call. It may set and clear aliases, and wait. */
 typedef void (*trp_alias_fn)(void *arg, const char *alias, trp_ref ref);
 
-/* Call fn for each alias of ref; TRP_REF_NONE: for each alias of the system. In no order.
+/* Call fn for each alias of ref; TRP_REF_NONE: for each alias of the system. In no order. Each one
+ * that stands from the first call to the last is visited once; one that comes or goes meanwhile
+ * may be, or not.
  *
  * Ownership: arg is passed through.
  * Errors:    none

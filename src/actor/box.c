@@ -130,12 +130,24 @@ place_take(trpi_box *box)
     return false;
 }
 
-static void
+/* False: another one is running it. */
+static bool
 push(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-    if (trpi_mailbox_push(cell, msg, msg)) {
-        trpi_schedule(ctx, cell);
+    if (!trpi_mailbox_push(cell, msg, msg)) {
+        return false;
+    }
+    trpi_schedule(ctx, cell);
+    return true;
+}
+
+/* Without the lock. */
+static void
+push_and_wait(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    if (!push(ctx, cell, msg)) {
+        trpi_tell_wait(ctx, cell);
     }
 }
 
@@ -176,7 +188,7 @@ pending_admit(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
             box->pending_last = NULL;
         }
         box->pending_count--;
-        push(ctx, cell, first->msg);
+        (void)push(ctx, cell, first->msg);
         trpi_free(first);
     }
 }
@@ -363,7 +375,7 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
     uint64_t ns = (uint64_t)(timeout < 0 ? 0 : timeout) * 1000000u;
     uint64_t until = trpi_world_mono_ns(box->system->world) + ns;
     struct timespec deadline = { (time_t)(until / 1000000000u), (long)(until % 1000000000u) };
-    bool in = false, over = false;
+    bool in = false, over = false, runs = true;
 
     trpi_here_hold(ctx); /* the owner may be one that runs here when it is given the message */
     (void)pthread_mutex_lock(&box->lock);
@@ -380,10 +392,13 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
     }
     box->blocked--;
     if (in) {
-        push(ctx, cell, msg);
+        runs = push(ctx, cell, msg);
     }
     (void)pthread_mutex_unlock(&box->lock);
     trpi_here_release(ctx);
+    if (!runs) {
+        trpi_tell_wait(ctx, cell);
+    }
     return in ? TRP_OK : dead_full(ctx, to, msg);
 }
 
@@ -443,7 +458,7 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
     bool free_of_bound = trpi_msg_is_own(msg);
 
     if (box == NULL) {
-        push(ctx, cell, msg); /* it ends at this moment: the drain finds it stale */
+        push_and_wait(ctx, cell, msg); /* it ends at this moment: the drain finds it stale */
         return TRP_OK;
     }
     if (box->custom != NULL && box->type->options.ops->admit != NULL && !free_of_bound) {
@@ -455,7 +470,7 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
     }
     if (free_of_bound) {
         (void)atomic_fetch_add_explicit(&box->count, 1, SEQ_CST);
-        push(ctx, cell, msg);
+        push_and_wait(ctx, cell, msg);
         return TRP_OK;
     }
     if (box->team != NULL) {
@@ -466,7 +481,7 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
         if (box->capacity == 0) {
             trpi_tell_note_unbounded(ctx, cell);
         }
-        push(ctx, cell, msg);
+        push_and_wait(ctx, cell, msg);
         return TRP_OK;
     }
     if (try_only) {

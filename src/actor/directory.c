@@ -8,7 +8,10 @@
  *   D2  A member that has ended is found out when somebody comes by (look, add without room), not
  *       when it ends: the end of an actor costs nothing for those who have no names.
  *   D3  known has who is in members, and nobody else.
- * Threads. One lock, a leaf: under it only looks at cells, and the visitor of members_each().
+ *   D4  A bucket's entries stand in the order of their serials, so that who has let the lock go
+ *       finds the next one.
+ * Threads. One lock, a leaf: under it only looks at cells, and the library's own visitors of
+ *          members; the program's are called without it (trp_alias_each()).
  * Limits.  TRP_ALIASES_MAX names of each kind, TRP_CATEGORY_MEMBERS_MAX members of a category, all
  *          of a system; TRP_NAME_BYTES_MAX bytes of a name. TRP_ELIMIT.
  * Cost.    To add one is O(1) in the mean, to look or to remove one is O(members).
@@ -24,7 +27,6 @@
 #include <troupe/alias.h>
 #include <troupe/category.h>
 
-#include "actor/dispatcher.h"
 #include "actor/name.h"
 #include "actor/ref_map.h"
 #include "actor/run.h"
@@ -38,7 +40,7 @@
 
 typedef struct entry {
     struct entry *next;
-    uint64_t hash;
+    uint64_t hash, serial;
     trpi_member *members;
     uint32_t count, size; /* of members */
     trpi_ref_map known;   /* no values */
@@ -53,6 +55,7 @@ typedef struct table {
 
 struct trpi_directory {
     pthread_mutex_t lock; /* guards all */
+    uint64_t serial;      /* of the latest entry */
     table kinds[TRPI_DIRECTORY_KINDS];
 };
 
@@ -167,7 +170,8 @@ sweep_table(trp_ctx *ctx, table *t, trp_ref gone)
 }
 
 static trp_err
-entry_make(table *t, entry **place, const char *name, size_t bytes, uint64_t hash)
+entry_make(trpi_directory *directory, table *t, entry **place, const char *name, size_t bytes,
+           uint64_t hash)
 {
     entry *e;
 
@@ -179,9 +183,10 @@ entry_make(table *t, entry **place, const char *name, size_t bytes, uint64_t has
         return TRP_ENOMEM;
     }
     e->hash = hash;
+    e->serial = ++directory->serial;
     e->bytes = (uint32_t)bytes;
     memcpy(e->name, name, bytes);
-    *place = e;
+    *place = e; /* the last one of its bucket (D4) */
     t->count++;
     return TRP_OK;
 }
@@ -259,7 +264,7 @@ trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name
     }
     place = place_of(t, name, bytes, hash);
     if (*place == NULL) {
-        err = entry_make(t, place, name, bytes, hash);
+        err = entry_make(directory, t, place, name, bytes, hash);
     } else if (kind == TRPI_DIRECTORY_ALIAS) {
         (void)sweep(ctx, *place, nobody);
     }
@@ -413,33 +418,57 @@ trp_alias_find(trp_system *system, const char *alias, trp_ref *ret_ref)
 }
 
 typedef struct visit {
-    trp_alias_fn fn;
-    void *arg;
-    trp_ref of; /* TRP_REF_NONE: of all */
+    uint32_t bucket;
+    uint64_t serial; /* of the entry of this bucket that was visited; 0: none yet */
+    trp_ref ref;
+    char name[TRP_NAME_BYTES_MAX + 1];
 } visit;
 
-static void
-visit_alias(void *arg, const char *name, trpi_member *member)
+/* The next alias of `of` (TRP_REF_NONE: of anybody that lives), into v. False: there is none. */
+static bool
+visit_next(trp_ctx *ctx, trp_ref of, visit *v)
 {
-    const visit *v = arg;
+    trpi_directory *directory = ctx->system->directory;
+    const table *t = &directory->kinds[TRPI_DIRECTORY_ALIAS];
+    const entry *found = NULL;
 
-    if (trp_ref_is_none(v->of) || trp_ref_equal(v->of, member->ref)) {
-        v->fn(v->arg, name, member->ref);
+    pthread_mutex_lock(&directory->lock);
+    for (; v->bucket < BUCKETS; v->bucket++, v->serial = 0) {
+        for (found = t->buckets[v->bucket]; found != NULL; found = found->next) {
+            trp_ref ref = found->members[0].ref;
+
+            if (found->serial > v->serial && lives(ctx, ref) &&
+                (trp_ref_is_none(of) || trp_ref_equal(of, ref))) {
+                v->serial = found->serial; /* D4 */
+                v->ref = ref;
+                memcpy(v->name, found->name, found->bytes + 1);
+                break;
+            }
+        }
+        if (found != NULL) {
+            break;
+        }
     }
+    pthread_mutex_unlock(&directory->lock);
+    return found != NULL;
 }
 
 void
 trp_alias_each(trp_system *system, trp_ref ref, trp_alias_fn fn, void *arg)
 {
-    visit v = { fn, arg, ref };
-    trp_ctx *ctx;
+    visit v = { 0 };
+    bool any = true;
 
     if (!trpi_system_is_valid(system) || fn == NULL) {
         return;
     }
-    ctx = trpi_enter(system);
-    trpi_here_hold(ctx); /* fn is called under the lock; whom it tells may run on this thread */
-    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_ALIAS, NULL, visit_alias, &v);
-    trpi_here_release(ctx);
-    trpi_leave(ctx);
+    while (any) {
+        trp_ctx *ctx = trpi_enter(system);
+
+        any = visit_next(ctx, ref, &v);
+        trpi_leave(ctx);
+        if (any) {
+            fn(arg, v.name, v.ref);
+        }
+    }
 }

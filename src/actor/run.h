@@ -193,6 +193,9 @@ trp_msg *trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type
 /* A message goes to a cell whose mailbox has an order of its own and no bound: as one that is
  * chained, it may slow the teller, and counts for the end of its turn. */
 void trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell);
+/* This thread has told a cell which another one is running: if it is no actor, and the cell is one
+ * that runs on the thread that tells it, wait until it has handled that. Without a lock. */
+void trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell);
 /* Send a system message to a cell of this system. Never fails. Kept in order with other system
  * messages of the same sender. A slot that never existed: trpi_life_system_stale() is called at
  * once. */

@@ -166,6 +166,14 @@ is_calling(trp_ctx *ctx, const trpi_cell *cell)
                    ->options.kind == TRP_DISPATCHER_CALLING;
 }
 
+void
+trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
+{
+    if (ctx->worker == NULL && ctx->cell == NULL && ctx->here_held == 0 && is_calling(ctx, cell)) {
+        trpi_here_wait(cell); /* another thread handles it: TEST-12; held, it may be ours (E3) */
+    }
+}
+
 /* Without chains: a foreign thread, or one that may block. */
 static void __attribute__((noinline))
 deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
@@ -173,9 +181,8 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     note_overload(ctx, cell);
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
-    } else if (ctx->worker == NULL && ctx->cell == NULL && ctx->here_held == 0 &&
-               is_calling(ctx, cell)) {
-        trpi_here_wait(cell); /* another thread handles it: TEST-12; held, it may be ours (E3) */
+    } else {
+        trpi_tell_wait(ctx, cell);
     }
 }
 

@@ -247,15 +247,21 @@ open_later(void *arg)
     return NULL;
 }
 
-/* TEST-12: two threads: the second one waits until it is handled. */
 static void
-a_second_thread_waits_for_the_first(void)
+second_thread_waits(const char *mailbox)
 {
+    trp_mailbox_options bounded = TRP_MAILBOX_OPTIONS_INIT;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     pthread_t holder, opener;
     trp_ref a;
 
     start();
-    a = spawn("calling-thread");
+    bounded.kind = TRP_MAILBOX_KIND_BOUNDED;
+    bounded.capacity = 2;
+    UNIT_EQUAL(trp_mailbox_register(system_, "two", &bounded), TRP_OK);
+    options.dispatcher = "calling-thread";
+    options.mailbox = mailbox;
+    UNIT_REQUIRE(trp_system_spawn(system_, &actor, &options, &a) == TRP_OK);
     UNIT_REQUIRE(pthread_create(&holder, NULL, hold_it, &a) == 0);
     UNIT_WAIT(atomic_load(&gate_waiting) == 1, 5000);
     UNIT_REQUIRE(pthread_create(&opener, NULL, open_later, NULL) == 0);
@@ -267,6 +273,15 @@ a_second_thread_waits_for_the_first(void)
     pthread_join(holder, NULL);
     pthread_join(opener, NULL);
     end();
+}
+
+/* TEST-12: two threads: the second one waits until it is handled, whatever the mailbox. */
+static void
+a_second_thread_waits_for_the_first(void)
+{
+    second_thread_waits(NULL);
+    second_thread_waits("two");
+    second_thread_waits("control-aware");
 }
 
 /* TEST-12: two active actors that tell each other from two threads do not wait for each other. */
