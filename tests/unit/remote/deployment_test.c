@@ -231,7 +231,7 @@ orders_that_no_deputy_gives_do_no_harm(void)
     UNIT_EQUAL(deploy_ask(deploy_child("later", NULL), "ping"), 1); /* orders are done in turn */
     (void)snprintf(other, sizeof other, "/remote/%s/user/parent/other",
                    strstr(d.pair.address[0], "://") + 3);
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[1], other, 1000, &none), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[1], other, 60000, &none), TRP_ENOENT);
     UNIT_EQUAL(atomic_load(&deploy_seen.started), 2);
     UNIT_EQUAL(deploy_ask(child, "ping"), 3);
     deploy_end();
@@ -309,7 +309,7 @@ stopping_it_at_once_leaves_nothing_behind(void)
         UNIT_WAIT(atomic_load(&deploy_seen.terminated) == ended + 1, 60000);
     }
     UNIT_WAIT(atomic_load(&deploy_seen.stopped) == atomic_load(&deploy_seen.started), 60000);
-    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child", 1000, &ref), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_resolve(d.pair.system[0], "/user/parent/child", 60000, &ref), TRP_ENOENT);
     deploy_end();
 }
 

@@ -370,7 +370,7 @@ resolve(int side, int there, const char *path)
     trp_ref ref = TRP_REF_NONE;
 
     UNIT_EQUAL(trp_system_resolve(p.system[side], pair_path(&p, there, path, text, sizeof text),
-                                  20000, &ref),
+                                  60000, &ref),
                TRP_OK);
     return ref;
 }
@@ -389,19 +389,19 @@ a_blackhole_swallows_and_is_lifted(void)
     (void)pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     left = resolve(1, 0, "/user/echo"); /* the right one dials */
     right = resolve(0, 1, "/user/echo");
-    UNIT_EQUAL(ask_from(0, right, 20000), TRP_OK);
+    UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
     rule_set("192.0.2.1:1", TRPI_FAULT_BOTH, hole); /* of somebody else */
-    UNIT_EQUAL(ask_from(0, right, 20000), TRP_OK);
+    UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
     rule_set(right_peer, TRPI_FAULT_SEND, hole);
     UNIT_EQUAL(ask_from(0, right, 200), TRP_ETIMEDOUT);
     UNIT_EQUAL(ask_from(1, left, 200), TRP_ETIMEDOUT); /* no reply comes out */
     rule_set(right_peer, TRPI_FAULT_SEND, none);
-    UNIT_EQUAL(ask_from(0, right, 20000), TRP_OK);
+    UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
     rule_set(right_peer, TRPI_FAULT_RECEIVE, hole);
     UNIT_EQUAL(ask_from(0, right, 200), TRP_ETIMEDOUT);
     rule_set(right_peer, TRPI_FAULT_RECEIVE, none);
-    UNIT_EQUAL(ask_from(0, right, 20000), TRP_OK);
-    UNIT_EQUAL(ask_from(1, left, 20000), TRP_OK);
+    UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
+    UNIT_EQUAL(ask_from(1, left, 60000), TRP_OK);
     close_pair();
 }
 
@@ -439,16 +439,17 @@ open_numbers(void)
 static void
 a_slow_network_keeps_order_to_the_end(void)
 {
+    trpi_remote_options options = { .flush_on_shutdown_ms = 60000 };
     trp_ref to;
 
-    open_pair(NULL);
+    open_pair(&options);
     to = open_numbers();
     rule_set(right_peer, TRPI_FAULT_BOTH, (trpi_fault_rule){ 4000000, 0, 0, 0, 5, 10 });
     for (int64_t n = 1; n <= NUMBERS; n++) {
         trp_system_tell(p.system[0], to, &trp_i64_type, &n, sizeof n);
     }
     pair_end_side(&p, 0);
-    UNIT_WAIT(atomic_load(&numbers_seen) == NUMBERS, 20000);
+    UNIT_WAIT(atomic_load(&numbers_seen) == NUMBERS, 60000);
     UNIT_FALSE(atomic_load(&numbers_wrong));
     close_pair();
 }
@@ -541,7 +542,7 @@ system_messages_come_once_over_a_network_that_loses_and_repeats(void)
         trp_system_stop_actor(p.system[0], there[i]);
     }
     for (int i = 1; i < WATCHED; i += 2) {
-        UNIT_WAIT(atomic_load(&ends[i]) == 1, 20000);
+        UNIT_WAIT(atomic_load(&ends[i]) == 1, 60000);
     }
     for (int i = 0; i < WATCHED; i++) {
         UNIT_EQUAL(atomic_load(&ends[i]), 1);

@@ -40,17 +40,10 @@ static const trp_behaviour burst = TRP_BEHAVIOUR_INIT("burst", char, burst_recei
 static trp_ref
 start(bool mem, const trpi_remote_options *options)
 {
-    trpi_node_id id;
-    uint32_t node = 0;
     atomic_store(&counted, 0);
     atomic_store(&disorder, 0);
     pair_start(&p, mem, options);
-    trp_ref there = pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
-    memset(&id, 0, sizeof id);
-    id.address = *trpi_remote_address(p.remote[1]);
-    id.uid = pair_uid(&p, 1);
-    UNIT_REQUIRE(trpi_node_intern(p.system[0], &id, &node) == TRP_OK);
-    return (trp_ref){ node, there.slot, there.generation, 0 };
+    return pair_abroad(&p, pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0));
 }
 
 static void
@@ -84,15 +77,15 @@ stop_left(trp_dead_reason reason)
     return dead;
 }
 
-/* The right has all, in order, and has seen an end and no error. */
+/* The right has all but those that were dead, in order, and has seen an end and no error. */
 static void
-expect_all(int64_t count)
+expect_all(int64_t count, uint64_t dead)
 {
-    UNIT_WAIT(atomic_load(&counted) == count, 60000);
+    UNIT_WAIT(atomic_load(&counted) == count - (int64_t)dead, 60000);
     UNIT_EQUAL(atomic_load(&disorder), 0);
     UNIT_WAIT(pair_logged("association ended peer="), 60000);
     UNIT_TRUE(pair_logged("peer said goodbye"));
-    UNIT_FALSE(pair_logged("messages were not sent before the end"));
+    UNIT_TRUE(dead > 0 || !pair_logged("messages were not sent before the end"));
 }
 
 static void
@@ -100,17 +93,14 @@ stop_at_once(bool mem)
 {
     trp_msg *reply = NULL;
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS };
-    trp_ref to = start(mem, &options), echo = TRP_REF_NONE;
-    char path[TRP_PATH_BYTES_MAX];
-    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    UNIT_REQUIRE(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
-                                    60000, &echo) == TRP_OK);
+    trp_ref to = start(mem, &options);
+    trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
     UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_string_type, "?", 1, 60000, &reply), TRP_OK);
     trp_msg_free(reply);
     UNIT_TEXT(pair_state(&p, 0), "active");
     tell_all(to);
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), 0);
-    expect_all(TELLS);
+    expect_all(TELLS, 0);
     UNIT_FALSE(pair_logged("association gated"));
     pair_end(&p);
 }
@@ -139,7 +129,7 @@ what_a_held_proxy_has_goes_before_the_goodbye(void)
     UNIT_WAIT(atomic_load(&burst_over), 60000);
     uint64_t dead = stop_left(TRP_DEAD_LANE_FULL);
     UNIT_TRUE(dead < BURST);
-    expect_all(BURST - (int64_t)dead);
+    expect_all(BURST, dead);
     pair_end(&p);
 }
 
@@ -166,7 +156,7 @@ a_peer_that_still_shakes_hands_gets_what_was_told(void)
     UNIT_WAIT(atomic_load(&left->stopping), 60000);
     UNIT_REQUIRE(trpi_mem_network_thread_start(p.network) == TRP_OK);
     pthread_join(thread, NULL);
-    expect_all(TELLS);
+    expect_all(TELLS, 0);
     pair_end(&p);
 }
 
@@ -176,7 +166,7 @@ a_peer_not_met_before_gets_what_was_told_over_tcp(void)
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS };
     tell_all(start(false, &options));
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), 0);
-    expect_all(TELLS);
+    expect_all(TELLS, 0);
     pair_end(&p);
 }
 
@@ -194,8 +184,10 @@ a_gated_peer_that_is_back_gets_what_was_told(void)
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS, .backoff_min_ms = 200 };
     gate_left(start(true, &options));
     trpi_mem_network_fault_set(p.network, NULL, NULL);
+    /* an attempt that began before has no part in what the stop counts as its one */
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "handshaking") != 0, 60000);
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), 0);
-    expect_all(TELLS);
+    expect_all(TELLS, 0);
     pair_end(&p);
 }
 

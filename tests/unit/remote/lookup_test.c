@@ -10,7 +10,7 @@ resolve(int from, int to, const char *path, trp_err expected)
     char buffer[TRP_PATH_BYTES_MAX];
     trp_ref ref = TRP_REF_NONE;
     UNIT_EQUAL(trp_system_resolve(p.system[from], pair_path(&p, to, path, buffer, sizeof buffer),
-                                  10000, &ref),
+                                  60000, &ref),
                expected);
     return ref;
 }
@@ -96,10 +96,10 @@ looking_up_goes_on_until_somebody_is_there(void)
     atomic_store(&answers, 0);
     pair_path(&p, 1, "/user/late", sought, sizeof sought);
     pair_spawn(p.system[0], &lookup, "lookup", NULL, NULL, 0);
-    UNIT_WAIT(atomic_load(&tries) >= 3, 10000);
+    UNIT_WAIT(atomic_load(&tries) >= 3, 60000);
     UNIT_EQUAL(atomic_load(&found), 0);
     pair_spawn(p.system[1], &pair_echo, "late", NULL, NULL, 0);
-    UNIT_WAIT(atomic_load(&answers) == 1, 10000);
+    UNIT_WAIT(atomic_load(&answers) == 1, 60000);
     UNIT_EQUAL(atomic_load(&found), 1);
     pair_end(&p);
 }
@@ -117,7 +117,7 @@ a_ref_that_comes_home_is_local_again(void)
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
     UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/echo", path, sizeof path),
-                                   &trp_actor_identity_type, &sent, sizeof sent, 10000, &reply),
+                                   &trp_actor_identity_type, &sent, sizeof sent, 60000, &reply),
                TRP_OK);
     UNIT_REQUIRE(reply != NULL && trp_msg_is(reply, &trp_actor_identity_type));
     const trp_actor_identity *back = trp_msg_payload(reply);
@@ -169,11 +169,11 @@ after_unwatching_nothing_comes_from_the_other_node(void)
     second = resolve(0, 1, "/user/second", TRP_OK);
     trp_ref who = pair_spawn(p.system[0], &watcher, NULL, NULL, NULL, 0);
     trp_system_tell(p.system[0], who, &trp_bytes_type, "", 0);
-    UNIT_WAIT(atomic_load(&step) == 1, 10000);
-    UNIT_WAIT(trpi_node_is_watched(p.system[0], second.node), 10000);
-    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], a, 10000), TRP_OK);
-    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], b, 10000), TRP_OK);
-    UNIT_WAIT(atomic_load(&ended_second) == 1, 10000);
+    UNIT_WAIT(atomic_load(&step) == 1, 60000);
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], second.node), 60000);
+    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], a, 60000), TRP_OK);
+    UNIT_EQUAL(trp_system_graceful_stop(p.system[1], b, 60000), TRP_OK);
+    UNIT_WAIT(atomic_load(&ended_second) == 1, 60000);
     UNIT_EQUAL(atomic_load(&ended_first), 0);
     pair_end(&p);
 }

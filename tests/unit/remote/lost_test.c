@@ -69,8 +69,6 @@ static void
 a_dead_letter_stays_on_the_node_that_found_it_out(void)
 {
     pair p;
-    char path[TRP_PATH_BYTES_MAX];
-    trp_ref far_ref = TRP_REF_NONE, dead_ref = TRP_REF_NONE;
 
     pair_start(&p, false, NULL);
     for (int i = 0; i < 2; i++) {
@@ -86,25 +84,21 @@ a_dead_letter_stays_on_the_node_that_found_it_out(void)
     atomic_store(&seen_far, 0);
     trp_ref f = pair_spawn(p.system[1], &far_away, "far", NULL, NULL, 0);
     trp_ref dead = pair_spawn(p.system[1], &far_away, "dead", NULL, NULL, 0);
-    UNIT_FALSE(trp_ref_is_none(f));
-    UNIT_REQUIRE(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/far", path, sizeof path),
-                                    30000, &far_ref) == TRP_OK);
-    UNIT_REQUIRE(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/dead", path, sizeof path),
-                                    30000, &dead_ref) == TRP_OK);
+    trp_ref far_ref = pair_abroad(&p, f), dead_ref = pair_abroad(&p, dead);
     UNIT_EQUAL(trp_system_graceful_stop(p.system[1], dead, 60000), TRP_OK);
     /* an actor of the right side listens to the left side's stream */
     UNIT_EQUAL(trp_system_subscribe(p.system[0], far_ref, &trp_all_dead_letters_type), TRP_OK);
 
     /* lost on the right: its node tells, the sender's node does not */
     trp_system_tell(p.system[0], dead_ref, &trp_string_type, "far", 3);
-    UNIT_WAIT(atomic_load(&letters[1]) == 1, 30000);
+    UNIT_WAIT(atomic_load(&letters[1]) == 1, 60000);
     through(&p, far_ref);
     UNIT_EQUAL(atomic_load(&letters[0]), 0);
     UNIT_TEXT(text[1], "far");
 
     /* lost on the left: the same the other way round, and no event goes over */
     trp_system_tell(p.system[0], (trp_ref)TRP_REF_NONE, &trp_string_type, "near", 4);
-    UNIT_WAIT(atomic_load(&letters[0]) == 1, 30000);
+    UNIT_WAIT(atomic_load(&letters[0]) == 1, 60000);
     through(&p, far_ref);
     UNIT_EQUAL(atomic_load(&letters[1]), 1);
     UNIT_TEXT(text[0], "near");
@@ -121,8 +115,6 @@ static void
 what_cannot_leave_is_a_dead_letter_at_home_with_its_message(void)
 {
     pair p;
-    char path[TRP_PATH_BYTES_MAX];
-    trp_ref far_ref = TRP_REF_NONE;
     trp_msg *reply = NULL;
 
     UNIT_REQUIRE(trp_protocol_register(&lost_protocol) == TRP_OK);
@@ -134,11 +126,9 @@ what_cannot_leave_is_a_dead_letter_at_home_with_its_message(void)
     trp_ref k = pair_spawn(p.system[0], &keeper, "keeper", NULL, NULL, 0);
     UNIT_EQUAL(trp_system_ask(p.system[0], k, &trp_string_type, "?", 1, 60000, &reply), TRP_OK);
     trp_msg_free(reply);
-    (void)pair_spawn(p.system[1], &far_away, "far", NULL, NULL, 0);
-    UNIT_REQUIRE(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/far", path, sizeof path),
-                                    30000, &far_ref) == TRP_OK);
+    trp_ref far_ref = pair_abroad(&p, pair_spawn(p.system[1], &far_away, "far", NULL, NULL, 0));
     trp_system_tell(p.system[0], far_ref, &home_type, "stays", 5);
-    UNIT_WAIT(atomic_load(&letters[0]) == 1, 30000);
+    UNIT_WAIT(atomic_load(&letters[0]) == 1, 60000);
     UNIT_TEXT(text[0], "stays");
     pair_end(&p);
 }

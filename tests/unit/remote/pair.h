@@ -97,12 +97,18 @@ pair_remote(pair *p, int i, const trpi_remote_options *options, uint16_t port)
     }
     o.bind_port = -1;
     o.port = port;
+    if (o.link_pause_ms == 0) { /* a machine that stands still for seconds breaks no link */
+        o.link_pause_ms = 60000;
+    }
     if (p->mem) {
         o.transport = &trpi_mem_transport_ops;
         o.transport_arg = p->network;
         o.host = i == 0 ? "left" : "right";
     }
-    UNIT_REQUIRE(trpi_remote_start(p->system[i], &o, &p->remote[i]) == TRP_OK);
+    trp_err err = TRP_EADDRINUSE;
+    /* a given port may be somebody else's for a moment: of a connection of another program */
+    UNIT_WAIT((err = trpi_remote_start(p->system[i], &o, &p->remote[i])) != TRP_EADDRINUSE, 60000);
+    UNIT_REQUIRE(err == TRP_OK);
     trpi_address_format(trpi_remote_address(p->remote[i]), p->address[i], sizeof p->address[i]);
 }
 
@@ -144,6 +150,16 @@ pair_end(pair *p)
         trpi_mem_network_thread_stop(p->network);
         trpi_mem_network_free(p->network);
     }
+}
+
+/* What an actor of the right side is called on the left one. Who resolves its path instead may ask
+ * twice, when the answer takes a second: then the second answer is a dead letter. */
+static inline trp_ref
+pair_abroad(const pair *p, trp_ref there)
+{
+    trpi_node_id id = { *trpi_remote_address(p->remote[1]), trpi_system_self(p->system[1])->uid };
+    UNIT_REQUIRE(trpi_node_intern(p->system[0], &id, &there.node) == TRP_OK);
+    return there;
 }
 
 /* "/user/echo" of side i, with its address. */

@@ -41,8 +41,8 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         atomic_fetch_add(&answered, 1);
     } else if (trp_msg_is(msg, &trp_reliable_proxy_transition_type)) {
         const trp_reliable_proxy_transition *t = trp_msg_payload(msg);
-        if (t->to == TRP_RELIABLE_PROXY_IDLE) {
-            atomic_fetch_add(&idles, 1);
+        if (t->from == TRP_RELIABLE_PROXY_ACTIVE && t->to == TRP_RELIABLE_PROXY_IDLE) {
+            atomic_fetch_add(&idles, 1); /* all that it was told is acknowledged */
         }
     } else if (trp_msg_is(msg, &trp_terminated_type)) {
         atomic_fetch_add(&ended, 1);
@@ -76,7 +76,7 @@ begin(const trpi_remote_options *options, bool by_path)
         given.target_path = path;
         given.reconnect_after_ms = 20;
     } else {
-        UNIT_REQUIRE(trp_system_resolve(p.system[0], path, 10000, &given.target) == TRP_OK);
+        UNIT_REQUIRE(trp_system_resolve(p.system[0], path, 60000, &given.target) == TRP_OK);
     }
     UNIT_REQUIRE(trp_system_reliable_proxy_spawn(p.system[0], &given, &proxy) == TRP_OK);
     subscribe.subscriber = teller;
@@ -166,7 +166,7 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     trp_actor_identity watch_this = { 0, proxy };
     trp_ref target = TRP_REF_NONE;
     trp_system_tell(p.system[0], teller, &trp_actor_identity_type, &watch_this, sizeof watch_this);
-    UNIT_REQUIRE(trp_system_resolve(p.system[1], "/user/taker", 10000, &target) == TRP_OK);
+    UNIT_REQUIRE(trp_system_resolve(p.system[1], "/user/taker", 60000, &target) == TRP_OK);
     trp_system_stop_actor(p.system[1], target);
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     pair_end(&p);

@@ -325,7 +325,8 @@ a_watcher_is_told_when_the_other_node_falls_silent(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     trp_ref ref = resolve_right("/user/echo");
     watch_right(ref);
-    UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node), 60000);
+    /* a machine that stands still may be as silent */
+    UNIT_WAIT(trpi_node_is_watched(p.system[0], ref.node) || atomic_load(&ended) == 1, 60000);
     trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
@@ -344,7 +345,8 @@ an_association_that_was_cut_comes_back_by_itself(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     ask_echo();
     trpi_mem_network_cut(p.network, NULL, NULL);
-    UNIT_WAIT(pair_logged("association gated"), 60000);
+    /* by the left, too: what it tells before it knows is lost */
+    UNIT_WAIT(pair_logged("association gated peer=troupe.mem://right@"), 60000);
     ask_echo();
     UNIT_TEXT(pair_state(&p, 0), "active");
     pair_end(&p);
@@ -376,7 +378,8 @@ static void
 a_restart_on_the_same_address_is_a_new_incarnation(void)
 {
     enum { RESTARTS = 8 }; /* what is told while the old connections still end must not be lost */
-    pair_start(&p, false, NULL);
+    trpi_remote_options options = { .flush_on_shutdown_ms = 60000 }; /* the left hears goodbye */
+    pair_start(&p, false, &options);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     trp_ref old = resolve_right("/user/echo");
     uint16_t port = trpi_remote_address(p.remote[1])->port;
@@ -384,7 +387,7 @@ a_restart_on_the_same_address_is_a_new_incarnation(void)
         uint64_t old_uid = pair_uid(&p, 1);
         pair_end_side(&p, 1);
         p.system[1] = pair_system("right");
-        pair_remote(&p, 1, NULL, port);
+        pair_remote(&p, 1, &options, port);
         pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
         UNIT_TRUE(pair_uid(&p, 1) != old_uid);
         trp_ref fresh = resolve_right("/user/echo");

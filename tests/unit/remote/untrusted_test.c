@@ -64,16 +64,6 @@ start(bool untrusted)
     return start_with(untrusted, 1);
 }
 
-/* The right one's ref, as the left one holds it. */
-static trp_ref
-far(trp_ref ref)
-{
-    trpi_node_id id = { *trpi_remote_address(p.remote[1]), pair_uid(&p, 1) };
-    trp_ref at_left = ref;
-    UNIT_REQUIRE(trpi_node_intern(p.system[0], &id, &at_left.node) == TRP_OK);
-    return at_left;
-}
-
 static uint64_t
 dropped(void)
 {
@@ -86,7 +76,7 @@ dropped(void)
 static void
 harmful_messages_are_dropped_and_others_arrive(void)
 {
-    trp_ref to = far(start(true));
+    trp_ref to = pair_abroad(&p, start(true));
     UNIT_EQUAL(trp_protocol_register(&own), TRP_OK);
     trp_system_tell(p.system[0], to, &trp_poison_pill_type, NULL, 0);
     trp_system_tell(p.system[0], to, &trp_kill_type, NULL, 0);
@@ -104,7 +94,7 @@ static void
 a_watch_is_dropped_and_acknowledged(void)
 {
     trp_ref local = start(true);
-    trp_ref to = far(local);
+    trp_ref to = pair_abroad(&p, local);
     trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
     trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
     UNIT_WAIT(dropped() == 1, 60000);
@@ -135,7 +125,7 @@ static void
 harmful_messages_that_share_a_frame_are_dropped(void)
 {
     UNIT_EQUAL(trp_protocol_register(&own), TRP_OK);
-    trp_ref to = far(start(true));
+    trp_ref to = pair_abroad(&p, start(true));
     trp_ref teller = pair_spawn(p.system[0], &burst, "burst", NULL, NULL, 0);
     trp_system_tell(p.system[0], teller, &trp_bytes_type, &to, sizeof to);
     UNIT_WAIT(atomic_load(&told) == 1, 60000);
@@ -168,7 +158,7 @@ static void
 a_node_that_trusts_drops_nothing(void)
 {
     char path[TRP_PATH_BYTES_MAX];
-    trp_ref ref = TRP_REF_NONE, to = far(start(false));
+    trp_ref ref = TRP_REF_NONE, to = pair_abroad(&p, start(false));
     UNIT_EQUAL(trp_system_resolve(p.system[0],
                                   pair_path(&p, 1, "/user/counter", path, sizeof path), 30000,
                                   &ref),
