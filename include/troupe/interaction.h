@@ -4,10 +4,11 @@
  * begins a conversation tells with trp_tell_in(). From then on the worker passes it on: whatever
  * an actor tells while it handles such a message carries it, too, whether the actor knows of it or
  * not. The function of a trp_ask() handles the reply, and what it tells is part of what the reply
- * is part of. Messages without one are not larger, and cost nothing.
+ * is part of. Where that is nothing (nobody has answered in time, the reply came from another node,
+ * trp_resolve(), trp_graceful_stop()), it is part of what the question was. Messages without one
+ * are not larger, and cost nothing.
  *
- * It does not travel with messages that were made by trp_msg_new(), nor to other nodes, nor through
- * an ask that ends without a reply of an actor's own (too late; trp_resolve, trp_graceful_stop).
+ * It does not travel with messages that were made by trp_msg_new(), nor to other nodes.
  */
 #ifndef TROUPE_INTERACTION_H
 #define TROUPE_INTERACTION_H

@@ -60,6 +60,7 @@ typedef struct promise { /* state of the promise's cell */
 typedef struct trpi_pending { /* in the asker's map */
     trp_reply_fn fn;
     void *arg;
+    const trp_interaction *in; /* what it is part of: stands behind this; NULL: of none */
 } trpi_pending;
 
 /* ---- CONTINUE messages ----------------------------------------------------------------------- */
@@ -363,8 +364,7 @@ trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
         return;
     }
     cell = trpi_cells_find(ctx->cells, ref.slot);
-    /* a hint that spares most dead letters the message; the generation is checked again on arrival
-     * */
+    /* a hint that spares most dead letters the message; on arrival the generation is checked */
     kind = cell == NULL ? TRPI_KIND_ACTOR
                         : atomic_load_explicit(&cell->kind, memory_order_relaxed);
     if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
@@ -380,18 +380,20 @@ ask_begin(trp_ctx *ctx, enum purpose purpose, trp_ref asked, uint32_t timeout_ms
 {
     trpi_extra *extra;
     trpi_pending *pending;
+    size_t carried_bytes = ctx->carried == NULL ? 0 : sizeof *ctx->carried;
     trp_err err;
 
     if (fn == NULL || timeout_ms == 0) {
         return TRP_EINVAL;
     }
     extra = trpi_extra_get(ctx->cell);
-    pending = extra == NULL ? NULL : trpi_alloc(sizeof *pending);
+    pending = extra == NULL ? NULL : trpi_alloc(sizeof *pending + carried_bytes);
     if (pending == NULL) {
         return TRP_ENOMEM;
     }
     pending->fn = fn;
     pending->arg = arg;
+    pending->in = carried_bytes == 0 ? NULL : memcpy(pending + 1, ctx->carried, carried_bytes);
     err = promise_new(ctx, purpose, asked, ctx->self, NULL, timeout_ms, ret_promise);
     if (err == TRP_OK) {
         err = trpi_ref_map_put(&extra->asks, *ret_promise, pending);
@@ -494,7 +496,7 @@ trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms, trp_reply_fn fn
 }
 
 typedef struct reply_call {
-    trpi_pending pending;
+    trpi_pending *pending;
     void *state;
     const continuation *data;
 } reply_call;
@@ -504,8 +506,8 @@ call_reply(trp_ctx *ctx, void *arg)
 {
     const reply_call *call = arg;
 
-    return call->pending.fn(ctx, call->state, call->pending.arg, call->data->err,
-                            call->data->reply);
+    return call->pending->fn(ctx, call->state, call->pending->arg, call->data->err,
+                             call->data->reply);
 }
 
 void
@@ -515,7 +517,7 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     void *found = NULL;
     reply_call call;
     const trp_msg *before = ctx->msg;
-    const trp_interaction *outside;
+    const trp_interaction *in, *outside;
     trp_err err;
 
     if (data == NULL || cell->extra == NULL ||
@@ -523,15 +525,14 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trpi_ask_late(ctx, msg); /* the instance that asked is gone */
         return;
     }
-    call.pending = *(trpi_pending *)found;
-    trpi_free(found);
-    call.state = cell->state;
-    call.data = data;
+    call = (reply_call){ found, cell->state, data };
     ctx->failure.err = TRP_OK;
     ctx->msg = data->reply; /* trp_sender() is who replied */
-    outside = trpi_carry(ctx, trp_msg_interaction(data->reply));
+    in = trp_msg_interaction(data->reply);
+    outside = trpi_carry(ctx, in != NULL ? in : call.pending->in);
     err = trpi_run_guarded(ctx, call_reply, &call);
     (void)trpi_carry(ctx, outside);
+    trpi_free(found);
     ctx->msg = before;
     if (cell->extra != NULL) {
         cell->extra->stashed_turn = 0; /* the next message is another one */
