@@ -330,7 +330,8 @@ a_watcher_is_told_when_the_other_node_falls_silent(void)
     trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
-    UNIT_TEXT(pair_state(&p, 0), "quarantined");
+    /* while somebody wants it there is an attempt now and then: another one may live there */
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 60000);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     pair_end(&p);
 }
@@ -427,7 +428,8 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
     trpi_remote_quarantine(p.remote[0], trpi_system_self(p.system[1]), "test");
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
-    UNIT_TEXT(pair_state(&p, 0), "quarantined");
+    /* while somebody wants it there is an attempt now and then: another one may live there */
+    UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 60000);
     UNIT_TRUE(ask_once(300) != TRP_OK);
     char buffer[TRP_PATH_BYTES_MAX]; /* the other direction is refused by name */
     UNIT_EQUAL(trp_system_select_tell(p.system[1],
