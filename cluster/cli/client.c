@@ -9,11 +9,15 @@
  *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
  *   C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses longer
  *       gives it up first, for the node closes one that rests.          (trpi_cli_disconnect)
+ *   C4  Where there is an on_sent, Ctrl-C comes before the request is sent or after on_sent, not
+ *       between the two: a node that was ordered would go on, and nobody be told. (Such a request
+ *       is short, and a new connection takes it at once: nothing is waited for meanwhile.)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -294,6 +298,19 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
     }
 }
 
+/* Gives what was held before. */
+static void
+interrupts_hold(const trpi_cli *cli, sigset_t *ret_kept)
+{
+    sigset_t held;
+    (void)sigemptyset(&held);
+    if (cli->on_sent != NULL) {
+        (void)sigaddset(&held, SIGINT);
+        (void)sigaddset(&held, SIGTERM);
+    }
+    (void)pthread_sigmask(SIG_BLOCK, &held, ret_kept); /* EINVAL only for a wrong word */
+}
+
 static bool
 progress_print(trpi_cli *cli, const cJSON *object, void *arg)
 {
@@ -317,10 +334,13 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
         cJSON_Delete(request);
         return code;
     }
+    sigset_t kept;
+    interrupts_hold(cli, &kept); /* C4 */
     code = send_request(cli, request, deadline_ms);
     if (code == 0 && cli->on_sent != NULL) {
         cli->on_sent();
     }
+    (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
     while (code == 0) {
         cJSON *object = NULL;
         code = receive(cli, deadline_ms, &object);

@@ -8,6 +8,7 @@
 #   events_begin I [OPTION]...   `troupe events -o jsonl` on host I into $work/events; returns when it is subscribed
 #   event TEXT                   waits until such an event is there
 #   addr I                       troupe.tcp://demo@HOST:PORT
+#   unsuspected NAME COUNT MS    PASS when COUNT, of suspicions of nodes that live, is 0
 #   all_up N, sees I TEXT ...    conditions for wait_until
 #   host_deafen I, host_listen I host I hears nobody (and is heard); hears again (namespaces only)
 #   together CASE...             runs these functions at once, each with a cluster of its own and a $work of its own
@@ -99,6 +100,23 @@ together() {
         fi
     done
 }
+
+# Who gets no processor for longer than the others wait is rightly suspected. So where COUNT is not 0, and the machine stood
+# still for LEAST milliseconds (500) within the last MS, it is told and not judged; as under a sanitizer, where whole
+# processes stand still that the watch of the machine does not see.
+unsuspected() { # NAME COUNT MS [LEAST]
+    pauses "$3"
+    if [ "$2" = 0 ]; then
+        pass "$1"
+    elif [ -n "$sanitizer" ] || [ "$pause_most" -ge "${4:-500}" ]; then
+        measure "$1" "$2" suspicions
+        measure longest_pause_of_the_machine "$pause_most" ms
+    else
+        fail "$1" "$2 suspicions; longest pause of the machine $pause_most ms"
+    fi
+}
+suspects() { local index; for index; do ctl "$index" unreachable -o name 2>&1; done | wc -l; } # NODE...: how many they name now
+suspicions() { cat "$@" | grep -cF '"type":"UnreachableMember"'; } # EVENTS...: how often somebody became one, as they tell
 
 # The first line says that the node has subscribed it: what happens from then on is told.
 events_begin() {

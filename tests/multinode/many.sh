@@ -69,7 +69,7 @@ for size in "${sizes[@]}"; do
     expect they_converge 0 ctl "$size" wait --converged --members "$size" --timeout 60s
     sleep 2 # what starting costs is another question
     idle_costs
-    check nobody_of_them_is_suspected none_unreachable 1 "$size"
+    unsuspected nobody_of_them_is_suspected "$(suspects 1 "$size")" $(($(now_ms) - begin))
     for index in "${nodes[@]}"; do kill "${node_pid[index]}"; done
     for index in "${nodes[@]}"; do await "${node_pid[index]}" 60 || fail "node_${index}_ends"; done
 done

@@ -24,13 +24,14 @@ cluster() { # FIRST HOST
     for index in "$one" "$two" "$three"; do start_node "$index" --log-level warning; done
     timed 60 all_up 3 "$one" "$two" "$three" || { fail three_come_up; return; }
     note up "$took"
+    begin=$(now_ms)
     for index in "$one" "$two"; do
         host_start "$index" "$work/events-$index" env -u TROUPE_TIMEOUT "$troupe" events -v -o jsonl
         pids+=("$host_started")
         wait_until 30 test -s "$work/events-$index" || fail events_are_subscribed
     done
     sleep "$seconds"
-    lacks nobody_was_suspected '"type":"UnreachableMember"' "$work/events-$one"
+    unsuspected nobody_was_suspected "$(suspicions "$work/events-$one")" $(($(now_ms) - begin))
     begin=$(now_ms)
     kill_node "$three"
     wait_until 60 both_told UnreachableMember "$three" || { fail silence_is_noticed; return; }

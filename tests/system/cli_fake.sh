@@ -216,7 +216,7 @@ expect watch_ends_when_the_reader_goes 0 bash -c '"$0" --socket "$1" members -o 
 is watch_json_is_one_object_a_line "$(wc -l <"$work/out")" 2
 expect closed_pipe_is_no_error 0 bash -c 'for i in 1 2 3; do "$0" --socket "$1" members -o name | true; [ ${PIPESTATUS[0]} -eq 0 ] || exit 1; done' "$troupe" "$work/good.sock"
 expect wait_members 0 good wait --members 3 --role backend=2
-expect wait_times_out 75 good wait --members 4 --timeout 200ms
+says wait_times_out 75 "3/4 Up" good wait --members 4 --timeout 200ms
 has wait_says_what_is_missing "3/4 Up" "$work/err"
 expect wait_gone_of_nobody 0 good wait --gone 10.0.0.9:2552
 has wait_gone_says_that_it_was_no_member "10.0.0.9:2552 was no member" "$work/err"
