@@ -8,7 +8,7 @@
  *     {
  *         UNIT_TRUE(trp_ref_equal(a, b));
  *         UNIT_EQUAL(trp_something(), TRP_OK);
- *         UNIT_WAIT(atomic_load(&done), 5000); // polls until true, fails after 5 s
+ *         UNIT_WAIT(atomic_load(&done), 5000); // polls until true, or its deadline
  *     }
  *
  *     UNIT_BEGIN("ref")
@@ -144,11 +144,21 @@ unit_pause(void) /* between two looks at a condition, never instead of one */
 #define UNIT_TEXT(got, want) unit_check_text((got), (want), __LINE__, #got " == " #want, __FILE__)
 #define UNIT_FAIL(text) unit_check(false, __LINE__, text, __FILE__, false)
 
-/* Poll until condition holds; fail after ms (stretched: 3 times, 10 under sanitizers). Evaluates to
- * whether it held. */
+/* When who waits so long gives up: stretched, and after a minute at the earliest, since a busy
+ * machine may take seconds from a thread anywhere. Only what never comes takes so long. */
+static inline uint64_t
+unit_deadline_ms(uint64_t ms)
+{
+    uint64_t stretched = ms * UNIT_STRETCH;
+
+    return unit_now_ms() + (stretched < 60000 ? 60000 : stretched);
+}
+
+/* Poll until condition holds; fail after ms (stretched: 3 times, 10 under sanitizers; at least a
+ * minute). Evaluates to whether it held. */
 #define UNIT_WAIT(condition, ms)                                                                   \
     __extension__({                                                                                \
-        uint64_t unit_deadline_ = unit_now_ms() + (uint64_t)(ms)*UNIT_STRETCH;                     \
+        uint64_t unit_deadline_ = unit_deadline_ms((uint64_t)(ms));                                \
         bool unit_held_ = false;                                                                   \
         while (!(unit_held_ = (condition) ? true : false) && unit_now_ms() < unit_deadline_) {     \
             unit_pause();                                                                          \

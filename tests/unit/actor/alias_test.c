@@ -36,7 +36,7 @@ ask_path(trp_system *system, const char *path)
 {
     static char answer[256];
     trp_msg *reply = NULL;
-    trp_err err = trp_system_ask_path(system, path, &trp_string_type, "?", 1, 5000, &reply);
+    trp_err err = trp_system_ask_path(system, path, &trp_string_type, "?", 1, 60000, &reply);
 
     snprintf(answer, sizeof answer, "%s", trp_err_name(err));
     if (err == TRP_OK) {

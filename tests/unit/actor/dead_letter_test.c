@@ -180,22 +180,22 @@ the_first_dead_letters_are_logged(void)
     a = stage_spawn(system, &listener, "a");
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     stage_tell(system, a, "1");
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     STAGE_LOGGED("from nobody to /user/a: actor has ended");
     UNIT_FALSE(stage_book_has(&stage_lines, "no more dead letters"));
     stage_tell(system, a, "2");
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     STAGE_LOGGED("no more dead letters will be logged");
     stage_clear(&stage_lines);
     stage_tell(system, a, "3");
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
     stage_close(system);
 
     options.log_dead_letters = UINT32_MAX; /* off */
     system = stage_open_with(options);
     stage_tell(system, (trp_ref)TRP_REF_NONE, "1");
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
     stage_close(system);
 }

@@ -173,7 +173,7 @@ a_fault_of_an_actor_is_its_failure(void)
         stage_tell(system, a, rows[i].how);
         UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
         UNIT_TEXT(answer, "pong 1"); /* a fresh state */
-        UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+        UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
         if (!UNIT_WAIT(stage_book_has(&stage_lines, rows[i].said), 5000)) {
             printf("  was: %s\n", stage_lines.text);
         }

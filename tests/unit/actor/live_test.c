@@ -52,13 +52,13 @@ live_data_tell_who_runs_what_waits_and_how_fast(void)
     UNIT_EQUAL(trp_system_spawn(system, &worker, &options, &b), TRP_OK);
     UNIT_EQUAL(trp_live_open(system, &live), TRP_OK);
     UNIT_EQUAL(trp_live_open(system, NULL), TRP_EINVAL);
-    UNIT_EQUAL(trp_live_sample(live, 5000), TRP_OK);
+    UNIT_EQUAL(trp_live_sample(live, 60000), TRP_OK);
     UNIT_EQUAL(find(live, a).accepted, 0);
     UNIT_EQUAL(find(live, a).active, 1);
     for (int i = 0; i < 100; i++) {
         stage_tell(system, a, "work");
     }
-    UNIT_WAIT(trp_live_sample(live, 5000) == TRP_OK && find(live, a).completed == 100, 5000);
+    UNIT_WAIT(trp_live_sample(live, 60000) == TRP_OK && find(live, a).completed == 100, 5000);
     UNIT_EQUAL(trp_system_deactivate(system, a), TRP_OK);
     for (int i = 0; i < 10; i++) {
         stage_tell(system, b, i == 0 ? "hold" : "work");
@@ -79,7 +79,7 @@ live_data_tell_who_runs_what_waits_and_how_fast(void)
     UNIT_TEXT(held->dispatcher, "pinned");
     UNIT_TRUE(sum >= 100);
     atomic_store(&let_go, true);
-    UNIT_WAIT(trp_live_sample(live, 5000) == TRP_OK && find(live, b).completed == 10, 5000);
+    UNIT_WAIT(trp_live_sample(live, 60000) == TRP_OK && find(live, b).completed == 10, 5000);
     seen = find(live, b);
     UNIT_EQUAL(seen.pending, 0);
     UNIT_EQUAL(seen.accepted, 10);

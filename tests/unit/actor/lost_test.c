@@ -231,7 +231,7 @@ a_suppressed_dead_letter_holds_its_message_and_is_not_logged(void)
     trp_system_tell(system, a, &trp_poison_pill_type, NULL, 0);
     UNIT_WAIT(stage_has("quiet(troupe.poison-pill)"), 10000);
     UNIT_FALSE(stage_has("dead"));
-    UNIT_EQUAL(trp_log_flush(system, 10000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
     stage_close(system);
 }

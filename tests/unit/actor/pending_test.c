@@ -160,21 +160,22 @@ look_count_remove(const char *of)
     stage_tell(system, hoarder_ref, "a");
     stage_tell(system, hoarder_ref, "b");
     UNIT_EQUAL(stage_ask(system, t, "tell", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count), TRP_OK);
+    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 60000, NULL, NULL, &count), TRP_OK);
     UNIT_EQUAL(count, 4);
     stage_clear(&stage_events);
-    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, note_and_take, "a", &count),
+    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 60000, note_and_take, "a", &count),
                TRP_OK);
     STAGE_EXPECT("<a> <b> <mine> <{}>");
     UNIT_EQUAL(stage_ask(system, t, "take back", answer, sizeof answer), TRP_OK);
-    UNIT_WAIT(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count) == TRP_OK &&
+    UNIT_WAIT(trp_system_pending_visit(system, hoarder_ref, 60000, NULL, NULL, &count) == TRP_OK &&
                   count == 2,
               5000);
     stage_clear(&stage_events);
     atomic_store(&let_go, true);
     STAGE_EXPECT("b {}");
     UNIT_EQUAL(trp_system_graceful_stop(system, hoarder_ref, 60000), TRP_OK);
-    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 5000, NULL, NULL, &count), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_pending_visit(system, hoarder_ref, 60000, NULL, NULL, &count),
+               TRP_ENOENT);
     UNIT_EQUAL(trp_system_pending_visit(system, (trp_ref)TRP_REF_NONE, 1, NULL, NULL, &count),
                TRP_EINVAL);
     stage_close(system);

@@ -370,7 +370,7 @@ configuration_is_stronger_than_code_and_code_than_the_reference(void)
     trp_system *system = stage_open_with(options);
     trp_system_log(system, TRP_LOG_WARNING, "t", "quiet please");
     trp_system_log(system, TRP_LOG_ERROR, "t", "this is said");
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     UNIT_FALSE(stage_book_has(&stage_lines, "quiet please"));
     STAGE_LOGGED("[1 this is said]");
     stage_close(system);
@@ -380,11 +380,11 @@ configuration_is_stronger_than_code_and_code_than_the_reference(void)
     options.config = config;
     options.log_level = 0;
     system = stage_open_with(options);
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     STAGE_LOGGED("[3 log-config-on-start = on (t.conf:1)]");
     STAGE_LOGGED("[3 app.who = me (t.conf:2)]");
     trp_system_log(system, TRP_LOG_DEBUG, "t", "too much");
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     UNIT_FALSE(stage_book_has(&stage_lines, "too much"));
     /* CONF-25: an actor or an extension reads the application's own settings */
     trp_config *own = trp_system_config(system);

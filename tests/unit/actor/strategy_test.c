@@ -186,8 +186,8 @@ open_with(const trp_behaviour *boss, trp_ref *ret_kid, trp_ref *ret_sister)
 
     stage_spawn(system, boss, "boss");
     UNIT_WAIT(stage_has("kid+") && stage_has("sister+"), 5000);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/boss/kid", 1000, ret_kid), TRP_OK);
-    UNIT_EQUAL(trp_system_resolve(system, "/user/boss/sister", 1000, ret_sister), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/boss/kid", 60000, ret_kid), TRP_OK);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/boss/sister", 60000, ret_sister), TRP_OK);
     stage_clear(&stage_events);
     return system;
 }

@@ -1,4 +1,6 @@
 /* supervise_test.c - deciders, both strategies, budgets, escalation. */
+#include <troupe/testkit.h>
+
 #include "tests/unit/actor/stage.h"
 
 static _Atomic int directive; /* what the decider answers; 0: nonsense, -1: it fails */
@@ -81,19 +83,26 @@ BOSS(boss_stops, &stops)
 
 static char answer[64];
 
-/* A boss with its three children running; the book is empty. */
+/* The three children of a boss that has started; the book is empty then. */
+static void
+find_kids(trp_system *system, trp_ref kids[3])
+{
+    static const char *const paths[] = { "/user/boss/k1", "/user/boss/k2", "/user/boss/k3" };
+
+    UNIT_WAIT(stage_has("k1+") && stage_has("k2+") && stage_has("k3+"), 60000);
+    for (int i = 0; i < 3; i++) {
+        UNIT_EQUAL(trp_system_resolve(system, paths[i], 60000, &kids[i]), TRP_OK);
+    }
+    stage_clear(&stage_events);
+}
+
 static trp_system *
 open_with(const trp_behaviour *boss, trp_ref kids[3])
 {
-    static const char *const paths[] = { "/user/boss/k1", "/user/boss/k2", "/user/boss/k3" };
     trp_system *system = stage_open();
 
     stage_spawn(system, boss, "boss");
-    UNIT_WAIT(stage_has("k1+") && stage_has("k2+") && stage_has("k3+"), 5000);
-    for (int i = 0; i < 3; i++) {
-        UNIT_EQUAL(trp_system_resolve(system, paths[i], 1000, &kids[i]), TRP_OK);
-    }
-    stage_clear(&stage_events);
+    find_kids(system, kids);
     return system;
 }
 
@@ -184,22 +193,32 @@ no_retries_means_stop_at_the_first_failure(void)
     stage_close(system);
 }
 
-/* SUP-7 */
+/* SUP-7; the window is 200 ms, of a clock that nobody else moves */
 static void
 a_window_that_has_passed_forgives(void)
 {
+    trp_testkit_options options = TRP_TESTKIT_OPTIONS_INIT;
+    trp_testkit *kit = NULL;
+    trp_system *system;
     trp_ref kids[3];
-    trp_system *system = open_with(&boss_window, kids);
-    uint64_t start = unit_now_ms();
 
+    options.clock = TRP_CLOCK_MANUAL;
+    stage_clear(&stage_events);
+    UNIT_REQUIRE(trp_testkit_open(&options, &kit) == TRP_OK);
+    system = trp_testkit_system(kit);
+    stage_spawn(system, &boss_window, "boss");
+    UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
+    find_kids(system, kids);
     stage_tell(system, kids[0], "fail");
-    STAGE_EXPECT("k1- k1+");
-    UNIT_WAIT(unit_now_ms() > start + 400, 5000);
+    UNIT_EQUAL(trp_testkit_advance(kit, 201), TRP_OK);
+    UNIT_TRUE(stage_is("k1- k1+"));
     stage_tell(system, kids[0], "fail");
-    STAGE_EXPECT("k1- k1+ k1- k1+");
+    UNIT_EQUAL(trp_testkit_advance(kit, 199), TRP_OK);
+    UNIT_TRUE(stage_is("k1- k1+ k1- k1+"));
     stage_tell(system, kids[0], "fail"); /* within the window that the last one opened */
-    STAGE_EXPECT("k1- k1+ k1- k1+ k1-");
-    stage_close(system);
+    UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
+    UNIT_TRUE(stage_is("k1- k1+ k1- k1+ k1-"));
+    UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
 }
 
 /* SUP-6, SUP-7: one child without budget stops them all */

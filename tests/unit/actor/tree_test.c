@@ -60,7 +60,7 @@ the_tree_is_listed_in_its_order(void)
 
     UNIT_EQUAL(trp_system_resolve(system, "/user/a/k1", 60000, &k1), TRP_OK);
     UNIT_EQUAL(stage_ask(system, k1, "kids", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 5000, visit, NULL), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 60000, visit, NULL), TRP_OK);
     STAGE_EXPECT("0:/user/a(twig,2,1,0) 1:/user/a/k1(twig,2,2,0) 2:/user/a/k1/k1(twig,0,0,0) "
                  "2:/user/a/k1/k2(twig,0,0,0) 1:/user/a/k2(twig,0,0,0)");
     stage_close(system);
@@ -72,15 +72,15 @@ depth_and_the_visitor_end_the_listing(void)
     trp_ref a;
     trp_system *system = open_tree(&a);
 
-    UNIT_EQUAL(trp_system_tree(system, "/user/a", 0, 5000, visit, NULL), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/user/a", 0, 60000, visit, NULL), TRP_OK);
     STAGE_EXPECT("0:/user/a(twig,2,1,0)");
     stage_clear(&stage_events);
-    UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 5000, visit, system), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 60000, visit, system), TRP_OK);
     STAGE_EXPECT("0:/user/a(twig,2,1,0)");
     stage_clear(&stage_events);
     stage_tell(system, a, "fail");
     UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
-    UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 5000, visit, NULL), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/user/a", 9, 60000, visit, NULL), TRP_OK);
     STAGE_EXPECT("0:/user/a(twig,0,3,1)");
     stage_close(system);
 }
@@ -91,7 +91,7 @@ the_whole_tree_has_the_guardians(void)
     trp_ref a;
     trp_system *system = open_tree(&a);
 
-    UNIT_EQUAL(trp_system_tree(system, "/", 1, 5000, visit, NULL), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/", 1, 60000, visit, NULL), TRP_OK);
     UNIT_TRUE(stage_has("0:/(root guardian,5,"));
     UNIT_TRUE(stage_has("1:/user(") && stage_has("1:/system(") && stage_has("1:/deadLetters(") &&
               stage_has("1:/temp(") && stage_has("1:/remote("));
@@ -104,16 +104,16 @@ what_cannot_be_listed_is_an_error(void)
     trp_ref a;
     trp_system *system = open_tree(&a);
 
-    UNIT_EQUAL(trp_system_tree(system, "/user/none", 9, 1000, visit, NULL), TRP_ENOENT);
-    UNIT_EQUAL(trp_system_tree(system, "user", 9, 1000, visit, NULL), TRP_EINVAL);
-    UNIT_EQUAL(trp_system_tree(system, "/user/*", 9, 1000, visit, NULL), TRP_EINVAL);
-    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 1000, NULL, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_tree(system, "/user/none", 9, 60000, visit, NULL), TRP_ENOENT);
+    UNIT_EQUAL(trp_system_tree(system, "user", 9, 60000, visit, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_tree(system, "/user/*", 9, 60000, visit, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 60000, NULL, NULL), TRP_EINVAL);
     atomic_store(&let_go, false);
     stage_tell(system, a, "stick");
     UNIT_WAIT(stage_has("stuck"), 5000);
     UNIT_EQUAL(trp_system_tree(system, "/user", 9, 30, visit, NULL), TRP_ETIMEDOUT);
     atomic_store(&let_go, true);
-    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 5000, visit, NULL), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 60000, visit, NULL), TRP_OK);
     stage_close(system);
 }
 
@@ -146,7 +146,7 @@ actors_of_the_calling_thread_are_listed(void)
     options.dispatcher = "calling-thread";
     UNIT_EQUAL(trp_system_spawn(system, &twig, &options, &ref), TRP_OK);
     stage_tell(system, ref, "calling kid");
-    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 5000, visit, NULL), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, "/user", 9, 60000, visit, NULL), TRP_OK);
     UNIT_TRUE(stage_has("1:/user/c(twig,1,1,0) 2:/user/c/k(twig,0,0,0)"));
     stage_close(system);
 }

@@ -453,7 +453,7 @@ the_life_cycle_can_be_logged(void)
     UNIT_EQUAL(stage_ask(system, w, "ping", answer, sizeof answer), TRP_OK);
     UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/t0: restarted]"), 5000);
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 60000), TRP_OK);
-    UNIT_EQUAL(trp_log_flush(system, 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
     STAGE_LOGGED("[4 /user/t0: created below /user]");
     STAGE_LOGGED("[4 /user/t0: started]");
     UNIT_WAIT(stage_book_has(&stage_lines, "[4 /user/w: watches /user/t0]"), 5000);

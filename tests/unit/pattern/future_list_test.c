@@ -45,7 +45,7 @@ expect_number(trp_future *future, int64_t want)
 {
     const trp_msg *value = NULL;
 
-    UNIT_EQUAL(trp_future_result(future, 15000, &value), TRP_OK);
+    UNIT_EQUAL(trp_future_result(future, 60000, &value), TRP_OK);
     UNIT_EQUAL(number_of(value), want);
     trp_future_unref(future);
 }
@@ -53,7 +53,7 @@ expect_number(trp_future *future, int64_t want)
 static void
 expect_failure(trp_future *future, trp_err want)
 {
-    UNIT_EQUAL(trp_future_result(future, 15000, NULL), want);
+    UNIT_EQUAL(trp_future_result(future, 60000, NULL), want);
     trp_future_unref(future);
 }
 
@@ -72,7 +72,7 @@ zip_has_the_values_of_both_and_is_flat(void)
     keep(1, 20);
     UNIT_TRUE(trp_future_outcome(pair) == NULL);
     keep(0, 10);
-    UNIT_EQUAL(trp_future_await(three, 15000), TRP_OK);
+    UNIT_EQUAL(trp_future_await(three, 60000), TRP_OK);
     close_many(3);
     trp_future_unref(pair); /* three keeps what it needs */
     seen = trp_future_outcome(three);
@@ -97,7 +97,7 @@ a_sequence_keeps_the_order_of_the_list_and_fails_with_the_first_failure(void)
     for (size_t i = MANY; i-- > 0;) {
         keep(i, (int64_t)i);
     }
-    UNIT_EQUAL(trp_future_await(all, 15000), TRP_OK);
+    UNIT_EQUAL(trp_future_await(all, 60000), TRP_OK);
     seen = trp_future_outcome(all);
     UNIT_EQUAL(seen->count, MANY);
     for (size_t i = 0; i < seen->count; i++) {
@@ -112,7 +112,7 @@ a_sequence_keeps_the_order_of_the_list_and_fails_with_the_first_failure(void)
     expect_failure(all, TRP_EPERM); /* at once: the others are not there */
     close_many(3);
     UNIT_EQUAL(trp_future_sequence(stage, NULL, 0, &all), TRP_OK);
-    UNIT_EQUAL(trp_future_await(all, 15000), TRP_OK);
+    UNIT_EQUAL(trp_future_await(all, 60000), TRP_OK);
     UNIT_EQUAL(trp_future_outcome(all)->err, TRP_OK);
     UNIT_EQUAL(trp_future_outcome(all)->count, 0);
     trp_future_unref(all);
@@ -156,7 +156,7 @@ traverse_makes_and_gathers_and_gives_back_what_it_made_when_it_fails(void)
 
     stage = stage_open();
     UNIT_EQUAL(trp_future_traverse(stage, 5, make_square, NULL, &all), TRP_OK);
-    UNIT_EQUAL(trp_future_await(all, 15000), TRP_OK);
+    UNIT_EQUAL(trp_future_await(all, 60000), TRP_OK);
     UNIT_EQUAL(trp_future_outcome(all)->count, 5);
     UNIT_EQUAL(number_of(trp_future_outcome(all)->values[4]), 16);
     trp_future_unref(all);
@@ -250,8 +250,8 @@ two_threads_complete_what_is_gathered(void)
         for (int i = 0; i < 2; i++) {
             UNIT_REQUIRE(pthread_create(&threads[i], NULL, keeper, &starts[i]) == 0);
         }
-        UNIT_EQUAL(trp_future_await(all, 15000), TRP_OK);
-        UNIT_EQUAL(trp_future_await(sum, 15000), TRP_OK);
+        UNIT_EQUAL(trp_future_await(all, 60000), TRP_OK);
+        UNIT_EQUAL(trp_future_await(sum, 60000), TRP_OK);
         seen = trp_future_outcome(all);
         for (size_t i = 0; i < seen->count; i++) {
             UNIT_EQUAL(number_of(seen->values[i]), (int64_t)i);

@@ -288,9 +288,9 @@ an_ask_is_a_future_of_the_reply_the_refusal_the_silence_or_the_death(void)
 
     stage = stage_open();
     to = stage_spawn(stage, &answerer, "answerer");
-    UNIT_EQUAL(result_of(ask(to, "seven", 5000), TRP_OK), 7);
-    f = ask(to, "refuse", 5000);
-    UNIT_EQUAL(trp_future_await(f, 15000), TRP_OK);
+    UNIT_EQUAL(result_of(ask(to, "seven", 60000), TRP_OK), 7);
+    f = ask(to, "refuse", 60000);
+    UNIT_EQUAL(trp_future_await(f, 60000), TRP_OK);
     UNIT_EQUAL(trp_future_outcome(f)->err, TRP_EPERM);
     UNIT_TEXT(trp_future_outcome(f)->reason, "not for you");
     trp_future_unref(f);
@@ -311,7 +311,7 @@ a_pipe_tells_an_actor_the_value_or_the_failure(void)
 
     stage = stage_open();
     to = stage_spawn(stage, &answerer, "answerer");
-    f = ask(to, "seven", 5000);
+    f = ask(to, "seven", 60000);
     UNIT_EQUAL(trp_future_pipe(f, to, none), TRP_OK);
     STAGE_EXPECT("got7");
     trp_future_unref(f);

@@ -35,7 +35,7 @@ expect_text(const char *text, trp_ref *ret_sender)
 {
     trp_msg *msg = NULL;
 
-    UNIT_EQUAL(trp_inbox_receive(inbox, 15000, &msg, ret_sender), TRP_OK);
+    UNIT_EQUAL(trp_inbox_receive(inbox, 60000, &msg, ret_sender), TRP_OK);
     UNIT_TRUE(msg != NULL && stage_said(msg, text));
     trp_msg_free(msg);
 }
@@ -65,7 +65,7 @@ several_replies_come_and_can_be_selected(void)
 
     trp_inbox_tell(inbox, to, &trp_string_type, "two", 3);
     trp_inbox_tell(inbox, to, &trp_string_type, "three", 5);
-    UNIT_EQUAL(trp_inbox_select(inbox, 15000, is_text, "three", &msg, NULL), TRP_OK);
+    UNIT_EQUAL(trp_inbox_select(inbox, 60000, is_text, "three", &msg, NULL), TRP_OK);
     trp_msg_free(msg);
     expect_text("two", NULL); /* the others kept their places */
     expect_text("again", NULL);
@@ -90,7 +90,7 @@ an_inbox_watches(void)
     expect_text("one", NULL);
     expect_text("again", NULL);
     stage_tell(stage, to, "end");
-    UNIT_EQUAL(trp_inbox_receive(inbox, 15000, &msg, NULL), TRP_OK);
+    UNIT_EQUAL(trp_inbox_receive(inbox, 60000, &msg, NULL), TRP_OK);
     UNIT_REQUIRE(msg != NULL && trp_msg_is(msg, &trp_terminated_type));
     UNIT_TRUE(trp_ref_equal(((const trp_terminated *)trp_msg_payload(msg))->ref, to));
     trp_msg_free(msg);

@@ -47,7 +47,7 @@ routees_may_live_on_another_node(void)
     there = pair_spawn(p.system[1], &name_behaviour, "there", NULL, NULL, 0);
     (void)pair_spawn(p.system[1], &name_behaviour, "far", NULL, NULL, 0);
     UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/there", far, sizeof far),
-                                  5000, &list[0]),
+                                  60000, &list[0]),
                TRP_OK);
     list[1] = pair_spawn(p.system[0], &name_behaviour, "here", NULL, NULL, 0);
     options.routees = list;
@@ -97,7 +97,7 @@ a_router_is_told_from_another_node(void)
                  strrchr(trp_path(p.system[1], refs[i], path, sizeof path), '/') + 1);
     }
     UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/pool", path, sizeof path),
-                                  5000, &remote),
+                                  60000, &remote),
                TRP_OK);
     for (int i = 0; i < 6; i++) {
         UNIT_TRUE(says(p.system[0], remote, names[i % 2]));

@@ -34,7 +34,7 @@ messages_rotate_over_children_and_pass_the_router_by(void)
     }
     trp_path(system, refs[0], path, sizeof path);
     UNIT_TRUE(strncmp(path, "/user/pool/$", 12) == 0);
-    UNIT_EQUAL(trp_system_tree(system, seen.path, 0, 5000, processed_visit, &seen), TRP_OK);
+    UNIT_EQUAL(trp_system_tree(system, seen.path, 0, 60000, processed_visit, &seen), TRP_OK);
     UNIT_EQUAL(seen.count, 0);
     UNIT_EQUAL(atomic_load(&crew_started), 5);
     stage_close(system);

@@ -637,7 +637,7 @@ a_failure_can_jump_out_of_the_test(void)
     }
     UNIT_EQUAL(went_on, 0);
     trp_system_log(trp_testkit_system(kit), TRP_LOG_WARNING, "s", "not filtered");
-    UNIT_EQUAL(trp_log_flush(trp_testkit_system(kit), 5000), TRP_OK);
+    UNIT_EQUAL(trp_log_flush(trp_testkit_system(kit), 60000), TRP_OK);
     UNIT_TRUE(logged("not filtered"));
     UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
 }
@@ -661,7 +661,7 @@ a_kit_can_be_put_around_a_system(void)
     UNIT_REQUIRE(trp_testkit_open(&options, &second) == TRP_OK); /* names of probes do not clash */
     ref = open_speaker(kit);
     say(trp_testkit_probe(second), ref, 4, 1);
-    UNIT_EQUAL(number_of(trp_probe_receive(trp_testkit_probe(second), 5000)), 4);
+    UNIT_EQUAL(number_of(trp_probe_receive(trp_testkit_probe(second), 60000)), 4);
     TRP_INTERCEPT(kit, &filter)
     {
         UNIT_FAIL("there is no log to filter");
