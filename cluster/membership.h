@@ -173,6 +173,9 @@ uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t
 uint64_t trpi_member_version(const trpi_member_core *core);
 void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
                       trp_member *ret);
+/* Once for each role that somebody leads, as RoleLeaderChanged tells it; none without memory. */
+typedef void (*trpi_role_leader_fn)(void *arg, const trp_leader_event *leader);
+void trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn fn, void *arg);
 /* What a joining node asks; borrowed until the next step; none when it asks nobody. */
 const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count);
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */

@@ -332,6 +332,22 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     }
 }
 
+/* index: of whom; TRPI_GOSSIP_NONE: nobody. */
+static trp_leader_event
+leader_event(const trpi_gossip *g, uint32_t index, const char *role)
+{
+    trp_leader_event event = { .uid = 0 };
+    if (index != TRPI_GOSSIP_NONE) {
+        const trpi_ident *ident = g->members[index].ident;
+        event.uid = ident->id.uid;
+        memcpy(event.address, ident->address, strlen(ident->address));
+    }
+    if (role != NULL) {
+        snprintf(event.role, sizeof(event.role), "%s", role);
+    }
+    return event;
+}
+
 static void
 publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new,
                const char *role)
@@ -343,22 +359,15 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     if (was_key == is_key) {
         return;
     }
-    const char *address = is == TRPI_GOSSIP_NONE ? "nobody" : new->members[is].ident->address;
     trpi_core_log(core, TRP_LOG_INFO, "leader%s%s is %s", role == NULL ? "" : " of role ",
-                  role == NULL ? "" : role, address);
+                  role == NULL ? "" : role,
+                  is == TRPI_GOSSIP_NONE ? "nobody" : new->members[is].ident->address);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
         return;
     }
     action->event = role == NULL ? TRP_CLUSTER_LEADER_CHANGED : TRP_CLUSTER_ROLE_LEADER_CHANGED;
-    action->published.leader = (trp_leader_event){ .uid = 0 };
-    if (is != TRPI_GOSSIP_NONE) {
-        action->published.leader.uid = new->members[is].ident->id.uid;
-        memcpy(action->published.leader.address, address, strlen(address));
-    }
-    if (role != NULL) {
-        snprintf(action->published.leader.role, sizeof(action->published.leader.role), "%s", role);
-    }
+    action->published.leader = leader_event(new, is, role);
 }
 
 /* Has one of the first `count` of these the role? */
@@ -392,6 +401,27 @@ publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_
                 if (!done && !is_role_of(kinds[v], i, role)) {
                     publish_leader(core, old, new, role);
                 }
+            }
+        }
+    }
+}
+
+void
+trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn fn, void *arg)
+{
+    const trpi_gossip *g = core->gossip;
+    const trpi_ident *const *kinds;
+    uint32_t count;
+    if (g == NULL || trpi_gossip_kinds(g, &kinds, &count) != TRP_OK) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t r = 0; r < kinds[i]->roles_count; r++) {
+            const char *role = kinds[i]->roles[r];
+            uint32_t leader = trpi_gossip_leader(g, core->self->key, role);
+            if (leader != TRPI_GOSSIP_NONE && !is_role_of(kinds, i, role)) {
+                trp_leader_event event = leader_event(g, leader, role);
+                fn(arg, &event);
             }
         }
     }

@@ -266,6 +266,18 @@ shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
     trp_send(ctx, ref, msg);
 }
 
+struct told {
+    trp_ctx *ctx;
+    trp_ref to;
+};
+
+static void
+tell_role_leader(void *arg, const trp_leader_event *leader)
+{
+    const struct told *told = arg;
+    trp_tell(told->ctx, told->to, &trp_role_leader_changed_type, leader, sizeof(*leader));
+}
+
 /* ---- who is told ----------------------------------------------------------------------------- */
 
 void
@@ -290,6 +302,10 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *it
     }
     cluster->subscribers[at].events |= item->events;
     shell_send_state(cluster, ctx, item->ref); /* B1 */
+    if ((item->events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0) { /* it has no room for them */
+        trpi_member_each_role_leader(cluster->core, tell_role_leader,
+                                     &(struct told){ ctx, item->ref });
+    }
 }
 
 void

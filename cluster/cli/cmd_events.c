@@ -63,6 +63,13 @@ print_event(const cJSON *event)
         append(line, sizeof(line), "observed by ",
                observer != NULL ? trpi_cli_short(observer) : NULL);
     }
+    if (cJSON_HasObjectItem(event, "seenBy")) {
+        char seen[64];
+        (void)snprintf(seen, sizeof(seen), "by %.0f of %.0f members",
+                       cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(event, "seenBy")),
+                       cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(event, "members")));
+        append(line, sizeof(line), "", seen);
+    }
     append(line, sizeof(line), "", trpi_json_get_text(event, "strategy"));
     append(line, sizeof(line), "", trpi_json_get_text(event, "decision"));
     append(line, sizeof(line), "", trpi_json_get_text(event, "reason"));
@@ -150,7 +157,10 @@ trpi_cli_run_events(trpi_cli *cli)
             TRPI_CLI_JSONL; /* one object a line: a stream has no end to close a bracket at */
     }
     cJSON *request = trpi_cli_request_new(cli, "events");
-    bool done = trpi_json_add_bool(request, "snapshot", trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
+    /* All of it, from here on: then what is comes first, and the stream gives the state. */
+    bool whole = !trpi_cli_has(cli, TRPI_CLI_TYPE) && !trpi_cli_has(cli, TRPI_CLI_COUNT);
+    bool done = trpi_json_add_bool(request, "snapshot",
+                                   whole || trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
     cJSON *types = NULL; /* without the field: all */
     if (done && trpi_cli_has(cli, TRPI_CLI_TYPE)) {
         types = cJSON_AddArrayToObject(request, "types");

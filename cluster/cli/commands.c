@@ -208,7 +208,9 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--type T]... [--count N] [--snapshot]",
       .summary = "what happens in the cluster, as it happens",
-      .text = "Runs until Ctrl-C, --count events, or --timeout. Several types: --type "
+      .text = "Begins with what is (in JSON \"snapshot\": true), so that the stream replayed gives "
+              "the state; with\n--type or --count only when --snapshot asks for it. Runs until "
+              "Ctrl-C, --count events, or --timeout.\nSeveral types: --type "
               "MemberUp,MemberRemoved\n",
       .flags = BIT(TYPE) | BIT(COUNT) | BIT(SNAPSHOT),
       .outputs = ANSWER,

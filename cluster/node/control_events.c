@@ -69,13 +69,17 @@ observers_add(trp_node *node, cJSON *event, uint64_t uid)
     return ok;
 }
 
+/* previous: what a removed member was (EVENTS-05). */
 static cJSON *
-member_event(trp_node *node, unsigned index, const trp_member *member, int64_t wall_ms)
+member_event(trp_node *node, unsigned index, const trp_member *member, uint32_t previous,
+             int64_t wall_ms)
 {
     cJSON *event = event_new(index, wall_ms);
     bool ok = trpi_member_add(event ? cJSON_AddObjectToObject(event, "member") : NULL, member);
     if (ok && index == EVENT_UNREACHABLE) {
         ok = observers_add(node, event, member->uid);
+    } else if (ok && index == EVENT_REMOVED) {
+        ok = trpi_json_add_text(event, "previousStatus", trp_member_status_name(previous));
     }
     if (!ok) {
         cJSON_Delete(event);
@@ -175,7 +179,8 @@ event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
     trpi_assert(i < sizeof kinds / sizeof kinds[0]); /* nothing else is listened to */
     *ret_index = kinds[i].index;
     if (heard->member) {
-        return member_event(node, *ret_index, &heard->member->member, heard->wall_ms);
+        return member_event(node, *ret_index, &heard->member->member,
+                            heard->member->previous_status, heard->wall_ms);
     }
     if (heard->leader) {
         return leader_event(*ret_index, heard->leader, heard->wall_ms);
@@ -230,10 +235,14 @@ is_wanted(const trpi_call *call, unsigned index)
     return (call->request.event_bits & 1u << index) != 0;
 }
 
-/* Takes event. */
+/* One that tells what is, not what has just happened. Takes event. */
 static void
-object_emit(trpi_call *call, cJSON *event)
+present_emit(trpi_call *call, cJSON *event)
 {
+    if (!trpi_json_add_bool(event, "snapshot", true)) {
+        cJSON_Delete(event);
+        event = NULL;
+    }
     char *text = event_print(event);
     if (text) {
         call->emit(call, text, false);
@@ -261,7 +270,7 @@ leader_emit(void *arg, const char *role)
     }
     (void)snprintf(event.role, sizeof event.role, "%s", role ? role : "");
     unsigned index = role ? EVENT_ROLE_LEADER : EVENT_LEADER;
-    object_emit(s->call, leader_event(index, &event, s->wall_ms));
+    present_emit(s->call, leader_event(index, &event, s->wall_ms));
     return true;
 }
 
@@ -281,7 +290,7 @@ summary_emit(struct snapshot *s)
         (void)trpi_view_each_role(view, leader_emit, s);
     }
     if (is_wanted(s->call, EVENT_SEEN)) {
-        object_emit(s->call, seen_event(&seen, s->wall_ms));
+        present_emit(s->call, seen_event(&seen, s->wall_ms));
     }
 }
 
@@ -303,7 +312,7 @@ snapshot_emit(trp_node *node, trpi_call *call)
                                 EVENT_UNREACHABLE };
         for (size_t j = 0; j < (m->reachable ? 1u : 2u); j++) {
             if (is_wanted(call, indexes[j])) {
-                object_emit(call, member_event(node, indexes[j], m, wall_ms));
+                present_emit(call, member_event(node, indexes[j], m, 0, wall_ms));
             }
         }
     }

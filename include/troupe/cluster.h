@@ -8,6 +8,7 @@
  *
  *     joining -> up -> leaving -> exiting -> removed      any of the first four -> down -> removed
  *     joining -> weakly up -> up, where allow-weakly-up-members is set and nodes cannot agree
+ *     joining or weakly up -> leaving, when a node leaves before it was Up
  *
  * Unreachable is an observation beside the status; it comes and goes.
  */
@@ -72,7 +73,21 @@ TRP_API int trp_member_has_role(const trp_member *member, const char *role);
  * Source:    MEMB-24.  Since: 0.1 */
 TRP_API int trp_member_is_older_than(const trp_member *a, const trp_member *b);
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------------
+ *
+ * Their order, on each node (nodes see changes at different times, and may see several as one):
+ *
+ *   - of one member: Joined, WeaklyUp, Up, Left, Exited, Downed, Removed, each once at most. Joined
+ *     is first and Removed last. What a view jumps over is told all the same, but nothing on the
+ *     way to Downed, no WeaklyUp, and no Up that never was;
+ *   - Unreachable and Reachable of one member alternate, and come between its Joined and Removed;
+ *   - of one change: reachability of those that are known already, who is removed (with what came
+ *     before that), what else became of members in the order of members, LeaderChanged,
+ *     RoleLeaderChanged, SeenChanged. So who is told of a new leader knows of its Up;
+ *   - DowningDecision comes before what follows from it.
+ *
+ * Who takes the state and then each event in turn knows what the node knows. Behind this node's own
+ * MemberRemoved comes nothing but the rest of that change. */
 
 /* Payload of the member events: joined, weakly up, up, left, exited, downed, removed, unreachable,
  * reachable. */
@@ -174,14 +189,15 @@ enum trp_cluster_events {
     TRP_CLUSTER_DOMAIN_EVENTS = 8191 - 1024 /* all but SeenChanged and MetricsChanged */
 };
 
-/* Be told trp_current_cluster_state, then every event of `events` that happens after it.
+/* Be told trp_current_cluster_state, then every event of `events` that happens after it. With
+ * TRP_CLUSTER_ROLE_LEADER_CHANGED one for each role that has a leader comes right behind the state.
  * Subscribing again adds to the events and sends the state again. Ends with the actor.
  *
  * Errors:    TRP_EINVAL  events has unknown bits or is 0; subscriber is TRP_REF_NONE
  *            TRP_ESTATE  this system is no cluster node
  *            TRP_ENOMEM  out of memory
  * Thread:    any.
- * Source:    EVENTS-01, -02, -09.  Since: 0.1 */
+ * Source:    EVENTS-01, -02, -09, -12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_subscribe(trp_system *system, trp_ref subscriber,
                                                      uint32_t events);
 

@@ -147,7 +147,8 @@ expect tree_of_nobody 68 one tree /user/nobody
 # ---- streams, signals, permission
 expect sigint_is_130 130 timeout --preserve-status -s INT 0.5 "$troupe" --socket "$work/1.sock" events
 expect sigterm_is_143 143 timeout --preserve-status -s TERM 0.5 "$troupe" --socket "$work/1.sock" events
-expect events_timeout_is_an_end 0 one events --timeout 300ms
+expect events_timeout_is_an_end 0 one events --type MemberUp --timeout 300ms
+is events_of_a_type_begin_with_what_happens "$(cat "$work/out")" ""
 expect events_snapshot 0 one events --snapshot --count 2 --timeout 60s -o json
 is_json events_are_json
 expect closed_pipe 0 bash -c '"$0" --socket "$1" members | true; exit ${PIPESTATUS[0]}' "$troupe" "$work/1.sock"
@@ -174,10 +175,11 @@ replayed() {
     sed -n 's/.*"type":"\([A-Za-z]*\)","member":{"node":"\([^"]*\)".*/\1 \2/p' "$work/stream" |
         awk '$1 == "MemberRemoved" { delete in_it[$2]; next } { in_it[$2] = 1 } END { for (n in in_it) print n }' | sort
 }
-background "$troupe" --socket "$work/1.sock" events --snapshot -o jsonl >"$work/stream"
+background "$troupe" --socket "$work/1.sock" events -o jsonl >"$work/stream"
 stream=$started; forget "$stream"
-wait_until 30 grep -q SeenChanged "$work/stream" || fail the_stream_begins_with_a_snapshot
+check the_stream_begins_with_a_snapshot wait_until 30 grep -q SeenChanged "$work/stream"
 is the_snapshot_is_the_state "$(replayed)" "$(one members -o name | sort)"
+check the_snapshot_says_that_it_is_one grep -q '"status":"Up".*"snapshot":true' "$work/stream"
 expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 60s
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
 # So long it waits for a leave that cannot end: clients must have asked by then, and a sanitizer's need a second to start.
@@ -187,6 +189,7 @@ node 2 "$port2" --seed "$A" --set "cluster.leave-timeout=$leave_timeout" --set c
 expect third_time 0 two wait --members 2 --converged --timeout 60s
 is_replayed() { [ "$(replayed)" = "$(one members -o name | sort)" ]; }
 if wait_until 30 is_replayed && grep -q '"MemberRemoved"' "$work/stream"; then pass the_stream_replayed_gives_the_state; else fail the_stream_replayed_gives_the_state "$(replayed)"; fi
+check who_is_removed_says_what_it_was grep -q '"type":"MemberRemoved".*"previousStatus":"Exiting"}' "$work/stream"
 kill "$stream"; wait "$stream" 2>/dev/null
 second=${pids[-1]} first=${pids[0]}
 kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"

@@ -96,6 +96,50 @@ take_member_event(struct mirror *mirror, uint32_t event, const trp_member_event 
     }
 }
 
+/* What one change is told as (troupe/cluster.h), in this order; SeenChanged ends it. */
+enum part { NEW_CHANGE, KNOWN_REACHABILITY, REMOVED, MEMBERS, LEADER, ROLE_LEADERS };
+
+static struct {
+    enum part part, before; /* of the last event; of the last one about somebody else */
+    uint64_t uid;           /* of whom the last event told, unless that was a leader */
+    bool ending, ended;     /* it has told of its own removal; and of all that came with it */
+} telling[MESH_NODES_MAX];
+
+static bool
+member_is_in_order(uint32_t node, uint32_t event, const trp_member *member)
+{
+    bool same = telling[node].uid == member->uid && telling[node].part == MEMBERS;
+    enum part before = same ? telling[node].before : telling[node].part;
+    enum part part = MEMBERS;
+    if (event == TRP_CLUSTER_MEMBER_REMOVED) { /* and what came before it */
+        part = REMOVED;
+        telling[node].ending = telling[node].ending || member->self != 0;
+    } else if ((event & TRP_CLUSTER_REACHABILITY_EVENTS) != 0 && !same) {
+        part = KNOWN_REACHABILITY; /* that of a new member comes right behind the rest of it */
+    }
+    telling[node].part = part;
+    telling[node].before = before;
+    telling[node].uid = member->uid;
+    return part >= before;
+}
+
+static bool
+is_in_order(uint32_t node, const trpi_member_action *action)
+{
+    enum part before = telling[node].part;
+    if (telling[node].ended) {
+        return false;
+    }
+    if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
+        return member_is_in_order(node, action->event, &action->published.member.member);
+    }
+    telling[node].part = action->event == TRP_CLUSTER_LEADER_CHANGED        ? LEADER
+                         : action->event == TRP_CLUSTER_ROLE_LEADER_CHANGED ? ROLE_LEADERS
+                                                                            : NEW_CHANGE;
+    telling[node].ended = telling[node].ending && action->event == TRP_CLUSTER_SEEN_CHANGED;
+    return action->event == TRP_CLUSTER_SEEN_CHANGED || telling[node].part >= before;
+}
+
 static void
 on_event(struct mesh *m, uint32_t node, const trpi_member_action *action)
 {
@@ -103,6 +147,7 @@ on_event(struct mesh *m, uint32_t node, const trpi_member_action *action)
     const trp_leader_event *leader = &action->published.leader;
     (void)m;
     kinds |= action->event;
+    broken = broken || !is_in_order(node, action);
     if (!mirror->begun) {
         return;
     }
@@ -195,6 +240,7 @@ replays(uint64_t seed)
                                     .buggify = seed % 3 == 0 };
     struct mesh *m = mesh_new();
     memset(mirrors, 0, sizeof mirrors);
+    memset(telling, 0, sizeof telling);
     broken = false;
     dice = seed;
     m->on_event = on_event;
@@ -211,7 +257,7 @@ replays(uint64_t seed)
     return !broken;
 }
 
-/* EVENTS-01, EVENTS-13 */
+/* EVENTS-01, EVENTS-13; and in the order that troupe/cluster.h promises */
 static void
 events_from_any_snapshot_on_give_what_the_node_knows(void)
 {
@@ -237,6 +283,7 @@ without_memory_no_event_is_lost(void)
         struct mesh *m = mesh_cluster(5, &quiet);
         uint32_t sixth = mesh_add(m, &quiet);
         memset(mirrors, 0, sizeof mirrors);
+        memset(telling, 0, sizeof telling);
         mirrors[sixth].begun = true; /* it knows nothing, and nobody has told it anything */
         broken = false;
         m->on_event = on_event;

@@ -340,7 +340,9 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     UNIT_EQUAL(trp_cluster_on_member_up(h[0]->system, on_up, NULL), TRP_OK); /* is Up: at once */
     UNIT_WAIT(atomic_load(&up_calls) == 2, 60000);
     UNIT_WAIT(heard_of(trp_leader_changed_tag) == 1, 60000);
-    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 1, 60000);
+    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 2, 60000);
+    UNIT_EQUAL(heard[0], trp_cluster_state_tag); /* EVENTS-12: who leads which role comes behind */
+    UNIT_EQUAL(heard[1], trp_role_leader_changed_tag);
     watch_across(h[1], h[0]);
 
     UNIT_EQUAL(trpi_cluster_listen(h[1]->cluster,
@@ -355,7 +357,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     UNIT_WAIT(atomic_load(&terminated) == 1, 60000);
 
     UNIT_WAIT(heard_of(trp_leader_changed_tag) == 2, 60000);
-    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 2, 60000);
+    UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 3, 60000);
     UNIT_EQUAL(trp_log_flush(h[1]->system, 60000), TRP_OK);
     UNIT_EQUAL(trp_log_flush(h[2]->system, 60000), TRP_OK);
     UNIT_WAIT(heard_of(trp_downing_decision_tag) == lines_with(h[1], "downing ", "", &at), 60000);
