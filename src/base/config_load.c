@@ -450,6 +450,10 @@ on_error(cfg_t *section, const char *format, va_list list)
         section_learned(l, section, name)) {
         return;
     }
+    if (sscanf(text, "missing title for section '%191[^']'", name) == 1) {
+        complain(l, section->line, "%s needs a title: write %s \"NAME\" { ... }", name, name);
+        return;
+    }
     if (strcmp(text, "unexpected token '{'") == 0) {
         complain(l, section->line, "a list or section stands where one value is expected");
         return;

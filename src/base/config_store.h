@@ -72,7 +72,7 @@ const char *trpi_config_alias_of(const char *key);
 /* Write the sentence, return TRP_ECONFIG. */
 trp_err trpi_config_fail(trpi_config_error *ret_error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* "; did you mean 'x'?" or "". */
+/* "; did you mean 'x'?", for a key of Akka's that is not here "; what to do", or "". */
 const char *trpi_config_hint(const char *name, char *buffer, size_t bytes);
 
 #endif

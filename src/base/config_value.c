@@ -211,14 +211,53 @@ section_nearest(const char *name, const char **ret_section)
     return 0;
 }
 
+/* What Akka's cluster has and this has not, or has elsewhere with other values (CONF-22, decision
+ * 155): who moves a configuration here is told what to do. NULL: it is none of these. */
+static const char *
+instead_of(const char *name)
+{
+    static const struct {
+        const char *akka, *instead;
+    } table[] = {
+        { "cluster.auto-down", "write cluster { downing { active-strategy = auto-down-after } }, "
+                               "or manual where it was off" },
+        { "cluster.auto-down-unreachable-after",
+          "write cluster { downing { active-strategy = auto-down-after  auto-down-after = 5s } }" },
+        { "cluster.split-brain-resolver", "write cluster { downing { ... } }" },
+        { "cluster.downing-provider-class",
+          "write cluster { downing { active-strategy = keep-majority } }" },
+        { "cluster.failure-detector.heartbeat-request",
+          "write cluster { failure-detector { expected-response-after = 3s } }" },
+        { "cluster.failure-detector.nr-of-end-heartbeats",
+          "leave it out, each heartbeat is a request that is answered" },
+        { "cluster.periodic-tasks-initial-delay",
+          "leave it out, each task begins an interval after the join" },
+        { "cluster.unreachable-nodes-reaper-interval",
+          "leave it out, silence is looked for four times a heartbeat-interval" },
+        { "cluster.use-dispatcher", "leave it out, the cluster has a thread of its own" },
+        { "cluster.scheduler", "leave it out, the system's timer is precise enough" },
+    };
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        size_t count = strlen(table[i].akka);
+        if (strncmp(name, table[i].akka, count) == 0 &&
+            (name[count] == '\0' || name[count] == '.')) {
+            return table[i].instead;
+        }
+    }
+    return NULL;
+}
+
 const char *
 trpi_config_hint(const char *name, char *buffer, size_t bytes)
 {
     const char *section = NULL;
-    size_t section_bytes = section_nearest(name, &section);
+    const char *instead = instead_of(name);
+    size_t section_bytes = instead ? 0 : section_nearest(name, &section);
     const char *near = section_bytes ? NULL : trpi_config_nearest(name);
     buffer[0] = '\0';
-    if (section_bytes) {
+    if (instead) {
+        (void)snprintf(buffer, bytes, "; %s", instead);
+    } else if (section_bytes) {
         (void)snprintf(buffer, bytes, "; did you mean the section '%.*s'?", (int)section_bytes,
                        section);
     } else if (near) {

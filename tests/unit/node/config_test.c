@@ -325,6 +325,33 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
                "t.conf:2: cluster.role.a.min-nr-of-members is given twice; the first stands at "
                "t.conf:1");
     text_gives("app { a = 1 a { } }", "t.conf:1: missing equal sign after option 'a'");
+    text_gives("cluster { role { db { min-nr-of-members = 2 } } }",
+               "t.conf:1: role needs a title: write role \"NAME\" { ... }");
+}
+
+/* CONF-22 */
+static void
+keys_of_akka_that_are_not_here_say_what_to_write(void)
+{
+    text_gives("cluster { auto-down = on }",
+               "t.conf:1: no such option 'auto-down' in cluster; write cluster { downing { "
+               "active-strategy = auto-down-after } }, or manual where it was off");
+    text_gives("cluster { scheduler { tick-duration = 33ms } }",
+               "t.conf:1: no such option 'scheduler' in cluster; leave it out, the system's timer "
+               "is precise enough");
+    text_gives("cluster { failure-detector { nr-of-end-heartbeats = 8 } }",
+               "t.conf:1: no such option 'nr-of-end-heartbeats' in cluster.failure-detector; leave "
+               "it out, each heartbeat is a request that is answered");
+    text_gives("cluster { failure-detector { heartbeat-request { grace-period = 10s } } }",
+               "t.conf:1: no such option 'heartbeat-request' in cluster.failure-detector; write "
+               "cluster { failure-detector { expected-response-after = 3s } }");
+    set_gives("cluster.periodic-tasks-initial-delay=1s",
+              "--set: no such key 'cluster.periodic-tasks-initial-delay'; leave it out, each task "
+              "begins an interval after the join");
+    set_gives("cluster.scheduler.ticks-per-wheel=512",
+              "--set: no such key 'cluster.scheduler.ticks-per-wheel'; leave it out, the system's "
+              "timer is precise enough");
+    set_gives("cluster.auto-downs=on", "--set: no such key 'cluster.auto-downs'");
 }
 
 static void
@@ -466,6 +493,7 @@ UNIT(a_duration_that_may_be_0_may_be_off)
 UNIT(lines_are_counted_right_behind_comments)
 UNIT(variables_are_replaced_in_the_file)
 UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)
+UNIT(keys_of_akka_that_are_not_here_say_what_to_write)
 UNIT(ranges_hold_at_the_limit_and_not_one_past_it)
 UNIT(values_have_so_many_bytes_and_not_one_more)
 UNIT(mistakes_in_flags_and_environment_are_refused)
