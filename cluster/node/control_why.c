@@ -37,7 +37,8 @@ reason_add(cJSON *list, const trpi_view_member *about, const char *kind, uint64_
               trpi_json_add_i64(row, "sinceMs", (int64_t)since_ms);
     cJSON *observers = ok ? cJSON_AddArrayToObject(row, "observedBy") : NULL;
     ok = observers != NULL;
-    for (size_t i = 0; ok && about != NULL && i < about->observers_count; i++) {
+    bool on_their_word = strcmp(kind, "unreachable") == 0; /* no other reason is theirs */
+    for (size_t i = 0; ok && on_their_word && i < about->observers_count; i++) {
         ok = cJSON_AddItemToArray(observers, cJSON_CreateString(about->observers[i]));
     }
     ok = ok && trpi_json_add_text(row, "help", help);
@@ -72,14 +73,14 @@ unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 static bool
 unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 {
+    if (!v->m.reachable) {
+        return reason_add(list, v, "not-seen", view->converged_ms,
+                          "it is unreachable: it hears of it when it is reachable again, and need "
+                          "not when it is down");
+    }
     if (view->converged_ms < ON_ITS_WAY_MS) {
         return reason_add(list, v, "not-seen", view->converged_ms,
                           "gossip is on its way; it takes some seconds");
-    }
-    if (!v->m.reachable) {
-        return reason_add(list, v, "not-seen", view->converged_ms,
-                          "it is unreachable: it need not know this view once it is reachable "
-                          "again or down");
     }
     return reason_add(list, v, "not-seen", view->converged_ms,
                       "it answers heartbeats, but its word that it knows this view does not "

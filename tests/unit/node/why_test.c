@@ -123,7 +123,13 @@ a_member_that_has_not_seen_the_view_is_named(void)
     reason_is(&view, 0, "not-seen c:3 60000 0", "troupe peers");
     rows[2].m.reachable = 0; /* dead: nobody says that it answers */
     reason_is(&view, 0, "unreachable c:3 0 0", "troupe down");
+    rows[2].observers = observers; /* who say that, and not that it has not seen the view */
+    rows[2].observers_count = 2;
+    reason_is(&view, 0, "unreachable c:3 0 2", "troupe down");
     reason_is(&view, 1, "not-seen c:3 60000 0", "it is unreachable: ");
+    view.converged_ms = 900; /* nothing is on its way to it */
+    reason_is(&view, 1, "not-seen c:3 900 0", "it is unreachable: ");
+    rows[2].observers_count = 0;
     rows[2].m.reachable = 1;
     view.converged_ms = 900;
     reason_is(&view, 0, "not-seen c:3 900 0", "on its way");
