@@ -187,9 +187,11 @@ trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd)
         return TRP_EIO;
     }
     int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* P3 */
-    do {
-        rc = rc == 0 ? connect(fd, (const struct sockaddr *)&address, sizeof(address)) : rc;
-    } while (rc != 0 && errno == EINTR); /* stopped and continued: the limit begins anew */
+    bool again = rc == 0;
+    while (again) { /* stopped and continued: the limit begins anew */
+        rc = connect(fd, (const struct sockaddr *)&address, sizeof(address));
+        again = rc != 0 && errno == EINTR;
+    }
     int error = errno;
     limit.tv_sec = limit.tv_usec = 0;
     if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0) {

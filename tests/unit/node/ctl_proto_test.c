@@ -2,9 +2,11 @@
 #include "cluster/node/ctl_proto.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -202,6 +204,14 @@ queue_fill(const char *path, int *fds, unsigned limit)
     return count;
 }
 
+static void
+queue_close(const int *fds, unsigned count)
+{
+    while (count > 0) {
+        close(fds[--count]);
+    }
+}
+
 /* A node that was stopped (SIGSTOP) listens on: it is alive, and nobody waits for it for ever. */
 static void
 who_listens_and_does_not_accept_is_alive_and_waited_for_no_longer_than_asked(void)
@@ -223,9 +233,36 @@ who_listens_and_does_not_accept_is_alive_and_waited_for_no_longer_than_asked(voi
     UNIT_TEXT(found.systems, "demo@3, still@1");
     UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, "demo", 60000, &found, &fd), TRP_OK);
     close(fd);
-    while (count > 0) {
-        close(queued[--count]);
-    }
+    queue_close(queued, count);
+    place_remove(&p);
+}
+
+static volatile sig_atomic_t interruptions;
+
+static void
+on_alarm(int signal_number)
+{
+    (void)signal_number;
+    interruptions++;
+}
+
+/* Ctrl-Z and fg, or any handler: such a connect is made again, and ends. */
+static void
+who_is_interrupted_while_it_connects_waits_on_and_no_longer_than_asked(void)
+{
+    place p;
+    int fd = -1, queued[16];
+    struct sigaction action = { .sa_handler = on_alarm }, kept;
+    struct itimerval soon = { .it_value = { .tv_usec = 20000 } };
+    place_make(&p);
+    place_add(&p, 0, "still", 1, true);
+    unsigned count = queue_fill(p.paths[0], queued, 16);
+    UNIT_REQUIRE(sigaction(SIGALRM, &action, &kept) == 0);
+    UNIT_REQUIRE(setitimer(ITIMER_REAL, &soon, NULL) == 0);
+    UNIT_EQUAL(trpi_ctl_connect(p.paths[0], 200, &fd), TRP_ETIMEDOUT);
+    UNIT_EQUAL(interruptions, 1);
+    (void)sigaction(SIGALRM, &kept, NULL);
+    queue_close(queued, count);
     place_remove(&p);
 }
 
@@ -254,9 +291,7 @@ who_accepts_in_time_is_found_though_its_queue_was_full(void)
     UNIT_EQUAL(trpi_ctl_find(p.dirs, 2, NULL, 60000, &found, &fd), TRP_OK);
     (void)pthread_join(thread, NULL);
     close(fd);
-    while (count > 0) {
-        close(queued[--count]);
-    }
+    queue_close(queued, count);
     place_remove(&p);
 }
 
@@ -330,6 +365,7 @@ UNIT(lowest_live_port_answers_and_stale_sockets_are_passed_over)
 UNIT(several_systems_are_listed_until_one_is_chosen)
 UNIT(no_socket_and_only_stale_ones_are_not_found)
 UNIT(who_listens_and_does_not_accept_is_alive_and_waited_for_no_longer_than_asked)
+UNIT(who_is_interrupted_while_it_connects_waits_on_and_no_longer_than_asked)
 UNIT(who_accepts_in_time_is_found_though_its_queue_was_full)
 UNIT(so_many_sockets_are_looked_at_and_not_one_more)
 UNIT(too_long_socket_path_is_refused)
