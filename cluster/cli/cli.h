@@ -104,6 +104,7 @@ typedef struct trpi_cli_command {
     uint32_t timeout_ms; /* default */
     char completes;      /* 'm' members, 'p' paths or members, 'c' commands, 0 nothing */
     bool passes_through; /* everything behind the name goes to run as it stands */
+    bool of_all_behind;  /* but for the flags that each command has, which may stand there, too */
     bool takes_node;     /* and so do --system and --socket before it: they are a node's own */
     int (*run)(trpi_cli *cli);
 } trpi_cli_command;

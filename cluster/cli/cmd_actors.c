@@ -23,11 +23,16 @@ is_json(const trpi_cli *cli)
     return cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL;
 }
 
-/* Give the full path: word, or the address of --on MEMBER and word behind it. */
+/* Give the full path: word, or the address of --on MEMBER and word behind it. A tree is of a
+ * member, too. */
 static int
 path_resolve(trpi_cli *cli, const char *word, char **ret_path)
 {
     const char *member = trpi_cli_text(cli, TRPI_CLI_ON);
+    if (member == NULL && cli->command->run == trpi_cli_run_tree && strchr(word, '/') == NULL) {
+        member = word;
+        word = "/";
+    }
     if (word[0] != '/' && strstr(word, "://") == NULL &&
         (member != NULL || cli->command->completes != 'p' ||
          cli->command->run != trpi_cli_run_ping)) {
@@ -93,6 +98,10 @@ payload_read(char **ret_text)
     }
     if (buffer.count > 0 && buffer.data[buffer.count - 1] == '\n') {
         buffer.count--;
+    }
+    if (buffer.count > 0 && memchr(buffer.data, 0, buffer.count) != NULL) {
+        trpi_buffer_fini(&buffer);
+        return trpi_cli_fail(TRPI_CTL_EXIT_DATA, "the message is not text: it has a byte 0");
     }
     *ret_text = trpi_buffer_take_text(&buffer);
     return *ret_text != NULL ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
@@ -275,6 +284,9 @@ ping_once(trpi_cli *cli, ping_result *result)
         result->times[result->received++] = ms;
         if (cli->output == TRPI_CLI_JSONL) {
             trpi_cli_print_json(cli, final);
+        } else if (cli->output == TRPI_CLI_NAME) {
+            (void)puts(trpi_cli_get(final, "from"));
+            trpi_cli_flush();
         } else if (!is_json(cli)) {
             (void)printf("reply from %s: seq=%u time=%.2f ms\n",
                          trpi_cli_short(trpi_cli_get(final, "from")), result->sent, ms);

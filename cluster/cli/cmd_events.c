@@ -76,6 +76,19 @@ print_event(const cJSON *event)
     (void)puts(line);
 }
 
+/* Whom it is about: the member, or the leader. */
+static void
+print_name(const cJSON *event)
+{
+    const cJSON *member = cJSON_GetObjectItemCaseSensitive(event, "member");
+    const char *name =
+        trpi_json_get_text(member != NULL ? member : event, member != NULL ? "node" : "leader");
+    if (name != NULL) {
+        (void)puts(name);
+        trpi_cli_flush();
+    }
+}
+
 static bool
 on_event(trpi_cli *cli, const cJSON *object, void *arg)
 {
@@ -90,6 +103,8 @@ on_event(trpi_cli *cli, const cJSON *object, void *arg)
     if (cli->output == TRPI_CLI_TABLE) {
         print_event(event);
         trpi_cli_flush();
+    } else if (cli->output == TRPI_CLI_NAME) {
+        print_name(event);
     } else {
         trpi_cli_print_json(cli, event);
     }

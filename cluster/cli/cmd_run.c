@@ -10,14 +10,14 @@
 #include "cluster/cli/cli.h"
 
 /* Flags before the command that a node has as well. */
-static const trpi_cli_flag handed_on[] = { TRPI_CLI_SYSTEM, TRPI_CLI_SOCKET };
+static const trpi_cli_flag handed_on[] = { TRPI_CLI_SYSTEM, TRPI_CLI_SOCKET, TRPI_CLI_OUTPUT };
 
 static int
 library_run(trpi_cli *cli, const char *function)
 {
     size_t words_max = (size_t)cli->rest_count + 2 + 2 * sizeof(handed_on) / sizeof(handed_on[0]);
     static char name[32]; /* argv[0] of the library's main, for as long as it runs */
-    static char flags[2][24];
+    static char flags[sizeof(handed_on) / sizeof(handed_on[0])][24];
     char **words = trpi_alloc(words_max * sizeof(*words));
     int count = 0;
     if (words == NULL) {

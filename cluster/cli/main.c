@@ -4,6 +4,8 @@
  *          the commands that need it (library.c).
  * Tests.   tests/system/cli.sh
  */
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,18 @@ on_closed_pipe(int signal_number)
 {
     (void)signal_number;
     _exit(0);
+}
+
+/* What is printed to a closed stream must not go into the next socket that is opened, nor a log
+ * into a connection of the node. Opened the wrong way round: using it is an error as before. */
+static void
+streams_hold(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+        }
+    }
 }
 
 /* trouped ARGS... is troupe node ARGS... */
@@ -47,7 +61,12 @@ main(int argc, char **argv)
         }
     }
     struct sigaction action = { .sa_handler = on_closed_pipe };
-    (void)sigaction(SIGPIPE, &action, NULL); /* EINVAL only for a wrong number */
+    sigset_t pipe_closed;
+    (void)sigemptyset(&pipe_closed); /* none of these can fail with such a number */
+    (void)sigaddset(&pipe_closed, SIGPIPE);
+    (void)sigaction(SIGPIPE, &action, NULL);
+    (void)sigprocmask(SIG_UNBLOCK, &pipe_closed, NULL);
+    streams_hold();
     int code = trpi_cli_parse(&cli, argc, argv);
     if (code == 0 && trpi_cli_has(&cli, TRPI_CLI_HELP)) {
         if (cli.command->passes_through) {

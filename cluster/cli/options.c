@@ -236,6 +236,68 @@ parse_word(trpi_cli *cli, int argc, char **argv, int index)
     return 0;
 }
 
+/* Is word, behind a command that passes its words on, a flag that stands before it as well? A node
+ * has --system and --socket itself, and each command its own help. */
+static bool
+is_of_all(const char *word)
+{
+    static const trpi_cli_flag of_all[] = { TRPI_CLI_TIMEOUT, TRPI_CLI_YES,   TRPI_CLI_QUIET,
+                                            TRPI_CLI_VERBOSE, TRPI_CLI_COLOR, TRPI_CLI_VERSION };
+    size_t bytes = strcspn(word, "=");
+    if (word[0] != '-' || word[1] != '-') {
+        return word[0] == '-' && word[1] != '\0' && strchr("styqv", word[1]) != NULL;
+    }
+    for (size_t index = 0; index < sizeof(of_all) / sizeof(of_all[0]); index++) {
+        const char *name = trpi_cli_flags[of_all[index]].name;
+        if (strlen(name) == bytes - 2 && memcmp(name, word + 2, bytes - 2) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Take those flags out of what is passed on. What follows "--" is the command's in any case. */
+static int
+parse_rest(trpi_cli *cli)
+{
+    int kept = 0, code = 0, count = cli->rest_count;
+    bool only_words = false;
+    for (int index = 0; index < count && code == 0; index++) {
+        char *word = cli->rest[index];
+        only_words = only_words || strcmp(word, "--") == 0;
+        if (only_words || !is_of_all(word)) {
+            cli->rest[kept++] = word;
+        } else if (word[1] == '-') {
+            code = parse_long(cli, count, cli->rest, &index);
+        } else {
+            code = parse_short(cli, count, cli->rest, &index);
+        }
+    }
+    cli->rest_count = kept;
+    return code;
+}
+
+static void
+env_name(unsigned flag, char name[64])
+{
+    (void)snprintf(name, 64, "TROUPE_%s", trpi_cli_flags[flag].name);
+    for (char *c = name; *c != '\0'; c++) {
+        *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+    }
+}
+
+/* Where the value of flag stands: "--timeout", or "TROUPE_TIMEOUT". */
+static const char *
+flag_origin(const trpi_cli *cli, unsigned flag, char name[64])
+{
+    if ((cli->from_env >> flag & 1) != 0) {
+        env_name(flag, name);
+    } else {
+        (void)snprintf(name, 64, "--%s", trpi_cli_flags[flag].name);
+    }
+    return name;
+}
+
 static bool
 env_says_no(const char *value)
 {
@@ -251,10 +313,7 @@ environment_apply(trpi_cli *cli)
         unsigned flag = env_flags[index];
         const trpi_cli_flag_info *info = &trpi_cli_flags[flag];
         char name[64];
-        (void)snprintf(name, sizeof(name), "TROUPE_%s", info->name);
-        for (char *c = name; *c != '\0'; c++) {
-            *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
-        }
+        env_name(flag, name);
         const char *value = getenv(name);
         bool wanted =
             value != NULL && (info->value != NULL ? value[0] != '\0' : !env_says_no(value));
@@ -272,7 +331,7 @@ static int
 output_apply(trpi_cli *cli)
 {
     const char *text = trpi_cli_text(cli, TRPI_CLI_OUTPUT);
-    char allowed[64] = "";
+    char allowed[64] = "", name[64];
     for (unsigned format = 0; format < TRPI_CLI_OUTPUT_COUNT; format++) {
         if ((cli->command->outputs >> format & 1) == 0) {
             continue;
@@ -288,8 +347,9 @@ output_apply(trpi_cli *cli)
     if (text == NULL) {
         return 0;
     }
-    return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' cannot be printed as '%s'; one of: %s",
-                         cli->command->name, text, allowed);
+    return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "%s: '%s' cannot be printed as '%s'; one of: %s",
+                         flag_origin(cli, TRPI_CLI_OUTPUT, name), cli->command->name, text,
+                         allowed);
 }
 
 static int
@@ -299,11 +359,11 @@ watch_apply(trpi_cli *cli)
     if (text == NULL) {
         return 0;
     }
-    char *end;
+    char *end, name[64];
     double seconds = text[0] == '\0' ? 1 : strtod(text, &end);
     if (text[0] != '\0' && (*end != '\0' || !(seconds >= 0.1 && seconds <= 86400))) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "--watch takes seconds from 0.1 to 86400, not '%s'", text);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "%s takes seconds from 0.1 to 86400, not '%s'",
+                             flag_origin(cli, TRPI_CLI_WATCH, name), text);
     }
     cli->watch_ms = (uint32_t)(seconds * 1000);
     return 0;
@@ -315,6 +375,7 @@ color_apply(trpi_cli *cli)
     const char *text = trpi_cli_text(cli, TRPI_CLI_COLOR);
     const char *no_color = getenv("NO_COLOR");
     const char *term = getenv("TERM");
+    char name[64];
     if (text == NULL || strcmp(text, "auto") == 0) {
         cli->color = isatty(STDOUT_FILENO) && (no_color == NULL || no_color[0] == '\0') &&
                      term != NULL && strcmp(term, "dumb") != 0;
@@ -322,8 +383,8 @@ color_apply(trpi_cli *cli)
     }
     cli->color = strcmp(text, "always") == 0;
     if (!cli->color && strcmp(text, "never") != 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--color takes auto, always or never, not '%s'",
-                             text);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "%s takes auto, always or never, not '%s'",
+                             flag_origin(cli, TRPI_CLI_COLOR, name), text);
     }
     return 0;
 }
@@ -353,9 +414,9 @@ arguments_check(const trpi_cli *cli)
                              command->name, command->usage);
     }
     if (cli->args_count > command->args_max) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' does not take '%s': troupe %s %s",
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' does not take '%s': troupe %s%s%s",
                              command->name, cli->args[command->args_max], command->name,
-                             command->usage);
+                             command->usage[0] != '\0' ? " " : "", command->usage);
     }
     return 0;
 }
@@ -364,10 +425,12 @@ static int
 values_apply(trpi_cli *cli)
 {
     const char *timeout = trpi_cli_text(cli, TRPI_CLI_TIMEOUT);
+    char name[64];
     cli->timeout_ms = cli->command->timeout_ms;
     if (timeout != NULL && !trpi_cli_duration_parse(timeout, &cli->timeout_ms)) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "--timeout takes a duration as 500ms, 5s or 2m, not '%s'", timeout);
+                             "%s takes a duration as 500ms, 5s or 2m, not '%s'",
+                             flag_origin(cli, TRPI_CLI_TIMEOUT, name), timeout);
     }
     cli->quiet = trpi_cli_has(cli, TRPI_CLI_QUIET);
     cli->verbose = trpi_cli_has(cli, TRPI_CLI_VERBOSE) && !cli->quiet;
@@ -376,12 +439,11 @@ values_apply(trpi_cli *cli)
     return code != 0 ? code : color_apply(cli);
 }
 
-int
-trpi_cli_parse(trpi_cli *cli, int argc, char **argv)
+/* All words of the command line, into flags, the command, its arguments. */
+static int
+parse_words(trpi_cli *cli, int argc, char **argv)
 {
     bool only_words = false;
-    cli->fd = -1;
-    cli->program = argv[0];
     for (int index = 1; index < argc && cli->rest == NULL; index++) {
         const char *word = argv[index];
         int code = 0;
@@ -398,18 +460,35 @@ trpi_cli_parse(trpi_cli *cli, int argc, char **argv)
             return code;
         }
     }
-    if (cli->command == NULL) {
-        const char *name = trpi_cli_has(cli, TRPI_CLI_VERSION) ? "version"
-                           : trpi_cli_has(cli, TRPI_CLI_HELP)  ? "help"
-                                                               : NULL;
-        if (name == NULL) {
-            trpi_cli_help_all(stderr);
-            return TRPI_CTL_EXIT_USAGE;
-        }
-        cli->command = trpi_cli_command_find(name);
-        cli->flags[TRPI_CLI_HELP].count = 0;
+    return cli->rest != NULL && cli->command->of_all_behind ? parse_rest(cli) : 0;
+}
+
+/* Without a command the flags --version and --help are one; --version is, beside any other. */
+static int
+command_settle(trpi_cli *cli)
+{
+    bool version = trpi_cli_has(cli, TRPI_CLI_VERSION), help = trpi_cli_has(cli, TRPI_CLI_HELP);
+    int code = cli->command != NULL ? flags_check(cli) : 0;
+    if (code != 0 || (cli->command != NULL && (!version || help))) {
+        return code;
     }
-    int code = flags_check(cli);
+    if (!version && !help) {
+        trpi_cli_help_all(stderr);
+        return TRPI_CTL_EXIT_USAGE;
+    }
+    cli->command = trpi_cli_command_find(version ? "version" : "help");
+    cli->flags[TRPI_CLI_HELP].count = 0;
+    cli->args_count = 0;
+    return 0;
+}
+
+int
+trpi_cli_parse(trpi_cli *cli, int argc, char **argv)
+{
+    cli->fd = -1;
+    cli->program = argv[0];
+    int code = parse_words(cli, argc, argv);
+    code = code != 0 ? code : command_settle(cli);
     if (code != 0 || trpi_cli_has(cli, TRPI_CLI_HELP)) {
         return code;
     }

@@ -4,7 +4,8 @@
  *          the same everywhere; numbers and ages are human in tables and raw in JSON.
  * Must hold.
  *   W1  No escape code leaves when stdout is no terminal, unless --color=always asked for it.
- *   W2  A closed pipe ends the program with 0, any other write error with 70.
+ *   W2  A closed pipe ends the program with 0 (main.c), any other write error with 70: also one
+ *       that stdio met before the last flush.
  * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
 #include <errno.h>
@@ -54,10 +55,11 @@ trpi_cli_flush(void)
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return;
     }
-    if (errno == EPIPE || errno == 0) {
-        _exit(0); /* W2 */
+    if (errno == 0) { /* of an earlier write, which is forgotten */
+        (void)fputs("troupe: cannot write all of it\n", stderr);
+    } else {
+        (void)fprintf(stderr, "troupe: cannot write: %s\n", strerror(errno));
     }
-    (void)fprintf(stderr, "troupe: cannot write: %s\n", strerror(errno));
     _exit(TRPI_CTL_EXIT_INTERNAL);
 }
 

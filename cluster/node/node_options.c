@@ -15,6 +15,7 @@ static const struct flag {
     const char *name;
     const char *key; /* NULL: handled apart */
     bool has_value;
+    bool of_config; /* not of node */
 } flags[] = {
     { "--config", NULL, true },
     { "--set", NULL, true },
@@ -29,10 +30,10 @@ static const struct flag {
     { "--socket", "control.socket", true },
     { "--log-level", "log.level", true },
     { "--log-format", "log.format", true },
-    { "--origin", NULL, false },
-    { "--reference", NULL, false },
-    { "--output", NULL, true },
     { "--help", NULL, false },
+    { "--origin", NULL, false, .of_config = true },
+    { "--reference", NULL, false, .of_config = true },
+    { "--output", NULL, true, .of_config = true },
 };
 #define FLAGS_COUNT (sizeof flags / sizeof flags[0])
 
@@ -46,10 +47,11 @@ usage(const char *format, const char *what, const char *more)
 }
 
 static const struct flag *
-flag_find(const char *text, size_t bytes)
+flag_find(const char *text, size_t bytes, bool of_config)
 {
     for (size_t i = 0; i < FLAGS_COUNT; i++) {
-        if (strlen(flags[i].name) == bytes && memcmp(flags[i].name, text, bytes) == 0) {
+        if (flags[i].of_config <= of_config && strlen(flags[i].name) == bytes &&
+            memcmp(flags[i].name, text, bytes) == 0) {
             return &flags[i];
         }
     }
@@ -57,15 +59,18 @@ flag_find(const char *text, size_t bytes)
 }
 
 static int
-flag_unknown(const char *text, size_t bytes)
+flag_unknown(const char *text, size_t bytes, bool of_config)
 {
     char name[64];
     const char *names[FLAGS_COUNT];
     (void)snprintf(name, sizeof name, "%.*s", (int)bytes, text);
+    size_t count = 0;
     for (size_t i = 0; i < FLAGS_COUNT; i++) {
-        names[i] = flags[i].name;
+        if (flags[i].of_config <= of_config) {
+            names[count++] = flags[i].name;
+        }
     }
-    const char *near = trpi_nearest(name, names, FLAGS_COUNT);
+    const char *near = trpi_nearest(name, names, count);
     return near ? usage("unknown option %s; did you mean %s?", name, near)
                 : usage("unknown option %s%s", name, "");
 }
@@ -121,10 +126,10 @@ trpi_node_options_parse(int argc, char **argv, size_t positional_max,
             continue;
         }
         size_t bytes = strcspn(text, "=");
-        const struct flag *flag = flag_find(text, bytes);
+        const struct flag *flag = flag_find(text, bytes, positional_max > 0);
         const char *value = text[bytes] ? text + bytes + 1 : NULL;
         if (!flag) {
-            return flag_unknown(text, bytes);
+            return flag_unknown(text, bytes, positional_max > 0);
         }
         if (!flag->has_value && value) {
             return usage("%s takes no value%s", flag->name, "");

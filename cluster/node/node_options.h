@@ -26,7 +26,8 @@ typedef struct trpi_node_options {
     bool origin, as_json, reference; /* config show --origin, -o json, --reference */
 } trpi_node_options;
 
-/* Borrows argv. Returns 0, or the exit code after having said on stderr what is wrong. */
+/* Borrows argv. positional_max 0: of `troupe node`, else of `troupe config`. Returns 0, or the exit
+ * code after having said on stderr what is wrong. */
 int trpi_node_options_parse(int argc, char **argv, size_t positional_max,
                             trpi_node_options *ret_options);
 

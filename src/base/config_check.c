@@ -279,8 +279,7 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
         (void)snprintf(ret_what, what_bytes, "'%s' is no setting: write KEY=VALUE", value);
         return TRP_ECONFIG;
     }
-    if (names_role(row->key, value) &&
-        (!word_is_plain(value, "-_.") || strlen(value) > 63)) {
+    if (names_role(row->key, value) && (!word_is_plain(value, "-_.") || strlen(value) > 63)) {
         (void)snprintf(ret_what, what_bytes,
                        "'%s' is no role: 1 to 63 letters, digits, '-', '_', '.'", value);
         return TRP_ECONFIG;
@@ -316,6 +315,23 @@ word_check(const trpi_config_row *row, const char *value, char *ret_what, size_t
         p += count;
     }
     return TRP_OK;
+}
+
+/* The value is none of the row's choices: tell them, and which is near. */
+static trp_err
+choice_fail(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
+{
+    char words[256], *next = words;
+    const char *names[32];
+    size_t count = 0;
+    (void)snprintf(words, sizeof words, "%s", row->choices);
+    while (next && count < sizeof names / sizeof names[0]) {
+        names[count++] = strsep(&next, "|");
+    }
+    const char *near = trpi_nearest(value, names, count);
+    (void)snprintf(ret_what, what_bytes, "'%s' is not one of %s%s%s%s", value, row->choices,
+                   near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return TRP_ECONFIG;
 }
 
 static void
@@ -383,16 +399,12 @@ trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret
         return meaning_check(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_LIST:
         if (row->choices && !choice_holds(row->choices, value)) {
-            (void)snprintf(ret_what, what_bytes, "'%s' is not one of %s", value, row->choices);
-            return TRP_ECONFIG;
+            return choice_fail(row, value, ret_what, what_bytes);
         }
         return meaning_check(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_CHOICE:
-        if (!choice_holds(row->choices, value)) {
-            (void)snprintf(ret_what, what_bytes, "'%s' is not one of %s", value, row->choices);
-            return TRP_ECONFIG;
-        }
-        return TRP_OK;
+        return choice_holds(row->choices, value) ? TRP_OK
+                                                 : choice_fail(row, value, ret_what, what_bytes);
     case TRPI_CONFIG_INT:
     case TRPI_CONFIG_FLOAT:
     case TRPI_CONFIG_DURATION:

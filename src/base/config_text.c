@@ -275,6 +275,10 @@ join(joiner *j, const char *p)
             }
             err = append(j, p, (size_t)(end - p));
         } else if ((end = comment_end(p, token_starts)) > p) {
+            if (!*end && *p == '/' && p[1] == '*' && (end < p + 4 || strcmp(end - 2, "*/") != 0)) {
+                return trpi_config_fail(j->error, "%s:%d: a comment is not closed: */ is missing",
+                                        j->file, line);
+            }
             err = append_blank(j, p, end);
         } else if (token_starts && (end = include_end(p, name)) > p) {
             for (const char *c = p; c < end; c++) {

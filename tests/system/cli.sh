@@ -19,6 +19,19 @@ node() { # N PORT OPTION...
 expect help_exits_0 0 "$troupe" help
 expect no_command_is_usage 64 "$troupe"
 has usage_goes_to_stderr "Usage: troupe" "$work/err"
+for words in "--version node" "node --version" "members --version"; do
+    # shellcheck disable=SC2086
+    expect "version_of_${words// /_}" 0 timeout 20 "$troupe" $words
+    has "version_of_${words// /_}_is_all" "troupe 0."
+done
+expect flags_behind_a_command_of_the_library 0 "$troupe" config show system -s other -q -t 5s
+has system_behind_it_is_taken "system = other"
+expect output_before_a_command_of_the_library 0 "$troupe" -o json config show system
+is_json output_before_it_is_taken
+expect full_disk 70 bash -c '"$0" config show >/dev/full' "$troupe"
+expect closed_stdout 70 bash -c '"$0" help >&-' "$troupe"
+expect wrong_twin_in_the_environment 64 env TROUPE_TIMEOUT=five "$troupe" members
+has wrong_twin_is_named "TROUPE_TIMEOUT takes a duration" "$work/err"
 expect version 0 "$troupe" --version
 for command in status why members member-status join leave down unreachable cluster-status leader is-singleton is-available \
     events wait send ask ping tree version completion help dev node sim config; do
@@ -142,6 +155,16 @@ expect tree 0 one tree /user
 has tree_has_the_actors echo
 expect tree_there 0 one tree "$B/user" -o name
 has tree_there_has_paths "/user/counter"
+expect tree_of_a_member 0 one tree "127.0.0.1:$port2" --depth 1
+expect tree_of_no_member 68 one tree 127.0.0.1:1
+expect closed_stdout_is_no_socket 70 bash -c '"$0" --socket "$1" members >&-' "$troupe" "$work/1.sock"
+printf 'a\0b' >"$work/zero"
+expect byte_0_is_no_text 65 one send /user/counter - <"$work/zero"
+for words in "events --snapshot --count 1" cluster-status "ping /user/echo"; do
+    # shellcheck disable=SC2086
+    expect "name_of_${words%% *}" 0 one $words -o name
+    has "name_of_${words%% *}_is_an_address" "troupe.tcp://demo@127.0.0.1:"
+done
 expect tree_of_nobody 68 one tree /user/nobody
 
 # ---- streams, signals, permission

@@ -86,6 +86,41 @@ passing_commands_take_everything_behind_the_name(void)
 }
 
 static void
+flags_of_all_commands_stand_behind_those_too(void)
+{
+    UNIT_EQUAL(PARSE("node", "-s", "demo", "--port", "0", "-t", "2s", "-qv", "--color=never"), 0);
+    UNIT_TEXT(trpi_cli_text(&cli, TRPI_CLI_SYSTEM), "demo");
+    UNIT_EQUAL(cli.timeout_ms, 2000);
+    UNIT_TRUE(cli.quiet);
+    UNIT_EQUAL(cli.rest_count, 2);
+    UNIT_TEXT(cli.rest[1], "0");
+    UNIT_EQUAL(PARSE("config", "show", "--system", "demo"), 0); /* a key: its own */
+    UNIT_EQUAL(cli.rest_count, 3);
+    UNIT_EQUAL(PARSE("sim", "--timeout", "three"), 64);
+    UNIT_EQUAL(PARSE("node", "--", "-q"), 0);
+    UNIT_EQUAL(cli.rest_count, 2);
+    UNIT_EQUAL(PARSE("multinode", "-q"), 0); /* whose words are another program's */
+    UNIT_EQUAL(cli.rest_count, 1);
+    UNIT_EQUAL(PARSE("-o", "json", "config", "show"), 0);
+    UNIT_EQUAL(PARSE("-o", "json", "node"), 64);
+}
+
+static void
+version_is_printed_beside_any_command(void)
+{
+    static const char *const words[][5] = { { "troupe", "--version", "node", NULL },
+                                            { "troupe", "node", "--version", NULL },
+                                            { "troupe", "leave", "x", "--version", NULL },
+                                            { "troupe", "--version", NULL } };
+    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++) {
+        UNIT_EQUAL(parse(words[index]), 0);
+        UNIT_TEXT(cli.command->name, "version");
+    }
+    UNIT_EQUAL(PARSE("leave", "--version", "--help"), 0);
+    UNIT_TEXT(cli.command->name, "leave");
+}
+
+static void
 durations_have_units_and_limits(void)
 {
     uint32_t ms = 0;
@@ -242,6 +277,8 @@ UNIT(unknown_words_and_abbreviations_are_refused)
 UNIT(flag_that_means_nothing_to_a_command_is_never_ignored)
 UNIT(argument_counts_are_checked)
 UNIT(passing_commands_take_everything_behind_the_name)
+UNIT(flags_of_all_commands_stand_behind_those_too)
+UNIT(version_is_printed_beside_any_command)
 UNIT(durations_have_units_and_limits)
 UNIT(environment_is_weaker_than_the_command_line)
 UNIT(environment_of_a_flag_that_the_command_lacks_is_passed_over)

@@ -62,7 +62,7 @@ every_default_passes_its_own_check(void)
         const char *star = strchr(row->key, '*');
         int before = star ? (int)(star - row->key) : (int)strlen(row->key);
         snprintf(assignment, sizeof assignment, "%.*s%s%s=%s", before, row->key,
-                 !star                                  ? ""
+                 !star                                      ? ""
                  : strncmp(row->key, "deployment", 10) == 0 ? "/a"
                                                             : "a",
                  star ? star + 1 : "", row->initial);
@@ -259,8 +259,9 @@ a_duration_that_may_be_0_may_be_off(void)
     trpi_config *config = config_new();
     trpi_config_error error = { "" };
     UNIT_EQUAL(trpi_config_int(config, "cluster.allow-weakly-up-members"), 0);
-    UNIT_EQUAL(trpi_config_load_text(config, "t", "cluster { allow-weakly-up-members = 7s }",
-                                     &error), TRP_OK);
+    UNIT_EQUAL(
+        trpi_config_load_text(config, "t", "cluster { allow-weakly-up-members = 7s }", &error),
+        TRP_OK);
     UNIT_EQUAL(trpi_config_int(config, "cluster.allow-weakly-up-members"), 7000);
     UNIT_EQUAL(trpi_config_set(config, "cluster.allow-weakly-up-members=Off", "--set", &error),
                TRP_OK);
@@ -304,7 +305,8 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
         "cluster { gossip-interval = 1parsec }",
         "t.conf:1: cluster.gossip-interval: '1parsec': no such unit of time; use ms, s, m, h or d");
     text_gives("log { level = inof }",
-               "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug|off");
+               "t.conf:1: log.level: 'inof' is not one of error|warning|info|debug|off; "
+               "did you mean 'info'?");
     text_gives(
         "cluster { seed-nodes = { \"akka.tcp://a@b:1\" } }",
         "t.conf:1: cluster.seed-nodes: 'akka.tcp://a@b:1' is no address: akka.tcp: did you mean "
@@ -316,6 +318,10 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
         "it; set remote.hostname to this host's address, and remote.bind-hostname to '0.0.0.0'");
     text_gives("system = \"a b\"",
                "t.conf:1: system: 'a b' is no system name: 1 to 63 letters, digits, '-' and '_'");
+    text_gives("system = abc\n/* all\nlog { level = info }\n",
+               "t.conf:2: a comment is not closed: */ is missing");
+    text_gives("system = abc /*/", "t.conf:1: a comment is not closed: */ is missing");
+    text_gives("system = abc /**/\n/* b */", NULL);
     text_gives("system = \"abc", "t.conf:1: premature end of file");
     text_gives("cluster {\n", "t.conf:1: the file ends inside cluster: a closing brace is missing");
     text_gives("app { a {", "t.conf:1: the file ends inside app.a: a closing brace is missing");
@@ -401,10 +407,9 @@ mistakes_in_flags_and_environment_are_refused(void)
     env_gives("TROUPE_CLUSTER_GOSIP_INTERVAL=1s",
               "environment TROUPE_CLUSTER_GOSIP_INTERVAL: no such key; "
               "did you mean TROUPE_CLUSTER_GOSSIP_INTERVAL?");
-    env_gives(
-        "TROUPE_LOG_LEVEL=loud",
-        "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of "
-        "error|warning|info|debug|off");
+    env_gives("TROUPE_LOG_LEVEL=loud",
+              "environment TROUPE_LOG_LEVEL: log.level: 'loud' is not one of "
+              "error|warning|info|debug|off");
     env_gives("TROUPE_CLUSTER_DOWNING_STABLE_AFTER=5s", NULL);
     env_gives("TROUPE_SOCKET=/tmp/x", NULL); /* the client's */
 }

@@ -52,6 +52,8 @@ wrong_flags_are_usage_errors(void)
     UNIT_EQUAL(PARSE(&options, "node", "--port"), 64);
     UNIT_EQUAL(PARSE(&options, "node", "--help=1"), 64);
     UNIT_EQUAL(PARSE(&options, "node", "stray"), 64);
+    UNIT_EQUAL(PARSE(&options, "node", "-o", "json"), 64); /* of config show */
+    UNIT_EQUAL(PARSE(&options, "node", "--origin"), 64);
     UNIT_EQUAL(PARSE(&options, "node", "-h"), 0);
     UNIT_TRUE(options.help);
 }
