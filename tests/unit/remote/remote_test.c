@@ -299,7 +299,8 @@ a_peer_introduces_so_many_nodes_and_not_one_more(void)
 static void
 a_watcher_is_told_when_the_other_system_says_goodbye(void)
 {
-    pair_start(&p, false, NULL);
+    trpi_remote_options options = { .flush_on_shutdown_ms = 60000 }; /* as long as that takes */
+    pair_start(&p, false, &options);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     trp_ref ref = resolve_right("/user/echo");
     watch_right(ref);
