@@ -216,14 +216,45 @@ a_function_runs_on_a_dispatcher(void)
     stage_close(system);
 }
 
+/* A world whose clock a function moves. */
+static trpi_world *real;
+static _Atomic uint64_t moved_ns;
+
+static uint64_t
+moved_mono(trpi_world *world)
+{
+    (void)world;
+    return trpi_world_mono_ns(real) + atomic_load(&moved_ns);
+}
+static int64_t
+moved_wall(trpi_world *world)
+{
+    (void)world;
+    return trpi_world_wall_ms(real);
+}
+static uint64_t
+moved_random(trpi_world *world)
+{
+    (void)world;
+    return trpi_world_random(real);
+}
+static void
+moved_free(trpi_world *world)
+{
+    (void)world;
+}
+static const trpi_world_ops moved_ops = { .name = "moved",
+                                          .mono_ns = moved_mono,
+                                          .wall_ms = moved_wall,
+                                          .random_u64 = moved_random,
+                                          .free = moved_free };
+
+#define STOP_MS 600000u /* no thread loses its core for so long */
+
 static void
 run_slowly(void *arg)
 {
-    uint64_t end_ms = unit_now_ms() + 1050;
-
-    while (unit_now_ms() < end_ms) {
-        unit_pause();
-    }
+    atomic_fetch_add(&moved_ns, (STOP_MS + 50u) * UINT64_C(1000000));
     atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
@@ -234,6 +265,7 @@ what_is_left_runs_at_the_end(void)
     static atomic_uint ran;
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_scheduler_options scheduler = TRP_SCHEDULER_OPTIONS_INIT;
+    trpi_world world = { .ops = &moved_ops };
     trp_system *system = stage_open();
     trp_ref a = stage_spawn(system, &clock_behaviour, "a");
 
@@ -248,14 +280,17 @@ what_is_left_runs_at_the_end(void)
     trp_system_free(system);
     UNIT_EQUAL(atomic_load(&ran), 2);
 
-    scheduler.stop_ms = 1000; /* one that takes 1050 uses it up */
+    UNIT_REQUIRE(trpi_world_real_new(&real) == TRP_OK);
+    scheduler.stop_ms = STOP_MS; /* one that takes longer uses it up */
     options.scheduler = &scheduler;
-    system = stage_open_with(options);
+    UNIT_REQUIRE(trpi_system_new_in(&world, "moved", &options, &system) == TRP_OK);
     atomic_store(&ran, 0);
     for (int i = 0; i < 3; i++) {
-        UNIT_EQUAL(trp_schedule_run(system, 60000, 0, NULL, run_slowly, &ran, NULL), TRP_OK);
+        UNIT_EQUAL(trp_schedule_run(system, 2 * STOP_MS, 0, NULL, run_slowly, &ran, NULL), TRP_OK);
     }
-    stage_close(system);
+    UNIT_EQUAL(trp_system_stop(system, 2 * STOP_MS), TRP_OK);
+    trp_system_free(system);
+    trpi_world_free(real);
     UNIT_EQUAL(atomic_load(&ran), 1);
 }
 
