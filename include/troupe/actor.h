@@ -26,6 +26,8 @@ extern "C" {
 #define TRP_FAILURE_REASON_BYTES 256  /* with the NUL; longer reasons are cut */
 #define TRP_STASH_DEFAULT 0           /* unbounded */
 #define TRP_THROUGHPUT_DEFAULT 100    /* messages an actor may handle before it gives way */
+#define TRP_THROUGHPUT_MAX 1000000
+#define TRP_STATE_BYTES_MAX 1073741824u /* of a behaviour */
 
 /* Why an actor failed; borrowed for the length of a hook. */
 typedef struct trp_failure {

@@ -27,8 +27,6 @@
 #include "base/mutex.h"
 
 #define RELAXED memory_order_relaxed
-#define THROUGHPUT_MAX ((uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS)
-#define FACTOR_MAX 1024.0
 
 _Static_assert(TRP_DISPATCHERS_MAX <= TRPI_GROUPS_MAX, "a number names a group, too");
 _Static_assert(TRP_DISPATCHER_THREADS_MAX == TRPI_PRIVATE_MAX, "they are the private workers");
@@ -84,11 +82,12 @@ options_are_valid(const trp_dispatcher_options *options)
         }
     }
     return options->kind >= TRP_DISPATCHER_DEFAULT && options->kind <= TRP_DISPATCHER_CUSTOM &&
-           options->throughput <= THROUGHPUT_MAX &&
+           options->throughput <= TRP_THROUGHPUT_MAX &&
            options->threads_max <= TRP_DISPATCHER_THREADS_MAX &&
            options->threads_min <= TRP_DISPATCHER_THREADS_MAX &&
            (options->threads_max == 0 || options->threads_min <= options->threads_max) &&
-           options->threads_factor >= 0.0 && options->threads_factor <= FACTOR_MAX &&
+           options->threads_factor >= 0.0 &&
+           options->threads_factor <= TRP_DISPATCHER_THREADS_FACTOR_MAX &&
            (options->kind == TRP_DISPATCHER_CUSTOM) == (options->execute != NULL) &&
            (options->kind != TRP_DISPATCHER_AFFINITY ||
             options->threads_max <= TRP_DISPATCHER_THREADS_CAP_DEFAULT) &&

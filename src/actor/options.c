@@ -62,6 +62,8 @@ scheduling_is_valid(const trp_scheduler_options *scheduling)
             rest_is_zero(scheduling, sizeof *scheduling, scheduling->size));
 }
 
+_Static_assert(TRP_THROUGHPUT_MAX <= INT32_MAX / TRPI_OVERLOAD_TURNS, "turns are added up");
+
 bool
 trpi_options_are_valid(const trp_system_options *options)
 {
@@ -69,9 +71,8 @@ trpi_options_are_valid(const trp_system_options *options)
         return true;
     }
     if (options->size < sizeof *options || options->workers > TRP_WORKERS_MAX ||
-        options->throughput > (uint32_t)INT32_MAX / TRPI_OVERLOAD_TURNS ||
-        options->actors_max > TRPI_CELLS_MAX || !level_is_valid(options->log_level) ||
-        options->fault_trap > TRP_FAULT_TRAP_ON) {
+        options->throughput > TRP_THROUGHPUT_MAX || options->actors_max > TRPI_CELLS_MAX ||
+        !level_is_valid(options->log_level) || options->fault_trap > TRP_FAULT_TRAP_ON) {
         return false;
     }
     if (options->guardian_strategy != NULL &&

@@ -12,7 +12,6 @@
 #include "actor/run.h"
 #include "base/assert.h"
 
-#define STATE_BYTES_MAX (1u << 30)
 
 /* A struct of a newer caller: what we do not know must be zero. One of an older caller is no
  * version of ours. */
@@ -67,7 +66,7 @@ trpi_behaviour_is_valid(const trp_behaviour *behaviour)
 {
     return behaviour != NULL && size_is_valid(behaviour, behaviour->size, sizeof *behaviour) &&
            behaviour->receive != NULL && behaviour->name != NULL &&
-           behaviour->state_bytes <= STATE_BYTES_MAX &&
+           behaviour->state_bytes <= TRP_STATE_BYTES_MAX &&
            (behaviour->strategy == NULL ||
             behaviour->strategy->size >= sizeof *behaviour->strategy);
 }

@@ -41,6 +41,29 @@ dispatchers_are_registered_and_found_by_id(void)
     end();
 }
 
+/* TRP_THROUGHPUT_MAX, TRP_DISPATCHER_THREADS_FACTOR_MAX */
+static void
+numbers_of_a_dispatcher_end_at_their_limits(void)
+{
+    trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
+
+    start(0);
+    options.kind = TRP_DISPATCHER_POOL;
+    options.throughput = TRP_THROUGHPUT_MAX;
+    options.threads_factor = TRP_DISPATCHER_THREADS_FACTOR_MAX;
+    options.threads_max = 3;
+    options.threads_min = 1;
+    UNIT_EQUAL(trp_dispatcher_register(system_, "most", &options), TRP_OK);
+    UNIT_EQUAL(info("most").throughput, TRP_THROUGHPUT_MAX);
+    UNIT_EQUAL(info("most").threads_max, 3);
+    options.throughput++;
+    UNIT_EQUAL(trp_dispatcher_register(system_, "more", &options), TRP_EINVAL);
+    options.throughput = 0;
+    options.threads_factor += 0.5;
+    UNIT_EQUAL(trp_dispatcher_register(system_, "more", &options), TRP_EINVAL);
+    end();
+}
+
 static void
 dispatchers_end_at_their_limit(void)
 {
@@ -461,6 +484,7 @@ a_program_brings_its_own_executor(void)
 UNIT_BEGIN("dispatcher")
 UNIT(dispatchers_are_registered_and_found_by_id)
 UNIT(dispatchers_end_at_their_limit)
+UNIT(numbers_of_a_dispatcher_end_at_their_limits)
 UNIT(the_number_of_threads_follows_the_cores_within_bounds)
 UNIT(no_kind_of_dispatcher_loses_a_message)
 UNIT(a_pinned_actor_has_a_thread_of_its_own_for_life)

@@ -3,6 +3,7 @@
 #include "tests/unit/actor/stage.h"
 
 #include "actor/cell.h"
+#include "actor/nodes.h"
 
 #include <troupe/mailbox.h>
 #include <troupe/scheduler.h>
@@ -244,10 +245,56 @@ so_many_actors_may_be_wanted_and_not_one_more(void)
     UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
 }
 
+/* TRP_THROUGHPUT_MAX, TRP_STATE_BYTES_MAX */
+static void
+so_much_a_turn_and_a_state_may_be_and_not_one_more(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_behaviour large = keeper, larger = keeper;
+    trp_system *system;
+
+    options.throughput = TRP_THROUGHPUT_MAX;
+    system = stage_open_with(options);
+    large.name = "large";
+    large.state_bytes = TRP_STATE_BYTES_MAX;
+    UNIT_EQUAL(trp_behaviour_register(system, &large), TRP_OK);
+    larger.name = "larger";
+    larger.state_bytes = TRP_STATE_BYTES_MAX + 1;
+    UNIT_EQUAL(trp_behaviour_register(system, &larger), TRP_EINVAL);
+    stage_close(system);
+    options.throughput++;
+    UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
+}
+
+/* TRPI_NODES_LIMIT: others, in the life of a system; what it knows stays known */
+static void
+so_many_nodes_are_known_and_not_one_more(void)
+{
+    trp_system *system = stage_open();
+    trpi_node_id id = { .uid = 1 };
+    uint32_t node, first = stage_far(system).node, failed = 0;
+
+    UNIT_EQUAL(trpi_address_parse("troupe.tcp://far@192.0.2.1:2552", &id.address, NULL, NULL),
+               TRP_OK);
+    for (id.uid = 1; first + (uint32_t)id.uid - 1 <= TRPI_NODES_LIMIT; id.uid++) {
+        failed += trpi_node_intern(system, &id, &node) != TRP_OK;
+    }
+    UNIT_EQUAL(failed, 0);
+    UNIT_EQUAL(node, TRPI_NODES_LIMIT);
+    UNIT_EQUAL(trpi_node_intern(system, &id, &node), TRP_ELIMIT);
+    UNIT_EQUAL(node, TRPI_NODES_LIMIT);
+    id.uid = 1;
+    UNIT_EQUAL(trpi_node_intern(system, &id, &node), TRP_OK);
+    UNIT_EQUAL(node, first);
+    stage_close(system);
+}
+
 UNIT_BEGIN("limits")
 UNIT(events_of_a_type_reach_who_subscribed_to_a_parent)
 UNIT(a_hierarchy_has_so_many_levels_and_not_one_more)
 UNIT(so_many_messages_wait_for_room_and_the_next_one_is_lost)
 UNIT(so_many_are_scheduled_and_not_one_more)
 UNIT(so_many_actors_may_be_wanted_and_not_one_more)
+UNIT(so_much_a_turn_and_a_state_may_be_and_not_one_more)
+UNIT(so_many_nodes_are_known_and_not_one_more)
 UNIT_END
