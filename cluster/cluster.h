@@ -17,6 +17,8 @@
 
 typedef struct trpi_cluster trpi_cluster;
 
+#define TRPI_STATS_ALWAYS UINT32_MAX /* publish_stats_interval_ms: whenever they have changed */
+
 /* a zero field is its default; see membership.h, heartbeat.h */
 typedef struct trpi_cluster_options {
     trpi_member_options member;

@@ -296,14 +296,18 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
 static void
 log_stats(trpi_cluster *cluster, uint64_t now_ms)
 {
-    if (cluster->stats_interval_ms == 0 ||
-        now_ms - cluster->stats_log_ms < cluster->stats_interval_ms) {
-        return;
-    }
     trpi_member_stats s;
     const trpi_gossip *view = trpi_member_view(cluster->core);
+    uint32_t interval_ms = cluster->stats_interval_ms;
     trpi_member_stats_get(cluster->core, &s);
+    uint64_t frames = s.frames_in + s.frames_out;
+    if (interval_ms == TRPI_STATS_ALWAYS ? frames == cluster->stats_frames
+                                         : interval_ms == 0 || now_ms - cluster->stats_log_ms <
+                                                                   interval_ms) {
+        return;
+    }
     cluster->stats_log_ms = now_ms;
+    cluster->stats_frames = frames;
     trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
              "gossip: in %llu (same %llu, newer %llu, older %llu, merged %llu, too old %llu, "
              "ignored %llu), out %llu, bytes in %llu, out %llu; members %u, seen by %u, clock %u, "
@@ -425,11 +429,11 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         look_for_refusals(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
-        log_stats(cluster, shell_now_us(cluster) / 1000);
     } else {
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
+    log_stats(cluster, shell_now_us(cluster) / 1000);
     set_timer(cluster, ctx);
     return TRP_OK;
 }

@@ -87,7 +87,7 @@ struct trpi_cluster {
     trp_ref actor;
     bool quiet;
     uint32_t quarantine_after_ms;
-    uint32_t stats_interval_ms; /* 0: not logged */
+    uint32_t stats_interval_ms; /* 0: not logged; or TRPI_STATS_ALWAYS */
     uint32_t stable_after_ms, auto_down_after_ms;
     const char *strategy;
     trpi_lease *lease; /* has a lock of its own */
@@ -129,6 +129,7 @@ struct trpi_cluster {
     bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
     uint64_t view_digest; /* of the view that the detector knows */
     uint64_t stats_log_ms; /* of the last line */
+    uint64_t stats_frames; /* of both directions, then */
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
     uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
 

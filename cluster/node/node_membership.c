@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* The cluster's thread. */
 static void
@@ -239,6 +240,16 @@ trpi_node_lease_check(trp_node *node, trp_node_error *ret_error)
                                 "nodes share, or a plugin that brings a lease (troupe/lease.h)");
 }
 
+/* MEMB-32: off is never, 0s whenever there is something new. */
+static uint32_t
+stats_interval(const trp_node *node)
+{
+    static const char key[] = "cluster.publish-stats-interval";
+    uint32_t ms = trpi_node_number(node, key);
+    bool off = strcasecmp(trpi_config_text(node->config, key), "off") == 0;
+    return ms == 0 && !off ? TRPI_STATS_ALWAYS : ms;
+}
+
 trp_err
 trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
 {
@@ -269,7 +280,7 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.app_version = trpi_config_text(node->config, "cluster.app-version");
     options.quarantine_removed_after_ms =
         trpi_node_number(node, "cluster.quarantine-removed-node-after");
-    options.publish_stats_interval_ms = trpi_node_number(node, "cluster.publish-stats-interval");
+    options.publish_stats_interval_ms = stats_interval(node);
     options.quiet = !trpi_config_bool(node->config, "cluster.log-info");
     options.lease_name = trpi_config_text(node->config, "cluster.downing.lease.name");
     options.stopped = membership_stopped;

@@ -413,7 +413,7 @@ const trpi_config_row trpi_config_rows[] = {
     { "cluster.quarantine-removed-node-after", DURATION, "5s", 1, HOURS, NULL,
       "When nothing is heard any more of a member that was removed after Down." },
     { "cluster.publish-stats-interval", DURATION, "off", 0, HOURS, NULL,
-      "How often the figures of gossip are logged, at level info." },
+      "How often the figures of gossip are logged, at level info; 0s: whenever they change." },
     { "cluster.gossip-different-view-probability", FLOAT, "0.8", 0, 1, NULL,
       "How often gossip goes to a member with another view, if there is one." },
     { "cluster.leave-timeout", DURATION, "20s", 100, DAYS, NULL,

@@ -444,6 +444,18 @@ changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for(void)
         }
         host_end(&a);
     }
+    struct host a, b; /* whenever they change: not while nobody says anything */
+    trpi_cluster_options always = { .publish_stats_interval_ms = TRPI_STATS_ALWAYS };
+    host_open(&a);
+    host_join(&a, "self", always);
+    UNIT_WAIT(members_up(&a) == 1, 60000);
+    UNIT_EQUAL(lines_with(&a, "gossip: in ", "", &first), 0);
+    host_start(&b, a.address);
+    UNIT_WAIT(lines_with(&a, "gossip: in ", "members 2, seen by 2", &first) > 0, 60000);
+    UNIT_TRUE(lines_with(&a, "gossip: in ", "", &first) > 1); /* one question was not all */
+    UNIT_EQUAL(lines_with(&b, "gossip: in ", "", &first), 0);
+    host_end(&b);
+    host_end(&a);
 }
 
 /* MEMB-36: whatever ends the actor ends the membership, and it is not started again */

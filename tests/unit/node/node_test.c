@@ -300,6 +300,20 @@ keys_of_the_membership_reach_the_engine(void)
         }
         trp_node_close(node);
     }
+    static const struct { /* MEMB-32 */
+        const char *text;
+        uint32_t ms;
+    } stats[] = { { "off", 0 }, { "0s", TRPI_STATS_ALWAYS }, { "2s", 2000 } };
+    for (size_t i = 0; i < sizeof stats / sizeof stats[0]; i++) {
+        char text[64];
+        const char *extra[] = { text, NULL };
+        trp_node *node = NULL;
+        trp_node_error error = { "" };
+        snprintf(text, sizeof text, "cluster.publish-stats-interval=%s", stats[i].text);
+        UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+        UNIT_EQUAL(node->cluster->stats_interval_ms, stats[i].ms);
+        trp_node_close(node);
+    }
 }
 
 UNIT_BEGIN("node")
