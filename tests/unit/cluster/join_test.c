@@ -302,14 +302,24 @@ roles_are_known_on_every_node(void)
     UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
     UNIT_EQUAL(mesh_join(m, 1, 0), TRP_OK);
     mesh_run(m, 2000);
-    bool found = false;
+    uint32_t told[2] = { 0 };
     for (uint32_t i = 0; i < m->events_count; i++) {
         const trp_member *member = &m->members[i].member;
-        if (m->event_node[i] == 0 && m->events[i] == TRP_CLUSTER_MEMBER_UP && member->uid == 12) {
-            found = trp_member_has_role(member, "backend") && !trp_member_has_role(member, "back");
+        bool back = member->uid == 12;
+        UNIT_EQUAL(trp_member_has_role(member, "backend"), back);
+        UNIT_EQUAL(trp_member_has_role(member, "frontend"), !back);
+        UNIT_FALSE(trp_member_has_role(member, "back"));
+        told[m->event_node[i]] += m->events[i] == TRP_CLUSTER_MEMBER_UP ? 1 : 0;
+    }
+    for (uint32_t node = 0; node < 2; node++) {
+        const trpi_gossip *g = trpi_member_view(m->cores[node]);
+        UNIT_EQUAL(told[node], 2);
+        for (uint32_t i = 0; i < 2; i++) {
+            trp_member member;
+            trpi_member_fill(m->cores[node], &g->members[i], &member);
+            UNIT_TEXT(member.roles, member.uid == 12 ? "backend" : "frontend");
         }
     }
-    UNIT_TRUE(found);
     mesh_free(m);
 }
 
