@@ -31,7 +31,7 @@ else
 fi
 
 missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
-    "Become and stash" "Mailboxes and dispatchers" Routers "Events and logs" Testing Configuration "A node of a cluster" \
+    "Become and stash" "Mailboxes and dispatchers" "A breaker before what fails" Routers "Events and logs" Testing Configuration "A node of a cluster" \
     "How good actors are written"; do
     # the heading, and more than a line below it
     awk -v want="## $topic" '$0 == want { on = 1; next } /^## / { on = 0 } on { words += NF } END { exit words < 30 }' \

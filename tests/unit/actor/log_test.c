@@ -502,36 +502,87 @@ debug_lines_have_a_switch_for_each_kind(void)
     }
 }
 
-/* LIFE-16, LOG-11, TRP-10: all of them, or those of the running system only */
+static size_t
+letters_logged(void)
+{
+    size_t count = 0;
+
+    for (const char *at = stage_lines.text; (at = strstr(at, "dead letter of")) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+/* LIFE-16, LOG-11, TRP-10: the first ten, so many, none or all */
 static void
 dead_letters_are_logged_as_often_as_asked_for(void)
 {
-    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
-    const trp_ref none = TRP_REF_NONE;
-    trp_system *system;
+    const struct {
+        uint32_t asked, told, logged;
+    } cases[] = { { 0, 25, 10 }, /* the default */
+                  { 3, 3, 3 },
+                  { 3, 4, 3 },
+                  { TRP_LOG_DEAD_LETTERS_NONE, 25, 0 },
+                  { TRP_LOG_DEAD_LETTERS_ALL, 25, 25 } };
 
-    options.log_dead_letters = TRP_LOG_DEAD_LETTERS_ALL;
-    options.logging = &logging;
-    logging.no_dead_letters_at_end = 1;
-    system = stage_open_with(options);
-    for (int i = 0; i < 25; i++) {
-        stage_tell(system, none, "x");
-    }
-    UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
-    {
-        size_t count = 0;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+        trp_system *system;
 
-        for (const char *at = stage_lines.text; (at = strstr(at, "dead letter of")) != NULL; at++) {
-            count++;
+        options.log_dead_letters = cases[k].asked;
+        system = stage_open_with(options);
+        for (uint32_t i = 0; i < cases[k].told; i++) {
+            stage_tell(system, (trp_ref)TRP_REF_NONE, "x");
         }
-        UNIT_EQUAL(count, 25);
+        UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
+        UNIT_EQUAL(letters_logged(), cases[k].logged);
+        stage_close(system);
     }
-    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
-    stage_clear(&stage_lines);
-    stage_tell(system, none, "x");
-    UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
-    trp_system_free(system);
+}
+
+static trp_err
+first_words(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    (void)state;
+    (void)args;
+    stage_note("started");
+    return TRP_OK;
+}
+
+static void
+last_words(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    trp_tell_text(ctx, (trp_ref)TRP_REF_NONE, "last words");
+}
+static const trp_behaviour talker = { .size = sizeof(trp_behaviour), .name = "talker",
+                                      .version = 1, .receive = mute_receive,
+                                      .pre_start = first_words, .post_stop = last_words };
+
+/* LOG-11, SYS-41: those of a shutdown are logged, too, unless this is switched off. */
+static void
+dead_letters_of_a_shutdown_are_logged_unless_told_not_to(void)
+{
+    for (uint32_t off = 0; off <= 1; off++) {
+        trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+        trp_log_options logging = TRP_LOG_OPTIONS_INIT;
+        trp_system *system;
+
+        options.logging = &logging;
+        logging.no_dead_letters_at_end = off;
+        system = stage_open_with(options);
+        UNIT_EQUAL(trp_system_graceful_stop(system, stage_spawn(system, &talker, "a"), 60000),
+                   TRP_OK);
+        (void)stage_spawn(system, &talker, "b");
+        UNIT_WAIT(stage_count("started") == 2, 60000);
+        UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);
+        UNIT_EQUAL(letters_logged(), 1); /* of the one that ended before */
+        UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
+        UNIT_EQUAL(letters_logged(), 2 - off);
+        trp_system_free(system);
+        stage_clear(&stage_lines);
+    }
 }
 
 /* ---- lines as text --------------------------------------------------------------------------- */
@@ -582,5 +633,6 @@ UNIT(an_orderly_stop_loses_no_line)
 UNIT(without_a_logger_lines_go_out_at_once_by_their_own_level)
 UNIT(debug_lines_have_a_switch_for_each_kind)
 UNIT(dead_letters_are_logged_as_often_as_asked_for)
+UNIT(dead_letters_of_a_shutdown_are_logged_unless_told_not_to)
 UNIT(a_line_is_text_or_json)
 UNIT_END
