@@ -231,7 +231,8 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
     }
 }
 
-/* Remembered, because later views it may not have seen: its process ends without us. */
+/* Remembered, because later views it may not have seen: its process ends without us. Also while all
+ * agree: the leader may crash with the removal that follows. */
 static void
 note_leaver(trpi_member_core *core)
 {
@@ -248,9 +249,7 @@ trpi_downing_tick(trpi_member_core *core)
         return;
     }
     lease_clock(core);
-    if (!trpi_member_is_converged(core)) {
-        note_leaver(core);
-    }
+    note_leaver(core);
     if (g->blocking_count == 0) {
         lease_rest(core);
         return;

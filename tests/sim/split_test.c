@@ -77,23 +77,44 @@ keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many(void)
     play_pair("keep-oldest", 1, 2, SECOND);
 }
 
+/* Five nodes; the oldest, which is the first, was told to leave, and node `at` has seen it go as
+ * far as `status`. */
+static struct sim_world *
+oldest_leaves(uint64_t seed, uint32_t at, uint32_t status)
+{
+    struct sim_world *w = stage_new(5, seed);
+    w->member.downing_strategy = "keep-oldest";
+    w->member.downing.stable_after_ms = 20000;
+    stage_up(w, 1);
+    stage_up(w, 31);
+    sim_node_command(w, 1, TRPI_MEMBER_LEAVE, 0);
+    while (w->nodes[0].running && stage_status(w, at, 0) != status) {
+        sim_run_until(w, w->now_us + 500); /* some 10 ms later it is gone */
+    }
+    return w;
+}
+
 /* It crashes before all have heard that the oldest is Exiting, whose removal has to wait for its
  * end then; the oldest does not wait for so long. */
 static void
 a_crash_while_the_oldest_leaves_stops_nobody(void)
 {
     for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + 5; seed++) {
-        struct sim_world *w = stage_new(5, seed);
-        w->member.downing_strategy = "keep-oldest";
-        w->member.downing.stable_after_ms = 20000;
-        stage_up(w, 1);
-        stage_up(w, 31);
-        sim_node_command(w, 1, TRPI_MEMBER_LEAVE, 0);
-        while (w->nodes[0].running && stage_status(w, 0, 0) != TRP_MEMBER_EXITING) {
-            sim_run_until(w, w->now_us + 500); /* some 10 ms later it is gone */
-        }
+        struct sim_world *w = oldest_leaves(seed, 0, TRP_MEMBER_EXITING);
         sim_node_kill(w, 3);
         STAGE_AWAIT(w, stage_agree(w, 0x16), 60000);
+        stage_end(w);
+    }
+}
+
+/* It has removed the oldest, which hears it and ends, and nobody else has. */
+static void
+a_leader_that_crashes_with_the_removal_of_the_oldest_stops_nobody(void)
+{
+    for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + 5; seed++) {
+        struct sim_world *w = oldest_leaves(seed, 1, 0);
+        sim_node_kill(w, 1);
+        STAGE_AWAIT(w, stage_agree(w, 0x1c), 60000);
         stage_end(w);
     }
 }
@@ -312,6 +333,7 @@ UNIT(static_quorum_keeps_the_side_that_has_it_or_nobody)
 UNIT(keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address)
 UNIT(keep_oldest_keeps_the_side_of_the_oldest_unless_it_is_alone_among_many)
 UNIT(a_crash_while_the_oldest_leaves_stops_nobody)
+UNIT(a_leader_that_crashes_with_the_removal_of_the_oldest_stops_nobody)
 UNIT(the_side_that_gets_the_lease_stays)
 UNIT(of_a_broken_link_one_end_stops_and_all_others_stay)
 UNIT(a_link_that_flaps_beside_a_cut_for_too_long_stops_all)
