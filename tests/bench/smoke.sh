@@ -15,7 +15,7 @@ smoke() {
     shift 2
     for threads in 1 2; do
         result=PASS
-        out=$(timeout 60 "$bench" "$workload" --threads "$threads" --count "$count" 2>"$err") || result=FAIL
+        out=$(timeout 300 "$bench" "$workload" --threads "$threads" --count "$count" 2>"$err") || result=FAIL
         for param in "$@"; do
             [ "$(grep -cE "^troupe $workload ${param%%:*} [0-9.]*[1-9][0-9.]* ${param#*:}\$" <<<"$out")" -eq 1 ] || result=FAIL
         done
@@ -54,7 +54,7 @@ judge() { # judge NAME VALUE at-most|at-least BOUND
     fi
 }
 if ! grep -qE 'enable-(asan|tsan)' "$(dirname "$bench")/../../config.status" 2>/dev/null; then
-    out=$(timeout 120 "$bench" create --threads 1 --count 2700000 2>&1)
+    out=$(timeout 300 "$bench" create --threads 1 --count 2700000 2>&1)
     judge an_idle_actor_costs_at_most_300_bytes "$(sed -n 's/^troupe create bytes_per_live_actor \([0-9.]*\) bytes$/\1/p' <<<"$out")" at-most 300
     judge a_gib_holds_two_million_seven_hundred_thousand_actors \
         "$(sed -n 's/^troupe create actors_per_gib \([0-9]*\) actors$/\1/p' <<<"$out")" at-least 2700000

@@ -249,7 +249,7 @@ churn(trp_system *system, uint64_t seconds)
         return fail("the tree did not stop");
     }
     /* The tree has ended; what was told to the dead may still be on its way to the dead letters. */
-    deadline = now_ms() + WAIT_MS / 6;
+    deadline = now_ms() + WAIT_MS;
     do {
         (void)nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
         trp_system_stats_get(system, &stats);
