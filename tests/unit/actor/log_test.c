@@ -459,10 +459,24 @@ without_a_logger_lines_go_out_at_once_by_their_own_level(void)
 
 /* ---- switches -------------------------------------------------------------------------------- */
 
-/* LOG-13, MSG-19, ES-07, LIFE-20: each switch makes its lines, and none is made without it */
+/* One line of each kind, whose switches are `debug`. */
 static void
-debug_lines_have_a_switch_for_each_kind(void)
+debug_lines_are(uint32_t debug)
 {
+    static const struct {
+        uint32_t kind; /* 0: never */
+        const char *line;
+    } lines[] = {
+        { TRP_DEBUG_RECEIVE, "[4 /user/s: received message of type troupe.string from nobody]" },
+        { 0, "/user/l: received message" }, /* no mark */
+        { TRP_DEBUG_UNHANDLED, "[4 /user/s: unhandled message of type " },
+        { TRP_DEBUG_AUTORECEIVE,
+          "[4 /user/s: received automatic message of type troupe.poison-pill]" },
+        { TRP_DEBUG_EVENT_STREAM, "[4 eventStream: /user/l subscribes to troupe.log-warning]" },
+        { TRP_DEBUG_EVENT_STREAM, "[4 eventStream: /user/l unsubscribes from all" },
+        { TRP_DEBUG_LIFECYCLE, "[4 /user/s: started]" },
+        { TRP_DEBUG_LIFECYCLE, "[4 /user/s: stopped]" },
+    };
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_log_options logging = TRP_LOG_OPTIONS_INIT;
     trp_system *system;
@@ -470,36 +484,35 @@ debug_lines_have_a_switch_for_each_kind(void)
 
     options.log_level = TRP_LOG_DEBUG;
     options.logging = &logging;
-    for (int on = 0; on < 2; on++) {
-        logging.debug = on == 0 ? 0
-                                : TRP_DEBUG_RECEIVE | TRP_DEBUG_AUTORECEIVE |
-                                      TRP_DEBUG_EVENT_STREAM | TRP_DEBUG_UNHANDLED |
-                                      TRP_DEBUG_LIFECYCLE;
-        system = stage_open_with(options);
-        s = stage_spawn(system, &speaker, "s");
-        l = stage_spawn(system, &listener, "l");
-        stage_tell(system, s, "what is this");
-        UNIT_EQUAL(stage_ask(system, l, "warnings", answer, sizeof answer), TRP_OK);
-        UNIT_EQUAL(stage_ask(system, l, "enough", answer, sizeof answer), TRP_OK);
-        trp_system_tell(system, s, &trp_poison_pill_type, NULL, 0);
-        UNIT_WAIT(trp_system_resolve(system, "/user/s", 60000, &ended) == TRP_ENOENT, 5000);
-        stage_close(system);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: received message of type "
-                                                "troupe.string from nobody]"),
-                   on);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "/user/l: received message"), 0); /* no mark */
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: unhandled message of type "), on);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: received automatic message of type "
-                                                "troupe.poison-pill]"),
-                   on);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 eventStream: /user/l subscribes to "
-                                                "troupe.log-warning]"),
-                   on);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 eventStream: /user/l unsubscribes from all"),
-                   on);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: started]"), on);
-        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: stopped]"), on);
+    logging.debug = debug;
+    system = stage_open_with(options);
+    s = stage_spawn(system, &speaker, "s");
+    l = stage_spawn(system, &listener, "l");
+    stage_tell(system, s, "what is this");
+    UNIT_EQUAL(stage_ask(system, l, "warnings", answer, sizeof answer), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, l, "enough", answer, sizeof answer), TRP_OK);
+    trp_system_tell(system, s, &trp_poison_pill_type, NULL, 0);
+    UNIT_WAIT(trp_system_resolve(system, "/user/s", 60000, &ended) == TRP_ENOENT, 5000);
+    stage_close(system);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        UNIT_EQUAL(stage_book_has(&stage_lines, lines[i].line), (debug & lines[i].kind) != 0);
     }
+}
+
+/* LOG-13, MSG-19, ES-07, LIFE-20: each switch makes its lines, and none is made without it */
+static void
+debug_lines_have_a_switch_for_each_kind(void)
+{
+    const uint32_t kinds[] = { TRP_DEBUG_RECEIVE, TRP_DEBUG_AUTORECEIVE, TRP_DEBUG_EVENT_STREAM,
+                               TRP_DEBUG_UNHANDLED, TRP_DEBUG_LIFECYCLE };
+    uint32_t all = 0;
+
+    debug_lines_are(0);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        debug_lines_are(kinds[i]);
+        all |= kinds[i];
+    }
+    debug_lines_are(all);
 }
 
 static size_t

@@ -9,6 +9,7 @@
 
 #include "actor/log.h"
 #include "actor/system.h"
+#include "pattern/testkit.h"
 
 /* ---- an actor that says on which thread it runs, and makes children */
 
@@ -463,12 +464,15 @@ test_kit_is_configured(void)
     trp_testkit_options options = TRP_TESTKIT_OPTIONS_INIT;
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     trp_testkit *kit = NULL;
-    trp_config *config = stage_config("test { timefactor = 2.5 default-timeout = 4s }");
+    trp_config *config = stage_config("test { timefactor = 2.5 default-timeout = 4s\n"
+                                      "single-expect-default = 7s filter-leeway = 9s }");
     system_options.config = config;
     options.system_options = &system_options;
     UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_OK);
     UNIT_EQUAL(trp_testkit_dilated(kit, 100), 250);
     UNIT_EQUAL(trp_testkit_timeout_ms(kit), 10000);
+    UNIT_EQUAL(kit->options.expect_ms, 7000); /* undilated: testkit_test.c has their use */
+    UNIT_EQUAL(kit->options.leeway_ms, 9000);
     UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
     trp_config_unref(config);
 }
