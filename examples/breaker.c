@@ -29,7 +29,7 @@ main(void)
     trp_system *system;
     static char open_text[] = "open", closed_text[] = "closed";
     options.failures_max = 3;
-    options.reset_timeout_ms = 50;
+    options.reset_timeout_ms = 500;
     if (trp_system_new("shop", NULL, &system) != TRP_OK ||
         trp_breaker_new(system, &options, &breaker) != TRP_OK ||
         trp_breaker_on(breaker, TRP_BREAKER_OPEN, opened, open_text) != TRP_OK ||
@@ -41,7 +41,7 @@ main(void)
     }
     printf("%d calls\n", calls);
     broken = 0;
-    while (trp_breaker_state_get(breaker) == TRP_BREAKER_OPEN) { /* for 50 ms */
+    while (trp_breaker_state_get(breaker) == TRP_BREAKER_OPEN) { /* for half a second */
         usleep(1000);
     }
     printf("%s\n", trp_err_name(trp_breaker_sync(breaker, database, NULL)));
