@@ -27,6 +27,13 @@ for name in hello ping cluster multinode; do
     # shellcheck disable=SC2046,SC2086 # lists of flags
     expect "compile_$name" 0 ${compiler:-cc} $sanitize -Wall -Wextra -Werror "$src/examples/$name.c" $(flags --cflags --libs) -o "$work/$name"
 done
+# The libraries that only the static one needs are those that the shared one names.
+flags --libs --static | tr ' ' '\n' | sed -n 's/^-l//p' >"$work/private"
+missing=
+for name in $(sed -n 's/^dependency_libs=//p' "$libdir/libtroupe.la" | tr " '" '\n\n' | sed -n 's/^-l//p'); do
+    grep -qxF -- "$name" "$work/private" || missing="$missing $name"
+done
+is static_flags_name_every_library "$missing" ""
 for name in echo counter; do
     # shellcheck disable=SC2046,SC2086
     expect "compile_$name" 0 ${compiler:-cc} $sanitize -Wall -Wextra -Werror -shared -fPIC "$src/examples/$name.c" $(flags --cflags --libs) -o "$work/$name.so"

@@ -71,6 +71,7 @@ has file_has_its_line "b.conf:1" && has env_is_named "environment TROUPE_CLUSTER
 expect one_key 0 "$troupe" config show cluster.downing.stable-after
 is one_key_prints_its_value "$(cat "$work/out")" "cluster.downing.stable-after = 20s"
 expect sample_is_right 0 "$troupe" config check "$src/deploy/troupe.conf"
+expect unit_finds_the_program_below_any_usual_prefix 0 grep '^ExecStart=trouped --config' "$src/deploy/systemd/troupe@.service"
 expect unit_lets_the_node_measure_itself 1 grep '^ProcSubset' "$src/deploy/systemd/troupe@.service"
 expect wrong_variable 78 env TROUPE_CLUSTER_GOSIP_INTERVAL=1s "$troupe" config check
 has variable_is_suggested "TROUPE_CLUSTER_GOSSIP_INTERVAL" "$work/err"
