@@ -273,9 +273,9 @@ client_that_goes_cancels_its_call(void)
     trpi_control *control = server_open();
     int fd = client_open();
     client_send(fd, "{\"cmd\":\"ask\",\"path\":\"/a\",\"text\":\"x\",\"timeoutMs\":3600000}");
-    UNIT_WAIT(atomic_load(&slow_running) == 1, 5000);
+    UNIT_WAIT(atomic_load(&slow_running) == 1, 60000);
     close(fd);
-    UNIT_WAIT(atomic_load(&slow_running) == 0, 5000);
+    UNIT_WAIT(atomic_load(&slow_running) == 0, 60000);
     trpi_control_close(control, 100);
 }
 
@@ -286,7 +286,7 @@ close_ends_calls_and_streams(void)
     int fd = client_open(), stream = client_open();
     client_send(fd, "{\"cmd\":\"ask\",\"path\":\"/a\",\"text\":\"x\",\"timeoutMs\":3600000}");
     client_send(stream, "{\"cmd\":\"events\"}");
-    UNIT_WAIT(atomic_load(&slow_running) == 1, 5000);
+    UNIT_WAIT(atomic_load(&slow_running) == 1, 60000);
     UNIT_TEXT(client_read(stream), "{\"progress\":\"subscribed\"}");
     trpi_control_close(control, 1500); /* time for its thread to write what follows */
     UNIT_TEXT(client_read(stream), "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
@@ -314,7 +314,7 @@ events_go_to_the_streams_that_asked_for_their_type(void)
     UNIT_TEXT(client_read(some), "{\"event\":2}");
     close(all);
     close(some);
-    UNIT_WAIT(!trpi_control_has_streams(control), 5000);
+    UNIT_WAIT(!trpi_control_has_streams(control), 60000);
     trpi_control_close(control, 100);
 }
 

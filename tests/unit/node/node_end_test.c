@@ -154,8 +154,11 @@ an_end_of_all_that_was_given_up_is_none(void)
         trp_node *node = up(given_up ? extra : alone);
         trp_node_end end;
         UNIT_FALSE(trpi_node_ends_with_all(node));
+        uint64_t before_ms = unit_now_ms();
         trpi_node_prepare_end(node);
-        UNIT_TRUE(trpi_node_ends_with_all(node));
+        bool marked = trpi_node_ends_with_all(node);
+        /* or its time is over; whole milliseconds of two clocks */
+        UNIT_TRUE(marked || (given_up && unit_now_ms() - before_ms >= 299));
         UNIT_WAIT(!given_up || !trpi_node_ends_with_all(node), 60000);
         trp_node_leave(node);
         UNIT_EQUAL(trp_node_await(node, 60000, &end), TRP_OK);

@@ -170,7 +170,7 @@ lone_node_forms_a_cluster_answers_and_leaves(void)
     trp_node_error error = { "" };
     trp_node_end end = (trp_node_end)0;
     UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
-    UNIT_WAIT(self_is_up(node), 10000);
+    UNIT_WAIT(self_is_up(node), 60000);
     const char *socket_path = trp_node_control_path(node);
     UNIT_REQUIRE(socket_path != NULL);
     cJSON *reply = control_ask(socket_path, "{\"cmd\":\"members\"}");
@@ -242,7 +242,7 @@ peers_tells_the_state_the_reason_and_what_comes_next(void)
                reply = control_ask(trp_node_control_path(node), "{\"cmd\":\"peers\"}"),
                peer = cJSON_GetArrayItem(cJSON_GetObjectItem(reply, "peers"), 0),
                peer != NULL && strcmp(trpi_json_get_text(peer, "state"), "gated") == 0),
-              10000);
+              60000);
     UNIT_TEXT(trpi_json_get_text(reply, "selfNode"), trp_node_address(node));
     UNIT_TEXT(trpi_json_get_text(peer, "node"), "troupe.tcp://demo@127.0.0.1:1");
     UNIT_TRUE(cJSON_IsNull(cJSON_GetObjectItem(peer, "nodeUid")));
