@@ -22,6 +22,8 @@ is leader_is_a_node_of_it "$(grep -c "$system@127.0.0.1:" "$work/out")" 1
 expect actor_of_the_plugin_answers 0 mine ask /user/echo hello
 one=$(nodes | tail -n 1)
 kill -9 "$one"
+gone() { ! nodes | grep -qx "$one"; } # until then its socket may take a connection, and close it
+check killed_node_has_ended wait_until 30 gone
 check dev_goes_on_without_a_killed_node mine members
 kill -TERM "$dev"
 ended dev_ends_with_0 "$dev" 0
