@@ -59,7 +59,7 @@ routees_may_live_on_another_node(void)
     UNIT_TRUE(says(p.system[0], router, "there"));
     trp_system_stop_actor(p.system[1], there);
     UNIT_WAIT(trp_router_routees(p.system[0], router, refs, 4, &count) == TRP_OK && count == 1,
-              5000);
+              60000);
     UNIT_TRUE(says(p.system[0], router, "here") && says(p.system[0], router, "here"));
     (void)pair_path(&p, 1, "/user/far", path, sizeof path);
     options.routees_count = 0;
@@ -69,7 +69,7 @@ routees_may_live_on_another_node(void)
     UNIT_EQUAL(trp_system_router_spawn(p.system[0], NULL, NULL, "by-path", &options, &router),
                TRP_OK);
     UNIT_WAIT(trp_router_routees(p.system[0], router, refs, 4, &count) == TRP_OK && count == 1,
-              5000);
+              60000);
     UNIT_TRUE(says(p.system[0], router, "far"));
     pair_end(&p);
 }
@@ -105,7 +105,7 @@ a_router_is_told_from_another_node(void)
     add.routee = pair_spawn(p.system[0], &name_behaviour, "guest", NULL, NULL, 0);
     trp_system_tell(p.system[0], remote, &trp_add_routee_type, &add, sizeof add);
     UNIT_WAIT(trp_router_routees(p.system[1], router, refs, 2, &count) == TRP_OK && count == 3,
-              5000);
+              60000);
     UNIT_TRUE(says(p.system[0], remote, names[0]) && says(p.system[0], remote, names[1]) &&
               says(p.system[0], remote, "guest"));
     /* a list of refs is of this node only: the answer does not leave it (decision 29) */
