@@ -526,6 +526,28 @@ letters_logged(void)
     return count;
 }
 
+/* LOG-13: while it runs, too */
+static void
+debug_lines_are_switched_while_the_system_runs(void)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+    trp_ref s;
+
+    options.log_level = TRP_LOG_DEBUG;
+    system = stage_open_with(options);
+    s = stage_spawn(system, &speaker, "s");
+    for (int on = 0; on <= 2; on++) { /* off, on, off */
+        stage_clear(&stage_lines);
+        trp_log_debug_set(system, on == 1 ? TRP_DEBUG_UNHANDLED : 0);
+        stage_tell(system, s, "what is this");
+        stage_tell(system, s, "all");
+        UNIT_WAIT(stage_book_has(&stage_lines, "[1 /user/s: cannot write"), 60000);
+        UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/s: unhandled message"), on == 1);
+    }
+    stage_close(system);
+}
+
 /* LIFE-16, LOG-11, TRP-10: the first ten, so many, none or all */
 static void
 dead_letters_are_logged_as_often_as_asked_for(void)
@@ -645,6 +667,7 @@ UNIT(a_line_has_so_many_bytes_and_not_one_more)
 UNIT(an_orderly_stop_loses_no_line)
 UNIT(without_a_logger_lines_go_out_at_once_by_their_own_level)
 UNIT(debug_lines_have_a_switch_for_each_kind)
+UNIT(debug_lines_are_switched_while_the_system_runs)
 UNIT(dead_letters_are_logged_as_often_as_asked_for)
 UNIT(dead_letters_of_a_shutdown_are_logged_unless_told_not_to)
 UNIT(a_line_is_text_or_json)

@@ -316,8 +316,35 @@ of_many_threads_one_call_passes_when_it_is_half_open(void)
     stage_close(system);
 }
 
+/* CB-02 to -04: calls that are neither a function nor a future; who has a count may use it */
+static void
+calls_of_other_kinds_are_begun_and_ended(void)
+{
+    trp_breaker *breaker = open_breaker(2, NULL), *mine = trp_breaker_ref(breaker);
+    trp_breaker_call call, late, probe;
+
+    trp_breaker_unref(breaker);
+    UNIT_EQUAL(trp_breaker_begin(NULL, &call), TRP_EINVAL);
+    UNIT_EQUAL(trp_breaker_begin(mine, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_breaker_begin(mine, &late), TRP_OK);
+    UNIT_EQUAL(trp_breaker_begin(mine, &call), TRP_OK); /* two at a time */
+    trp_breaker_end(mine, call, TRP_EIO);
+    UNIT_EQUAL(trp_breaker_state_get(mine), TRP_BREAKER_CLOSED);
+    UNIT_EQUAL(trp_testkit_advance(kit, 101), TRP_OK);
+    trp_breaker_end(mine, late, TRP_OK); /* took too long: the second failure */
+    UNIT_EQUAL(trp_breaker_state_get(mine), TRP_BREAKER_OPEN);
+    UNIT_EQUAL(trp_breaker_begin(mine, &call), TRP_EBREAKER);
+    UNIT_EQUAL(trp_testkit_advance(kit, 1001), TRP_OK);
+    UNIT_EQUAL(trp_breaker_begin(mine, &probe), TRP_OK);
+    UNIT_EQUAL(trp_breaker_begin(mine, &call), TRP_EBREAKER);
+    trp_breaker_end(mine, probe, TRP_OK);
+    UNIT_EQUAL(trp_breaker_state_get(mine), TRP_BREAKER_CLOSED);
+    close_breaker(mine);
+}
+
 UNIT_BEGIN("breaker")
 UNIT(the_machine_opens_lets_one_call_probe_and_closes)
+UNIT(calls_of_other_kinds_are_begun_and_ended)
 UNIT(synchronous_calls_open_it_and_time_half_opens_it)
 UNIT(listeners_run_on_the_dispatcher_that_is_named)
 UNIT(asynchronous_calls_begin_only_when_they_may_and_fail_when_they_are_late)

@@ -195,6 +195,9 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     UNIT_EQUAL(errors[0].err, TRP_ENOENT);
     UNIT_EQUAL(trp_tell_each(ctx, refs, 0, &trp_string_type, "", 0, NULL), TRP_ENOENT);
     UNIT_EQUAL(trp_category_send(ctx, "nobody", &trp_string_type, "", 0, NULL), TRP_ENOENT);
+    UNIT_EQUAL(trp_category_broadcast(ctx, "nobody", &trp_string_type, "", 0, NULL), TRP_ENOENT);
+    UNIT_EQUAL(trp_category_broadcast(ctx, "tellers", &trp_string_type, "", 0, &delivery), TRP_OK);
+    UNIT_EQUAL(delivery.accepted, 1); /* it is told in its own name */
     return TRP_OK;
 }
 static const trp_behaviour teller = { .size = sizeof(trp_behaviour), .name = "teller",
@@ -205,12 +208,13 @@ static void
 one_message_is_told_to_several(void)
 {
     trp_system *system = stage_open();
+    trp_ref t = stage_spawn(system, &teller, "t");
     char answer[16] = "";
 
-    UNIT_EQUAL(stage_ask(system, stage_spawn(system, &teller, "t"), "copy", answer, sizeof answer),
-               TRP_OK);
+    UNIT_EQUAL(trp_category_join(system, "tellers", t), TRP_OK);
+    UNIT_EQUAL(stage_ask(system, t, "copy", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "copy");
-    UNIT_WAIT(stage_has("self"), 5000);
+    UNIT_WAIT(stage_count("self") == 2, 5000);
     stage_close(system);
 }
 

@@ -639,8 +639,44 @@ what_was_written_before_the_outcome_is_seen_by_callbacks_and_by_who_waits(void)
     stage_close(stage);
 }
 
+/* FUT-2: a promise is kept with a message, which it takes only then, and by another future */
+static void
+a_promise_takes_a_message_or_follows_a_future(void)
+{
+    trp_promise *first, *second, *third;
+    trp_msg *msg, *late;
+    void *payload;
+
+    stage = stage_open();
+    first = promise_of(stage);
+    second = promise_of(stage);
+    third = promise_of(stage);
+    UNIT_EQUAL(trp_promise_follow(second, trp_promise_future(first)), TRP_OK);
+    UNIT_EQUAL(trp_promise_follow(NULL, trp_promise_future(first)), TRP_EINVAL);
+    UNIT_EQUAL(trp_promise_follow(second, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_msg_new(&trp_i64_type, 8, &msg, &payload), TRP_OK);
+    memcpy(payload, &(int64_t){ 42 }, 8);
+    UNIT_EQUAL(trp_msg_dup(msg, &late), TRP_OK);
+    UNIT_EQUAL(trp_promise_succeed_msg(first, NULL), TRP_EINVAL);
+    UNIT_EQUAL(trp_promise_succeed_msg(first, msg), TRP_OK);
+    UNIT_EQUAL(trp_promise_succeed_msg(first, late), TRP_EEXIST); /* still ours */
+    UNIT_EQUAL(number_of(late), 42);
+    trp_msg_free(late);
+    UNIT_EQUAL(result_of(trp_future_ref(trp_promise_future(second)), TRP_OK), 42);
+    trp_promise_unref(first);
+    first = promise_of(stage);
+    UNIT_EQUAL(trp_promise_follow(third, trp_promise_future(first)), TRP_OK);
+    UNIT_EQUAL(trp_promise_fail(first, TRP_EIO, "no"), TRP_OK);
+    (void)result_of(trp_future_ref(trp_promise_future(third)), TRP_EIO);
+    trp_promise_unref(first);
+    trp_promise_unref(second);
+    trp_promise_unref(third);
+    stage_close(stage);
+}
+
 UNIT_BEGIN("future")
 UNIT(a_promise_is_kept_once_and_callbacks_run_whenever_they_were_registered)
+UNIT(a_promise_takes_a_message_or_follows_a_future)
 UNIT(combinators_pass_successes_and_failures_as_they_say)
 UNIT(and_then_runs_in_order_and_keeps_the_outcome)
 UNIT(a_function_runs_on_the_dispatcher_that_is_named_and_must_not_wait_there)

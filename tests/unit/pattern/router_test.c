@@ -425,6 +425,80 @@ routers_nest_and_a_circle_ends(void)
     stage_close(system);
 }
 
+static trp_ref heralded, ringed; /* routers */
+
+/* Tells routers what one can only tell from inside an actor. */
+static trp_err
+herald_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    int64_t five = 5, seven = 7;
+    trp_msg *envelope;
+    void *payload;
+
+    (void)state;
+    if (stage_said(msg, "broadcast")) {
+        trp_router_broadcast(ctx, heralded, &trp_i64_type, &five, sizeof five);
+        trp_router_broadcast(ctx, heralded, &trp_string_type, "who", 3);
+    } else if (stage_said(msg, "broadcast envelope")) {
+        UNIT_EQUAL(trp_broadcast_new(&trp_i64_type, 3, &envelope, &payload), TRP_EINVAL);
+        UNIT_EQUAL(trp_broadcast_new(&trp_i64_type, sizeof seven, &envelope, &payload), TRP_OK);
+        memcpy(payload, &seven, sizeof seven);
+        trp_send(ctx, heralded, envelope);
+    } else if (stage_said(msg, "key")) {
+        trp_router_tell_keyed(ctx, ringed, "k", 1, &trp_i64_type, &five, sizeof five);
+        trp_router_tell_keyed(ctx, ringed, "k", 1, &trp_string_type, "who", 3);
+    } else if (stage_said(msg, "key envelope")) {
+        UNIT_EQUAL(trp_keyed_new("k", 1, &trp_i64_type, sizeof seven, &envelope, &payload),
+                   TRP_OK);
+        memcpy(payload, &seven, sizeof seven);
+        trp_send(ctx, ringed, envelope);
+    } else {
+        stage_note("reply:%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
+        return TRP_OK;
+    }
+    trp_tell_text(ctx, trp_self(ctx), "done");
+    return TRP_OK;
+}
+static const trp_behaviour herald = { .size = sizeof(trp_behaviour), .name = "herald",
+                                      .version = 1, .receive = herald_receive };
+
+/* ROUTE-2, -12, -13: envelopes from inside an actor, in its name, by a call or as a message */
+static void
+actors_broadcast_and_tell_by_key_in_their_own_name(void)
+{
+    trp_system *system = crew_open();
+    trp_ref refs[CREW_MAX], actor = stage_spawn(system, &herald, "herald");
+    int64_t sum = 0;
+    int with = 0;
+
+    heralded = crew_router(system, "heralded", "round-robin", 3);
+    ringed = crew_router(system, "ringed", "consistent-hashing", 3);
+    stage_clear(&stage_events);
+    stage_tell(system, actor, "broadcast");
+    UNIT_WAIT(stage_count("reply:") == 4, 60000); /* three routees, and it is done */
+    stage_tell(system, actor, "broadcast envelope");
+    UNIT_WAIT(stage_count("reply:done") == 2, 60000);
+    UNIT_EQUAL(crew_of(system, heralded, refs), 3);
+    for (int i = 0; i < 3; i++) {
+        UNIT_EQUAL(crew_sum(system, refs[i]), 12);
+    }
+    stage_clear(&stage_events);
+    stage_tell(system, actor, "key");
+    UNIT_WAIT(stage_count("reply:") == 2, 60000);
+    stage_tell(system, actor, "key envelope");
+    UNIT_WAIT(stage_count("reply:done") == 2, 60000);
+    UNIT_EQUAL(crew_of(system, ringed, refs), 3);
+    for (int i = 0; i < 3; i++) { /* one key, one routee */
+        int64_t here = crew_sum(system, refs[i]);
+
+        sum += here;
+        with += here != 0;
+    }
+    UNIT_EQUAL(sum, 12);
+    UNIT_EQUAL(with, 1);
+    stage_close(system);
+}
+
 /* ROUTE-1: TRPI_ROUTE_DEPTH_MAX routers behind one another, and one more */
 static void
 so_many_routers_lead_to_each_other_and_not_one_more(void)
@@ -548,6 +622,7 @@ UNIT(pills_are_for_the_router_and_in_an_envelope_for_its_routees)
 UNIT(routees_are_found_by_their_paths)
 UNIT(a_router_that_cannot_be_leaves_nothing_behind)
 UNIT(a_router_without_memory_leaves_nothing_behind)
+UNIT(actors_broadcast_and_tell_by_key_in_their_own_name)
 UNIT(routers_nest_and_a_circle_ends)
 UNIT(so_many_routers_lead_to_each_other_and_not_one_more)
 UNIT(routees_of_the_calling_thread_start_without_a_lock)
