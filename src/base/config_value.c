@@ -231,7 +231,9 @@ instead_of(const char *name)
         { "cluster.failure-detector.nr-of-end-heartbeats",
           "leave it out, each heartbeat is a request that is answered" },
         { "cluster.periodic-tasks-initial-delay",
-          "leave it out, each task begins an interval after the join" },
+          "leave it out, gossip begins an interval after the join" },
+        { "cluster.jmx", "leave it out, a node has a control socket for troupe; a program that "
+                         "embeds the library gets one by cluster { control-socket = on }" },
         { "cluster.unreachable-nodes-reaper-interval",
           "leave it out, silence is looked for four times a heartbeat-interval" },
         { "cluster.use-dispatcher", "leave it out, the cluster has a thread of its own" },

@@ -352,8 +352,12 @@ keys_of_akka_that_are_not_here_say_what_to_write(void)
                "t.conf:1: no such option 'heartbeat-request' in cluster.failure-detector; write "
                "cluster { failure-detector { expected-response-after = 3s } }");
     set_gives("cluster.periodic-tasks-initial-delay=1s",
-              "--set: no such key 'cluster.periodic-tasks-initial-delay'; leave it out, each task "
+              "--set: no such key 'cluster.periodic-tasks-initial-delay'; leave it out, gossip "
               "begins an interval after the join");
+    text_gives("cluster { jmx { enabled = on } }",
+               "t.conf:1: no such option 'jmx' in cluster; leave it out, a node has a control "
+               "socket for troupe; a program that embeds the library gets one by cluster { "
+               "control-socket = on }");
     set_gives("cluster.scheduler.ticks-per-wheel=512",
               "--set: no such key 'cluster.scheduler.ticks-per-wheel'; leave it out, the system's "
               "timer is precise enough");
