@@ -81,6 +81,7 @@ typedef enum trpi_cli_output {
     TRPI_CLI_NAME,
     TRPI_CLI_OUTPUT_COUNT
 } trpi_cli_output;
+extern const char *const trpi_cli_output_names[TRPI_CLI_OUTPUT_COUNT];
 #define TRPI_CLI_OUT(format) (1u << TRPI_CLI_##format)
 
 typedef struct trpi_cli trpi_cli;
@@ -220,6 +221,8 @@ int trpi_cli_library_call(const char *name, int argc, char **argv);
 
 /* help.c, completion.c */
 void trpi_cli_help_all(FILE *stream);
+/* What -o takes there: "table, json, jsonl". */
+char *trpi_cli_outputs(const trpi_cli_command *command, char text[64]);
 void trpi_cli_help_command(const trpi_cli_command *command, FILE *stream);
 extern const char *const trpi_cli_event_types[];
 extern const size_t trpi_cli_event_types_count;

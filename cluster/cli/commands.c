@@ -251,7 +251,9 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_ACTORS,
       .usage = "PATH [TEXT|-] [--type NAME] [-c N]",
       .summary = "ask an actor and print its reply",
-      .text = "As send. Exit 68: nobody lives at PATH; 75: no reply in time.\n",
+      .text = "As send. Exit 1: the actor refuses; 65: it cannot decode what was sent; 68: nobody "
+              "lives at "
+              "PATH; 75: no reply in time.\n",
       .flags = BIT(TYPE) | BIT(ON) | BIT(COUNT),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_min = 1,

@@ -6,8 +6,27 @@
 
 #include "cluster/cli/cli.h"
 
+const char *const trpi_cli_output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json", "jsonl",
+                                                                   "name" };
+
+char *
+trpi_cli_outputs(const trpi_cli_command *command, char text[64])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (unsigned format = 0; format < TRPI_CLI_OUTPUT_COUNT; format++) {
+        if ((command->outputs >> format & 1) != 0) {
+            (void)snprintf(text + used, 64 - used, "%s%s", used > 0 ? ", " : "",
+                           trpi_cli_output_names[format]);
+            used = strlen(text);
+        }
+    }
+    return text;
+}
+
+/* command NULL: in the list of all. */
 static void
-flag_print(unsigned flag, FILE *stream)
+flag_print(unsigned flag, const trpi_cli_command *command, FILE *stream)
 {
     const trpi_cli_flag_info *info = &trpi_cli_flags[flag];
     char left[48];
@@ -19,7 +38,15 @@ flag_print(unsigned flag, FILE *stream)
     (void)snprintf(left, sizeof(left), "%s--%s%s%s", letter, info->name,
                    info->value != NULL && !optional ? " " : "",
                    info->value != NULL ? info->value : "");
-    (void)fprintf(stream, "  %-26s %s\n", left, info->text);
+    char own[64] = "";
+    if (command != NULL && flag == TRPI_CLI_OUTPUT) {
+        (void)trpi_cli_outputs(command, own);
+    }
+    (void)fprintf(stream, "  %-26s %s", left, own[0] != '\0' ? own : info->text);
+    if (command != NULL && flag == TRPI_CLI_TIMEOUT && command->timeout_ms != 0) {
+        (void)fprintf(stream, " (default %s)", trpi_cli_age(command->timeout_ms, own));
+    }
+    (void)fputs("\n", stream);
 }
 
 void
@@ -43,7 +70,7 @@ trpi_cli_help_all(FILE *stream)
         "\nFLAGS (each has a twin in the environment: TROUPE_SYSTEM, TROUPE_NO_WAIT=1, ...)\n",
         stream);
     for (unsigned flag = 0; flag <= TRPI_CLI_VERSION; flag++) {
-        flag_print(flag, stream);
+        flag_print(flag, NULL, stream);
     }
     (void)fputs("\nDurations: 500ms, 5s, 2m. Data goes to stdout, all else to stderr.\n"
                 "Exit codes: 0 done or yes, 1 no, 64 usage, 65 bad data, 68 no such member or "
@@ -67,7 +94,7 @@ trpi_cli_help_command(const trpi_cli_command *command, FILE *stream)
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
         uint32_t accepted = command->flags | TRPI_CLI_EVERYWHERE;
         if ((accepted >> flag & 1) != 0 || (flag == TRPI_CLI_OUTPUT && command->outputs != 0)) {
-            flag_print(flag, stream);
+            flag_print(flag, command, stream);
         }
     }
 }

@@ -22,9 +22,6 @@ const trpi_cli_flag_info trpi_cli_flags[TRPI_CLI_FLAG_COUNT] = {
 #undef FLAG_INFO
 };
 
-static const char *const output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json", "jsonl",
-                                                                 "name" };
-
 /* The flags that have a twin in the environment: TROUPE_NO_WAIT=1 and so on. */
 static const trpi_cli_flag env_flags[] = { TRPI_CLI_SYSTEM,  TRPI_CLI_SOCKET,  TRPI_CLI_OUTPUT,
                                            TRPI_CLI_WATCH,   TRPI_CLI_TIMEOUT, TRPI_CLI_DRY_RUN,
@@ -331,25 +328,20 @@ static int
 output_apply(trpi_cli *cli)
 {
     const char *text = trpi_cli_text(cli, TRPI_CLI_OUTPUT);
-    char allowed[64] = "", name[64];
+    char allowed[64], name[64];
     for (unsigned format = 0; format < TRPI_CLI_OUTPUT_COUNT; format++) {
-        if ((cli->command->outputs >> format & 1) == 0) {
-            continue;
-        }
-        if (text != NULL && strcmp(text, output_names[format]) == 0) {
+        if ((cli->command->outputs >> format & 1) != 0 && text != NULL &&
+            strcmp(text, trpi_cli_output_names[format]) == 0) {
             cli->output = (trpi_cli_output)format;
             return 0;
         }
-        size_t used = strlen(allowed);
-        (void)snprintf(allowed + used, sizeof(allowed) - used, "%s%s", used > 0 ? ", " : "",
-                       output_names[format]);
     }
     if (text == NULL) {
         return 0;
     }
     return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "%s: '%s' cannot be printed as '%s'; one of: %s",
                          flag_origin(cli, TRPI_CLI_OUTPUT, name), cli->command->name, text,
-                         allowed);
+                         trpi_cli_outputs(cli->command, allowed));
 }
 
 static int

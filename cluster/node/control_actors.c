@@ -241,7 +241,8 @@ refuse_failure(trp_node *node, trpi_call *call, trp_err err, const char *path,
     if (!answer) { /* not the actor: the way to it */
         refuse_err(node, call, err, path);
     } else {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, NULL, "%s refused: %s%s%s", path,
+        int code = err == TRP_EDATA ? TRPI_CTL_EXIT_DATA : TRPI_CTL_EXIT_NO;
+        trpi_call_refuse_text(call, code, NULL, "%s refused: %s%s%s", path,
                               *reason ? reason : trp_strerror(err), *reason ? ": " : "",
                               *reason ? trp_strerror(err) : "");
     }

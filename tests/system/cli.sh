@@ -38,6 +38,9 @@ for command in status why members member-status join leave down unreachable clus
     expect "help_of_$command" 0 "$troupe" "$command" --help
     expect "unknown_flag_of_$command" 64 "$troupe" "$command" --bogus-flag
 done
+expect help_of_one_command 0 "$troupe" help status
+has help_tells_the_formats_of_that_command "FMT           table, json, jsonl, name"
+has help_tells_the_timeout_of_that_command "(default 5s)"
 expect unknown_command 64 "$troupe" membres
 has did_you_mean_a_command "did you mean 'members'?" "$work/err"
 expect abbreviation_is_refused 64 "$troupe" mem
@@ -145,6 +148,8 @@ expect send_of_too_much_there 65 one send "$B/user/counter" - <"$work/large"
 has send_of_too_much_names_the_limit "remote.maximum-frame-size" "$work/err"
 expect send_somebody 0 one send "$B/user/counter" '{"add":1}'
 expect ask_unknown_type 65 one ask /user/counter --type counter.nothing '{}'
+expect ask_that_the_actor_cannot_decode 65 one ask /user/counter '{"ad":1}'
+expect ask_that_the_actor_refuses 1 one ask /user/counter '{"add":1000001}'
 expect ask_bad_json 65 one ask /user/counter --type counter.add '{'
 expect ask_dead_host 75 one ask troupe.tcp://demo@127.0.0.1:1/user/echo x --timeout 500ms
 expect ping_member 0 one ping "$B"
