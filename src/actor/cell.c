@@ -18,7 +18,8 @@
  * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED
  *          slots for itself (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the
  *          limit is exact then). Of its own it takes the one that was freed last, whose lines it
- *          still has; the free list gives the one that has been free longest.
+ *          still has; the free list gives the one that has been free longest. One that was busy
+ *          goes behind the others, so that the next look does not end at it again.
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/cells.h"
@@ -285,6 +286,20 @@ slot_push(trp_ctx *ctx, uint32_t slot)
     (void)pthread_mutex_unlock(&ctx->cells->lock);
 }
 
+/* It is busy: who looks next finds the others first. */
+static void
+slot_put_behind(trp_ctx *ctx, uint32_t slot)
+{
+    struct trpi_slot_list *cache = &ctx->slots;
+
+    if (is_caching(ctx) && cache->count < TRPI_SLOTS_CACHED) {
+        cache->slots[--cache->head % TRPI_SLOTS_CACHED] = slot;
+        cache->count++;
+        return;
+    }
+    slot_push(ctx, slot);
+}
+
 /* ---- taking a slot --------------------------------------------------------------------------- */
 
 /* C2: the token of a free cell, if no late message is being drained there. */
@@ -349,7 +364,7 @@ trpi_slot_acquire(trp_ctx *ctx, trpi_cell **ret_cell)
         busy[busy_count++] = slot;
     }
     while (busy_count > 0) {
-        slot_push(ctx, busy[--busy_count]);
+        slot_put_behind(ctx, busy[--busy_count]);
     }
     return err;
 }

@@ -126,7 +126,7 @@ struct trp_ctx {
     const struct trp_interaction *carried; /* what is told is part of it; NULL: of none */
     trp_failure failure;  /* filled by trp_fail before the jump */
     trpi_stats own_stats; /* of a worker; all foreign threads count in system->foreign_stats */
-    struct trpi_slot_list { /* free slots, FIFO; workers only */
+    struct trpi_slot_list { /* free slots, the oldest at head; workers only */
         uint32_t head, count;
         uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;

@@ -123,6 +123,37 @@ a_slot_whose_token_is_held_is_passed_over(void)
     trpi_cells_free(cells);
 }
 
+/* A worker takes what was freed last: slots that are busy there must not hide the free ones. */
+static void
+slots_that_are_busy_hide_no_free_ones(void)
+{
+    enum { BUSY = 64, FREE = 8 };
+    static trpi_cell *taken[FREE + BUSY];
+    trpi_cells *cells;
+    trpi_cell *cell;
+    trp_ctx *ctx;
+    int none = 0;
+
+    UNIT_REQUIRE(trpi_cells_new(TRPI_CELLS_CACHING_MIN, 10, &cells) == TRP_OK);
+    ctx = ctx_new(cells);
+    ctx->worker = (trpi_worker *)&none; /* only whether there is one is looked at */
+    for (int i = 0; i < FREE + BUSY; i++) {
+        UNIT_REQUIRE(trpi_slot_acquire(ctx, &taken[i]) == TRP_OK);
+    }
+    for (int i = 0; i < FREE + BUSY; i++) {
+        trpi_slot_abandon(ctx, taken[i]);
+        UNIT_TRUE(i < FREE || trpi_mailbox_claim(taken[i])); /* as a late push would */
+    }
+    UNIT_REQUIRE(trpi_slot_acquire(ctx, &cell) == TRP_OK); /* has met all that are busy */
+    uint32_t used = atomic_load(&cells->used);
+    for (int i = 0; i < FREE; i++) {
+        UNIT_REQUIRE(trpi_slot_acquire(ctx, &cell) == TRP_OK);
+    }
+    UNIT_EQUAL(atomic_load(&cells->used), used); /* none was made anew */
+    trpi_free(ctx);
+    trpi_cells_free(cells);
+}
+
 /* C3 */
 static void
 a_slot_whose_generation_came_round_is_used_no_more(void)
@@ -205,6 +236,7 @@ UNIT(an_acquired_cell_is_found_and_even_until_published)
 UNIT(an_abandoned_slot_comes_back_with_another_generation)
 UNIT(slots_end_at_their_limit_and_come_back)
 UNIT(a_slot_whose_token_is_held_is_passed_over)
+UNIT(slots_that_are_busy_hide_no_free_ones)
 UNIT(a_slot_whose_generation_came_round_is_used_no_more)
 UNIT(a_ref_does_not_tell_the_generation_of_another_slot)
 UNIT_END
