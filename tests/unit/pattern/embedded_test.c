@@ -156,6 +156,26 @@ static const trp_behaviour reader = { .size = sizeof(trp_behaviour), .name = "re
 static const trp_behaviour keeper = { .size = sizeof(trp_behaviour), .name = "keeper",
                                       .version = 1, .state_bytes = 8, .receive = reader_receive };
 
+/* Makes a resource actor of its own and has it read. */
+static trp_err
+owner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trp_resource_options options = TRP_RESOURCE_OPTIONS_INIT;
+    trp_ref child;
+
+    (void)state;
+    if (stage_said(msg, "read")) {
+        return TRP_OK; /* the answer */
+    }
+    options.name = "files";
+    UNIT_EQUAL(trp_resource_spawn(ctx, &keeper, &options, &child), TRP_OK);
+    UNIT_TRUE(trp_ref_equal(trp_child(ctx, "files"), child));
+    trp_tell_text(ctx, child, "alone");
+    return TRP_OK;
+}
+static const trp_behaviour owner = { .size = sizeof(trp_behaviour), .name = "owner",
+                                     .version = 1, .receive = owner_receive };
+
 /* A4J-12: off the workers; one without state in parallel, one with a state never */
 static void
 resource_actors_run_apart_and_in_parallel_without_state(void)
@@ -184,6 +204,8 @@ resource_actors_run_apart_and_in_parallel_without_state(void)
     }
     UNIT_WAIT(stage_count("read") == 6, 20000);
     UNIT_EQUAL(atomic_load(&most_at_once), 1);
+    stage_tell(system, stage_spawn(system, &owner, "owner"), "go");
+    UNIT_WAIT(stage_count("read") == 7, 20000);
     stage_close(system);
 }
 
