@@ -1,0 +1,293 @@
+/* downing_split.c - when a split is decided, on what evidence, and who acts.
+ *
+ * Must hold. D1, D2, D4 and D7 to D10 of downing.c.
+ * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
+ */
+#include "cluster/downing_split.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+
+#define ANSWER_MS_MAX 5000u
+
+/* Who of the sides is meant: those who are clear, with the indirectly connected, and with the
+ * unsure. */
+enum part { PART_CLEAR, PART_OURS, PART_HOPED };
+
+struct question {
+    const trpi_downing_ops *ops;
+    const trpi_downing_options *options;
+    trpi_sides cases[2]; /* D10 */
+    uint32_t cases_count;
+};
+
+static bool
+part_stays(const struct question *q, enum part part, const char **ret_why)
+{
+    bool stays = true;
+    for (uint32_t i = 0; i < q->cases_count && stays; i++) {
+        const trpi_sides *s = &q->cases[i];
+        trpi_side mine = s->clear, others = s->away;
+        trpi_side *broken = part >= PART_OURS ? &mine : &others;
+        trpi_side *unsure = part >= PART_HOPED ? &mine : &others;
+        *broken = trpi_side_sum(*broken, s->broken);
+        *unsure = trpi_side_sum(*unsure, s->unsure);
+        stays = q->ops->stays(q->options, mine, others, ret_why);
+    }
+    return stays;
+}
+
+/* ---- resolving ------------------------------------------------------------------------------- */
+
+/* D4: the first in order that is Up and clear; else who is Leaving, which may have left when the
+ * other side asks for what it had (D8); else such a joiner. */
+static uint32_t
+who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
+{
+    static const uint32_t later[] = { [TRP_MEMBER_JOINING] = 2, [TRP_MEMBER_LEAVING] = 1 };
+    uint32_t first = TRPI_GOSSIP_NONE, first_later = UINT32_MAX;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        if (marks[i] == TRPI_MARK_CLEAR && m->status < TRP_MEMBER_EXITING &&
+            !(unsuspected && m->unreachable != 0) && later[m->status] < first_later) {
+            first = i;
+            first_later = later[m->status];
+        }
+    }
+    return first;
+}
+
+/* The indexes of those with one of two marks, in place of the marks. */
+static void
+collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_decision *decision)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        uint32_t mark = decision->indexes[i]; /* read before index count <= i is written */
+        if ((mark == one || mark == two) && g->members[i].status < TRP_MEMBER_EXITING) {
+            decision->indexes[count++] = i;
+        }
+    }
+    decision->indexes_count = count;
+}
+
+/* May the version still take its time to come round (D2 afterwards)? Half as long again; but a side
+ * that the unsure could still save must not give itself up for being slow: in a large half one
+ * whose observers are all on the other side is found late, and each new observer's row is a
+ * version that everybody has to see anew. */
+static bool
+is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
+{
+    const char *why;
+    uint64_t stable_after_ms = q->options->stable_after_ms;
+    uint64_t patience_ms = !stays && part_stays(q, PART_HOPED, &why)
+                               ? 3 * stable_after_ms
+                               : stable_after_ms + stable_after_ms / 2;
+    return q->cases[0].unsure.votes > 0 && input->stable_ms < patience_ms;
+}
+
+/* D9: time for an answer to a new version */
+static uint64_t
+answer_ms(const trpi_downing_options *options)
+{
+    uint32_t third_ms = options->stable_after_ms / 3;
+    return third_ms < ANSWER_MS_MAX ? third_ms : ANSWER_MS_MAX;
+}
+
+/* D9, when the marks stand in decision->indexes. true: nothing can be decided yet, but perhaps a
+ * roll is called. */
+static bool
+lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *input,
+               trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    const uint32_t *marks = decision->indexes;
+    uint64_t stable_after_ms = options->stable_after_ms;
+    uint32_t self = trpi_gossip_find(g, input->self);
+    uint64_t old_ms = input->stable_ms < stable_after_ms ? stable_after_ms / 2 : stable_after_ms;
+    if (input->stable_ms >= 3 * stable_after_ms) {
+        return false;
+    }
+    if (decision->doubtful > 0 && input->word_ms > old_ms &&
+        input->stable_ms + answer_ms(options) < 3 * stable_after_ms &&
+        (who_acts(g, marks, false) == self || who_acts(g, marks, true) == self ||
+         trpi_sides_is_broken_end(g, marks, self))) {
+        decision->verdict = TRPI_DOWNING_ROLL_CALL;
+        return true;
+    }
+    return input->version_ms < answer_ms(options) &&
+           (decision->doubtful > 0 || input->doubt_ms < stable_after_ms);
+}
+
+/* Half-way to stable-after: so that nobody has to wait for evidence when it is over. */
+static void
+call_early(const trpi_downing_options *options, const trpi_downing_input *input, trpi_spare spare,
+           trpi_downing_decision *decision)
+{
+    trpi_sides sides;
+    if (input->stable_ms >= options->stable_after_ms / 2 && decision->doubtful > 0) {
+        trpi_sides_find(options, input, spare, decision->indexes, &sides);
+        (void)lacks_evidence(options, input, decision);
+    }
+}
+
+static void
+counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *decision)
+{
+    decision->unreachable = sides->away_members;
+    decision->indirectly_connected = sides->broken_members;
+    decision->reachable = sides->clear.votes + sides->broken.votes;
+    decision->members = decision->reachable + sides->unsure.votes + sides->away.votes;
+    snprintf(decision->reason, sizeof(decision->reason),
+             "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
+             decision->reachable, decision->members, decision->unreachable,
+             decision->indirectly_connected);
+}
+
+/* Who would act is under suspicion itself, and would have acted long ago if it were there. */
+static void
+stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_sides *sides,
+             trpi_downing_decision *decision)
+{
+    uint32_t first = who_acts(input->gossip, decision->indexes, false);
+    if (input->stable_ms >= limit_ms &&
+        (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
+        counts_fill("who should act does not", sides, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+    }
+}
+
+void
+trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                  const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    bool stable = input->stable_ms >= options->stable_after_ms;
+    bool unstable = !stable && options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms;
+    struct question q = { .ops = ops, .options = options };
+    const trpi_sides *sides = &q.cases[0];
+    decision->doubtful = trpi_sides_doubtful(input);
+    if (!stable && !unstable) {
+        call_early(options, input, ops->spare, decision);
+        return; /* D1 */
+    }
+    trpi_sides_find(options, input, ops->spare, decision->indexes, &q.cases[0]);
+    q.cases_count =
+        trpi_sides_without_leaver(options, input, ops->spare, decision->indexes, &q.cases[1]) ? 2
+                                                                                              : 1;
+    if (!unstable && lacks_evidence(options, input, decision)) {
+        return;
+    }
+    const char *why = "unstable: who reaches whom has changed for too long "
+                      "(down-all-when-unstable), all stop";
+    bool stays = !unstable && part_stays(&q, PART_OURS, &why);
+    if (!unstable && is_patient(&q, input, stays)) {
+        return;
+    }
+    counts_fill(why, sides, decision);
+    uint32_t self = trpi_gossip_find(g, input->self);
+    trpi_assert(self != TRPI_GOSSIP_NONE);
+    if (!stays) {
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+        return;
+    }
+    if (!part_stays(&q, PART_CLEAR, &why)) { /* D7 */
+        counts_fill("not without the indirectly connected", sides, decision);
+        decision->verdict = input->stable_ms >= 3 * (uint64_t)options->stable_after_ms
+                                ? TRPI_DOWNING_DOWN_SELF
+                                : TRPI_DOWNING_WAIT;
+    } else if (decision->indexes[self] == TRPI_MARK_BROKEN) {
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+    } else if (who_acts(g, decision->indexes, false) == self) {
+        collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
+        decision->verdict =
+            decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+    } else {
+        stop_waiting(input, 4 * (uint64_t)options->stable_after_ms, sides, decision);
+    }
+}
+
+/* The rows change for at most stable-after and down-all-when-unstable, patience with members that
+ * have not seen the view takes three times stable-after (is_patient), the smaller side waits. */
+uint64_t
+trpi_downing_lease_ask_ms(const trpi_downing_options *options)
+{
+    return 4 * (uint64_t)options->stable_after_ms + options->unstable_after_ms +
+           options->lease_minority_delay_ms;
+}
+
+uint64_t
+trpi_downing_lease_hold_ms(const trpi_downing_options *options)
+{
+    uint64_t least_ms =
+        options->stable_after_ms + trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms;
+    return options->lease_release_after_ms > least_ms ? options->lease_release_after_ms : least_ms;
+}
+
+/* D8: the sides are as always, but who has the lease stays, however small. Only who acts asks for
+ * it, and speaks for its side; the smaller side asks later, so that mostly the larger one gets
+ * it. */
+void
+trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                        const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    struct question q = { .ops = ops, .options = options, .cases_count = 1 };
+    const trpi_sides *sides = &q.cases[0];
+    const char *why;
+    uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    trpi_spare spare = input->lease == TRPI_LEASE_HELD ? TRPI_SPARE_SELF : TRPI_SPARE_NOBODY;
+    decision->doubtful = trpi_sides_doubtful(input);
+    if (input->stable_ms < options->stable_after_ms) {
+        if (options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms) {
+            trpi_split_decide(ops, options, input, decision); /* all stop */
+        } else {
+            call_early(options, input, spare, decision);
+        }
+        return; /* D1 */
+    }
+    trpi_sides_find(options, input, spare, decision->indexes, &q.cases[0]);
+    if (lacks_evidence(options, input, decision)) {
+        return;
+    }
+    bool larger = part_stays(&q, PART_OURS, &why);
+    uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
+    uint32_t self = trpi_gossip_find(g, input->self);
+    /* who has it from an earlier cut need not be who acts now */
+    bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes, false) == self;
+    if (is_patient(&q, input, larger)) {
+        return;
+    }
+    if (!acts) {
+        stop_waiting(input, trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms, sides,
+                     decision);
+        return;
+    }
+    switch (input->lease) {
+    case TRPI_LEASE_UNASKED:
+        if (input->apart_ms > trpi_downing_lease_ask_ms(options)) {
+            counts_fill("too late to ask for the lease", sides, decision);
+            collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
+            decision->verdict = TRPI_DOWNING_DOWN_SIDE;
+            return;
+        }
+        counts_fill("the lease decides", sides, decision);
+        decision->verdict = input->stable_ms < ask_ms ? TRPI_DOWNING_WAIT : TRPI_DOWNING_ACQUIRE;
+        return;
+    case TRPI_LEASE_ASKED:
+        return;
+    case TRPI_LEASE_HELD:
+        counts_fill("this side has the lease", sides, decision);
+        collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
+        decision->verdict =
+            decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+        return;
+    case TRPI_LEASE_REFUSED:
+        counts_fill("this side did not get the lease", sides, decision);
+        collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_SIDE;
+        return;
+    }
+}
