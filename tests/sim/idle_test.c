@@ -640,11 +640,20 @@ static const trp_behaviour taker = {
     .size = sizeof(trp_behaviour), .name = "taker", .receive = taker_receive
 };
 
+/* Several writes to the network, and more than the mark of a lane. */
+static void
+blocks_tell(mesh *m)
+{
+    static const uint8_t block[BLOCK_BYTES];
+    for (int i = 0; i < BLOCKS; i++) {
+        trp_system_tell(m->system[0], told, &trp_bytes_type, block, sizeof block);
+    }
+}
+
 /* Only what was given to the network when the connection broke may have arrived, and may not. */
 static void
 what_a_broken_connection_had_not_sent_yet_is_dead_letters(void)
 {
-    static const uint8_t block[BLOCK_BYTES];
     static mesh m;
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
@@ -655,9 +664,7 @@ what_a_broken_connection_had_not_sent_yet_is_dead_letters(void)
     told.generation = ref.generation;
     reason_due = TRP_DEAD_NOT_CONNECTED;
     m.cut_at = 2;
-    for (int i = 0; i < BLOCKS; i++) {
-        trp_system_tell(m.system[0], told, &trp_bytes_type, block, sizeof block);
-    }
+    blocks_tell(&m);
     pass(&m, 10000);
     UNIT_EQUAL(m.cut_at, 0);
     UNIT_TRUE(taken > 0);
@@ -692,7 +699,6 @@ static const trp_behaviour chatter = {
 static void
 nobody_is_slowed_down_by_a_lane_that_was_given_up(void)
 {
-    static const uint8_t block[BLOCK_BYTES];
     static mesh m;
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
@@ -701,9 +707,7 @@ nobody_is_slowed_down_by_a_lane_that_was_given_up(void)
     m.muted = true;
     told.slot = 5;
     reason_due = TRP_DEAD_NOT_CONNECTED;
-    for (int i = 0; i < BLOCKS; i++) {
-        trp_system_tell(m.system[0], told, &trp_bytes_type, block, sizeof block);
-    }
+    blocks_tell(&m);
     pass(&m, MINUTE_MS);
     UNIT_EQUAL(letters, BLOCKS);
     UNIT_REQUIRE(trp_system_spawn(m.system[0], &chatter, &options, &ref) == TRP_OK);

@@ -34,7 +34,7 @@ asked(const trp_node *node, cJSON **ret_reply, const char *format, ...)
     return code ? (int)cJSON_GetNumberValue(code) : 0;
 }
 
-/* An order for a member: its code, and how many nodes it was for. */
+/* An order for a member: its exit code. */
 static int
 ordered(const trp_node *node, const char *command, uint64_t uid)
 {
@@ -45,6 +45,7 @@ ordered(const trp_node *node, const char *command, uint64_t uid)
     return code;
 }
 
+/* Of this one incarnation, if it is unreachable: how many were downed, or less the exit code. */
 static int
 unreachables_downed(const trp_node *node, uint64_t uid)
 {
@@ -154,7 +155,7 @@ the_first_that_is_left_is_waited_for(void)
     UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, true) == NULL);
 }
 
-/* ---- ends of another kind -------------------------------------------------------------------- */
+/* ---- whom an order to go down means ---------------------------------------------------------- */
 
 #define MANY 600
 
@@ -206,6 +207,8 @@ a_majority_is_of_those_that_are_reached(void)
     downs = picked(&request, 5, 0, 5); /* a reachable one may be downed, too */
     UNIT_EQUAL(downs.remaining, 4);
 }
+
+/* ---- ends of another kind -------------------------------------------------------------------- */
 
 static void
 refuses(const trp_node *node, const char *command, int code, const char *words)
