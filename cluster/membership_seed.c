@@ -406,6 +406,9 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
         trpi_core_log(core, TRP_LOG_WARNING, "configured otherwise than %s: %s", text,
                       frame->reason);
     }
+    core->seek.incompatible = false; /* J6: who is let in begins anew if it has to ask again */
+    core->seek.refused_ms = 0;
+    heard(core, &from->address);
     core->seek.joining = true;
     core->seek.met_cluster = true;
     core->seek.contact = *from;

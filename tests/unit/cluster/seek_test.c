@@ -196,6 +196,42 @@ a_seed_that_answers_after_all_is_forgiven(void)
     mesh_free(m);
 }
 
+/* J6: one lets the node in and falls silent before its welcome. What was said before that is over,
+ * by another member (they differ while a setting is being changed), or of this one's address. */
+static void
+who_was_let_in_is_not_ended_by_an_earlier_refusal(void)
+{
+    trpi_compat before = compat_of("keep-majority"), after = compat_of("static-quorum");
+    for (uint32_t alone = 0; alone < 2; alone++) {
+        trpi_member_options options = { .seed = 1,
+                                        .compat = &before,
+                                        .retry_unsuccessful_join_after_ms = 4000 };
+        struct mesh *m = mesh_cluster(1, &options);
+        options.compat = &after;
+        options.incompatible_warns = true;
+        uint32_t changed = mesh_add(m, &options);
+        UNIT_EQUAL(mesh_join(m, changed, 0), TRP_OK);
+        mesh_run(m, 4000);
+        UNIT_EQUAL(mesh_status(m, 0, changed), TRP_MEMBER_UP);
+        options.incompatible_warns = false;
+        uint32_t node = mesh_add(m, &options);
+        UNIT_EQUAL(alone ? mesh_join(m, node, changed) : mesh_join_seeds(m, node, 2), TRP_OK);
+        if (alone) {
+            refuse(m, node, changed);
+        }
+        for (uint32_t hop = 0; hop < (alone ? 2 : 4); hop++) { /* INIT_JOINs and their answers */
+            mesh_deliver(m);
+        }
+        m->cut[changed] = true;
+        mesh_run(m, 5000);
+        UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_SEEKING);
+        m->cut[changed] = false;
+        mesh_run(m, 4000);
+        UNIT_EQUAL(mesh_status(m, changed, node), TRP_MEMBER_UP);
+        mesh_free(m);
+    }
+}
+
 /* ---- retries --------------------------------------------------------------------------------- */
 
 /* node has asked both seeds and has the answer of the first, which falls silent then. */
@@ -418,6 +454,7 @@ UNIT(a_node_that_says_nothing_of_its_configuration_joins)
 UNIT(a_node_ends_when_every_other_seed_is_of_another_system)
 UNIT(a_first_seed_that_every_other_refuses_makes_no_cluster)
 UNIT(a_seed_that_answers_after_all_is_forgiven)
+UNIT(who_was_let_in_is_not_ended_by_an_earlier_refusal)
 UNIT(a_join_that_found_no_welcome_is_tried_through_another_member)
 UNIT(a_join_that_is_not_to_be_tried_anew_waits_for_its_contact)
 UNIT(a_manual_join_replaces_one_that_is_stuck)
