@@ -1,7 +1,7 @@
 /* exchange.c - one of two nodes that tell each other millions of messages and keep account of each.
  *
- *   exchange HOST PORT [quick]              be told only
- *   exchange HOST PORT [quick] PEER COUNT   and tell the one at PEER ("troupe.tcp://...") COUNT
+ *   exchange HOST PORT [HOW]                be told only; HOW is quick or patient
+ *   exchange HOST PORT [HOW] PEER COUNT     and tell the one at PEER ("troupe.tcp://...") COUNT
  *                                           messages, 0: until SIGUSR1
  *
  * Why.    What remoting promises is a law about numbers: told = received + dead letters + what was
@@ -10,7 +10,8 @@
  * Shape.  teller --trp_try_tell()--> /user/sink of the peer, which follows the numbers, looks at
  *         every byte, and sums up; /user/watched-0 .. of the peer are watched, SIGUSR2 stops the
  *         next one there. Lines of the output are the report; SIGTERM ends.
- *         quick: links are found dead within about a second, instead of four.
+ *         quick: links are found dead within about a second, instead of four; patient: in half a
+ *         minute, for processes that may stand still.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -39,6 +40,7 @@ enum {
     QUICK_PAUSE_MS = 500,
     QUICK_HANDSHAKE_MS = 2000,
     QUICK_BACKOFF_MS = 100,
+    PATIENT_PAUSE_MS = 30000,
     /* What the process itself may hold of what it has handed over or read, when a link breaks: the
      * write in progress, and two buffers of a read. */
     HELD_BYTES = TRPI_ADMIT_BYTES_MAX + TRPI_GATHER_BYTES_MAX + 2 * 65536
@@ -249,7 +251,7 @@ resolve(const char *peer, const char *path)
 }
 
 static trpi_remote *
-start(const char *host, const char *port, bool quick, trp_ref watched_here[WATCHED])
+start(const char *host, const char *port, const char *how, trp_ref watched_here[WATCHED])
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trpi_remote_options remoting = { .host = host, .bind_port = -1 };
@@ -268,7 +270,9 @@ start(const char *host, const char *port, bool quick, trp_ref watched_here[WATCH
         watched_here[i] = spawn(&watched, text);
     }
     remoting.port = (uint16_t)strtoul(port, NULL, 10);
-    if (quick) {
+    if (strcmp(how, "patient") == 0) {
+        remoting.link_pause_ms = PATIENT_PAUSE_MS;
+    } else if (strcmp(how, "quick") == 0) {
         remoting.link_heartbeat_ms = QUICK_BEAT_MS;
         remoting.watch_heartbeat_ms = QUICK_BEAT_MS;
         remoting.link_pause_ms = QUICK_PAUSE_MS;
@@ -443,7 +447,6 @@ int
 main(int argc, char **argv)
 {
     static const int wanted[] = { SIGTERM, SIGUSR1, SIGUSR2 };
-    bool quick = argc > 3 && strcmp(argv[3], "quick") == 0;
     trp_ref watched_here[WATCHED];
     uint64_t wire = 0;
     bool balanced = argc < 5;
@@ -451,7 +454,7 @@ main(int argc, char **argv)
     sigset_t set;
 
     if (argc < 3) {
-        (void)fprintf(stderr, "usage: exchange HOST PORT [quick] [PEER COUNT]\n");
+        (void)fprintf(stderr, "usage: exchange HOST PORT [quick|patient] [PEER COUNT]\n");
         return 64;
     }
     (void)sigemptyset(&set);
@@ -459,7 +462,7 @@ main(int argc, char **argv)
         (void)sigaddset(&set, wanted[i]);
     }
     (void)sigprocmask(SIG_BLOCK, &set, NULL); /* before any thread: none of them takes these */
-    trpi_remote *remote = start(argv[1], argv[2], quick, watched_here);
+    trpi_remote *remote = start(argv[1], argv[2], argc > 3 ? argv[3] : "", watched_here);
     uint64_t start_ns = now_ns();
     if (!balanced) {
         tell(argv[argc - 2], argv[argc - 1]);
