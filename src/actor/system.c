@@ -29,8 +29,8 @@
 #include "base/assert.h"
 #include "base/config.h"
 
-#define FREE_STOP_MS 10000u   /* for a tree that nobody stopped */
-#define FREE_THREADS_MS 2000u /* for what is stuck to let go: actors, then threads */
+#define FREE_STOP_MS 10000u        /* for a tree that nobody stopped */
+#define FREE_THREADS_MS 2000u      /* for what is stuck to let go: actors, then threads */
 #define FREE_THREADS_LEAST_MS 500u /* for threads that only wait: to wake on a busy machine */
 
 static bool
@@ -242,7 +242,7 @@ last_grace(trp_system *system)
     }
     spent_ms = (trpi_world_mono_ns(system->world) - from_ns) / 1000000;
     return spent_ms < FREE_THREADS_MS - FREE_THREADS_LEAST_MS ? FREE_THREADS_MS - (uint32_t)spent_ms
-                                                             : FREE_THREADS_LEAST_MS;
+                                                              : FREE_THREADS_LEAST_MS;
 }
 
 void
