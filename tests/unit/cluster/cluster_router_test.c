@@ -100,7 +100,8 @@ host_start(int i, const char *config_text)
     static char role[HOSTS][4];
     const char *roles[] = { "all", role[i] }, *seed = "self";
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trpi_remote_options remote = { .port = 0, .bind_port = -1 };
+    /* patient: a machine that stands still for seconds breaks no link, and loses no message */
+    trpi_remote_options remote = { .port = 0, .bind_port = -1, .link_pause_ms = 60000 };
     trpi_cluster_options cluster = { .quiet = true, .roles = roles, .roles_count = 2 };
     trp_config *config = NULL;
     trp_config_error error = { "" };
