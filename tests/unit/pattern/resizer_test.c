@@ -120,6 +120,7 @@ a_pool_grows_under_pressure_and_shrinks_when_idle(void)
     resizer.pressure_threshold = 0;
     resizer.messages_per_resize = 1;
     resizer.stop_delay_ms = 20;
+    resizer.backoff_threshold = 0.5; /* of three, the one that is told may be busy at the look */
     router = open_pool(system, &resizer);
     UNIT_EQUAL(crew_count(system, router), 2); /* from the start */
     stage_tell(system, router, "hold");
