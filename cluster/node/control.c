@@ -728,7 +728,7 @@ linger(trpi_control *control, uint32_t ms)
 }
 
 void
-trpi_control_close(trpi_control *control, uint32_t linger_ms)
+trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
 {
     struct stat file;
     if (!control) {
@@ -758,7 +758,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms)
     while (control->calls_count > 0) { /* I4 */
         (void)pthread_cond_wait(&control->ended, &control->lock);
     }
-    linger(control, linger_ms);
+    linger(control, flush_ms);
     control->quit = true;
     (void)pthread_mutex_unlock(&control->lock);
     wake(control);

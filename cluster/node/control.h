@@ -56,9 +56,9 @@ trp_err trpi_control_open(const trpi_control_options *options, trpi_control **re
 /* Is a node alive behind path: does somebody listen? *ret_pid: who; 0 unknown, for it accepts
  * nobody. Does not wait. */
 bool trpi_control_is_live(const char *path, int *ret_pid);
-/* No more requests; calls in progress are given up after `linger_ms`; streams end with exit 69;
- * what has been answered is flushed. Returns when no call is in progress. */
-void trpi_control_close(trpi_control *control, uint32_t linger_ms);
+/* No more requests; calls in progress are given up after linger_ms; streams end with exit 69; what
+ * has been answered is flushed, for at most flush_ms. Returns when no call is in progress. */
+void trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms);
 const char *trpi_control_path(const trpi_control *control);
 
 /* Send an event to every stream that asked for this type. text: the whole stream object; NULL:

@@ -20,8 +20,10 @@
 #include "remote/remote.h"
 
 #define TRPI_NODE_MAGIC 0x6e6f64655f747270ull
-#define TRPI_NODE_LINGER_MS 1000u /* how long a stopping control server may finish its answers */
-#define TRPI_NODE_STOP_MS 10000u  /* for actors to end where a start failed before its phases */
+/* How long a stopping control server waits for calls in progress, and for answers to be written. */
+#define TRPI_NODE_LINGER_MS 1000u
+#define TRPI_NODE_FLUSH_MS 1000u
+#define TRPI_NODE_STOP_MS 10000u /* for actors to end where a start failed before its phases */
 
 struct trpi_carry;
 

@@ -385,7 +385,7 @@ trpi_node_stop(trp_node *node)
                            timeout_ms, trp_strerror(err));
         }
     }
-    trpi_control_close(node->control, TRPI_NODE_LINGER_MS);
+    trpi_control_close(node->control, TRPI_NODE_LINGER_MS, TRPI_NODE_FLUSH_MS);
     node->control = NULL;
     trpi_remote_stop(node->remote);
     if (ended) { /* who is left may use it, as it uses the system, which leaks itself: I1 */

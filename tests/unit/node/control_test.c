@@ -115,7 +115,7 @@ requests_on_one_connection_are_answered_one_after_the_other(void)
         UNIT_TEXT(client_read(fd), "{\"ok\":true}");
     }
     close(fd);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static void
@@ -125,7 +125,7 @@ socket_has_its_mode_and_goes_at_the_end(void)
     struct stat file;
     UNIT_EQUAL(stat(path, &file), 0);
     UNIT_EQUAL(file.st_mode & 0777, 0660);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
     UNIT_TRUE(stat(path, &file) != 0);
 }
 
@@ -140,14 +140,14 @@ live_socket_is_refused_and_stale_one_replaced(void)
     char kept[160];
     snprintf(kept, sizeof kept, "%s.kept", path);
     UNIT_EQUAL(rename(path, kept), 0);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
     UNIT_EQUAL(rename(kept, path), 0); /* as a killed node leaves it */
     control = server_open();
     int fd = client_open();
     client_send(fd, "{\"cmd\":\"version\"}");
     UNIT_TEXT(client_read(fd), "{\"ok\":true}");
     close(fd);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 /* One that was stopped (SIGSTOP), when its queue has filled: it lives, and keeps its file. */
@@ -156,7 +156,7 @@ a_node_that_does_not_accept_is_live(void)
 {
     int listener = -1, other = -1, pid = -1, fds[128];
     unsigned count = 0;
-    trpi_control_close(server_open(), 0); /* so that there is a path */
+    trpi_control_close(server_open(), 0, 0); /* so that there is a path */
     UNIT_REQUIRE(trpi_control_socket_listen(path, &listener, &pid) == TRP_OK);
     while (count < 128 && trpi_ctl_connect(path, 0, &fds[count]) == TRP_OK) {
         count++;
@@ -199,7 +199,7 @@ garbage_is_refused_and_the_connection_closed(void)
         UNIT_TEXT(client_read(fd), "");
         close(fd);
     }
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static void
@@ -213,7 +213,7 @@ request_in_single_bytes_is_put_together(void)
     }
     UNIT_TEXT(client_read(fd), "{\"ok\":true}");
     close(fd);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static void
@@ -231,7 +231,7 @@ slow_call_reports_progress_and_ends_in_time(void)
     UNIT_TEXT(client_read(fd), "{\"ok\":true}");
     close(fd);
     close(other);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 /* A clock that others overtake: who reads it has an old time when he goes on. */
@@ -264,7 +264,7 @@ an_answer_arrives_whatever_the_poll_thread_does_at_that_moment(void)
         (void)close(fd);
     }
     (void)close(other);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static void
@@ -276,7 +276,7 @@ client_that_goes_cancels_its_call(void)
     UNIT_WAIT(atomic_load(&slow_running) == 1, 60000);
     close(fd);
     UNIT_WAIT(atomic_load(&slow_running) == 0, 60000);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static void
@@ -288,7 +288,7 @@ close_ends_calls_and_streams(void)
     client_send(stream, "{\"cmd\":\"events\"}");
     UNIT_WAIT(atomic_load(&slow_running) == 1, 60000);
     UNIT_TEXT(client_read(stream), "{\"progress\":\"subscribed\"}");
-    trpi_control_close(control, 1500); /* time for its thread to write what follows */
+    trpi_control_close(control, 100, 60000); /* the call is given up, what follows is written */
     UNIT_TEXT(client_read(stream), "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
     (void)client_read(fd); /* the progress */
     UNIT_TEXT(client_read(fd),
@@ -315,7 +315,7 @@ events_go_to_the_streams_that_asked_for_their_type(void)
     close(all);
     close(some);
     UNIT_WAIT(!trpi_control_has_streams(control), 60000);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 /* A stream with a hole would be a lie. */
@@ -335,7 +335,7 @@ a_stream_whose_event_finds_no_memory_ends_with_an_error(void)
     UNIT_TEXT(client_read(some), "{\"event\":2}");
     close(all);
     close(some);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static void
@@ -364,7 +364,7 @@ slow_client_of_events_is_cut_off_at_the_limit(void)
     UNIT_TEXT(client_read(fd), "");
     free(event);
     close(fd);
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
 }
 
 static atomic_int carried_answers;
@@ -402,7 +402,7 @@ calls_for_other_nodes_are_limited(void)
         }
     }
     uint64_t before = trpi_world_mono_ns(world);
-    trpi_control_close(control, 0); /* gives them up */
+    trpi_control_close(control, 0, 0); /* gives them up */
     UNIT_TRUE(trpi_world_mono_ns(world) - before < 30000000000u);
     UNIT_EQUAL(atomic_load(&carried_answers), TRPI_CONTROL_CARRIED_MAX);
 }
@@ -423,7 +423,7 @@ connections_are_limited(void)
     for (unsigned i = 0; i <= TRPI_CTL_CONNECTIONS_MAX; i++) {
         close(fds[i]);
     }
-    trpi_control_close(control, 100);
+    trpi_control_close(control, 100, 100);
     (void)rmdir(directory); /* the last test */
     trpi_world_free(world);
 }
@@ -449,7 +449,7 @@ start_at_once(void *arg)
 static void
 of_nodes_that_start_on_one_path_at_once_one_has_it(void)
 {
-    trpi_control_close(server_open(), 0); /* so that there is a path */
+    trpi_control_close(server_open(), 0, 0); /* so that there is a path */
     UNIT_REQUIRE(pthread_barrier_init(&at_once, NULL, STARTERS) == 0);
     for (int start = 0; start < STARTS; start++) {
         pthread_t threads[STARTERS];
