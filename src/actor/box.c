@@ -717,7 +717,7 @@ trp_mailbox_size(trp_ctx *ctx)
     if (box != NULL) {
         return trpi_box_waiting(box);
     }
-    for (trp_msg *msg = trpi_msg_next(cell->tail); msg != NULL; msg = trpi_msg_next(msg)) {
+    for (trp_msg *msg = trpi_mailbox_first(cell); msg != NULL; msg = trpi_msg_next(msg)) {
         count++;
     }
     return count;

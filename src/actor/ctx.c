@@ -49,6 +49,8 @@ foreign_make_key(void)
                              foreign_free); /* no key left: contexts live until exit */
 }
 
+static trpi_keeper nobodys; /* keeps nothing, ever */
+
 /* A ctx of this thread that is used for no other system. */
 static trp_ctx *
 foreign_get(trp_system *system)
@@ -75,6 +77,7 @@ foreign_get(trp_system *system)
         trpi_free(ctx);
         (void)nanosleep(&pause, NULL); /* telling cannot fail by contract */
     }
+    ctx->keeper = &nobodys;
     ctx->foreign_next = foreign_first;
     foreign_first = ctx;
     (void)pthread_setspecific(foreign_key, ctx);
@@ -160,11 +163,13 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->system = system;
     ctx->log_gate = &system->log_gate;
     ctx->worker = worker;
+    ctx->keeper = trpi_worker_keeper(worker);
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;
     ctx->near_node = system->near_node;
     ctx->throughput = system->options.throughput;
     ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
+    ctx->self.node = TRPI_NODE_SELF; /* the rest of it is each turn's */
     ctx->cell = NULL;
     ctx->msg = NULL;
     entry = trpi_dispatcher_get(system, trpi_worker_number(worker));

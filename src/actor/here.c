@@ -115,7 +115,7 @@ turn_caught(trp_ctx *ctx, trpi_task *task)
     if (_setjmp(here) != 0) {
         return trpi_run_after_jump(ctx);
     }
-    return trpi_run(ctx, task, false);
+    return trpi_run(ctx, task, TRPI_OFFER_NONE);
 }
 
 trpi_run_result
@@ -136,6 +136,7 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     ctx->throughput = entry->options.throughput;
     ctx->deadline_ns = entry->deadline_ns;
     ctx->timed = entry->deadline_ns != 0;
+    ctx->self.node = TRPI_NODE_SELF;
     ctx->here_depth++;
     result = turn_caught(ctx, task);
     ctx->here_depth--;

@@ -1,6 +1,6 @@
 # src/actor, the hot half
 troupe_sources += src/actor/cell.c src/actor/credit.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/routed.c src/actor/run.c src/actor/run_thread.c \
-	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/tell.c src/actor/type.c
+	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/sysmsg.c src/actor/tell.c src/actor/type.c
 
 troupe_sources += src/actor/team.c
 troupe_sources += src/actor/fault.c src/actor/path_text.c src/actor/ref_text.c
@@ -98,10 +98,12 @@ tests_unit_actor_watch_test_SOURCES = tests/unit/actor/watch_test.c
 tests_unit_actor_watch_test_LDADD = $(TEST_LDADD)
 
 # unit tests of the hot half
-check_PROGRAMS += tests/unit/actor/cell_test tests/unit/actor/mailbox_test tests/unit/actor/msg_test \
+check_PROGRAMS += tests/unit/actor/cell_test tests/unit/actor/handed_test tests/unit/actor/mailbox_test tests/unit/actor/msg_test \
 	tests/unit/actor/settings_test tests/unit/actor/spawn_test tests/unit/actor/system_test tests/unit/actor/overload_test tests/unit/actor/tell_test tests/unit/actor/type_test
 tests_unit_actor_cell_test_SOURCES = tests/unit/actor/cell_test.c
 tests_unit_actor_cell_test_LDADD = $(TEST_LDADD)
+tests_unit_actor_handed_test_SOURCES = tests/unit/actor/handed_test.c
+tests_unit_actor_handed_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_mailbox_test_SOURCES = tests/unit/actor/mailbox_test.c
 tests_unit_actor_mailbox_test_LDADD = $(TEST_LDADD)
 tests_unit_actor_msg_test_SOURCES = tests/unit/actor/msg_test.c

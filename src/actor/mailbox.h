@@ -9,6 +9,9 @@
  *          idle cell's dummy is the stub, which is part of the cell, so that it keeps no message.
  * Token.   Bit 0 of head set: nobody runs the cell and it is in no run queue. Who clears the bit
  *          owns line B.
+ * Handed.  Who runs on the worker that keeps a cell (sched.h) holds its token, and may hand it a
+ *          message without the exchange while the queue is empty: the message is written over the
+ *          dummy, and bit 0 of tail says that the dummy is to be taken once more.
  * Must hold.
  *   M1  A teller moves head first and links second. Until it has linked, the runner meets next ==
  *       NULL while head is elsewhere: "not yet", not "empty".
@@ -21,6 +24,9 @@
  *       head), all seq_cst.
  *   M4  head is only exchanged by tellers and compare-exchanged by owners and system senders, so a
  *       bit 0 that was set is found by exactly one of them.
+ *   M5  A message is handed over only while head is the dummy, so that what its teller, and whoever
+ *       has run before on that thread, pushed earlier has been taken; what is pushed later comes
+ *       behind it.
  * Cost.    push: one exchange, one store. take: one load, one store. go_idle: one compare-exchange.
  * Tests.   tests/unit/actor/mailbox_test.c, tests/stress/churn_test.c
  * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; DESIGN 3, Token.
@@ -31,6 +37,7 @@
 #include <stddef.h>
 
 #include "actor/cell.h"
+#include "actor/msg.h"
 #include "actor/run.h"
 
 #define TRPI_TOKEN ((uintptr_t)1)
@@ -74,16 +81,62 @@ trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
 
 /* ---- with the token -------------------------------------------------------------------------- */
 
+#define TRPI_HANDED ((uintptr_t)1) /* bit 0 of tail */
+
+static inline bool
+trpi_mailbox_is_handed(const trpi_cell *cell)
+{
+    return ((uintptr_t)cell->tail & TRPI_HANDED) != 0;
+}
+static inline trp_msg *
+trpi_mailbox_dummy(const trpi_cell *cell)
+{
+    return (trp_msg *)((uintptr_t)cell->tail & ~TRPI_HANDED);
+}
+/* The message that will be taken next, NULL: none; those behind it by trpi_msg_next(). */
+static inline trp_msg *
+trpi_mailbox_first(const trpi_cell *cell)
+{
+    trp_msg *dummy = trpi_mailbox_dummy(cell);
+
+    return trpi_mailbox_is_handed(cell) ? dummy : trpi_msg_next(dummy);
+}
+
+/* The dummy, to be written over but for its next pointer and then handed with
+ * trpi_mailbox_hand(); NULL: a message waits, or the dummy is no block of a message's size. */
+static inline trp_msg *
+trpi_mailbox_may_hand(trpi_cell *cell)
+{
+    trp_msg *tail = cell->tail;
+
+    /* relaxed: M5; what others push meanwhile comes behind it */
+    return atomic_load_explicit(&cell->head, memory_order_relaxed) == (uintptr_t)tail &&
+                   tail != trpi_cell_stub(cell) && trpi_msg_is_line(tail)
+               ? tail
+               : NULL;
+}
+static inline void
+trpi_mailbox_hand(trpi_cell *cell)
+{
+    cell->tail = (trp_msg *)((uintptr_t)cell->tail | TRPI_HANDED);
+}
+
 typedef enum trpi_take {
     TRPI_TAKE_EMPTY,
     TRPI_TAKE_MSG,
     TRPI_TAKE_NOT_YET /* a teller is between its two steps */
 } trpi_take;
 
-/* Take the next message: it is the dummy from now on; the former dummy is given in *ret_done (NULL:
- * the stub) to be freed. */
+static inline trp_msg *
+trpi_mailbox_take_handed(trpi_cell *cell)
+{
+    return cell->tail = trpi_mailbox_dummy(cell);
+}
+
+/* Take the next message, when none is handed: it is the dummy from now on; the former dummy is
+ * given in *ret_done (NULL: the stub) to be freed. */
 static inline trpi_take
-trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
+trpi_mailbox_take_next(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 {
     trp_msg *tail = cell->tail;
     trp_msg *msg = trpi_msg_next(tail);
@@ -104,6 +157,18 @@ trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
                : TRPI_TAKE_NOT_YET;
 }
 
+/* As that, or the one that is handed, whose dummy is itself. */
+static inline trpi_take
+trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
+{
+    if (trpi_mailbox_is_handed(cell)) {
+        *ret_msg = trpi_mailbox_take_handed(cell);
+        *ret_done = NULL;
+        return TRPI_TAKE_MSG;
+    }
+    return trpi_mailbox_take_next(cell, ret_msg, ret_done);
+}
+
 static inline bool
 trpi_mailbox_has_more(trpi_cell *cell)
 {
@@ -117,7 +182,8 @@ trpi_mailbox_has_many(trpi_cell *cell)
 {
     uintptr_t head = atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN;
 
-    return head != (uintptr_t)cell->tail && head != (uintptr_t)trpi_msg_next(cell->tail);
+    return head != (uintptr_t)trpi_mailbox_dummy(cell) &&
+           head != (uintptr_t)trpi_mailbox_first(cell);
 }
 
 /* Give the token up with an empty queue. false: a message came, the token is still ours. *ret_done:

@@ -111,12 +111,17 @@ trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const 
 trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
                              void **ret_payload);
 void trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg);
+/* In a block of one line, and leads to nothing else. */
+static inline bool
+trpi_msg_is_line(const trp_msg *msg)
+{
+    return msg->priv_bytes <= TRPI_LINE_PAYLOAD_MAX &&
+           (msg->priv_from_node_flags & (TRP_MSG_PRIV_OUT_OF_LINE | TRPI_MSG_TRAILER)) == 0;
+}
 static inline void
 trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
 {
-    if (__builtin_expect(msg->priv_bytes <= TRPI_LINE_PAYLOAD_MAX &&
-                             (msg->priv_from_node_flags &
-                              (TRP_MSG_PRIV_OUT_OF_LINE | TRPI_MSG_TRAILER)) == 0, 1)) {
+    if (__builtin_expect(trpi_msg_is_line(msg), 1)) {
         trpi_line_free(cache, msg);
     } else {
         trpi_msg_free_any(cache, msg);

@@ -72,7 +72,7 @@ walk_all(walk *w)
             step(w, box->heap[i].msg);
         }
     }
-    for (trp_msg *msg = trpi_msg_next(cell->tail); msg != NULL && !w->stopped;
+    for (trp_msg *msg = trpi_mailbox_first(cell); msg != NULL && !w->stopped;
          msg = trpi_msg_next(msg)) {
         step(w, msg);
     }

@@ -320,7 +320,7 @@ turn_keep(trp_ctx *ctx, trpi_cell *cell)
 {
     uint64_t handled = cell->processed - ctx->turn_processed;
 
-    if (handled == 0 || !ctx->offer) {
+    if (handled == 0 || ctx->offer == TRPI_OFFER_NONE) {
         return false;
     }
     if (UNLIKELY(ctx->chains_open != 0)) {
@@ -516,7 +516,7 @@ static inline __attribute__((always_inline)) bool
 turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mode,
            trpi_run_result *ret_result)
 {
-    bool vain = ctx->offer && cell->processed == ctx->turn_processed;
+    bool vain = ctx->offer != TRPI_OFFER_NONE && cell->processed == ctx->turn_processed;
     enum idle idle;
 
     if (mode == TURN_PLAIN && LIKELY(turn_keep(ctx, cell))) {
@@ -531,21 +531,50 @@ turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mod
     return idle != IDLE_KEPT;
 }
 
+/* What was handed to a plain cell comes first, and nobody hands it more while it runs. NULL:
+ * nothing was, or a system message comes before it. */
+static inline trp_msg *
+turn_handed(trpi_cell *cell)
+{
+    return trpi_mailbox_is_handed(cell) &&
+                   atomic_load_explicit(&cell->attention, RELAXED) == 0
+               ? trpi_mailbox_take_handed(cell)
+               : NULL;
+}
+
+static inline __attribute__((always_inline)) trpi_take
+turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **ret_msg)
+{
+    trp_msg *done = NULL;
+    trpi_take taken;
+
+    if (mode == TURN_BOXED) {
+        return trpi_box_take(ctx, cell, ret_msg);
+    }
+    taken = mode == TURN_PLAIN ? trpi_mailbox_take_next(cell, ret_msg, &done)
+                               : trpi_mailbox_take(cell, ret_msg, &done);
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    return taken;
+}
+
 static inline __attribute__((always_inline)) trpi_run_result
 turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
 {
-    const bool plain = mode == TURN_PLAIN, boxed = mode == TURN_BOXED;
+    const bool plain = mode == TURN_PLAIN;
     bool of_kind = !plain && trpi_cell_is_special(cell);
     bool any_generation =
         !plain && atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
     bool open = plain || is_open(cell);
-    trpi_msg_cache *cache = ctx->cache;
     trpi_run_result result;
+    trpi_take taken;
+    trp_msg *msg;
 
+    if (plain && (msg = turn_handed(cell)) != NULL) {
+        goto taken;
+    }
     for (;;) {
-        trp_msg *msg = NULL, *done = NULL;
-        trpi_take taken;
-
         /* relaxed: set by the sender of a system message; a late look is M3's */
         if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
                      (!plain && ctx->sys_rest != NULL))) {
@@ -566,9 +595,9 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             }
         }
         if (UNLIKELY(!open)) {
-            return boxed ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
+            return mode == TURN_BOXED ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
         }
-        taken = boxed ? trpi_box_take(ctx, cell, &msg) : trpi_mailbox_take(cell, &msg, &done);
+        taken = turn_take(ctx, cell, mode, &msg);
         if (UNLIKELY(taken == TRPI_TAKE_EMPTY)) {
             if (turn_empty(ctx, cell, of_kind, mode, &result)) {
                 return result;
@@ -581,9 +610,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             }
             return turn_again(ctx, cell);
         }
-        if (done != NULL) {
-            trpi_msg_free(cache, done);
-        }
+    taken:
         if (UNLIKELY(msg->priv_to_generation != cell->generation_run) && !any_generation) { /* R2 */
             handle_stale(ctx, cell, msg);
         } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind, mode))) {
@@ -625,7 +652,7 @@ static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_
 {
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
-        __builtin_prefetch(trpi_msg_next(cell->tail)); /* told long ago, and wanted in a moment */
+        __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, and wanted in a moment */
         trpi_life_start(ctx, cell);
     }
     return turn_continue(ctx, cell);
@@ -645,7 +672,7 @@ static void __attribute__((noinline)) turn_begin_unusual(trp_ctx *ctx)
 
 /* What a turn may do. What it did besides was taken back by the one before, or is now. */
 static inline void
-turn_begin(trp_ctx *ctx, bool offer)
+turn_begin(trp_ctx *ctx, uint32_t offer)
 {
     ctx->offer = offer;
     ctx->told_left = TRPI_TOLD_MAX;
@@ -656,7 +683,7 @@ turn_begin(trp_ctx *ctx, bool offer)
 }
 
 trpi_run_result
-trpi_run(void *data, trpi_task *task, bool offer)
+trpi_run(void *data, trpi_task *task, uint32_t offer)
 {
     trp_ctx *ctx = data;
     trpi_cell *cell = trpi_cell_of_task(task);
@@ -665,13 +692,14 @@ trpi_run(void *data, trpi_task *task, bool offer)
     if (UNLIKELY(task->id == 0)) { /* slot 0 is nobody's */
         return trpi_job_run(ctx, task);
     }
-    if (UNLIKELY(atomic_load_explicit(&task->home, RELAXED) != ctx->index)) {
-        atomic_store_explicit(&task->home, ctx->index,
+    /* From here on the compiler knows one address of the cell, and no second one beside it. */
+    __asm__("" : "+r"(cell));
+    if (UNLIKELY(atomic_load_explicit(&cell->task.home, RELAXED) != ctx->index)) {
+        atomic_store_explicit(&cell->task.home, ctx->index,
                               RELAXED); /* private tasks run at home only */
     }
     ctx->cell = cell;
-    ctx->self.node = TRPI_NODE_SELF;
-    trpi_pair_set(&ctx->self.slot, task->id, cell->generation_run);
+    trpi_pair_set(&ctx->self.slot, cell->task.id, cell->generation_run);
     if (UNLIKELY(++ctx->run == 0)) { /* came round: entries of run 1, 2, ... would seem ours */
         memset(ctx->chains, 0, sizeof ctx->chains);
         ctx->run = 1;
@@ -741,7 +769,7 @@ trpi_run_after_jump(trp_ctx *ctx)
     trpi_run_result result;
 
     trpi_assert(cell != NULL);
-    ctx->offer = false; /* who settles this takes the task back, and knows no kept one */
+    ctx->offer = TRPI_OFFER_NONE; /* who settles this takes the task back, and knows no kept one */
     ctx->route_depth = 0; /* a routing function may have been jumped out of */
     trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;

@@ -81,6 +81,7 @@ struct trp_ctx {
      * carried, and with serialize-messages */
     uint32_t near_node;
     trp_ref self;         /* of cell, filled at the start of a turn */
+    trpi_keeper *keeper;  /* of the worker; of a foreign thread: one that keeps nothing */
     uint32_t run;         /* number of the turn, never 0 */
     uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
     uint16_t index;       /* of the worker */
@@ -99,7 +100,7 @@ struct trp_ctx {
         };
         uint32_t unusual;
     };
-    bool offer;           /* a cell that has run empty may be kept (TRPI_RUN_KEPT) */
+    uint32_t offer;       /* TRPI_OFFER_*, or the slot of whom the worker keeps meanwhile */
     uint8_t drains;       /* such turns of it in a row */
     uint16_t cut_home;    /* of that cell */
     uint32_t cut_told;    /* messages so told */
@@ -205,7 +206,7 @@ void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t ki
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
 /* CORE's own: scheduler callbacks, a worker's ctx. */
-trpi_run_result trpi_run(void *data, trpi_task *task, bool offer);
+trpi_run_result trpi_run(void *data, trpi_task *task, uint32_t offer);
 /* R5 of run.c, for the cell of this turn, which told an overloaded one. (credit.c) */
 bool trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell);
 void trpi_run_thread(void *arg, trpi_worker *worker);

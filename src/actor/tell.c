@@ -1,5 +1,4 @@
-/* tell.c - telling: local push with chains, system messages, dead letters; the public verbs that
- * tell.
+/* tell.c - telling: local push with chains, dead letters; the public verbs that tell.
  *
  * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver
  *          again and again, even that is too much: later messages gather in a chain and are pushed
@@ -7,20 +6,17 @@
  * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a
  *          run is pushed at once (it may be the only one, and the receiver can start); the second
  *          opens the chain.
+ *          Two that answer one another go without it (hand()): mailbox.h, M5.
  * Must hold.
  *   H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the
  *       length of a run, or is flushed when it is evicted.
  *   H2  Chains are pushed before the sender's token is given up and before anything that may block.
  *       (run.c; leave)
  *   H3  A message is counted once: processed, or dead.
- *   H4  Sending a system message never fails: it comes from the cache, else from the reserve; with
- *       both empty the sender waits for memory.
- * Tests.   tests/unit/actor/tell_test.c, tests/stress/churn_test.c
+ * Tests.   tests/unit/actor/tell_test.c, handed_test.c, tests/stress/churn_test.c
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "actor/box.h"
 #include "actor/cells.h"
@@ -437,27 +433,11 @@ tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
-/* Tell an actor of this node, with a block of this magazine. All looks come before the first
- * effect. false: something is rare, and nothing was done. */
-static inline __attribute__((always_inline)) bool
-tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
-         trpi_magazine *magazine)
+/* What stands behind the next pointer of a message on one line, in place. */
+static inline __attribute__((always_inline)) void
+fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *payload,
+     size_t bytes)
 {
-    uint32_t number = type->number;
-    trpi_cell *cell;
-    trp_msg *msg;
-
-    if (UNLIKELY(number == 0 || to.node != ctx->near_node || magazine->count == 0 ||
-                 TRPI_LINES_CHECKED)) {
-        return false;
-    }
-    cell = trpi_cells_at(ctx->cells, to.slot);
-    if (UNLIKELY(cell == NULL ||
-                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
-        return false;
-    }
-    msg = magazine->blocks[--magazine->count];
-    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
     trpi_pair_set(&msg->priv_to_slot, to.slot, to.generation);
     trpi_pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
     msg->priv_from_node_flags = TRPI_NODE_SELF;
@@ -468,10 +448,39 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     } else {
         memcpy((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
     }
+}
+
+/* Tell an actor of this node, with a block of this class. All looks come before the first effect.
+ * false: something is rare, and nothing was done. */
+static inline __attribute__((always_inline)) bool
+tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
+         const trpi_class_cache *blocks)
+{
+    trpi_magazine *magazine;
+    trpi_cell *cell;
+    trp_msg *msg;
+
+    if (UNLIKELY(type->number == 0 || to.node != ctx->near_node || TRPI_LINES_CHECKED)) {
+        return false;
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL ||
+                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        return false;
+    }
+    magazine = blocks->current;
+    if (UNLIKELY(magazine->count == 0)) {
+        return false;
+    }
+    msg = magazine->blocks[--magazine->count];
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    fill(ctx, msg, to, type->number, payload, bytes);
     if (UNLIKELY(!trpi_cell_takes_all(cell))) {
-        deliver_any(ctx, cell, to, msg);
+        deliver_any(ctx, cell,
+                    (trp_ref){ TRPI_NODE_SELF, msg->priv_to_slot, msg->priv_to_generation, 0 },
+                    msg);
     } else {
-        deliver_to(ctx, cell, to.slot, false, msg);
+        deliver_to(ctx, cell, trpi_cell_slot(cell), false, msg);
     }
     return true;
 }
@@ -480,28 +489,84 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 static void __attribute__((noinline))
 tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    trpi_magazine *magazine =
+    const trpi_class_cache *blocks =
         bytes <= TRP_INLINE_PAYLOAD_MAX
-            ? ctx->cache->classes[trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes)].current
+            ? &ctx->cache->classes[trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes)]
             : NULL;
 
-    if (bytes <= TRPI_LINE_PAYLOAD_MAX || magazine == NULL ||
-        !tell_own(ctx, to, type, payload, bytes, magazine)) {
+    if (bytes <= TRPI_LINE_PAYLOAD_MAX || blocks == NULL || blocks->current == NULL ||
+        !tell_own(ctx, to, type, payload, bytes, blocks)) {
         tell_any(ctx, to, type, payload, bytes);
     }
 }
 
-/* What is rare goes to tell_any(): what is left needs no frame and no call but the last one. */
+/* What is rare goes to tell_any(): what is left needs no call but the last one. */
+static inline __attribute__((always_inline)) void
+tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (UNLIKELY(bytes > TRPI_LINE_PAYLOAD_MAX)) {
+        tell_larger(ctx, to, type, payload, bytes);
+    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, &ctx->cache->classes[0]))) {
+        tell_any(ctx, to, type, payload, bytes);
+    }
+}
+
+static void __attribute__((noinline))
+tell_pushed_after_all(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
+                      size_t bytes)
+{
+    tell_pushed(ctx, to, type, payload, bytes);
+}
+
+/* To the cell that this worker keeps, which answers or is answered most likely: without a block and
+ * without the exchange. It ran a plain turn last, so it takes all; what has happened to it since is
+ * seen before this message is (run.c). The cell is found by what is kept, not by the slot: the
+ * processor goes on before it knows whom the present message asks to tell. false: it is not kept
+ * any more, or something waits there. */
+static inline __attribute__((always_inline)) bool
+hand(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    /* relaxed: a look; a cell's memory stays a cell's */
+    trpi_task *task = atomic_load_explicit(&ctx->keeper->task, RELAXED);
+    trpi_cell *cell;
+    trp_msg *msg;
+
+    if (UNLIKELY(task == NULL || task->id != to.slot || to.node != ctx->near_node ||
+                 type->number == 0 || bytes > TRPI_LINE_PAYLOAD_MAX)) {
+        return false;
+    }
+    cell = trpi_cell_of_task(task);
+    if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation ||
+                 !trpi_keeper_enter(ctx->keeper, task))) {
+        return false;
+    }
+    msg = trpi_mailbox_may_hand(cell);
+    if (LIKELY(msg != NULL)) {
+        fill(ctx, msg, to, type->number, payload, bytes);
+        trpi_mailbox_hand(cell);
+    }
+    trpi_keeper_leave(ctx->keeper);
+    return msg != NULL;
+}
+
+static void __attribute__((noinline))
+tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
+        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    }
+}
+
 void
 trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
         bytes = type->bytes;
     }
-    if (UNLIKELY(bytes > TRPI_LINE_PAYLOAD_MAX)) {
-        tell_larger(ctx, to, type, payload, bytes);
-    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, ctx->cache->classes[0].current))) {
-        tell_any(ctx, to, type, payload, bytes);
+    if (UNLIKELY(to.slot == ctx->offer)) {
+        tell_kept(ctx, to, type, payload, bytes);
+    } else {
+        tell_pushed(ctx, to, type, payload, bytes);
     }
 }
 
@@ -701,98 +766,4 @@ trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason)
     (void)snprintf(failure.reason, sizeof failure.reason, "%s",
                    reason != NULL ? reason : trp_strerror(err));
     trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
-}
-
-/* ---- system messages ------------------------------------------------------------------------- */
-
-/* H4 */
-static trpi_sysmsg *
-sysmsg_new(trp_ctx *ctx)
-{
-    trpi_sysmsg *sysmsg;
-
-    _Static_assert(sizeof(trpi_sysmsg) <= 64, "a system message is one line");
-    while ((sysmsg = trpi_line_new(ctx->cache)) == NULL) {
-        struct timespec pause = { 0, 1000000 };
-
-        if (ctx->reserve != NULL) {
-            sysmsg = ctx->reserve;
-            ctx->reserve = sysmsg->next;
-            ctx->reserve_count--;
-            break;
-        }
-        (void)nanosleep(&pause,
-                        NULL); /* memory and reserve are gone: others must free some first */
-    }
-    return sysmsg;
-}
-
-void
-trpi_reserve_fill(trp_ctx *ctx)
-{
-    while (ctx->reserve_count < TRPI_SYSMSG_RESERVE) {
-        trpi_sysmsg *sysmsg = trpi_block_new(ctx->cache, sizeof *sysmsg);
-
-        if (sysmsg == NULL) {
-            return;
-        }
-        sysmsg->next = ctx->reserve;
-        ctx->reserve = sysmsg;
-        ctx->reserve_count++;
-    }
-}
-
-void
-trpi_reserve_free(trp_ctx *ctx)
-{
-    while (ctx->reserve != NULL) {
-        trpi_sysmsg *sysmsg = ctx->reserve;
-
-        ctx->reserve = sysmsg->next;
-        trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
-    }
-    ctx->reserve_count = 0;
-}
-
-void
-trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag,
-              trp_ref from, uint64_t number, void *pointer)
-{
-    trpi_cell *cell = trpi_cells_find(ctx->cells, slot);
-    trpi_sysmsg *sysmsg = sysmsg_new(ctx);
-
-    *sysmsg = (trpi_sysmsg){ NULL, generation, kind, flag, from, number, pointer };
-    if (cell == NULL) {
-        trpi_life_system_stale(ctx, NULL, slot, sysmsg);
-        trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
-        return;
-    }
-    /* An actor that orders something from itself (most often its end) has its token, and looks at
-     * sys_rest before the next message. Only behind an empty stack: the order of senders holds. */
-    if (cell == ctx->cell && cell->ops == NULL && ctx->sys_rest == NULL &&
-        atomic_load_explicit(&cell->sys_head, RELAXED) == NULL) {
-        ctx->sys_rest = sysmsg;
-        ctx->ordered = true;
-        return;
-    }
-    if (trpi_mailbox_push_system(cell, sysmsg)) {
-        trpi_schedule(ctx, cell);
-    }
-    /* relaxed: a hint (dispatcher.c, F2). A directive goes before the mail of others (A4J-31). */
-    if (__atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_PRIVATE) {
-        trpi_sched_urgent(ctx->system->sched, atomic_load_explicit(&cell->task.home, RELAXED));
-    }
-}
-
-trpi_cell *
-trpi_cell_peek(trp_ctx *ctx, trp_ref ref)
-{
-    trpi_cell *cell = ref.node == TRPI_NODE_SELF ? trpi_cells_find(ctx->cells, ref.slot) : NULL;
-
-    if (cell == NULL || (ref.generation & 1) == 0 ||
-        /* acquire: pairs with publish; kind, parent and name of this incarnation are written */
-        atomic_load_explicit(&cell->generation, memory_order_acquire) != ref.generation) {
-        return NULL;
-    }
-    return cell;
 }

@@ -46,6 +46,7 @@ trpi_actor_state(trp_system *system, trp_ref ref)
 static trp_err
 receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failure)
 {
+    const trp_ref before = ctx->self;
     trpi_sysmsg none = { 0 };
     trp_err err;
 
@@ -67,7 +68,7 @@ receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failu
     ctx->ordered = false;
     ctx->cell = NULL;
     ctx->msg = NULL;
-    ctx->self = (trp_ref)TRP_REF_NONE;
+    ctx->self = before;
     return err;
 }
 

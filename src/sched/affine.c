@@ -200,7 +200,8 @@ trpi_affine_loop(trpi_worker *worker)
             continue;
         }
         trpi_worker_awake(worker);
-        trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task, false));
+        trpi_worker_settle(worker, task,
+                           sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE));
         /* release: as in trpi_worker_loop() */
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, memory_order_relaxed) + 1,

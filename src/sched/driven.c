@@ -335,7 +335,7 @@ trpi_driven_loop(trpi_worker *worker)
         if (ops->batch != NULL) {
             ops->batch(worker->data, drive->next_batch);
         }
-        result = ops->run(worker->data, task, false);
+        result = ops->run(worker->data, task, TRPI_OFFER_NONE);
         drive->running = NULL;
         trpi_worker_settle(worker, task, result);
         after_run(drive, sched, id, result);

@@ -446,7 +446,7 @@ help(trpi_worker *worker, trpi_worker *stuck)
         }
         worker->trims = 0;
         do {
-            result = sched->options.ops->run(worker->data, task, false);
+            result = sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE);
             moved(worker);
         } while (result == TRPI_RUN_ON);
         trpi_worker_settle(worker, task, result);

@@ -200,7 +200,8 @@ trpi_group_loop(trpi_worker *worker)
     while ((task = group_next(worker, group)) != NULL) {
         trpi_worker_awake(worker);
         /* A deferred task goes to the end of the queue: these threads may block anyhow. */
-        trpi_worker_settle(worker, task, sched->options.ops->run(worker->data, task, false));
+        trpi_worker_settle(worker, task,
+                           sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE));
         /* release: as in trpi_worker_loop() */
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, memory_order_relaxed) + 1,

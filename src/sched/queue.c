@@ -44,14 +44,14 @@ trpi_slot_enter_slowly(trpi_worker *worker)
 {
     for (;;) {
         trpi_fence(worker->sched);
-        if (atomic_load_explicit(&worker->steal_req, ACQUIRE) == 0) {
+        if (atomic_load_explicit(&worker->keeper.steal_req, ACQUIRE) == 0) {
             return;
         }
-        atomic_store_explicit(&worker->busy, 0, RELEASE);
-        while (atomic_load_explicit(&worker->steal_req, ACQUIRE) != 0) {
+        atomic_store_explicit(&worker->keeper.busy, 0, RELEASE);
+        while (atomic_load_explicit(&worker->keeper.steal_req, ACQUIRE) != 0) {
             trpi_pause();
         }
-        atomic_store_explicit(&worker->busy, 1, RELAXED);
+        atomic_store_explicit(&worker->keeper.busy, 1, RELAXED);
     }
 }
 
@@ -64,8 +64,8 @@ thief_enter(trpi_worker *victim)
     uint32_t none = 0;
 
     /* acquire: pairs with the release of the thief before us */
-    if (!atomic_compare_exchange_strong_explicit(&victim->steal_req, &none, 1, memory_order_seq_cst,
-                                                 RELAXED)) {
+    if (!atomic_compare_exchange_strong_explicit(&victim->keeper.steal_req, &none, 1,
+                                                 memory_order_seq_cst, RELAXED)) {
         return false;
     }
     if (victim->sched->membarrier) {
@@ -75,19 +75,19 @@ thief_enter(trpi_worker *victim)
         trpi_fence(victim->sched);
     }
     for (int i = 0; i < STEAL_SPINS; i++) {
-        if (atomic_load_explicit(&victim->busy, ACQUIRE) == 0) {
+        if (atomic_load_explicit(&victim->keeper.busy, ACQUIRE) == 0) {
             return true;
         }
         trpi_pause();
     }
-    atomic_store_explicit(&victim->steal_req, 0, RELEASE);
+    atomic_store_explicit(&victim->keeper.steal_req, 0, RELEASE);
     return false;
 }
 
 static void
 thief_leave(trpi_worker *victim)
 {
-    atomic_store_explicit(&victim->steal_req, 0, RELEASE);
+    atomic_store_explicit(&victim->keeper.steal_req, 0, RELEASE);
 }
 
 static trpi_task *
@@ -109,13 +109,13 @@ trpi_slot_steal(trpi_worker *victim)
 {
     bool slot = atomic_load_explicit(&victim->slot, RELAXED) != NULL;
 
-    return steal_from(victim, slot ? &victim->slot : &victim->kept);
+    return steal_from(victim, slot ? &victim->slot : &victim->keeper.task);
 }
 
 trpi_task *
 trpi_kept_steal(trpi_worker *victim)
 {
-    return steal_from(victim, &victim->kept);
+    return steal_from(victim, &victim->keeper.task);
 }
 
 /* Take half of victim's ring and at_most so many, if it has at_least tasks: the first is returned,

@@ -77,11 +77,15 @@ typedef enum trpi_run_result {
     TRPI_RUN_VAIN = 5  /* as IDLE, and there was nothing to do in this run */
 } trpi_run_result;
 
+#define TRPI_OFFER_NONE 0u
+#define TRPI_OFFER_KEEP UINT32_MAX
+
 typedef struct trpi_sched_ops {
-    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. offer: a task that
-     * did something and has nothing more to do may be kept, because whom it talked to may answer
-     * at once. */
-    trpi_run_result (*run)(void *data, trpi_task *task, bool offer);
+    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. offer: but for
+     * TRPI_OFFER_NONE, a task that did something and has nothing more to do may be kept, because
+     * whom it talked to may answer at once; and if it is another number, that is the id of the task
+     * which the worker keeps meanwhile, until a thief takes it. */
+    trpi_run_result (*run)(void *data, trpi_task *task, uint32_t offer);
     /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which
      * returns when the scheduler stops (or the private worker is released), and tears down. The
      * failure jump (one _setjmp per thread) lives in its frame: after a jump it gives the
@@ -158,6 +162,41 @@ void trpi_worker_loop(trpi_worker *worker);
 void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result);
 /* Where the next TRPI_RUN_DEFER of this worker shall wait (a task's home). */
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
+/* The place of the task that a worker keeps (TRPI_RUN_KEPT): Q1 of queue.c. */
+typedef struct trpi_keeper {
+    _Atomic(trpi_task *) task; /* has nothing to do, as far as the worker knows */
+    _Atomic uint32_t busy;     /* the owner is at it, or at the slot or the ring's head */
+    _Atomic uint32_t steal_req; /* a thief wants one of them */
+    bool fenced; /* no membarrier: the owner pays for a fence; written before the thread starts */
+} trpi_keeper;
+/* The worker's, as long as it lives. */
+trpi_keeper *trpi_worker_keeper(trpi_worker *worker);
+/* Does this thread's worker keep `task`? Then, until trpi_keeper_leave(), no thief takes it, and
+ * what its owner may write is the caller's. A few instructions at most. From a run of the worker.
+ * Now and then it says no, because a thief is there. */
+static inline bool
+trpi_keeper_enter(trpi_keeper *keeper, const trpi_task *task)
+{
+    if (keeper->fenced) {
+        return false;
+    }
+    atomic_store_explicit(&keeper->busy, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst);
+    /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
+    if (__builtin_expect(atomic_load_explicit(&keeper->steal_req, memory_order_acquire) != 0 ||
+                             atomic_load_explicit(&keeper->task, memory_order_relaxed) != task,
+                         0)) {
+        atomic_store_explicit(&keeper->busy, 0, memory_order_release);
+        return false;
+    }
+    return true;
+}
+static inline void
+trpi_keeper_leave(trpi_keeper *keeper)
+{
+    /* release: pairs with the thief's acquire of busy == 0 */
+    atomic_store_explicit(&keeper->busy, 0, memory_order_release);
+}
 /* From a run: it is as long as so many more, and what is looked at every so many runs is due
  * sooner. */
 void trpi_worker_hurry(trpi_worker *worker, uint32_t runs);

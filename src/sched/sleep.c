@@ -160,7 +160,7 @@ bool
 trpi_has_tasks(trpi_worker *victim)
 {
     return atomic_load_explicit(&victim->slot, RELAXED) != NULL ||
-           atomic_load_explicit(&victim->kept, RELAXED) != NULL ||
+           atomic_load_explicit(&victim->keeper.task, RELAXED) != NULL ||
            atomic_load_explicit(&victim->ring_head, RELAXED) !=
                atomic_load_explicit(&victim->ring_tail, RELAXED) ||
            atomic_load_explicit(&victim->deferred.count, RELAXED) != 0;

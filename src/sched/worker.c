@@ -88,6 +88,12 @@ trpi_worker_number(const trpi_worker *worker)
     return atomic_load_explicit(&worker->number, memory_order_relaxed);
 }
 
+trpi_keeper *
+trpi_worker_keeper(trpi_worker *worker)
+{
+    return &worker->keeper;
+}
+
 void
 trpi_worker_hurry(trpi_worker *worker, uint32_t runs)
 {
@@ -199,7 +205,7 @@ ran(trpi_worker *worker)
 }
 
 static inline trpi_run_result
-run(trpi_worker *worker, trpi_task *task, bool offer)
+run(trpi_worker *worker, trpi_task *task, uint32_t offer)
 {
     const trpi_sched_ops *ops = worker->sched->options.ops;
     trpi_run_result result = ops->run(worker->data, task, offer);
@@ -228,8 +234,9 @@ end_run(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 static void __attribute__((noinline)) run_kept(trpi_worker *worker, trpi_task *task)
 {
     const trpi_sched *sched = worker->sched;
-    trpi_run_result (*const run_task)(void *, trpi_task *, bool) = sched->options.ops->run;
+    trpi_run_result (*const run_task)(void *, trpi_task *, uint32_t) = sched->options.ops->run;
     const uint32_t index = worker->index;
+    uint32_t kept = task != NULL ? task->id : TRPI_OFFER_KEEP;
 
     while ((task = trpi_keep(worker, task)) != NULL) {
         uint32_t countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
@@ -241,7 +248,7 @@ static void __attribute__((noinline)) run_kept(trpi_worker *worker, trpi_task *t
             return;
         }
         atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
-        result = run_task(worker->data, task, true);
+        result = run_task(worker->data, task, kept);
         if (TRPI_UNLIKELY(result != TRPI_RUN_KEPT)) {
             end_run(worker, task, result);
             return;
@@ -251,6 +258,7 @@ static void __attribute__((noinline)) run_kept(trpi_worker *worker, trpi_task *t
             trpi_ring_push(worker, task);
             return;
         }
+        kept = task->id;
     }
 }
 
@@ -295,14 +303,14 @@ trpi_worker_loop(trpi_worker *worker)
                 continue;
             }
         }
-        result = run(worker, task, worker->keep_pause == 0);
+        result = run(worker, task, worker->keep_pause == 0 ? TRPI_OFFER_KEEP : TRPI_OFFER_NONE);
         worker->keep_pause -= worker->keep_pause != 0;
         if (result == TRPI_RUN_KEPT) {
             ran(worker);
             run_kept(worker, task);
         } else {
             end_run(worker, task, result);
-            if (TRPI_UNLIKELY(atomic_load_explicit(&worker->kept, RELAXED) != NULL)) {
+            if (TRPI_UNLIKELY(atomic_load_explicit(&worker->keeper.task, RELAXED) != NULL)) {
                 run_kept(worker, NULL);
             }
         }
@@ -411,7 +419,7 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->sched = sched;
     worker->index = index;
     worker->is_private = is_private;
-    worker->fenced = !sched->membarrier;
+    worker->keeper.fenced = !sched->membarrier;
     atomic_init(&worker->inject_countdown, TRPI_INJECT_RUNS);
     worker->victim = index;
     (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,

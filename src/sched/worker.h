@@ -46,7 +46,6 @@ struct trpi_worker {
     uint16_t index;
     uint16_t defer_to;
     bool is_private;
-    bool fenced; /* no membarrier: the owner pays for the fence at its slot */
     uint32_t slot_wins;
     uint32_t keep_pause; /* runs until the next offer to keep a task */
     _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
@@ -68,10 +67,8 @@ struct trpi_worker {
     _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
     _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
     _Atomic(trpi_task *) slot;               /* the LIFO slot: see trpi_slot_enter() */
-    _Atomic(trpi_task *) kept; /* likewise: has nothing to do, as far as it knows (TRPI_RUN_KEPT) */
     _Atomic uint64_t progress; /* +1 after each run, release: quiescent state, and sign of life */
-    _Atomic uint32_t busy;                   /* the owner is at the slot */
-    _Atomic uint32_t steal_req;              /* a thief wants the slot */
+    trpi_keeper keeper;
     _Alignas(64) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
 
     /* written by others */
@@ -336,11 +333,11 @@ void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
 static inline void
 trpi_slot_enter(trpi_worker *worker)
 {
-    atomic_store_explicit(&worker->busy, 1, memory_order_relaxed);
+    atomic_store_explicit(&worker->keeper.busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
-    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->steal_req, memory_order_acquire) != 0 ||
-                      worker->fenced)) {
+    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->keeper.steal_req, memory_order_acquire) != 0 ||
+                      worker->keeper.fenced)) {
         trpi_slot_enter_slowly(worker);
     }
 }
@@ -349,7 +346,7 @@ static inline void
 trpi_slot_leave(trpi_worker *worker)
 {
     /* release: pairs with the thief's acquire of busy == 0 */
-    atomic_store_explicit(&worker->busy, 0, memory_order_release);
+    atomic_store_explicit(&worker->keeper.busy, 0, memory_order_release);
 }
 
 static inline uint32_t
@@ -413,8 +410,8 @@ trpi_keep(trpi_worker *worker, trpi_task *task)
     trpi_task *before;
 
     trpi_slot_enter(worker);
-    before = atomic_load_explicit(&worker->kept, memory_order_relaxed);
-    atomic_store_explicit(&worker->kept, task, memory_order_relaxed);
+    before = atomic_load_explicit(&worker->keeper.task, memory_order_relaxed);
+    atomic_store_explicit(&worker->keeper.task, task, memory_order_relaxed);
     trpi_slot_leave(worker);
     return before;
 }

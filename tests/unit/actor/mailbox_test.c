@@ -70,6 +70,75 @@ going_idle_fails_when_a_message_came(void)
     trpi_free(cell);
 }
 
+/* M5 */
+static void
+a_message_is_handed_over_in_the_dummy_when_nothing_waits(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *a = message(0), *b = message(2), *msg = NULL, *done = NULL;
+
+    trpi_mailbox_init(cell);
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* idle: the token is not ours */
+    UNIT_TRUE(trpi_mailbox_push(cell, a, a));
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* one waits */
+    UNIT_EQUAL(take_all(cell, 0), 1);
+    for (int round = 0; round < 3; round++) {
+        UNIT_TRUE(trpi_mailbox_may_hand(cell) == a);
+        a->priv_from_slot = 1;
+        trpi_mailbox_hand(cell);
+        UNIT_TRUE(trpi_mailbox_has_more(cell));
+        UNIT_FALSE(trpi_mailbox_has_many(cell));
+        UNIT_TRUE(trpi_mailbox_first(cell) == a);
+        UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* it waits now */
+        UNIT_FALSE(trpi_mailbox_go_idle(cell, &done));
+        UNIT_EQUAL(take_all(cell, 1), 1);
+        UNIT_FALSE(trpi_mailbox_has_more(cell));
+    }
+    /* what is pushed after it comes after it */
+    trpi_mailbox_hand(cell);
+    UNIT_FALSE(trpi_mailbox_push(cell, b, b));
+    UNIT_TRUE(trpi_mailbox_has_many(cell));
+    UNIT_TRUE(trpi_msg_next(trpi_mailbox_first(cell)) == b);
+    UNIT_EQUAL(trpi_mailbox_take(cell, &msg, &done), TRPI_TAKE_MSG);
+    UNIT_TRUE(msg == a && done == NULL);
+    UNIT_EQUAL(trpi_mailbox_take(cell, &msg, &done), TRPI_TAKE_MSG);
+    UNIT_TRUE(msg == b && done == a);
+    trpi_free(a);
+    /* parked with one that waits in the dummy, and run again by somebody else */
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == b);
+    trpi_mailbox_hand(cell);
+    trpi_mailbox_park(cell);
+    UNIT_TRUE(trpi_mailbox_claim(cell));
+    UNIT_EQUAL(take_all(cell, 2), 1);
+    UNIT_TRUE(trpi_mailbox_go_idle(cell, &done));
+    UNIT_TRUE(done == b);
+    trpi_free(b);
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* the stub is no message */
+    trpi_free(cell);
+}
+
+static void
+only_a_dummy_of_one_line_is_written_over(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *a = message(0);
+
+    trpi_mailbox_init(cell);
+    UNIT_TRUE(trpi_mailbox_push(cell, a, a));
+    UNIT_EQUAL(take_all(cell, 0), 1);
+    a->priv_bytes = TRPI_LINE_PAYLOAD_MAX;
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == a);
+    a->priv_bytes = TRPI_LINE_PAYLOAD_MAX + 1; /* a larger block */
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL);
+    a->priv_bytes = 8;
+    a->priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE; /* it leads to something */
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL);
+    a->priv_from_node_flags = TRPI_MSG_TRAILER;
+    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL);
+    trpi_free(a);
+    trpi_free(cell);
+}
+
 static void
 a_half_done_push_is_not_taken_for_empty(void)
 {
@@ -209,6 +278,8 @@ no_message_is_lost_and_order_holds_with_many_tellers(void)
 UNIT_BEGIN("mailbox")
 UNIT(the_first_push_to_an_idle_cell_gets_the_token)
 UNIT(going_idle_fails_when_a_message_came)
+UNIT(a_message_is_handed_over_in_the_dummy_when_nothing_waits)
+UNIT(only_a_dummy_of_one_line_is_written_over)
 UNIT(a_half_done_push_is_not_taken_for_empty)
 UNIT(a_parked_cell_keeps_its_messages_and_wakes_at_the_next_push)
 UNIT(system_messages_come_oldest_first_and_wake_the_cell_once)

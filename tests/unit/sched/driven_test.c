@@ -23,7 +23,7 @@ typedef struct room {
 } room;
 
 static trpi_run_result
-run_task(void *data, trpi_task *task, bool offer)
+run_task(void *data, trpi_task *task, uint32_t offer)
 {
     room *r = *(room **)data;
 

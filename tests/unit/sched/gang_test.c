@@ -26,7 +26,7 @@ typedef struct data {
 static _Atomic bool hindering, over, go;
 
 static trpi_run_result
-on_run(void *at, trpi_task *task, bool offer)
+on_run(void *at, trpi_task *task, uint32_t offer)
 {
     job *j = (job *)(void *)task;
 

@@ -48,7 +48,7 @@ static const trpi_world_ops world_ops = {
 };
 
 static trpi_run_result
-no_run(void *data, trpi_task *task, bool offer)
+no_run(void *data, trpi_task *task, uint32_t offer)
 {
     (void)data;
     (void)task;

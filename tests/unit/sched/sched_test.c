@@ -17,16 +17,20 @@ typedef struct job {
     _Atomic uint32_t *blocks; /* the run lasts until this is not 0 */
     _Atomic uint32_t worker;  /* index of the worker of the last run */
     bool offered;             /* to be kept, in the present run */
+    uint32_t offer;           /* TRPI_OFFER_*, or the id of who is kept meanwhile */
+    struct job *partner;
+    uint64_t written, visits; /* who runs it or holds it as a guest; to the partner */
 } job;
 
 static trpi_run_result
-on_run(void *data, trpi_task *task, bool offer)
+on_run(void *data, trpi_task *task, uint32_t offer)
 {
     job *j = (job *)(void *)task;
     trpi_worker *worker = *(trpi_worker **)data;
 
     atomic_store(&j->worker, trpi_worker_index(worker));
-    j->offered = offer;
+    j->offered = offer != TRPI_OFFER_NONE;
+    j->offer = offer;
     return j->run(j, worker);
 }
 
@@ -368,6 +372,82 @@ two_that_are_kept_let_others_run_and_end(void)
     desk_close();
 }
 
+/* Always has something to do, and long enough for two workers: its worker never searches. */
+static trpi_run_result
+run_for_ever(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    for (volatile uint32_t i = 0; i < 50000; i++) {
+    }
+    atomic_fetch_add(&j->runs, 1);
+    return atomic_load(j->blocks) != 0 ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
+}
+
+/* Writes to its partner while the worker keeps that one. */
+static trpi_run_result
+run_visits(job *j, trpi_worker *worker)
+{
+    trpi_keeper *keeper = trpi_worker_keeper(worker);
+    bool ends = atomic_load(j->blocks) != 0;
+
+    j->written++;
+    UNIT_FALSE(trpi_keeper_enter(keeper, &j->task)); /* it runs */
+    if (j->offer == j->partner->task.id && trpi_keeper_enter(keeper, &j->partner->task)) {
+        j->partner->written++; /* plain: no thief runs it meanwhile */
+        trpi_keeper_leave(keeper);
+        j->visits++;
+    }
+    atomic_fetch_add(&j->runs, 1);
+    if (ends) {
+        atomic_store(&j->again, 0);
+    }
+    return ends ? TRPI_RUN_IDLE : j->offered ? TRPI_RUN_KEPT : TRPI_RUN_AGAIN;
+}
+
+/* Q1 of queue.c */
+static void
+a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then(void)
+{
+    for (uint32_t workers = 1; workers <= 2; workers++) {
+        _Atomic uint32_t over = 0;
+        job two[2] = { { .run = run_visits, .again = 1, .blocks = &over },
+                       { .run = run_visits, .again = 1, .blocks = &over } };
+        job busy[3];
+
+        for (uint32_t i = 0; i < 2; i++) {
+            two[i].task.id = i + 1;
+            two[i].partner = &two[1 - i];
+        }
+        start(workers);
+        for (int i = 0; i < 3; i++) { /* with two workers: they are taken from one another */
+            busy[i] = (job){ .run = run_for_ever, .blocks = &over };
+            trpi_sched_inject(sched, &busy[i].task);
+        }
+        trpi_sched_inject(sched, &two[0].task);
+        trpi_sched_inject(sched, &two[1].task);
+        UNIT_WAIT(atomic_load(&two[0].runs) > 1000 && atomic_load(&two[1].runs) > 1000, 20000);
+        atomic_store(&over, 1);
+        UNIT_WAIT(atomic_load(&two[0].again) == 0 && atomic_load(&two[1].again) == 0, 20000);
+        desk_close();
+        UNIT_EQUAL(two[0].written, atomic_load(&two[0].runs) + two[1].visits);
+        UNIT_EQUAL(two[1].written, atomic_load(&two[1].runs) + two[0].visits);
+        if (workers == 1) {
+            trpi_keeper kept = { .task = &two[0].task, .steal_req = 1 };
+
+            UNIT_FALSE(trpi_keeper_enter(&kept, &two[0].task)); /* a thief is there */
+            UNIT_EQUAL(atomic_load(&kept.busy), 0);
+            atomic_store(&kept.steal_req, 0);
+            UNIT_FALSE(trpi_keeper_enter(&kept, &two[1].task));
+            UNIT_TRUE(trpi_keeper_enter(&kept, &two[0].task));
+            UNIT_EQUAL(atomic_load(&kept.busy), 1);
+            trpi_keeper_leave(&kept);
+            UNIT_EQUAL(atomic_load(&kept.busy), 0);
+            kept.fenced = true;
+            UNIT_FALSE(trpi_keeper_enter(&kept, &two[0].task));
+        }
+    }
+}
+
 static void
 a_kept_task_runs_though_its_worker_is_never_idle(void)
 {
@@ -400,17 +480,6 @@ a_task_kept_by_a_stuck_worker_is_taken(void)
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
     desk_close();
-}
-
-/* Always has something to do, and long enough for two workers: its worker never searches. */
-static trpi_run_result
-run_for_ever(job *j, trpi_worker *worker)
-{
-    (void)worker;
-    for (volatile uint32_t i = 0; i < 50000; i++) {
-    }
-    atomic_fetch_add(&j->runs, 1);
-    return atomic_load(j->blocks) != 0 ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
 }
 
 /* S2: one that is never idle looks after the other's kept task all the same. */
@@ -506,6 +575,7 @@ UNIT(what_one_run_wakes_beyond_the_ring_is_not_lost)
 UNIT(a_task_behind_a_stuck_worker_is_taken)
 UNIT(a_thief_takes_one_before_he_takes_half)
 UNIT(two_that_are_kept_let_others_run_and_end)
+UNIT(a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then)
 UNIT(a_kept_task_runs_though_its_worker_is_never_idle)
 UNIT(a_task_kept_by_a_stuck_worker_is_taken)
 UNIT(a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle)

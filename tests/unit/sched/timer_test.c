@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 static trpi_run_result
-on_run(void *data, trpi_task *task, bool offer)
+on_run(void *data, trpi_task *task, uint32_t offer)
 {
     _Atomic uint32_t *go = *(_Atomic uint32_t **)(void *)(task + 1);
 
