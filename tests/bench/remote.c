@@ -19,6 +19,7 @@
 #define TELLS_DEFAULT 10000000u /* of 100 B; of 1 KiB an eighth, of 64 KiB a 256th of it */
 #define SENDERS 4
 #define TRIPS_DEFAULT 20000u
+#define TELLS_TO_A_TRIP 3u /* at least: few tells, few trips */
 #define BEATS_DEFAULT 2000u
 #define BEAT_PAUSE_NS 1000000
 #define BEAT_BYTES 9
@@ -284,9 +285,9 @@ trips_make(uint64_t count)
 }
 
 static void
-run_trips(trp_system *system)
+run_trips(trp_system *system, uint64_t count)
 {
-    trips_make(TRIPS_DEFAULT);
+    trips_make(count);
     go(system, &pinger, 1);
     bench_wait();
     trips_print("remote", trips_goal);
@@ -323,7 +324,8 @@ run_pair(const bench_options *options, bool tls)
         lost += run_tell(two.system, "rate_65536", 65536, count / 256, 1);
         lost += run_tell(two.system, "rate_100_4s", PAYLOAD_BYTES, count, SENDERS);
         target = bench_two_resolve(&two, "/user/echo");
-        run_trips(two.system);
+        run_trips(two.system, count / TELLS_TO_A_TRIP < TRIPS_DEFAULT ? count / TELLS_TO_A_TRIP + 1
+                                                                      : TRIPS_DEFAULT);
     }
     bench_two_end(&two);
     return lost;
