@@ -533,10 +533,13 @@ trpi_job_run(trp_ctx *ctx, trpi_task *task)
 {
     trpi_job *job = (trpi_job *)(void *)task;
     trp_system *system = ctx->system;
+    const trp_ref before = ctx->self;
 
     _Static_assert(offsetof(trpi_job, task) == 0, "a job is its task");
     job_unlink(system->dispatchers, job);
+    ctx->self = (trp_ref)TRP_REF_NONE; /* what it tells is nobody's, not of who ran last */
     job->fn(job->arg);
+    ctx->self = before;
     trpi_chains_flush(ctx);
     unplace_task(system, trpi_dispatcher_get(system, task->number), task);
     trpi_free(job);

@@ -83,8 +83,9 @@ typedef enum trpi_run_result {
 typedef struct trpi_sched_ops {
     /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. offer: but for
      * TRPI_OFFER_NONE, a task that did something and has nothing more to do may be kept, because
-     * whom it talked to may answer at once; and if it is another number, that is the id of the task
-     * which the worker keeps meanwhile, until a thief takes it. */
+     * whom it talked to may answer at once; and if it is not TRPI_OFFER_KEEP either, it is the id
+     * of the task which the worker keeps meanwhile, until a thief takes it. So who lets itself be
+     * kept has an id which is neither. */
     trpi_run_result (*run)(void *data, trpi_task *task, uint32_t offer);
     /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which
      * returns when the scheduler stops (or the private worker is released), and tears down. The

@@ -336,10 +336,26 @@ run_function(void *arg)
 
     ran_on = pthread_self();
     if (arg != NULL) {
-        trp_system_tell(system_, *(trp_ref *)arg, &dispatched_work_type, &work, sizeof work);
+        UNIT_EQUAL(trp_system_try_tell(system_, *(trp_ref *)arg, &dispatched_work_type, &work,
+                                       sizeof work),
+                   TRP_OK);
     }
     atomic_fetch_add(&ran, 1);
 }
+
+static _Atomic uint32_t with_sender, without_sender;
+
+static trp_err
+looks_who_asks(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    atomic_fetch_add(trp_ref_is_none(trp_sender(ctx)) ? &without_sender : &with_sender, 1);
+    return TRP_OK;
+}
+static const trp_behaviour looks = { .size = sizeof looks,
+                                     .name = "looks",
+                                     .receive = looks_who_asks };
 
 /* DISP-1: a dispatcher runs plain functions, too. */
 static void
@@ -350,17 +366,21 @@ dispatchers_run_functions(void)
 
     start(0);
     reset();
-    ref = spawn(&noter, NULL);
+    ref = spawn(&looks, NULL);
     atomic_store(&ran, 0);
+    atomic_store(&with_sender, 0);
+    atomic_store(&without_sender, 0);
     for (int i = 0; i < 5; i++) {
         UNIT_EQUAL(trp_dispatcher_execute(system_, ids[i], run_function, &ref), TRP_OK);
         UNIT_WAIT(atomic_load(&ran) == i + 1, 5000);
         UNIT_FALSE(pthread_equal(ran_on, pthread_self()));
-        UNIT_WAIT(atomic_load(&handled) == (uint64_t)i + 1, 5000);
+        UNIT_WAIT(atomic_load(&without_sender) == (uint32_t)i + 1, 5000);
     }
     UNIT_EQUAL(trp_dispatcher_execute(system_, "calling-thread", run_function, &ref), TRP_OK);
     UNIT_EQUAL(atomic_load(&ran), 6);
     UNIT_TRUE(pthread_equal(ran_on, pthread_self()));
+    UNIT_WAIT(atomic_load(&without_sender) == 6, 5000);
+    UNIT_EQUAL(atomic_load(&with_sender), 0); /* not who ran there before either */
     UNIT_EQUAL(trp_dispatcher_execute(system_, "default", NULL, NULL), TRP_EINVAL);
     end();
 }

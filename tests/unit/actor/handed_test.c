@@ -21,7 +21,7 @@ typedef enum then { NOTHING, STOPS_IT, TELLS_ANOTHER_FIRST } then_what;
 static trp_system *system_;
 static trp_ref talker, listener, other;
 static then_what then;
-static bool fails, large_first;
+static bool fails, large_first, alone; /* one worker */
 static _Atomic bool may_hand; /* a worker without membarrier pushes: no fence is cheap enough */
 static _Atomic uint32_t handed, heard[16], heard_count, waiting_at_end;
 static _Atomic uint64_t others;
@@ -32,7 +32,8 @@ note(const trp_msg *msg)
     int64_t value;
 
     memcpy(&value, trp_msg_payload(msg), sizeof value);
-    atomic_store(&heard[atomic_fetch_add(&heard_count, 1) % 16], (uint32_t)value);
+    atomic_store(&heard[atomic_load(&heard_count) % 16], (uint32_t)value);
+    atomic_fetch_add(&heard_count, 1); /* who waits for it reads what was heard */
 }
 
 static trp_err
@@ -95,7 +96,7 @@ talk(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     for (int64_t i = 0; i < TOLD; i++) {
         tell(ctx, listener, i, large_first && i == 0);
-        if (i == 0) {
+        if (i == 0 && alone) { /* else a thief may be at the cell */
             atomic_store(&handed, trpi_mailbox_is_handed(cell));
         }
     }
@@ -128,6 +129,10 @@ begin(then_what what, uint32_t workers)
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
 
     then = what;
+    alone = workers == 1;
+    for (int i = 0; i < 16; i++) {
+        atomic_store(&heard[i], UINT32_MAX);
+    }
     atomic_store(&handed, 0);
     atomic_store(&heard_count, 0);
     atomic_store(&waiting_at_end, 0);

@@ -356,8 +356,8 @@ two_that_are_kept_let_others_run_and_end(void)
     job late = { .run = run_simple };
     job woken = { .run = run_simple };
     job wakes = { .run = run_simple, .wakes = &woken }; /* the slot has its turn, too */
-    job two[2] = { { .run = run_talks, .again = 1, .blocks = &over },
-                   { .run = run_talks, .again = 1, .blocks = &over } };
+    job two[2] = { { .task.id = 1, .run = run_talks, .again = 1, .blocks = &over },
+                   { .task.id = 2, .run = run_talks, .again = 1, .blocks = &over } };
 
     start(1);
     trpi_sched_inject(sched, &two[0].task);
@@ -426,6 +426,11 @@ a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then(void)
         trpi_sched_inject(sched, &two[0].task);
         trpi_sched_inject(sched, &two[1].task);
         UNIT_WAIT(atomic_load(&two[0].runs) > 1000 && atomic_load(&two[1].runs) > 1000, 20000);
+        for (int i = 0; i < 3; i++) { /* those two do not keep the others out */
+            uint32_t before = atomic_load(&busy[i].runs);
+
+            UNIT_WAIT(atomic_load(&busy[i].runs) > before + 10, 20000);
+        }
         atomic_store(&over, 1);
         UNIT_WAIT(atomic_load(&two[0].again) == 0 && atomic_load(&two[1].again) == 0, 20000);
         desk_close();
@@ -453,7 +458,7 @@ a_kept_task_runs_though_its_worker_is_never_idle(void)
 {
     _Atomic uint32_t go = 0, over = 0;
     job busy = { .run = run_until, .blocks = &go };
-    job kept = { .run = run_talks, .wakes = &busy, .blocks = &over };
+    job kept = { .task.id = 1, .run = run_talks, .wakes = &busy, .blocks = &over };
 
     start(1);
     trpi_sched_inject(sched, &kept.task);
@@ -468,7 +473,7 @@ a_task_kept_by_a_stuck_worker_is_taken(void)
 {
     _Atomic uint32_t go = 0, over = 0;
     job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
-    job kept = { .run = run_talks, .wakes = &stuck, .blocks = &over };
+    job kept = { .task.id = 1, .run = run_talks, .wakes = &stuck, .blocks = &over };
 
     start(2);
     trpi_sched_inject(sched, &kept.task);
@@ -489,7 +494,7 @@ a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle(void)
     enum { BUSY = 8 };
     _Atomic uint32_t go = 0, over = 0;
     job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
-    job kept = { .run = run_talks, .wakes = &stuck, .blocks = &over };
+    job kept = { .task.id = 1, .run = run_talks, .wakes = &stuck, .blocks = &over };
     job busy[BUSY];
     uint32_t at[2] = { 0, 0 };
 
