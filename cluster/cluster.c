@@ -288,6 +288,7 @@ static trp_err
 put_command(trpi_cluster *cluster, struct shell_item *item, trpi_cluster_done_fn fn, void *arg)
 {
     item->done = fn;
+    item->begins = fn == shell_waiter_answer ? shell_waiter_begins : NULL;
     item->arg = arg;
     trp_err err = shell_put(cluster, item);
     if (err != TRP_OK) {

@@ -71,11 +71,23 @@ trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t 
                            trpi_cluster_done_fn fn, void *arg);
 trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid,
                           trpi_cluster_done_fn fn, void *arg);
+/* How long an order is wanted. NULL: for 5 s. */
+typedef struct trpi_cluster_patience {
+    uint32_t begin_ms; /* the engine must have begun it by then; 0: 5000 */
+    /* Asked once, on the cluster's thread, just before the engine begins it. NULL: it is wanted. */
+    bool (*is_wanted)(void *arg);
+    void *arg;
+} trpi_cluster_patience;
 /* The same, and wait for the engine's answer, which is returned. cluster NULL, and one that has
- * ended, are TRP_ESTATE; no answer in 5 s: TRP_ETIMEDOUT. Thread: any; may block until the engine
+ * ended, are TRP_ESTATE. TRP_ETIMEDOUT (not begun in time) and TRP_ECANCELED (not wanted any more):
+ * the order is dropped, it will not be carried out later. Thread: any; may block until the engine
  * answers; never from a behaviour. */
-trp_err trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid);
-trp_err trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid);
+trp_err trpi_cluster_join_and_wait(trpi_cluster *cluster, const char *const *addresses,
+                                   size_t count, const trpi_cluster_patience *patience);
+trp_err trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
+                                    const trpi_cluster_patience *patience);
+trp_err trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
+                                   const trpi_cluster_patience *patience);
 /* Whoever set member.exiting_waits lets this node go on from Exiting. Errors: TRP_ENOMEM,
  * TRP_ECLOSED. Thread: any; never blocks. */
 trp_err trpi_cluster_release(trpi_cluster *cluster);

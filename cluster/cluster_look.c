@@ -316,10 +316,11 @@ struct waiter { /* counted: whoever comes last frees it, the caller may have giv
     pthread_mutex_t lock;
     pthread_cond_t answered;
     uint32_t refs;
-    bool done, given_up;
+    bool begun, done, given_up;
     trp_err err;
     void (*fn)(void *arg); /* NULL, or run before the answer, unless it was given up */
     void *fn_arg;
+    trpi_cluster_patience patience; /* of an order */
 };
 
 static struct waiter *
@@ -351,10 +352,10 @@ waiter_drop(struct waiter *w)
     }
 }
 
-static void
-waiter_answer(void *arg, trp_err err)
+void
+shell_waiter_answer(void *waiter, trp_err err)
 {
-    struct waiter *w = arg;
+    struct waiter *w = waiter;
     pthread_mutex_lock(&w->lock);
     if (w->fn != NULL && err == TRP_OK && !w->given_up) {
         w->fn(w->fn_arg); /* under this lock only: who waits cannot give up meanwhile */
@@ -366,18 +367,47 @@ waiter_answer(void *arg, trp_err err)
     waiter_drop(w);
 }
 
-static trp_err
-waiter_wait(struct waiter *w)
+/* Who waits has not given up while this lock is held, so it still owns what is_wanted looks at. */
+bool
+shell_waiter_begins(void *waiter)
+{
+    struct waiter *w = waiter;
+    pthread_mutex_lock(&w->lock);
+    const trpi_cluster_patience *p = &w->patience;
+    w->begun = !w->given_up && (p->is_wanted == NULL || p->is_wanted(p->arg));
+    bool begun = w->begun;
+    pthread_mutex_unlock(&w->lock);
+    return begun;
+}
+
+/* With the lock. false: nobody has answered in that time. */
+static bool
+waiter_wait_for(struct waiter *w, uint32_t ms)
 {
     struct timespec until;
     /* of the condition variable, not of the system's world */
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += COMMAND_TIMEOUT_MS / 1000;
-    pthread_mutex_lock(&w->lock);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec += (long)(ms % 1000) * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
     while (!w->done && pthread_cond_timedwait(&w->answered, &w->lock, &until) != ETIMEDOUT) {
     }
-    trp_err err = w->done ? w->err : TRP_ETIMEDOUT;
-    w->given_up = !w->done;
+    return w->done;
+}
+
+static trp_err
+waiter_wait(struct waiter *w)
+{
+    uint32_t begin_ms = w->patience.begin_ms;
+    pthread_mutex_lock(&w->lock);
+    bool done = waiter_wait_for(w, begin_ms == 0 ? COMMAND_TIMEOUT_MS : begin_ms);
+    if (!done && w->begun) { /* it is being carried out, and cannot be taken back */
+        done = waiter_wait_for(w, COMMAND_TIMEOUT_MS);
+    }
+    /* begun, and no answer: a refusal would be here; what takes so long is to tell everybody */
+    trp_err err = done ? w->err : w->begun ? TRP_OK : TRP_ETIMEDOUT;
+    w->given_up = !done;
     pthread_mutex_unlock(&w->lock);
     waiter_drop(w);
     return err;
@@ -392,7 +422,7 @@ trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
     if (err == TRP_OK) {
         w->fn = fn;
         w->fn_arg = arg;
-        item->done = waiter_answer;
+        item->done = shell_waiter_answer;
         item->arg = w;
         err = shell_put(cluster, item);
     }
@@ -410,7 +440,7 @@ trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
 /* Run one of the three orders and wait for the engine's answer. cluster NULL: there is none. */
 static trp_err
 order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *const *addresses,
-               size_t count, uint64_t uid)
+               size_t count, uint64_t uid, const trpi_cluster_patience *patience)
 {
     if (cluster == NULL) {
         return TRP_ESTATE;
@@ -419,11 +449,14 @@ order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *c
     if (w == NULL) {
         return TRP_ENOMEM;
     }
+    if (patience != NULL) {
+        w->patience = *patience;
+    }
     const char *first = count > 0 ? addresses[0] : NULL;
-    trp_err err =
-        kind == TRPI_MEMBER_JOIN    ? trpi_cluster_join(cluster, addresses, count, waiter_answer, w)
-        : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, uid, waiter_answer, w)
-                                    : trpi_cluster_down(cluster, first, uid, waiter_answer, w);
+    trpi_cluster_done_fn fn = shell_waiter_answer;
+    trp_err err = kind == TRPI_MEMBER_JOIN    ? trpi_cluster_join(cluster, addresses, count, fn, w)
+                  : kind == TRPI_MEMBER_LEAVE ? trpi_cluster_leave(cluster, first, uid, fn, w)
+                                              : trpi_cluster_down(cluster, first, uid, fn, w);
     if (err != TRP_OK) {
         waiter_drop(w);
         waiter_drop(w);
@@ -433,35 +466,46 @@ order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *c
 }
 
 trp_err
-trp_cluster_join(trp_system *system, const char *const *addresses, size_t count)
+trpi_cluster_join_and_wait(trpi_cluster *cluster, const char *const *addresses, size_t count,
+                           const trpi_cluster_patience *patience)
 {
     if (addresses == NULL || count == 0) {
         return TRP_EINVAL;
     }
-    return order_and_wait(trpi_cluster_of(system), TRPI_MEMBER_JOIN, addresses, count, 0);
+    return order_and_wait(cluster, TRPI_MEMBER_JOIN, addresses, count, 0, patience);
 }
 
 trp_err
-trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid)
+trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
+                            const trpi_cluster_patience *patience)
 {
-    return order_and_wait(cluster, TRPI_MEMBER_LEAVE, &address, address == NULL ? 0 : 1, uid);
+    return order_and_wait(cluster, TRPI_MEMBER_LEAVE, &address, address == NULL ? 0 : 1, uid,
+                          patience);
 }
 
 trp_err
-trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid)
+trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
+                           const trpi_cluster_patience *patience)
 {
-    return address == NULL ? TRP_EINVAL
-                           : order_and_wait(cluster, TRPI_MEMBER_DOWN_CMD, &address, 1, uid);
+    return address == NULL
+               ? TRP_EINVAL
+               : order_and_wait(cluster, TRPI_MEMBER_DOWN_CMD, &address, 1, uid, patience);
+}
+
+trp_err
+trp_cluster_join(trp_system *system, const char *const *addresses, size_t count)
+{
+    return trpi_cluster_join_and_wait(trpi_cluster_of(system), addresses, count, NULL);
 }
 
 trp_err
 trp_cluster_leave(trp_system *system, const char *address)
 {
-    return trpi_cluster_leave_and_wait(trpi_cluster_of(system), address, 0);
+    return trpi_cluster_leave_and_wait(trpi_cluster_of(system), address, 0, NULL);
 }
 
 trp_err
 trp_cluster_down(trp_system *system, const char *address)
 {
-    return trpi_cluster_down_and_wait(trpi_cluster_of(system), address, 0);
+    return trpi_cluster_down_and_wait(trpi_cluster_of(system), address, 0, NULL);
 }

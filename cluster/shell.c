@@ -343,7 +343,8 @@ take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
             event.count = item->events;
             event.text = item->bytes[0] != 0 ? (const char *)item->bytes : NULL;
         }
-        trp_err err = step(cluster, ctx, &event);
+        bool begins = item->begins == NULL || item->begins(item->arg);
+        trp_err err = begins ? step(cluster, ctx, &event) : TRP_ECANCELED;
         if (item->done != NULL) {
             item->done(item->arg, err);
         }

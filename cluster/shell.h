@@ -44,6 +44,7 @@ struct shell_item { /* queued by any thread, freed by the actor */
     trpi_address *addresses; /* of a join; owned */
     uint32_t addresses_count;
     trpi_cluster_done_fn done;
+    bool (*begins)(void *arg); /* of a command: false drops it; NULL: it begins */
     void (*on_up)(void *arg);
     void *arg;
     trp_ref ref;
@@ -142,6 +143,9 @@ trpi_member_now shell_now(const trpi_cluster *cluster);
 trp_err shell_put(trpi_cluster *cluster, struct shell_item *item);
 struct shell_item *shell_item_new(enum shell_item_kind kind, size_t bytes);
 void shell_item_free(struct shell_item *item);
+/* cluster_look.c: the done function and the `begins` of an order that somebody waits for. */
+void shell_waiter_answer(void *waiter, trp_err err);
+bool shell_waiter_begins(void *waiter);
 /* Grow an array by one element; false: no memory. */
 bool shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
 

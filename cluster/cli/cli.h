@@ -133,7 +133,8 @@ struct trpi_cli {
 
     int fd;                         /* -1: not connected */
     char path[TRPI_CTL_PATH_BYTES]; /* "" before the first connection */
-    void (*on_sent)(void);          /* NULL, or called when a request is on its way */
+    /* NULL, or the request is an order: what goes on once the node has confirmed it */
+    const char *order;
     trpi_buffer in;
 };
 

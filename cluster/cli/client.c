@@ -9,9 +9,10 @@
  *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
  *   C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses longer
  *       gives it up first, for the node closes one that rests.          (trpi_cli_disconnect)
- *   C4  Where there is an on_sent, Ctrl-C comes before the request is sent or after on_sent, not
- *       between the two: a node that was ordered would go on, and nobody be told. (Such a request
- *       is short, and a new connection takes it at once: nothing is waited for meanwhile.)
+ *   C4  An order that ends without the node's word says so, whatever ended it: no answer, a closed
+ *       connection, Ctrl-C. So Ctrl-C comes before an order is sent or when it can be told what is
+ *       known of it, not between the two. (An order is short, and a new connection takes it at
+ *       once: nothing is waited for meanwhile.)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
@@ -54,7 +55,7 @@ fail_no_node(const char *what, char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_cou
 }
 
 static int
-fail_connect(trp_err err, const char *path)
+fail_connect(const trpi_cli *cli, trp_err err, const char *path)
 {
     switch (err) {
     case TRP_EPERM:
@@ -72,9 +73,10 @@ fail_connect(trp_err err, const char *path)
             "leave --socket out to look for running nodes",
             path);
     case TRP_ETIMEDOUT:
-        return trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
-                             "the node at %s does not accept: stopped (SIGSTOP), or it hangs",
-                             path);
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_TIMEOUT,
+            "the node at %s does not accept: stopped (SIGSTOP), or it hangs%s", path,
+            cli->order != NULL ? "; not confirmed by the node: nothing was ordered" : "");
     case TRP_ECONN:
         return trpi_cli_fail(
             TRPI_CTL_EXIT_UNREACHABLE,
@@ -105,7 +107,7 @@ connect_found(trpi_cli *cli, uint32_t timeout_ms)
             found.systems);
     case TRP_EPERM:
     case TRP_ETIMEDOUT:
-        return fail_connect(err, found.path);
+        return fail_connect(cli, err, found.path);
     default:
         (void)snprintf(what, sizeof(what), "no node%s%.63s runs on this machine",
                        system != NULL ? " of system " : "", system != NULL ? system : "");
@@ -131,7 +133,7 @@ trpi_cli_connect(trpi_cli *cli)
                              path);
     }
     if (err != TRP_OK) {
-        return fail_connect(err, path);
+        return fail_connect(cli, err, path);
     }
     if (!again) {
         (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
@@ -163,6 +165,40 @@ trpi_cli_request_new(const trpi_cli *cli, const char *cmd)
     return request;
 }
 
+/* ---- orders (C4) ----------------------------------------------------------------------------- */
+
+#define UNCONFIRMED "not confirmed by the node"
+#define DROPPED "it drops the order unless it has begun it; `troupe members` shows what it did"
+
+static volatile sig_atomic_t is_confirmed;
+static char interrupted_text[256]; /* of the order that was confirmed */
+
+static void
+words_write(const char *text)
+{
+    (void)!write(STDERR_FILENO, text, strlen(text)); /* nowhere to complain */
+}
+
+static void
+on_interrupt(int signal_number)
+{
+    words_write(is_confirmed ? interrupted_text
+                             : "\ntroupe: interrupted; " UNCONFIRMED ": " DROPPED "\n");
+    _exit(128 + signal_number);
+}
+
+/* From here on the node may have the order. */
+static void
+order_watch(const trpi_cli *cli)
+{
+    struct sigaction action = { .sa_handler = on_interrupt };
+    (void)snprintf(interrupted_text, sizeof(interrupted_text), "\ntroupe: interrupted; %s\n",
+                   cli->order);
+    is_confirmed = 0;
+    (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
 static int
 disconnect(trpi_cli *cli, int code)
 {
@@ -173,10 +209,32 @@ disconnect(trpi_cli *cli, int code)
 static int
 fail_lost(trpi_cli *cli)
 {
+    if (cli->order != NULL && !is_confirmed) {
+        return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
+                                             UNCONFIRMED " at %s: it closed the connection, it has "
+                                                         "ended or crashed",
+                                             cli->path));
+    }
     return disconnect(cli,
                       trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
                                     "the node at %s closed the connection: it has ended or crashed",
                                     cli->path));
+}
+
+static int
+fail_late(trpi_cli *cli)
+{
+    double limit_s = (double)cli->timeout_ms / 1000;
+    int code = TRPI_CTL_EXIT_TIMEOUT;
+    if (cli->order != NULL && !is_confirmed) {
+        (void)trpi_cli_fail(code, UNCONFIRMED " at %s within %.1f s: " DROPPED, cli->path, limit_s);
+    } else if (cli->order != NULL) {
+        (void)trpi_cli_fail(code, "no end within %.1f s; %s", limit_s, cli->order);
+    } else {
+        (void)trpi_cli_fail(code, "no answer from the node at %s within %.1f s", cli->path,
+                            limit_s);
+    }
+    return disconnect(cli, code);
 }
 
 /* Wait until fd is ready for `events`. 0, or the exit code. deadline_ms 0: no limit. */
@@ -186,9 +244,7 @@ wait_ready(trpi_cli *cli, short events, uint64_t deadline_ms)
     for (;;) {
         uint64_t now = trpi_cli_now_ms();
         if (deadline_ms != 0 && now >= deadline_ms) {
-            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
-                                                 "no answer from the node at %s within %.1f s",
-                                                 cli->path, (double)cli->timeout_ms / 1000));
+            return fail_late(cli);
         }
         struct pollfd polls[2] = { { .fd = cli->fd, .events = events },
                                    { .fd = STDOUT_FILENO, .events = 0 } };
@@ -304,7 +360,7 @@ interrupts_hold(const trpi_cli *cli, sigset_t *ret_kept)
 {
     sigset_t held;
     (void)sigemptyset(&held);
-    if (cli->on_sent != NULL) {
+    if (cli->order != NULL) {
         (void)sigaddset(&held, SIGINT);
         (void)sigaddset(&held, SIGTERM);
     }
@@ -337,8 +393,8 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
     sigset_t kept;
     interrupts_hold(cli, &kept); /* C4 */
     code = send_request(cli, request, deadline_ms);
-    if (code == 0 && cli->on_sent != NULL) {
-        cli->on_sent();
+    if (code == 0 && cli->order != NULL) {
+        order_watch(cli);
     }
     (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
     while (code == 0) {
@@ -350,6 +406,14 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
         if (cJSON_HasObjectItem(object, "ok")) {
             *ret_final = object;
             return 0;
+        }
+        if (cJSON_HasObjectItem(object, "ordered")) {
+            is_confirmed = 1;
+            cJSON_Delete(object);
+            if (cli->verbose) {
+                trpi_cli_note(cli, "ordered");
+            }
+            continue;
         }
         bool go_on = (stream != NULL ? stream : progress_print)(cli, object, arg);
         cJSON_Delete(object);

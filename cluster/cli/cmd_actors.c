@@ -241,6 +241,7 @@ message_run(trpi_cli *cli, uint32_t count)
 int
 trpi_cli_run_send(trpi_cli *cli)
 {
+    cli->order = "the message is on its way";
     return message_run(cli, 1);
 }
 

@@ -4,7 +4,6 @@
  *          cannot be undone asks first, or wants --yes where nobody can be asked.
  * Tests.   tests/system/cli.sh, tests/multinode/three_nodes.sh
  */
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -119,6 +118,7 @@ trpi_cli_run_join(trpi_cli *cli)
         cJSON_Delete(addresses);
         return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
+    cli->order = "the node keeps joining (troupe members shows it)";
     cJSON *reply;
     int code = trpi_cli_call(cli, request, NULL, NULL, &reply);
     if (code == 0) {
@@ -126,24 +126,6 @@ trpi_cli_run_join(trpi_cli *cli)
         cJSON_Delete(reply);
     }
     return code;
-}
-
-/* Ctrl-C during `leave`: the order was given, and the operator must know it. */
-static void
-on_interrupt(int signal_number)
-{
-    static const char text[] =
-        "\ntroupe: interrupted; the node keeps leaving (troupe members shows it)\n";
-    ssize_t written = write(STDERR_FILENO, text, sizeof(text) - 1);
-    _exit(written >= 0 ? 128 + signal_number : 128 + signal_number);
-}
-
-static void
-interrupts_take(void)
-{
-    struct sigaction action = { .sa_handler = on_interrupt };
-    (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
-    (void)sigaction(SIGTERM, &action, NULL);
 }
 
 int
@@ -158,7 +140,7 @@ trpi_cli_run_leave(trpi_cli *cli)
         cJSON_Delete(request);
         request = NULL;
     }
-    cli->on_sent = interrupts_take; /* before, Ctrl-C changes nothing */
+    cli->order = "the node keeps leaving (troupe members shows it)";
     cJSON *reply;
     int code = trpi_cli_call(cli, request, NULL, NULL, &reply);
     if (code == 0) {
@@ -200,9 +182,10 @@ down_whom_add(const trpi_cli *cli, cJSON *request, const cJSON *plan)
 }
 
 static cJSON *
-down_request(const trpi_cli *cli, bool dry, const cJSON *plan)
+down_request(trpi_cli *cli, bool dry, const cJSON *plan)
 {
     cJSON *request = change_request(cli, "down");
+    cli->order = dry ? NULL : "the order stands (troupe members shows it)";
     if (!trpi_json_add_bool(request, "dryRun", dry) || !down_whom_add(cli, request, plan)) {
         cJSON_Delete(request);
         return NULL;
@@ -321,6 +304,7 @@ static int
 shutdown_call(trpi_cli *cli, bool dry, cJSON **ret_reply)
 {
     cJSON *request = change_request(cli, "shutdown");
+    cli->order = dry ? NULL : "the nodes go on leaving (troupe members shows it)";
     if (request != NULL && !trpi_json_add_bool(request, "dryRun", dry)) {
         cJSON_Delete(request);
         request = NULL;

@@ -95,6 +95,8 @@ trpi_cli_run_fault(trpi_cli *cli)
         cJSON_Delete(request);
         return code;
     }
+    bool is_list = cli->args_count == 0 || strcmp(cli->args[0], "list") == 0;
+    cli->order = is_list ? NULL : "the node has taken it (troupe fault shows it)";
     code = trpi_cli_call(cli, request, NULL, NULL, &reply);
     if (code != 0) {
         return code;

@@ -7,7 +7,7 @@
  *          any thread:   emit -> connection's queue of frames -> poll thread writes
  *          A call knows its connection by number: it may be gone when the answer comes.
  * Must hold.
- *   I1  fds and input buffers are the poll thread's alone
+ *   I1  input buffers are the poll thread's alone; an fd is closed with `lock` held
  *   I2  connections, their frames and `calls` are touched with `lock` held
  *   I3  serve() is called without the lock
  *   I4  close returns after the last call has ended (trpi_control_close)
@@ -161,6 +161,15 @@ connection_find(trpi_control *control, uint64_t id)
     return NULL;
 }
 
+/* A client that closes its side, too: it does not wait for an answer. */
+static bool
+has_hung_up(const connection *c)
+{
+    struct pollfd fd = { c->fd, POLLRDHUP, 0 };
+    return c->dead ||
+           (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0);
+}
+
 static void
 stream_end(trpi_control *control, connection *c, const char *final_text)
 {
@@ -225,6 +234,25 @@ connection_emit(trpi_call *call, const char *text, bool final)
     }
     (void)pthread_mutex_unlock(&control->lock);
     wake(control);
+}
+
+bool
+trpi_call_is_wanted(void *arg)
+{
+    trpi_call *call = arg;
+    if (atomic_load_explicit(&call->cancelled, memory_order_relaxed) ||
+        trpi_world_mono_ns(call->world) >= call->deadline_ns) {
+        return false;
+    }
+    if (call->emit != connection_emit) {
+        return true; /* another node's: its asker is not connected to this socket */
+    }
+    trpi_control *control = call->emit_arg;
+    (void)pthread_mutex_lock(&control->lock);
+    const connection *c = connection_find(control, call->emit_id);
+    bool is_there = c != NULL && !has_hung_up(c);
+    (void)pthread_mutex_unlock(&control->lock);
+    return is_there;
 }
 
 void
@@ -559,7 +587,7 @@ connections_sweep(trpi_control *control)
         *at = c->next;
         control->connections_count--;
         control->streams_count -= c->event_bits != 0;
-        if (c->call) {
+        if (c->call && !atomic_load_explicit(&c->call->goes_on, memory_order_relaxed)) {
             atomic_store_explicit(&c->call->cancelled, true, memory_order_relaxed);
         }
         connection_free(c);

@@ -28,6 +28,7 @@ typedef struct trpi_call {
     trpi_control_request request;
     uint64_t start_ns, deadline_ns; /* monotonic */
     atomic_bool cancelled; /* the client has gone, or the node ends: give up; plain flag, no data */
+    atomic_bool goes_on;   /* a client that goes does not cancel it (trpi_call_go_on) */
     bool answered;         /* the final object has been emitted; by the call's thread only */
     /* Send one object. text: NUL-terminated JSON, borrowed. Any thread. */
     void (*emit)(struct trpi_call *call, const char *text, bool final);
@@ -86,6 +87,18 @@ void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, con
 void trpi_call_refuse_order(trpi_call *call, trp_err err, const char *what);
 void trpi_call_progress(trpi_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* May a change still begin? Not when its client has hung up, its deadline has passed, or the node
+ * ends. Looks at the connection itself: after a standstill of the process nobody else has yet. arg:
+ * a trpi_call. Any thread, while the call lives. */
+bool trpi_call_is_wanted(void *arg);
+/* The same as an error: TRP_OK or TRP_ECANCELED, for trpi_call_refuse_order(). */
+trp_err trpi_call_wanted(trpi_call *call);
+/* The node has taken the order: tell the client, which does not know otherwise what a deadline or
+ * Ctrl-C of its own has left behind. */
+void trpi_call_confirm(trpi_call *call);
+/* The change has begun, in several steps: from now on it is done to its end, with or without its
+ * client, unless the node ends. */
+void trpi_call_go_on(trpi_call *call);
 /* From now on events of the request's types go to the client. */
 void trpi_call_stream(trpi_call *call);
 /* An object of the stream found no memory: it ends with exit 70. */

@@ -218,7 +218,10 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
     if (!message_make(call, &m)) {
         return;
     }
-    if (resolve(node, call, &to, &ref) && fits_frame(node, call, &to, &m)) {
+    bool may = resolve(node, call, &to, &ref) && fits_frame(node, call, &to, &m);
+    if (may && trpi_call_wanted(call) != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, "send");
+    } else if (may) {
         trp_system_tell(node->system, ref, m.type, m.payload, m.bytes);
         cJSON *reply = trpi_call_reply();
         (void)trpi_json_add_text(reply, "path", full_path(node, &to, ref, path, sizeof path));
@@ -259,7 +262,12 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     if (!message_make(call, &m)) {
         return;
     }
-    if (!resolve(node, call, &to, &ref)) {
+    bool may = resolve(node, call, &to, &ref);
+    if (may && trpi_call_wanted(call) != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, "ask");
+        may = false;
+    }
+    if (!may) {
         trpi_free(m.owned);
         return;
     }

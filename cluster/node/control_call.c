@@ -104,9 +104,10 @@ trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const ch
 void
 trpi_call_refuse_order(trpi_call *call, trp_err err, const char *what)
 {
-    if (err == TRP_ETIMEDOUT) {
+    if (err == TRP_ETIMEDOUT || err == TRP_ECANCELED) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
-                              "%s: the node is too busy to take the order", what);
+                              "%s: the node was too busy to begin it in time; the order is dropped",
+                              what);
     } else if (err == TRP_ECLOSED) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_UNREACHABLE, NULL, "the node is stopping");
     } else {
@@ -129,6 +130,24 @@ trpi_call_progress(trpi_call *call, const char *format, ...)
     }
     cJSON_free(text);
     cJSON_Delete(object);
+}
+
+trp_err
+trpi_call_wanted(trpi_call *call)
+{
+    return trpi_call_is_wanted(call) ? TRP_OK : TRP_ECANCELED;
+}
+
+void
+trpi_call_confirm(trpi_call *call)
+{
+    call->emit(call, "{\"ordered\":true}", false);
+}
+
+void
+trpi_call_go_on(trpi_call *call)
+{
+    atomic_store_explicit(&call->goes_on, true, memory_order_relaxed);
 }
 
 bool

@@ -19,6 +19,16 @@
 
 #define PROGRESS_MS 5000u /* at least this often the client hears what is waited for */
 
+trpi_cluster_patience
+trpi_call_patience(trpi_call *call)
+{
+    uint32_t left_ms = trpi_call_left_ms(call);
+    left_ms = left_ms < TRPI_CONTROL_BEGIN_MS ? left_ms : TRPI_CONTROL_BEGIN_MS;
+    return (trpi_cluster_patience){ .begin_ms = left_ms == 0 ? 1 : left_ms,
+                                    .is_wanted = trpi_call_is_wanted,
+                                    .arg = call };
+}
+
 static const trpi_view_member *
 member_by_uid(const trpi_view *view, uint64_t uid)
 {
@@ -189,6 +199,8 @@ leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
     }
     if (err != TRP_OK) {
         trpi_call_refuse(call, &refusal);
+    } else if (!found && trpi_call_wanted(call) != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, "leave");
     } else if (!found) {
         leave_answer(call, node->address, "Removed");
         trp_node_leave(node);
@@ -210,11 +222,12 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
     if (!leaver_find(node, call, &who)) {
         return;
     }
-    trp_err err = TRP_OK;
-    if (who.self) {
+    trp_err err = trpi_call_wanted(call);
+    if (who.self && err == TRP_OK) {
         trp_node_leave(node); /* all phases of its shutdown, of which leaving is one */
-    } else {                  /* that incarnation: another one may have its address by now */
-        err = trpi_cluster_leave_and_wait(node->cluster, who.address, who.uid);
+    } else if (!who.self) {   /* that incarnation: another one may have its address by now */
+        trpi_cluster_patience patience = trpi_call_patience(call);
+        err = trpi_cluster_leave_and_wait(node->cluster, who.address, who.uid, &patience);
     }
     if (err == TRP_ESTATE && !who.self && trpi_node_fate(node) == 0) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, "troupe why",
@@ -230,6 +243,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
         leave_answer(call, who.address, "Leaving");
         return;
     }
+    trpi_call_confirm(call);
     if (!leavers_wait(node, call, &who, 1)) {
         return;
     }
@@ -327,11 +341,14 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
     return reply;
 }
 
+/* The first decides whether the order is carried out at all. */
 static trp_err
-downs_order(trp_node *node, const trpi_leaver *leavers, size_t count)
+downs_order(trp_node *node, trpi_call *call, const trpi_leaver *leavers, size_t count)
 {
+    trpi_cluster_patience patience = trpi_call_patience(call);
     for (size_t i = 0; i < count; i++) {
-        trp_err err = trpi_cluster_down_and_wait(node->cluster, leavers[i].address, leavers[i].uid);
+        trp_err err = trpi_cluster_down_and_wait(node->cluster, leavers[i].address, leavers[i].uid,
+                                                 i == 0 ? &patience : NULL);
         if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
             return err;
         }
@@ -350,10 +367,11 @@ trpi_node_serve_down(trp_node *node, trpi_call *call)
     }
     cJSON *reply = downs_find(node, call, leavers, &count);
     if (reply && !call->request.dry_run) {
-        trp_err err = downs_order(node, leavers, count);
+        trp_err err = downs_order(node, call, leavers, count);
         if (err != TRP_OK) {
             trpi_call_refuse_order(call, err, "down");
         } else if (call->request.wait) {
+            trpi_call_confirm(call);
             (void)leavers_wait(node, call, leavers, count); /* false: answered */
         }
     }

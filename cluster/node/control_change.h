@@ -2,6 +2,7 @@
 #ifndef TRPI_NODE_CONTROL_CHANGE_H
 #define TRPI_NODE_CONTROL_CHANGE_H
 
+#include "cluster/cluster.h"
 #include "cluster/node/control_member.h"
 
 typedef struct trpi_leaver {
@@ -11,6 +12,11 @@ typedef struct trpi_leaver {
     uint32_t status;  /* as last told */
     uint32_t reports; /* self: phases of its shutdown that were told */
 } trpi_leaver;
+
+/* How long an order to the cluster waits for its begin: till the call's deadline, at most
+ * TRPI_CONTROL_BEGIN_MS; and whether it is wanted then. Borrows call. */
+#define TRPI_CONTROL_BEGIN_MS 5000u
+trpi_cluster_patience trpi_call_patience(trpi_call *call);
 
 /* Whom an order to go down means, and what the cluster would be then. */
 typedef struct trpi_downs {

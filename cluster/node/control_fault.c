@@ -133,6 +133,10 @@ trpi_node_serve_fault(trp_node *node, trpi_call *call)
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, "troupe fault --help", "%s", why);
         return;
     }
+    if (strcmp(request->action, "list") != 0 && trpi_call_wanted(call) != TRP_OK) {
+        trpi_call_refuse_order(call, TRP_ECANCELED, "fault");
+        return;
+    }
     if (strcmp(request->action, "disconnect") == 0) {
         cut = trpi_faults_disconnect(faults, peer);
     } else if (strcmp(request->action, "list") != 0) {

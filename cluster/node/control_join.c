@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "cluster/node/control_member.h"
+#include "cluster/node/control_change.h"
 #include "cluster/node/node_private.h"
 
 static bool
@@ -119,13 +119,15 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
                               trp_member_status_name(self.status));
         return;
     }
-    trp_err err =
-        trp_cluster_join(node->system, call->request.addresses, call->request.addresses_count);
+    trpi_cluster_patience patience = trpi_call_patience(call);
+    trp_err err = trpi_cluster_join_and_wait(node->cluster, call->request.addresses,
+                                             call->request.addresses_count, &patience);
     if (err != TRP_OK) {
         trpi_call_refuse_order(call, err, "join");
         return;
     }
     if (call->request.wait) {
+        trpi_call_confirm(call);
         trpi_call_progress(call, "asking %s", call->request.addresses[0]);
     }
     while (!join_look(node, call, &last_status)) {

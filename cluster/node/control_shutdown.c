@@ -137,6 +137,11 @@ order_all(trp_node *node, trpi_call *call, const trpi_view *view)
             prepare(node, call, view->members[i].m.address, limit_ms);
         }
     }
+    err = trpi_call_wanted(call);
+    if (err != TRP_OK) {
+        return err; /* those that were told forget it (trpi_node_prepare_end) */
+    }
+    trpi_call_go_on(call); /* half of a cluster must not be left behind */
     trpi_node_prepare_end(node);
     for (size_t i = 0; i < view->count && err == TRP_OK; i++) {
         if (!view->members[i].m.self) {
@@ -240,6 +245,7 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
         return;
     }
     if (!call->request.dry_run) {
+        trpi_call_confirm(call);
         bool gone = !call->request.wait || ends_wait(node, call, false);
         if (gone) { /* else this node stays: somebody must be able to say what is wrong */
             trpi_node_prepare_end(node); /* the others may have taken their time */

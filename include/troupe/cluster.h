@@ -288,7 +288,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, con
  * new cluster. Tries until it succeeds; MemberUp tells. addresses: "troupe.tcp://system@host:port".
  *
  * Errors:    TRP_EINVAL an address does not parse, or count is 0 or above TRP_CLUSTER_SEEDS_MAX
- *            TRP_ESTATE already a member (join once), or no cluster node; TRP_ETIMEDOUT
+ *            TRP_ESTATE already a member (join once), or no cluster node
+ *            TRP_ETIMEDOUT the cluster actor has not begun it within 5 s: the order is dropped, it
+ *            will not be carried out later
  * Thread:    any; may block until the cluster actor answers; never from a behaviour.
  * Source:    SEED-09, -10, -12, MEMB-05.  Since: 0.1 */
 #define TRP_CLUSTER_SEEDS_MAX 32
@@ -298,7 +300,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_join(trp_system *system, const char *
 /* Ask a member (NULL: this node) to leave gracefully. Returns when ordered; events tell the rest.
  *
  * Errors:    TRP_ENOENT no such member; TRP_ESTATE it is Down, or no cluster node; TRP_EINVAL the
- *            address does not parse; TRP_ETIMEDOUT
+ *            address does not parse; TRP_ETIMEDOUT as trp_cluster_join: the order is dropped
  * Thread:    any; may block until the cluster actor answers; never from a behaviour.
  * Source:    MEMB-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leave(trp_system *system, const char *address);

@@ -61,9 +61,11 @@ END
 background "$fake" "$work/good.sock" "$work/good" >"$work/requests"
 background "$fake" "$work/bad.sock" "$work/bad" >/dev/null
 sed '/^leave /s/ .*/ !hang/' "$work/good" >"$work/short"
+sed '/^leave /s/.*/leave {"ordered":true}\nleave !hang/; /^down /s/ .*/ !hang/; /^join /s/ .*/ !close/' "$work/good" >"$work/mute"
+background "$fake" "$work/mute.sock" "$work/mute" >"$work/mute.requests"
 background "$fake" --once "$work/short.sock" "$work/short" >"$work/short.requests"
 background "$fake" --deaf "$work/deaf.sock"
-for name in good bad short deaf; do wait_until 30 test -S "$work/$name.sock" || fail "fakes start"; done
+for name in good bad short mute deaf; do wait_until 30 test -S "$work/$name.sock" || fail "fakes start"; done
 good() { "$troupe" --socket "$work/good.sock" "$@"; }
 bad() { "$troupe" --socket "$work/bad.sock" "$@"; }
 deaf() { timeout 20 "$troupe" --socket "$work/deaf.sock" "$@"; }
@@ -274,6 +276,16 @@ expect deaf_node_is_alive 64 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe
 has deaf_node_is_listed "deaf$$@2551" "$work/err" && has other_node_is_listed "near$$@2551" "$work/err"
 expect completion_does_not_hang 0 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe" --system "deaf$$" __complete down ""
 
+# ---- an order without the node's word
+mute() { "$troupe" --socket "$work/mute.sock" "$@"; }
+expect order_without_an_answer 75 mute down 10.0.0.3:2552 --yes -t 100ms
+has order_without_an_answer_says_so "not confirmed by the node at $work/mute.sock within 0.1 s: it drops the order unless" "$work/err"
+expect order_whose_connection_is_closed 75 mute join $A
+has order_whose_connection_is_closed_says_so "not confirmed by the node at $work/mute.sock: it closed the connection" "$work/err"
+expect order_that_was_confirmed 75 mute leave -t 100ms
+has order_that_was_confirmed_says_what_goes_on "no end within 0.1 s; the node keeps leaving" "$work/err"
+lacks order_that_was_confirmed_is_not_in_doubt "not confirmed" "$work/err"
+
 # ---- Ctrl-C at `leave`: whether it was ordered
 interrupted() { # NAME SOCKET CONDITION
     local name=$1 socket=$2
@@ -283,7 +295,12 @@ interrupted() { # NAME SOCKET CONDITION
     ended "${name}_ends" "$started" 143
 }
 hears_leave() { grep -q '"cmd":"leave"' "$work/short.requests"; }
-interrupted leave_that_was_ordered "$work/short.sock" hears_leave
+interrupted leave_that_was_sent "$work/short.sock" hears_leave
+has leave_that_was_sent_is_in_doubt "interrupted; not confirmed by the node: it drops the order unless" "$work/leave_that_was_sent"
+background "$troupe" --socket "$work/mute.sock" -v leave --timeout 60s 2>"$work/leave_that_was_ordered"
+wait_until 30 grep -q ordered "$work/leave_that_was_ordered" || fail leave_is_confirmed
+kill -TERM "$started"
+ended leave_that_was_ordered_ends "$started" 143
 has leave_that_was_ordered_goes_on "interrupted; the node keeps leaving" "$work/leave_that_was_ordered"
 interrupted leave_that_was_not_ordered "$work/run/troupe/deaf$$@2551.sock" connected
 lacks leave_that_was_not_ordered_changes_nothing "keeps leaving" "$work/leave_that_was_not_ordered"

@@ -1,7 +1,11 @@
 /* control_change_test.c - whom the orders to leave and to go down reach, and what is said of them.
  */
 #include <inttypes.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
 
 #include <troupe/shutdown.h>
 
@@ -116,6 +120,93 @@ orders_by_uid_reach_that_incarnation_and_no_other(void)
     UNIT_WAIT(own_status(new) == TRP_MEMBER_UP, 60000);
     UNIT_EQUAL(ordered(first, "down", old_uid), TRPI_CTL_EXIT_NOT_FOUND);
     trp_node_close(new);
+    trp_node_close(first);
+}
+
+/* ---- an order that was taken back ------------------------------------------------------------ */
+
+static _Atomic bool stands, let_go;
+
+/* On the cluster's thread: whatever is ordered waits behind it. */
+static void
+stand_still(void *arg, trp_err err)
+{
+    (void)arg;
+    (void)err;
+    atomic_store(&stands, true);
+    while (!atomic_load(&let_go)) {
+        sched_yield();
+    }
+}
+
+static void
+cluster_stops(trp_node *node)
+{
+    atomic_store(&stands, false);
+    atomic_store(&let_go, false);
+    UNIT_EQUAL(trpi_cluster_leave(trpi_cluster_of(trp_node_system(node)), "troupe.tcp://x@none:1",
+                                  0, stand_still, NULL),
+               TRP_OK);
+    UNIT_WAIT(atomic_load(&stands), 60000);
+}
+
+/* Returns when it has come to what was ordered meanwhile. */
+static void
+cluster_goes_on(trp_node *node)
+{
+    atomic_store(&let_go, true);
+    for (int i = 0; i < 20; i++) {
+        UNIT_EQUAL(trp_cluster_down(trp_node_system(node), "troupe.tcp://x@none:1"), TRP_ENOENT);
+        sched_yield();
+    }
+}
+
+/* Order, and hang up when the node has read it. */
+static void
+order_and_hang_up(const trp_node *node, const char *request)
+{
+    uint8_t header[TRPI_CTL_HEADER_BYTES];
+    int fd = -1, unread = -1;
+    UNIT_REQUIRE(trpi_ctl_connect(trp_node_control_path(node), 60000, &fd) == TRP_OK);
+    trpi_ctl_header_encode(header, (uint32_t)strlen(request));
+    UNIT_EQUAL(send(fd, header, sizeof header, MSG_NOSIGNAL), sizeof header);
+    UNIT_EQUAL(send(fd, request, strlen(request), MSG_NOSIGNAL), (ssize_t)strlen(request));
+    UNIT_WAIT(ioctl(fd, SIOCOUTQ, &unread) == 0 && unread == 0, 60000);
+    close(fd);
+}
+
+static void
+an_order_that_was_taken_back_is_never_carried_out(void)
+{
+    static const char *const commands[] = { "down", "leave" };
+    const char *settings[] = { "cluster.seed-nodes=self", QUICK, CONTROLLED, NULL };
+    trp_node *first = up(settings), *other = up_beside(first, NULL);
+    uint64_t uid = uid_of(other);
+    UNIT_WAIT(seen_by(first, uid).status == TRP_MEMBER_UP, 60000);
+    for (size_t i = 0; i < 2; i++) {
+        char request[256];
+        cJSON *reply;
+        snprintf(request, sizeof request, "{\"cmd\":\"%s\",\"member\":\"%016" PRIx64 "\"}",
+                 commands[i], uid);
+        cluster_stops(first);
+        order_and_hang_up(first, request);
+        cluster_goes_on(first);
+        UNIT_EQUAL(seen_by(first, uid).status, TRP_MEMBER_UP);
+
+        cluster_stops(first);
+        UNIT_EQUAL(asked(first, &reply,
+                         "{\"cmd\":\"%s\",\"member\":\"%016" PRIx64 "\",\"timeoutMs\":400}",
+                         commands[i], uid),
+                   TRPI_CTL_EXIT_TIMEOUT);
+        const char *error = trpi_json_get_text(reply, "error");
+        UNIT_TRUE(error != NULL && strstr(error, "the order is dropped") != NULL);
+        cJSON_Delete(reply);
+        cluster_goes_on(first);
+        UNIT_EQUAL(seen_by(first, uid).status, TRP_MEMBER_UP);
+    }
+    UNIT_EQUAL(ordered(first, "down", uid), 0); /* and one that is wanted is */
+    UNIT_WAIT(seen_by(first, uid).status != TRP_MEMBER_UP, 60000);
+    trp_node_close(other);
     trp_node_close(first);
 }
 
@@ -286,6 +377,7 @@ who_is_downed_while_it_leaves_hears_it(void)
 
 UNIT_BEGIN("control_change")
 UNIT(orders_by_uid_reach_that_incarnation_and_no_other)
+UNIT(an_order_that_was_taken_back_is_never_carried_out)
 UNIT(the_first_that_is_left_is_waited_for)
 UNIT(of_many_unreachable_ones_all_count_though_one_order_takes_some)
 UNIT(a_majority_is_of_those_that_are_reached)
