@@ -1,5 +1,5 @@
 # Programs and plugins that need nothing but the public headers and libtroupe.
-noinst_PROGRAMS += examples/hello examples/ping examples/cluster examples/router examples/crash
+example_programs += examples/hello examples/ping examples/cluster examples/router examples/crash
 examples_crash_SOURCES = examples/crash.c
 examples_crash_LDADD = libtroupe.la
 examples_hello_SOURCES = examples/hello.c
@@ -26,17 +26,17 @@ examples_counter_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -shared
 examples_counter_la_LIBADD = libtroupe.la
 
 # Timers and logging.
-noinst_PROGRAMS += examples/timers examples/logging
+example_programs += examples/timers examples/logging
 examples_timers_SOURCES = examples/timers.c
 examples_timers_LDADD = libtroupe.la
 examples_logging_SOURCES = examples/logging.c
 examples_logging_LDADD = libtroupe.la
-noinst_PROGRAMS += examples/test_actor
+example_programs += examples/test_actor
 examples_test_actor_SOURCES = examples/test_actor.c
 examples_test_actor_LDADD = libtroupe.la
 
 # One feature each.
-noinst_PROGRAMS += examples/ask examples/breaker examples/bus examples/config examples/dispatcher examples/events \
+example_programs += examples/ask examples/breaker examples/bus examples/config examples/dispatcher examples/events \
 	examples/extension examples/future examples/inbox examples/mailbox examples/seeded examples/stash examples/supervise \
 	examples/watch
 examples_ask_SOURCES = examples/ask.c
@@ -67,7 +67,7 @@ examples_supervise_SOURCES = examples/supervise.c
 examples_supervise_LDADD = libtroupe.la
 examples_watch_SOURCES = examples/watch.c
 examples_watch_LDADD = libtroupe.la
-noinst_PROGRAMS += examples/alias examples/balancing examples/category examples/custom_mailbox examples/deactivate examples/deployment \
+example_programs += examples/alias examples/balancing examples/category examples/custom_mailbox examples/deactivate examples/deployment \
 	examples/durable examples/embedded examples/interaction examples/lifecycle examples/live examples/peek examples/pending \
 	examples/pool examples/resource examples/routing examples/select
 examples_alias_SOURCES = examples/alias.c
@@ -105,12 +105,12 @@ examples_routing_LDADD = libtroupe.la
 examples_select_SOURCES = examples/select.c
 examples_select_LDADD = libtroupe.la
 
-noinst_PROGRAMS += examples/transfer
+example_programs += examples/transfer
 examples_transfer_SOURCES = examples/transfer.c examples/account.h
 examples_transfer_LDADD = libtroupe.la
 
 # The examples of the µJavaActors article; each checks its own figures.
-noinst_PROGRAMS += examples/command examples/countdown examples/map_reduce examples/producer_consumer examples/virus_scan
+example_programs += examples/command examples/countdown examples/map_reduce examples/producer_consumer examples/virus_scan
 examples_command_SOURCES = examples/command.c examples/article.h
 examples_command_LDADD = libtroupe.la
 examples_countdown_SOURCES = examples/countdown.c examples/article.h examples/storm.h
@@ -121,10 +121,10 @@ examples_producer_consumer_SOURCES = examples/producer_consumer.c examples/artic
 examples_producer_consumer_LDADD = libtroupe.la
 examples_virus_scan_SOURCES = examples/virus_scan.c examples/article.h examples/scan.h
 examples_virus_scan_LDADD = libtroupe.la
-noinst_PROGRAMS += examples/reliable
+example_programs += examples/reliable
 examples_reliable_SOURCES = examples/reliable.c
 examples_reliable_LDADD = libtroupe.la
-noinst_PROGRAMS += examples/remote_child
+example_programs += examples/remote_child
 examples_remote_child_SOURCES = examples/remote_child.c
 examples_remote_child_LDADD = libtroupe.la
 

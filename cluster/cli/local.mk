@@ -8,12 +8,7 @@ cli_sources = cluster/cli/cli.h cluster/cli/suggest.c cluster/cli/options.c clus
 	cluster/cli/cmd_multinode.c
 troupe_SOURCES += cluster/cli/main.c $(cli_sources)
 
-noinst_PROGRAMS += tests/system/ctl_fake
+test_programs += tests/system/ctl_fake
 tests_system_ctl_fake_SOURCES = tests/system/ctl_fake.c
 tests_system_ctl_fake_LDADD = libtroupe_base.la $(CJSON_LIBS)
 
-check_PROGRAMS += tests/unit/node/ctl_proto_test tests/unit/cli/options_test
-tests_unit_node_ctl_proto_test_SOURCES = tests/unit/node/ctl_proto_test.c
-tests_unit_node_ctl_proto_test_LDADD = libtroupe_base.la $(CJSON_LIBS) $(CUNIT_LIBS)
-tests_unit_cli_options_test_SOURCES = tests/unit/cli/options_test.c $(cli_sources)
-tests_unit_cli_options_test_LDADD = libtroupe_base.la $(CJSON_LIBS) $(CUNIT_LIBS)

@@ -1,5 +1,5 @@
 # tests/multinode: what its scripts start besides the program troupe.
-noinst_PROGRAMS += tests/multinode/exchange
+test_programs += tests/multinode/exchange
 tests_multinode_exchange_SOURCES = tests/multinode/exchange.c
 tests_multinode_exchange_LDADD = $(TEST_LDADD)
 # Preloaded: moves the wall clock of one process.
@@ -7,7 +7,7 @@ noinst_LTLIBRARIES += tests/multinode/wall_clock.la
 tests_multinode_wall_clock_la_SOURCES = tests/multinode/wall_clock.c
 tests_multinode_wall_clock_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 # Metrics and adaptive routing: metrics.sh.
-noinst_PROGRAMS += tests/multinode/metrics_program
+test_programs += tests/multinode/metrics_program
 tests_multinode_metrics_program_SOURCES = tests/multinode/metrics_program.c
 tests_multinode_metrics_program_LDADD = libtroupe.la
 

@@ -14,11 +14,9 @@ static inline char *
 unit_golden(const char *name, void (*write)(FILE *))
 {
     static char expected[16384], got[16384];
-    const char *srcdir = getenv("TROUPE_SRCDIR");
     char path[512];
 
-    (void)snprintf(path, sizeof path, "%s/tests/golden/%s", srcdir != NULL ? srcdir : TESTS_SRCDIR,
-                   name);
+    (void)snprintf(path, sizeof path, "%s/tests/golden/%s", unit_srcdir(), name);
     if (getenv("TROUPE_GOLDEN_WRITE") != NULL) {
         FILE *made = fopen(path, "w");
         UNIT_REQUIRE(made != NULL);

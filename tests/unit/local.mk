@@ -1,21 +1,235 @@
-# src/base
-check_PROGRAMS += tests/unit/base/address_test tests/unit/base/alloc_test tests/unit/base/buffer_test \
-	tests/unit/base/config_tree_test \
-	tests/unit/base/err_test tests/unit/base/hash_test tests/unit/base/json_test tests/unit/base/world_test
-tests_unit_base_address_test_SOURCES = tests/unit/base/address_test.c
-tests_unit_base_address_test_LDADD = $(TEST_LDADD)
-tests_unit_base_alloc_test_SOURCES = tests/unit/base/alloc_test.c
-tests_unit_base_alloc_test_LDADD = $(TEST_LDADD)
-tests_unit_base_config_tree_test_SOURCES = tests/unit/base/config_tree_test.c
-tests_unit_base_config_tree_test_LDADD = $(TEST_LDADD)
-tests_unit_base_config_tree_test_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
-tests_unit_base_buffer_test_SOURCES = tests/unit/base/buffer_test.c
-tests_unit_base_buffer_test_LDADD = $(TEST_LDADD)
-tests_unit_base_err_test_SOURCES = tests/unit/base/err_test.c
-tests_unit_base_err_test_LDADD = $(TEST_LDADD)
-tests_unit_base_hash_test_SOURCES = tests/unit/base/hash_test.c
-tests_unit_base_hash_test_LDADD = $(TEST_LDADD)
-tests_unit_base_json_test_SOURCES = tests/unit/base/json_test.c
-tests_unit_base_json_test_LDADD = $(TEST_LDADD)
-tests_unit_base_world_test_SOURCES = tests/unit/base/world_test.c
-tests_unit_base_world_test_LDADD = $(TEST_LDADD)
+# Unit tests: a program for each room, which holds a suite for each file (tests/unit/unit.h). A new suite is one line here.
+check_LTLIBRARIES = tests/unit/libunit.la
+tests_unit_libunit_la_SOURCES = tests/unit/unit.c tests/unit/unit_main.c
+tests_unit_libunit_la_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
+unit_ldadd = tests/unit/libunit.la $(TEST_LDADD)
+
+check_PROGRAMS += tests/unit/base/base_tests
+tests_unit_base_base_tests_LDADD = $(unit_ldadd)
+tests_unit_base_base_tests_SOURCES = \
+	tests/unit/base/address_test.c \
+	tests/unit/base/alloc_test.c \
+	tests/unit/base/buffer_test.c \
+	tests/unit/base/config_tree_test.c \
+	tests/unit/base/err_test.c \
+	tests/unit/base/hash_test.c \
+	tests/unit/base/json_test.c \
+	tests/unit/base/world_test.c
+
+check_PROGRAMS += tests/unit/sched/sched_tests
+tests_unit_sched_sched_tests_LDADD = $(unit_ldadd)
+tests_unit_sched_sched_tests_SOURCES = \
+	tests/unit/sched/driven_test.c \
+	tests/unit/sched/gang_test.c \
+	tests/unit/sched/gang_trial_test.c \
+	tests/unit/sched/sched_test.c \
+	tests/unit/sched/timer_test.c \
+	tests/unit/sched/timer_wheel_test.c
+
+check_PROGRAMS += tests/unit/actor/actor_tests
+tests_unit_actor_actor_tests_LDADD = $(unit_ldadd)
+tests_unit_actor_actor_tests_SOURCES = \
+	tests/unit/actor/affinity_test.c \
+	tests/unit/actor/alias_test.c \
+	tests/unit/actor/ask_test.c \
+	tests/unit/actor/behaviour_test.c \
+	tests/unit/actor/box_test.c \
+	tests/unit/actor/calling_test.c \
+	tests/unit/actor/cell_test.c \
+	tests/unit/actor/children_test.c \
+	tests/unit/actor/dead_letter_test.c \
+	tests/unit/actor/delivery_test.c \
+	tests/unit/actor/deputy_test.c \
+	tests/unit/actor/dispatcher_test.c \
+	tests/unit/actor/extension_test.c \
+	tests/unit/actor/gate_test.c \
+	tests/unit/actor/guardian_test.c \
+	tests/unit/actor/handed_test.c \
+	tests/unit/actor/inbound_test.c \
+	tests/unit/actor/interaction_test.c \
+	tests/unit/actor/life_test.c \
+	tests/unit/actor/limits_test.c \
+	tests/unit/actor/live_test.c \
+	tests/unit/actor/log_test.c \
+	tests/unit/actor/loggers_test.c \
+	tests/unit/actor/lost_test.c \
+	tests/unit/actor/mailbox_test.c \
+	tests/unit/actor/memory_test.c \
+	tests/unit/actor/msg_test.c \
+	tests/unit/actor/name_test.c \
+	tests/unit/actor/overload_test.c \
+	tests/unit/actor/path_test.c \
+	tests/unit/actor/peek_test.c \
+	tests/unit/actor/pending_test.c \
+	tests/unit/actor/ref_map_test.c \
+	tests/unit/actor/ref_test.c \
+	tests/unit/actor/ref_text_test.c \
+	tests/unit/actor/restart_test.c \
+	tests/unit/actor/sample_test.c \
+	tests/unit/actor/scheduler_test.c \
+	tests/unit/actor/settings_test.c \
+	tests/unit/actor/spawn_test.c \
+	tests/unit/actor/stall_test.c \
+	tests/unit/actor/stash_test.c \
+	tests/unit/actor/strategy_test.c \
+	tests/unit/actor/supervise_test.c \
+	tests/unit/actor/switches_test.c \
+	tests/unit/actor/system_test.c \
+	tests/unit/actor/team_test.c \
+	tests/unit/actor/tell_test.c \
+	tests/unit/actor/test_actor_test.c \
+	tests/unit/actor/timers_test.c \
+	tests/unit/actor/tree_test.c \
+	tests/unit/actor/turmoil_test.c \
+	tests/unit/actor/type_test.c \
+	tests/unit/actor/watch_test.c
+
+check_PROGRAMS += tests/unit/pattern/pattern_tests
+tests_unit_pattern_pattern_tests_LDADD = $(unit_ldadd)
+tests_unit_pattern_pattern_tests_SOURCES = \
+	tests/unit/pattern/balancing_test.c \
+	tests/unit/pattern/breaker_test.c \
+	tests/unit/pattern/bus_test.c \
+	tests/unit/pattern/category_test.c \
+	tests/unit/pattern/custom_test.c \
+	tests/unit/pattern/drain_test.c \
+	tests/unit/pattern/durable_limits_test.c \
+	tests/unit/pattern/durable_test.c \
+	tests/unit/pattern/embedded_test.c \
+	tests/unit/pattern/future_list_test.c \
+	tests/unit/pattern/future_test.c \
+	tests/unit/pattern/gather_test.c \
+	tests/unit/pattern/inbox_test.c \
+	tests/unit/pattern/plan_test.c \
+	tests/unit/pattern/pool_test.c \
+	tests/unit/pattern/reliable_proxy_test.c \
+	tests/unit/pattern/remote_pool_test.c \
+	tests/unit/pattern/remote_routee_test.c \
+	tests/unit/pattern/resizer_test.c \
+	tests/unit/pattern/ring_test.c \
+	tests/unit/pattern/router_config_test.c \
+	tests/unit/pattern/router_test.c \
+	tests/unit/pattern/seeded_test.c \
+	tests/unit/pattern/shutdown_plan_test.c \
+	tests/unit/pattern/shutdown_test.c \
+	tests/unit/pattern/storage_test.c \
+	tests/unit/pattern/subject_test.c \
+	tests/unit/pattern/supervision_test.c \
+	tests/unit/pattern/testkit_test.c \
+	tests/unit/pattern/throttler_test.c
+
+check_PROGRAMS += tests/unit/sim/sim_tests
+tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)
+tests_unit_sim_sim_tests_SOURCES = \
+	tests/unit/sim/mem_transport_test.c
+
+check_PROGRAMS += tests/unit/remote/remote_tests
+tests_unit_remote_remote_tests_LDADD = $(unit_ldadd)
+tests_unit_remote_remote_tests_SOURCES = \
+	tests/unit/remote/association_test.c \
+	tests/unit/remote/codec_test.c \
+	tests/unit/remote/compress_test.c \
+	tests/unit/remote/cookie_test.c \
+	tests/unit/remote/deployment_codec_test.c \
+	tests/unit/remote/deployment_refusal_test.c \
+	tests/unit/remote/deployment_test.c \
+	tests/unit/remote/events_test.c \
+	tests/unit/remote/evolution_test.c \
+	tests/unit/remote/fault_text_test.c \
+	tests/unit/remote/faults_test.c \
+	tests/unit/remote/flush_test.c \
+	tests/unit/remote/frame_test.c \
+	tests/unit/remote/full_lane_test.c \
+	tests/unit/remote/garbage_test.c \
+	tests/unit/remote/incarnation_test.c \
+	tests/unit/remote/lanes_test.c \
+	tests/unit/remote/link_test.c \
+	tests/unit/remote/location_test.c \
+	tests/unit/remote/lookup_test.c \
+	tests/unit/remote/lost_test.c \
+	tests/unit/remote/parcel_test.c \
+	tests/unit/remote/pressure_test.c \
+	tests/unit/remote/redelivery_test.c \
+	tests/unit/remote/reliable_test.c \
+	tests/unit/remote/reload_test.c \
+	tests/unit/remote/remote_test.c \
+	tests/unit/remote/secure_test.c \
+	tests/unit/remote/serialization_test.c \
+	tests/unit/remote/serialize_test.c \
+	tests/unit/remote/untrusted_test.c \
+	tests/unit/remote/waiting_test.c
+if TEST_PROTOBUF_C
+tests_unit_remote_remote_tests_SOURCES += tests/unit/remote/protobuf_test.c
+nodist_tests_unit_remote_remote_tests_SOURCES = tests/unit/remote/order.pb-c.c
+tests/unit/remote/order.pb-c.c: tests/unit/remote/order.proto
+	$(AM_V_GEN)$(MKDIR_P) tests/unit/remote && $(PROTOC_C) --proto_path=$(srcdir)/tests/unit/remote \
+		--c_out=tests/unit/remote $(srcdir)/tests/unit/remote/order.proto
+tests/unit/remote/protobuf_test.$(OBJEXT): tests/unit/remote/order.pb-c.c
+CLEANFILES += tests/unit/remote/order.pb-c.c tests/unit/remote/order.pb-c.h
+endif
+
+check_PROGRAMS += tests/unit/cluster/cluster_tests
+tests_unit_cluster_cluster_tests_LDADD = $(unit_ldadd)
+tests_unit_cluster_cluster_tests_SOURCES = \
+	tests/unit/cluster/adaptive_test.c \
+	tests/unit/cluster/cluster_router_test.c \
+	tests/unit/cluster/compat_test.c \
+	tests/unit/cluster/detector_test.c \
+	tests/unit/cluster/downing_lease_test.c \
+	tests/unit/cluster/downing_strategies_test.c \
+	tests/unit/cluster/downing_test.c \
+	tests/unit/cluster/gossip_codec_test.c \
+	tests/unit/cluster/gossip_test.c \
+	tests/unit/cluster/heartbeat_test.c \
+	tests/unit/cluster/join_test.c \
+	tests/unit/cluster/leader_test.c \
+	tests/unit/cluster/lease_test.c \
+	tests/unit/cluster/metrics_gossip_test.c \
+	tests/unit/cluster/metrics_proc_test.c \
+	tests/unit/cluster/metrics_test.c \
+	tests/unit/cluster/phi_test.c \
+	tests/unit/cluster/replay_test.c \
+	tests/unit/cluster/role_guard_test.c \
+	tests/unit/cluster/rounds_test.c \
+	tests/unit/cluster/router_core_test.c \
+	tests/unit/cluster/schedule_test.c \
+	tests/unit/cluster/seek_test.c \
+	tests/unit/cluster/shell_test.c \
+	tests/unit/cluster/starved_test.c \
+	tests/unit/cluster/survivors_test.c \
+	tests/unit/cluster/weakly_up_test.c
+
+check_PROGRAMS += tests/unit/node/node_tests
+tests_unit_node_node_tests_LDADD = $(unit_ldadd)
+tests_unit_node_node_tests_SOURCES = \
+	tests/unit/node/cert_test.c \
+	tests/unit/node/config_test.c \
+	tests/unit/node/control_change_test.c \
+	tests/unit/node/control_member_test.c \
+	tests/unit/node/control_request_test.c \
+	tests/unit/node/control_test.c \
+	tests/unit/node/fault_test.c \
+	tests/unit/node/node_end_test.c \
+	tests/unit/node/node_options_test.c \
+	tests/unit/node/node_test.c \
+	tests/unit/node/payload_json_test.c \
+	tests/unit/node/seed_dns_test.c \
+	tests/unit/node/why_test.c
+
+check_PROGRAMS += tests/unit/multinode/multinode_tests
+tests_unit_multinode_multinode_tests_LDADD = $(unit_ldadd)
+tests_unit_multinode_multinode_tests_SOURCES = \
+	tests/unit/multinode/barrier_test.c \
+	tests/unit/multinode/place_test.c
+
+# What the program troupe has without libtroupe: the options, and the protocol that it speaks with a node.
+check_PROGRAMS += tests/unit/cli/cli_tests
+tests_unit_cli_cli_tests_LDADD = tests/unit/libunit.la libtroupe_base.la $(CJSON_LIBS) $(CUNIT_LIBS)
+tests_unit_cli_cli_tests_SOURCES = $(cli_sources) \
+	tests/unit/cli/options_test.c \
+	tests/unit/node/ctl_proto_test.c
+
+# A program as users have them: the shared library, the public API.
+check_PROGRAMS += tests/unit/actor/fault_tests
+tests_unit_actor_fault_tests_LDADD = tests/unit/libunit.la libtroupe.la $(CUNIT_LIBS)
+tests_unit_actor_fault_tests_SOURCES = tests/unit/actor/fault_test.c

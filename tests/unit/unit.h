@@ -1,4 +1,4 @@
-/* unit.h - a thin layer over CUnit for one-program-per-file unit tests.
+/* unit.h - a thin layer over CUnit: one file is one suite, one program holds the suites of a room.
  *
  *     #include "tests/unit/unit.h"
  *
@@ -15,8 +15,14 @@
  *     UNIT(refs_are_equal_when_they_name_the_same_incarnation)
  *     UNIT_END
  *
- * Prints `PASS suite:test` or `FAIL suite:test file:line expression` a line; exits 0 or 1. Test
- * names may be given as arguments: only those run. UNIT_EQUAL prints both values.
+ * tests/unit/local.mk lists the files of each room; tests/unit/actor/actor_tests, for instance:
+ *
+ *     actor_tests                     every suite, each in a process of its own
+ *     actor_tests ref_test            one suite in this process; only the tests named behind it
+ *     actor_tests --list              the suites
+ *
+ * A suite prints `PASS suite:test` or `FAIL suite:test file:line expression` a line; exits 0 or 1.
+ * UNIT_EQUAL prints both values. A suite that cannot run in this build is UNIT_SKIPPED(name, why).
  *
  * Assertions do not leave the test (CUnit records them); UNIT_REQUIRE does. All may be called from
  * any thread except UNIT_REQUIRE, which is for the test's own.
@@ -24,97 +30,47 @@
 #ifndef TESTS_UNIT_UNIT_H
 #define TESTS_UNIT_UNIT_H
 
-#ifndef HAVE_CUNIT
-#error "CUnit not found: apt-get install libcunit1-dev, then configure again"
-#endif
-
-#include <CUnit/CUnit.h>
-#include <CUnit/TestRun.h>
-
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 typedef struct unit_test {
     const char *name;
     void (*run)(void);
 } unit_test;
 
-/* Assertions may come from actors' threads; CUnit's list is not thread-safe. */
-static pthread_mutex_t unit_lock __attribute__((unused)) = PTHREAD_MUTEX_INITIALIZER;
+typedef struct unit_suite {
+    const char *file;       /* __FILE__: the suite is called as the file is */
+    const char *name;       /* printed before each test's name */
+    const char *skip;       /* why it cannot run, or NULL */
+    const unit_test *tests; /* count of them */
+    size_t count;
+    struct unit_suite *next;
+} unit_suite;
 
-static inline bool
-unit_check(bool holds, int line, const char *text, const char *file, bool fatal)
-{
-    pthread_mutex_lock(&unit_lock);
-    if (!holds) {
-        printf("  %s:%d: %s\n", file, line, text);
-        fflush(stdout);
-    }
-    /* Fatal leaves by longjmp: not with the lock held. CUnit itself only counts here. */
-    CU_assertImplementation(holds ? CU_TRUE : CU_FALSE, (unsigned)line, text, file, "", CU_FALSE);
-    pthread_mutex_unlock(&unit_lock);
-    if (!holds && fatal) {
-        CU_assertImplementation(CU_FALSE, (unsigned)line, text, file, "", CU_TRUE);
-    }
-    return holds;
-}
+/* Called by UNIT_END before main: the suite is one of this program's. */
+void unit_suite_add(unit_suite *suite);
 
-static inline bool
-unit_check_equal(long long got, long long want, int line, const char *text, const char *file)
-{
-    char detail[320];
+/* The top of the sources: of the environment (TROUPE_SRCDIR), or as built. */
+const char *unit_srcdir(void);
 
-    if (got == want) {
-        return unit_check(true, line, text, file, false);
-    }
-    snprintf(detail, sizeof(detail), "%s (got %lld, want %lld)", text, got, want);
-    return unit_check(false, line, detail, file, false);
-}
+/* Record an assertion and return whether it held; a fatal one that did not leaves the test. Any
+ * thread may call them, since CUnit's list has a lock here. */
+bool unit_check(bool holds, int line, const char *text, const char *file, bool fatal);
+bool unit_check_equal(long long got, long long want, int line, const char *text, const char *file);
+bool unit_check_text(const char *got, const char *want, int line, const char *text,
+                     const char *file);
 
-static inline bool
-unit_check_text(const char *got, const char *want, int line, const char *text, const char *file)
-{
-    char detail[1024];
+unsigned unit_failures(void); /* assertions of the running test that did not hold */
 
-    if (got != NULL && want != NULL && strcmp(got, want) == 0) {
-        return unit_check(true, line, text, file, false);
-    }
-    snprintf(detail, sizeof(detail), "%s (got \"%s\", want \"%s\")", text,
-             got == NULL ? "(null)" : got, want == NULL ? "(null)" : want);
-    return unit_check(false, line, detail, file, false);
-}
+uint64_t unit_now_ms(void); /* monotonic */
 
-static inline uint64_t
-unit_now_ms(void)
-{
-    struct timespec now;
+/* The processor time that this process has used so far: it does not grow while the machine runs
+ * something else. For limits of cost; elapsed time has lower limits only. */
+uint64_t unit_cpu_us(void);
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* What this process has computed so far: who is not run, because the machine is busy, computes
- * nothing. For limits of cost; time itself has lower limits only. */
-static inline uint64_t
-unit_cpu_us(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-static inline void
-unit_pause(void) /* between two looks at a condition, never instead of one */
-{
-    struct timespec one_ms = { 0, 1000000 };
-
-    nanosleep(&one_ms, NULL);
-}
+void unit_pause(void); /* between two looks at a condition, never instead of one */
 
 /* Sanitizers slow a test down up to 20 times; deadlines are stretched, never the conditions.
  * UNIT_SANITIZED is defined under gcc and clang alike, for what shadow memory falsifies. */
@@ -144,8 +100,8 @@ unit_pause(void) /* between two looks at a condition, never instead of one */
 #define UNIT_TEXT(got, want) unit_check_text((got), (want), __LINE__, #got " == " #want, __FILE__)
 #define UNIT_FAIL(text) unit_check(false, __LINE__, text, __FILE__, false)
 
-/* When who waits so long gives up: stretched, and after a minute at the earliest, since a busy
- * machine may take seconds from a thread anywhere. Only what never comes takes so long. */
+/* When a wait of so many ms gives up: stretched, and after a minute at the earliest, since a busy
+ * machine may take seconds from a thread. Only a condition that never comes takes so long. */
 static inline uint64_t
 unit_deadline_ms(uint64_t ms)
 {
@@ -166,81 +122,28 @@ unit_deadline_ms(uint64_t ms)
         unit_check(unit_held_, __LINE__, "within " #ms " ms: " #condition, __FILE__, false);       \
     })
 
-static inline bool
-unit_wanted(int argc, char **argv, const char *name)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], name) == 0) {
-            return true;
-        }
-    }
-    return argc <= 1;
-}
-
-static inline void
-unit_report(const char *suite, const char *name)
-{
-    CU_pFailureRecord failure = CU_get_failure_list();
-    const char *file = failure == NULL ? "" : failure->strFileName;
-    const char *text = failure == NULL ? "" : failure->strCondition;
-
-    if (failure == NULL) {
-        printf("PASS %s:%s\n", suite, name);
-    } else {
-        printf("FAIL %s:%s %s:%u %s\n", suite, name, file, failure->uiLineNumber, text);
-    }
-    fflush(stdout);
-}
-
-static inline int
-unit_main(int argc, char **argv, const char *suite, const unit_test *tests, size_t count)
-{
-    CU_pSuite cu_suite;
-    unsigned failed = 0;
-    unsigned ran = 0;
-
-    if (CU_initialize_registry() != CUE_SUCCESS ||
-        (cu_suite = CU_add_suite(suite, NULL, NULL)) == NULL) {
-        fprintf(stderr, "CUnit: %s\n", CU_get_error_msg());
-        return 1;
-    }
-    CU_set_error_action(CUEA_IGNORE);
-    for (size_t i = 0; i < count; i++) {
-        CU_pTest test;
-
-        if (!unit_wanted(argc, argv, tests[i].name)) {
-            continue;
-        }
-        test = CU_add_test(cu_suite, tests[i].name, tests[i].run);
-        if (test == NULL) {
-            fprintf(stderr, "CUnit: %s\n", CU_get_error_msg());
-            failed++;
-            continue;
-        }
-        ran++;
-        CU_run_test(cu_suite, test);
-        failed += CU_get_number_of_failures() > 0;
-        unit_report(suite, tests[i].name);
-    }
-    CU_cleanup_registry();
-    if (ran == 0) {
-        fprintf(stderr, "%s: no test of this name\n", suite);
-        return 1;
-    }
-    return failed > 0;
-}
-
 #define UNIT_BEGIN(suite)                                                                          \
-    static const char *const unit_suite = suite;                                                   \
+    static const char unit_name[] = suite;                                                         \
     static const unit_test unit_tests[] = {
 #define UNIT(function) { #function, function },
 #define UNIT_END                                                                                   \
     }                                                                                              \
     ;                                                                                              \
-    int main(int argc, char **argv)                                                                \
+    static void __attribute__((constructor)) unit_add(void)                                        \
     {                                                                                              \
-        return unit_main(argc, argv, unit_suite, unit_tests,                                       \
-                         sizeof(unit_tests) / sizeof(unit_tests[0]));                              \
+        static unit_suite suite = { __FILE__,                                                      \
+                                    unit_name,                                                     \
+                                    NULL,                                                          \
+                                    unit_tests,                                                    \
+                                    sizeof(unit_tests) / sizeof(unit_tests[0]),                    \
+                                    NULL };                                                        \
+        unit_suite_add(&suite);                                                                    \
+    }
+#define UNIT_SKIPPED(suite_name, why)                                                              \
+    static void __attribute__((constructor)) unit_add(void)                                        \
+    {                                                                                              \
+        static unit_suite suite = { __FILE__, suite_name, why, NULL, 0, NULL };                    \
+        unit_suite_add(&suite);                                                                    \
     }
 
 #endif

@@ -1,6 +1,8 @@
 /* affinity_test.c - actors that are bound to one thread, and the four queues of that thread. */
 #include "tests/unit/actor/dispatch.h"
 
+#include <pthread.h>
+
 /* A4J-29: bound to one thread for life; two of them are shared by many. */
 static void
 an_affine_actor_never_changes_its_thread(void)

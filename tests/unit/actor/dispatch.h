@@ -5,6 +5,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 #define DISPATCHED_NUMBER(F, S) F(S, u64, number) F(S, ref, to)
 #define DISPATCHED_MESSAGES(M, P)                                                                  \
     M(P, work, DISPATCHED_NUMBER) M(P, block, DISPATCHED_NUMBER) M(P, pass, DISPATCHED_NUMBER)
-TRP_PROTOCOL(dispatched, DISPATCHED_MESSAGES)
+TRP_PROTOCOL_DECLARE(dispatched, DISPATCHED_MESSAGES) /* defined in dispatcher_test.c */
 
 static trp_system *system_;
 
@@ -123,10 +124,11 @@ stopped(trp_ctx *ctx, void *state)
     note(UINT64_MAX);
 }
 
-static const trp_behaviour noter __attribute__((unused)) = {
-    .size = sizeof(trp_behaviour), .name = "noter", .version = 1, .receive = receive,
-    .post_stop = stopped
-};
+static const trp_behaviour noter __attribute__((unused)) = { .size = sizeof(trp_behaviour),
+                                                             .name = "noter",
+                                                             .version = 1,
+                                                             .receive = receive,
+                                                             .post_stop = stopped };
 
 static inline void
 reset(void)

@@ -2,6 +2,10 @@
  * */
 #include "tests/unit/actor/dispatch.h"
 
+#include <pthread.h>
+
+TRP_PROTOCOL_DEFINE(dispatched, DISPATCHED_MESSAGES)
+
 /* ---- registration ---------------------------------------------------------------------------- */
 
 /* DISP-1, DISP-2, MSC-05: found by id; the first of an id stays; an unknown id is an error. */

@@ -13,12 +13,7 @@
 #include <unistd.h>
 
 #ifdef UNIT_SANITIZED
-int
-main(void)
-{
-    printf("SKIP fault: the sanitizers take these signals and the heap for themselves\n");
-    return 77;
-}
+UNIT_SKIPPED("fault", "the sanitizers take these signals and the heap for themselves")
 #else
 
 /* ---- things that no program should do -------------------------------------------------------- */

@@ -2,6 +2,7 @@
  * back. */
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 

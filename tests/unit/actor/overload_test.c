@@ -3,6 +3,7 @@
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
+#include <time.h>
 
 #include <troupe/troupe.h>
 

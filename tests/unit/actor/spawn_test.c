@@ -1,6 +1,7 @@
 /* spawn_test.c - what a spawn takes and refuses, and the dispatchers. */
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 

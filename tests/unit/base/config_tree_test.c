@@ -471,10 +471,9 @@ reference_has_every_key_with_its_default_and_a_sentence(void)
 static void
 shipped_reference_is_the_table(void)
 {
-    const char *srcdir = getenv("TROUPE_SRCDIR");
     static char shipped[256 * 1024];
     char path[512], *text = NULL;
-    snprintf(path, sizeof path, "%s/docs/reference.conf", srcdir ? srcdir : TESTS_SRCDIR);
+    snprintf(path, sizeof path, "%s/docs/reference.conf", unit_srcdir());
     FILE *file = fopen(path, "r");
     UNIT_REQUIRE(file != NULL);
     size_t bytes = fread(shipped, 1, sizeof shipped - 1, file);

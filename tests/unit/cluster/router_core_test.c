@@ -482,7 +482,7 @@ check_laws(const struct scene *s, bool calm)
 static void
 laws_hold_over_drawn_histories(void)
 {
-    uint32_t failures_before = CU_get_number_of_failures();
+    unsigned failures_before = unit_failures();
     for (uint32_t seed = 1; seed <= 1000; seed++) {
         struct scene s;
         drawn = (uint64_t)seed << 32;
@@ -507,7 +507,7 @@ laws_hold_over_drawn_histories(void)
         }
         check_laws(&s, true);
         scene_end(&s);
-        if (CU_get_number_of_failures() != failures_before) {
+        if (unit_failures() != failures_before) {
             fprintf(stderr, "laws_hold_over_drawn_histories: seed %u\n", seed);
             return;
         }

@@ -46,7 +46,9 @@ the_table_of_the_handbook_is_what_the_strategies_say(void)
                                              { "keep-oldest", "the oldest" },
                                              { "keep-referee", "the referee" },
                                              { "down-all", "?" } };
-    FILE *file = fopen(TESTS_SRCDIR "/docs/operating.md", "r");
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/docs/operating.md", unit_srcdir());
+    FILE *file = fopen(path, "r");
     UNIT_REQUIRE(file != NULL);
     size_t count = fread(doc, 1, sizeof(doc) - 1, file);
     fclose(file);

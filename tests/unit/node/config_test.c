@@ -1,4 +1,5 @@
 /* config_test.c - the configuration: layers, origins, and each mistake with its sentence. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -1,9 +1,11 @@
 /* control_test.c - the server of the control socket against clients that behave and clients that do
  * not. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"

@@ -4,6 +4,7 @@
 
 #include "tests/unit/unit.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -11,7 +12,7 @@
 
 #define POST_NUMBER(F, S) F(S, u64, number) F(S, ref, back)
 #define POST_MESSAGES(M, P) M(P, letter, POST_NUMBER) M(P, hold, TRP_NO_FIELDS)
-TRP_PROTOCOL(post, POST_MESSAGES)
+TRP_PROTOCOL_DECLARE(post, POST_MESSAGES) /* defined in durable_test.c */
 
 enum { SEEN_MAX = 65536 };
 static pthread_mutex_t seen_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -63,10 +64,14 @@ ended(trp_ctx *ctx, void *state)
     }
 }
 
-static const trp_behaviour clerk = { .size = sizeof(trp_behaviour), .name = "clerk", .version = 1,
-                                     .receive = receive, .post_stop = ended };
-static const trp_behaviour plain = { .size = sizeof(trp_behaviour), .name = "plain", .version = 1,
-                                     .receive = receive };
+static const trp_behaviour clerk = { .size = sizeof(trp_behaviour),
+                                     .name = "clerk",
+                                     .version = 1,
+                                     .receive = receive,
+                                     .post_stop = ended };
+static const trp_behaviour plain = {
+    .size = sizeof(trp_behaviour), .name = "plain", .version = 1, .receive = receive
+};
 
 /* Held before its first message: what it is told waits, and nothing else is in its mailbox. */
 static trp_err
@@ -80,7 +85,10 @@ late_start(trp_ctx *ctx, void *state, const trp_msg *args)
     }
     return TRP_OK;
 }
-static const trp_behaviour late = { .size = sizeof(trp_behaviour), .name = "late", .version = 1,
-                                    .receive = receive, .pre_start = late_start };
+static const trp_behaviour late = { .size = sizeof(trp_behaviour),
+                                    .name = "late",
+                                    .version = 1,
+                                    .receive = receive,
+                                    .pre_start = late_start };
 
 #endif

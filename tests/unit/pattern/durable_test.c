@@ -2,6 +2,10 @@
  */
 #include "tests/unit/pattern/post.h"
 
+TRP_PROTOCOL_DEFINE(rare, RARE_MESSAGES)
+TRP_PROTOCOL_DEFINE(post, POST_MESSAGES)
+
+#include <pthread.h>
 #include <sys/wait.h>
 
 #ifdef HAVE_LMDB

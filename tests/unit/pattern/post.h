@@ -21,7 +21,7 @@
 
 /* known to the system that tells, and not to the next one */
 #define RARE_MESSAGES(M, P) M(P, bird, POST_NUMBER)
-TRP_PROTOCOL(rare, RARE_MESSAGES)
+TRP_PROTOCOL_DECLARE(rare, RARE_MESSAGES) /* defined in durable_test.c */
 
 static trp_system *system_;
 static char directory[64];
