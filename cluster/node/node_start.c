@@ -91,14 +91,11 @@ trp_err
 trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_error *ret_error)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_log_options logging = TRP_LOG_OPTIONS_INIT;
     trp_log_level level = trpi_log_level_parse(trpi_config_text(node->config, "log.level"));
     options.config = node->config;
     options.fault_trap = given->fault_trap;
     options.log = given->log;
     options.log_arg = given->log_arg;
-    logging.dispatcher = "blocking"; /* lines tell of a default dispatcher that is blocked */
-    options.logging = &logging;
     if (!given->log) {
         node->log_own = true;
         node->log.fd = 2;

@@ -11,6 +11,9 @@
  *     affinity          TRP_DISPATCHER_AFFINITY  one a core; an actor stays on one of them
  *     calling-thread    TRP_DISPATCHER_CALLING   none: the thread that tells runs the actor
  *     system            TRP_DISPATCHER_SYSTEM    one, of raised priority: the library's own actors
+ *     troupe.internal   TRP_DISPATCHER_SYSTEM    one: the guardians, so that a stop waits for no
+ *                                                thread that the program's actors hold
+ *     troupe.logging    TRP_DISPATCHER_PINNED    one for each logger
  *
  * The actors of one BALANCING dispatcher are a team with one mailbox: what is told to any of them
  * is handled by the first one that is free, which is trp_self() then. All are of one behaviour (the

@@ -4,7 +4,8 @@
  * trp_log_debug_type, all below trp_log_event_type) and is written by loggers: actors below /system
  * that the system subscribes at its start. Whoever logs does not wait for a disk. Before the
  * loggers have started and after they have ended a line goes to the sink at once, if it is as grave
- * as stdout_level says. A line whose level is off costs one load and a comparison.
+ * as stdout_level says. A line whose level is off costs one load and a comparison. Each logger has
+ * a thread of its own.
  */
 #ifndef TROUPE_LOG_H
 #define TROUPE_LOG_H
@@ -46,7 +47,9 @@ typedef struct trp_log_options {
     uint32_t json;         /* 1: lines on stderr are JSON objects */
     uint32_t no_default;   /* 1: no default logger, which calls trp_system_options.log or stderr */
     uint32_t no_dead_letters_at_end; /* 1: dead letters of a shutdown are not logged */
-    const char *dispatcher;          /* of the loggers; NULL: "default" */
+    /* Of the loggers. NULL: "troupe.logging", a thread for each logger, which runs no other actor:
+     * lines are written while the program's actors hold all other threads */
+    const char *dispatcher;
     /* The program's own loggers: actors that answer trp_logger_init_type with
      * trp_logger_ready_type and are then told log events. NULL-terminated; NULL: none. */
     const trp_behaviour *const *loggers;
@@ -190,9 +193,11 @@ TRP_API trp_log_level trp_log_level_get(const trp_system *system);
  * Source:    LOG-13.  Since: 0.1 */
 TRP_API void trp_log_debug_set(trp_system *system, uint32_t debug);
 
-/* Wait until the loggers have handled every line that was logged before the call.
+/* Wait until the loggers have handled every line that was logged before the call. It needs no
+ * thread that actors of the program could hold.
  *
  * Errors:    TRP_ETIMEDOUT  a logger has not come so far in time
+ *            TRP_ENOMEM     out of memory: a logger could not be told
  *            TRP_ESTATE     called from a behaviour
  *            TRP_EINVAL     system is none
  * Thread:    any; may block until the loggers have answered; never from a behaviour.

@@ -277,6 +277,7 @@ trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
     case TRPI_TYPE_LOG_INFO:
     case TRPI_TYPE_LOG_DEBUG:
     case TRPI_TYPE_LOGGER_END:
+    case TRPI_TYPE_LOGGER_FLUSH:
         trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1); /* nothing of a user's */
         trpi_logger_late(ctx->system, to, msg);
         break;

@@ -231,6 +231,7 @@ trpi_dispatchers_new(trp_system *system)
         { "default", TRP_DISPATCHER_DEFAULT },   { "system", TRP_DISPATCHER_SYSTEM },
         { "pinned", TRP_DISPATCHER_PINNED },     { "blocking", TRP_DISPATCHER_BLOCKING },
         { "affinity", TRP_DISPATCHER_AFFINITY }, { "calling-thread", TRP_DISPATCHER_CALLING },
+        { "troupe.internal", TRP_DISPATCHER_SYSTEM }, { "troupe.logging", TRP_DISPATCHER_PINNED },
     };
     trp_err err = TRP_OK;
 
@@ -256,6 +257,21 @@ trpi_dispatchers_new(trp_system *system)
         err = entry_add(system, fixed[i].id, &options);
     }
     return err;
+}
+
+trp_err
+trpi_dispatchers_start(trp_system *system)
+{
+    trpi_private_options system_worker = { "system", true, false, 0, TRPI_DISPATCHER_SYSTEM };
+    trpi_private_options internal_worker = { "internal", false, false, 0,
+                                             TRPI_DISPATCHER_INTERNAL };
+    trpi_dispatcher **entries = system->dispatchers->entries;
+    trp_err err = trpi_sched_private_open(system->sched, &system_worker,
+                                          &entries[TRPI_DISPATCHER_SYSTEM]->homes[0]);
+
+    return err != TRP_OK ? err
+                         : trpi_sched_private_open(system->sched, &internal_worker,
+                                                   &entries[TRPI_DISPATCHER_INTERNAL]->homes[0]);
 }
 
 void
@@ -376,7 +392,7 @@ place_task(trp_system *system, trpi_dispatcher *entry, const char *name, trpi_ta
         dispatch = TRPI_DISPATCH_POOL;
         break;
     case TRP_DISPATCHER_SYSTEM:
-        home = system->system_worker;
+        home = entry->homes[0];
         break;
     case TRP_DISPATCHER_PINNED:
         err = trpi_sched_private_open(system->sched, &options, &home);
@@ -538,7 +554,9 @@ trpi_job_run(trp_ctx *ctx, trpi_task *task)
     _Static_assert(offsetof(trpi_job, task) == 0, "a job is its task");
     job_unlink(system->dispatchers, job);
     ctx->self = (trp_ref)TRP_REF_NONE; /* what it tells is nobody's, not of who ran last */
+    ctx->in_job = true;
     job->fn(job->arg);
+    ctx->in_job = false;
     ctx->self = before;
     trpi_chains_flush(ctx);
     unplace_task(system, trpi_dispatcher_get(system, task->number), task);

@@ -13,7 +13,9 @@
 enum {
     TRPI_DISPATCHER_DEFAULT = 0,
     TRPI_DISPATCHER_SYSTEM = 1,
-    TRPI_DISPATCHERS_FIXED = 6
+    TRPI_DISPATCHER_INTERNAL = 6, /* the guardians: one thread that no other actor runs on */
+    TRPI_DISPATCHER_LOGGING = 7,  /* loggers: a thread each, from the start */
+    TRPI_DISPATCHERS_FIXED = 8
 };
 
 typedef struct trpi_dispatcher {
@@ -30,6 +32,7 @@ typedef struct trpi_dispatcher {
     _Atomic uint32_t turn;      /* AFFINITY: whose turn it is to get the next actor; relaxed */
     /* AFFINITY: threads made so far; release, under the table's lock */
     _Atomic uint32_t homes_count;
+    /* SYSTEM: the first is its thread, written before there are actors */
     uint16_t homes[TRP_DISPATCHER_THREADS_CAP_DEFAULT];
 } trpi_dispatcher;
 
@@ -53,6 +56,9 @@ trp_err trpi_dispatchers_new(trp_system *system);
 /* Every thread has ended. NULL is fine. */
 void trpi_dispatchers_free(trp_system *system);
 trpi_dispatcher *trpi_dispatcher_get(const trp_system *system, uint8_t number);
+/* Make the threads of the library's own dispatchers, which live as long as the scheduler. Errors:
+ * TRP_ENOMEM, TRP_EIO. Before the first actor. */
+trp_err trpi_dispatchers_start(trp_system *system);
 /* NULL: no such id. Lock-free; any thread. */
 trpi_dispatcher *trpi_dispatcher_find(const trp_system *system, const char *id);
 

@@ -13,6 +13,8 @@
  * Must hold.
  *   U1  A guardian's ref is known before it runs.
  *   U2  The root stops when user, remote and system have ended.                   (root_go_on)
+ *   U3  No guardian needs a thread that the program's actors may hold: a stop reaches all that
+ *       have threads, and the rest as soon as a thread is let go.
  * Tests.   tests/unit/actor/guardian_test.c
  * Sources. SYS-5..9, SYS-41.
  */
@@ -20,6 +22,7 @@
 
 #include <string.h>
 
+#include "actor/stall.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -140,6 +143,7 @@ user_guardian(trp_system *system)
 trp_err
 trpi_guardians_new(trp_system *system)
 {
+    static const char own[] = "troupe.internal"; /* U3 */
     trpi_life *life = system->life;
     const struct {
         const char *name;
@@ -148,11 +152,11 @@ trpi_guardians_new(trp_system *system)
         trp_ref *ref;
     } rows[GUARDIANS] = {
         { NULL, &root_behaviour, "system", &life->root },
-        { "user", user_guardian(system), "default", &life->user.ref },
+        { "user", user_guardian(system), own, &life->user.ref },
         { "system", &system_behaviour, "system", &life->system.ref },
-        { "deadLetters", &dead_letters_behaviour, "default", &life->dead_letters },
-        { "temp", &temp_behaviour, "default", &life->temp },
-        { "remote", &trpi_remote_guardian, "default", &life->remote },
+        { "deadLetters", &dead_letters_behaviour, own, &life->dead_letters },
+        { "temp", &temp_behaviour, own, &life->temp },
+        { "remote", &trpi_remote_guardian, own, &life->remote },
     };
     trpi_cell *cells[GUARDIANS] = { NULL };
     trp_ctx *ctx = trpi_enter(system);
@@ -397,7 +401,7 @@ trp_system_stop(trp_system *system, uint32_t timeout_ms)
     trp_system_shutdown(system);
     err = trp_system_await(system, timeout_ms);
     if (err == TRP_ETIMEDOUT) {
-        trpi_tree_log_stuck(system, STUCK_GRACE_MS);
+        trpi_stuck_log(system, STUCK_GRACE_MS);
         if (trp_system_is_terminated(system)) {
             return TRP_OK; /* it was only slow */
         }

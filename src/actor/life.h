@@ -374,8 +374,10 @@ bool trpi_is_deployed(trp_ctx *ctx, trp_ref ref);
 void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection,
                          uint64_t place); /* runner */
 void trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place);
-/* Log the paths of actors that do not answer within grace_ms. */
-void trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms);
+/* Call fn for each actor that does not answer within grace_ms (silent), and, where all answer, for
+ * those without children, for which the others wait. Errors: TRP_ENOMEM. */
+trp_err trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
+                               void (*fn)(void *arg, trp_ref ref, bool silent), void *arg);
 
 /* ---- event_stream.c -------------------------------------------------------------------------- */
 trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);

@@ -14,6 +14,8 @@
  *   K2  A logger that is slow costs memory for queue_max events; the rest is dropped, counted, and
  *       said when it has caught up.
  *   K3  `count` is raised behind a complete entry; entries never change but for `levels`.
+ *   K4  A logger has a thread of its own, from the start of the system: no program's actor can keep
+ *       it from writing, and trp_log_flush() waits for no other thread than theirs.
  * Limits.  TRP_LOGGERS_MAX; queue_max.
  * Tests.   tests/unit/actor/log_test.c, loggers_test.c
  * Sources. LOG-01, -06, -07; CONF-7; ES-02; SYS-7; TRP-14.
@@ -103,6 +105,9 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (msg->priv_type == TRPI_TYPE_LOGGER_END) {
         trp_stop(ctx, ctx->self);
         return TRP_OK;
+    }
+    if (msg->priv_type == TRPI_TYPE_LOGGER_FLUSH) {
+        return TRP_OK; /* that it is freed is the answer */
     }
     if (trpi_type_is_log(msg->priv_type)) {
         event_handled(ctx, self);
@@ -224,8 +229,8 @@ logger_start(trp_system *system, const trp_behaviour *behaviour)
     (void)snprintf(name, sizeof name, "log%u", (unsigned)count + 1);
     options.name = name;
     options.dispatcher = system->logging.dispatcher;
-    err = trpi_spawn_outside(system, &system->life->system, "default", &l->behaviour, &options,
-                             &l->ref);
+    err = trpi_spawn_outside(system, &system->life->system, "troupe.logging", &l->behaviour,
+                             &options, &l->ref);
     if (err != TRP_OK) {
         return err;
     }
@@ -359,12 +364,76 @@ trpi_loggers_free(trp_system *system)
 
 /* ---- what the public asks -------------------------------------------------------------------- */
 
+/* What trp_log_flush() waits for: each logger has a message that holds one count of it, and gives
+ * that back when the message is freed, handled or not. */
+typedef struct flush {
+    trpi_gate gate; /* guards all */
+    uint32_t owners, open;
+} flush;
+
+/* Unlocks. */
+static void
+flush_unref_locked(flush *f)
+{
+    bool last = --f->owners == 0;
+
+    pthread_mutex_unlock(&f->gate.lock);
+    if (last) {
+        trpi_gate_fini(&f->gate);
+        trpi_free(f);
+    }
+}
+
+static void
+flush_passed(void *data, void *arg)
+{
+    flush *f = data;
+
+    (void)arg;
+    pthread_mutex_lock(&f->gate.lock);
+    if (--f->open == 0) {
+        trpi_gate_signal(&f->gate);
+    }
+    flush_unref_locked(f);
+}
+
+static bool
+flush_is_done(void *arg)
+{
+    const flush *f = arg;
+
+    return f->open == 0;
+}
+
+/* false: no memory. */
+static bool
+flush_send(trp_ctx *ctx, flush *f, trp_ref logger_ref)
+{
+    void *payload;
+    trp_msg *msg = trpi_msg_make_empty(ctx->cache, &trpi_logger_flush_type,
+                                       sizeof(trp_msg_priv_moved), &payload);
+
+    if (msg == NULL) {
+        return false;
+    }
+    *(trp_msg_priv_moved *)payload = (trp_msg_priv_moved){ f, sizeof *f, flush_passed, NULL };
+    msg->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
+    pthread_mutex_lock(&f->gate.lock);
+    f->owners++;
+    f->open++;
+    pthread_mutex_unlock(&f->gate.lock);
+    trpi_send(ctx, logger_ref, msg); /* behind all lines that were told before */
+    return true;
+}
+
 trp_err
 trp_log_flush(trp_system *system, uint32_t timeout_ms)
 {
-    const trp_identify question = { 0 };
-    trpi_loggers *loggers;
     uint64_t end_ns;
+    trpi_loggers *loggers;
+    trp_err err = TRP_OK;
+    trp_ctx *ctx;
+    flush *f;
 
     if (!trpi_system_is_valid(system)) {
         return TRP_EINVAL;
@@ -372,23 +441,25 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
     if (trpi_in_behaviour(system)) {
         return TRP_ESTATE;
     }
-    loggers = loggers_of(system);
     end_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
-    for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
-        uint64_t now_ns = trpi_world_mono_ns(system->world);
-        uint32_t left_ms = now_ns < end_ns ? (uint32_t)((end_ns - now_ns) / 1000000u) : 0;
-        trp_msg *answer = NULL;
-        trp_err err;
-
-        /* its answer stands behind all lines that were told before */
-        err = trp_system_ask(system, loggers->items[i].ref, &trp_identify_type, &question,
-                             sizeof question, left_ms == 0 ? 1 : left_ms, &answer);
-        trp_msg_free(answer);
-        if (err == TRP_ETIMEDOUT) {
-            return err;
-        }
+    f = trpi_alloc(sizeof *f);
+    if (f == NULL) {
+        return TRP_ENOMEM;
     }
-    return TRP_OK;
+    trpi_gate_init(&f->gate);
+    f->owners = 1;
+    loggers = loggers_of(system);
+    ctx = trpi_enter(system);
+    for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
+        err = flush_send(ctx, f, loggers->items[i].ref) ? err : TRP_ENOMEM;
+    }
+    trpi_leave(ctx);
+    pthread_mutex_lock(&f->gate.lock);
+    if (!trpi_gate_wait(&f->gate, system->sched, flush_is_done, f, end_ns)) {
+        err = TRP_ETIMEDOUT;
+    }
+    flush_unref_locked(f);
+    return err;
 }
 
 uint64_t

@@ -131,6 +131,7 @@ struct trp_ctx {
         uint32_t head, count;
         uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;
+    bool in_job;          /* runs a function of trp_dispatcher_execute(), no cell */
     uint32_t here_depth, here_held;   /* here.c: nested turns; why none may begin now */
     trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
     /* Messages that overloaded cells have handled on this worker, and answers to them that were let

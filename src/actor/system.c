@@ -146,13 +146,12 @@ system_destroy(trp_system *system)
 static trp_err
 threads_start(trp_system *system)
 {
-    trpi_private_options system_worker = { "system", true, false, 0, TRPI_DISPATCHER_SYSTEM };
     trp_err err = trpi_sched_start(system->sched);
 
     if (err != TRP_OK) {
         return err;
     }
-    err = trpi_sched_private_open(system->sched, &system_worker, &system->system_worker);
+    err = trpi_dispatchers_start(system);
     if (err == TRP_OK) {
         err = trpi_life_system_new(system);
     }

@@ -41,7 +41,6 @@ struct trp_system {
     trp_log_priv_gate log_gate; /* any thread, relaxed */
     trpi_world *world;
     bool world_owned;
-    uint16_t system_worker; /* private worker of the "system" dispatcher */
     trpi_sched *sched;
     trpi_cells *cells;
     struct trpi_nodes *nodes;

@@ -309,17 +309,15 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
     return err;
 }
 
-void
-trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms)
+trp_err
+trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
+                       void (*fn)(void *arg, trp_ref ref, bool silent), void *arg)
 {
     trpi_inspection *in;
     trp_err err = inspect(system, system->life->root, TRP_PATH_DEPTH_MAX, grace_ms, &in);
-    char path[TRP_PATH_BYTES_MAX + 1];
 
     if (err == TRP_ENOMEM) {
-        trpi_log_direct(system, TRP_LOG_ERROR, "system",
-                        "the system does not stop; out of memory to say why");
-        return;
+        return err;
     }
     pthread_mutex_lock(&in->gate.lock);
     for (uint32_t i = 0; i < in->count; i++) {
@@ -329,12 +327,10 @@ trpi_tree_log_stuck(trp_system *system, uint32_t grace_ms)
 
         if (silent || (err == TRP_OK && leaf)) {
             pthread_mutex_unlock(&in->gate.lock);
-            trpi_path_local(system, ref, path, sizeof path);
-            trpi_log_direct(system, TRP_LOG_ERROR, "system",
-                            "actor %s %s; the system does not stop", path,
-                            silent ? "is stuck in its present message" : "has not ended yet");
+            fn(arg, ref, silent);
             pthread_mutex_lock(&in->gate.lock);
         }
     }
     inspection_unref_locked(in);
+    return TRP_OK;
 }

@@ -106,6 +106,7 @@ INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
 INTERNAL(trpi_inspect_type, "troupe.priv-inspect", TRPI_TYPE_INSPECT);
 INTERNAL(trpi_supervise_type, "troupe.priv-supervise", TRPI_TYPE_SUPERVISE);
 INTERNAL(trpi_logger_end_type, "troupe.priv-logger-end", TRPI_TYPE_LOGGER_END);
+INTERNAL(trpi_logger_flush_type, "troupe.priv-logger-flush", TRPI_TYPE_LOGGER_FLUSH);
 INTERNAL(trpi_withdrawn_type, "troupe.priv-withdrawn", TRPI_TYPE_WITHDRAWN);
 
 /* Routers. Envelopes and lists hold numbers and refs of this node: they do not leave it. */
@@ -186,6 +187,7 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_LOGGER_INIT] = { &trp_logger_init_type, NULL, 0, 0 },
     [TRPI_TYPE_LOGGER_READY] = { &trp_logger_ready_type, NULL, 0, 0 },
     [TRPI_TYPE_LOGGER_END] = { &trpi_logger_end_type, NULL, 0, 0 },
+    [TRPI_TYPE_LOGGER_FLUSH] = { &trpi_logger_flush_type, NULL, 0, 0 },
     [TRPI_TYPE_BROADCAST] = { &trp_broadcast_type, NULL, 0, 0 },
     [TRPI_TYPE_KEYED] = { &trp_keyed_type, NULL, 0, 0 },
     [TRPI_TYPE_GET_ROUTEES] = { &trp_get_routees_type, NULL, 0, 0 },

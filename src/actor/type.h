@@ -61,6 +61,7 @@ enum {
     TRPI_TYPE_LOGGER_INIT = 47,
     TRPI_TYPE_LOGGER_READY = 48,
     TRPI_TYPE_LOGGER_END = 49,
+    TRPI_TYPE_LOGGER_FLUSH = 50, /* internal: freed when all lines before it are written */
     TRPI_TYPE_MAILBOX_READY = 56,
     TRPI_TYPE_STALLED = 57,
     TRPI_TYPE_REMOTING_ERROR = 58,
@@ -85,6 +86,7 @@ extern trp_type trpi_supervise_type;
 extern trp_type trpi_withdrawn_type;
 extern trp_type trpi_resize_type;
 extern trp_type trpi_logger_end_type;
+extern trp_type trpi_logger_flush_type;
 
 /* The descriptor of a number; NULL: no such type. Lock-free; any thread. */
 const trp_type *trpi_type_get(uint32_t number);

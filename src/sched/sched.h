@@ -147,6 +147,8 @@ uint32_t trpi_worker_index(const trpi_worker *worker); /* what trpi_task.home ho
 bool trpi_worker_is_private(const trpi_worker *worker);
 /* Thread: any; seq_cst. A worker runs nothing while it is asleep. */
 bool trpi_worker_is_asleep(const trpi_worker *worker);
+/* Runs that it has ended; any thread: a look. */
+uint64_t trpi_worker_progress(const trpi_worker *worker);
 uint8_t trpi_worker_number(const trpi_worker *worker); /* as given at its making; pool: 0 */
 uint32_t trpi_sched_pool_count(const trpi_sched *sched);
 uint32_t trpi_sched_cores(const trpi_sched *sched); /* of the machine, at most TRPI_POOL_MAX */

@@ -82,6 +82,12 @@ trpi_worker_awake(trpi_worker *worker)
     }
 }
 
+uint64_t
+trpi_worker_progress(const trpi_worker *worker)
+{
+    return atomic_load_explicit(&worker->progress, memory_order_relaxed);
+}
+
 uint8_t
 trpi_worker_number(const trpi_worker *worker)
 {

@@ -1,4 +1,5 @@
-/* stall_test.c - an actor that holds its worker is named, once; one that may block is not. */
+/* stall_test.c - an actor that holds its worker is named, once; one that may block is not. With all
+ * workers held, lines are written and a stop goes as far as it can. */
 #include "tests/unit/actor/dispatch.h"
 
 enum { SLOW, ALSO, MAY, TOO, MAY_NOT, ACTORS_AT };
@@ -7,10 +8,39 @@ static const char *const names[ACTORS_AT] = { "at-slow", "at-also", "at-may", "a
 static _Atomic int warnings[ACTORS_AT], events;
 static _Atomic uint32_t held_ms;
 
+/* Of the stop, and of whoever says "told". */
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+static char said[65536];
+
+static void
+note_line(const trp_log_line *line)
+{
+    size_t used;
+
+    pthread_mutex_lock(&said_lock);
+    used = strlen(said);
+    (void)snprintf(said + used, sizeof said - used, "%s\n", line->text);
+    pthread_mutex_unlock(&said_lock);
+}
+
+static bool
+was_said(const char *text)
+{
+    bool found;
+
+    pthread_mutex_lock(&said_lock);
+    found = strstr(said, text) != NULL;
+    pthread_mutex_unlock(&said_lock);
+    return found;
+}
+
 static void
 log_line(void *arg, const trp_log_line *line)
 {
     (void)arg;
+    if (strcmp(line->source, "system") == 0 || strcmp(line->source, "told") == 0) {
+        note_line(line);
+    }
     /* Others may be named, too, and rightly so: the machine did not run their threads. */
     if (line->level == TRP_LOG_WARNING && strstr(line->text, "holds its worker") != NULL &&
         strncmp(line->source, "/user/", 6) == 0) {
@@ -132,8 +162,106 @@ the_warning_can_be_off(void)
     UNIT_EQUAL(atomic_load(&warnings[SLOW]), 0);
 }
 
+static _Atomic int ended;
+
+static void
+note_end(trp_ctx *ctx, void *state)
+{
+    (void)ctx;
+    (void)state;
+    atomic_fetch_add(&ended, 1);
+}
+static const trp_behaviour ender = { .size = sizeof(trp_behaviour),
+                                     .name = "ender",
+                                     .version = 1,
+                                     .receive = listen,
+                                     .post_stop = note_end };
+
+static void
+run_held(void *arg)
+{
+    (void)arg;
+    atomic_fetch_add(&gate_waiting, 1);
+    while (!atomic_load(&gate_open)) {
+        unit_pause();
+    }
+    atomic_fetch_sub(&gate_waiting, 1);
+}
+
+/* Two workers, and who holds them; others that only wait, and one with a thread of its own. */
+static void
+hold_all(bool by_function)
+{
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+
+    UNIT_REQUIRE(trp_protocol_register(&dispatched_protocol) == TRP_OK);
+    options.workers = 2;
+    options.log = log_line;
+    options.stall_warning_ms = 200;
+    UNIT_REQUIRE(trp_system_new("held", &options, &system_) == TRP_OK);
+    reset();
+    memset(said, 0, sizeof said);
+    atomic_store(&ended, 0);
+    for (int at = 0; at < ACTORS_AT; at++) {
+        atomic_store(&warnings[at], 0);
+    }
+    for (int i = 0; i < 5; i++) {
+        (void)spawn(&noter, NULL);
+    }
+    (void)spawn(&ender, "pinned");
+    hold_at(SLOW, NULL);
+    if (!by_function) {
+        hold_at(ALSO, NULL);
+    } else {
+        UNIT_EQUAL(trp_dispatcher_execute(system_, "default", run_held, NULL), TRP_OK);
+        UNIT_WAIT(atomic_load(&gate_waiting) == 2, 5000);
+    }
+}
+
+/* Lines and warnings come; a stop reaches who has a thread, and names who holds the others'. */
+static void
+with_all_workers_held_lines_and_a_stop_go_on(void)
+{
+    hold_all(false);
+    UNIT_WAIT(atomic_load(&warnings[SLOW]) == 1 && atomic_load(&warnings[ALSO]) == 1, 5000);
+    trp_system_log(system_, TRP_LOG_INFO, "told", "a line of the program");
+    UNIT_EQUAL(trp_log_flush(system_, 60000), TRP_OK);
+    UNIT_TRUE(was_said("a line of the program"));
+    UNIT_EQUAL(trp_system_stop(system_, 200), TRP_ETIMEDOUT);
+    UNIT_WAIT(atomic_load(&ended) == 1, 5000); /* its thread is its own */
+    UNIT_WAIT((UNIT_EQUAL(trp_system_stop(system_, 50), TRP_ETIMEDOUT),
+               was_said("actor /user/at-slow is stuck in its present message and holds a worker of "
+                        "dispatcher default; the system does not stop") &&
+                   was_said("actor /user/at-also is stuck in its present message and holds")),
+              60000);
+    UNIT_FALSE(was_said("actor /user is"));
+    UNIT_FALSE(was_said("actor /user/$"));
+    UNIT_FALSE(was_said("actor /user/$a"));
+    UNIT_FALSE(was_said("actor /deadLetters"));
+    UNIT_FALSE(was_said("actor /temp"));
+    UNIT_FALSE(was_said("actor /remote"));
+    UNIT_FALSE(was_said("actor /system"));
+    UNIT_TRUE(was_said("more actors wait for a worker of dispatcher default"));
+    let_go();
+}
+
+/* A function is no actor, but it holds a worker all the same. */
+static void
+a_function_that_holds_a_worker_is_named(void)
+{
+    hold_all(true);
+    UNIT_WAIT(was_said("a function that was given to trp_dispatcher_execute() holds a worker of "
+                       "dispatcher default") ||
+                  trp_system_stop(system_, 50) == TRP_OK,
+              60000);
+    UNIT_TRUE(was_said("holds a worker of dispatcher default; the system does not stop"));
+    let_go();
+}
+
 UNIT_BEGIN("stall")
 UNIT(an_actor_that_holds_its_worker_is_named_once)
 UNIT(actors_that_may_block_are_not_named)
 UNIT(the_warning_can_be_off)
+UNIT(with_all_workers_held_lines_and_a_stop_go_on)
+UNIT(a_function_that_holds_a_worker_is_named)
 UNIT_END
