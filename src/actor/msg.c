@@ -10,6 +10,9 @@
  *   B1  A block is in one place: with a user, or in one magazine.
  *   B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under the
  *       lock).
+ *   B3  A depot has at most one magazine in its list of full ones that is neither full nor fresh
+ *       from a search, and at most EMPTIES_KEPT empty ones: threads that begin and end leave nothing
+ *       behind but their blocks.                                                     (give, take)
  * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when
  *          all workers have slept for a while, and again when it has doubled.
  * Cost.    64-byte message: one pointer popped; 33rd byte of payload: a block of 128.
@@ -39,6 +42,7 @@
 #define CHUNK_BYTES (128u * 1024u)
 #define CHUNK_CLASSES 6u /* 64 ... 2048; larger blocks are allocated singly */
 #define DEPOT_BYTES_KEPT (1024u * 1024u)
+#define EMPTIES_KEPT 16u /* empty magazines of a class; more go back to the heap */
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 
@@ -50,7 +54,8 @@ typedef struct chunk {
 
 typedef struct depot {
     pthread_mutex_t lock;
-    trpi_magazine *full, *empty;
+    trpi_magazine *full, *empty; /* full: the first may be partly full (B3) */
+    uint32_t empties;
     size_t bytes;        /* of blocks in full magazines */
     size_t bytes_search; /* search for free chunks above this */
 } depot;
@@ -211,20 +216,93 @@ sweep_magazines(depot *place)
         place->empty = m->next;
         trpi_free(m);
     }
+    place->empties = 0;
 }
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
+/* Under the lock. Returns what the caller frees without it, or NULL. */
+static trpi_magazine *
+empty_put(depot *place, trpi_magazine *m)
+{
+    if (place->empties == EMPTIES_KEPT) {
+        return m;
+    }
+    m->next = place->empty;
+    place->empty = m;
+    place->empties++;
+    return NULL;
+}
+
+/* Under the lock; NULL: there is none. */
+static trpi_magazine *
+empty_take(depot *place)
+{
+    trpi_magazine *m = place->empty;
+
+    if (m != NULL) {
+        place->empty = m->next;
+        place->empties--;
+    }
+    return m;
+}
+
+/* Move as many blocks as fit. */
+static void
+pour(trpi_magazine *from, trpi_magazine *into, uint32_t capacity)
+{
+    uint32_t room = capacity - into->count;
+    uint32_t count = from->count < room ? from->count : room;
+
+    from->count -= count;
+    memcpy(&into->blocks[into->count], &from->blocks[from->count], count * sizeof into->blocks[0]);
+    into->count += count;
+}
+
+/* Give a magazine with blocks to the depot. A full one goes behind the one that is not, whatever is
+ * left of another fills that one up (B3). */
 static void
 give_full(uint32_t class_index, trpi_magazine *m)
 {
     depot *place = &depots[class_index];
+    uint32_t capacity = magazine_capacity(class_index);
+    trpi_magazine *unused = NULL, *first;
 
     (void)pthread_mutex_lock(&place->lock);
-    m->next = place->full;
-    place->full = m;
     place->bytes += m->count * class_bytes(class_index);
+    first = place->full;
+    if (m->count < capacity && first != NULL && first->count < capacity) {
+        pour(m, first, capacity);
+    }
+    if (m->count == 0) {
+        unused = empty_put(place, m);
+    } else if (m->count == capacity && first != NULL && first->count < capacity) {
+        m->next = first->next;
+        first->next = m;
+    } else {
+        m->next = first;
+        place->full = m;
+    }
     (void)pthread_mutex_unlock(&place->lock);
+    trpi_free(unused);
+}
+
+/* Under the lock: a full one before the first, if that is not. NULL: there is none. */
+static trpi_magazine *
+full_take(depot *place, uint32_t capacity)
+{
+    trpi_magazine *m = place->full;
+
+    if (m != NULL && m->count < capacity && m->next != NULL) {
+        trpi_magazine *second = m->next;
+
+        m->next = second->next;
+        return second;
+    }
+    if (m != NULL) {
+        place->full = m->next;
+    }
+    return m;
 }
 
 static void
@@ -298,7 +376,7 @@ static bool
 refill(trpi_class_cache *cache, uint32_t class_index)
 {
     depot *place = &depots[class_index];
-    trpi_magazine *full;
+    trpi_magazine *full, *unused = NULL;
 
     if (!class_make(cache)) {
         return false;
@@ -311,15 +389,14 @@ refill(trpi_class_cache *cache, uint32_t class_index)
         return true;
     }
     (void)pthread_mutex_lock(&place->lock);
-    full = place->full;
+    full = full_take(place, magazine_capacity(class_index));
     if (full != NULL) {
-        place->full = full->next;
         place->bytes -= full->count * class_bytes(class_index);
-        cache->current->next = place->empty;
-        place->empty = cache->current;
+        unused = empty_put(place, cache->current);
         cache->current = full;
     }
     (void)pthread_mutex_unlock(&place->lock);
+    trpi_free(unused);
     return full != NULL ? full->count > 0 || refill(cache, class_index)
                         : carve(class_index, cache->current);
 }
@@ -336,10 +413,7 @@ make_room(trpi_class_cache *cache, uint32_t class_index)
     }
     if (cache->spare->count > 0) { /* both in use: the spare goes to the depot */
         (void)pthread_mutex_lock(&place->lock);
-        empty = place->empty;
-        if (empty != NULL) {
-            place->empty = empty->next;
-        }
+        empty = empty_take(place);
         (void)pthread_mutex_unlock(&place->lock);
         if (empty == NULL) {
             empty = trpi_alloc(sizeof *empty);

@@ -78,6 +78,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/team_test.c \
 	tests/unit/actor/tell_test.c \
 	tests/unit/actor/test_actor_test.c \
+	tests/unit/actor/threads_test.c \
 	tests/unit/actor/timers_test.c \
 	tests/unit/actor/tree_test.c \
 	tests/unit/actor/turmoil_test.c \
