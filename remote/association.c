@@ -53,8 +53,8 @@ trpi_assoc_backoff_ms(const trpi_assoc_config *config, uint32_t attempts, uint64
     return (uint32_t)(delay - half + random % (half + 1));
 }
 
-static void
-bar(trpi_assoc *assoc, uint64_t uid)
+void
+trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid)
 {
     if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) {
         return;
@@ -95,7 +95,7 @@ static void
 end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effects)
 {
     trpi_assert(uid != 0);
-    bar(assoc, uid);
+    trpi_assoc_bar(assoc, uid);
     effects->bits |= TRPI_ASSOC_DO_END; /* A2 */
     effects->over_uid = uid;
     effects->over_quarantined = quarantined;

@@ -83,6 +83,8 @@ typedef struct trpi_assoc {
 /* All-zero is the initial state. */
 trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config,
                                    uint64_t now_ms, const trpi_assoc_event *event);
+/* That incarnation is over, and its end was told. */
+void trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid);
 bool trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid);
 /* Delay before attempt number `attempts` (from 1): doubling from min to max, then 50 % .. 100 % of
  * it. */

@@ -263,7 +263,7 @@ trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *r
     if (err != TRP_OK) {
         return err;
     }
-    if (code == TRPI_CODE_NONE) {
+    if (ret_message->sender.node == 0) { /* also a node that is not to get a number */
         ret_message->sender = (trp_ref)TRP_REF_NONE;
     }
     if (frame->kind == TRPI_FRAME_SELECT) {

@@ -153,6 +153,7 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     char address[TRPI_ADDRESS_TEXT_BYTES];
     (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s",
                    trpi_address_format(&peer->address, address, sizeof address));
+    conn->whose = trpi_whose_text(peer->address.host);
     conn->peer_next = peer->conns;
     peer->conns = conn;
     peer->conns_count++;
@@ -209,6 +210,7 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
         remote->conns_waiting++;
         conn->link = link;
         (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s", peer);
+        conn->whose = trpi_whose_text(peer);
         all_add(conn);
     }
     pthread_mutex_unlock(&remote->lock);
@@ -302,6 +304,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
             peer->lanes[conn->lane].dial_attempts = 0;
         }
         conn->uid = preamble->uid;
+        conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
         err = trpi_conn_preamble(conn);
         set_ready(conn, err == TRP_OK); /* N1 */
         trpi_peer_pump(peer, &later);
@@ -402,7 +405,8 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
         trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
         return refuse_stranger(conn, conn->failure);
     }
-    trp_err err = trpi_peer_get(remote, &request->from.address, true, &peer);
+    conn->whose = trpi_whose(conn);
+    trp_err err = trpi_peer_get_caller(remote, &request->from.address, conn->whose, &peer);
     if (err != TRP_OK) {
         return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
     }
@@ -415,6 +419,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
         return refuse_stranger(conn, TOO_MANY);
     }
     trpi_peer_unpin(peer); /* its connection has pinned it */
+    trpi_bygone_bar(peer, conn->uid);
     agree(conn, request);
     (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
     trpi_peer_pump(peer, &later);
@@ -440,6 +445,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
                                .random = trpi_world_random(conn->remote->world) };
     pthread_mutex_lock(&peer->lock);
     if (response) {
+        trpi_bygone_bar(peer, conn->uid);
         agree(conn, answer);
     } else {
         trpi_handshake_refused(peer, answer);

@@ -640,6 +640,14 @@ faults_claims(trpi_link *link, const char *host, char *ret_detail, size_t detail
     return link->transport->inner_ops->claims(link->inner, host, ret_detail, detail_bytes);
 }
 
+static uint64_t
+faults_whose(trpi_link *link)
+{
+    const trpi_transport_ops *ops = link->transport->inner_ops;
+
+    return ops->whose != NULL ? ops->whose(link->inner) : 0;
+}
+
 static void
 faults_close(trpi_link *link)
 {
@@ -730,6 +738,7 @@ const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
                                                  .write = faults_write,
                                                  .pause = faults_pause,
                                                  .claims = faults_claims,
+                                                 .whose = faults_whose,
                                                  .close = faults_close,
                                                  .release = faults_release,
                                                  .stop = faults_stop,

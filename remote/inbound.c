@@ -17,7 +17,6 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/hash.h"
 #include "base/wire.h"
 #include "pattern/pattern.h"
 #include "remote/deployment.h"
@@ -178,45 +177,6 @@ node_get(void *arg, uint32_t node)
     return trpi_node_id_get(conn->remote->system, node);
 }
 
-/* A third node is interned, but only so many for one incarnation of a peer. */
-static trp_err
-node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
-{
-    trpi_conn *conn = arg;
-    trpi_peer *peer = conn->peer;
-    enum { SLOTS = 2 * TRPI_PEER_NODES_MAX };
-    if (id->uid == conn->remote->uid) {
-        *ret_node = TRPI_NODE_SELF;
-        return TRP_OK;
-    }
-    uint64_t key = trpi_hash_u64(trpi_address_hash(&id->address) ^ trpi_hash_u64(id->uid + 1)) | 1;
-    trp_err err = TRP_OK;
-    pthread_mutex_lock(&peer->lock);
-    if (peer->introduced == NULL) {
-        peer->introduced = trpi_alloc(SLOTS * sizeof *peer->introduced);
-    }
-    if (peer->introduced == NULL) {
-        err = TRP_ENOMEM;
-    } else {
-        size_t at = key % SLOTS;
-        while (peer->introduced[at].key != 0 && peer->introduced[at].key != key) {
-            at = (at + 1) % SLOTS;
-        }
-        if (peer->introduced[at].key == 0) {
-            err = peer->introduced_count < TRPI_PEER_NODES_MAX
-                      ? trpi_node_intern(conn->remote->system, id, &peer->introduced[at].node)
-                      : TRP_ELIMIT;
-            if (err == TRP_OK) {
-                peer->introduced[at].key = key;
-                peer->introduced_count++;
-            }
-        }
-        *ret_node = err == TRP_OK ? peer->introduced[at].node : 0;
-    }
-    pthread_mutex_unlock(&peer->lock);
-    return err;
-}
-
 /* Is the wire form of its payloads their form in memory? */
 static bool
 is_plain(const trp_type *type, const trpi_serializer *serializer)
@@ -308,8 +268,32 @@ inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
     ret_map->serializers = conn->remote->serializers;
     ret_map->arg = conn;
     ret_map->get = node_get;
-    ret_map->intern = node_intern;
+    ret_map->intern = trpi_third_number;
     return conn->recv_node != 0;
+}
+
+/* It is not refused: from now on third nodes that it names get numbers, if its receiver lives. */
+static trp_err
+numbers_begin(trpi_conn *conn, const trpi_frame *frame, trpi_node_map *map, trpi_message *message)
+{
+    conn->numbers.who =
+        frame->kind == TRPI_FRAME_SELECT ? TRPI_NUMBERS_ANY : TRPI_NUMBERS_RECEIVER;
+    conn->numbers.slot = message->to_slot;
+    conn->numbers.generation = message->to_generation;
+    return (frame->flags & TRPI_MESSAGE_HAS_NODES) == 0 ? TRP_OK
+                                                        : trpi_message_decode(frame, map, message);
+}
+
+/* In whose name a reliable proxy's parcel comes stands in its payload. */
+static bool
+is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_message *message)
+{
+    trpi_parcel parcel;
+    if (type != &trpi_parcel_type) {
+        return false;
+    }
+    memcpy(&parcel, message->payload, sizeof parcel);
+    return parcel.sender.node > TRPI_NODE_SELF && parcel.sender.node != conn->recv_node;
 }
 
 static void
@@ -330,6 +314,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         }
         frame = &expanded;
     }
+    conn->numbers.who = TRPI_NUMBERS_NONE;
     if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
         decode_error(conn, "body cannot be read", 0);
         return;
@@ -339,7 +324,18 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         decode_error(conn, "type never leaves its node", message.wire_id);
         type = NULL;
     }
-    if (frame->kind != TRPI_FRAME_SELECT && trpi_untrusted_refuses(conn, frame->kind, type, "")) {
+    bool third = (frame->flags & TRPI_MESSAGE_SENDER_MASK) == TRPI_CODE_THIRD;
+    char path[TRP_PATH_BYTES_MAX + 1] = "";
+    if (frame->kind == TRPI_FRAME_SELECT) {
+        memcpy(path, message.path, message.path_bytes);
+        path[message.path_bytes] = '\0';
+    }
+    if (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
+        trpi_untrusted_refuses_sender(conn, third)) {
+        return;
+    }
+    if (type != NULL && numbers_begin(conn, frame, &map, &message) != TRP_OK) {
+        decode_error(conn, "no number for a node in it", message.wire_id);
         return;
     }
     if (frame->kind == TRPI_FRAME_MANY) {
@@ -350,6 +346,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         decode_error(conn, "payload cannot be read", message.wire_id);
         type = NULL;
     }
+    if (trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
+        return;
+    }
     trpi_count(&conn->peer->messages_in, 1);
     if (conn->remote->chatty) {
         trpi_message_chat(conn->remote, conn->peer, false, type, &message);
@@ -358,12 +357,6 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         pile_add(conn, &message, message.payload_bytes);
         trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type,
                           message.payload, message.payload_bytes);
-        return;
-    }
-    char path[TRP_PATH_BYTES_MAX + 1];
-    memcpy(path, message.path, message.path_bytes);
-    path[message.path_bytes] = '\0';
-    if (trpi_untrusted_refuses(conn, TRPI_FRAME_SELECT, type, path)) {
         return;
     }
     if (type == NULL) {
@@ -418,6 +411,7 @@ args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message
     if (!inbound_map(conn, &map) || read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
         return TRP_EDATA;
     }
+    conn->numbers.who = TRPI_NUMBERS_ANY; /* who is ordered to is let to */
     trpi_frame_header_decode(read->args, &frame);
     if (frame.kind != TRPI_FRAME_USER ||
         frame.bytes != read->args_bytes - TRPI_FRAME_HEADER_BYTES) {

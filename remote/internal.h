@@ -28,9 +28,12 @@
 #include "remote/remote.h"
 #include "remote/waiting.h"
 
-#define TRPI_PEERS_MAX 16384          /* addresses */
+#define TRPI_PEERS_MAX 16384          /* addresses; the default */
+#define TRPI_HOST_PEERS_MAX 4096      /* of them, of callers of one host or certificate; default */
 #define TRPI_PEER_CONNS_MAX 64        /* connections of one peer: it needs two a lane at most */
-#define TRPI_PEER_NODES_MAX 4096      /* third nodes that one incarnation of a peer may introduce */
+#define TRPI_HOST_NODES_MAX 4096      /* third nodes that peers of one may name; the default */
+#define TRPI_SHARES 1024              /* places by which hosts and certificates are told apart */
+#define TRPI_BYGONE_MAX 4096          /* incarnations that gave way and are not talked to again */
 #define TRPI_WRITE_BYTES_MAX 1048576  /* one write of a lane */
 #define TRPI_BUFFER_KEPT_BYTES                                                                     \
     1048576 /* a lane's buffer that grew beyond is given back when empty */
@@ -69,6 +72,7 @@ typedef struct trpi_conn {
     uint8_t lane;
     char peer_text[300];
     uint64_t uid;          /* of the peer's incarnation; by trpi_conn_lock_of() */
+    uint64_t whose;        /* key of the host or certificate at the other end (strangers.c) */
     uint64_t deadline_ms;  /* to be ready; by remote->lock */
     uint64_t early_bytes;  /* while not ready; by the bytes() callback */
     bool ready;            /* may carry the lane's frames; by trpi_conn_lock_of() */
@@ -97,6 +101,10 @@ typedef struct trpi_conn {
     uint32_t recv_node;  /* the number of that incarnation here; 0: not asked for yet */
     bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
     bool ack_due;
+    struct {
+        enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
+        uint32_t slot, generation;
+    } numbers; /* for whom third nodes of the present frame get numbers (strangers.c) */
     trpi_pile piles[TRPI_PILES]; /* by slot; ordinary lane */
     const trpi_pile *over;       /* what reading waits for; NULL: nothing */
     uint64_t over_since_ms;
@@ -173,6 +181,8 @@ typedef struct trpi_route {
     /* bit a place of recipients: they take the large lane. Written by the runner, read relaxed by
      * who asks for room; NULL: none does */
     _Atomic(atomic_uint_least64_t *) large;
+    uint32_t tries;          /* op_connect() that are on their way with it; by peer->lock */
+    bool attached;           /* a proxy has it; by peer->lock */
     struct trpi_route *next; /* in peer->routes, by peer->lock */
 } trpi_route;
 
@@ -181,6 +191,8 @@ struct trpi_peer {
     trpi_address address;
     trpi_peer *next; /* in its bucket; by remote->lock */
     uint32_t pins;   /* who uses it now, its connections and routes; by remote->lock */
+    uint32_t share;  /* of remote->share_peers that it counts in; by remote->lock */
+    bool shared;     /* it counts there; by remote->lock */
     pthread_mutex_t lock;
     trpi_assoc assoc;
     trpi_redelivery redelivery;
@@ -233,11 +245,6 @@ struct trpi_peer {
     trpi_detector watch_detector; /* is the node of watched actors alive */
     bool watching;
     bool watch_delegated;   /* the cluster judges this node */
-    uint32_t introduced_count; /* by recv locks' holders, under peer->lock */
-    struct {
-        uint64_t key;
-        uint32_t node;
-    } *introduced; /* open addressing, 2 * TRPI_PEER_NODES_MAX */
     _Atomic uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped; /* relaxed counters */
 };
 
@@ -264,6 +271,7 @@ enum {
     TRPI_GATE_TOO_LARGE,
     TRPI_GATE_UNTRUSTED,
     TRPI_GATE_DEPLOY,
+    TRPI_GATE_CROWD,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -296,6 +304,9 @@ struct trpi_remote {
     pthread_cond_t over; /* one of timers, or of conns_alive */
     trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock */
     uint32_t peers_count;
+    uint32_t share_peers[TRPI_SHARES]; /* callers that are no members; by lock */
+    uint64_t *bygone;                  /* a ring of TRPI_BYGONE_MAX uids; by lock, as the next */
+    uint32_t bygone_count, bygone_next;
     trpi_conn *conns; /* all; by lock */
     uint32_t conns_waiting;
     uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
@@ -320,6 +331,7 @@ struct trpi_remote {
     char **deployable; /* patterns of behaviours; meant when options.deployable is not NULL */
     size_t deployable_count;
     _Atomic uint64_t deployments_refused; /* relaxed counter */
+    _Atomic uint64_t gave_way;            /* relaxed counter: peers that were forgotten early */
 };
 
 /* A change that is to be logged and published. */
@@ -374,6 +386,9 @@ bool trpi_peer_is_flushed_to(const trpi_peer *peer);
 trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make,
                       trpi_peer **ret_peer);
 void trpi_peer_unpin(trpi_peer *peer); /* NULL is fine. Not with remote->lock */
+/* The same for one who calls, on an accepted connection: it counts for its host. */
+trp_err trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
+                             trpi_peer **ret_peer);
 /* All of them: the one behind `before`, which is unpinned, pinned; NULL: the first, and behind the
  * last. */
 trpi_peer *trpi_peer_next(trpi_remote *remote, trpi_peer *before);
@@ -427,6 +442,26 @@ bool trpi_remote_tick(trpi_remote *remote);
 void trpi_peer_begin(trpi_peer *peer);
 /* Something about it has changed: the next tick looks at it. The caller holds peer->lock. */
 void trpi_peer_wake(trpi_peer *peer);
+
+/* Take it out of the table and free it if it is over and nobody else has it in his hands; else it
+ * stands behind the others that are gone. The caller holds its lock and a pin; both are given
+ * back. */
+void trpi_peer_forget(trpi_peer *peer, bool over);
+
+/* ---- strangers.c: how many are known, and who gives way ---- */
+/* Key of the host in the text of a connection's other end, without the port; of IPv6 the net. */
+uint64_t trpi_whose_text(const char *peer_text);
+/* Key of who is at the other end; what the link knows of it goes before the host. */
+uint64_t trpi_whose(const trpi_conn *conn);
+/* Forget one of the gone peers, of this share or (TRPI_SHARES) of any. Without locks. false: none
+ * could be forgotten now. */
+bool trpi_peers_give_way(trpi_remote *remote, uint32_t share);
+/* It is a member: it counts for no host any more. By peer->lock. */
+void trpi_peer_unshare(trpi_peer *peer);
+/* Bar an incarnation that had to give way. By peer->lock. */
+void trpi_bygone_bar(trpi_peer *peer, uint64_t uid);
+/* Intern of the trpi_node_map of a connection's frames. */
+trp_err trpi_third_number(void *conn, const trpi_node_id *id, uint32_t *ret_node);
 
 /* ---- note.c ---- */
 /* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */
@@ -533,6 +568,8 @@ bool trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *pat
 bool trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel);
 #define TRPI_TRUSTED_CLUSTER "/system/cluster" /* among the trusted paths: gossip is taken */
 bool trpi_untrusted_takes_clusters(const trpi_remote *remote);
+/* Does a message come in the name of a node that is neither here nor there? */
+bool trpi_untrusted_refuses_sender(trpi_conn *conn, bool third);
 bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
 
 /* ---- refusal.c ---- */
@@ -552,6 +589,7 @@ bool trpi_inbound_still_waits(trpi_conn *conn);
 
 /* ---- route.c ---- */
 extern const trpi_remote_ops trpi_route_remote_ops;
+void trpi_route_free(trpi_route *route);
 /* Errors: TRP_EINVAL (local-only, or another transport), TRP_ESTATE (an earlier self). */
 trp_err trpi_route_address_check(const trpi_remote *remote, const trpi_address *address);
 const trpi_node_id *trpi_route_node_get(void *remote, uint32_t node); /* of trpi_node_map */

@@ -8,7 +8,7 @@
  *       until that breaks; a LANE_OPEN with a higher epoch begins each one.
  *   P2  The end of an incarnation is told to the system exactly once by a step; what was queued for
  *       it becomes dead letters, what is for anyone stays.
- * Limits.  TRPI_PEERS_MAX addresses.
+ * Limits.  peers_max addresses, host_peers_max of callers of one host (strangers.c).
  * Tests.   tests/unit/remote/remote_test.c; the machine itself: association_test.c
  */
 #include <inttypes.h>
@@ -51,8 +51,10 @@ peer_new(trpi_remote *remote, const trpi_address *address)
     return peer;
 }
 
-trp_err
-trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
+/* share TRPI_SHARES: nobody called. */
+static trp_err
+peer_get(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
+         trpi_peer **ret_peer)
 {
     trp_err err = TRP_OK;
     pthread_mutex_lock(&remote->lock);
@@ -62,18 +64,69 @@ trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_
     }
     if (peer == NULL && !make) {
         err = TRP_ENOENT;
-    } else if (peer == NULL && remote->peers_count >= TRPI_PEERS_MAX) {
+    } else if (peer == NULL &&
+               (remote->peers_count >= remote->options.peers_max ||
+                (share < TRPI_SHARES &&
+                 remote->share_peers[share] >= remote->options.host_peers_max))) {
         err = TRP_ELIMIT;
     } else if (peer == NULL) {
         peer = peer_new(remote, address);
         err = peer != NULL ? TRP_OK : TRP_ENOMEM;
     }
     if (err == TRP_OK) {
+        if (share < TRPI_SHARES && peer->pins == 0 && !peer->shared && peer->assoc.uid == 0) {
+            peer->share = share;
+            peer->shared = true;
+            remote->share_peers[share]++;
+        }
         peer->pins++;
         *ret_peer = peer;
     }
     pthread_mutex_unlock(&remote->lock);
     return err;
+}
+
+/* Who gives way may have proxies, which takes a moment: so one does before there is no room. */
+static void
+make_room_ahead(trpi_remote *remote, uint32_t share)
+{
+    const trpi_remote_options *o = &remote->options;
+    pthread_mutex_lock(&remote->lock);
+    bool any = remote->peers_count > o->peers_max - o->peers_max / 8;
+    bool of_share = share < TRPI_SHARES &&
+                    remote->share_peers[share] > o->host_peers_max - o->host_peers_max / 8;
+    pthread_mutex_unlock(&remote->lock);
+    if (of_share || any) {
+        (void)trpi_peers_give_way(remote, of_share ? share : TRPI_SHARES);
+    }
+}
+
+static trp_err
+peer_get_or_make_room(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
+                      trpi_peer **ret_peer)
+{
+    trp_err err = peer_get(remote, address, make, share, ret_peer);
+    if (err == TRP_ELIMIT && (trpi_peers_give_way(remote, share) ||
+                              (share < TRPI_SHARES && trpi_peers_give_way(remote, TRPI_SHARES)))) {
+        err = peer_get(remote, address, make, share, ret_peer);
+    }
+    if (err == TRP_OK && make) {
+        make_room_ahead(remote, share);
+    }
+    return err;
+}
+
+trp_err
+trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
+{
+    return peer_get_or_make_room(remote, address, make, TRPI_SHARES, ret_peer);
+}
+
+trp_err
+trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
+                     trpi_peer **ret_peer)
+{
+    return peer_get_or_make_room(remote, address, true, (uint32_t)(whose % TRPI_SHARES), ret_peer);
 }
 
 void
@@ -97,6 +150,9 @@ trpi_peer_remove(trpi_peer *peer)
     }
     *at = peer->next;
     peer->remote->peers_count--;
+    if (peer->shared) {
+        peer->remote->share_peers[peer->share]--;
+    }
 }
 
 /* The next one, not pinned. By remote->lock. */
@@ -158,19 +214,12 @@ trpi_peer_free(trpi_peer *peer)
     while (peer->routes != NULL) {
         trpi_route *route = peer->routes;
         peer->routes = route->next;
-        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-            trpi_buffer_fini(&route->gathers[lane].frames);
-            trpi_free(route->gathers[lane].announced);
-        }
-        trpi_buffer_fini(&route->scratch);
-        trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
-        trpi_free(route);
+        trpi_route_free(route);
     }
     trpi_redelivery_fini(&peer->redelivery);
     trpi_waiting_fini(&peer->waiting);
     trpi_detector_fini(&peer->link_detector);
     trpi_detector_fini(&peer->watch_detector);
-    trpi_free(peer->introduced);
     trpi_free(peer->end_again);
     trpi_mutex_destroy(&peer->lock);
     trpi_free(peer);
@@ -307,15 +356,15 @@ activate(trpi_peer *peer, trpi_later *later)
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
         }
-        peer->introduced_count = 0;
-        trpi_free(peer->introduced);
-        peer->introduced = NULL;
     }
     drop_others(peer, uid, later);
     trpi_peer_spread(peer, later);
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    if (node != 0) { /* no more than named: the end of its association is its end now */
+        (void)trpi_node_intern(peer->remote->system, &id, &node);
+    }
     /* pairs with readers' acquire */
-    atomic_store_explicit(&peer->node, trpi_node_find(peer->remote->system, &id),
-                          memory_order_release);
+    atomic_store_explicit(&peer->node, node, memory_order_release);
     atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
     /* after node: who sees it sees both */
     atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
@@ -335,7 +384,7 @@ activate(trpi_peer *peer, trpi_later *later)
     trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
 }
 
-/* Numbers are for ever, so one is not taken before it is needed: members come and go. */
+/* A number costs memory, so one is not taken before it is needed: members come and go. */
 uint32_t
 trpi_peer_node(trpi_peer *peer)
 {
@@ -591,12 +640,32 @@ trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
     }
 }
 
+/* Without locks: who waits is told. Routes come and go meanwhile. */
+static void
+proxies_ready(trpi_peer *peer)
+{
+    enum { AT_ONCE = 16 };
+    uint32_t nodes[AT_ONCE], count = AT_ONCE;
+    for (uint32_t told = 0; count == AT_ONCE; told += count) {
+        uint32_t at = 0;
+        count = 0;
+        pthread_mutex_lock(&peer->lock);
+        for (const trpi_route *r = peer->routes; r != NULL && count < AT_ONCE; r = r->next) {
+            if (at++ >= told) {
+                nodes[count++] = r->node;
+            }
+        }
+        pthread_mutex_unlock(&peer->lock);
+        for (uint32_t i = 0; i < count; i++) {
+            trpi_proxy_ready(peer->remote->system, nodes[i]);
+        }
+    }
+}
+
 void
 trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
 {
     trpi_remote *remote = peer->remote;
-    /* routes are only added, at the head */
-    const trpi_route *routes = later->ready ? peer->routes : NULL;
     pthread_mutex_unlock(&peer->lock);
     for (uint32_t i = 0; i < later->writes_count; i++) {
         trpi_conn_write(later->writes[i]);
@@ -615,8 +684,8 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
         trpi_peer_tell_end(peer, later->over_uid,
                  later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
     }
-    for (; routes != NULL; routes = routes->next) {
-        trpi_proxy_ready(remote->system, routes->node);
+    if (later->ready) {
+        proxies_ready(peer);
     }
 }
 

@@ -3,8 +3,8 @@
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
  *         receiver_messages_max, receiver_bytes_max (reading pauses),
  *         system_messages_max, ordinary_lanes, large_lane_bytes_max,
- *         TRPI_PEERS_MAX, pending_handshakes_max, handshake_bytes_max. Each
- *         has its error or its counter.
+ *         peers_max, host_peers_max, host_nodes_max (strangers.c), pending_handshakes_max,
+ *         handshake_bytes_max. Each has its error or its counter.
  * Tests.  tests/unit/remote/remote_test.c
  */
 #include "remote/remote.h"
@@ -72,6 +72,7 @@ trpi_remote_unref(trpi_remote *remote)
     pthread_cond_destroy(&remote->over);
     trpi_mutex_destroy(&remote->lock);
     trpi_free(remote->largest);
+    trpi_free(remote->bygone);
     trpi_faults_free(remote->faults);
     trpi_untrusted_end(remote);
     trpi_free(remote);
@@ -243,6 +244,9 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     options_defaults_detectors(o);
     or_configured(&o->pending_handshakes_max, "remote.pending-handshakes-max");
     or_configured(&o->handshake_bytes_max, "remote.handshake-bytes-max");
+    or_configured(&o->peers_max, "remote.peers-max");
+    or_configured(&o->host_peers_max, "remote.peers-per-host");
+    or_configured(&o->host_nodes_max, "remote.named-nodes-per-host");
     or_configured(&o->tls_old_end_ms, "remote.tls.old-connections-end-after");
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
@@ -500,6 +504,7 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
         pthread_mutex_lock(&peer->lock);
         peer->watch_delegated = delegated;
         trpi_peer_wake(peer);
+        trpi_peer_unshare(peer);
         pthread_mutex_unlock(&peer->lock);
         trpi_peer_unpin(peer);
     }
@@ -598,6 +603,7 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(quarantined);
     COPY(untrusted_dropped);
     COPY(deployments_refused);
+    COPY(gave_way);
     COPY(frames_skipped);
     COPY(frames_stale);
 #undef COPY

@@ -62,6 +62,9 @@ typedef struct trpi_remote_options {
     size_t deployable_count;
     uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
     uint32_t handshake_bytes_max;   /* that each of them may send; 0: 64 KiB */
+    uint32_t peers_max;             /* addresses that are known at a time; 0: 16,384 */
+    uint32_t host_peers_max;        /* of callers of one host or certificate; 0: 4,096 */
+    uint32_t host_nodes_max;        /* third nodes that they may name; 0: 4,096 */
     char *why;                      /* why it failed, for a person; may be NULL */
     size_t why_bytes;
     /* ---- detectors and logging */
@@ -178,6 +181,7 @@ typedef struct trpi_remote_stats {
         frames_stale; /* messages and signals of a connection that a later one has replaced */
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
     uint64_t untrusted_dropped, deployments_refused;
+    uint64_t gave_way; /* peers that were forgotten for others */
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

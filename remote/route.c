@@ -476,11 +476,42 @@ flush(void *arg, trp_system *system, bool more)
     return wait ? false : trpi_route_hand_over(route);
 }
 
+void
+trpi_route_free(trpi_route *route)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_buffer_fini(&route->gathers[lane].frames);
+        trpi_free(route->gathers[lane].announced);
+    }
+    trpi_buffer_fini(&route->scratch);
+    trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
+    trpi_free(route);
+}
+
+/* Take it out of its peer's list. By peer->lock. */
+static void
+route_unlink(trpi_route *route)
+{
+    trpi_route **at = &route->peer->routes;
+    while (*at != route) {
+        at = &(*at)->next;
+    }
+    *at = route->next;
+}
+
 static void
 release(void *arg)
 {
     trpi_route *route = arg;
-    trpi_remote_unref(route->remote);
+    trpi_remote *remote = route->remote;
+    trpi_peer *peer = route->peer;
+    trpi_assert(route->touched == 0);
+    pthread_mutex_lock(&peer->lock);
+    route_unlink(route);
+    pthread_mutex_unlock(&peer->lock);
+    trpi_route_free(route);
+    trpi_peer_unpin(peer);
+    trpi_remote_unref(remote);
 }
 
 /* Is there room beside what waits and what was promised to others? Promises are read first: what
@@ -551,8 +582,7 @@ trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
     return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK;
 }
 
-/* The route of a node, linked before a proxy has it: who is refused room is told by this list. One
- * whose proxy could not be made stays for the next try, and routes are for ever, as proxies are: a
+/* The route of a node, linked before a proxy has it: who is refused room is told by this list. A
  * new one keeps the caller's pin, else it is given back. NULL: no memory. */
 static trpi_route *
 route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
@@ -575,11 +605,33 @@ route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
             made = true;
         }
     }
+    if (route != NULL) {
+        route->tries++;
+    }
     pthread_mutex_unlock(&peer->lock);
     if (!made) {
         trpi_peer_unpin(peer);
     }
     return route;
+}
+
+/* After a try to make its proxy: where nobody has made one, it is not needed. */
+static void
+route_settle(trpi_route *route, bool attached)
+{
+    trpi_peer *peer = route->peer;
+    pthread_mutex_lock(&peer->lock);
+    route->tries--;
+    route->attached = route->attached || attached;
+    bool vain = !route->attached && route->tries == 0;
+    if (vain) {
+        route_unlink(route);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    if (vain) {
+        trpi_route_free(route);
+        trpi_peer_unpin(peer);
+    }
 }
 
 static trp_err
@@ -605,6 +657,7 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     if (err != TRP_OK) {
         trpi_remote_unref(remote); /* the user's reference is still there */
     }
+    route_settle(route, err == TRP_OK || err == TRP_EEXIST);
     return err == TRP_EEXIST ? TRP_OK : err;
 }
 

@@ -561,6 +561,19 @@ trpi_secure_claims(trpi_link *outer, const char *host, char *ret_detail, size_t 
     return err;
 }
 
+uint64_t
+trpi_secure_whose(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    uint64_t key = 0;
+    if (link->session != NULL) {
+        pthread_mutex_lock(&link->lock);
+        key = trpi_tls_session_key(link->session);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return key;
+}
+
 void
 trpi_secure_close(trpi_link *outer)
 {

@@ -91,6 +91,7 @@ trp_err trpi_secure_write(trpi_link *link, const trpi_iov *iov, size_t count);
 void trpi_secure_pause(trpi_link *link);
 trp_err trpi_secure_claims(trpi_link *link, const char *host, char *ret_detail,
                            size_t detail_bytes);
+uint64_t trpi_secure_whose(trpi_link *link);
 void trpi_secure_close(trpi_link *link);
 void trpi_secure_release(trpi_link *link);
 

@@ -178,6 +178,7 @@ trpi_map_ref_parse(const trpi_node_map *map, const char *text, size_t bytes, trp
         if (err != TRP_OK) {
             return err;
         }
+        ref = ref.node == 0 ? (trp_ref)TRP_REF_NONE : ref;
     }
     *ret_ref = ref;
     return TRP_OK;

@@ -44,6 +44,7 @@ typedef struct trpi_node_map {
     uint32_t third[TRPI_MAP_NODES_MAX];
     void *arg;
     const trpi_node_id *(*get)(void *arg, uint32_t node); /* for JSON, which writes addresses out */
+    /* *ret_node 0: it gets no number, and refs to it become TRP_REF_NONE */
     trp_err (*intern)(void *arg, const trpi_node_id *id, uint32_t *ret_node);
 } trpi_node_map;
 

@@ -117,7 +117,9 @@ get_ref(const cJSON *item, const trpi_node_map *map, trp_ref *ret_ref)
     }
     ret_ref->slot = (uint32_t)slot;
     ret_ref->generation = (uint32_t)generation;
-    return map->intern(map->arg, &id, &ret_ref->node) == TRP_OK;
+    bool interned = map->intern(map->arg, &id, &ret_ref->node) == TRP_OK;
+    *ret_ref = interned && ret_ref->node == 0 ? (trp_ref)TRP_REF_NONE : *ret_ref;
+    return interned;
 }
 
 static bool

@@ -16,7 +16,8 @@
  *   T2  A peer rests only while nothing about it depends on time. (may_rest)
  *   T3  Silence is judged only while an answer is due.
  *   T4  A peer is forgotten when nobody has it in his hands, and what it is remembered for is over:
- *       numbers of a stream whose incarnation may come back, incarnations that are barred.
+ *       numbers of a stream whose incarnation may come back, incarnations that are barred. Where
+ *       places are short it is earlier (strangers.c).
  *   T5  It may remember us: the epochs of its lanes go on where they were.
  * Limits. One resting peer in PROBE_GAP_MS is asked, the one that has rested longest, and none that
  *         has rested for less than PROBE_MS; who cannot rest is asked as often. So a host that has
@@ -437,16 +438,10 @@ epochs_keep(const trpi_peer *peer)
     }
 }
 
-/* The one that has been gone longest is forgotten, or stands behind the others again. */
-static void
-forget(trpi_remote *remote, uint64_t now_ms)
+void
+trpi_peer_forget(trpi_peer *peer, bool over)
 {
-    trpi_peer *peer = line_first(remote, &remote->gone, now_ms, FORGET_MS);
-    if (peer == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&peer->lock);
-    bool over = is_over(peer, now_ms);
+    trpi_remote *remote = peer->remote;
     pthread_mutex_lock(&remote->lock);
     over = over && peer->pins == 1 && /* ours */
            !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
@@ -469,6 +464,17 @@ forget(trpi_remote *remote, uint64_t now_ms)
     }
 }
 
+/* The one that has been gone longest is forgotten, or stands behind the others again. */
+static void
+forget(trpi_remote *remote, uint64_t now_ms)
+{
+    trpi_peer *peer = line_first(remote, &remote->gone, now_ms, FORGET_MS);
+    if (peer != NULL) {
+        pthread_mutex_lock(&peer->lock);
+        trpi_peer_forget(peer, is_over(peer, now_ms));
+    }
+}
+
 bool
 trpi_remote_tick(trpi_remote *remote)
 {
@@ -483,6 +489,9 @@ trpi_remote_tick(trpi_remote *remote)
     pthread_mutex_lock(&remote->lock);
     trpi_peer *peer = remote->awake;
     remote->awake = NULL;
+    for (trpi_peer *p = peer; p != NULL; p = p->line_next) {
+        p->pins++; /* whoever needs a place may take that of one that was put among the gone */
+    }
     pthread_mutex_unlock(&remote->lock);
     while (peer != NULL) {
         trpi_peer *next = peer->line_next; /* nobody else touches the line of one that is awake */
@@ -490,6 +499,7 @@ trpi_remote_tick(trpi_remote *remote)
             own_pause(peer, now_ms, pause_ms);
         }
         tick_peer(peer, &busy);
+        trpi_peer_unpin(peer);
         peer = next;
     }
     remote->ticked_ms = now_ms;

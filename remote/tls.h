@@ -74,6 +74,8 @@ trpi_tls_result trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, s
 trpi_tls_result trpi_tls_session_write(trpi_tls_session *session, const void *bytes, size_t count,
                                        trpi_buffer *wire);
 trpi_refusal trpi_tls_session_failure(const trpi_tls_session *session, const char **ret_detail);
+/* Of the public key that the peer has shown; 0: none. */
+uint64_t trpi_tls_session_key(const trpi_tls_session *session);
 /* May the peer call itself host? Errors: TRP_EPERM. */
 trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *host,
                                 char *ret_detail, size_t detail_bytes);

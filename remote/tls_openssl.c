@@ -692,6 +692,19 @@ trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char 
     return TRP_EPERM;
 }
 
+uint64_t
+trpi_tls_session_key(const trpi_tls_session *session)
+{
+    X509 *cert = SSL_get0_peer_certificate(session->ssl);
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned bytes = 0;
+    uint64_t key = 0;
+    if (cert != NULL && X509_pubkey_digest(cert, EVP_sha256(), digest, &bytes) == 1) {
+        memcpy(&key, digest, sizeof key);
+    }
+    return key;
+}
+
 bool
 trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
                         int64_t wall_ms, trpi_refusal *ret_why)

@@ -68,6 +68,13 @@ trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
 }
 
 bool
+trpi_untrusted_refuses_sender(trpi_conn *conn, bool third)
+{
+    return third && conn->remote->options.untrusted &&
+           trpi_untrusted_drop(conn, "message in the name of a third node", "");
+}
+
+bool
 trpi_untrusted_takes_clusters(const trpi_remote *remote)
 {
     return !remote->options.untrusted || is_trusted(remote, TRPI_TRUSTED_CLUSTER);

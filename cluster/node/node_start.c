@@ -218,6 +218,9 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
 {
     trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
     options->pending_handshakes_max = trpi_node_number(node, "remote.pending-handshakes-max");
+    options->peers_max = trpi_node_number(node, "remote.peers-max");
+    options->host_peers_max = trpi_node_number(node, "remote.peers-per-host");
+    options->host_nodes_max = trpi_node_number(node, "remote.named-nodes-per-host");
     options->handshake_bytes_max = trpi_node_number(node, "remote.handshake-bytes-max");
     options->tls = strcmp(trpi_config_text(node->config, "remote.transport"), "tls") == 0;
     options->tls_ca = trpi_config_text(node->config, "remote.tls.ca");

@@ -19,18 +19,24 @@
 #include "sched/sched.h"
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
-/* Node numbers are what trp_ref.node holds: an index into the system's node table, one entry for
- * one (address, uid), never reused. Number 0 is nobody; TRPI_NODE_SELF is the system itself. An
- * entry with uid 0 names whoever lives at the address. */
+/* Node numbers are what trp_ref.node holds: an index into the system's node table, with a
+ * generation: one (address, uid) until that has ended, and then nobody. Number 0 is nobody;
+ * TRPI_NODE_SELF is the system itself. An entry with uid 0 names whoever lives at the address. */
 #define TRPI_NODE_SELF 1u
 #define TRPI_NODES_MAX 0xffffffu /* 24 bits in a message */
 
-/* Find or add. Errors: TRP_ELIMIT (nodes-max), TRP_ENOMEM. Thread: any. */
+/* Find or add; it stands until trpi_node_terminated(). Errors: TRP_ELIMIT (all numbers are in use),
+ * TRP_ENOMEM. Thread: any. */
 trp_err trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node);
+/* Find or add a node that a peer has named: beyond share_max of those that were named by whoever
+ * has this key, the one that was named longest ago is terminated. Errors: as trpi_node_intern().
+ * Thread: any, without a lock that trpi_node_terminated() takes. */
+trp_err trpi_node_introduce(trp_system *system, const trpi_node_id *id, uint64_t by,
+                            uint32_t share_max, uint32_t *ret_node);
 /* The number that it has; 0: none, so no reference of it was ever seen here. */
 uint32_t trpi_node_find(trp_system *system, const trpi_node_id *id);
-/* Borrow the identity of a node, valid while the system lives; NULL: no such number. Thread: any.
- * */
+/* Borrow the identity of a node, valid until the caller's run ends, or its trpi_leave(); NULL: no
+ * such number (any more). Thread: any, in a run or entered. */
 const trpi_node_id *trpi_node_id_get(trp_system *system, uint32_t node);
 /* Own identity. The uid is random from birth; the address becomes remote by
  * trpi_system_advertise(), to be called once, before the first remote message. Thread: owner. */
@@ -213,7 +219,8 @@ typedef struct trpi_proxy_ops {
      * wait for it. true: the lane is above its high-water mark, treat the proxy as overloaded
      * (senders are deferred) until trpi_proxy_ready() or the next run says otherwise. */
     bool (*flush)(void *arg, trp_system *system, bool more);
-    /* The system is being freed; no op is called after this one. May be NULL. */
+    /* The node has ended and all was handed out, or the system is being freed; no op is called
+     * after this one. Without any lock. May be NULL. */
     void (*release)(void *arg);
     /* trp_try_tell(): is there room for so many bytes of payload to that slot? true is a promise: a
      * message with TRPI_MSG_PROMISED is on its way to deliver(), which keeps it. Thread: any; must
@@ -226,7 +233,8 @@ typedef struct trpi_proxy_ops {
     void (*refused)(void *arg, uint32_t slot, size_t bytes);
 } trpi_proxy_ops;
 #define TRPI_MSG_PROMISED 0x40000000u /* flag of a header; only on its way to a proxy */
-/* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST. */
+/* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST,
+ * TRP_ECLOSED (it has ended). */
 trp_err trpi_proxy_attach(trp_system *system, uint32_t node, const trpi_proxy_ops *ops, void *arg);
 /* The lane drained below its low-water mark: tellers are not deferred any more, and actors whose
  * trp_try_tell() was refused are told. Thread: any, without locks. */
@@ -312,6 +320,8 @@ void trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, t
  * end. */
 void trpi_inbound_begin(trp_system *system);
 void trpi_inbound_end(trp_system *system);
+/* Does this actor live, now? */
+bool trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation);
 /* Has this actor mail that it has not come to, now? A hint: an actor that waits for something else
  * than a thread (suspended, ended) has none. */
 bool trpi_inbound_is_busy(trp_system *system, uint32_t slot, uint32_t generation);

@@ -129,6 +129,16 @@ trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_re
 }
 
 bool
+trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    bool is = trpi_cell_peek(ctx, trpi_ref_local(slot, generation)) != NULL;
+
+    trpi_leave(ctx);
+    return is;
+}
+
+bool
 trpi_inbound_is_busy(trp_system *system, uint32_t slot, uint32_t generation)
 {
     trp_ctx *ctx = trpi_enter(system);

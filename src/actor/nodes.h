@@ -5,13 +5,18 @@
 #include "actor/actor.h"
 #include "actor/run.h"
 
-#define TRPI_NODES_LIMIT 65535u /* nodes that one system may know in its life */
+#define TRPI_NODES_LIMIT 65535u /* nodes that one system may know at a time */
+#define TRPI_NODES_ENDED 1024u  /* of them, those that have ended and are remembered */
+#define TRPI_NODES_INTRODUCED 32768u /* and those that peers have only named */
+#define TRPI_NODE_SHARES 1024u       /* introducers are told apart by so many places */
 
 struct trpi_nodes;
 
 /* Entry TRPI_NODE_SELF is made with a random uid. Errors: TRP_ENOMEM. */
 trp_err trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes);
-void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine */
+void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine, as for the next */
+/* No thread of the system runs any more: what was ended is not given back one by one. */
+void trpi_nodes_close(struct trpi_nodes *nodes);
 /* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says
  * why. */
 trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason);
@@ -20,7 +25,8 @@ trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *
 trp_err trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
                          bool *ret_promised);
 void trpi_proxy_forgo(trpi_cell *proxy, size_t bytes);
-/* From now on tells to node are dead letters with this reason. The proxy hands out what it has. */
+/* From now on tells to node are dead letters with this reason. The proxy hands out what it has and
+ * is given back; the number, too, when TRPI_NODES_ENDED others have ended. */
 void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);
 
 #endif

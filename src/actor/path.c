@@ -293,6 +293,7 @@ static void
 path_remote(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
 {
     struct trpi_paths *paths = system->life->paths;
+    trp_ctx *ctx = trpi_enter(system);
     const trpi_node_id *node = trpi_node_id_get(system, ref.node);
     unsigned long long uid = (unsigned long long)ref.generation << 32 | ref.slot;
     char address[TRPI_ADDRESS_TEXT_BYTES] = "troupe://unknown";
@@ -301,6 +302,7 @@ path_remote(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     if (node != NULL) {
         trpi_address_format(&node->address, address, sizeof address);
     }
+    trpi_leave(ctx);
     pthread_mutex_lock(&paths->lock);
     place = paths->remote == NULL ? NULL : &paths->remote[remote_place(ref)];
     if (place != NULL && place->path != NULL && trp_ref_equal(place->ref, ref)) {

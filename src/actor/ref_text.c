@@ -105,8 +105,9 @@ path_of(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     return path[0] == '/' && path[1] == '#' ? "" : path;
 }
 
-trp_err
-trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer, size_t bytes)
+/* Entered. */
+static trp_err
+ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer, size_t bytes)
 {
     char path_text[TRP_PATH_BYTES_MAX + 1];
     char address[TRPI_ADDRESS_TEXT_BYTES];
@@ -114,9 +115,6 @@ trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer,
     const char *path;
     int written;
 
-    if (!trpi_system_is_valid(system) || buffer == NULL || form > TRP_REF_WITH_UID) {
-        return TRP_EINVAL;
-    }
     id = trp_ref_is_none(ref) ? NULL : trpi_node_id_get(system, ref.node);
     if (id == NULL) {
         return TRP_EINVAL;
@@ -134,6 +132,21 @@ trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer,
     }
     written = snprintf(buffer, bytes, "%s%s", address, path);
     return written > 0 ? TRP_OK : TRP_EINVAL;
+}
+
+trp_err
+trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer, size_t bytes)
+{
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system) || buffer == NULL || form > TRP_REF_WITH_UID) {
+        return TRP_EINVAL;
+    }
+    ctx = trpi_enter(system);
+    err = ref_format(system, ref, form, buffer, bytes);
+    trpi_leave(ctx);
+    return err;
 }
 
 /* Who is at a path without a uid. */

@@ -127,6 +127,7 @@ system_destroy(trp_system *system)
         trpi_cells_drain(system->cells, cache);
     }
     trpi_fault_close(system);
+    trpi_nodes_close(system->nodes);
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
     trpi_life_system_free(system);
     trpi_dispatchers_free(system);

@@ -289,6 +289,14 @@ const trpi_config_row trpi_config_rows[] = {
       "How long a stopping node waits for what it has told to leave." },
     { "remote.pending-handshakes-max", INT, "1024", 1, 1000000, NULL,
       "Connections that have not said who they are; more are refused." },
+    { "remote.peers-max", INT, "16384", 16, 1000000, NULL,
+      "Addresses of other nodes that are known at a time. Beyond, the one that has been gone "
+      "longest is forgotten; members of the cluster never are." },
+    { "remote.peers-per-host", INT, "4096", 4, 1000000, NULL,
+      "Of them, those that called from one host, or with one certificate, and are no members." },
+    { "remote.named-nodes-per-host", INT, "4096", 16, 32768, NULL,
+      "Further nodes that those may name in messages (the sender, refs); of more, the one that was "
+      "named longest ago is forgotten, and messages to it are dead letters." },
     { "remote.handshake-bytes-max", SIZE, "64KiB", 8 * KIB, 16 * MIB, NULL,
       "Bytes that such a connection may send; how long it may take: remote.handshake-timeout." },
     { "remote.tls.ca", TEXT, "", 0, 0, NULL,

@@ -113,6 +113,9 @@ struct trpi_transport_ops {
     /* May the peer of this link call itself host? NULL: this driver does not know its peers.
      * Errors: TRP_EPERM; detail says for whom its certificate is. From inside bytes(). */
     trp_err (*claims)(trpi_link *link, const char *host, char *ret_detail, size_t detail_bytes);
+    /* A key of the certificate of the peer of this link; 0: it has shown none. NULL: this driver
+     * does not know its peers. From inside bytes(). */
+    uint64_t (*whose)(trpi_link *link);
     void (*close)(trpi_link *link);   /* any thread; idempotent; what was not sent may be lost */
     void (*release)(trpi_link *link); /* gives the link back; after closed() */
     /* Close the listener and all links; returns when every closed() has returned. Thread: owner. */

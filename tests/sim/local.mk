@@ -28,3 +28,7 @@ tests_sim_split_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/idle_test
 tests_sim_idle_test_SOURCES = tests/sim/idle_test.c
 tests_sim_idle_test_LDADD = $(unit_ldadd)
+# Those who are no members: what they make a node remember.
+test_programs += tests/sim/strangers_test
+tests_sim_strangers_test_SOURCES = tests/sim/strangers_test.c
+tests_sim_strangers_test_LDADD = $(unit_ldadd)

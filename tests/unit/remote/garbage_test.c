@@ -184,7 +184,7 @@ static uint64_t dead(int i, trp_dead_reason reason);
 
 /* Asks the right system to shake hands on a control connection, as uid; returns the socket. */
 static int
-hand_shake(uint64_t uid, enum trpi_frame_kind *ret_answer)
+hand_shake_from(const char *address, uint64_t uid, enum trpi_frame_kind *ret_answer)
 {
     trpi_buffer out = { 0 };
     uint8_t pre[TRPI_PREAMBLE_BYTES];
@@ -193,9 +193,7 @@ hand_shake(uint64_t uid, enum trpi_frame_kind *ret_answer)
     memset(&request, 0, sizeof request);
     request.from.uid = uid;
     request.to = *trpi_remote_address(p.remote[1]);
-    UNIT_EQUAL(
-        trpi_address_parse("troupe.tcp://hand@127.0.0.1:9", &request.from.address, NULL, NULL),
-        TRP_OK);
+    UNIT_EQUAL(trpi_address_parse(address, &request.from.address, NULL, NULL), TRP_OK);
     trpi_preamble_encode(pre, &mine);
     UNIT_EQUAL(trpi_buffer_append(&out, pre, sizeof pre, TRPI_BUFFER_NO_LIMIT), TRP_OK);
     UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &request), TRP_OK);
@@ -208,6 +206,12 @@ hand_shake(uint64_t uid, enum trpi_frame_kind *ret_answer)
     trpi_buffer_fini(&out);
     *ret_answer = (enum trpi_frame_kind)frame.kind;
     return fd;
+}
+
+static int
+hand_shake(uint64_t uid, enum trpi_frame_kind *ret_answer)
+{
+    return hand_shake_from("troupe.tcp://hand@127.0.0.1:9", uid, ret_answer);
 }
 
 static void send_frame(int fd, enum trpi_frame_kind kind, uint16_t extra, const void *body,
@@ -564,6 +568,53 @@ who_comes_while_a_node_stops_is_let_go_without_a_word(void)
     pair_end(&p);
 }
 
+static atomic_uint hearings;
+
+static trp_err
+listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    atomic_fetch_add(&hearings, 1);
+    return TRP_OK;
+}
+static const trp_behaviour listener = TRP_BEHAVIOUR_INIT("listener", char, listener_receive);
+
+/* Clients in turn, each at an address of its own, whose message is heard; TROUPE_STRANGERS says how
+ * many: as many as there are numbers of nodes in tests/run --long (tests/sim/strangers_test.c has
+ * them always). */
+static void
+clients_in_turn_are_all_heard(void)
+{
+    const char *text = getenv("TROUPE_STRANGERS");
+    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 50;
+    uint8_t body[64], epoch[4] = { 1, 0, 0, 0 };
+    start(NULL, false);
+    atomic_store(&hearings, 0);
+    trp_ref ear = pair_spawn(p.system[1], &listener, "ear", NULL, NULL, 0);
+    for (uint32_t i = 0; i < count; i++) {
+        enum trpi_frame_kind answer;
+        char address[64];
+        (void)snprintf(address, sizeof address, "troupe.tcp://hand@127.0.%u.%u:%u",
+                       (unsigned)(i >> 8 & 255), (unsigned)(i & 255), (unsigned)(9 + (i >> 16)));
+        int fd = hand_shake_from(address, 5000000 + i, &answer);
+        UNIT_REQUIRE(answer == TRPI_FRAME_HANDSHAKE_RESPONSE);
+        send_frame(fd, TRPI_FRAME_LANE_OPEN, 0, epoch, sizeof epoch);
+        size_t bytes = user_body(body, trpi_type_wire_id(trp_i64_type.number), 8);
+        trpi_put_u32(body, ear.slot);
+        trpi_put_u32(body + 4, ear.generation);
+        send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
+        send_frame(fd, TRPI_FRAME_GOODBYE, 0, NULL, 0);
+        UNIT_TRUE(shutdown(fd, SHUT_WR) == 0 && closed_by_peer(fd)); /* it was read */
+        (void)close(fd);
+    }
+    UNIT_WAIT(atomic_load(&hearings) == count, 60000);
+    UNIT_EQUAL(stats(1).decode_errors + stats(1).handshakes_failed, 0);
+    still_works();
+    pair_end(&p);
+}
+
 UNIT_BEGIN("garbage")
 UNIT(garbage_is_counted_and_the_connection_dropped)
 UNIT(a_huge_length_is_refused_before_it_is_allocated)
@@ -582,4 +633,5 @@ UNIT(a_message_larger_than_a_frame_is_dropped_alone)
 UNIT(a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take)
 UNIT(too_many_unacknowledged_system_messages_quarantine)
 UNIT(who_comes_while_a_node_stops_is_let_go_without_a_word)
+UNIT(clients_in_turn_are_all_heard)
 UNIT_END

@@ -1,0 +1,609 @@
+/* strangers_test.c - what those who are no members can make a node remember, and that it forgets
+ * them again; in virtual time, with peers made by hand.
+ *
+ *     TROUPE_STRANGERS=1000000 tests/sim/strangers_test
+ */
+#include <malloc.h>
+#include <stdlib.h>
+
+#include "base/alloc.h"
+#include "base/wire.h"
+#include "base/world_virtual.h"
+#include "remote/codec.h"
+#include "remote/internal.h"
+#include "sim/mem_transport.h"
+#include "tests/unit/unit.h"
+
+#ifdef UNIT_SANITIZED
+enum { STRANGERS = 20000 };
+#else
+enum { STRANGERS = 70000 }; /* more than there are numbers of nodes */
+#endif
+enum { CROWD = 100, PORT = 2552, NAMED_AT_ONCE = 16 };
+
+/* Somebody who speaks the protocol. */
+typedef struct stranger {
+    trpi_link *link;
+    trpi_node_id id;
+    trpi_buffer hello; /* what it says when it is connected */
+    trpi_buffer first; /* and when its hand was shaken */
+    bool closed;
+    uint32_t answers;  /* frames of messages that it got */
+    enum trpi_frame_kind shaken;
+    trpi_frame_decoder decoder;
+} stranger;
+
+static struct {
+    trpi_virtual *virt;
+    trpi_mem_network *network;
+    trp_system *system;
+    trpi_remote *remote;
+    trpi_transport *outside; /* of all strangers */
+    trp_ref keeper;
+} t;
+
+/* ---- the strangers' side --------------------------------------------------------------------- */
+
+static trp_err
+got_preamble(void *arg, const trpi_preamble *preamble)
+{
+    (void)arg;
+    (void)preamble;
+    return TRP_OK;
+}
+
+static void
+stranger_write(stranger *s, const trpi_buffer *out)
+{
+    trpi_iov iov = { out->data, out->count };
+    if (s->link != NULL && out->count > 0) {
+        (void)trpi_mem_transport_ops.write(s->link, &iov, 1); /* it copies */
+    }
+}
+
+static trp_err
+got_frame(void *arg, const trpi_frame *frame)
+{
+    stranger *s = arg;
+    s->answers += frame->kind == TRPI_FRAME_USER || frame->kind == TRPI_FRAME_MANY;
+    if (frame->kind <= TRPI_FRAME_HANDSHAKE_REFUSAL) {
+        s->shaken = (enum trpi_frame_kind)frame->kind;
+    }
+    if (frame->kind == TRPI_FRAME_HANDSHAKE_RESPONSE) {
+        stranger_write(s, &s->first);
+    } else if (frame->kind == TRPI_FRAME_PING) {
+        trpi_buffer out = { 0 };
+        (void)trpi_frame_append(&out, TRPI_FRAME_PONG, 0, 0, frame->body, frame->bytes);
+        stranger_write(s, &out);
+        trpi_buffer_fini(&out);
+    }
+    return TRP_OK;
+}
+
+static void
+on_connected(void *user, trpi_link *link)
+{
+    stranger *s = user;
+    (void)link;
+    stranger_write(s, &s->hello);
+}
+
+static void
+on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+{
+    stranger *s = user;
+    (void)link;
+    (void)trpi_frame_decoder_feed(&s->decoder, bytes, count);
+}
+
+static void
+on_written(void *user, trpi_link *link)
+{
+    (void)user;
+    (void)link;
+}
+
+static void
+on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+{
+    stranger *s = user;
+    (void)err;
+    (void)reason;
+    s->closed = true;
+    s->link = NULL;
+    trpi_mem_transport_ops.release(link);
+}
+
+static const trpi_transport_events outside_events = {
+    .connected = on_connected, .bytes = on_bytes, .written = on_written, .closed = on_closed
+};
+
+/* A user message to `to` of the node, from slot 3 of its own, or of the first that it names. */
+static void
+say_message(trpi_buffer *out, trp_ref to, const trpi_node_id *named, uint32_t count)
+{
+    uint8_t body[24 + 8 + NAMED_AT_ONCE * 64] = { 0 };
+    size_t at = 32;
+    trpi_put_u32(body, to.slot);
+    trpi_put_u32(body + 4, to.generation);
+    trpi_put_u32(body + 8, 3);
+    trpi_put_u32(body + 12, 5);
+    trpi_put_u64(body + 16, trpi_type_wire_id(trp_i64_type.number));
+    for (uint32_t i = 0; i < count; i++) {
+        char text[TRPI_ADDRESS_TEXT_BYTES];
+        size_t length = strlen(trpi_address_format(&named[i].address, text, sizeof text));
+        trpi_put_u64(body + at, named[i].uid);
+        trpi_put_u16(body + at + 8, (uint16_t)length);
+        memcpy(body + at + 10, text, length);
+        at += 10 + length;
+    }
+    if (count > 0) {
+        trpi_put_u16(body + at, (uint16_t)count);
+        trpi_put_u16(body + at + 2, (uint16_t)(at - 32));
+        at += 4;
+    }
+    UNIT_EQUAL(trpi_frame_append(out, TRPI_FRAME_USER,
+                                 (uint8_t)(count > 0 ? TRPI_CODE_THIRD | TRPI_MESSAGE_HAS_NODES
+                                                     : TRPI_CODE_SENDING),
+                                 TRPI_SERIALIZER_RAW, body, at),
+               TRP_OK);
+}
+
+static void
+say_preamble(trpi_buffer *out, const stranger *s, uint8_t lane)
+{
+    uint8_t pre[TRPI_PREAMBLE_BYTES];
+    trpi_preamble mine = { TRPI_WIRE_VERSION, lane, 0, s->id.uid };
+    trpi_preamble_encode(pre, &mine);
+    UNIT_EQUAL(trpi_buffer_append(out, pre, sizeof pre, TRPI_BUFFER_NO_LIMIT), TRP_OK);
+}
+
+/* Its hand is shaken, and its lane opened, before all else. */
+static void
+stranger_begin(stranger *s, uint64_t number)
+{
+    char text[64];
+    uint8_t epoch[4] = { 1, 0, 0, 0 };
+    trpi_handshake request;
+    memset(s, 0, sizeof *s);
+    memset(&request, 0, sizeof request);
+    s->id.uid = 1000000 + number;
+    (void)snprintf(text, sizeof text, "troupe.mem://far@c%u:%u", (unsigned)(number / 1000),
+                   (unsigned)(1000 + number % 1000));
+    UNIT_EQUAL(trpi_address_parse(text, &s->id.address, NULL, NULL), TRP_OK);
+    request.from = s->id;
+    request.to = *trpi_remote_address(t.remote);
+    say_preamble(&s->hello, s, TRPI_LANE_CONTROL);
+    (void)trpi_handshake_append(&s->hello, TRPI_FRAME_HANDSHAKE_REQUEST, &request);
+    (void)trpi_frame_append(&s->first, TRPI_FRAME_LANE_OPEN, 0, 0, epoch, sizeof epoch);
+    trpi_frame_decoder_init(&s->decoder, 1 << 20, got_preamble, got_frame, s);
+}
+
+static void
+stranger_call(stranger *s)
+{
+    UNIT_REQUIRE(trpi_mem_transport_ops.connect(t.outside, "n0", PORT, 10000, s, &s->link) ==
+                 TRP_OK);
+}
+
+static void
+stranger_end(stranger *s, bool goodbye)
+{
+    if (goodbye && s->link != NULL) {
+        trpi_buffer out = { 0 };
+        UNIT_EQUAL(trpi_frame_append(&out, TRPI_FRAME_GOODBYE, 0, 0, NULL, 0), TRP_OK);
+        stranger_write(s, &out);
+        trpi_buffer_fini(&out);
+    }
+    if (s->link != NULL) {
+        trpi_mem_transport_ops.close(s->link);
+    }
+}
+
+static void
+stranger_free(stranger *s)
+{
+    trpi_frame_decoder_fini(&s->decoder);
+    trpi_buffer_fini(&s->hello);
+    trpi_buffer_fini(&s->first);
+}
+
+/* The same one's second connection, which messages come on. */
+static void
+lane_call(stranger *lane, const stranger *s)
+{
+    memset(lane, 0, sizeof *lane);
+    lane->id = s->id;
+    say_preamble(&lane->hello, lane, TRPI_LANE_ORDINARY);
+    trpi_frame_decoder_init(&lane->decoder, 1 << 20, got_preamble, got_frame, lane);
+    stranger_call(lane);
+}
+
+/* ---- the node's side ------------------------------------------------------------------------- */
+
+static trp_ref *kept; /* senders, as they came */
+static uint32_t kept_count, kept_max;
+
+static trp_err
+keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    if (kept_count < kept_max) {
+        kept[kept_count++] = trp_sender(ctx);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour keeper = {
+    .size = sizeof(trp_behaviour), .name = "keeper", .receive = keeper_receive
+};
+
+static void
+drop_line(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    if (getenv("SIM_LOG") != NULL) {
+        fprintf(stderr, "%s: %s\n", line->source, line->text);
+    }
+}
+
+static bool
+network_goes_on(void *arg)
+{
+    (void)arg;
+    trpi_mem_network_advance(t.network, trpi_world_mono_ns(trpi_virtual_world(t.virt)));
+    return true;
+}
+
+static void
+pass(uint32_t ms)
+{
+    for (uint32_t at = 0; at < ms; at += 10) {
+        trpi_system_pass(t.system, 10);
+    }
+}
+
+static void
+start(trpi_remote_options options)
+{
+    trpi_virtual_options of_world = { .seed = 1, .calm = true };
+    trp_system_options of_system = TRP_SYSTEM_OPTIONS_INIT;
+    trp_spawn_options of_actor = TRP_SPAWN_OPTIONS_INIT;
+    uint64_t id;
+    memset(&t, 0, sizeof t);
+    UNIT_REQUIRE(trpi_virtual_new(&of_world, &t.virt) == TRP_OK);
+    UNIT_REQUIRE(trpi_mem_network_new(&t.network) == TRP_OK);
+    of_system.workers = 1;
+    of_system.log = drop_line;
+    options.bind_port = -1;
+    options.host = "n0";
+    options.port = PORT;
+    options.transport = &trpi_mem_transport_ops;
+    options.transport_arg = t.network;
+    options.flush_on_shutdown_ms = 1;
+    UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(t.virt), "node", &of_system, &t.system) ==
+                 TRP_OK);
+    UNIT_REQUIRE(trpi_remote_start(t.system, &options, &t.remote) == TRP_OK);
+    UNIT_REQUIRE(trpi_system_every(t.system, 5, network_goes_on, NULL, NULL, &id) == TRP_OK);
+    UNIT_REQUIRE(trpi_mem_transport_ops.open(t.network, trpi_virtual_world(t.virt),
+                                             &outside_events, NULL, &t.outside) == TRP_OK);
+    UNIT_REQUIRE(trp_system_spawn(t.system, &keeper, &of_actor, &t.keeper) == TRP_OK);
+    kept_count = 0;
+    kept_max = 0;
+}
+
+/* All strangers have been closed. */
+static void
+end(void)
+{
+    pass(1000);
+    UNIT_EQUAL(trp_system_stop(t.system, 10000), TRP_OK);
+    trpi_remote_stop(t.remote);
+    trp_system_free(t.system);
+    trpi_mem_transport_ops.stop(t.outside);
+    trpi_mem_transport_ops.free(t.outside);
+    trpi_mem_network_free(t.network);
+    trpi_world_free(trpi_virtual_world(t.virt));
+    free(kept);
+    kept = NULL;
+}
+
+static void
+keep(uint32_t max)
+{
+    kept = calloc(max, sizeof *kept);
+    UNIT_REQUIRE(kept != NULL);
+    kept_max = max;
+}
+
+static uint64_t
+dead_letters(void)
+{
+    trp_system_stats stats = { .size = sizeof stats };
+    uint64_t sum = 0;
+    trp_system_stats_get(t.system, &stats);
+    for (size_t i = 0; i < sizeof stats.dead_letters / sizeof stats.dead_letters[0]; i++) {
+        sum += stats.dead_letters[i];
+    }
+    return sum;
+}
+
+static void
+crowd_call(stranger *crowd, uint32_t count, uint64_t first)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        stranger_begin(&crowd[i], first + i);
+        say_message(&crowd[i].first, t.keeper, NULL, 0);
+        stranger_call(&crowd[i]);
+    }
+    pass(40);
+}
+
+static void
+crowd_end(stranger *crowd, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) { /* one in two crashes */
+        stranger_end(&crowd[i], i % 2 == 0);
+    }
+    pass(40);
+    for (uint32_t i = 0; i < count; i++) {
+        UNIT_TRUE(crowd[i].closed);
+        stranger_free(&crowd[i]);
+    }
+}
+
+/* Numbers of nodes were used up by one client that restarts often enough. Each is heard; what ended
+ * gives back what it held; and a ref to one never names an actor of a later one. */
+static void
+so_many_come_and_go_and_their_refs_stay_dead(void)
+{
+    static stranger crowd[CROWD], lanes[CROWD];
+    const char *text = getenv("TROUPE_STRANGERS");
+    uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 10) : STRANGERS;
+    trpi_remote_stats stats;
+    size_t peers = 0, bytes_half = 0;
+    trpi_peer_info info;
+    start((trpi_remote_options){ 0 });
+    keep(count + CROWD);
+    for (uint32_t i = 0; i < count && kept_count == i; i += CROWD) {
+        crowd_call(crowd, CROWD, i);
+        crowd_end(crowd, CROWD);
+        if (i == count / 2 / CROWD * CROWD) {
+            bytes_half = mallinfo2().uordblks;
+        }
+    }
+    UNIT_EQUAL(kept_count, count); /* each of them was heard */
+    UNIT_TRUE(mallinfo2().uordblks < bytes_half + (8u << 20));
+    trpi_remote_stats_get(t.remote, &stats);
+    UNIT_EQUAL(stats.decode_errors + stats.handshakes_failed, 0);
+    trpi_remote_peers(t.remote, &info, 1, &peers);
+    UNIT_TRUE(peers <= 16384);
+    crowd_call(crowd, CROWD, count); /* the present ones, who use numbers of those before */
+    UNIT_EQUAL(kept_count, count + CROWD);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        lane_call(&lanes[i], &crowd[i]);
+    }
+    pass(40);
+    uint64_t before = dead_letters();
+    for (uint32_t i = 0; i < count; i++) {
+        trp_system_tell(t.system, kept[i], &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
+    }
+    pass(120000);
+    UNIT_EQUAL(dead_letters(), before + count);
+    uint32_t answers = 0;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        answers += lanes[i].answers;
+    }
+    UNIT_EQUAL(answers, 0);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        trp_system_tell(t.system, kept[count + i], &trp_i64_type, &(int64_t){ 1 },
+                        sizeof(int64_t));
+    }
+    pass(100);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        answers += lanes[i].answers;
+        stranger_end(&lanes[i], false);
+    }
+    UNIT_EQUAL(answers, CROWD);
+    pass(20);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        stranger_free(&lanes[i]);
+    }
+    crowd_end(crowd, CROWD);
+    end();
+}
+
+static trpi_node_id
+third_node(uint32_t number)
+{
+    trpi_node_id id;
+    char text[64];
+    memset(&id, 0, sizeof id);
+    (void)snprintf(text, sizeof text, "troupe.mem://x@t%u:7", (unsigned)(number % 65536));
+    UNIT_EQUAL(trpi_address_parse(text, &id.address, NULL, NULL), TRP_OK);
+    id.uid = 77 + number;
+    return id;
+}
+
+/* count of them, in messages to `to`. */
+static void
+say_names(trpi_buffer *out, trp_ref to, uint32_t first, uint32_t count)
+{
+    trpi_node_id named[NAMED_AT_ONCE];
+    for (uint32_t i = 0; i < count; i += NAMED_AT_ONCE) {
+        for (uint32_t k = 0; k < NAMED_AT_ONCE; k++) {
+            named[k] = third_node(first + i + k);
+        }
+        say_message(out, to, named, NAMED_AT_ONCE);
+    }
+}
+
+/* The table was filled by 17 connections in 4 s, which named 4,096 nodes each */
+static void
+nodes_that_strangers_name_leave_room_for_others(void)
+{
+    enum { NAMERS = 17, NAMES = 4096 };
+    static stranger namers[NAMERS];
+    stranger late;
+    trpi_remote_stats stats;
+    start((trpi_remote_options){ 0 });
+    keep(NAMERS * NAMES);
+    for (uint32_t i = 0; i < NAMERS; i++) {
+        stranger_begin(&namers[i], i);
+        say_names(&namers[i].first, t.keeper, i * NAMES, NAMES);
+        stranger_call(&namers[i]);
+        pass(20);
+    }
+    pass(100);
+    UNIT_EQUAL(kept_count, NAMERS * NAMES / NAMED_AT_ONCE);
+    crowd_call(&late, 1, 1000);
+    UNIT_EQUAL(kept_count, NAMERS * NAMES / NAMED_AT_ONCE + 1);
+    trpi_remote_stats_get(t.remote, &stats);
+    UNIT_EQUAL(stats.decode_errors, 0);
+    trpi_node_id first = third_node(0), last = third_node(NAMERS * NAMES - 1);
+    UNIT_EQUAL(trpi_node_find(t.system, &first), 0); /* it gave way */
+    UNIT_TRUE(trpi_node_find(t.system, &last) != 0);
+    uint64_t before = dead_letters();
+    trp_system_tell(t.system, kept[0], &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
+    pass(20);
+    UNIT_EQUAL(dead_letters(), before + 1);
+    for (uint32_t i = 0; i < NAMERS; i++) {
+        stranger_end(&namers[i], true);
+    }
+    crowd_end(&late, 1);
+    for (uint32_t i = 0; i < NAMERS; i++) {
+        stranger_free(&namers[i]);
+    }
+    end();
+}
+
+/* One at the limit is known, and one past it makes the one forgotten that was named longest ago. */
+static void
+one_host_names_so_many_nodes_and_with_one_more_the_oldest_is_forgotten(void)
+{
+    enum { NAMES = 16 };
+    stranger s, other;
+    trpi_node_id first = third_node(0), second = third_node(1), more = third_node(NAMES);
+    start((trpi_remote_options){ .host_nodes_max = NAMES });
+    keep(10);
+    stranger_begin(&s, 1);
+    say_names(&s.first, t.keeper, 0, NAMES);
+    stranger_call(&s);
+    pass(40);
+    UNIT_TRUE(trpi_node_find(t.system, &first) != 0);
+    stranger_begin(&other, 2); /* of the same host */
+    say_message(&other.first, t.keeper, &first, 1); /* is the newest now */
+    say_message(&other.first, t.keeper, &more, 1);
+    stranger_call(&other);
+    pass(40);
+    UNIT_EQUAL(kept_count, 3);
+    UNIT_TRUE(trpi_node_find(t.system, &more) != 0);
+    UNIT_TRUE(trpi_node_find(t.system, &first) == kept[0].node);
+    uint64_t before = dead_letters();
+    trp_ref gone = { trpi_node_find(t.system, &second), 3, 5, 0 };
+    trp_system_tell(t.system, gone, &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
+    pass(20); /* at once: nobody is dialled */
+    UNIT_EQUAL(dead_letters(), before + 1);
+    stranger_end(&s, true);
+    stranger_end(&other, true);
+    pass(40);
+    stranger_free(&s);
+    stranger_free(&other);
+    end();
+}
+
+/* Third nodes are numbered when a message is delivered, never for a refused one. */
+static void
+a_node_that_is_named_in_a_refused_message_gets_no_number(void)
+{
+    stranger s;
+    trpi_node_id one = third_node(1), two = third_node(2), three = third_node(3);
+    trp_ref nobody;
+    start((trpi_remote_options){ 0 });
+    keep(10);
+    nobody = (trp_ref){ TRPI_NODE_SELF, t.keeper.slot, t.keeper.generation + 2, 0 };
+    stranger_begin(&s, 1);
+    say_message(&s.first, nobody, &one, 1);
+    size_t at = s.first.count;
+    say_message(&s.first, t.keeper, &two, 1);
+    s.first.data[at + TRPI_FRAME_HEADER_BYTES + 16] ^= 0x55; /* a type that nobody has */
+    say_message(&s.first, t.keeper, &three, 1);
+    stranger_call(&s);
+    pass(100);
+    UNIT_EQUAL(trpi_node_find(t.system, &one), 0);
+    UNIT_EQUAL(trpi_node_find(t.system, &two), 0);
+    UNIT_TRUE(trpi_node_find(t.system, &three) != 0);
+    UNIT_EQUAL(kept_count, 1);
+    stranger_end(&s, true);
+    pass(40);
+    stranger_free(&s);
+    end();
+}
+
+/* In untrusted mode a sender lives here or on the peer: nobody makes the node dial others. */
+static void
+in_untrusted_mode_nobody_speaks_for_a_third_node(void)
+{
+    stranger s;
+    trpi_node_id one = third_node(1);
+    trpi_remote_stats stats;
+    start((trpi_remote_options){ .untrusted = true });
+    keep(10);
+    stranger_begin(&s, 1);
+    say_message(&s.first, t.keeper, &one, 1);
+    say_message(&s.first, t.keeper, NULL, 0);
+    stranger_call(&s);
+    pass(100);
+    UNIT_EQUAL(kept_count, 1);
+    UNIT_EQUAL(trpi_node_find(t.system, &one), 0);
+    trpi_remote_stats_get(t.remote, &stats);
+    UNIT_EQUAL(stats.untrusted_dropped, 1);
+    stranger_end(&s, true);
+    pass(40);
+    stranger_free(&s);
+    end();
+}
+
+/* At the limit, and one past it; members do not count, and those who are gone give way. */
+static void
+so_many_of_one_host_are_let_in_and_not_one_more(void)
+{
+    enum { PEERS = 8 };
+    static stranger crowd[PEERS + 2];
+    start((trpi_remote_options){ .host_peers_max = PEERS });
+    keep(3 * PEERS);
+    crowd_call(crowd, PEERS, 1);
+    UNIT_EQUAL(kept_count, PEERS);
+    crowd_call(&crowd[PEERS], 1, 100);
+    UNIT_EQUAL(kept_count, PEERS);
+    UNIT_EQUAL(crowd[PEERS].shaken, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    trpi_remote_watch_delegate(t.remote, &crowd[0].id.address, true); /* it has become a member */
+    crowd_call(&crowd[PEERS + 1], 1, 101);
+    UNIT_EQUAL(kept_count, PEERS + 1);
+    stranger_free(&crowd[PEERS]);
+    stranger_end(&crowd[1], false); /* crashes */
+    stranger_end(&crowd[0], false);
+    pass(20000);
+    crowd_call(&crowd[PEERS], 1, 102);
+    UNIT_EQUAL(kept_count, PEERS + 2);
+    trpi_peer *peer = NULL;
+    UNIT_EQUAL(trpi_peer_get(t.remote, &crowd[0].id.address, false, &peer), TRP_OK);
+    trpi_peer_unpin(peer); /* the member is known still */
+    peer = NULL;
+    UNIT_EQUAL(trpi_peer_get(t.remote, &crowd[1].id.address, false, &peer), TRP_ENOENT);
+    trpi_peer_unpin(peer);
+    stranger_free(&crowd[1]);
+    crowd_call(&crowd[1], 1, 2); /* the one that gave way comes again: its stream was forgotten */
+    UNIT_EQUAL(crowd[1].shaken, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    crowd_end(crowd, PEERS + 2);
+    end();
+}
+
+UNIT_BEGIN("strangers_sim")
+UNIT(so_many_come_and_go_and_their_refs_stay_dead)
+UNIT(nodes_that_strangers_name_leave_room_for_others)
+UNIT(one_host_names_so_many_nodes_and_with_one_more_the_oldest_is_forgotten)
+UNIT(a_node_that_is_named_in_a_refused_message_gets_no_number)
+UNIT(in_untrusted_mode_nobody_speaks_for_a_third_node)
+UNIT(so_many_of_one_host_are_let_in_and_not_one_more)
+UNIT_END
