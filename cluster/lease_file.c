@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/errno_name.h"
 #include "cluster/lease.h"
 
 struct trpi_lease_file {
@@ -76,7 +77,8 @@ lease_file_acquire(void *arg, const char *name, const char *owner, uint32_t time
     }
     int fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0660);
     if (fd < 0) {
-        (void)snprintf(why, why_bytes, "%.150s: %s", file->path, strerror(errno));
+        (void)snprintf(why, why_bytes, "%.150s: %s (%s)", file->path, strerror(errno),
+                       trpi_errno_name(errno));
         return TRP_EIO;
     }
     if (fcntl(fd, F_OFD_SETLK, &all) != 0) { /* F1 */
@@ -84,16 +86,17 @@ lease_file_acquire(void *arg, const char *name, const char *owner, uint32_t time
         if (taken) {
             holder_read(fd, why, why_bytes);
         } else {
-            (void)snprintf(why, why_bytes, "%.120s cannot be locked: %s", file->path,
-                           strerror(errno));
+            (void)snprintf(why, why_bytes, "%.120s cannot be locked: %s (%s)", file->path,
+                           strerror(errno), trpi_errno_name(errno));
         }
         (void)close(fd);
         return taken ? TRP_EAGAIN : TRP_EIO;
     }
     int bytes = snprintf(text, sizeof(text), "%s (lease %s)\n", owner, name);
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)bytes, 0) != bytes) {
-        (void)snprintf(why, why_bytes, "locked, though its holder cannot be written into it: %s",
-                       strerror(errno));
+        (void)snprintf(why, why_bytes,
+                       "locked, though its holder cannot be written into it: %s (%s)",
+                       strerror(errno), trpi_errno_name(errno));
     }
     file->fd = fd;
     return TRP_OK;
@@ -135,7 +138,8 @@ trpi_lease_file_is_shared(const char *path, char *why, size_t why_bytes)
     (void)snprintf(copy, sizeof(copy), "%s", path);
     const char *directory = dirname(copy);
     if (statfs(directory, &info) != 0) {
-        (void)snprintf(why, why_bytes, "%.150s: %s", directory, strerror(errno));
+        (void)snprintf(why, why_bytes, "%.150s: %s (%s)", directory, strerror(errno),
+                       trpi_errno_name(errno));
         return false;
     }
     for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {

@@ -402,6 +402,9 @@ trp_node_close(trp_node *node)
     if (node->end_fd >= 0) {
         (void)close(node->end_fd);
     }
+    if (node->log_own) {
+        trpi_node_log_close(&node->log);
+    }
     trpi_config_free(node->config);
     trpi_mutex_destroy(&node->lock);
     node->magic = 0;

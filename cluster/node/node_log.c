@@ -1,17 +1,33 @@
 /* node_log.c - where the lines of a node go; what they look like is the library's
  * (trp_log_format()).
  *
- * Tests.   tests/unit/node/node_options_test.c
+ * Why.     Standard error is often a pipe, and a pipe that nobody reads blocks whoever writes to
+ *          it: the logger, then the shutdown that waits for it. A node must not depend on the
+ *          reader of its log.
+ * Must hold.
+ *   L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one that waited in vain none
+ *       waits at all until there is room again. What was lost is counted, and said then.
+ *   L2  Whoever shares our standard error (a shell, other nodes) sees no O_NONBLOCK on it: a pipe
+ *       or terminal is opened a second time, and that description is ours alone.
+ * Tests.   tests/unit/node/node_log_test.c, tests/system/node.sh
  */
 #include "cluster/node/node_log.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/mutex.h"
+
+#define WAITS_MAX 2u /* room that is there may be another writer's before it is ours */
 
 static const char *const level_names[] = { "?", "error", "warning", "info", "debug" };
 
@@ -41,14 +57,174 @@ trpi_time_format(int64_t wall_ms, char *buffer, size_t bytes)
     return buffer;
 }
 
+int
+trpi_log_format_parse(const char *name)
+{
+    return strcmp(name, "json") == 0 ? 1 : strcmp(name, "journald") == 0 ? 2 : 0;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+/* L2. What cannot be opened again is asked for room before each write; another writer may take that
+ * room, and then we wait for the reader. */
+static void
+stderr_take(trpi_node_log *log)
+{
+    struct stat file;
+    log->fd = STDERR_FILENO;
+    if (fstat(STDERR_FILENO, &file) != 0) {
+        return;
+    }
+    log->is_socket = S_ISSOCK(file.st_mode);
+    if (S_ISFIFO(file.st_mode) || S_ISCHR(file.st_mode)) {
+        int fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+        log->may_block = fd < 0;
+        log->is_own = fd >= 0;
+        log->fd = fd >= 0 ? fd : STDERR_FILENO;
+    }
+}
+
+static int
+file_open(const char *path)
+{
+    /* O_NONBLOCK: a named pipe without a reader is refused at once */
+    return open(path, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0640);
+}
+
+trp_err
+trpi_node_log_open(trpi_node_log *log, int format, trp_log_level level, const char *file)
+{
+    log->format = format;
+    atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
+    log->file = file;
+    (void)pthread_mutex_init(&log->lock, NULL);
+    if (file == NULL || *file == '\0') {
+        stderr_take(log);
+        return TRP_OK;
+    }
+    log->fd = file_open(file);
+    log->is_own = log->fd >= 0;
+    return log->is_own ? TRP_OK : TRP_EIO;
+}
+
+trp_err
+trpi_node_log_reopen(trpi_node_log *log)
+{
+    if (log->file == NULL || *log->file == '\0') {
+        return TRP_ESTATE;
+    }
+    int fd = file_open(log->file);
+    if (fd < 0) {
+        return TRP_EIO;
+    }
+    (void)pthread_mutex_lock(&log->lock);
+    int old = log->fd;
+    log->fd = fd;
+    log->is_full = false;
+    (void)pthread_mutex_unlock(&log->lock);
+    (void)close(old);
+    return TRP_OK;
+}
+
+void
+trpi_node_log_close(trpi_node_log *log)
+{
+    if (log->is_own) {
+        (void)close(log->fd);
+        log->is_own = false;
+    }
+    log->fd = STDERR_FILENO;
+    trpi_mutex_destroy(&log->lock);
+}
+
+/* ---- writing: with the lock ------------------------------------------------------------------ */
+
+static bool
+has_room(const trpi_node_log *log, uint32_t ms)
+{
+    struct pollfd fd = { log->fd, POLLOUT, 0 };
+    return poll(&fd, 1, (int)ms) > 0;
+}
+
+/* As write(), but never for want of room. */
+static ssize_t
+write_now(const trpi_node_log *log, const char *bytes, size_t count)
+{
+    if (log->is_socket) {
+        return send(log->fd, bytes, count, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    if (log->may_block && !has_room(log, 0)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return write(log->fd, bytes, count);
+}
+
+/* false: there is no room for it. */
+static bool
+bytes_write(trpi_node_log *log, const char *bytes, size_t count)
+{
+    uint32_t waits = log->is_full ? 0 : WAITS_MAX; /* L1 */
+    while (count > 0) {
+        ssize_t written = write_now(log, bytes, count);
+        if (written >= 0) {
+            bytes += written;
+            count -= (size_t)written;
+        } else if (errno == EAGAIN) {
+            if (waits == 0 || !has_room(log, TRPI_LOG_PATIENCE_MS / WAITS_MAX)) {
+                return false;
+            }
+            waits--;
+        } else if (errno != EINTR) {
+            return true; /* a closed pipe, a full disk: there is nowhere to complain */
+        }
+    }
+    return true;
+}
+
+/* What was lost comes first. */
+static bool
+lost_write(trpi_node_log *log, const trp_log_line *next)
+{
+    char text[96], buffer[256];
+    trp_log_line line = { .level = TRP_LOG_WARNING, .source = "log", .text = text };
+    line.wall_ms = next->wall_ms;
+    (void)snprintf(text, sizeof text, "nobody read the log: some lines are lost lines=%" PRIu64,
+                   log->lost);
+    return bytes_write(log, buffer, trp_log_format(&line, log->format, buffer, sizeof buffer));
+}
+
+void
+trpi_node_log_always(trpi_node_log *log, const trp_log_line *line)
+{
+    char buffer[TRPI_LOG_LINE_BYTES_MAX];
+    size_t bytes = trp_log_format(line, log->format, buffer, sizeof buffer);
+    (void)pthread_mutex_lock(&log->lock);
+    if (log->lost > 0 && lost_write(log, line)) {
+        log->lost = 0;
+        log->is_full = false;
+    }
+    bool is_written = log->lost == 0 && bytes_write(log, buffer, bytes);
+    log->is_full = !is_written;
+    log->lost += !is_written;
+    log->lost_all += !is_written;
+    (void)pthread_mutex_unlock(&log->lock);
+}
+
 void
 trpi_node_log_line(void *arg, const trp_log_line *line)
 {
     trpi_node_log *log = arg;
-    char buffer[TRPI_LOG_LINE_BYTES_MAX];
-    if ((int)line->level > atomic_load_explicit(&log->level, memory_order_relaxed)) {
-        return;
+    if ((int)line->level <= atomic_load_explicit(&log->level, memory_order_relaxed)) {
+        trpi_node_log_always(log, line);
     }
-    size_t bytes = trp_log_format(line, log->json, buffer, sizeof buffer);
-    (void)!write(log->fd, buffer, bytes); /* nowhere to complain */
+}
+
+uint64_t
+trpi_node_log_lost(trpi_node_log *log)
+{
+    (void)pthread_mutex_lock(&log->lock);
+    uint64_t lost = log->lost_all;
+    (void)pthread_mutex_unlock(&log->lock);
+    return lost;
 }

@@ -1,11 +1,11 @@
 /* node_main.c - the program `troupe node`: options, signals, banner, exit codes.
  *
  * Shape.   The main thread opens the node and then waits for a signal or the end of the membership,
- *          whichever comes first. TERM, INT, HUP are blocked before any thread is made and read
- *          from a signalfd, so that no code of ours runs in a signal handler.
+ *          whichever comes first. TERM, INT, HUP, USR1, USR2 are blocked before any thread is made
+ *          and read from a signalfd, so that no code of ours runs in a signal handler.
  * States.  running --TERM, INT--> leaving
  *          running or leaving --left--> exit 0, --downed--> exit 76
- *          leaving --leave-timeout--> exit 75, --TERM, INT again--> exit 1
+ *          leaving --leave-timeout--> exit 75, --TERM, INT SAME_MS later or more--> exit 1
  * Tests.   tests/system/node.sh
  */
 #include <errno.h>
@@ -20,8 +20,11 @@
 #include <troupe/log.h>
 
 #include "base/assert.h"
+#include "base/errno_name.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
+
+#define SAME_MS 500u /* a terminal, a service manager and its wrapper may all send the same wish */
 
 static const char help[] =
     "usage: troupe node [OPTION]...\n"
@@ -41,7 +44,8 @@ static const char help[] =
     "  --load PLUGIN[:ARGS]   shared object with actors; may be repeated (plugins)\n"
     "  --socket PATH          control socket (control.socket)\n"
     "  --log-level LEVEL      error, warning, info, debug (log.level)\n"
-    "  --log-format FORMAT    text or json (log.format)\n"
+    "  --log-format FORMAT    text, json or journald (log.format)\n"
+    "  --log-file FILE        append log lines to FILE, not to standard error (log.file)\n"
     "\n"
     "Exit codes: 0 left the cluster; 1 ended by a second signal; 64 usage; 69 cannot listen, or "
     "runs\n"
@@ -49,9 +53,11 @@ static const char help[] =
     "the\n"
     "others; 77 no place for the control socket; 78 configuration or plugin, or the cluster "
     "refuses it.\n"
-    "Signals: TERM, INT leave the cluster; HUP reads log.level, remote.secure-cookie and the files "
-    "of\n"
-    "remote.tls again.\n";
+    "Signals: TERM, INT leave the cluster, again after half a second or more: end at once; HUP "
+    "reads\n"
+    "log.level, remote.secure-cookie and the files of remote.tls again; USR1 opens log.file again; "
+    "USR2\n"
+    "logs what the node knows of itself, its cluster and its peers.\n";
 
 static int
 open_exit(trp_err err)
@@ -160,12 +166,13 @@ banner_log(const trp_node *node)
 static int
 signals_open(void)
 {
+    static const int taken[] = { SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 };
     sigset_t set;
     struct sigaction ignore;
     (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGTERM);
-    (void)sigaddset(&set, SIGINT);
-    (void)sigaddset(&set, SIGHUP);
+    for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+        (void)sigaddset(&set, taken[i]);
+    }
     memset(&ignore, 0, sizeof ignore);
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, NULL); /* a closed stderr is no reason to die */
@@ -215,40 +222,85 @@ reload(trp_node *node, const trpi_node_options *options)
     trpi_config_free(config);
 }
 
-/* Take what has arrived. true: a second request to end. */
-static bool
-signals_take(int fd, trp_node *node, const trpi_node_options *options, bool *leaving)
+static void
+logs_reopen(trp_node *node)
 {
-    struct signalfd_siginfo info;
-    while (read(fd, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo == SIGHUP) {
-            reload(node, options);
-            continue;
-        }
-        const char *name = info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT";
-        if (*leaving) {
-            trp_system_log(node->system, TRP_LOG_WARNING, "node", "%s again: ending at once", name);
-            return true;
-        }
-        *leaving = true;
+    const char *file = trpi_config_text(node->config, "log.file");
+    trp_err err = trpi_node_log_reopen(&node->log);
+    if (err == TRP_EIO) {
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "SIGUSR1: %s cannot be opened: %s (%s); the old file stays", file,
+                       strerror(errno), trpi_errno_name(errno));
+    } else {
+        trp_system_log(node->system, TRP_LOG_INFO, "node",
+                       err == TRP_OK
+                           ? "SIGUSR1: %s was opened again"
+                           : "SIGUSR1: the log goes to standard error%s: there is nothing "
+                             "to open again (log.file)",
+                       file);
+    }
+}
+
+/* When this node was told to leave; 0: not yet. */
+typedef struct leaving {
+    uint64_t since_ms;
+} leaving;
+
+/* true: at once. */
+static bool
+end_take(trp_node *node, const char *name, leaving *l)
+{
+    uint64_t now_ms = trpi_world_mono_ns(trpi_system_world(node->system)) / 1000000u;
+    if (l->since_ms == 0) {
+        l->since_ms = now_ms;
         trp_system_log(node->system, TRP_LOG_INFO, "node",
                        "%s: leaving the cluster (once more to end at once)", name);
         trp_node_leave(node);
+        return false;
     }
-    return false;
+    if (now_ms - l->since_ms < SAME_MS) {
+        return false;
+    }
+    trp_system_log(node->system, TRP_LOG_WARNING, "node", "%s again: ending at once", name);
+    return true;
+}
+
+/* Take what has arrived. true: a second request to end. */
+static bool
+signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *l)
+{
+    struct signalfd_siginfo info;
+    bool at_once = false;
+    while (!at_once && read(fd, &info, sizeof info) == sizeof info) {
+        switch (info.ssi_signo) {
+        case SIGHUP:
+            reload(node, options);
+            break;
+        case SIGUSR1:
+            logs_reopen(node);
+            break;
+        case SIGUSR2:
+            trpi_node_dump(node);
+            break;
+        default:
+            at_once = end_take(node, info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", l);
+            break;
+        }
+    }
+    return at_once;
 }
 
 static int
 run(trp_node *node, const trpi_node_options *options, int signal_fd)
 {
     struct pollfd fds[2] = { { signal_fd, POLLIN, 0 }, { trp_node_end_fd(node), POLLIN, 0 } };
-    bool leaving = false;
+    leaving l = { 0 };
     for (;;) {
         trp_node_end end;
         if (poll(fds, 2, -1) < 0 && errno != EINTR) {
             return TRPI_CTL_EXIT_INTERNAL;
         }
-        if (signals_take(signal_fd, node, options, &leaving)) {
+        if (signals_take(signal_fd, node, options, &l)) {
             _exit(TRPI_CTL_EXIT_NO); /* at once means: without waiting for anybody */
         }
         if ((fds[1].revents & POLLIN) && trp_node_await(node, 1, &end) == TRP_OK) {
@@ -291,7 +343,7 @@ trp_node_main(int argc, char **argv)
         trpi_config_free(config);
         return open_exit(err);
     }
-    if (!node->log.json && isatty(STDERR_FILENO)) {
+    if (node->log.format == 0 && isatty(STDERR_FILENO)) {
         banner_print(node, &options);
     } else {
         banner_log(node);

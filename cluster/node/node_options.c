@@ -30,6 +30,7 @@ static const struct flag {
     { "--socket", "control.socket", true },
     { "--log-level", "log.level", true },
     { "--log-format", "log.format", true },
+    { "--log-file", "log.file", true },
     { "--help", NULL, false },
     { "--origin", NULL, false, .of_config = true },
     { "--reference", NULL, false, .of_config = true },

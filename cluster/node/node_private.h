@@ -83,6 +83,9 @@ trp_node_end trpi_node_fate(trp_node *node);
 #define TRPI_NODE_END_BYTES 256
 int trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NODE_END_BYTES]);
 
+/* node_dump.c: log what is known here, whatever log.level is (SIGUSR2). */
+void trpi_node_dump(trp_node *node);
+
 /* control_commands.c: what the control server calls. */
 bool trpi_node_command_is_quick(trpi_control_command command);
 void trpi_node_command_serve(void *arg, trpi_call *call);

@@ -8,6 +8,7 @@
  */
 #include "cluster/node/node_start.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include <troupe/log.h>
 
 #include "base/assert.h"
+#include "base/errno_name.h"
 #include "pattern/pattern.h"
 
 trp_err
@@ -97,10 +99,13 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     options.log = given->log;
     options.log_arg = given->log_arg;
     if (!given->log) {
+        int format = trpi_log_format_parse(trpi_config_text(node->config, "log.format"));
+        const char *file = trpi_config_text(node->config, "log.file");
+        if (trpi_node_log_open(&node->log, format, level, file) != TRP_OK) {
+            return trpi_node_fail(ret_error, TRP_ECONFIG, "log.file %s: %s (%s)", file,
+                                  strerror(errno), trpi_errno_name(errno));
+        }
         node->log_own = true;
-        node->log.fd = 2;
-        node->log.json = strcmp(trpi_config_text(node->config, "log.format"), "json") == 0;
-        atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
         options.log = trpi_node_log_line;
         options.log_arg = &node->log;
     }

@@ -162,8 +162,9 @@ TRP_API void trp_log_receive(trp_ctx *ctx);
  * Source:    LOG-07.  Since: 0.1 */
 TRP_API int trp_log_event_line(const trp_msg *msg, trp_log_line *ret_line);
 
-/* Write a line with its newline as text or, with json 1, as a JSON object; cut at bytes, which are
- * at least 256. Returns the bytes written, without the NUL.
+/* Write a line with its newline as text, with json 1 as a JSON object, or with json 2 as text for
+ * journald (<4>source text, without a time); cut at bytes, which are at least 256. Words key=value
+ * that end a text are "fields" of the object, too. Returns the bytes written, without the NUL.
  *
  * Ownership: borrows line.
  * Errors:    none

@@ -2,7 +2,12 @@
  *
  *     2026-11-20T12:03:01.204Z info    /user/bank opened the vault {user=ann}
  *     {"time":"2026-11-20T12:03:01.204Z","level":"info","source":"/user/bank","kind":"bank",
- *      "thread":"demo-0","message":"opened the vault","mdc":{"user":"ann"}}            (one line)
+ *      "thread":"demo-0","message":"opened the vault amount=5","fields":{"amount":"5"},
+ *      "cause":"TRP_EDATA","mdc":{"user":"ann"}}                                     (one line)
+ *     <6>/user/bank opened the vault {user=ann}             journald: it has time and host itself
+ *
+ * Fields.  The words key=value, key="some words" that end a text: what a program asks for by name
+ *          and a person reads in place. They stay in the text.
  *
  * Must hold.
  *   F1  A line is one line: control characters are written as \xNN or \u00NN.
@@ -114,6 +119,82 @@ member_put(line_buffer *b, const char *name, const char *value)
     }
 }
 
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+static bool
+is_key_char(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '-' || c == '.';
+}
+
+/* One key=value at text: its end, NULL: there is none. */
+static const char *
+field_end(const char *text, const char **ret_value, size_t *ret_value_bytes)
+{
+    const char *p = text;
+
+    while (is_key_char(*p)) {
+        p++;
+    }
+    if (p == text || *p++ != '=') {
+        return NULL;
+    }
+    if (*p == '"') {
+        *ret_value = ++p;
+        *ret_value_bytes = strcspn(p, "\"");
+        p += *ret_value_bytes;
+        return *p == '"' && (p[1] == ' ' || p[1] == 0) ? p + 1 : NULL;
+    }
+    *ret_value = p;
+    *ret_value_bytes = strcspn(p, " ");
+    return p + *ret_value_bytes;
+}
+
+/* Where the fields at the end of the text begin; NULL: it has none. */
+static const char *
+fields_of(const char *text)
+{
+    const char *first = NULL;
+
+    while (*text != 0) {
+        const char *value;
+        size_t bytes;
+        const char *end = field_end(text, &value, &bytes);
+
+        first = end == NULL ? NULL : first == NULL ? text : first;
+        text = end != NULL ? end : text + strcspn(text, " ");
+        text += strspn(text, " ");
+    }
+    return first;
+}
+
+static void
+fields_put(line_buffer *b, const char *at)
+{
+    char key[64], text[TRP_LOG_TEXT_BYTES_MAX];
+    const char *value, *end;
+    size_t bytes;
+
+    plain_put(b, ",\"fields\":{");
+    for (const char *before = ""; *at != 0; before = ",") {
+        end = field_end(at, &value, &bytes);
+        if (end == NULL || b->at + sizeof key + bytes * 6u + 6u * TAIL_BYTES > b->bytes) {
+            break; /* F2: a pair is whole or absent */
+        }
+        (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(at, "="), at);
+        (void)snprintf(text, sizeof text, "%.*s", (int)bytes, value);
+        plain_put(b, before);
+        plain_put(b, "\"");
+        escaped_put(b, key);
+        plain_put(b, "\":\"");
+        escaped_put(b, text);
+        plain_put(b, "\"");
+        at = end + strspn(end, " ");
+    }
+    plain_put(b, "}");
+}
+
 static void
 json_put(line_buffer *b, const trp_log_line *line, const char *time, const char *level)
 {
@@ -129,6 +210,13 @@ json_put(line_buffer *b, const trp_log_line *line, const char *time, const char 
     }
     b->bytes += 64;
     member_put(b, ",\"message\":\"", line->text);
+    const char *fields = line->text == NULL ? NULL : fields_of(line->text);
+    if (fields != NULL && b->at + 6u * TAIL_BYTES < b->bytes) {
+        fields_put(b, fields);
+    }
+    if (line->cause != TRP_OK) {
+        member_put(b, ",\"cause\":\"", trp_err_name(line->cause));
+    }
     if (line->mdc != NULL && line->mdc[0] != 0 && b->at + 6u * TAIL_BYTES < b->bytes) {
         context_put(b, line->mdc);
     }
@@ -138,7 +226,8 @@ json_put(line_buffer *b, const trp_log_line *line, const char *time, const char 
 size_t
 trp_log_format(const trp_log_line *line, int json, char *buffer, size_t bytes)
 {
-    line_buffer b = { buffer, 0, bytes, json != 0 };
+    static const int priorities[] = { 5, 3, 4, 6, 7 }; /* syslog's, by level */
+    line_buffer b = { buffer, 0, bytes, json == 1 };
     time_t seconds = (time_t)(line->wall_ms / 1000);
     const char *level =
         level_names[(unsigned)line->level <= TRP_LOG_DEBUG ? (unsigned)line->level : 0u];
@@ -151,10 +240,12 @@ trp_log_format(const trp_log_line *line, int json, char *buffer, size_t bytes)
         (void)snprintf(day, sizeof day, "1970-01-01T00:00:00");
     }
     (void)snprintf(time, sizeof time, "%s.%03dZ", day, (int)(line->wall_ms % 1000));
-    if (json != 0) {
+    if (json == 1) {
         json_put(&b, line, time, level);
     } else {
-        b.at = (size_t)snprintf(buffer, bytes, "%s %-7s ", time, level);
+        unsigned known = (unsigned)line->level <= TRP_LOG_DEBUG ? (unsigned)line->level : 0u;
+        b.at = (size_t)(json == 2 ? snprintf(buffer, bytes, "<%d>", priorities[known])
+                                  : snprintf(buffer, bytes, "%s %-7s ", time, level));
         escaped_put(&b, line->source);
         plain_put(&b, " ");
         escaped_put(&b, line->text);

@@ -519,7 +519,11 @@ const trpi_config_row trpi_config_rows[] = {
       "Least level that is logged." },
     { "log.stdout-level", CHOICE, "warning", 0, 0, "error|warning|info|debug|off",
       "The same while no logger runs, at the start and at the end of a system." },
-    { "log.format", CHOICE, "text", 0, 0, "text|json", "A line of text or a JSON object." },
+    { "log.format", CHOICE, "text", 0, 0, "text|json|journald",
+      "A line of text, a JSON object, or text with the priority that journald reads (<4>)." },
+    { "log.file", TEXT, "", 0, 0, NULL,
+      "File that log lines of `troupe node` are appended to; empty: standard error. SIGUSR1 opens "
+      "it again after it has been moved away." },
     { "log.dead-letters", INT, "10", 0, 4294967294, "on|off",
       "How many dead letters are logged, at info; on: all; off: none." },
     { "log.dead-letters-during-shutdown", BOOL, "on", 0, 0, NULL,

@@ -131,8 +131,49 @@ wait_until 60 up 4 || fail fourth_comes_up
 third=${pids[-2]}
 freeze "$third"
 kill -TERM "$started"
+told_ms=$(now_ms)
+kill -INT "$started" # the same wish, as a terminal and a service manager send it
 wait_until 60 grep -q "once more to end at once" "$work/4.log"
 kill -TERM "$started"
+if kill -0 "$started" && [ $(($(now_ms) - told_ms)) -lt 400 ]; then
+    ends_early() { ! kill -0 "$started" || [ $(($(now_ms) - told_ms)) -ge 400 ]; }
+    wait_until 10 ends_early
+    check a_second_signal_at_once_is_the_same kill -0 "$started"
+fi
+term_again() { kill -TERM "$started"; ! kill -0 "$started"; }
+wait_until 60 term_again
 last_ended second_signal_ends_with_1 1
+lacks a_second_signal_at_once_is_not_taken_for_one "SIGINT again" "$work/4.log"
 kill -CONT "$third"
+
+# ---- standard error is a pipe that nobody reads
+mkfifo "$work/full"
+exec {full}<>"$work/full"
+dd if=/dev/zero of="$work/full" oflag=nonblock bs=4096 count=1000 2>/dev/null
+background "$troupe" node --socket "$work/6.sock" --port 0 --seed self --log-level debug 2>&"$full"
+wait_until 60 up 6 || fail node_with_a_full_pipe_comes_up
+told_ms=$(now_ms)
+kill -TERM "$started"
+last_ended node_with_a_full_pipe_leaves 0
+judge node_with_a_full_pipe_ends_in_time_ms $(($(now_ms) - told_ms)) 10000 ms
+exec {full}>&-
+rm "$work/full" # whoever looks through the files would read it
+
+# ---- a log file: USR1 opens it again, USR2 writes down what the node knows
+node 7 --port 0 --seed self --log-level warning --log-format json --log-file "$work/7.file"
+wait_until 60 up 7 || fail node_with_a_file_comes_up
+kill -USR2 "$started"
+check usr2_dumps_the_state wait_until 30 grep -q 'end of the dump' "$work/7.file"
+has the_dump_has_the_members '"status":"Up","reachable":"yes"' "$work/7.file"
+has the_dump_has_the_view '"strategy":"keep-majority"' "$work/7.file"
+mv "$work/7.file" "$work/7.moved"
+kill -USR1 "$started"
+check usr1_opens_the_file_again wait_until 30 test -e "$work/7.file"
+kill -USR2 "$started"
+check what_follows_goes_to_the_new_file wait_until 30 grep -q 'end of the dump' "$work/7.file"
+is the_old_file_has_one_dump "$(grep -c 'end of the dump' "$work/7.moved")" 1
+kill -TERM "$started"
+last_ended node_with_a_file_leaves 0
+expect log_file_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --log-file "$work/none/log"
+has log_file_nowhere_is_named "log.file $work/none/log: No such file or directory (ENOENT)" "$work/err"
 test_end

@@ -211,6 +211,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/control_test.c \
 	tests/unit/node/fault_test.c \
 	tests/unit/node/node_end_test.c \
+	tests/unit/node/node_log_test.c \
 	tests/unit/node/node_options_test.c \
 	tests/unit/node/node_test.c \
 	tests/unit/node/payload_json_test.c \

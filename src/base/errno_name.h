@@ -1,0 +1,19 @@
+/* errno_name.h - an errno as its symbol, "ECONNREFUSED": the sentence depends on the language and
+ * the C library, the symbol is what people and rules of log collectors look for. */
+#ifndef TRPI_BASE_ERRNO_NAME_H
+#define TRPI_BASE_ERRNO_NAME_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include <string.h>
+
+/* Static text; "E?" for a number that is none. Thread: any. */
+static inline const char *
+trpi_errno_name(int error)
+{
+    const char *name = strerrorname_np(error);
+    return name != NULL ? name : "E?";
+}
+
+#endif
