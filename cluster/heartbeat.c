@@ -6,14 +6,22 @@
  *          of one machine, which fail together, are not each other's only observers.
  * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are
  *          reachable, and every silent one passed on the way; and all that this node holds silent,
- *          wherever they stand
+ *          wherever they stand. Those that miss an answer do not count: as many more, and some,
+ *          are asked at once (H5)
  * Must hold.
  *   H1  k reachable neighbours are asked even if many next to each other die at once.
  *   H2  A peer that never answered is judged, too: from expected-response-after on (FD-16).
  *   H3  When this node itself was stopped, the time is nobody's silence; and for a while after it,
  *       it judges more slowly.
  *   H4  An answer counts only from the incarnation that is asked.
- * Limits.  Requests in one tick: k + the silent ones.
+ *   H5  Crashes at one time are found at one time, however many neighbours die together: whoever is
+ *       late, long before it is silent, is passed on the ring, and the more are late, the more
+ *       others are asked. One that is asked in this way is known to have lived and is judged from
+ *       its first request on, without H2's patience.
+ *   H6  When this node stood still for longer than its detector bears, it is *waking* until each
+ *       peer has answered a request that was made since, or has been silent for as long anew.
+ * Limits.  Requests in one tick: k + the silent ones; a late one brings up to WIDEN more, at most
+ *          WIDEN_MAX at a time.
  * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
  */
 #include "cluster/heartbeat.h"
@@ -31,15 +39,24 @@
 #define PAUSE_US 250000u         /* a tick later than this after its time: we were stopped */
 #define STRAIN_US_MAX 5000000u   /* at most so much is added to everybody's credit after a pause */
 #define ROUND_TRIP_US_MAX 60000000u
+#define LATE_INTERVALS 2u        /* H5: since the last answer, so one has not come */
+#define WIDEN 8u                 /* H5: for each that is late, where nobody answers */
+#define WIDEN_MAX 64u
+#define WAKING_US_MAX 60000000u  /* H6: a detector that never judges must not hold a node */
 #define NEVER UINT64_MAX
 
 struct peer {
     trpi_ident *ident;
     trpi_detector detector;
     uint64_t first_asked_us; /* 0: not yet */
+    uint64_t heard_us;       /* its last answer; 0: none */
     uint64_t round_trip_us;
     bool silent;
-    bool chosen; /* by the last choice */
+    bool late;     /* H5 */
+    bool answers;  /* heard, and not late */
+    bool extra;    /* asked because others are late or silent */
+    bool unproved; /* H6 */
+    bool chosen;   /* by the last choice */
 };
 
 struct trpi_heartbeat {
@@ -50,12 +67,24 @@ struct trpi_heartbeat {
     uint64_t ask_us, check_us; /* next */
     uint64_t asked_us;         /* what the last requests carry */
     uint64_t strain_us;        /* own slowness, decaying (H3) */
+    uint64_t pause_us;         /* that the detector bears */
+    uint64_t woke_us;          /* H6: since when it is waking; 0: it is not */
+    trpi_gossip *view;         /* of the last choice; NULL: none yet */
     const trpi_ident **targets;
     uint32_t targets_count;
     uint64_t *unreachable;
     uint32_t unreachable_count;
     bool changed;
 };
+
+/* As phi.c reads it. */
+static uint32_t
+acceptable_pause_ms(const trpi_phi_options *phi)
+{
+    return phi->acceptable_pause_ms == 0                   ? 3000
+           : phi->acceptable_pause_ms == TRPI_PHI_NO_PAUSE ? 0
+                                                           : phi->acceptable_pause_ms;
+}
 
 trp_err
 trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
@@ -84,6 +113,7 @@ trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
         return TRP_ENOMEM;
     }
     hb->options = checked;
+    hb->pause_us = (uint64_t)acceptable_pause_ms(&checked.phi) * 1000;
     hb->self = trpi_ident_ref(self);
     hb->ask_us = hb->check_us = NEVER;
     *ret_heartbeat = hb;
@@ -109,6 +139,7 @@ trpi_heartbeat_free(trpi_heartbeat *hb)
     peers_free(hb->peers, hb->peers_count);
     trpi_free(hb->targets);
     trpi_free(hb->unreachable);
+    trpi_gossip_unref(hb->view);
     trpi_ident_unref(hb->self);
     trpi_free(hb);
 }
@@ -144,7 +175,8 @@ struct ring {
     const uint32_t *places;
     uint32_t count;
     uint32_t start;  /* the first place behind self */
-    uint32_t length; /* from there to the k-th that is reachable (H1) */
+    uint32_t length; /* from there to the k-th that is reachable (H1), and answers (H5) */
+    uint32_t plain;  /* of length, those before the first that is unreachable or late */
 };
 
 static const trpi_gossip_member *
@@ -159,6 +191,34 @@ ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
     const trpi_ident *ident = ring->view->members[ring->places[place]].ident;
     return ident->ring_hash < self->ring_hash ||
            (ident->ring_hash == self->ring_hash && ident->key <= self->key);
+}
+
+/* H1, H5. Go along until k answer. Who has not been asked for long enough may answer: k of those
+ * will do while nobody is late; but the fewer answer, the more of them are asked for each late
+ * one. */
+static void
+ring_walk(const trpi_heartbeat *hb, struct ring *ring)
+{
+    uint32_t k = hb->options.monitored_by_nr_of_members;
+    uint32_t answering = 0, unknown = 0, late = 0, passed = 0;
+    while (ring->length < ring->count && answering < k) {
+        uint32_t more = (uint32_t)((uint64_t)WIDEN * late * (k - answering) / k);
+        if (answering + unknown >= k + (more < WIDEN_MAX ? more : WIDEN_MAX)) {
+            return;
+        }
+        const trpi_gossip_member *m = ring_at(ring, ring->length++);
+        if (m->ident->key == hb->self->key) {
+            ring->plain += passed == 0 ? 1 : 0;
+            continue;
+        }
+        const struct peer *p = find_peer(hb, m->ident->key);
+        bool away = m->unreachable != 0 || (p != NULL && p->silent);
+        late += !away && p != NULL && p->late ? 1 : 0;
+        passed += away || (p != NULL && p->late) ? 1 : 0;
+        answering += !away && p != NULL && p->answers ? 1 : 0;
+        unknown += !away && (p == NULL || (!p->answers && !p->late)) ? 1 : 0;
+        ring->plain += passed == 0 ? 1 : 0;
+    }
 }
 
 static trp_err
@@ -178,17 +238,13 @@ ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
             high = middle;
         }
     }
-    uint32_t reachable = 0;
-    while (ring->length < ring->count && reachable < hb->options.monitored_by_nr_of_members) {
-        const trpi_gossip_member *m = ring_at(ring, ring->length++);
-        reachable += m->unreachable == 0 && m->ident->key != hb->self->key ? 1 : 0;
-    }
+    ring_walk(hb, ring);
     return TRP_OK;
 }
 
 /* One of the new peers; who stays moves over with its detector. */
 static void
-choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, struct peer *to)
+choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct peer *to)
 {
     struct peer *known = find_peer(hb, m->ident->key);
     if (known != NULL) {
@@ -196,6 +252,7 @@ choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, struct peer *to)
         known->chosen = true; /* its contents have moved */
     } else {
         memset(to, 0, sizeof(*to));
+        to->extra = extra && m->up_number != 0; /* a joiner may just have come */
         to->ident = trpi_ident_ref(m->ident);
         trp_err err = trpi_detector_init(&to->detector, hb->options.detector, &hb->options.phi);
         trpi_assert(err == TRP_OK); /* the options were tried in new() */
@@ -211,7 +268,7 @@ choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
     for (uint32_t step = 0; step < ring->length; step++) {
         const trpi_gossip_member *m = ring_at(ring, step);
         if (m->ident->key != hb->self->key) {
-            choose_one(hb, m, &chosen[count++]);
+            choose_one(hb, m, step >= ring->plain, &chosen[count++]);
         }
     }
     for (uint32_t i = 0; i < hb->peers_count; i++) {
@@ -219,7 +276,7 @@ choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
         uint32_t at = p->silent && !p->chosen ? trpi_gossip_find(ring->view, p->ident->key)
                                               : TRPI_GOSSIP_NONE;
         if (at != TRPI_GOSSIP_NONE && ring->view->members[at].status != TRP_MEMBER_DOWN) {
-            choose_one(hb, &ring->view->members[at], &chosen[count++]);
+            choose_one(hb, &ring->view->members[at], false, &chosen[count++]);
         }
     }
     return count;
@@ -273,6 +330,10 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
     hb->targets_count = 0;
     hb->unreachable = unreachable;
     collect_unreachable(hb);
+    if (hb->view != view) {
+        trpi_gossip_unref(hb->view);
+        hb->view = trpi_gossip_ref((trpi_gossip *)(uintptr_t)view); /* counted, not changed */
+    }
     if (chosen_count == 0) {
         hb->ask_us = hb->check_us = NEVER;
     } else if (hb->ask_us == NEVER) {
@@ -304,6 +365,11 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
         if (p->first_asked_us != 0 && !p->detector.monitoring) {
             p->first_asked_us += pause_us;
         }
+        p->heard_us += p->heard_us != 0 ? pause_us : 0;
+        p->unproved = p->unproved || pause_us > hb->pause_us; /* H6 */
+    }
+    if (pause_us > hb->pause_us && hb->peers_count > 0) {
+        hb->woke_us = now_us;
     }
     hb->ask_us = later(hb->ask_us, now_us); /* due now: the pause is counted once */
     hb->check_us = later(hb->check_us, now_us);
@@ -327,31 +393,94 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     }
 }
 
+/* H5. true: it is late, or answers, and was not, or did not. */
+static bool
+look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
+    uint64_t since_us = p->heard_us != 0 ? p->heard_us + LATE_INTERVALS * interval_us
+                        : p->extra       ? p->first_asked_us + interval_us
+                                         : p->first_asked_us + expected_us;
+    bool late = p->first_asked_us != 0 && now_us > since_us + hb->strain_us;
+    bool answers = p->heard_us != 0 && !late;
+    bool changed = late != p->late || answers != p->answers;
+    p->late = late;
+    p->answers = answers;
+    return changed;
+}
+
+static void
+judge_all(trpi_heartbeat *hb, uint64_t now_us)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        judge(hb, &hb->peers[i], now_us);
+        changed = look_late(hb, &hb->peers[i], now_us) || changed;
+    }
+    collect_unreachable(hb);
+    if (changed && hb->view != NULL) {
+        (void)trpi_heartbeat_members(hb, now_us, hb->view); /* no memory: with the next change */
+    }
+}
+
+static void
+ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
+{
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        struct peer *p = &hb->peers[i];
+        if (!due && !(p->extra && p->first_asked_us == 0)) { /* H5: at once */
+            continue;
+        }
+        if (p->first_asked_us == 0) {
+            p->first_asked_us = now_us;
+            if (p->extra) {
+                trpi_detector_assume(&p->detector, now_us / 1000); /* H5 */
+            }
+        }
+        hb->asked_us = now_us;
+        hb->targets[hb->targets_count++] = p->ident;
+    }
+}
+
 void
 trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
 {
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
-    hb->targets_count = 0;
     hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
     notice_own_pause(hb, now_us);
-    if (now_us >= hb->ask_us) {
-        hb->asked_us = now_us;
-        for (uint32_t i = 0; i < hb->peers_count; i++) {
-            if (hb->peers[i].first_asked_us == 0) {
-                hb->peers[i].first_asked_us = now_us;
-            }
-            hb->targets[hb->targets_count++] = hb->peers[i].ident;
-        }
-        /* from now, not from when it was due: no burst after a stall */
-        hb->ask_us = now_us + interval_us;
-    }
     if (now_us >= hb->check_us) {
-        for (uint32_t i = 0; i < hb->peers_count; i++) {
-            judge(hb, &hb->peers[i], now_us);
-        }
-        collect_unreachable(hb);
+        judge_all(hb, now_us); /* before asking: it may choose anew */
         hb->check_us = now_us + interval_us / CHECKS_PER_INTERVAL;
     }
+    bool due = now_us >= hb->ask_us;
+    hb->targets_count = 0;
+    ask(hb, now_us, due);
+    /* from now, not from when it was due: no burst after a stall */
+    hb->ask_us = due ? now_us + interval_us : hb->ask_us;
+}
+
+/* H6 */
+bool
+trpi_heartbeat_is_waking(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t again_us = hb->pause_us + (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    notice_own_pause(hb, now_us);
+    if (hb->woke_us == 0) {
+        return false;
+    }
+    bool waking = false;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        const struct peer *p = &hb->peers[i];
+        waking = waking || (p->unproved && !(p->silent && now_us >= hb->woke_us + again_us));
+    }
+    if (!waking || now_us >= hb->woke_us + WAKING_US_MAX) {
+        hb->woke_us = 0;
+        for (uint32_t i = 0; i < hb->peers_count; i++) {
+            hb->peers[i].unproved = false;
+        }
+    }
+    return hb->woke_us != 0;
 }
 
 uint64_t
@@ -376,6 +505,8 @@ trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_i
     if (asked_us <= arrived_us && arrived_us - asked_us < ROUND_TRIP_US_MAX) {
         p->round_trip_us = arrived_us - asked_us;
     }
+    p->heard_us = arrived_us > p->heard_us ? arrived_us : p->heard_us;
+    p->unproved = p->unproved && asked_us < hb->woke_us; /* H6: it answered before */
     trpi_detector_heartbeat(&p->detector, arrived_us / 1000);
     if (p->silent) {
         judge(hb, p, arrived_us);

@@ -34,6 +34,9 @@ trp_err trpi_heartbeat_members(trpi_heartbeat *heartbeat, uint64_t now_us, const
  */
 void trpi_heartbeat_tick(trpi_heartbeat *heartbeat, uint64_t now_us);
 uint64_t trpi_heartbeat_wake_us(const trpi_heartbeat *heartbeat);
+/* Has this node stood still for longer than its detector bears, and has some peer neither answered
+ * since nor been judged unreachable anew? */
+bool trpi_heartbeat_is_waking(trpi_heartbeat *heartbeat, uint64_t now_us);
 /* Bytes of the channel that are an answer; others are ignored. arrived_us: when the transport had
  * them. */
 void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const trpi_node_id *from,

@@ -30,10 +30,10 @@ heartbeat_of(uint32_t self, const trpi_heartbeat_options *options, const trpi_go
     return hb;
 }
 
-/* Tick when due until `until_us`; everybody but `dead` (NODES: nobody, NODES + 1: all) answers at
+/* Tick when due until `until_us`; those of `dead`, bit i is node i, do not answer, all others at
  * once. */
 static uint64_t
-beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
+beat_without(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
 {
     while (now_us < until_us) {
         uint64_t due_us = trpi_heartbeat_wake_us(hb);
@@ -47,7 +47,11 @@ beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
         trpi_heartbeat_tick(hb, now_us);
         uint32_t count = trpi_heartbeat_targets(hb, &targets, request);
         for (uint32_t i = 0; i < count; i++) {
-            if (dead != NODES + 1 && (dead == NODES || targets[i] != idents[dead])) {
+            uint32_t node = 0;
+            while (targets[i] != idents[node]) {
+                node++;
+            }
+            if ((dead >> node & 1) == 0) {
                 UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
                 trpi_heartbeat_answer(hb, now_us + 300, &targets[i]->id, answer, sizeof(answer));
             }
@@ -55,6 +59,13 @@ beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
         now_us += 1000;
     }
     return now_us;
+}
+
+/* dead: one node; NODES: nobody. */
+static uint64_t
+beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
+{
+    return beat_without(hb, now_us, until_us, dead == NODES ? 0 : 1u << dead);
 }
 
 static uint32_t
@@ -216,7 +227,11 @@ neighbours_that_are_unreachable_do_not_use_up_the_number(void)
     trpi_gossip *view = view_of(NODES);
     trpi_heartbeat_options options = { .monitored_by_nr_of_members = 2 };
     trpi_heartbeat *hb = heartbeat_of(0, &options, view);
-    beat(hb, SECOND, 15 * SECOND, NODES + 1);
+    uint32_t neighbours = 0;
+    for (uint32_t i = 0; i < NODES; i++) {
+        neighbours |= trpi_heartbeat_look(hb, idents[i]->key, SECOND).monitored ? 1u << i : 0;
+    }
+    beat_without(hb, SECOND, 15 * SECOND, neighbours);
     UNIT_EQUAL(silent(hb), 2);
     const uint64_t *keys;
     uint32_t count = trpi_heartbeat_unreachable(hb, &keys);
@@ -228,6 +243,104 @@ neighbours_that_are_unreachable_do_not_use_up_the_number(void)
     UNIT_EQUAL(silent(hb), 2);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(next);
+    trpi_gossip_unref(view);
+}
+
+/* H5: the second of two neighbours that die together, and whoever is behind them, is not looked for
+ * when the first is found, but as soon as they are late. */
+static void
+crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
+{
+    for (uint32_t dead = 1; dead < NODES; dead++) {
+        trpi_gossip *view = view_of(NODES);
+        trpi_heartbeat_options options = { .monitored_by_nr_of_members = 2 };
+        trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+        uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES), begin_us = now_us;
+        uint32_t left = 0; /* those that are furthest behind on the ring */
+        for (uint32_t i = 1; i < NODES; i++) {
+            uint32_t before = 0;
+            for (uint32_t k = 1; k < NODES; k++) {
+                bool i_behind = idents[i]->ring_hash > idents[0]->ring_hash;
+                bool k_behind = idents[k]->ring_hash > idents[0]->ring_hash;
+                before += k_behind != i_behind ? k_behind
+                                               : idents[k]->ring_hash < idents[i]->ring_hash;
+            }
+            left |= before >= dead ? 1u << i : 0;
+        }
+        uint32_t away = ((1u << NODES) - 2) & ~left;
+        while (silent(hb) < dead && now_us < begin_us + 60 * SECOND) {
+            now_us = beat_without(hb, now_us, now_us + SECOND / 10, away);
+        }
+        UNIT_EQUAL(silent(hb), dead);
+        UNIT_TRUE(now_us - begin_us <= (dead == 1 ? 4700000 : 2 * 4700000));
+        now_us = beat_without(hb, now_us, now_us + 3 * SECOND, away);
+        /* its number of those that answer, and no more */
+        uint32_t others = NODES - 1 - dead;
+        UNIT_EQUAL(trpi_heartbeat_peers_count(hb), dead + (others < 2 ? others : 2));
+        beat(hb, now_us, now_us + 3 * SECOND, NODES);
+        UNIT_EQUAL(silent(hb), 0);
+        trpi_heartbeat_free(hb);
+        trpi_gossip_unref(view);
+    }
+}
+
+/* One that misses an answer and gives the next is not silent, and who was asked beside it is let go
+ * again. */
+static void
+one_that_is_late_is_no_more_than_late(void)
+{
+    trpi_gossip *view = view_of(NODES);
+    trpi_heartbeat_options options = { .monitored_by_nr_of_members = 2 };
+    trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+    uint32_t neighbour = 0;
+    while (!trpi_heartbeat_look(hb, idents[neighbour]->key, SECOND).monitored) {
+        neighbour++;
+    }
+    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    now_us = beat(hb, now_us, now_us + 2500000, neighbour);
+    UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 3); /* one more, in its place */
+    beat(hb, now_us, now_us + 3 * SECOND, NODES);
+    UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 2);
+    UNIT_FALSE(trpi_heartbeat_has_changed(hb));
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* H6 */
+static void
+who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_anew(void)
+{
+    trpi_gossip *view = view_of(4);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    uint64_t due_us = trpi_heartbeat_wake_us(hb);
+    UNIT_FALSE(trpi_heartbeat_is_waking(hb, due_us + 3 * SECOND)); /* acceptable-heartbeat-pause */
+    now_us = beat(hb, due_us + 3 * SECOND, due_us + 5 * SECOND, NODES);
+    due_us = trpi_heartbeat_wake_us(hb);
+    now_us = due_us + 3 * SECOND + 1;
+    UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* also before the first tick */
+    uint8_t stale[TRPI_HEARTBEAT_BYTES] = { 2, 1 }; /* to a request of before */
+    for (uint32_t i = 1; i < 4; i++) {
+        trpi_heartbeat_answer(hb, now_us, &idents[i]->id, stale, sizeof(stale));
+    }
+    UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us));
+    uint64_t woke_us = now_us;
+    now_us = beat(hb, now_us, now_us + 2 * SECOND, 2);
+    UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* one has not answered */
+    UNIT_EQUAL(silent(hb), 0);
+    while (trpi_heartbeat_is_waking(hb, now_us) && now_us < woke_us + 60 * SECOND) {
+        now_us = beat(hb, now_us, now_us + SECOND / 10, 2);
+    }
+    UNIT_EQUAL(silent(hb), 1);
+    UNIT_TRUE(now_us >= woke_us + 4 * SECOND && now_us < woke_us + 12 * SECOND);
+    now_us = beat(hb, now_us, now_us + 5 * SECOND, 2) + 10 * SECOND; /* the silent one as well: */
+    woke_us = now_us;
+    UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us));
+    now_us = beat(hb, now_us, now_us + 3 * SECOND, 2);
+    UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* not on the word of before */
+    now_us = beat(hb, now_us, woke_us + 4100000, 2);
+    UNIT_FALSE(trpi_heartbeat_is_waking(hb, now_us));
+    trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
 }
 
@@ -319,6 +432,9 @@ UNIT(a_member_that_never_answered_is_found_too)
 UNIT(an_own_pause_accuses_nobody)
 UNIT(answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm)
 UNIT(neighbours_that_are_unreachable_do_not_use_up_the_number)
+UNIT(crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one)
+UNIT(one_that_is_late_is_no_more_than_late)
+UNIT(who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_anew)
 UNIT(an_answer_of_another_incarnation_does_not_count)
 UNIT(a_deadline_detector_judges_by_interval_and_pause_alone)
 UNIT(own_pauses_again_and_again_accuse_nobody)
