@@ -105,6 +105,7 @@ typedef struct trpi_cluster_member {
     uint64_t age_ms;         /* since this node saw it first */
     uint64_t unreachable_ms; /* for how long; 0: reachable */
     bool seen;               /* has seen the present version */
+    bool remover;            /* says that it has removed this node from its cluster */
 } trpi_cluster_member;
 
 /* members[observer] says members[subject] is unreachable */
@@ -133,6 +134,9 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     uint64_t version;      /* equal on two nodes only if they agree on members and seen set */
     const char *strategy;  /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
+    uint64_t removed_ms;   /* for how long a member says that it has removed this node: two
+                              clusters, or this node ends in some seconds; 0: nobody does */
+    bool waking;           /* stood still, and does not know yet who is there (heartbeat.h) */
     trpi_member_stats stats;
 } trpi_cluster_snapshot;
 
@@ -144,10 +148,16 @@ void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fin
 uint32_t trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role);
 uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role);
 
+/* Has this node stood still for longer than its detector bears, and does not know yet who is there?
+ * Then nothing is to be routed over the cluster. Thread: any. */
+bool trpi_cluster_is_waking(trpi_cluster *cluster);
+
 /* ---- events for threads that are no actors --------------------------------------------------- */
 /* fn is called on the cluster's thread, in order, without a lock held: short, must not block. */
+/* Not public: it began, or ended, to be waking; ask trpi_cluster_is_waking. */
+#define TRPI_CLUSTER_WAKING (1u << 31)
 typedef struct trpi_cluster_event {
-    uint32_t event;   /* one bit of trp_cluster_events */
+    uint32_t event;   /* one bit of trp_cluster_events, or TRPI_CLUSTER_WAKING */
     int64_t wall_ms;
     const trp_member_event *member;     /* of member events, else NULL */
     const trp_leader_event *leader;

@@ -42,6 +42,7 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
         ret->up_since_wall_ms = known->up_since_wall_ms;
         ret->age_ms = now_us / 1000 - known->first_seen_ms;
     }
+    ret->remover = trpi_member_is_remover(cluster->core, m->ident->key);
     uint64_t since_ms = trpi_member_unreachable_since_ms(cluster->core, m->ident->key);
     if (m->unreachable != 0) {
         ret->unreachable_ms = since_ms < now_us / 1000 ? now_us / 1000 - since_ms : 1;
@@ -76,6 +77,9 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     s->converged_ms = since_ms < now_ms ? now_ms - since_ms : 0;
     s->version = trpi_member_version(cluster->core);
+    since_ms = trpi_member_removed_since_ms(cluster->core);
+    s->removed_ms = since_ms == 0 ? 0 : since_ms < now_ms ? now_ms - since_ms : 1;
+    s->waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
     (void)trpi_member_lacking(cluster->core, s->lacking, sizeof(s->lacking));
 }
 
@@ -109,6 +113,15 @@ trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_sna
     }
     *ret_snapshot = s;
     return TRP_OK;
+}
+
+bool
+trpi_cluster_is_waking(trpi_cluster *cluster)
+{
+    pthread_mutex_lock(&cluster->engine);
+    bool waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
+    pthread_mutex_unlock(&cluster->engine);
+    return waking;
 }
 
 void

@@ -187,6 +187,22 @@ trpi_downing_find(const char *name)
     return NULL;
 }
 
+bool
+trpi_downing_asks_lease(const trpi_downing_ops *ops)
+{
+    return ops->decide == trpi_split_decide_lease;
+}
+
+bool
+trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                       const trpi_downing_input *input, const uint32_t *marks,
+                       trpi_downing_count *ret_count)
+{
+    bool answers = ops->stays != NULL && ops->stays != stays_none;
+    return trpi_split_may_go_on(answers ? ops : trpi_downing_find("keep-majority"), options, input,
+                                marks, ret_count);
+}
+
 const char *
 trpi_downing_name(const trpi_downing_ops *ops)
 {

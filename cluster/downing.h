@@ -79,6 +79,18 @@ uint64_t trpi_downing_lease_ask_ms(const trpi_downing_options *options);
 /* For so long a lease is kept when nobody is unreachable any more. */
 uint64_t trpi_downing_lease_hold_ms(const trpi_downing_options *options);
 
+typedef struct trpi_downing_count { /* votes */
+    uint32_t side, all;
+} trpi_downing_count;
+/* May the members that `marks` (of downing_sides.h) call clear go on without all others? As the
+ * strategy counts a side; where it has no answer (manual, auto-down-after, down-all) more than half
+ * may, or the half with the lowest address. Of input only gossip and leaver count. */
+bool trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                            const trpi_downing_input *input, const uint32_t *marks,
+                            trpi_downing_count *ret_count);
+/* Is it the lease that decides? */
+bool trpi_downing_asks_lease(const trpi_downing_ops *ops);
+
 /* Is it under suspicion, and not on its way out? */
 bool trpi_downing_suspect(const trpi_gossip_member *m);
 

@@ -223,6 +223,14 @@ count_sides(const trpi_downing_options *options, const trpi_downing_input *input
     }
 }
 
+void
+trpi_sides_count(const trpi_downing_options *options, const trpi_downing_input *input,
+                 const uint32_t *marks, trpi_sides *ret_sides)
+{
+    *ret_sides = (trpi_sides){ 0 };
+    count_sides(options, input, marks, 0, ret_sides);
+}
+
 bool
 trpi_sides_without_leaver(const trpi_downing_options *options, const trpi_downing_input *input,
                           trpi_spare spare, const uint32_t *marks, trpi_sides *ret_sides)

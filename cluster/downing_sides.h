@@ -36,6 +36,9 @@ typedef enum trpi_spare {
 /* Fill marks (room for all members) and ret_sides. */
 void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
                      trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides);
+/* Of the input only gossip and leaver: *ret_sides as `marks` say. */
+void trpi_sides_count(const trpi_downing_options *options, const trpi_downing_input *input,
+                      const uint32_t *marks, trpi_sides *ret_sides);
 /* The oldest is the leaver of the input: *ret_sides as those count who have removed it already.
  * false: it is not, or nobody asks who is the oldest. */
 bool trpi_sides_without_leaver(const trpi_downing_options *options, const trpi_downing_input *input,

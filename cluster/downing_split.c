@@ -38,6 +38,24 @@ part_stays(const struct question *q, enum part part, const char **ret_why)
     return stays;
 }
 
+bool
+trpi_split_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                     const trpi_downing_input *input, const uint32_t *marks,
+                     trpi_downing_count *ret_count)
+{
+    struct question q = { .ops = ops, .options = options, .cases_count = 1 };
+    const char *why;
+    trpi_sides_count(options, input, marks, &q.cases[0]);
+    if (trpi_sides_without_leaver(options, input, ops->spare, marks, &q.cases[1])) {
+        q.cases_count = 2;
+    }
+    const trpi_sides *s = &q.cases[0];
+    uint32_t side = s->clear.votes;
+    *ret_count = (trpi_downing_count){ side, side + s->broken.votes + s->unsure.votes +
+                                                 s->away.votes };
+    return part_stays(&q, PART_CLEAR, &why);
+}
+
 /* ---- resolving ------------------------------------------------------------------------------- */
 
 /* D4: the first in order that is Up and clear; else who is Leaving, which may have left when the

@@ -17,6 +17,10 @@ struct trpi_downing_ops {
     trpi_spare spare;
 };
 
+/* As trpi_downing_may_go_on, by ops->stays. */
+bool trpi_split_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                          const trpi_downing_input *input, const uint32_t *marks,
+                          trpi_downing_count *ret_count);
 /* Decide by ops->stays, and by the lease. */
 void trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                        const trpi_downing_input *input, trpi_downing_decision *decision);

@@ -55,7 +55,8 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
 {
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
                      (f->clock_count > 0) + 2u * (f->ident != NULL) + (f->gossip != NULL) +
-                     (f->reason[0] != '\0') + (f->system[0] != '\0') + (f->compat != NULL);
+                     (f->reason[0] != '\0') + (f->system[0] != '\0') + (f->compat != NULL) +
+                     (f->keys_count > 0);
     trpi_pack_map(w, pairs);
     trpi_pack_text(w, "k");
     trpi_pack_u64(w, f->kind);
@@ -95,6 +96,13 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
         for (uint32_t i = 0; i < f->clock_count; i++) {
             trpi_pack_u64(w, f->clock[i].key);
             trpi_pack_u64(w, f->clock[i].counter);
+        }
+    }
+    if (f->keys_count > 0) {
+        trpi_pack_text(w, "by");
+        trpi_pack_array(w, f->keys_count);
+        for (uint32_t i = 0; i < f->keys_count; i++) {
+            trpi_pack_u64(w, f->keys[i]);
         }
     }
     if (f->ident != NULL) {
@@ -184,6 +192,29 @@ read_clock(const trpi_pack_value *value, trpi_frame *f)
 }
 
 static trp_err
+read_keys(const trpi_pack_value *value, trpi_frame *f)
+{
+    uint32_t count;
+    if (value == NULL) {
+        return TRP_OK;
+    }
+    if (!trpi_pack_get_count(value, TRPI_GOSSIP_MEMBERS_MAX, &count)) {
+        return TRP_EDATA;
+    }
+    f->keys = trpi_alloc((count + 1) * sizeof(*f->keys));
+    if (f->keys == NULL) {
+        return TRP_ENOMEM;
+    }
+    for (; f->keys_count < count; f->keys_count++) {
+        if (!trpi_pack_get_u64(trpi_pack_at(value, f->keys_count), UINT64_MAX,
+                               &f->keys[f->keys_count])) {
+            return TRP_EDATA;
+        }
+    }
+    return TRP_OK;
+}
+
+static trp_err
 read_join(const trpi_pack_value *root, const trpi_node_id *from, trpi_frame *f)
 {
     char texts[TRPI_ROLES_MAX][TRPI_ROLE_BYTES_MAX + 1];
@@ -265,6 +296,9 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
     if (err == TRP_OK) {
         err = read_clock(trpi_pack_find(root, "clock"), f);
     }
+    if (err == TRP_OK && kind == TRPI_FRAME_GONE) {
+        err = read_keys(trpi_pack_find(root, "by"), f);
+    }
     if (err == TRP_OK && kind == TRPI_FRAME_INIT_JOIN) {
         err = read_compat(trpi_pack_find(root, "conf"), f);
     }
@@ -307,6 +341,7 @@ trpi_frame_fini(trpi_frame *frame)
 {
     trpi_free(frame->seen_bytes);
     trpi_free(frame->clock);
+    trpi_free(frame->keys);
     trpi_ident_unref(frame->ident);
     trpi_gossip_unref(frame->gossip);
     trpi_free(frame->compat);

@@ -53,6 +53,8 @@ typedef struct trpi_frame {
     size_t seen_count;
     trpi_vclock_entry *clock; /* VERSION */
     uint32_t clock_count;
+    uint64_t *keys; /* GONE: of the members whose cluster it is; NULL: an earlier version's */
+    uint32_t keys_count;
     trpi_ident *ident;   /* JOIN */
     trpi_gossip *gossip; /* WELCOME, ENVELOPE */
     trpi_compat *compat; /* INIT_JOIN; NULL: an earlier version's */

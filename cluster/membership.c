@@ -148,6 +148,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_contact_forget(core, core->joiners_count);
     trpi_free(core->joiners);
     trpi_free(core->buried_ms);
+    trpi_free(core->removers);
     trpi_free(core->since);
     trpi_seen_fini(&core->seen);
     trpi_gossip_unref(core->gossip);
@@ -507,6 +508,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_REFUSED:
         trpi_seek_refused(core, &event->target.address, event->text);
         return TRP_OK;
+    case TRPI_MEMBER_REMOVED_BY:
+        trpi_removed_by(core, &event->target, NULL);
+        return TRP_OK;
     }
     return TRP_EINVAL;
 }
@@ -553,7 +557,8 @@ settle(trpi_member_core *core)
     }
     trpi_contact_tick(core);
     uint32_t self = trpi_core_self_index(core);
-    if (self != TRPI_GOSSIP_NONE && core->gossip->members[self].status != TRP_MEMBER_DOWN) {
+    if (self != TRPI_GOSSIP_NONE && core->gossip->members[self].status != TRP_MEMBER_DOWN &&
+        !core->now.waking) {
         trpi_seek_down_own_predecessors(core);
     }
     trpi_core_track(core);

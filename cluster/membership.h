@@ -62,6 +62,10 @@ typedef struct trpi_member_options {
 typedef struct trpi_member_now {
     uint64_t mono_ms;
     int64_t wall_ms; /* tombstones and logs only */
+    /* This node stood still for so long that the others may have removed it, and does not know yet
+     * who is there (trpi_heartbeat_is_waking): it leads nothing, marks nobody Down, and lets nobody
+     * in. */
+    bool waking;
 } trpi_member_now;
 
 typedef enum trpi_member_event_kind {
@@ -77,7 +81,9 @@ typedef enum trpi_member_event_kind {
     /* target, text: no association with that seed, for what both are: "KEY: why" */
     TRPI_MEMBER_REFUSED = 9,
     /* the answer to TRPI_ACTION_LEASE_ACQUIRE: count 1: granted, 0: refused; text: why, or NULL */
-    TRPI_MEMBER_LEASE = 10
+    TRPI_MEMBER_LEASE = 10,
+    /* target: that member refuses the handshakes of this node, for it has removed it */
+    TRPI_MEMBER_REMOVED_BY = 11
 } trpi_member_event_kind;
 
 typedef struct trpi_member_event {
@@ -108,7 +114,8 @@ typedef enum trpi_member_action_kind {
     TRPI_ACTION_QUARANTINE = 4, /* to: removed after Down */
     TRPI_ACTION_STOPPED = 5,    /* stop */
     TRPI_ACTION_LEASE_ACQUIRE = 6, /* TRPI_MEMBER_LEASE answers */
-    TRPI_ACTION_LEASE_RELEASE = 7
+    TRPI_ACTION_LEASE_RELEASE = 7,
+    TRPI_ACTION_DIAL = 8 /* to: now, whatever the pause between attempts */
 } trpi_member_action_kind;
 
 typedef struct trpi_member_action {
@@ -169,6 +176,9 @@ bool trpi_member_is_converged(const trpi_member_core *core);
 uint64_t trpi_member_converged_since_ms(const trpi_member_core *core);
 /* Since when is it unreachable; 0: it is reachable. */
 uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key);
+/* Does that member say that it has removed this node? Since when somebody does; 0: nobody. */
+bool trpi_member_is_remover(const trpi_member_core *core, uint64_t key);
+uint64_t trpi_member_removed_since_ms(const trpi_member_core *core);
 /* Of the view and who has seen it: equal on two nodes only when they agree in both. */
 uint64_t trpi_member_version(const trpi_member_core *core);
 void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,

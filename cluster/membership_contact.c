@@ -16,6 +16,8 @@
  *       joiners is let in at once, and who comes within admission_ms() after it waits for the
  *       rest: they are one version, of few when the cluster is nearly full (J9).
  *   J11 As J9 for different roles: a view with too many could never be sent.
+ *   J12 A contact that is waking (trpi_member_now) lets nobody in: it may be out itself, and would
+ *       mark a predecessor Down.
  * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: who is one too many asks
  *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
@@ -115,6 +117,10 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
     }
     if (core->gossip->members[self].status > TRP_MEMBER_UP) {
         send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
+        return false;
+    }
+    if (core->now.waking) { /* J12; the same to the joiner: there is a cluster, ask others */
+        send_nack(core, from, TRPI_NACK_LEAVING, "it stood still, and asks its own peers first");
         return false;
     }
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));
@@ -327,7 +333,7 @@ void
 trpi_contact_tick(trpi_member_core *core)
 {
     uint32_t self = trpi_core_self_index(core);
-    if (core->joiners_count == 0 || core->now.mono_ms < core->admit_ms) {
+    if (core->joiners_count == 0 || core->now.mono_ms < core->admit_ms || core->now.waking) {
         return;
     }
     if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status > TRP_MEMBER_UP) {

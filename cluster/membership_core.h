@@ -90,6 +90,11 @@ struct trpi_member_core {
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
     uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
     uint64_t *buried_ms; /* L4; of each tombstone of the view; TRPI_NEVER: told */
+    uint64_t *removers;  /* keys of members that say that they have removed this node; sorted */
+    uint32_t removers_count, removers_room;
+    uint32_t removed_next; /* whom to ask next whether it has, too */
+    uint64_t removed_ms;   /* since when there is one */
+    uint64_t removed_log_ms;
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
@@ -147,6 +152,8 @@ void trpi_gossip_ask_suspects(trpi_member_core *core);
 void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
                            uint32_t ttl);
 void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status);
+/* Say what this node's version is; who has another one answers. */
+void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 
 /* membership_leader.c */
 void trpi_leader_tick(trpi_member_core *core);
@@ -159,6 +166,13 @@ void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, ui
 /* membership_downing.c */
 void trpi_downing_tick(trpi_member_core *core);
 void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
+
+/* membership_removed.c */
+/* That member has removed this node: it says GONE, or (NULL) refuses its handshakes. May stop this
+ * node. */
+void trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone);
+void trpi_removed_heard(trpi_member_core *core, uint64_t key); /* it talks to this node after all */
+void trpi_removed_tick(trpi_member_core *core);
 
 /* membership_events.c */
 void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */

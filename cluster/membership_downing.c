@@ -15,7 +15,9 @@
  *   W3  A node that stops itself says which sides it saw, and what to do next.
  *   W4  Nor is it given back when its owner ends with others of its side left: they go on, and the
  *       other side must not get it. What ends then is the owner: how fast, is the lease's to say.
- * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c
+ *   W5  A node that is waking (trpi_member_now) decides nothing: what it holds for unreachable may
+ *       be those that have removed it.
+ * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c, removed_test.c
  */
 #include "cluster/membership_core.h"
 
@@ -253,6 +255,9 @@ trpi_downing_tick(trpi_member_core *core)
     if (g->blocking_count == 0) {
         lease_rest(core);
         return;
+    }
+    if (core->now.waking) {
+        return; /* W5 */
     }
     if (core->lease == TRPI_LEASE_ASKED &&
         core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms) {

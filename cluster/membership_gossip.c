@@ -17,6 +17,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 
 #define FIRST_TTL 4u
@@ -66,7 +67,16 @@ void
 trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status)
 {
     trpi_frame frame = { .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status };
+    const trpi_gossip *g = core->gossip;
+    frame.keys = trpi_alloc((g->members_count + 1) * sizeof(*frame.keys));
+    for (uint32_t i = 0; frame.keys != NULL && i < g->members_count; i++) {
+        if (g->members[i].status < TRP_MEMBER_EXITING &&
+            !trpi_node_id_equal(&g->members[i].ident->id, to)) {
+            frame.keys[frame.keys_count++] = g->members[i].ident->key;
+        }
+    }
     trpi_core_send(core, to, &frame, NULL);
+    trpi_free(frame.keys); /* NULL: then it speaks for the sender alone */
 }
 
 /* ---- whom to tell ---------------------------------------------------------------------------- */
@@ -177,6 +187,12 @@ static uint32_t
 leader_index(const trpi_member_core *core)
 {
     return trpi_gossip_leader(core->gossip, core->self->key, NULL);
+}
+
+void
+trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to)
+{
+    send_digest(core, to, FIRST_TTL);
 }
 
 /* The leader waits for agreement: it asks those of whom it does not know. */
@@ -459,19 +475,18 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
 static void
 take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    uint32_t index = trpi_gossip_find(core->gossip, trpi_ident_key(from));
-    if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
-        core->stats.ignored++; /* we have thrown them out, too: their word does not count */
-        return;
-    }
     char text[TRPI_ADDRESS_TEXT_BYTES];
     uint32_t self = trpi_core_self_index(core); /* there, or this node would have stopped */
     bool left = frame->code == TRP_MEMBER_EXITING &&
                 core->gossip->members[self].status >= TRP_MEMBER_LEAVING;
+    if (!left && !trpi_downing_asks_lease(core->downing)) {
+        trpi_removed_by(core, from, frame); /* X1 of membership_removed.c */
+        return;
+    }
     trpi_core_log(core, left ? TRP_LOG_INFO : TRP_LOG_WARNING, "%s says that this node has been %s",
                   trpi_address_format(&from->address, text, sizeof(text)),
                   left ? "removed after leaving" : "removed");
-    trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);
+    trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED); /* X2 */
 }
 
 void
@@ -490,6 +505,9 @@ trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
         return;
     }
     core->heard_from = key;
+    if (frame->kind != TRPI_FRAME_GONE) {
+        trpi_removed_heard(core, key);
+    }
     switch (frame->kind) {
     case TRPI_FRAME_DIGEST:
         take_digest(core, from, frame);

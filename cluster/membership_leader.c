@@ -15,6 +15,7 @@
  *   L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and only then (MEMB-22).
  *   L3  WeaklyUp is the only thing that a leader does without agreement: both sides of a cut may do
  *       it, and their views merge.
+ *   L5  A node that is waking (trpi_member_now) leads nothing: it may have been removed.
  *   L4  A tombstone is forgotten when its age has passed since this node saw that member go, by the
  *       clock that nobody sets; one that it was only told of, by the wall clock and what it says.
  * Tests.   tests/unit/cluster/leader_test.c, rounds_test.c
@@ -186,7 +187,7 @@ trpi_leader_act(trpi_member_core *core)
     for (uint32_t round = 0; round < ACT_ROUNDS_MAX; round++) {
         uint32_t self = trpi_core_self_index(core);
         if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status == TRP_MEMBER_DOWN ||
-            trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
+            core->now.waking || trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
             !trpi_member_is_converged(core) || TRPI_BUGGIFY(core) || !act_once(core)) {
             return;
         }
@@ -226,7 +227,7 @@ static void
 consider_weakly_up(trpi_member_core *core)
 {
     uint32_t self = trpi_core_self_index(core);
-    if (core->options.weakly_up_after_ms == 0 || self == TRPI_GOSSIP_NONE ||
+    if (core->options.weakly_up_after_ms == 0 || self == TRPI_GOSSIP_NONE || core->now.waking ||
         trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
         trpi_member_is_converged(core)) {
         core->blocked_ms = 0;
@@ -316,6 +317,10 @@ trpi_leader_tick(trpi_member_core *core)
     }
     core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
     prune(core);
+    trpi_removed_tick(core);
+    if (core->phase == TRPI_PHASE_STOPPED) {
+        return;
+    }
     consider_weakly_up(core);
     trpi_downing_tick(core);
 }

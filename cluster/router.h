@@ -75,6 +75,8 @@ typedef struct trpi_router_core trpi_router_core;
 /* Borrows rules. Errors: TRP_ENOMEM. */
 trp_err trpi_router_core_new(const trpi_router_rules *rules, trpi_router_core **ret_core);
 void trpi_router_core_free(trpi_router_core *core); /* NULL is fine */
+/* From the next step on: route nothing at all, or as the view says (it does at first). */
+void trpi_router_hold(trpi_router_core *core, bool held);
 /* Compare with this view, in the order of members; *ret_actions until the next call. Who was PUT or
  * TAKEn is so from now on. Errors: TRP_ENOMEM: nothing has changed. */
 trp_err trpi_router_step(trpi_router_core *core, uint64_t now_ms, const trp_member *members,

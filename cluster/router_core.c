@@ -9,6 +9,7 @@
  *   R3  One that is dismissed is never put back; one that is taken out is, unless there are enough
  *       others when its node is back.
  *   R4  A node where it failed gets no more before its time; the others have its share meanwhile.
+ *   R5  While it is held, every node counts as cut off, this one too: no routee is in the table.
  * Limits.  TRP_ROUTEES_MAX.
  * Cost.    O(n log n) in members and routees for each step.
  * Tests.   tests/unit/cluster/router_core_test.c
@@ -41,6 +42,7 @@ struct trpi_router_core {
     uint32_t actions_count, actions_room;
     uint32_t numbers; /* of lookups so far */
     uint64_t wake_ms;
+    bool held; /* R5 */
 };
 
 trpi_router_standing
@@ -82,6 +84,12 @@ trpi_router_core_free(trpi_router_core *core)
     trpi_free(core->routees);
     trpi_free(core->actions);
     trpi_free(core);
+}
+
+void
+trpi_router_hold(trpi_router_core *core, bool held)
+{
+    core->held = held;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -133,6 +141,9 @@ nodes_renew(trpi_router_core *core, const trp_member *members, size_t count)
         fresh[i].uid = members[i].uid;
         fresh[i].member = (uint32_t)i;
         fresh[i].standing = trpi_router_standing_of(&core->rules, &members[i]);
+        if (core->held && fresh[i].standing == TRPI_ROUTER_IN) {
+            fresh[i].standing = TRPI_ROUTER_CUT; /* R5 */
+        }
         fresh[i].kept = 0;
     }
     qsort(fresh, count, sizeof *fresh, nodes_compare);

@@ -283,6 +283,7 @@ look(void *arg, trp_ctx *ctx)
         err = view_read(source, &members);
     }
     if (err == TRP_OK) {
+        trpi_router_hold(source->core, trpi_cluster_is_waking(trpi_cluster_of(source->system)));
         err = trpi_router_step(source->core, now_ms, source->members, members, &source->actions,
                                &source->actions_count);
     }
@@ -319,7 +320,8 @@ source_start(void *arg, trp_ctx *ctx)
     if (source->listener == 0) { /* not restarted */
         source->router = trp_self(ctx);
         if (trpi_cluster_listen(trpi_cluster_of(source->system),
-                                TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS,
+                                TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS |
+                                    TRPI_CLUSTER_WAKING,
                                 cluster_changed, source, &source->listener) != TRP_OK) {
             trp_fail(ctx, 0, "no memory to listen to the cluster");
         }

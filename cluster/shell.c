@@ -9,6 +9,8 @@
  *   C2  A heartbeat request is answered without the actor: the load of this node is not its
  *       silence.
  *   C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
+ *   C4  Whatever the actor handles, it knows first whether this node stood still: the engine, the
+ *       routers and the log hear of it before anything else.
  * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
  * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
  */
@@ -21,6 +23,7 @@
 
 #define SEND_LOG_MS 10000u
 #define REFUSED_LOOK_MS 500u
+#define BARRED_LOOK_MS 250u
 #define WAKE_MS_MAX 1000u /* a timer at least this often: own pauses are noticed by its lateness */
 
 struct shell_state {
@@ -193,6 +196,9 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
         case TRPI_ACTION_LEASE_RELEASE:
             trpi_lease_release(cluster->lease, trpi_world_is_driven(cluster->world));
             break;
+        case TRPI_ACTION_DIAL:
+            trpi_remote_hurry(cluster->remote, &a->to.address);
+            break;
         case TRPI_ACTION_STOPPED:
             break; /* the phase says so too, and needs no memory: membership_stopped() */
         }
@@ -217,7 +223,9 @@ static trp_err
 step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
 {
     pthread_mutex_lock(&cluster->engine);
-    trp_err err = trpi_member_step(cluster->core, shell_now(cluster), event);
+    trpi_member_now now = shell_now(cluster);
+    now.waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
+    trp_err err = trpi_member_step(cluster->core, now, event);
     const trpi_gossip *view = trpi_member_view(cluster->core);
     if (view != NULL && view->digest != cluster->view_digest) {
         cluster->view_digest = view->digest;
@@ -393,6 +401,51 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
     }
 }
 
+/* Which members have quarantined this node, when remoting has met another one that has. */
+static void
+look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint64_t count = trpi_remote_barred_count(cluster->remote);
+    const trpi_gossip *view = trpi_member_view(cluster->core); /* C1: no lock */
+    if (view == NULL || count == cluster->barred_count) {
+        return;
+    }
+    cluster->barred_count = count;
+    trpi_gossip *kept = trpi_gossip_ref((trpi_gossip *)(uintptr_t)view); /* a step replaces it */
+    for (uint32_t i = 0; i < kept->members_count; i++) {
+        const trpi_node_id *id = &kept->members[i].ident->id;
+        if (trpi_remote_is_barred_by(cluster->remote, id)) {
+            trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = *id };
+            (void)step(cluster, ctx, &event);
+        }
+    }
+    trpi_gossip_unref(kept);
+}
+
+/* C4 */
+static void
+look_whether_it_stood_still(trpi_cluster *cluster)
+{
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    bool was = cluster->waking_ms != 0;
+    bool waking = trpi_cluster_is_waking(cluster);
+    if (waking == was) {
+        return;
+    }
+    if (waking) {
+        trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
+                 "this node stood still for longer than acceptable-heartbeat-pause: until each "
+                 "member that it asks has answered, or is unreachable, it leads nothing, marks "
+                 "nobody Down, and cluster routers route nothing");
+    } else {
+        trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
+                 "who is there is known again, %llu ms after this node stood still",
+                 (unsigned long long)(now_ms - cluster->waking_ms));
+    }
+    cluster->waking_ms = waking ? now_ms : 0;
+    shell_tell_waking(cluster);
+}
+
 static void
 take_queue(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -421,6 +474,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         shell_unsubscribe(cluster, ctx, terminated->ref, UINT32_MAX);
         return TRP_OK;
     }
+    look_whether_it_stood_still(cluster);
     if (trp_msg_is(msg, &trpi_cluster_poke_type)) {
         take_queue(cluster, ctx);
     } else if (trp_msg_is(msg, &trpi_cluster_tick_type)) {
@@ -428,6 +482,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         beat(cluster, ctx);
         take_queue(cluster, ctx); /* also what a poke that found no memory has not announced */
         look_for_refusals(cluster, ctx);
+        look_for_removers(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
     } else {

@@ -133,6 +133,8 @@ struct trpi_cluster {
     uint64_t stats_frames; /* of both directions, then */
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
     uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
+    uint64_t barred_count;    /* of remoting, when it was last looked who refuses this node */
+    uint64_t waking_ms;       /* since when this node is waking (heartbeat.h H6); 0: it is not */
 
     struct trpi_metrics *metrics; /* NULL: switched off; written before anybody else looks */
 };
@@ -157,6 +159,7 @@ void shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_
 void shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref);
 void shell_on_up(trpi_cluster *cluster, const struct shell_item *item);
 void shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx);
+void shell_tell_waking(trpi_cluster *cluster); /* TRPI_CLUSTER_WAKING */
 
 /* ---- metrics_shell.c, adaptive.c ------------------------------------------------------------- */
 /* Sets cluster->metrics, unless it is switched off. Errors: TRP_ENOMEM. */

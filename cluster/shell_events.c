@@ -162,6 +162,14 @@ call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
     pthread_mutex_unlock(&cluster->listen);
 }
 
+void
+shell_tell_waking(trpi_cluster *cluster)
+{
+    trpi_cluster_event event = { .event = TRPI_CLUSTER_WAKING,
+                                 .wall_ms = trpi_world_wall_ms(cluster->world) };
+    call_listeners(cluster, &event);
+}
+
 static void
 run_on_up(trpi_cluster *cluster)
 {

@@ -154,6 +154,17 @@ on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 }
 
 static void
+on_hurry(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms)
+{
+    uint64_t soon_ms = now_ms + config->backoff_min_ms; /* A3 */
+    if (assoc->state == TRPI_ASSOC_GATED) {
+        assoc->attempts = assoc->attempts > 0 ? 1 : 0;
+        assoc->next_ms = assoc->next_ms < soon_ms ? assoc->next_ms : soon_ms;
+        assoc->wanted = true;
+    }
+}
+
+static void
 on_quarantine(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
               const trpi_assoc_event *event, trpi_assoc_effects *effects)
 {
@@ -217,6 +228,9 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
             end(assoc, assoc->uid, false, &effects);
             gate(assoc, config, now_ms, event, &effects);
         }
+        break;
+    case TRPI_ASSOC_HURRY:
+        on_hurry(assoc, config, now_ms);
         break;
     case TRPI_ASSOC_TICK:
         on_tick(assoc, config, now_ms, event, &effects);

@@ -32,7 +32,8 @@ enum trpi_assoc_event_kind {
     TRPI_ASSOC_LOST,          /* no control connection is left, or the dial failed */
     TRPI_ASSOC_QUARANTINE,    /* uid (0: the present one) is not to be talked to any more */
     TRPI_ASSOC_GOODBYE,       /* the present incarnation ends its remoting for good */
-    TRPI_ASSOC_TICK           /* time passes; want: would somebody like a connection */
+    TRPI_ASSOC_TICK,          /* time passes; want: would somebody like a connection */
+    TRPI_ASSOC_HURRY          /* what kept it away may be over: dial without a long pause */
 };
 
 typedef struct trpi_assoc_event {

@@ -110,11 +110,15 @@ enum {
     TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_2 | TRPI_FEATURE_WIDE_CONTROL
 };
 
+/* The reason of a refusal for what the peer has done, with the uid of who is refused. It is read: a
+ * node that was removed from a cluster learns by it that it was. */
+#define TRPI_BARRED_FORMAT "your incarnation %" PRIu64 " is quarantined here"
+
 typedef struct trpi_handshake {
     trpi_node_id from;
     trpi_address to;            /* whom the sender means to talk to */
     uint64_t to_uid;            /* response: the uid whose request this answers */
-    char reason[160];           /* refusal */
+    char reason[160];           /* refusal; TRPI_BARRED_FORMAT has a meaning of its own */
     uint32_t frame_bytes_max;   /* what the sender takes */
     uint32_t features;          /* TRPI_FEATURE_*: frames beyond the first version that it takes */
     uint32_t minor;             /* minor version that it speaks; 0, 1: it does not say */

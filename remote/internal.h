@@ -223,6 +223,7 @@ struct trpi_peer {
     trpi_route *routes;
     char reason[160];
     char refused_by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
+    uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
     bool inbound;           /* the peer called when it became active */
     uint64_t heard_ms, pinged_ms, round_trip_us;
     bool used;              /* something was said to it since its last PING */
@@ -324,6 +325,7 @@ struct trpi_remote {
     _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
         handshake_timeouts, frames_in, frames_out, decode_errors,
         frames_skipped, frames_stale, quarantined; /* relaxed counters */
+    _Atomic uint64_t barred; /* handshakes that were refused because the peer has quarantined us */
     _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
     _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
     char **trusted; /* paths; set before listening */

@@ -241,7 +241,7 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.minor = peer->remote->options.wire_minor;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
         (void)snprintf(handshake.reason, sizeof handshake.reason,
-                       "your incarnation %" PRIu64 " is quarantined here", conn->uid);
+                       TRPI_BARRED_FORMAT, conn->uid);
         conn->close_when_sent = true;
     }
     if (trpi_conn_preamble(conn) != TRP_OK ||

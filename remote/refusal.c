@@ -1,4 +1,5 @@
 /* refusal.c - connections that are refused: the words for it, the counters, the log lines. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,8 +36,51 @@ trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char
 void
 trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
 {
-    trpi_count(&peer->remote->handshakes_failed, 1);
+    trpi_remote *remote = peer->remote;
+    char barred[sizeof refusal->reason];
+    trpi_count(&remote->handshakes_failed, 1);
     memcpy(peer->refused_by, refusal->from.address.system, sizeof peer->refused_by);
+    (void)snprintf(barred, sizeof barred, TRPI_BARRED_FORMAT, remote->uid);
+    peer->barred_by = strcmp(refusal->reason, barred) == 0 ? refusal->from.uid : 0;
+    if (peer->barred_by != 0) {
+        trpi_count(&remote->barred, 1);
+    }
+}
+
+uint64_t
+trpi_remote_barred_count(trpi_remote *remote)
+{
+    return atomic_load_explicit(&remote->barred, memory_order_relaxed);
+}
+
+bool
+trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, &id->address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool barred = peer->barred_by != 0 && peer->barred_by == id->uid &&
+                  peer->assoc.state != TRPI_ASSOC_ACTIVE;
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return barred;
+}
+
+void
+trpi_remote_hurry(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) == TRP_OK) {
+        trpi_later later = { 0 };
+        const trpi_assoc_event event = { .kind = TRPI_ASSOC_HURRY };
+        pthread_mutex_lock(&peer->lock);
+        (void)trpi_peer_step(peer, NULL, &event, "", &later);
+        trpi_peer_pump(peer, &later); /* wakes it, so that the tick dials */
+        trpi_peer_unlock(peer, &later);
+        trpi_peer_unpin(peer);
+    }
 }
 
 /* Of a reason as secure.c and conn.c write it: the word, a colon, the detail. NONE: another one. */

@@ -166,6 +166,13 @@ void trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, s
 bool trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address,
                             uint32_t *ret_attempts, char *ret_reason, size_t reason_bytes);
 
+/* How many handshakes of this node were refused so far because the peer has quarantined it. */
+uint64_t trpi_remote_barred_count(trpi_remote *remote);
+/* Does that very incarnation refuse this one for that reason, and is there no association? */
+bool trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id);
+/* Dial it soon, however long the pause between attempts has become. Thread: any; never blocks. */
+void trpi_remote_hurry(trpi_remote *remote, const trpi_address *address);
+
 /* Did it fail because another system lives there, or for a cookie? *ret_why: "KEY: why". */
 bool trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,
                                  size_t why_bytes);

@@ -14,6 +14,7 @@ typedef struct trpi_view_member {
     uint64_t age_ms;          /* since this node saw it first */
     uint64_t unreachable_ms;  /* since when; 0: reachable */
     bool seen;                /* has seen the present version of the view */
+    bool remover;             /* says that it has removed this node from its cluster */
     const char **observers;   /* who says that it is unreachable (addresses); NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
@@ -31,6 +32,8 @@ typedef struct trpi_view {
     char lacking[TRPI_CLUSTER_LACKING_BYTES];   /* why joiners are not Up, though all agree; "" */
     const char *strategy; /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
+    uint64_t removed_ms; /* for how long there are removers; 0: there is none */
+    bool waking;         /* this node stood still and does not know yet who is there */
     trpi_member_stats stats;
     void *memory;
 } trpi_view;

@@ -170,12 +170,44 @@ problem_add(cJSON *problems, const char *text)
     return item && cJSON_AddItemToArray(problems, item);
 }
 
+/* What this node knows of itself, whatever its view says. */
+static bool
+standing_problems_add(cJSON *problems, const trpi_view *view)
+{
+    char text[PROBLEM_BYTES];
+    uint32_t removers = 0;
+    const trp_member *first = NULL;
+    for (size_t i = 0; i < view->count; i++) {
+        first = first == NULL && view->members[i].remover ? &view->members[i].m : first;
+        removers += view->members[i].remover ? 1 : 0;
+    }
+    bool ok = !view->waking ||
+              problem_add(problems, "this node stood still: until its peers have answered, or are "
+                                    "unreachable, it leads nothing and cluster routers route "
+                                    "nothing");
+    if (ok && first != NULL) {
+        char more[32] = "";
+        if (removers > 1) {
+            (void)snprintf(more, sizeof more, " and %u more", removers - 1);
+        }
+        (void)snprintf(text, sizeof text,
+                       "two clusters: %s%s removed this node from their cluster (%llu s): troupe "
+                       "why",
+                       first->address, more, (unsigned long long)(view->removed_ms / 1000));
+        ok = problem_add(problems, text);
+    }
+    return ok;
+}
+
 /* One sentence for each reason why the cluster is not healthy. */
 static bool
 problems_add(cJSON *problems, const trpi_view *view)
 {
     char text[PROBLEM_BYTES];
-    bool ok = true;
+    bool ok = standing_problems_add(problems, view);
+    if (!ok) {
+        return false;
+    }
     if (!view->self) {
         ok = problem_add(problems, "this node has not joined a cluster");
     } else if (view->self->m.status != TRP_MEMBER_UP &&

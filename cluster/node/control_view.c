@@ -18,6 +18,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->age_ms = from->age_ms;
     to->unreachable_ms = from->unreachable_ms;
     to->seen = from->seen;
+    to->remover = from->remover;
 }
 
 /* Give each member its part of `names`, which has room for one pointer an observation. */
@@ -79,6 +80,8 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     ret_view->strategy = snapshot->strategy;
     ret_view->stable_after_ms = snapshot->stable_after_ms;
     ret_view->auto_down_after_ms = snapshot->auto_down_after_ms;
+    ret_view->removed_ms = snapshot->removed_ms;
+    ret_view->waking = snapshot->waking;
     ret_view->stats = snapshot->stats;
     trpi_cluster_snapshot_free(snapshot);
     return TRP_OK;

@@ -106,6 +106,27 @@ blockers_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
+/* What no agreement heals: others have gone on without this node. */
+static bool
+removed_add(cJSON *list, const trpi_view *view)
+{
+    bool ok = !view->waking ||
+              reason_add(list, NULL, "stood-still", 0,
+                         "this node asks its peers who is there, and leads nothing until each has "
+                         "answered or is unreachable: some seconds");
+    for (size_t i = 0; ok && i < view->count; i++) {
+        if (view->members[i].remover) {
+            ok = reason_add(list, &view->members[i], "two-clusters", view->removed_ms,
+                            "it has removed this node from its cluster; when those that say so may "
+                            "go on by %s, this node ends with 76 by itself; else decide which side "
+                            "is to go on, stop the nodes of the other one, and start them again: "
+                            "docs/operating.md, Two clusters at once",
+                            view->strategy);
+        }
+    }
+    return ok;
+}
+
 /* Converged, and yet something waits. */
 static bool
 waiting_add(cJSON *list, const trpi_view *view)
@@ -160,9 +181,10 @@ trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
 {
     trpi_assert(view->strategy != NULL);
     cJSON *list = cJSON_AddArrayToObject(reply, "reasons");
-    return list != NULL && (view->count == 0    ? not_joined_add(list, view)
-                            : view->converged ? waiting_add(list, view)
-                                                : blockers_add(list, view));
+    return list != NULL && removed_add(list, view) &&
+           (view->count == 0    ? not_joined_add(list, view)
+            : view->converged ? waiting_add(list, view)
+                              : blockers_add(list, view));
 }
 
 bool

@@ -13,7 +13,8 @@ static trpi_member_now
 now_of(const struct sim_world *w, const struct sim_node *n)
 {
     return (trpi_member_now){ w->now_us / 1000,
-                              1760000000000 + (int64_t)(w->now_us / 1000) + n->wall_skew_ms };
+                              1760000000000 + (int64_t)(w->now_us / 1000) + n->wall_skew_ms,
+                              trpi_heartbeat_is_waking(n->heartbeat, w->now_us) };
 }
 
 bool
@@ -121,6 +122,8 @@ carry_out(struct sim_world *w, uint32_t node)
         case TRPI_ACTION_LEASE_RELEASE:
             w->lease_holder = w->lease_holder == node + 1 ? 0 : w->lease_holder;
             break;
+        case TRPI_ACTION_DIAL:
+            break; /* links are never gated here */
         case TRPI_ACTION_STOPPED:
             n->stop = a->stop;
             stopped = true;
@@ -278,6 +281,9 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
     trpi_node_id from = w->nodes[e->from].id;
     from.uid = (from.uid & ~(uint64_t)0xffff) | e->from_incarnation;
     if (n->quarantined_count > 0 && is_quarantined(w, n, trpi_ident_key(&from))) {
+        if (e->channel != SIM_REFUSAL) {
+            sim_send_small(w, e->node, &from, SIM_REFUSAL, NULL, 0);
+        }
         return;
     }
     if (e->channel == SIM_HEARTBEAT) {
@@ -286,6 +292,14 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
             sim_send_small(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof(answer));
         } else {
             trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, bytes, e->count);
+        }
+        return;
+    }
+    if (e->channel == SIM_REFUSAL) {
+        trpi_member_event removed = { .kind = TRPI_MEMBER_REMOVED_BY, .target = from };
+        step(w, e->node, &removed);
+        if (n->running) {
+            reschedule(w, e->node);
         }
         return;
     }

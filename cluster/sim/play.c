@@ -6,7 +6,7 @@
  *
  * Careful (a setting, on in a swarm) leaves out what would make two clusters by itself, whatever
  * the strategy: a fault while the first seed asks whether there is a cluster; an operator who marks
- * a member Down that may be cut off, or a cut before everybody knows of that.
+ * a member Down that may be cut off or stands still, or a cut before everybody knows of that.
  * Tests. tests/sim/sim_test.c, tests/unit/cluster/schedule_test.c
  */
 #include "cluster/sim/world.h"
@@ -91,7 +91,7 @@ cut(struct sim_world *w, const trpi_sim_action *a)
 static void
 down(struct sim_world *w, const trpi_sim_action *a)
 {
-    if (w->careful && w->any_cut) {
+    if (w->careful && (w->any_cut || w->nodes[a->a].paused_until_us > w->now_us)) {
         return;
     }
     w->cuts_from_us = w->now_us + 5 * SECOND_US;

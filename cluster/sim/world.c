@@ -275,7 +275,9 @@ sim_send_small(struct sim_world *w, uint32_t from, const trpi_node_id *to,
 {
     struct sim_event event = { .from = from, .channel = channel, .count = (uint32_t)count };
     trpi_assert(count <= sizeof(event.small));
-    memcpy(event.small, bytes, count);
+    if (count > 0) {
+        memcpy(event.small, bytes, count);
+    }
     send_frame(w, event, to, NULL);
 }
 

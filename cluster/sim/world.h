@@ -19,7 +19,11 @@ enum sim_event_kind {
     SIM_SCRIPT = 3   /* the scenario acts */
 };
 
-enum sim_channel { SIM_GOSSIP = 1, SIM_HEARTBEAT = 2 };
+enum sim_channel {
+    SIM_GOSSIP = 1,
+    SIM_HEARTBEAT = 2,
+    SIM_REFUSAL = 3 /* of a handshake: the sender has quarantined the receiver */
+};
 
 struct sim_world;
 typedef void (*sim_script_fn)(struct sim_world *w, uint32_t node, uint64_t arg);

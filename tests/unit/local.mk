@@ -189,6 +189,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/metrics_proc_test.c \
 	tests/unit/cluster/metrics_test.c \
 	tests/unit/cluster/phi_test.c \
+	tests/unit/cluster/removed_test.c \
 	tests/unit/cluster/replay_test.c \
 	tests/unit/cluster/role_guard_test.c \
 	tests/unit/cluster/rounds_test.c \

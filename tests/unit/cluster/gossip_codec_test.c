@@ -421,6 +421,10 @@ golden_write(FILE *file)
     trpi_gossip_unref(weak);
     trpi_frame gone = { .kind = TRPI_FRAME_GONE, .to_uid = 104, .code = TRP_MEMBER_DOWN };
     golden_frame(file, "gone", &gone, NULL);
+    uint64_t by[2] = { 3, 0x0102030405060708 };
+    gone.keys = by;
+    gone.keys_count = 2;
+    golden_frame(file, "gone-by", &gone, NULL);
     trpi_seen_fini(&seen);
     trpi_gossip_unref(g);
     uint8_t answer[TRPI_HEARTBEAT_BYTES];
@@ -474,7 +478,7 @@ golden_read(char *text)
         trpi_frame_fini(&frame);
         frames++;
     }
-    UNIT_EQUAL(frames, 12);
+    UNIT_EQUAL(frames, 13);
 }
 
 /* Wire version 1 does not change: what an older build wrote is what this one writes and reads. */

@@ -22,6 +22,7 @@ struct mesh {
     trpi_node_id ids[MESH_NODES_MAX];
     trpi_member_core *cores[MESH_NODES_MAX];
     bool cut[MESH_NODES_MAX];         /* neither sends nor hears */
+    bool waking[MESH_NODES_MAX];      /* as who has stood still */
     int64_t ahead_ms[MESH_NODES_MAX]; /* of the right time, its wall clock */
     uint32_t event_node[MESH_EVENTS_MAX], events[MESH_EVENTS_MAX];
     trp_member_event members[MESH_EVENTS_MAX];
@@ -30,7 +31,7 @@ struct mesh {
     trpi_member_stop stopped[MESH_NODES_MAX];
     bool asks_lease[MESH_NODES_MAX], released_lease[MESH_NODES_MAX];
     char warning[448]; /* the last, or an error */
-    char sides[448];   /* what the last that stopped itself saw */
+    char sides[448];   /* what the last that stopped itself saw, or was told */
     struct mesh_frame queue[4096];
     uint32_t head, tail;
     uint64_t frames; /* delivered */
@@ -91,7 +92,8 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             m->decision = a->published.downing;
         } else if (a->kind == TRPI_ACTION_LOG && a->level <= TRP_LOG_WARNING) {
             snprintf(m->warning, sizeof(m->warning), "%s", a->text);
-            if (strncmp(a->text, "this side: ", 11) == 0) {
+            if (strncmp(a->text, "this side: ", 11) == 0 ||
+                strncmp(a->text, "this node was removed", 21) == 0) {
                 snprintf(m->sides, sizeof(m->sides), "%s", a->text);
             }
         } else if (a->kind == TRPI_ACTION_LEASE_ACQUIRE) {
@@ -110,7 +112,8 @@ mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
     trp_err err = trpi_member_step(
         m->cores[node],
         (trpi_member_now){ m->now_ms,
-                           1700000000000 + (int64_t)m->now_ms + m->ahead_ms[node] },
+                           1700000000000 + (int64_t)m->now_ms + m->ahead_ms[node],
+                           m->waking[node] },
         event);
     mesh_take_actions(m, node);
     return err;

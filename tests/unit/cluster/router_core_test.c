@@ -327,6 +327,38 @@ roles_and_the_own_node_decide_who_has_routees(void)
     }
 }
 
+/* R5: its own node as well, and the very same routees are back in the end */
+static void
+a_router_that_is_held_has_an_empty_table_and_dismisses_nobody(void)
+{
+    for (int finds = 0; finds < 2; finds++) {
+        trpi_router_rules rules = { 6, finds ? 1 : 2, finds != 0, true, NULL };
+        struct scene s;
+        scene_start(&s, rules);
+        scene_node(&s, 11, "")->self = 1;
+        (void)scene_node(&s, 22, "");
+        scene_step(&s);
+        scene_find_all(&s);
+        uint32_t before = table_count(&s, 0);
+        UNIT_EQUAL(before, finds ? 2 : 4);
+        trpi_router_hold(s.core, true);
+        scene_step(&s);
+        UNIT_EQUAL(table_count(&s, 0), 0);
+        (void)scene_node(&s, 33, ""); /* nor is anything looked for or made */
+        s.now_ms += 60000;
+        scene_step(&s);
+        UNIT_EQUAL(table_count(&s, 0), 0);
+        UNIT_EQUAL(s.finds_count, 0);
+        UNIT_EQUAL(s.dismissals, 0);
+        s.count = 2;
+        trpi_router_hold(s.core, false);
+        scene_step(&s);
+        UNIT_EQUAL(table_count(&s, 0), before);
+        UNIT_EQUAL(s.refs, before);
+        scene_end(&s);
+    }
+}
+
 /* CROUTE-03, -07, -10: found, not there, ended, found again */
 static void
 what_is_not_there_is_looked_for_again(void)
@@ -520,6 +552,7 @@ UNIT(totals_and_maxima_hold)
 UNIT(routees_come_and_go_with_their_nodes)
 UNIT(a_share_moves_and_is_evened_out)
 UNIT(roles_and_the_own_node_decide_who_has_routees)
+UNIT(a_router_that_is_held_has_an_empty_table_and_dismisses_nobody)
 UNIT(what_is_not_there_is_looked_for_again)
 UNIT(a_node_that_refuses_is_asked_more_rarely)
 UNIT(laws_hold_over_drawn_histories)

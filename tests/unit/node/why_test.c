@@ -100,6 +100,24 @@ an_unreachable_member_is_named_with_its_observers(void)
     reason_is(&view, 0, "", "");
 }
 
+/* What agreement does not heal comes first, also in a view that has converged. */
+static void
+who_has_removed_this_node_and_that_it_stood_still_is_told(void)
+{
+    trpi_view view = view_make();
+    rows[1].remover = true;
+    view.removed_ms = 7000;
+    reason_is(&view, 0, "two-clusters b:2 7000 0", "it has removed this node from its cluster");
+    reason_is(&view, 0, "two-clusters b:2 7000 0", "go on by keep-majority, this node ends with");
+    reason_is(&view, 1, "", "");
+    view.waking = true;
+    view.converged = false;
+    rows[1].m.reachable = 0;
+    reason_is(&view, 0, "stood-still - 0 0", "asks its peers who is there");
+    reason_is(&view, 1, "two-clusters b:2 7000 0", "stop the nodes of the other one");
+    reason_is(&view, 2, "unreachable b:2 0 0", "stable-after");
+}
+
 static void
 with_a_time_out_the_time_that_is_left_is_told(void)
 {
@@ -166,6 +184,7 @@ a_node_that_has_not_joined_says_whom_it_asks(void)
 UNIT_BEGIN("why")
 UNIT(a_cluster_that_agrees_has_no_reason)
 UNIT(an_unreachable_member_is_named_with_its_observers)
+UNIT(who_has_removed_this_node_and_that_it_stood_still_is_told)
 UNIT(with_a_time_out_the_time_that_is_left_is_told)
 UNIT(a_member_that_has_not_seen_the_view_is_named)
 UNIT(who_waits_though_all_agree_is_told_what_for)

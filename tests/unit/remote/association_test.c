@@ -55,6 +55,29 @@ two_dials_that_cross_end_active_with_one_activation(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
 }
 
+/* A3: a gate that has become long is left behind, and the next pause is a short one again */
+static void
+who_is_hurried_dials_after_the_shortest_pause_however_often_it_has_failed(void)
+{
+    trpi_assoc a = { 0 };
+    uint64_t now = 1000;
+    UNIT_EQUAL(step(&a, now, TRPI_ASSOC_HURRY, 0).bits, 0); /* nobody wants it */
+    UNIT_EQUAL(a.state, TRPI_ASSOC_IDLE);
+    for (uint32_t i = 0; i < 12; i++) {
+        UNIT_TRUE((step(&a, now, TRPI_ASSOC_WANT, 0).bits & TRPI_ASSOC_DO_DIAL) != 0);
+        (void)step(&a, now, TRPI_ASSOC_LOST, 0);
+        now = i < 11 ? a.next_ms : now;
+    }
+    UNIT_TRUE(a.next_ms >= now + 5000);
+    UNIT_EQUAL(step(&a, now, TRPI_ASSOC_HURRY, 0).bits, 0);
+    UNIT_EQUAL(a.next_ms, now + 50);
+    trpi_assoc_event unwanted = { .kind = TRPI_ASSOC_TICK, .random = 1 };
+    UNIT_EQUAL(trpi_assoc_step(&a, &config, now + 49, &unwanted).bits, 0);
+    UNIT_TRUE((trpi_assoc_step(&a, &config, now + 50, &unwanted).bits & TRPI_ASSOC_DO_DIAL) != 0);
+    (void)step(&a, now + 50, TRPI_ASSOC_LOST, 0);
+    UNIT_TRUE(a.next_ms <= now + 50 + 100);
+}
+
 /* A3 */
 static void
 backoff_doubles_from_min_to_max_and_is_jittered(void)
@@ -202,7 +225,7 @@ any_order_of_events_keeps_the_rules(void)
             seed ^= seed >> 7;
             seed ^= seed << 17;
             now += seed % 2000;
-            trpi_assoc_event event = { .kind = (enum trpi_assoc_event_kind)(1 + (seed >> 8) % 9),
+            trpi_assoc_event event = { .kind = (enum trpi_assoc_event_kind)(1 + (seed >> 8) % 10),
                                        .want = (seed >> 16 & 1) != 0,
                                        .uid = 1 + (seed >> 20) % 6,
                                        .random = seed };
@@ -229,6 +252,7 @@ UNIT(wanting_dials_and_the_answer_makes_it_active)
 UNIT(a_request_makes_it_active_from_idle_too)
 UNIT(two_dials_that_cross_end_active_with_one_activation)
 UNIT(backoff_doubles_from_min_to_max_and_is_jittered)
+UNIT(who_is_hurried_dials_after_the_shortest_pause_however_often_it_has_failed)
 UNIT(a_lost_association_is_gated_until_its_time_and_dials_when_wanted)
 UNIT(a_gate_that_nobody_waits_at_ends_in_idle)
 UNIT(a_handshake_has_its_deadline)

@@ -447,6 +447,20 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
     UNIT_WAIT(trp_system_select_tell(p.system[1], buffer, &trp_string_type, "x", 1) == TRP_OK &&
                   pair_logged("is quarantined here"),
               60000);
+    /* and knows it, of that very incarnation: membership reads it */
+    trpi_node_id by = { *trpi_remote_address(p.remote[0]), pair_uid(&p, 0) };
+    UNIT_WAIT(trpi_remote_is_barred_by(p.remote[1], &by), 60000);
+    UNIT_TRUE(trpi_remote_barred_count(p.remote[1]) >= 1);
+    UNIT_EQUAL(trpi_remote_barred_count(p.remote[0]), 0);
+    by.uid++;
+    UNIT_FALSE(trpi_remote_is_barred_by(p.remote[1], &by));
+    by.address.port++;
+    UNIT_FALSE(trpi_remote_is_barred_by(p.remote[1], &by));
+    trpi_remote_hurry(p.remote[1], &by.address); /* nobody: nothing */
+    by.address.port--;
+    uint64_t barred = trpi_remote_barred_count(p.remote[1]);
+    trpi_remote_hurry(p.remote[1], &by.address);
+    UNIT_WAIT(trpi_remote_barred_count(p.remote[1]) > barred, 60000); /* without a word to say */
     pair_end(&p);
 }
 

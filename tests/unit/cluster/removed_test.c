@@ -1,0 +1,237 @@
+/* A node that was removed and does not know it: whose word ends it, and what one that has stood
+ * still leaves alone until it knows who is there (MEMB-12, DOWN). */
+#include "cluster/downing_sides.h"
+#include "tests/unit/cluster/scene.h"
+
+/* ---- whose word ------------------------------------------------------------------------------ */
+
+/* That of a side that may go on, as the strategy itself says. */
+static void
+a_side_may_go_on_by_its_word_where_its_strategy_lets_it(void)
+{
+    static const struct {
+        const char *name, *counts_as;
+    } strategies[] = { { "keep-majority", "keep-majority" }, { "static-quorum", "static-quorum" },
+                       { "keep-oldest", "keep-oldest" },     { "keep-referee", "keep-referee" },
+                       { "manual", "keep-majority" },        { "auto-down-after", "keep-majority" },
+                       { "down-all", "keep-majority" },      { "lease", "keep-majority" } };
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        for (uint32_t n = 2; n <= 5; n++) {
+            trpi_downing_options options = { .stable_after_ms = 20000,
+                                             .quorum_size = n / 2 + 1,
+                                             .least_nodes = 1,
+                                             .referee = mesh_id(n - 1, 0).address };
+            for (uint32_t mask = 1; mask < (1u << n) - 1; mask++) {
+                struct scene s;
+                uint32_t marks[SCENE_MEMBERS_MAX];
+                trpi_downing_count count;
+                scene_make(&s, n, NULL);
+                UNIT_EQUAL(trpi_gossip_freeze(s.view), TRP_OK);
+                for (uint32_t k = 0; k < n; k++) {
+                    marks[k] = (mask >> k & 1) != 0 ? TRPI_MARK_CLEAR : TRPI_MARK_AWAY;
+                }
+                trpi_downing_input input = { .gossip = s.view, .seen = &s.seen };
+                bool stays =
+                    fate_of(strategies[i].counts_as, &options, n, mask, NULL) == FATE_STAYS;
+                UNIT_EQUAL(trpi_downing_may_go_on(trpi_downing_find(strategies[i].name), &options,
+                                                  &input, marks, &count),
+                           stays);
+                UNIT_EQUAL(count.side, (uint32_t)__builtin_popcount(mask));
+                UNIT_EQUAL(count.all, n);
+                scene_end(&s);
+            }
+        }
+    }
+}
+
+static void
+refuse(struct mesh *m, uint32_t node, uint32_t by)
+{
+    trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = m->ids[by] };
+    UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
+}
+
+/* X1: more than half, each counted once, and none that is no member */
+static void
+refusals_end_a_node_when_they_are_of_more_than_half(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(5, &options);
+    m->cut[4] = true;
+    m->ids[7] = mesh_id(7, 7777);
+    refuse(m, 4, 7);
+    refuse(m, 4, 4);
+    UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), 0);
+    refuse(m, 4, 0);
+    refuse(m, 4, 0);
+    refuse(m, 4, 3);
+    UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), m->now_ms);
+    UNIT_TRUE(trpi_member_is_remover(m->cores[4], trpi_ident_key(&m->ids[3])));
+    UNIT_FALSE(trpi_member_is_remover(m->cores[4], trpi_ident_key(&m->ids[1])));
+    UNIT_EQUAL(m->stopped[4], TRPI_STOP_NONE);
+    mesh_run(m, 9900);
+    UNIT_TRUE(strstr(m->warning, "two clusters") == NULL); /* the others may say so yet */
+    mesh_run(m, 1200);
+    UNIT_TRUE(strstr(m->warning, "two clusters: host0:2552, host3:2555 removed this node") != NULL);
+    UNIT_TRUE(strstr(m->warning, "2 of 5 votes") != NULL);
+    refuse(m, 4, 1);
+    UNIT_EQUAL(m->stopped[4], TRPI_STOP_DOWNED);
+    UNIT_TRUE(strstr(m->sides, "3 of 5 votes, which may go on by manual; it stops") != NULL);
+    mesh_free(m);
+}
+
+/* X3 */
+static void
+who_talks_to_the_node_after_all_has_not_removed_it(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(3, &options);
+    m->cut[2] = true;
+    refuse(m, 2, 0);
+    m->cut[2] = false;
+    mesh_run(m, 5000);
+    UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[2]), 0);
+    m->cut[2] = true;
+    refuse(m, 2, 1);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_NONE);
+    UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, 0), TRP_OK);
+    UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, 1), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_members(m, 2), 1);
+    UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[2]), 0); /* it is gone from the view */
+    mesh_free(m);
+}
+
+/* GONE speaks for a cluster, and an older peer's for its sender. */
+static void
+gone_counts_for_those_that_it_names(void)
+{
+    for (uint32_t named = 0; named <= 2; named++) {
+        trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+        struct mesh *m = mesh_cluster(5, &options);
+        uint64_t keys[2] = { trpi_ident_key(&m->ids[1]), trpi_ident_key(&m->ids[2]) };
+        trpi_frame gone = { .kind = TRPI_FRAME_GONE,
+                            .to_uid = m->ids[4].uid,
+                            .code = TRP_MEMBER_DOWN,
+                            .keys = keys,
+                            .keys_count = named };
+        m->cut[4] = true;
+        mesh_hand(m, 4, m->ids[0], &gone, NULL);
+        UNIT_EQUAL(m->stopped[4], named == 2 ? TRPI_STOP_DOWNED : TRPI_STOP_NONE);
+        mesh_free(m);
+    }
+}
+
+/* X2, W2 of membership_downing.c */
+static void
+with_a_lease_one_word_is_enough(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "lease" };
+    struct mesh *m = mesh_cluster(5, &options);
+    trpi_frame gone = { .kind = TRPI_FRAME_GONE, .to_uid = m->ids[4].uid, .code = TRP_MEMBER_DOWN };
+    mesh_hand(m, 4, m->ids[0], &gone, NULL);
+    UNIT_EQUAL(m->stopped[4], TRPI_STOP_DOWNED);
+    mesh_free(m);
+}
+
+/* X4 */
+static void
+one_refusal_makes_the_node_dial_all_others_anew(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(5, &options);
+    m->cut[4] = true;
+    refuse(m, 4, 0);
+    uint32_t count, dialled = 0;
+    const trpi_member_action *actions = trpi_member_actions(m->cores[4], &count);
+    for (uint32_t i = 0; i < count; i++) {
+        dialled |= actions[i].kind == TRPI_ACTION_DIAL ? 1u << mesh_find(m, &actions[i].to) : 0;
+    }
+    UNIT_EQUAL(dialled, 14); /* 1, 2 and 3 */
+    mesh_free(m);
+}
+
+/* ---- waking ---------------------------------------------------------------------------------- */
+
+/* L5: it would lead, and does when it knows who is there. */
+static void
+a_leader_that_is_waking_makes_nobody_up_and_removes_nobody(void)
+{
+    trpi_member_options options = { .seed = 3,
+                                    .downing_strategy = "manual",
+                                    .weakly_up_after_ms = 1000 };
+    struct mesh *m = mesh_cluster(3, &options);
+    m->waking[0] = true;
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 3, 1), TRP_OK);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 2), TRP_OK);
+    mesh_run(m, 8000);
+    UNIT_EQUAL(mesh_status(m, 0, 3), TRP_MEMBER_JOINING);
+    UNIT_EQUAL(mesh_status(m, 1, 3), TRP_MEMBER_JOINING);
+    UNIT_EQUAL(mesh_status(m, 1, 2), TRP_MEMBER_LEAVING);
+    m->waking[0] = false;
+    mesh_run(m, 4000);
+    UNIT_EQUAL(mesh_status(m, 1, 3), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_status(m, 1, 2), 0);
+    mesh_free(m);
+}
+
+/* W5, with each strategy that would act by then; it decides as always when it is awake. */
+static void
+a_node_that_is_waking_marks_nobody_down_and_does_not_stop_itself(void)
+{
+    static const char *const strategies[] = { "auto-down-after", "keep-majority", "keep-majority",
+                                              "lease" };
+    for (uint32_t i = 0; i < 4; i++) {
+        trpi_member_options options = { .seed = 3,
+                                        .downing_strategy = strategies[i],
+                                        .downing.stable_after_ms = 5000 };
+        struct mesh *m = mesh_cluster(3, &options);
+        uint32_t lost = i == 2 ? 6 : 4;
+        m->cut[2] = true;
+        m->cut[1] = i == 2;
+        m->waking[0] = true;
+        mesh_observe(m, 0, lost);
+        mesh_run(m, 12000);
+        UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_UP);
+        UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE);
+        UNIT_FALSE(m->asks_lease[0]);
+        m->waking[0] = false;
+        mesh_run(m, 6000);
+        UNIT_TRUE(i == 2   ? m->stopped[0] == TRPI_STOP_DOWNED
+                  : i == 3 ? m->asks_lease[0]
+                           : mesh_status(m, 0, 2) == 0);
+        mesh_free(m);
+    }
+}
+
+/* J12: a joiner goes through another one, and makes no cluster of its own meanwhile. */
+static void
+a_contact_that_is_waking_lets_nobody_in(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    m->waking[0] = m->waking[1] = true;
+    mesh_add_as(m, mesh_id(2, 1002), NULL, NULL);
+    trpi_address seeds[3] = { m->ids[2].address, m->ids[0].address, m->ids[1].address };
+    trpi_member_event join = { .kind = TRPI_MEMBER_JOIN, .addresses = seeds, .addresses_count = 3 };
+    UNIT_EQUAL(mesh_step(m, 2, &join), TRP_OK);
+    mesh_run(m, 8000);
+    UNIT_EQUAL(mesh_members(m, 2), 0);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    m->waking[1] = false;
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 1), 3);
+    mesh_free(m);
+}
+
+UNIT_BEGIN("removed")
+UNIT(a_side_may_go_on_by_its_word_where_its_strategy_lets_it)
+UNIT(refusals_end_a_node_when_they_are_of_more_than_half)
+UNIT(who_talks_to_the_node_after_all_has_not_removed_it)
+UNIT(gone_counts_for_those_that_it_names)
+UNIT(with_a_lease_one_word_is_enough)
+UNIT(one_refusal_makes_the_node_dial_all_others_anew)
+UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
+UNIT(a_node_that_is_waking_marks_nobody_down_and_does_not_stop_itself)
+UNIT(a_contact_that_is_waking_lets_nobody_in)
+UNIT_END
