@@ -60,6 +60,7 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     trpi_node_id self = *trpi_system_self(cluster->system);
     self.address = *trpi_remote_address(cluster->remote);
     trpi_member_options member = options->member;
+    member.dial_back = true;
     if (member.seed == 0) {
         member.seed = trpi_world_random(cluster->world);
     }
@@ -269,6 +270,7 @@ trpi_cluster_free(trpi_cluster *cluster)
     trpi_free(cluster->subscribers);
     trpi_free(cluster->on_up);
     trpi_free(cluster->quarantines);
+    trpi_free(cluster->reaching);
     trpi_mutex_destroy(&cluster->engine);
     trpi_mutex_destroy(&cluster->queue);
     trpi_mutex_destroy(&cluster->listen);

@@ -120,6 +120,7 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     trpi_member_phase phase;
     trpi_member_stop stop;
     char seeking[TRPI_ADDRESS_TEXT_BYTES]; /* what a joining node asks; "" */
+    char seeking_why[TRPI_SEEK_WHY_BYTES]; /* why it is not let in; "": nobody has said */
     trpi_cluster_member *members;          /* in order */
     uint32_t members_count;                /* 0: not joined */
     trpi_cluster_observation *observations;

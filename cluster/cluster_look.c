@@ -98,6 +98,8 @@ trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_sna
         s->phase = trpi_member_phase_get(cluster->core);
         s->stop = trpi_member_stop_reason(cluster->core);
         (void)trpi_member_seek_text(cluster->core, s->seeking, sizeof(s->seeking));
+        (void)snprintf(s->seeking_why, sizeof(s->seeking_why), "%s",
+                       trpi_member_seek_why(cluster->core));
         s->self = s->leader = s->oldest = TRPI_CLUSTER_NONE;
         s->strategy = cluster->strategy;
         s->stable_after_ms = cluster->stable_after_ms;

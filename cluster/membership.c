@@ -147,6 +147,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_free(core->confirmed);
     trpi_contact_forget(core, core->joiners_count);
     trpi_free(core->joiners);
+    trpi_prove_forget_all(core);
     trpi_free(core->buried_ms);
     trpi_free(core->removers);
     trpi_free(core->since);
@@ -511,6 +512,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_REMOVED_BY:
         trpi_removed_by(core, &event->target, NULL);
         return TRP_OK;
+    case TRPI_MEMBER_REACHED:
+        trpi_prove_reached(core, &event->target, event->text);
+        return TRP_OK;
     }
     return TRP_EINVAL;
 }
@@ -555,6 +559,7 @@ settle(trpi_member_core *core)
     if (core->phase != TRPI_PHASE_MEMBER) {
         return;
     }
+    trpi_prove_tick(core);
     trpi_contact_tick(core);
     uint32_t self = trpi_core_self_index(core);
     if (self != TRPI_GOSSIP_NONE && core->gossip->members[self].status != TRP_MEMBER_DOWN &&
@@ -610,6 +615,7 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
     } else if (core->phase == TRPI_PHASE_MEMBER) {
         wake = core->exiting_ms != 0 ? least(wake, core->confirm_ms) : wake;
         wake = core->joiners_count > 0 ? least(wake, core->admit_ms) : wake;
+        wake = least(wake, trpi_prove_wake_ms(core));
     } else if (core->phase == TRPI_PHASE_STOPPED) {
         wake = core->published == NULL
                    ? TRPI_NEVER

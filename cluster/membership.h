@@ -16,6 +16,7 @@
 
 #define TRPI_SEEDS_MAX TRP_CLUSTER_SEEDS_MAX
 #define TRPI_ROLE_MINIMA_MAX 16u
+#define TRPI_SEEK_WHY_BYTES 256 /* with the NUL */
 #define TRPI_MEMBER_OFF UINT32_MAX /* for a time: never */
 
 typedef struct trpi_role_minimum {
@@ -44,6 +45,7 @@ typedef struct trpi_member_options {
     uint32_t required_contact_points;
     const trpi_compat *compat; /* copied; NULL: nothing is compared when a node joins */
     bool incompatible_warns;   /* this node joins all the same, with a warning */
+    bool dial_back; /* who joins through this node is dialled first (TRPI_ACTION_REACH) */
     trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
     uint32_t role_minima_count;
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
@@ -83,7 +85,9 @@ typedef enum trpi_member_event_kind {
     /* the answer to TRPI_ACTION_LEASE_ACQUIRE: count 1: granted, 0: refused; text: why, or NULL */
     TRPI_MEMBER_LEASE = 10,
     /* target: that member refuses the handshakes of this node, for it has removed it */
-    TRPI_MEMBER_REMOVED_BY = 11
+    TRPI_MEMBER_REMOVED_BY = 11,
+    /* the answer to TRPI_ACTION_REACH: target; text: why it cannot be dialled, NULL: it can */
+    TRPI_MEMBER_REACHED = 20
 } trpi_member_event_kind;
 
 typedef struct trpi_member_event {
@@ -115,7 +119,8 @@ typedef enum trpi_member_action_kind {
     TRPI_ACTION_STOPPED = 5,    /* stop */
     TRPI_ACTION_LEASE_ACQUIRE = 6, /* TRPI_MEMBER_LEASE answers */
     TRPI_ACTION_LEASE_RELEASE = 7,
-    TRPI_ACTION_DIAL = 8 /* to: now, whatever the pause between attempts */
+    TRPI_ACTION_DIAL = 8, /* to: now, whatever the pause between attempts */
+    TRPI_ACTION_REACH = 20 /* to: dial it at its address; TRPI_MEMBER_REACHED answers */
 } trpi_member_action_kind;
 
 typedef struct trpi_member_action {
@@ -190,6 +195,9 @@ void trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader
 const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count);
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
+
+/* What a member has said last against this node while it joins; "": nothing, or it has joined. */
+const char *trpi_member_seek_why(const trpi_member_core *core);
 
 /* Has it got the lease, for others besides itself? Also when it has stopped. */
 bool trpi_member_needs_lease(const trpi_member_core *core);

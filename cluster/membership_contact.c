@@ -222,16 +222,22 @@ admission_ms(trpi_member_core *core, uint32_t members)
     return ms > ADMISSION_MS_MAX || TRPI_BUGGIFY(core) ? ADMISSION_MS_MAX : ms;
 }
 
-static void
-queue_joiner(trpi_member_core *core, trpi_ident *ident)
+static bool
+is_waiting(const trpi_member_core *core, const trpi_ident *ident)
 {
     for (uint32_t i = 0; i < core->joiners_count; i++) {
         if (core->joiners[i]->key == ident->key) {
-            return; /* it has asked again */
+            return true;
         }
     }
-    if (core->joiners_count == JOINERS_MAX) {
-        return;
+    return false;
+}
+
+static void
+queue_joiner(trpi_member_core *core, trpi_ident *ident)
+{
+    if (is_waiting(core, ident) || core->joiners_count == JOINERS_MAX) {
+        return; /* it has asked again; or it will */
     }
     if (core->joiners_count == core->joiners_room) {
         uint32_t room = core->joiners_room * 2 + 8;
@@ -388,5 +394,25 @@ trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
         }
         return;
     }
-    queue_joiner(core, frame->ident); /* settle lets it in, in this step if it may */
+    if (core->options.dial_back && !is_waiting(core, frame->ident)) {
+        trpi_prove_joiner(core, frame->ident); /* J12 */
+    } else {
+        queue_joiner(core, frame->ident); /* settle lets it in, in this step if it may */
+    }
+}
+
+void
+trpi_contact_take(trpi_member_core *core, trpi_ident *joiner)
+{
+    static const trpi_frame nothing = { .kind = TRPI_FRAME_JOIN };
+    if (may_ask(core, &joiner->id, &nothing) &&
+        trpi_gossip_find(core->gossip, joiner->key) == TRPI_GOSSIP_NONE) {
+        queue_joiner(core, joiner); /* else it came in through another one, and asks again */
+    }
+}
+
+void
+trpi_contact_refuse(trpi_member_core *core, const trpi_node_id *to, const char *reason)
+{
+    send_nack(core, to, TRPI_NACK_REFUSED, reason);
 }

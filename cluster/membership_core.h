@@ -21,10 +21,17 @@ typedef struct trpi_seek {
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
     uint64_t next_ms;  /* ask, or join, again */
+    uint32_t refusals; /* of JOINs, since it began to ask: the next one waits longer */
+    char why[TRPI_SEEK_WHY_BYTES]; /* what a member said last against this node; "": nothing */
     uint64_t begin_ms, log_ms; /* since when; when to say next that this lasts */
     trpi_node_id contact;
     uint64_t ticket;
 } trpi_seek;
+
+typedef struct trpi_prove { /* a joiner that is being dialled back (J12) */
+    trpi_ident *ident;
+    uint64_t until_ms;
+} trpi_prove;
 
 typedef struct trpi_since { /* how long a member has been unreachable */
     uint64_t key;
@@ -77,6 +84,8 @@ struct trpi_member_core {
     trpi_ident **joiners; /* who will be let in with the next version (J10) */
     uint32_t joiners_count, joiners_room;
     uint64_t admit_ms;   /* not before */
+    trpi_prove *proves;  /* who is dialled back before that (J12) */
+    uint32_t proves_count, proves_room;
     uint64_t welcome_ms; /* when this node was let in */
     uint64_t stable_ms;  /* since when members and reachability have not changed */
     uint64_t shape;      /* hash of what stable_ms looks at */
@@ -141,6 +150,18 @@ void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
 void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 void trpi_contact_tick(trpi_member_core *core);   /* lets in who waits, when it is time */
 void trpi_contact_forget(trpi_member_core *core, uint32_t count); /* the first of them */
+/* It has shown that it can be dialled: it waits for the next version. */
+void trpi_contact_take(trpi_member_core *core, trpi_ident *joiner);
+void trpi_contact_refuse(trpi_member_core *core, const trpi_node_id *to, const char *reason);
+
+/* membership_prove.c */
+void trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident);
+void trpi_prove_reached(trpi_member_core *core, const trpi_node_id *id, const char *why);
+void trpi_prove_tick(trpi_member_core *core);
+uint64_t trpi_prove_wake_ms(const trpi_member_core *core);
+void trpi_prove_forget_all(trpi_member_core *core);
+
+/* membership_contact.c */
 void trpi_seek_down_own_predecessors(trpi_member_core *core);
 
 /* membership_gossip.c */

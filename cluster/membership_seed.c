@@ -24,6 +24,10 @@
  *   J8  A list that is looked up anew (trpi_seek_found) may be incomplete: a cluster is made only
  *       when it has been the same, and of enough addresses, for seed-node-timeout, and the answer
  *       that came then, or later, was this list still: silence of the name service confirms none.
+ *   J13 A JOIN that a member refuses is tried again after 1 s, then twice as long each time, up to
+ *       10 s; what it said is kept for those who ask why this node has not joined. While members
+ *       refuse, this node makes no cluster (J1).
+ *   J14 Answers count only from those that were asked: the seeds, and the contact.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -37,6 +41,8 @@
 #define JOIN_AGAIN_MS 1000u
 #define REFUSED_LOG_MS 10000u
 #define REFUSED_MS 3000u /* J6 */
+#define REFUSED_AGAIN_MS 1000u /* J13 */
+#define REFUSED_AGAIN_MS_MAX 10000u
 #define INTRODUCE_MS 2000u
 #define WAIT_LOG_FIRST_MS 2000u
 #define WAIT_LOG_MS 10000u
@@ -163,6 +169,8 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
         seek->begin_ms = before.begin_ms;
         seek->log_ms = before.log_ms;
         seek->met_cluster = before.met_cluster;
+        seek->refusals = before.refusals;
+        memcpy(seek->why, before.why, sizeof(seek->why));
     }
     if (!first && before.joining) { /* the contact has answered: this is for the next attempt */
         seek->joining = true;
@@ -196,6 +204,12 @@ trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count)
 {
     *ret_count = core->phase == TRPI_PHASE_SEEKING ? core->seek.addresses_count : 0;
     return core->seek.addresses;
+}
+
+const char *
+trpi_member_seek_why(const trpi_member_core *core)
+{
+    return core->phase == TRPI_PHASE_SEEKING ? core->seek.why : "";
 }
 
 /* ---- refused for what this node is (J6) ------------------------------------------------------ */
@@ -384,6 +398,14 @@ trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
     }
 }
 
+/* J14 */
+static bool
+was_asked(const trpi_seek *seek, const trpi_node_id *from)
+{
+    return seed_index(seek, &from->address) < TRPI_SEEDS_MAX ||
+           (seek->joining && trpi_node_id_equal(&seek->contact, from));
+}
+
 static void
 take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
@@ -396,8 +418,8 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
         return;
     }
     if (core->phase != TRPI_PHASE_SEEKING || core->seek.joining || frame->ticket == 0 ||
-        from->uid == 0) {
-        return;
+        from->uid == 0 || !was_asked(&core->seek, from)) {
+        return; /* J14 */
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
     (void)trpi_address_format(&from->address, text, sizeof(text));
@@ -420,11 +442,47 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
     send_join(core);
 }
 
+/* How long to wait after a JOIN that was refused, and was not the first one. */
+static uint32_t
+refused_wait_ms(trpi_member_core *core)
+{
+    uint32_t ms = REFUSED_AGAIN_MS;
+    for (uint32_t i = 1; i < core->seek.refusals && ms < REFUSED_AGAIN_MS_MAX; i++) {
+        ms *= 2;
+    }
+    ms = ms < REFUSED_AGAIN_MS_MAX ? ms : REFUSED_AGAIN_MS_MAX;
+    return ms + trpi_core_random_below(core, ms / 10);
+}
+
+/* J13: a member does not let this node in as things are. */
+static void
+take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
+{
+    trpi_seek *seek = &core->seek;
+    char text[TRPI_ADDRESS_TEXT_BYTES], next[48] = "asking again";
+    (void)snprintf(seek->why, sizeof(seek->why), "%.80s:%u refuses this node: %s",
+                   from->address.host, from->address.port, why);
+    if (seek->joining && trpi_node_id_equal(&seek->contact, from)) {
+        seek->refusals++;
+        uint32_t wait_ms = refused_wait_ms(core);
+        ask_again(core, wait_ms);
+        (void)snprintf(next, sizeof(next), "asking again in %u s", (wait_ms + 500) / 1000);
+    } else if (!seek->joining) {
+        wait_for_seeds(core); /* somebody is there: this is no silence (J1) */
+    }
+    if (core->now.mono_ms >= core->refused_log_ms) {
+        trpi_core_log(core, TRP_LOG_WARNING, "%s refuses this node: %s; %s",
+                      trpi_address_format(&from->address, text, sizeof(text)), why, next);
+        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+    }
+}
+
 static void
 take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
     trpi_seek *seek = &core->seek;
-    if (core->phase != TRPI_PHASE_SEEKING) {
+    if (core->phase != TRPI_PHASE_SEEKING || !was_asked(seek, from)) {
+        core->stats.ignored += core->phase == TRPI_PHASE_SEEKING ? 1 : 0;
         return;
     }
     if (frame->code == TRPI_NACK_INCOMPATIBLE) {
@@ -443,12 +501,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         return;
     }
     if (frame->code == TRPI_NACK_REFUSED) {
-        if (core->now.mono_ms >= core->refused_log_ms) {
-            char text[TRPI_ADDRESS_TEXT_BYTES];
-            trpi_core_log(core, TRP_LOG_WARNING, "%s refuses this node: %s; asking again",
-                          trpi_address_format(&from->address, text, sizeof(text)), frame->reason);
-            core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
-        }
+        take_refusal(core, from, frame->reason);
         return;
     }
     if (seek->joining) {

@@ -199,6 +199,9 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
         case TRPI_ACTION_DIAL:
             trpi_remote_hurry(cluster->remote, &a->to.address);
             break;
+        case TRPI_ACTION_REACH:
+            shell_reach_begin(cluster, &a->to);
+            break;
         case TRPI_ACTION_STOPPED:
             break; /* the phase says so too, and needs no memory: membership_stopped() */
         }
@@ -239,6 +242,12 @@ step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
         membership_stopped(cluster);
     }
     return err;
+}
+
+trp_err
+shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
+{
+    return step(cluster, ctx, event);
 }
 
 /* ---- the actor ------------------------------------------------------------------------------- */
@@ -290,6 +299,8 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
         wake_ms =
             cluster->quarantines[i].due_ms < wake_ms ? cluster->quarantines[i].due_ms : wake_ms;
     }
+    uint64_t reach_ms = shell_reach_wake_ms(cluster);
+    wake_ms = reach_ms < wake_ms ? reach_ms : wake_ms;
     uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
     if (delay_ms > WAKE_MS_MAX) {
         delay_ms = WAKE_MS_MAX;
@@ -483,6 +494,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         take_queue(cluster, ctx); /* also what a poke that found no memory has not announced */
         look_for_refusals(cluster, ctx);
         look_for_removers(cluster, ctx);
+        shell_reach_look(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
     } else {

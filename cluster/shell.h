@@ -76,6 +76,11 @@ struct shell_quarantine {
     uint64_t due_ms;
 };
 
+struct shell_reaching { /* somebody that is being dialled back */
+    trpi_node_id id;
+    trpi_reach reach;
+};
+
 struct shell_on_up {
     void (*fn)(void *arg);
     void *arg;
@@ -127,6 +132,9 @@ struct trpi_cluster {
     bool is_up;
     struct shell_quarantine *quarantines;
     uint32_t quarantines_count, quarantines_room;
+    struct shell_reaching *reaching;
+    uint32_t reaching_count, reaching_room;
+    uint64_t reaching_look_ms; /* when to look next; by the actor */
     bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
     uint64_t view_digest; /* of the view that the detector knows */
     uint64_t stats_log_ms; /* of the last line */
@@ -150,6 +158,14 @@ void shell_waiter_answer(void *waiter, trp_err err);
 bool shell_waiter_begins(void *waiter);
 /* Grow an array by one element; false: no memory. */
 bool shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
+
+/* shell.c; the actor only: step the engine, do what it wants. Errors: those of the step. */
+trp_err shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event);
+
+/* shell_reach.c; the actor only */
+void shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id);
+void shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx);
+uint64_t shell_reach_wake_ms(const trpi_cluster *cluster); /* UINT64_MAX: nobody is dialled */
 
 /* shell_events.c; the actor only */
 const trp_type *shell_event_type(uint32_t event);

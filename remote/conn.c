@@ -302,6 +302,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         if (conn->dialled) {
             peer->lanes[conn->lane].dialling = NULL;
             peer->lanes[conn->lane].dial_attempts = 0;
+            peer->undialled &= ~(1u << conn->lane);
         }
         conn->uid = preamble->uid;
         conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
@@ -627,6 +628,10 @@ peer_lost(trpi_conn *conn, const char *reason)
     if (conn->busy) { /* N3 */
         atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
     }
+    bool undialled = lane->dialling == conn && conn->lane != TRPI_LANE_CONTROL;
+    if (undialled) {
+        trpi_lane_undialled(peer, conn, reason);
+    }
     if (lane->dialling == conn) {
         lane->dialling = NULL;
         lane->dial_attempts++;
@@ -641,6 +646,9 @@ peer_lost(trpi_conn *conn, const char *reason)
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
+    if (undialled) {
+        trpi_lane_undialled_log(conn->remote, conn, reason);
+    }
 }
 
 static void

@@ -235,6 +235,11 @@ struct trpi_peer {
     struct trpi_peer *line_next, *line_before;
     uint64_t rests_since_ms;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
+    /* What could not be dialled (reach.c); by lock */
+    uint32_t undialled;     /* bit a lane: its last dial failed */
+    uint32_t dials_failed;  /* of lanes, ever */
+    uint64_t undialled_ms;  /* when one last did */
+    char undialled_why[TRPI_REACH_WHY_BYTES];
     bool goodbye_said;      /* by the peer */
     uint32_t attempts_at_stop; /* failed attempts when remoting began to stop; by lock */
     uint64_t overflowed_uid; /* too many system messages for it; the tick quarantines. 0: none */
@@ -273,6 +278,7 @@ enum {
     TRPI_GATE_UNTRUSTED,
     TRPI_GATE_DEPLOY,
     TRPI_GATE_CROWD,
+    TRPI_GATE_LANE,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -581,6 +587,16 @@ void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const
 void trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal);
 /* What a stream of another kind begins with; NONE: nothing that is known. */
 trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
+
+/* ---- reach.c ---- */
+enum { TRPI_LANE_NAME_BYTES = 24 };
+/* As people read it: "ordinary-1"; returns out. */
+const char *trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES]);
+/* The dial of an ordinary lane failed. By peer->lock; and the line, without locks. */
+void trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason);
+void trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *reason);
+/* Is there a lane that cannot be dialled? By peer->lock. */
+bool trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t bytes);
 
 /* ---- inbound.c ---- */
 trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);

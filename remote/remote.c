@@ -538,6 +538,9 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
     info->round_trip_us = peer->round_trip_us;
     info->minor = peer->minor;
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        (void)trpi_lane_problem(peer, now_ms, info->problem, sizeof info->problem);
+    }
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         info->lanes[lane].state = lane_state_name(&peer->lanes[lane]);
         info->lanes[lane].waiting_bytes =

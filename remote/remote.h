@@ -144,7 +144,7 @@ typedef struct trpi_tls_state {
 /* The certificate in use. false: TLS is not. */
 bool trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state);
 
-enum { TRPI_REMOTE_LANES = 10 };
+enum { TRPI_REMOTE_LANES = 10, TRPI_REACH_WHY_BYTES = 160 };
 typedef struct trpi_peer_info {
     trpi_node_id id;
     const char *state;        /* "idle", "handshaking", "active", "gated", "quarantined" */
@@ -153,6 +153,7 @@ typedef struct trpi_peer_info {
     uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped;
     uint64_t round_trip_us;   /* of the last control ping; 0 unknown */
     uint32_t minor;           /* of the wire, that both speak; 0: not met */
+    char problem[TRPI_REACH_WHY_BYTES + 64]; /* a lane that cannot be dialled, and why; "": none */
     struct {
         const char *state;    /* "open", "dialling", "closing", "closed"; NULL: was never used */
         uint64_t waiting_bytes;
@@ -172,6 +173,20 @@ uint64_t trpi_remote_barred_count(trpi_remote *remote);
 bool trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id);
 /* Dial it soon, however long the pause between attempts has become. Thread: any; never blocks. */
 void trpi_remote_hurry(trpi_remote *remote, const trpi_address *address);
+/* Can this node dial that incarnation at its address? Call it again with the same reach, zero at
+ * first, while it says TRP_EAGAIN: the first call dials, unless a connection that was dialled
+ * stands. Errors, with *ret_why: TRP_ECONN (it cannot be dialled), TRP_ECLOSED (another incarnation
+ * answers; remoting stops), TRP_EQUARANTINED, TRP_ELIMIT, TRP_ENOMEM; TRP_EINVAL: this node's own
+ * address. Thread: any; never blocks. */
+typedef struct trpi_reach { /* zero at first */
+    bool begun;
+    uint32_t failed;
+} trpi_reach;
+trp_err trpi_remote_reach(trpi_remote *remote, const trpi_node_id *id, trpi_reach *reach,
+                          char *ret_why, size_t why_bytes);
+/* Why messages to address do not go at present; false: nothing is known against it. */
+bool trpi_remote_problem(trpi_remote *remote, const trpi_address *address, char *ret_text,
+                         size_t bytes);
 
 /* Did it fail because another system lives there, or for a cookie? *ret_why: "KEY: why". */
 bool trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,

@@ -238,6 +238,7 @@ int trpi_cli_run_cert(trpi_cli *cli);
 int trpi_cli_run_cookie(trpi_cli *cli);
 int trpi_cli_run_status(trpi_cli *cli);
 int trpi_cli_run_why(trpi_cli *cli);
+int trpi_cli_run_reach(trpi_cli *cli);
 int trpi_cli_run_cluster_status(trpi_cli *cli);
 int trpi_cli_run_members(trpi_cli *cli);
 int trpi_cli_run_member_status(trpi_cli *cli);

@@ -337,6 +337,8 @@ condition_look(condition *c, const cJSON *reply)
     c->gone_seen = c->gone_seen || present;
     pending_add(c, !present, "%s is still a member", c->gone);
     pending_add(c, !c->converged || trpi_cli_get_true(reply, "converged"), "not converged");
+    const char *why = trpi_json_get_text(reply, "notJoined");
+    pending_add(c, why == NULL || c->pending[0] == '\0', "this node is not let in: %s", why);
 }
 
 /* A node on its way out never comes back: what was to become true by it never will. */

@@ -176,6 +176,17 @@ const trpi_cli_command trpi_cli_commands[] = {
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_peers },
+    { .name = "reach",
+      .group = TRPI_CLI_CLUSTER,
+      .usage = "",
+      .summary = "who can dial whom, over all members (exit 1 when one cannot)",
+      .text = "Each member dials each other one at the address that it advertises, as the first "
+              "message would. Prints\nthe ways that do not go, and why; -o wide and -o json "
+              "all of them.\n",
+      .flags = BIT(WATCH),
+      .outputs = ANSWER | TRPI_CLI_OUT(WIDE) | TRPI_CLI_OUT(NAME),
+      .timeout_ms = LONG,
+      .run = trpi_cli_run_reach },
     { .name = "cluster-status",
       .group = TRPI_CLI_CLUSTER,
       .usage = "",

@@ -82,7 +82,7 @@ silence_hint(trp_node *node, const char *path, char *buffer, size_t bytes)
 {
     trpi_address address;
     trpi_view view;
-    char text[TRPI_ADDRESS_TEXT_BYTES];
+    char text[TRPI_ADDRESS_TEXT_BYTES], why[TRPI_VIEW_LINK_BYTES];
     const char *rest = NULL;
     const trpi_view_member *found = NULL;
     trpi_control_refusal refusal;
@@ -96,6 +96,8 @@ silence_hint(trp_node *node, const char *path, char *buffer, size_t bytes)
         (void)snprintf(buffer, bytes, "%s is no member of this cluster: troupe members", text);
     } else if (found && !found->m.reachable) {
         (void)snprintf(buffer, bytes, "%s is unreachable: troupe unreachable", text);
+    } else if (trpi_remote_problem(node->remote, &address, why, sizeof why)) {
+        (void)snprintf(buffer, bytes, "%s: troupe peers", why);
     }
     trpi_view_fini(&view);
 }
@@ -103,7 +105,7 @@ silence_hint(trp_node *node, const char *path, char *buffer, size_t bytes)
 static void
 refuse_err(trp_node *node, trpi_call *call, trp_err err, const char *path)
 {
-    char hint[TRPI_ADDRESS_TEXT_BYTES + 64];
+    char hint[TRPI_ADDRESS_TEXT_BYTES + 256];
     trpi_address address;
     const char *rest = NULL;
     switch (err) {
@@ -440,7 +442,7 @@ tree_carry(trp_node *node, trpi_call *call, const target *to)
     cJSON_free(text);
     cJSON_Delete(request);
     if (err == TRP_EAGAIN) { /* not full: the link is down and pauses before it dials again */
-        char hint[TRPI_ADDRESS_TEXT_BYTES + 64];
+        char hint[TRPI_ADDRESS_TEXT_BYTES + 256];
         silence_hint(node, to->text, hint, sizeof hint);
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, hint[0] ? hint : NULL,
                               "no link to the node of %s at the moment", to->text);

@@ -26,6 +26,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_ASK:
     case TRPI_CONTROL_PING:
     case TRPI_CONTROL_TREE:
+    case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -124,6 +125,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         return;
     case TRPI_CONTROL_WHY:
         trpi_node_serve_why(node, call);
+        return;
+    case TRPI_CONTROL_REACH:
+        trpi_node_serve_reach(node, call);
         return;
     }
     trpi_assert(false && "a command without a server");

@@ -84,7 +84,8 @@ join_is_refused(trp_node *node, trpi_call *call,
 
 /* Look once. true: done, answered. */
 static bool
-join_look(trp_node *node, trpi_call *call, uint32_t *last_status)
+join_look(trp_node *node, trpi_call *call, uint32_t *last_status,
+          char why[TRPI_SEEK_WHY_BYTES])
 {
     trpi_view view;
     if (!trpi_view_take_for(node, call, &view)) {
@@ -98,6 +99,10 @@ join_look(trp_node *node, trpi_call *call, uint32_t *last_status)
     } else if (status != *last_status) {
         trpi_call_progress(call, "%s, %zu members", trp_member_status_name(status), view.count);
     }
+    if (!done && status == 0 && strcmp(why, view.seeking_why) != 0) {
+        memcpy(why, view.seeking_why, TRPI_SEEK_WHY_BYTES);
+        trpi_call_progress(call, "%s", why);
+    }
     *last_status = status;
     trpi_view_fini(&view);
     return done;
@@ -108,7 +113,7 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
 {
     trp_member self;
     uint32_t last_status = 0, before[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
-    char ignored[8];
+    char ignored[8], why[TRPI_SEEK_WHY_BYTES] = "";
     if (!addresses_check(node, call)) {
         return;
     }
@@ -130,8 +135,14 @@ trpi_node_serve_join(trp_node *node, trpi_call *call)
         trpi_call_confirm(call);
         trpi_call_progress(call, "asking %s", call->request.addresses[0]);
     }
-    while (!join_look(node, call, &last_status)) {
+    while (!join_look(node, call, &last_status, why)) {
         if (trpi_call_left_ms(call) == 0) {
+            if (last_status == 0 && why[0] != '\0') {
+                trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, "troupe peers",
+                                      "not let in after %.0f s: %s; the node keeps trying",
+                                      trpi_call_elapsed_ms(call) / 1000, why);
+                return;
+            }
             trpi_call_refuse_text(
                 call, TRPI_CTL_EXIT_TIMEOUT, last_status ? "troupe members" : NULL,
                 last_status ? "still %s after %.0f s; the node keeps joining"

@@ -5,6 +5,8 @@
 #include "cluster/node/control_request.h"
 #include "cluster/node/node_private.h"
 
+#define TRPI_VIEW_LINK_BYTES 240
+
 /* What this node knows, at one moment. */
 typedef struct trpi_view_member {
     trp_member m;
@@ -15,6 +17,7 @@ typedef struct trpi_view_member {
     uint64_t unreachable_ms;  /* since when; 0: reachable */
     bool seen;                /* has seen the present version of the view */
     bool remover;             /* says that it has removed this node from its cluster */
+    char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
     const char **observers;   /* who says that it is unreachable (addresses); NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
@@ -29,6 +32,7 @@ typedef struct trpi_view {
     uint32_t clock_count, tombstones_count;
     const trp_member *leader, *oldest; /* NULL: none */
     char seeking[TRPI_ADDRESS_TEXT_BYTES];      /* whom a node asks that has not joined; "" */
+    char seeking_why[TRPI_SEEK_WHY_BYTES];      /* why it is not let in; "": not known */
     char lacking[TRPI_CLUSTER_LACKING_BYTES];   /* why joiners are not Up, though all agree; "" */
     const char *strategy; /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
@@ -43,6 +47,8 @@ trp_err trpi_view_take(trp_node *node, trpi_view *ret_view);
 /* As that, for a command. false: answered, there is no memory. */
 bool trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view);
 void trpi_view_fini(trpi_view *view);
+/* Fill in each member's link: what remoting knows against those that are reachable. */
+void trpi_view_look_at_links(trp_node *node, trpi_view *view);
 
 /* The members with a role, one after the other; the oldest of them; the first that may lead. */
 const trp_member *trpi_view_oldest(const trpi_view *view, const char *role);

@@ -122,7 +122,10 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
     }
     (void)snprintf(version, sizeof version, "%016llx", (unsigned long long)view.version);
     ok = ok && trpi_json_add_bool(reply, "converged", view.converged) &&
-         trpi_json_add_text(reply, "version", version);
+         trpi_json_add_text(reply, "version", version) &&
+         trpi_json_add_text(reply, "notJoined",
+                            view.count == 0 && view.seeking_why[0] != '\0' ? view.seeking_why
+                                                                           : NULL);
     trpi_view_fini(&view);
     trpi_call_answer_if(call, ok, reply);
 }
@@ -209,7 +212,9 @@ problems_add(cJSON *problems, const trpi_view *view)
         return false;
     }
     if (!view->self) {
-        ok = problem_add(problems, "this node has not joined a cluster");
+        (void)snprintf(text, sizeof text, "this node has not joined a cluster%s%s",
+                       view->seeking_why[0] != '\0' ? ": " : "", view->seeking_why);
+        ok = problem_add(problems, text);
     } else if (view->self->m.status != TRP_MEMBER_UP &&
                view->self->m.status != TRP_MEMBER_WEAKLY_UP) {
         (void)snprintf(text, sizeof text, "this node is %s",
@@ -221,6 +226,10 @@ problems_add(cJSON *problems, const trpi_view *view)
         if (!v->m.reachable) {
             (void)snprintf(text, sizeof text, "%s is unreachable (%llu s)", v->m.address,
                            (unsigned long long)(v->unreachable_ms / 1000));
+            ok = problem_add(problems, text);
+        }
+        if (ok && v->link[0] != '\0') {
+            (void)snprintf(text, sizeof text, "messages to %s wait: %s", v->m.address, v->link);
             ok = problem_add(problems, text);
         }
         if (ok && (v->m.status == TRP_MEMBER_DOWN ||
@@ -377,6 +386,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
         return;
     }
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
+    trpi_view_look_at_links(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view) && certificate_problem_add(node, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;

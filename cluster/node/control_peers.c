@@ -16,6 +16,9 @@ enum { ROOM = 16 }; /* for peers that come between counting and copying */
 static const char *
 next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
 {
+    if (strcmp(peer->state, "active") == 0 && peer->problem[0] != '\0') {
+        return "messages wait; dials again with back-off";
+    }
     if (strcmp(peer->state, "active") == 0) {
         return "messages go at once";
     }
@@ -73,7 +76,8 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
         (known ? trpi_json_add_u64_string(row, "nodeUid", peer->id.uid)
                : cJSON_AddNullToObject(row, "nodeUid") != NULL) &&
         trpi_json_add_text(row, "state", peer->state) &&
-        trpi_json_add_text(row, "reason", peer->reason) &&
+        trpi_json_add_text(row, "reason",
+                           peer->problem[0] != '\0' ? peer->problem : peer->reason) &&
         trpi_json_add_text(row, "next", next_of(peer, next, sizeof next)) &&
         trpi_json_add_i64(row, "nextMs", (int64_t)peer->next_ms) &&
         (heard ? cJSON_AddNumberToObject(row, "rttMs", (double)peer->round_trip_us / 1000.0)

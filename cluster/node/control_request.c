@@ -41,6 +41,7 @@ static const struct {
     { "peers", TRPI_CONTROL_PEERS, false },
     { "fault", TRPI_CONTROL_FAULT, false },
     { "why", TRPI_CONTROL_WHY, false },
+    { "reach", TRPI_CONTROL_REACH, true },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -308,7 +309,8 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
                   { "dryRun", &request->dry_run },
                   { "unreachable", &request->unreachable },
                   { "snapshot", &request->snapshot },
-                  { "prepare", &request->prepare } };
+                  { "prepare", &request->prepare },
+                  { "local", &request->local } };
     for (size_t i = 0; err == TRP_OK && i < sizeof bools / sizeof bools[0]; i++) {
         err = bool_take(json, bools[i].field, bools[i].value, refusal);
     }
@@ -394,6 +396,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_PEERS:
     case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_WHY:
+    case TRPI_CONTROL_REACH:
         return TRP_OK;
     }
     return TRP_OK;

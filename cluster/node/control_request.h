@@ -32,7 +32,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_PEERS,
     TRPI_CONTROL_FAULT,
     TRPI_CONTROL_WHY,
-    TRPI_CONTROL_SHUTDOWN
+    TRPI_CONTROL_SHUTDOWN,
+    TRPI_CONTROL_REACH
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -46,6 +47,7 @@ typedef struct trpi_control_request {
     uint32_t timeout_ms;
     bool wait, dry_run, unreachable, snapshot;
     bool prepare; /* shutdown: only hear that all end */
+    bool local;   /* reach: only what this node can dial */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
     const char *member; /* NULL: this node */

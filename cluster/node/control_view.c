@@ -2,6 +2,7 @@
  *
  * Tests. tests/unit/node/control_member_test.c, tests/system
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -19,6 +20,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->unreachable_ms = from->unreachable_ms;
     to->seen = from->seen;
     to->remover = from->remover;
+    to->link[0] = '\0';
 }
 
 /* Give each member its part of `names`, which has room for one pointer an observation. */
@@ -42,6 +44,31 @@ static const trp_member *
 member_at(const trpi_view *view, uint32_t index)
 {
     return index < view->count ? &view->members[index].m : NULL;
+}
+
+/* No member has said anything: then remoting may know why none could be asked. */
+static void
+seeking_look(trp_node *node, trpi_view *view)
+{
+    trpi_address address;
+    char why[TRPI_VIEW_LINK_BYTES];
+    if (trpi_address_parse(view->seeking, &address, NULL, NULL) == TRP_OK &&
+        trpi_remote_problem(node->remote, &address, why, sizeof why)) {
+        (void)snprintf(view->seeking_why, sizeof view->seeking_why, "%s", why);
+    }
+}
+
+void
+trpi_view_look_at_links(trp_node *node, trpi_view *view)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        trpi_view_member *v = &view->members[i];
+        trpi_address address;
+        if (v != view->self && v->m.reachable && v->m.status != TRP_MEMBER_DOWN &&
+            trpi_address_parse(v->m.address, &address, NULL, NULL) == TRP_OK) {
+            (void)trpi_remote_problem(node->remote, &address, v->link, sizeof v->link);
+        }
+    }
 }
 
 trp_err
@@ -76,7 +103,11 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     ret_view->converged_ms = snapshot->converged_ms;
     ret_view->version = snapshot->version;
     memcpy(ret_view->seeking, snapshot->seeking, sizeof ret_view->seeking);
+    memcpy(ret_view->seeking_why, snapshot->seeking_why, sizeof ret_view->seeking_why);
     memcpy(ret_view->lacking, snapshot->lacking, sizeof ret_view->lacking);
+    if (ret_view->seeking[0] != '\0' && ret_view->seeking_why[0] == '\0') {
+        seeking_look(node, ret_view);
+    }
     ret_view->strategy = snapshot->strategy;
     ret_view->stable_after_ms = snapshot->stable_after_ms;
     ret_view->auto_down_after_ms = snapshot->auto_down_after_ms;

@@ -127,6 +127,22 @@ removed_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
+/* It answers heartbeats, perhaps on its own connection, and cannot be dialled from here. */
+static bool
+links_add(cJSON *list, const trpi_view *view)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        ok = v->link[0] == '\0' ||
+             reason_add(list, v, "undialled", 0,
+                        "messages from here to it wait: %s; its port must be reachable from here "
+                        "at the address that it advertises: troupe reach",
+                        v->link);
+    }
+    return ok;
+}
+
 /* Converged, and yet something waits. */
 static bool
 waiting_add(cJSON *list, const trpi_view *view)
@@ -147,6 +163,11 @@ waiting_add(cJSON *list, const trpi_view *view)
 static bool
 not_joined_add(cJSON *list, const trpi_view *view)
 {
+    if (view->seeking_why[0] != '\0') {
+        return reason_add(list, NULL, "not-joined", 0,
+                          "this node asks %s to be let in: %s; it keeps asking", view->seeking,
+                          view->seeking_why);
+    }
     return view->seeking[0] != '\0'
                ? reason_add(list, NULL, "not-joined", 0,
                             "this node asks %s to be let in: is a node up there, of this system, "
@@ -184,7 +205,8 @@ trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
     return list != NULL && removed_add(list, view) &&
            (view->count == 0    ? not_joined_add(list, view)
             : view->converged ? waiting_add(list, view)
-                              : blockers_add(list, view));
+                                : blockers_add(list, view)) &&
+           links_add(list, view);
 }
 
 bool
@@ -209,6 +231,7 @@ trpi_node_serve_why(trp_node *node, trpi_call *call)
     if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
+    trpi_view_look_at_links(node, &view);
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_why_fill(reply, node->address, &view);
     trpi_view_fini(&view);

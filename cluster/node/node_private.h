@@ -97,6 +97,8 @@ void trpi_node_serve_tree(trp_node *node, trpi_call *call);
 /* control_members.c */
 void trpi_node_serve_members(trp_node *node, trpi_call *call);
 void trpi_node_serve_peers(trp_node *node, trpi_call *call);
+/* control_reach.c */
+void trpi_node_serve_reach(trp_node *node, trpi_call *call);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);

@@ -42,6 +42,111 @@ a_joiner_becomes_up_on_every_node(void)
     mesh_free(m);
 }
 
+/* MEMB-04: heartbeats of a node that nobody can dial would flow on its own connection, and every
+ * message to it would wait */
+static void
+a_joiner_that_cannot_be_dialled_is_not_let_in(void)
+{
+    trpi_member_options options = { .seed = 7, .dial_back = true };
+    struct mesh *m = mesh_cluster(2, &options);
+    mesh_add(m, &options);
+    m->deaf[2] = true;
+    m->reaches = 0;
+    UNIT_EQUAL(mesh_join(m, 2, 0), TRP_OK);
+    mesh_run(m, 60000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[2]), TRPI_PHASE_SEEKING);
+    /* it is told why, and asks after 1, 2, 4, 8, 10, 10 ... s */
+    UNIT_TEXT(trpi_member_seek_why(m->cores[2]),
+                "host0:2552 refuses this node: it cannot be dialled back at host2:2554: "
+                "connection refused");
+    UNIT_TRUE(strstr(m->warning, "cannot be dialled back at host2:2554") != NULL);
+    UNIT_TRUE(m->reaches >= 7 && m->reaches <= 9);
+    m->deaf[2] = false;
+    mesh_run(m, 13000);
+    UNIT_EQUAL(mesh_members(m, 0), 3);
+    UNIT_EQUAL(mesh_status(m, 1, 2), TRP_MEMBER_UP);
+    UNIT_TEXT(trpi_member_seek_why(m->cores[2]), "");
+    mesh_free(m);
+}
+
+/* the dial has no answer at all: the contact says so after 5 s, and does not keep it waiting */
+static void
+a_joiner_whose_dial_has_no_answer_is_told_so(void)
+{
+    trpi_member_options options = { .seed = 7, .dial_back = true };
+    struct mesh *m = mesh_cluster(1, &options);
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 1, 0), TRP_OK);
+    while (m->head != m->tail) { /* without what mesh_drain() says of dials */
+        mesh_deliver(m);
+    }
+    UNIT_EQUAL(m->reach_count, 1);
+    m->reach_count = 0;
+    mesh_run(m, 4900);
+    UNIT_TEXT(trpi_member_seek_why(m->cores[1]), "");
+    mesh_run(m, 200);
+    UNIT_TEXT(trpi_member_seek_why(m->cores[1]),
+                "host0:2552 refuses this node: it cannot be dialled back at host1:2553: no answer "
+                "in 5 s");
+    mesh_run(m, 2000); /* it has asked again */
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
+/* J1: a member that refuses the first seed has answered it */
+static void
+a_first_seed_that_members_refuse_makes_no_cluster(void)
+{
+    trpi_member_options options = { .seed = 7, .dial_back = true };
+    struct mesh *m = mesh_new();
+    mesh_add(m, &options);
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 1, 1), TRP_OK);
+    m->deaf[0] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, 0, 2), TRP_OK);
+    mesh_run(m, 120000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
+    m->deaf[0] = false;
+    mesh_run(m, 13000);
+    UNIT_EQUAL(mesh_members(m, 1), 2);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
+/* J14: who was not asked has nothing to say */
+static void
+a_joiner_takes_answers_only_from_those_it_has_asked(void)
+{
+    static const uint32_t codes[] = { TRPI_NACK_REFUSED, TRPI_NACK_REMOVED, TRPI_NACK_LEFT,
+                                      TRPI_NACK_INCOMPATIBLE, TRPI_NACK_NOT_READY };
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_add(m, NULL);
+    }
+    m->cut[0] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, 1, 1), TRP_OK);
+    mesh_run(m, 100);
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        trpi_frame nack = { .kind = TRPI_FRAME_INIT_JOIN_NACK,
+                            .to_uid = m->ids[1].uid,
+                            .code = codes[i],
+                            .reason = "away with you" };
+        mesh_hand(m, 1, m->ids[2], &nack, NULL);
+    }
+    trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK, .to_uid = m->ids[1].uid, .ticket = 5 };
+    mesh_hand(m, 1, m->ids[2], &ack, NULL);
+    mesh_run(m, 15000);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[1]), TRPI_PHASE_SEEKING);
+    UNIT_TEXT(trpi_member_seek_why(m->cores[1]), "");
+    m->cut[0] = false;
+    UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    mesh_free(m);
+}
+
 /* MEMB-05 */
 static void
 a_member_that_is_told_to_join_again_refuses(void)
@@ -586,6 +691,10 @@ UNIT_BEGIN("join")
 UNIT(a_node_that_joins_itself_is_up_at_once)
 UNIT(a_node_that_is_not_told_to_join_stays_alone)
 UNIT(a_joiner_becomes_up_on_every_node)
+UNIT(a_joiner_that_cannot_be_dialled_is_not_let_in)
+UNIT(a_joiner_whose_dial_has_no_answer_is_told_so)
+UNIT(a_first_seed_that_members_refuse_makes_no_cluster)
+UNIT(a_joiner_takes_answers_only_from_those_it_has_asked)
 UNIT(a_member_that_is_told_to_join_again_refuses)
 UNIT(seeds_started_in_any_order_form_one_cluster)
 UNIT(a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout)

@@ -23,6 +23,9 @@ struct mesh {
     trpi_member_core *cores[MESH_NODES_MAX];
     bool cut[MESH_NODES_MAX];         /* neither sends nor hears */
     bool waking[MESH_NODES_MAX];      /* as who has stood still */
+    bool deaf[MESH_NODES_MAX];        /* nobody can dial it */
+    uint32_t reach_at[64], reach_of[64], reach_count; /* dials under way: by, to */
+    uint32_t reaches;                 /* all of them */
     int64_t ahead_ms[MESH_NODES_MAX]; /* of the right time, its wall clock */
     uint32_t event_node[MESH_EVENTS_MAX], events[MESH_EVENTS_MAX];
     trp_member_event members[MESH_EVENTS_MAX];
@@ -100,6 +103,11 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             m->asks_lease[node] = true;
         } else if (a->kind == TRPI_ACTION_LEASE_RELEASE) {
             m->released_lease[node] = true;
+        } else if (a->kind == TRPI_ACTION_REACH) {
+            UNIT_REQUIRE(m->reach_count < 64);
+            m->reach_at[m->reach_count] = node;
+            m->reach_of[m->reach_count++] = mesh_find(m, &a->to);
+            m->reaches++;
         } else if (a->kind == TRPI_ACTION_STOPPED) {
             m->stopped[node] = a->stop;
         }
@@ -153,8 +161,17 @@ mesh_deliver(struct mesh *m)
 static inline void
 mesh_drain(struct mesh *m)
 {
-    while (m->head != m->tail) {
-        mesh_deliver(m);
+    while (m->head != m->tail || m->reach_count > 0) {
+        while (m->head != m->tail) {
+            mesh_deliver(m);
+        }
+        if (m->reach_count > 0) {
+            uint32_t at = m->reach_at[--m->reach_count], of = m->reach_of[m->reach_count];
+            trpi_member_event event = { .kind = TRPI_MEMBER_REACHED,
+                                        .target = m->ids[of],
+                                        .text = m->deaf[of] ? "connection refused" : NULL };
+            (void)mesh_step(m, at, &event);
+        }
     }
 }
 

@@ -1,0 +1,82 @@
+#!/bin/bash
+# reach.sh - a node that nobody can dial at the address that it advertises is not let in, and says why; a member that
+# cannot be dialled any more shows in peers, status, why, ask and reach, until it can be again. MEMB-04.
+. "$(dirname "$0")/lib.sh"
+test_begin
+command -v socat >/dev/null || skip "needs socat, which is the address: deploy/bootstrap --tests"
+declare -A port pid
+for name in one two three inner; do
+    hosts_port || { fail "a free port"; test_end; }
+    port[$name]=$hosts_free
+done
+address() { echo "troupe.tcp://demo@127.0.0.1:${port[$1]}"; }
+at() { "$troupe" --socket "$work/$1.sock" "${@:2}"; }
+node() { # NAME OPTION...
+    local name=$1
+    shift
+    background "$troupe" node --host 127.0.0.1 --port "${port[$name]}" --socket "$work/$name.sock" \
+        --load "$build/examples/.libs/echo.so" "$@" >"$work/$name.log" 2>&1
+    pid[$name]=$started
+}
+relay_begin() {
+    background socat "TCP-LISTEN:${port[three]},bind=127.0.0.1,fork,reuseaddr" "TCP:127.0.0.1:${port[inner]}" 2>>"$work/socat.log"
+    relay=$started
+    wait_until 10 bash -c "exec 3<>/dev/tcp/127.0.0.1/${port[three]}"
+}
+relay_end() { # the one that listens and those that carry
+    local carriers
+    carriers=$(pgrep -P "$relay")
+    # shellcheck disable=SC2086 # several
+    kill -9 "$relay" $carriers 2>/dev/null
+}
+row() { at "$1" peers | grep -F "$(address "$2")"; }
+
+node one --seed self
+node two --seed "$(address one)"
+expect two_are_up 0 at one wait --members 2 --converged --timeout 60s
+
+# Nothing listens where the third says that it does.
+node three --bind-host 127.0.0.1 --bind-port "${port[inner]}" --seed "$(address one)"
+why="127.0.0.1:${port[one]} refuses this node: it cannot be dialled back at 127.0.0.1:${port[three]}: "
+check joiner_logs_why wait_until 60 grep -qF "cannot be dialled back at 127.0.0.1:${port[three]}: " "$work/three.log"
+has joiner_logs_when_it_asks_again "; asking again in " "$work/three.log"
+expect members_have_not_let_it_in 0 at one wait --members 2 --converged --timeout 60s
+expect status_of_the_joiner 1 at three status
+has status_quotes_why "this node has not joined a cluster: $why"
+expect wait_of_the_joiner 75 at three wait --timeout 1s
+has wait_quotes_why "$why" "$work/err"
+expect join_of_the_joiner 75 at three join "$(address one)" --timeout 4s
+has join_quotes_why "$why" "$work/err"
+expect why_of_the_joiner 1 at three why
+has why_quotes_why "$why"
+
+# Now somebody does.
+check relay_listens relay_begin
+expect three_are_up 0 at one wait --members 3 --converged --timeout 60s
+expect everybody_reaches_everybody 0 at two reach
+has reach_counts_the_ways "6 of 6 ways can be dialled"
+expect reach_tells_all_in_json 0 at one reach -o json
+is_json reach_is_json
+check members_are_healthy wait_until 30 at one status
+
+# And now nobody any more: the third has dialled the others, so its heartbeats still flow.
+relay_end
+check reach_notices wait_until 60 bash -c "! '$troupe' --socket '$work/one.sock' reach >'$work/out' 2>'$work/err'"
+has reach_names_the_way "$(address three)"
+cannot() { at one ask "$(address three)/user/echo" hello --timeout 1s >"$work/out" 2>"$work/err"; [ $? -eq 75 ] && grep -qF "cannot be dialled" "$work/err"; }
+check ask_quotes_why wait_until 30 cannot
+problem() { at one status >"$work/out"; [ $? -eq 1 ] && grep -qF "messages to $(address three) wait: lane ordinary-1 cannot be dialled: " "$work/out"; }
+check status_has_a_problem wait_until 30 problem
+row one three >"$work/out"
+has peers_has_the_reason "cannot be dialled: "
+has peers_says_what_is_next "messages wait"
+expect why_says_it 1 at one why
+has why_names_the_kind undialled
+has it_is_logged "lane cannot be dialled peer=$(address three) lane=ordinary-1" "$work/one.log"
+expect it_is_still_a_member 0 at one wait --members 3 --timeout 60s
+
+check relay_listens_again relay_begin
+check ask_goes_again wait_until 60 at one ask "$(address three)/user/echo" hello --timeout 5s
+check all_is_well_again wait_until 60 at one status
+expect everybody_reaches_everybody_again 0 at one reach
+test_end
