@@ -151,3 +151,6 @@ examples_factorial_backend_la_LIBADD = libtroupe.la
 examples_factorial_frontend_la_SOURCES = examples/factorial_frontend.c
 examples_factorial_frontend_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 examples_factorial_frontend_la_LIBADD = libtroupe.la
+noinst_PROGRAMS += examples/chat
+examples_chat_SOURCES = examples/chat.c examples/chat.h
+examples_chat_LDADD = libtroupe.la

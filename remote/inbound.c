@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/payload.h"
 #include "base/wire.h"
 #include "pattern/pattern.h"
 #include "remote/deployment.h"
@@ -191,7 +192,7 @@ is_plain(const trp_type *type, const trpi_serializer *serializer)
 static bool
 fits(const trp_type *type, size_t bytes)
 {
-    return (type->flags & TRP_TYPE_VARIABLE) != 0 || bytes == type->bytes;
+    return trpi_payload_fits(type, bytes);
 }
 
 /* The payload as the type wants it: in place when its wire form is its form in memory. */

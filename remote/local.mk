@@ -32,3 +32,7 @@ tests_fuzz_compress_fuzz_SOURCES = tests/fuzz/compress_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_compress_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_compress_fuzz_LDFLAGS = $(FUZZ_LINK)
 pkginclude_HEADERS += include/troupe/protobuf.h
+noinst_PROGRAMS += tests/fuzz/payload_fuzz
+tests_fuzz_payload_fuzz_SOURCES = tests/fuzz/payload_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_payload_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_payload_fuzz_LDFLAGS = $(FUZZ_LINK)

@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/config.h"
+#include "base/payload.h"
 #include "base/wire.h"
 #include "pattern/pattern.h"
 #include "remote/codec.h"
@@ -203,6 +204,9 @@ trp_err
 trpi_encode(const trpi_serializer *serializer, const trp_type *type, const void *payload,
             size_t bytes, trpi_node_map *map, trpi_buffer *out)
 {
+    if (trpi_payload_is_block(type) && trpi_payload_check(type, payload, bytes) != TRP_OK) {
+        return TRP_ENOTYPE; /* made by hand, and wrong */
+    }
     if (serializer->user == NULL) {
         return serializer->encode(type, payload, bytes, map, out);
     }
@@ -223,9 +227,11 @@ trpi_decode(const trpi_serializer *serializer, const trp_type *type, const uint8
     trp_err err = serializer->user == NULL
                       ? serializer->decode(type, bytes, count, map, out)
                       : serializer->user->decode(serializer->user->arg, &wire, type, bytes, count);
-    if (err == TRP_OK && (type->flags & TRP_TYPE_VARIABLE) == 0 &&
-        out->count - before != type->bytes) {
+    if (err == TRP_OK && !trpi_payload_fits(type, out->count - before)) {
         err = TRP_EDATA;
+    }
+    if (err == TRP_OK && serializer->user != NULL && trpi_payload_is_block(type)) {
+        err = trpi_payload_check(type, out->data + before, out->count - before);
     }
     if (err != TRP_OK) {
         out->count = before;
@@ -289,7 +295,7 @@ trp_serialize(trp_system *system, const trp_type *type, const void *payload, siz
     trpi_buffer out = { 0 };
     void *place;
     bool fits = type != NULL && ret_data != NULL &&
-                ((type->flags & TRP_TYPE_VARIABLE) != 0 || bytes == type->bytes) &&
+                trpi_payload_fits(type, bytes) &&
                 (payload != NULL || bytes == 0);
     trp_err err = fits ? trpi_serializers_of(system, &serializers) : TRP_EINVAL;
     err = err != TRP_OK ? err

@@ -129,8 +129,6 @@ trp_err trpi_serializers_of(trp_system *system, trpi_serializers **ret_serialize
 
 /* The field table of a type; the library's own types that hold refs have one here too. */
 const trp_field *trpi_type_fields(const trp_type *type, uint32_t *ret_count);
-/* Bytes of a field in memory, by its kind. */
-size_t trpi_field_bytes(uint32_t kind);
 
 extern const trpi_serializer trpi_serializer_raw;
 extern const trpi_serializer trpi_serializer_json;

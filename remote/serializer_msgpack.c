@@ -1,12 +1,14 @@
 /* serializer_msgpack.c - payloads as msgpack maps, from field tables, through base/pack.h.
  *
- * A ref is [address, uid of its node, slot, generation], nil for nobody. A type without a field
- * table is one bin. Keys that a type does not have are skipped, missing ones are zero.
+ * A ref is [address, uid of its node, slot, generation], nil for nobody; a text is a str, bytes are
+ * a bin, a struct a map, an array an array. A type without a field table is one bin. Keys that a
+ * type does not have are skipped, missing ones are zero.
  *
  * Tests.  tests/unit/remote/serialization_test.c, tests/unit/remote/evolution_test.c
  */
 #include <string.h>
 
+#include "base/payload.h"
 #include "base/pack.h"
 #include "remote/serializer.h"
 
@@ -26,9 +28,9 @@ pack_ref(trpi_pack_writer *w, trp_ref ref, const trpi_node_map *map)
     trpi_pack_u64(w, ref.generation);
 }
 
+/* A value of fixed size. */
 static void
-pack_field(trpi_pack_writer *w, const trp_field *field, const uint8_t *at,
-           const trpi_node_map *map)
+pack_fixed(trpi_pack_writer *w, uint32_t kind, const uint8_t *at, const trpi_node_map *map)
 {
     char text[sizeof(trp_field_text512)];
     union {
@@ -39,9 +41,9 @@ pack_field(trpi_pack_writer *w, const trp_field *field, const uint8_t *at,
         double f64;
         trp_ref ref;
     } value;
-    size_t bytes = trpi_field_bytes(field->kind);
+    size_t bytes = trpi_kind_bytes(kind, NULL);
     memcpy(&value, at, bytes <= sizeof value ? bytes : 0);
-    switch (field->kind) {
+    switch (kind) {
     case TRP_FIELD_bool:
         trpi_pack_bool(w, *at != 0);
         break;
@@ -71,6 +73,50 @@ pack_field(trpi_pack_writer *w, const trp_field *field, const uint8_t *at,
     }
 }
 
+static void pack_value(trpi_pack_writer *w, uint32_t kind, const trp_type *of,
+                       const uint8_t *payload, size_t at, const trpi_node_map *map);
+
+static void
+pack_fields(trpi_pack_writer *w, const trp_field *fields, uint32_t count, const uint8_t *payload,
+            size_t at, const trpi_node_map *map)
+{
+    trpi_pack_map(w, count);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_pack_text(w, fields[i].name);
+        pack_value(w, fields[i].kind, fields[i].of, payload, at + fields[i].offset, map);
+    }
+}
+
+/* The value at payload + at; what varies has been checked. */
+static void
+pack_value(trpi_pack_writer *w, uint32_t kind, const trp_type *of, const uint8_t *payload,
+           size_t at, const trpi_node_map *map)
+{
+    if (kind == TRP_FIELD_STRUCT) {
+        pack_fields(w, of->fields, of->fields_count, payload, at, map);
+        return;
+    }
+    if (kind != TRP_FIELD_text && kind != TRP_FIELD_bytes && !trpi_kind_is_array(kind)) {
+        pack_fixed(w, kind, payload + at, map);
+        return;
+    }
+    trpi_slice slice = trpi_slice_get(payload + at);
+    if (kind == TRP_FIELD_text) {
+        trpi_pack_text_n(w, (const char *)payload + slice.at, slice.count);
+        return;
+    }
+    if (kind == TRP_FIELD_bytes) {
+        trpi_pack_bytes(w, payload + slice.at, slice.count);
+        return;
+    }
+    kind = trpi_kind_element(kind);
+    size_t each = trpi_kind_bytes(kind, of);
+    trpi_pack_array(w, slice.count);
+    for (uint32_t i = 0; i < slice.count && w->err == TRP_OK; i++) {
+        pack_value(w, kind, of, payload, slice.at + i * each, map);
+    }
+}
+
 static trp_err
 msgpack_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
                trpi_buffer *out)
@@ -81,11 +127,7 @@ msgpack_encode(const trp_type *type, const void *payload, size_t bytes, trpi_nod
     if (fields == NULL) {
         trpi_pack_bytes(&w, payload, bytes);
     } else {
-        trpi_pack_map(&w, count);
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        trpi_pack_text(&w, fields[i].name);
-        pack_field(&w, &fields[i], (const uint8_t *)payload + fields[i].offset, map);
+        pack_fields(&w, fields, count, payload, 0, map);
     }
     *out = w.buffer;
     return w.err;
@@ -117,16 +159,15 @@ get_ref(const trpi_pack_value *value, const trpi_node_map *map, trp_ref *ret_ref
 }
 
 static bool
-get_field(const trpi_pack_value *value, const trp_field *field, const trpi_node_map *map,
-          uint8_t *at)
+get_fixed(const trpi_pack_value *value, uint32_t kind, const trpi_node_map *map, uint8_t *at)
 {
-    size_t bytes = trpi_field_bytes(field->kind);
+    size_t bytes = trpi_kind_bytes(kind, NULL);
     int64_t i64 = 0;
     uint64_t u64 = 0;
     double f64 = 0;
     bool yes = false, ok;
     trp_ref ref;
-    switch (field->kind) {
+    switch (kind) {
     case TRP_FIELD_bool:
         ok = trpi_pack_get_bool(value, &yes);
         *at = yes;
@@ -164,26 +205,81 @@ get_field(const trpi_pack_value *value, const trp_field *field, const trpi_node_
     }
 }
 
+/* The block that is being made. */
+typedef struct reading {
+    const trpi_node_map *map;
+    trpi_buffer *out;
+    size_t begin; /* of the block in out */
+} reading;
+
+static trp_err get_value(const reading *r, const trpi_pack_value *value, uint32_t kind,
+                         const trp_type *of, size_t at);
+
 static trp_err
-fields_decode(const trp_type *type, const trp_field *fields, uint32_t count,
-              const trpi_pack_value *root, const trpi_node_map *map, trpi_buffer *out)
+get_fields(const reading *r, const trpi_pack_value *value, const trp_field *fields, uint32_t count,
+           size_t at)
 {
-    trp_err err = trpi_pack_is_map(root)
-                      ? trpi_buffer_reserve(out, type->bytes, TRPI_BUFFER_NO_LIMIT)
-                      : TRP_EDATA;
-    if (err != TRP_OK) {
-        return err;
+    trp_err err = trpi_pack_is_map(value) ? TRP_OK : TRP_EDATA;
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        const trpi_pack_value *member = trpi_pack_find(value, fields[i].name);
+        err = member != NULL
+                  ? get_value(r, member, fields[i].kind, fields[i].of, at + fields[i].offset)
+                  : TRP_OK;
     }
-    uint8_t *payload = out->data + out->count;
-    memset(payload, 0, type->bytes);
-    for (uint32_t i = 0; i < count; i++) {
-        const trpi_pack_value *value = trpi_pack_find(root, fields[i].name);
-        if (value != NULL && !get_field(value, &fields[i], map, payload + fields[i].offset)) {
-            return TRP_EDATA;
-        }
+    return err;
+}
+
+static trp_err
+get_array(const reading *r, const trpi_pack_value *value, uint32_t kind, const trp_type *of,
+          size_t at)
+{
+    uint32_t count = 0, first = 0;
+    size_t each = trpi_kind_bytes(kind, of);
+    if (!trpi_pack_get_count(value, UINT32_MAX, &count)) {
+        return TRP_EDATA;
     }
-    out->count += type->bytes;
-    return TRP_OK;
+    trp_err err = trpi_payload_put_array(r->out, r->begin, at, each, count, &first);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        err = get_value(r, trpi_pack_at(value, i), kind, of, first + i * each);
+    }
+    return err;
+}
+
+/* Read a value into the block, at this offset, where all is zero. */
+static trp_err
+get_value(const reading *r, const trpi_pack_value *value, uint32_t kind, const trp_type *of,
+          size_t at)
+{
+    const uint8_t *bytes = NULL;
+    const char *text = NULL;
+    size_t count = 0;
+    if (kind == TRP_FIELD_STRUCT) {
+        return get_fields(r, value, of->fields, of->fields_count, at);
+    }
+    if (trpi_kind_is_array(kind)) {
+        return get_array(r, value, trpi_kind_element(kind), of, at);
+    }
+    if (kind == TRP_FIELD_text) {
+        return trpi_pack_get_str(value, &text, &count)
+                   ? trpi_payload_put_text(r->out, r->begin, at, text, count)
+                   : TRP_EDATA;
+    }
+    if (kind == TRP_FIELD_bytes) {
+        return trpi_pack_get_bytes(value, &bytes, &count)
+                   ? trpi_payload_put_bytes(r->out, r->begin, at, bytes, count)
+                   : TRP_EDATA;
+    }
+    return get_fixed(value, kind, r->map, r->out->data + r->begin + at) ? TRP_OK : TRP_EDATA;
+}
+
+static trp_err
+block_decode(const trp_type *type, const trp_field *fields, uint32_t count,
+             const trpi_pack_value *root, const trpi_node_map *map, trpi_buffer *out)
+{
+    reading r = { map, out, out->count };
+    uint32_t at = 0;
+    trp_err err = trpi_payload_take(out, r.begin, type->bytes, 1, &at);
+    return err != TRP_OK ? err : get_fields(&r, root, fields, count, 0);
 }
 
 static trp_err
@@ -201,7 +297,7 @@ msgpack_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const tr
     }
     const trpi_pack_value *root = trpi_pack_root(doc);
     if (fields != NULL) {
-        err = fields_decode(type, fields, count, root, map, out);
+        err = block_decode(type, fields, count, root, map, out);
     } else {
         err = trpi_pack_get_bytes(root, &whole, &whole_bytes)
                   ? trpi_buffer_append(out, whole, whole_bytes, TRPI_BUFFER_NO_LIMIT)

@@ -14,6 +14,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
+#include "base/payload.h"
 #include "remote/serializer.h"
 
 #ifdef HAVE_PROTOBUF_C
@@ -60,7 +61,7 @@ static trp_err
 set_field(const trp_field *field, const uint8_t *at, const ProtobufCFieldDescriptor *of,
           const trpi_node_map *map, uint8_t *message, char **scratch)
 {
-    size_t bytes = trpi_field_bytes(field->kind);
+    size_t bytes = trpi_kind_bytes(field->kind, NULL);
     if (field->kind == TRP_FIELD_bool) {
         protobuf_c_boolean yes = *at != 0;
         memcpy(message + of->offset, &yes, sizeof yes);
@@ -131,7 +132,7 @@ static bool
 get_field(const trp_field *field, uint8_t *at, const ProtobufCFieldDescriptor *of,
           const trpi_node_map *map, const uint8_t *message)
 {
-    size_t bytes = trpi_field_bytes(field->kind);
+    size_t bytes = trpi_kind_bytes(field->kind, NULL);
     if (field->kind == TRP_FIELD_bool) {
         protobuf_c_boolean yes;
         memcpy(&yes, message + of->offset, sizeof yes);
@@ -233,7 +234,7 @@ is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
     case PROTOBUF_C_TYPE_DOUBLE:
         return kind == TRP_FIELD_f64;
     case PROTOBUF_C_TYPE_STRING:
-        return kind == TRP_FIELD_ref || kind >= TRP_FIELD_text32;
+        return kind == TRP_FIELD_ref || trpi_kind_text_room(kind) != 0;
     default:
         return false;
     }

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/payload.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/payload_json.h"
@@ -177,8 +178,7 @@ message_make(trpi_call *call, message *ret_message)
     if (request->payload || ret_message->type == &trp_bytes_type) {
         ret_message->payload = request->payload ? (const void *)request->payload : request->text;
         ret_message->bytes = request->payload ? request->payload_bytes : strlen(request->text);
-        if (!(ret_message->type->flags & TRP_TYPE_VARIABLE) &&
-            ret_message->bytes != ret_message->type->bytes) {
+        if (!trpi_payload_fits(ret_message->type, ret_message->bytes)) {
             trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL, "%s has %u bytes, not %zu", name,
                                   ret_message->type->bytes, ret_message->bytes);
             return false;

@@ -14,9 +14,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/base64.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "cluster/node/base64.h"
 #include "cluster/node/ctl_proto.h"
 
 static const struct {

@@ -13,18 +13,10 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "cluster/node/base64.h"
+#include "base/base64.h"
+#include "base/payload.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53 */
-
-static size_t
-text_room(uint32_t kind)
-{
-    return kind == TRP_FIELD_text32    ? 32
-           : kind == TRP_FIELD_text128 ? 128
-           : kind == TRP_FIELD_text512 ? 512
-                                       : 0;
-}
 
 /* A number, or a string of digits for what a double cannot hold. */
 static bool
@@ -61,12 +53,12 @@ integer_read(const cJSON *item, int64_t min, uint64_t max, int64_t *ret_i, uint6
 }
 
 static trp_err
-integer_field(const trp_field *field, const cJSON *item, uint8_t *at)
+integer_read_as(uint32_t kind, const cJSON *item, uint8_t *at)
 {
     int64_t i = 0;
     uint64_t u = 0;
     bool ok = false;
-    switch (field->kind) {
+    switch (kind) {
     case TRP_FIELD_i32: {
         ok = integer_read(item, INT32_MIN, INT32_MAX, &i, &u);
         int32_t value = (int32_t)i;
@@ -84,7 +76,7 @@ integer_field(const trp_field *field, const cJSON *item, uint8_t *at)
         memcpy(at, &i, sizeof i);
         break;
     default:
-        trpi_assert(field->kind == TRP_FIELD_u64);
+        trpi_assert(kind == TRP_FIELD_u64);
         ok = integer_read(item, 0, UINT64_MAX, &i, &u);
         memcpy(at, &u, sizeof u);
         break;
@@ -92,10 +84,11 @@ integer_field(const trp_field *field, const cJSON *item, uint8_t *at)
     return ok ? TRP_OK : TRP_EDATA;
 }
 
+/* A value of fixed size. */
 static trp_err
-field_read(const trp_field *field, const cJSON *item, uint8_t *at)
+fixed_read(uint32_t kind, const cJSON *item, uint8_t *at)
 {
-    size_t room = text_room(field->kind);
+    size_t room = trpi_kind_text_room(kind);
     if (room > 0) {
         if (!cJSON_IsString(item)) {
             return TRP_EDATA;
@@ -106,18 +99,18 @@ field_read(const trp_field *field, const cJSON *item, uint8_t *at)
         memcpy(at, item->valuestring, strlen(item->valuestring) + 1);
         return TRP_OK;
     }
-    if (field->kind == TRP_FIELD_bool) {
+    if (kind == TRP_FIELD_bool) {
         *at = cJSON_IsTrue(item) ? 1 : 0;
         return cJSON_IsBool(item) ? TRP_OK : TRP_EDATA;
     }
-    if (field->kind == TRP_FIELD_f64) {
+    if (kind == TRP_FIELD_f64) {
         memcpy(at, &item->valuedouble, sizeof item->valuedouble);
         return cJSON_IsNumber(item) ? TRP_OK : TRP_EDATA;
     }
-    if (field->kind == TRP_FIELD_ref) {
+    if (kind == TRP_FIELD_ref) {
         return cJSON_IsNull(item) ? TRP_OK : TRP_EDATA;
     }
-    return integer_field(field, item, at);
+    return integer_read_as(kind, item, at);
 }
 
 static const trp_field *
@@ -131,26 +124,111 @@ field_find(const trp_type *type, const char *name)
     return NULL;
 }
 
+/* The payload that is being made, and what to say when it cannot be. */
+typedef struct reading {
+    trpi_buffer out;
+    char *what;
+    size_t what_bytes;
+} reading;
+
+static trp_err value_read(reading *r, const trp_field *field, const cJSON *item, size_t at);
+
 static trp_err
-fields_read(const trp_type *type, const cJSON *object, uint8_t *payload, char *ret_what,
-            size_t what_bytes)
+fields_read(reading *r, const trp_type *type, const cJSON *object, size_t at)
 {
     const cJSON *item = NULL;
+    if (!cJSON_IsObject(object)) {
+        return TRP_EDATA;
+    }
     cJSON_ArrayForEach(item, object)
     {
         const trp_field *field = field_find(type, item->string);
         if (!field) {
-            (void)snprintf(ret_what, what_bytes, "%s has no field '%.64s'", type->name,
+            (void)snprintf(r->what, r->what_bytes, "%s has no field '%.64s'", type->name,
                            item->string);
             return TRP_EDATA;
         }
-        trp_err err = field_read(field, item, payload + field->offset);
+        (void)snprintf(r->what, r->what_bytes, "%s: the value does not fit field '%s'",
+                       type->name, field->name);
+        trp_err err = value_read(r, field, item, at + field->offset);
         if (err != TRP_OK) {
-            (void)snprintf(ret_what, what_bytes, "%s: the value does not fit field '%s'",
-                           type->name, field->name);
             return err;
         }
     }
+    return TRP_OK;
+}
+
+static trp_err
+array_read(reading *r, const trp_field *field, const cJSON *array, size_t at)
+{
+    trp_field element = *field;
+    uint32_t first = 0;
+    element.kind = trpi_kind_element(field->kind);
+    size_t each = trpi_kind_bytes(element.kind, field->of);
+    trp_err err = cJSON_IsArray(array)
+                      ? trpi_payload_put_array(&r->out, 0, at, each,
+                                               (uint64_t)cJSON_GetArraySize(array), &first)
+                      : TRP_EDATA;
+    const cJSON *item = err == TRP_OK ? array->child : NULL;
+    for (size_t place = first; item && err == TRP_OK; place += each, item = item->next) {
+        err = value_read(r, &element, item, place);
+    }
+    return err;
+}
+
+static trp_err
+base64_read(reading *r, const cJSON *item, size_t at)
+{
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    trp_err err = trpi_base64_decode(item->valuestring, strlen(item->valuestring), &bytes, &count);
+    err = err != TRP_OK ? err : trpi_payload_put_bytes(&r->out, 0, at, bytes, count);
+    trpi_free(bytes);
+    return err;
+}
+
+/* Read a value into the payload, at this offset, where all is zero. */
+static trp_err
+value_read(reading *r, const trp_field *field, const cJSON *item, size_t at)
+{
+    if (field->kind == TRP_FIELD_STRUCT) {
+        return fields_read(r, field->of, item, at);
+    }
+    if (trpi_kind_is_array(field->kind)) {
+        return array_read(r, field, item, at);
+    }
+    if (field->kind != TRP_FIELD_text && field->kind != TRP_FIELD_bytes) {
+        return fixed_read(field->kind, item, r->out.data + at);
+    }
+    if (!cJSON_IsString(item)) {
+        return TRP_EDATA;
+    }
+    return field->kind == TRP_FIELD_bytes
+               ? base64_read(r, item, at)
+               : trpi_payload_put_text(&r->out, 0, at, item->valuestring,
+                                       strlen(item->valuestring));
+}
+
+/* Of a type with a field table, or without a payload. */
+static trp_err
+struct_read(const trp_type *type, const cJSON *json, void **ret_payload, size_t *ret_bytes,
+            char *ret_what, size_t what_bytes)
+{
+    reading r = { .what = ret_what, .what_bytes = what_bytes };
+    uint32_t root = 0;
+    /* one byte more, so that there is memory for no payload, too */
+    trp_err err = trpi_buffer_reserve(&r.out, (size_t)type->bytes + 1, TRPI_BUFFER_NO_LIMIT);
+    err = err != TRP_OK ? err : trpi_payload_take(&r.out, 0, type->bytes, 1, &root);
+    err = err != TRP_OK ? err : fields_read(&r, type, json, 0);
+    if (err != TRP_OK) {
+        if (err == TRP_ENOMEM) {
+            (void)snprintf(ret_what, what_bytes, "out of memory");
+        }
+        trpi_buffer_fini(&r.out);
+        return err;
+    }
+    *ret_payload = r.out.data;
+    *ret_bytes = r.out.count;
     return TRP_OK;
 }
 
@@ -190,14 +268,7 @@ trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payloa
     } else if (!cJSON_IsObject(json)) {
         (void)snprintf(ret_what, what_bytes, "%s: expected a JSON object", type->name);
     } else {
-        void *payload = trpi_alloc(type->bytes + 1);
-        err = payload ? fields_read(type, json, payload, ret_what, what_bytes) : TRP_ENOMEM;
-        if (err == TRP_OK) {
-            *ret_payload = payload;
-            *ret_bytes = type->bytes;
-        } else {
-            trpi_free(payload);
-        }
+        err = struct_read(type, json, ret_payload, ret_bytes, ret_what, what_bytes);
     }
     cJSON_Delete(json);
     return err;
@@ -206,8 +277,9 @@ trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payloa
 /* ---- to JSON
  * ---------------------------------------------------------------------------------------- */
 
-static bool
-field_add(trp_system *system, cJSON *object, const trp_field *field, const uint8_t *at)
+/* A value of fixed size. NULL: no memory. */
+static cJSON *
+fixed_item(trp_system *system, uint32_t kind, const uint8_t *at)
 {
     char text[TRP_PATH_BYTES_MAX + 1];
     union {
@@ -218,39 +290,104 @@ field_add(trp_system *system, cJSON *object, const trp_field *field, const uint8
         double f64;
         trp_ref ref;
     } v;
-    size_t room = text_room(field->kind);
+    size_t room = trpi_kind_text_room(kind);
     if (room > 0) {
         memcpy(text, at, room);
         text[room] = '\0'; /* a text that fills its field has no NUL of its own */
-        return trpi_json_add_text(object, field->name, text);
+        return cJSON_CreateString(text);
     }
-    switch (field->kind) {
+    switch (kind) {
     case TRP_FIELD_bool:
-        return trpi_json_add_bool(object, field->name, *at != 0);
+        return cJSON_CreateBool(*at != 0);
     case TRP_FIELD_i32:
         memcpy(&v.i32, at, sizeof v.i32);
-        return trpi_json_add_i64(object, field->name, v.i32);
+        return cJSON_CreateNumber(v.i32);
     case TRP_FIELD_u32:
         memcpy(&v.u32, at, sizeof v.u32);
-        return trpi_json_add_i64(object, field->name, v.u32);
+        return cJSON_CreateNumber(v.u32);
     case TRP_FIELD_i64:
         memcpy(&v.i64, at, sizeof v.i64);
-        return trpi_json_add_i64(object, field->name, v.i64);
+        (void)snprintf(text, sizeof text, "%" PRId64, v.i64);
+        return v.i64 <= (int64_t)EXACT_MAX && v.i64 >= -(int64_t)EXACT_MAX
+                   ? cJSON_CreateNumber((double)v.i64)
+                   : cJSON_CreateString(text);
     case TRP_FIELD_u64:
         memcpy(&v.u64, at, sizeof v.u64);
-        return v.u64 <= (uint64_t)EXACT_MAX ? trpi_json_add_i64(object, field->name, (int64_t)v.u64)
-                                            : trpi_json_add_u64_string(object, field->name, v.u64);
+        (void)snprintf(text, sizeof text, "%" PRIu64, v.u64);
+        return v.u64 <= (uint64_t)EXACT_MAX ? cJSON_CreateNumber((double)v.u64)
+                                            : cJSON_CreateString(text);
     case TRP_FIELD_f64:
         memcpy(&v.f64, at, sizeof v.f64);
-        return cJSON_AddNumberToObject(object, field->name, v.f64) != NULL;
-    case TRP_FIELD_ref:
-        memcpy(&v.ref, at, sizeof v.ref);
-        return trpi_json_add_text(
-            object, field->name,
-            trp_ref_is_none(v.ref) ? NULL : trp_path(system, v.ref, text, sizeof text));
+        return cJSON_CreateNumber(v.f64);
     default:
-        return true; /* a kind of a later version */
+        memcpy(&v.ref, at, sizeof v.ref);
+        return trp_ref_is_none(v.ref)
+                   ? cJSON_CreateNull()
+                   : cJSON_CreateString(trp_path(system, v.ref, text, sizeof text));
     }
+}
+
+static cJSON *struct_item(trp_system *system, const trp_type *type, const uint8_t *payload,
+                          size_t at);
+
+static cJSON *
+bytes_item(const uint8_t *bytes, size_t count)
+{
+    char *text = trpi_base64_encode(bytes, count);
+    cJSON *item = text ? cJSON_CreateString(text) : NULL;
+    trpi_free(text);
+    return item;
+}
+
+/* The value at payload + at; what varies has been checked. NULL: no memory. */
+static cJSON *
+value_item(trp_system *system, uint32_t kind, const trp_type *of, const uint8_t *payload,
+           size_t at)
+{
+    if (kind == TRP_FIELD_STRUCT) {
+        return struct_item(system, of, payload, at);
+    }
+    if (kind != TRP_FIELD_text && kind != TRP_FIELD_bytes && !trpi_kind_is_array(kind)) {
+        return fixed_item(system, kind, payload + at);
+    }
+    trpi_slice slice = trpi_slice_get(payload + at);
+    if (kind == TRP_FIELD_text) {
+        return cJSON_CreateString(slice.count != 0 ? (const char *)payload + slice.at : "");
+    }
+    if (kind == TRP_FIELD_bytes) {
+        return bytes_item(payload + slice.at, slice.count);
+    }
+    cJSON *array = cJSON_CreateArray();
+    size_t each = trpi_kind_bytes(trpi_kind_element(kind), of);
+    bool ok = array != NULL;
+    for (uint32_t i = 0; ok && i < slice.count; i++) {
+        cJSON *item =
+            value_item(system, trpi_kind_element(kind), of, payload, slice.at + i * each);
+        ok = trpi_json_append(array, item, item != NULL);
+    }
+    if (!ok) {
+        cJSON_Delete(array);
+    }
+    return ok ? array : NULL;
+}
+
+static cJSON *
+struct_item(trp_system *system, const trp_type *type, const uint8_t *payload, size_t at)
+{
+    cJSON *object = cJSON_CreateObject();
+    bool ok = object != NULL;
+    for (uint32_t i = 0; ok && i < type->fields_count; i++) {
+        const trp_field *field = &type->fields[i];
+        cJSON *item = value_item(system, field->kind, field->of, payload, at + field->offset);
+        ok = item && cJSON_AddItemToObject(object, field->name, item);
+        if (!ok) {
+            cJSON_Delete(item);
+        }
+    }
+    if (!ok) {
+        cJSON_Delete(object);
+    }
+    return ok ? object : NULL;
 }
 
 static bool
@@ -312,14 +449,13 @@ value_add(trp_system *system, cJSON *object, const trp_type *type, const void *p
         }
         return ok;
     }
-    if (type->fields && bytes == type->bytes) {
-        json = cJSON_AddObjectToObject(object, "json");
-        bool ok = json != NULL;
-        for (uint32_t i = 0; ok && i < type->fields_count; i++) {
-            ok = field_add(system, json, &type->fields[i],
-                           (const uint8_t *)payload + type->fields[i].offset);
+    if (type->fields && trpi_payload_check(type, payload, bytes) == TRP_OK) {
+        json = struct_item(system, type, payload, 0);
+        if (!json || !cJSON_AddItemToObject(object, "json", json)) {
+            cJSON_Delete(json);
+            return false;
         }
-        return ok;
+        return true;
     }
     return base64_add(object, payload, bytes);
 }

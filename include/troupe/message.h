@@ -12,7 +12,8 @@
  *
  * makes struct bank_deposit and bank_balance, the tags bank_deposit_tag and bank_balance_tag
  * (usable as case labels), the descriptors bank_deposit_type and bank_balance_type, the protocol
- * bank_protocol and the typed reference bank_ref. TRP_PROTOCOL_DECLARE in a header plus
+ * bank_protocol and the typed reference bank_ref. Text, bytes, arrays and structs inside, of any
+ * length, are in troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
  * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
  */
 #ifndef TROUPE_MESSAGE_H
@@ -28,6 +29,7 @@ extern "C" {
 #define TRP_INLINE_PAYLOAD_MAX 61440  /* above, the payload is held out of line */
 #define TRP_TYPES_MAX 65535           /* descriptors registered in one process */
 #define TRP_TYPE_DEPTH_MAX 16         /* levels of a hierarchy of types */
+#define TRP_TYPE_NESTING_MAX 4        /* structs in structs, the message itself counted */
 
 typedef enum trp_field_kind {
     TRP_FIELD_bool = 1,
@@ -39,7 +41,11 @@ typedef enum trp_field_kind {
     TRP_FIELD_ref = 7,
     TRP_FIELD_text32 = 8,  /* char[32], NUL-terminated */
     TRP_FIELD_text128 = 9, /* char[128], NUL-terminated */
-    TRP_FIELD_text512 = 10 /* char[512], NUL-terminated */
+    TRP_FIELD_text512 = 10, /* char[512], NUL-terminated */
+    TRP_FIELD_text = 11,    /* from here on see troupe/payload.h */
+    TRP_FIELD_bytes = 12,
+    TRP_FIELD_STRUCT = 13,
+    TRP_FIELD_ARRAY = 256 /* added to the kind of its elements */
 } trp_field_kind;
 
 typedef uint8_t trp_field_bool;
@@ -53,14 +59,36 @@ typedef char trp_field_text32[32];
 typedef char trp_field_text128[128];
 typedef char trp_field_text512[512];
 
+/* Where a text, bytes or elements stand: bytes from the start of the payload. Read and set by
+ * troupe/payload.h. */
+typedef struct trp_field_text {
+    uint32_t at, bytes;
+} trp_field_text;
+typedef struct trp_field_bytes {
+    uint32_t at, bytes;
+} trp_field_bytes;
+typedef struct trp_array {
+    uint32_t at, count;
+} trp_array;
+#define trp_field_struct(name) name
+#define trp_field_array(kind)                                                                      \
+    union {                                                                                        \
+        trp_array array;                                                                           \
+        trp_field_##kind *priv_of; /* no pointer: says what the elements are */                    \
+    }
+#define TRP_FIELD_struct(name) TRP_FIELD_STRUCT
+#define TRP_FIELD_array(kind) (TRP_FIELD_ARRAY | TRP_FIELD_##kind)
+
+struct trp_type;
 typedef struct trp_field {
     const char *name;
-    uint32_t kind;   /* trp_field_kind */
-    uint32_t offset; /* bytes from the start of the payload */
+    uint32_t kind;             /* trp_field_kind */
+    uint32_t offset;           /* bytes from the start of the payload, or of the struct */
+    const struct trp_type *of; /* the struct of struct and array(struct), else NULL */
 } trp_field;
 
 enum {
-    TRP_TYPE_VARIABLE = 1,         /* payload length varies; fields is NULL */
+    TRP_TYPE_VARIABLE = 1,         /* payload length varies */
     TRP_TYPE_TEXT = 2,             /* payload is UTF-8 text, not NUL-terminated */
     TRP_TYPE_JSON = 4,             /* payload is JSON text */
     TRP_TYPE_LOCAL = 8,            /* never leaves the node: dead letter "not-encodable" */
@@ -70,7 +98,7 @@ enum {
 
 typedef struct trp_type {
     const char *name;        /* "protocol.name"; at most TRP_TYPE_NAME_BYTES_MAX */
-    uint32_t bytes;          /* payload size; 0 with TRP_TYPE_VARIABLE */
+    uint32_t bytes;          /* payload size; with TRP_TYPE_VARIABLE that of its struct, or 0 */
     uint16_t tag;            /* unique within its protocol */
     uint16_t flags;          /* TRP_TYPE_* */
     const trp_field *fields; /* NULL: opaque bytes */
@@ -164,10 +192,12 @@ TRP_API void trp_msg_free(trp_msg *msg);
  * the process's last system (static data, as TRP_PROTOCOL makes).
  *
  * Ownership: borrows protocol until the process ends.
- * Errors:    TRP_EINVAL     a name is empty, too long, or not "protocol.name"
+ * Errors:    TRP_EINVAL     a name is empty, too long, or not "protocol.name", or a field is not
+ *                           within its type
  *            TRP_EEXIST     another descriptor with this name but other fields or size is there
  *            TRP_ECOLLISION two names have one wire id; both are logged
- *            TRP_ELIMIT     TRP_TYPES_MAX reached
+ *            TRP_ELIMIT     TRP_TYPES_MAX reached, or more structs in one another than
+ *                           TRP_TYPE_NESTING_MAX
  * Thread:    any.
  * Source:    DESIGN 3, Types; issue 2 (types bound by name).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protocol);
@@ -309,28 +339,70 @@ TRP_API extern trp_type trp_unhandled_type;
 
 /* ---- the X-macro ---------------------------------------------------------------------------- */
 
+#define TRP_PRIV_OF_bool NULL
+#define TRP_PRIV_OF_i32 NULL
+#define TRP_PRIV_OF_u32 NULL
+#define TRP_PRIV_OF_i64 NULL
+#define TRP_PRIV_OF_u64 NULL
+#define TRP_PRIV_OF_f64 NULL
+#define TRP_PRIV_OF_ref NULL
+#define TRP_PRIV_OF_text32 NULL
+#define TRP_PRIV_OF_text128 NULL
+#define TRP_PRIV_OF_text512 NULL
+#define TRP_PRIV_OF_text NULL
+#define TRP_PRIV_OF_bytes NULL
+#define TRP_PRIV_OF_struct(name) &name##_type
+#define TRP_PRIV_OF_array(kind) TRP_PRIV_OF_##kind
+#define TRP_PRIV_VARIES_bool 0
+#define TRP_PRIV_VARIES_i32 0
+#define TRP_PRIV_VARIES_u32 0
+#define TRP_PRIV_VARIES_i64 0
+#define TRP_PRIV_VARIES_u64 0
+#define TRP_PRIV_VARIES_f64 0
+#define TRP_PRIV_VARIES_ref 0
+#define TRP_PRIV_VARIES_text32 0
+#define TRP_PRIV_VARIES_text128 0
+#define TRP_PRIV_VARIES_text512 0
+#define TRP_PRIV_VARIES_text 1
+#define TRP_PRIV_VARIES_bytes 1
+#define TRP_PRIV_VARIES_struct(name) name##_varies
+#define TRP_PRIV_VARIES_array(kind) 1
+
 #define TRP_PRIV_MEMBER(S, kind, member) trp_field_##kind member;
+#define TRP_PRIV_VARIES(S, kind, member) | TRP_PRIV_VARIES_##kind
 #define TRP_PRIV_FIELD(S, kind, member)                                                            \
-    { #member, TRP_FIELD_##kind, (uint32_t)offsetof(S, member) },
+    { #member, TRP_FIELD_##kind, (uint32_t)offsetof(S, member), TRP_PRIV_OF_##kind },
 #define TRP_PRIV_STRUCT(P, name, FIELDS)                                                           \
     typedef struct P##_##name {                                                                    \
         FIELDS(TRP_PRIV_MEMBER, P##_##name)                                                        \
-    } P##_##name;
+    } P##_##name;                                                                                  \
+    enum { P##_##name##_varies = 0 FIELDS(TRP_PRIV_VARIES, P##_##name) };
+#define TRP_PRIV_DESCRIPTOR(P, name, tag)                                                          \
+    { #P "." #name,                                                                                \
+      (uint32_t)sizeof(P##_##name),                                                                \
+      tag,                                                                                         \
+      (uint16_t)(P##_##name##_varies ? TRP_TYPE_VARIABLE : 0),                                     \
+      P##_##name##_fields,                                                                         \
+      (uint32_t)(sizeof(P##_##name##_fields) / sizeof(trp_field)),                                 \
+      0 };
 #define TRP_PRIV_TAG(P, name, FIELDS) P##_##name##_tag,
 #define TRP_PRIV_EXTERN(P, name, FIELDS) extern trp_type P##_##name##_type;
 #define TRP_PRIV_TYPE(P, name, FIELDS)                                                             \
     static const trp_field P##_##name##_fields[] = { FIELDS(TRP_PRIV_FIELD, P##_##name) };         \
-    trp_type P##_##name##_type = { #P "." #name,                                                   \
-                                   (uint32_t)sizeof(P##_##name),                                   \
-                                   P##_##name##_tag,                                               \
-                                   0,                                                              \
-                                   P##_##name##_fields,                                            \
-                                   (uint32_t)(sizeof(P##_##name##_fields) / sizeof(trp_field)),    \
-                                   0 };
+    trp_type P##_##name##_type = TRP_PRIV_DESCRIPTOR(P, name, P##_##name##_tag)
 #define TRP_PRIV_POINTER(P, name, FIELDS) &P##_##name##_type,
 
 /* The field list of a message that carries nothing: M(P, reset, TRP_NO_FIELDS). */
 #define TRP_NO_FIELDS(F, S) F(S, u32, none)
+
+/* A struct that is only a part of messages, before the messages that have it: its kind is
+ * struct(P_name). */
+#define TRP_STRUCT(P, name, FIELDS)                                                                \
+    TRP_PRIV_STRUCT(P, name, FIELDS)                                                               \
+    static const trp_field P##_##name##_fields[]                                                   \
+        __attribute__((unused)) = { FIELDS(TRP_PRIV_FIELD, P##_##name) };                          \
+    static const trp_type P##_##name##_type __attribute__((unused)) =                              \
+        TRP_PRIV_DESCRIPTOR(P, name, 0)
 
 /* In a header shared by several source files. */
 #define TRP_PROTOCOL_DECLARE(P, MESSAGES)                                                          \

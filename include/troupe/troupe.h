@@ -27,6 +27,7 @@
 #include <troupe/multinode.h>
 #include <troupe/node.h>
 #include <troupe/path.h>
+#include <troupe/payload.h>
 #include <troupe/pending.h>
 #include <troupe/plugin.h>
 #include <troupe/protobuf.h>

@@ -14,6 +14,7 @@
  */
 #include "actor/box.h"
 #include "actor/life.h"
+#include "base/payload.h"
 
 bool
 trpi_gate_is_ordinary(uint16_t number) /* G1 */
@@ -166,6 +167,9 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
         return TRP_ENOENT;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (!trpi_payload_fits(type, bytes)) {
+        return TRP_EINVAL;
+    }
     msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
     if (msg == NULL) {
         return TRP_ENOMEM;
@@ -204,6 +208,8 @@ trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref s
     _Static_assert(sizeof(trp_msg) == TRPI_MSG_HEADER_BYTES, "what is moved stands behind it");
     if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         image.moved.bytes = type->bytes;
+    } else if (bytes < type->bytes) {
+        return TRP_EINVAL;
     }
     image.header.priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE;
     image.header.priv_to_slot = ctx->self.slot;

@@ -14,6 +14,7 @@
 #include "actor/mailbox.h"
 #include "actor/nodes.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 trp_err
 trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg)
@@ -105,7 +106,7 @@ static bool
 is_admissible(const trp_type *type, size_t bytes)
 {
     if (type == NULL || type->number == 0 || (type->flags & TRP_TYPE_LOCAL) != 0 ||
-        ((type->flags & TRP_TYPE_VARIABLE) == 0 && bytes != type->bytes)) {
+        !trpi_payload_fits(type, bytes)) {
         return false;
     }
     return type->number >= TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_POISON_PILL ||
@@ -369,7 +370,7 @@ trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *p
     trpi_msg_cache *cache = trpi_msg_cache_get();
     trp_msg *msg;
 
-    if ((type->flags & TRP_TYPE_VARIABLE) == 0 && bytes != type->bytes) {
+    if (!trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     msg = cache != NULL ? trpi_msg_make(cache, to, sender, type, payload, bytes) : NULL;

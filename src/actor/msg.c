@@ -38,6 +38,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 #define CHUNK_BYTES (128u * 1024u)
 #define CHUNK_CLASSES 6u /* 64 ... 2048; larger blocks are allocated singly */
@@ -627,7 +628,7 @@ trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg, void **ret_pa
     void *payload;
 
     if (type == NULL || ret_msg == NULL || ret_payload == NULL ||
-        ((type->flags & TRP_TYPE_VARIABLE) == 0 && bytes != type->bytes)) {
+        !trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     if (type->number == 0) {

@@ -20,6 +20,7 @@
 #include "actor/log.h"
 #include "actor/run.h"
 #include "base/buffer.h"
+#include "base/payload.h"
 
 static const trpi_round_trip_ops *ops; /* R1; process-wide by nature: code, not state */
 
@@ -74,7 +75,7 @@ trpi_round_trip(trp_ctx *ctx, trp_msg **msg)
         return TRP_OK;
     }
     err = ops->payload(system, type, trp_msg_payload(*msg), trp_msg_bytes(*msg), &payload);
-    if (err == TRP_OK && (type->flags & TRP_TYPE_VARIABLE) == 0 && payload.count != type->bytes) {
+    if (err == TRP_OK && !trpi_payload_fits(type, payload.count)) {
         err = TRP_EDATA;
     }
     if (err == TRP_OK) {

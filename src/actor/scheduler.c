@@ -16,6 +16,7 @@
 
 #include "actor/life.h"
 #include "base/alloc.h"
+#include "base/payload.h"
 
 #define DISPATCHER_BYTES 64u
 
@@ -200,7 +201,7 @@ schedule_msg(trp_system *system, uint64_t delay_ms, uint64_t interval_ms, trp_re
         return TRP_EINVAL;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    if (bytes > 0 && payload == NULL) {
+    if ((bytes > 0 && payload == NULL) || !trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     if (type->number == 0) {

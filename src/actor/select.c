@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 typedef struct trpi_selecting {
     _Atomic uint32_t refs; /* relaxed ref, acq_rel unref: the last one frees */
@@ -384,8 +385,11 @@ select_tell(trp_ctx *ctx, trp_ref anchor, const char *selection, trp_ref sender,
     if (selection == NULL || type == NULL) {
         return TRP_EINVAL;
     }
-    msg = trpi_tell_make(ctx, nobody, sender, type, payload,
-                         (type->flags & TRP_TYPE_VARIABLE) != 0 ? bytes : type->bytes);
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (!trpi_payload_fits(type, bytes)) {
+        return TRP_EINVAL;
+    }
+    msg = trpi_tell_make(ctx, nobody, sender, type, payload, bytes);
     if (msg == NULL) {
         return TRP_ENOMEM;
     }

@@ -11,6 +11,7 @@
 #include "actor/life.h"
 #include "actor/run.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 
 /* A struct of a newer caller: what we do not know must be zero. One of an older caller is no
@@ -40,8 +41,7 @@ options_are_valid(const trp_spawn_options *options)
     if (options->args_type == NULL) {
         return options->args == NULL && options->args_bytes == 0;
     }
-    if ((options->args_type->flags & TRP_TYPE_VARIABLE) == 0 &&
-        options->args_bytes != options->args_type->bytes) {
+    if (!trpi_payload_fits(options->args_type, options->args_bytes)) {
         return false;
     }
     return options->args != NULL || options->args_bytes == 0;

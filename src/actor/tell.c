@@ -26,6 +26,7 @@
 #include "actor/routed.h"
 #include "actor/run.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 #define RELAXED memory_order_relaxed
 #define LIKELY(e) __builtin_expect(!!(e), 1)
@@ -386,6 +387,13 @@ make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     return msg;
 }
 
+/* Fewer bytes than the struct of its type, as of a builder that failed: nobody could read it. */
+static void __attribute__((noinline, cold))
+dead_too_short(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, size_t bytes)
+{
+    trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+}
+
 /* The usual way of every kind of tell; also for what is rare. */
 void
 trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
@@ -396,6 +404,9 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 
     if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         bytes = type->bytes;
+    } else if (UNLIKELY(bytes < type->bytes)) {
+        dead_too_short(ctx, to, sender, type, bytes);
+        return;
     }
     if (LIKELY(ctx->near_node == TRPI_NODE_SELF)) {
         msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
@@ -562,6 +573,9 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 {
     if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
         bytes = type->bytes;
+    } else if (UNLIKELY(bytes < type->bytes)) {
+        tell_any(ctx, to, type, payload, bytes); /* which looks again */
+        return;
     }
     if (UNLIKELY(to.slot == ctx->offer)) {
         tell_kept(ctx, to, type, payload, bytes);
@@ -616,6 +630,9 @@ try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     trp_msg *msg;
     trp_err err;
 
+    if ((type->flags & TRP_TYPE_VARIABLE) != 0 && bytes < type->bytes) {
+        return TRP_EINVAL;
+    }
     if (to.node > TRPI_NODE_SELF && type->number != 0) {
         return try_tell_far(ctx, to, type, payload, bytes);
     }

@@ -16,6 +16,7 @@
 #include "actor/life.h"
 #include "actor/mailbox.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 /* A1. NULL: not such an actor, or it has ended. */
 static trpi_cell *
@@ -87,9 +88,12 @@ trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_ty
     if (trpi_in_behaviour(system)) {
         return TRP_ESTATE;
     }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (!trpi_payload_fits(type, bytes)) {
+        return TRP_EINVAL;
+    }
     ctx = trpi_enter(system);
     cell = test_cell(ctx, ref);
-    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
     msg = cell != NULL ? trpi_msg_make(ctx->cache, ref, sender, type, payload, bytes) : NULL;
     if (msg == NULL) {
         err = cell == NULL ? TRP_ENOENT : TRP_ENOMEM;

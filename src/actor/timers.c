@@ -21,6 +21,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -88,7 +89,7 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
     trp_err err;
 
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    if (bytes > 0 && payload == NULL) {
+    if ((bytes > 0 && payload == NULL) || !trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     timer = extra == NULL ? NULL : trpi_alloc(sizeof *timer);

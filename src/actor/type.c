@@ -28,6 +28,7 @@
 
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/payload.h"
 
 #define INDEX_PLACES (2u * (TRP_TYPES_MAX + 1u)) /* at most half full: a probe ends */
 
@@ -300,20 +301,28 @@ name_is_valid(const char *name)
     return dot != NULL && dot != name && dot[1] != '\0' && strlen(name) <= TRP_TYPE_NAME_BYTES_MAX;
 }
 
+/* Recursion is as deep as types are (trpi_type_check). */
 static bool
-same_shape(const trp_type *a, const trp_type *b)
+same_fields(const trp_type *a, const trp_type *b)
 {
-    if (a->bytes != b->bytes || a->flags != b->flags || a->tag != b->tag ||
-        a->fields_count != b->fields_count) {
+    if (a->bytes != b->bytes || a->flags != b->flags || a->fields_count != b->fields_count) {
         return false;
     }
     for (uint32_t i = 0; i < a->fields_count; i++) {
-        if (a->fields[i].kind != b->fields[i].kind || a->fields[i].offset != b->fields[i].offset ||
-            strcmp(a->fields[i].name, b->fields[i].name) != 0) {
+        const trp_field *x = &a->fields[i], *y = &b->fields[i];
+
+        if (x->kind != y->kind || x->offset != y->offset || strcmp(x->name, y->name) != 0 ||
+            (trpi_kind_element(x->kind) == TRP_FIELD_STRUCT && !same_fields(x->of, y->of))) {
             return false;
         }
     }
     return true;
+}
+
+static bool
+same_shape(const trp_type *a, const trp_type *b)
+{
+    return a->tag == b->tag && same_fields(a, b);
 }
 
 static trp_err
@@ -322,10 +331,10 @@ type_register(const trp_protocol *protocol, trp_type *type)
     uint64_t wire_id;
     uint32_t place;
     uint32_t number;
+    trp_err err = type != NULL && name_is_valid(type->name) ? trpi_type_check(type) : TRP_EINVAL;
 
-    if (type == NULL || !name_is_valid(type->name) ||
-        (type->fields_count != 0 && type->fields == NULL)) {
-        return TRP_EINVAL;
+    if (err != TRP_OK) {
+        return err;
     }
     wire_id = wire_hash(type->name);
     place = index_place(wire_id);

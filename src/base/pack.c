@@ -65,8 +65,12 @@ trpi_pack_i64(trpi_pack_writer *w, int64_t value)
 void
 trpi_pack_text(trpi_pack_writer *w, const char *text)
 {
+    trpi_pack_text_n(w, text, strlen(text));
+}
+void
+trpi_pack_text_n(trpi_pack_writer *w, const char *text, size_t bytes)
+{
     msgpack_packer packer = packer_of(w);
-    size_t bytes = strlen(text);
     (void)msgpack_pack_str(&packer, bytes);
     (void)msgpack_pack_str_body(&packer, text, bytes);
 }
@@ -337,6 +341,18 @@ trpi_pack_get_text(const trpi_pack_value *value, char *text, size_t room)
     }
     memset(text, 0, room);
     memcpy(text, o->via.str.ptr, o->via.str.size);
+    return true;
+}
+
+bool
+trpi_pack_get_str(const trpi_pack_value *value, const char **ret, size_t *ret_bytes)
+{
+    const msgpack_object *o = object_of(value);
+    if (o == NULL || o->type != MSGPACK_OBJECT_STR) {
+        return false;
+    }
+    *ret = o->via.str.ptr;
+    *ret_bytes = o->via.str.size;
     return true;
 }
 

@@ -12,7 +12,7 @@
 
 #include "base/buffer.h"
 
-#define TRPI_PACK_DEPTH_MAX 8u
+#define TRPI_PACK_DEPTH_MAX 10u /* a payload of TRP_TYPE_NESTING_MAX, an array of refs in it */
 #define TRPI_PACK_BYTES_MAX (4u << 20)
 
 typedef struct trpi_pack_writer {
@@ -26,6 +26,7 @@ void trpi_pack_array(trpi_pack_writer *w, uint32_t elements);
 void trpi_pack_u64(trpi_pack_writer *w, uint64_t value);
 void trpi_pack_i64(trpi_pack_writer *w, int64_t value);
 void trpi_pack_text(trpi_pack_writer *w, const char *text);
+void trpi_pack_text_n(trpi_pack_writer *w, const char *text, size_t bytes);
 void trpi_pack_bytes(trpi_pack_writer *w, const void *bytes, size_t count);
 void trpi_pack_nil(trpi_pack_writer *w);
 void trpi_pack_bool(trpi_pack_writer *w, bool value);
@@ -48,6 +49,8 @@ bool trpi_pack_get_i64(const trpi_pack_value *value, int64_t *ret);
 bool trpi_pack_get_count(const trpi_pack_value *array, uint32_t max, uint32_t *ret);
 /* Copies into text[room], NUL-terminated; refuses longer ones and NUL inside. */
 bool trpi_pack_get_text(const trpi_pack_value *value, char *text, size_t room);
+/* Borrows; not NUL-terminated. */
+bool trpi_pack_get_str(const trpi_pack_value *value, const char **ret, size_t *ret_bytes);
 bool trpi_pack_get_bytes(const trpi_pack_value *value, const uint8_t **ret, size_t *ret_count);
 bool trpi_pack_get_bool(const trpi_pack_value *value, bool *ret);
 bool trpi_pack_get_f64(const trpi_pack_value *value, double *ret); /* an integer is one, too */

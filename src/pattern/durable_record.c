@@ -16,6 +16,7 @@
 #include "actor/actor.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/payload.h"
 
 #define MAGIC 0x314d5254u
 
@@ -33,20 +34,21 @@ typedef struct ref_header {
     uint32_t path_bytes;
 } ref_header;
 
-static bool
-is_ref(const trp_type *type, uint32_t index)
+static trp_err
+ref_count(void *arg, uint8_t *ref)
 {
-    return type->fields != NULL && type->fields[index].kind == TRP_FIELD_ref;
+    (void)ref;
+    ++*(uint32_t *)arg;
+    return TRP_OK;
 }
 
+/* Of a checked payload. */
 static uint32_t
-refs_count(const trp_type *type)
+refs_count(const trp_type *type, const void *payload)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; type->fields != NULL && i < type->fields_count; i++) {
-        count += is_ref(type, i) ? 1 : 0;
-    }
+    (void)trpi_payload_refs(type, (void *)(uintptr_t)payload, ref_count, &count);
     return count;
 }
 
@@ -80,18 +82,29 @@ put_ref(writer *w, trp_system *system, trp_ref ref)
     put(w, path, head.path_bytes);
 }
 
+typedef struct writing {
+    writer *w;
+    trp_system *system;
+} writing;
+
+static trp_err
+put_field_ref(void *arg, uint8_t *at)
+{
+    writing *to = arg;
+    trp_ref ref;
+
+    memcpy(&ref, at, sizeof ref);
+    put_ref(to->w, to->system, ref);
+    return TRP_OK;
+}
+
 static void
 put_refs(writer *w, trp_system *system, const trp_msg *msg, const trp_type *type)
 {
-    put_ref(w, system, trpi_msg_sender_get(msg));
-    for (uint32_t i = 0; type->fields != NULL && i < type->fields_count; i++) {
-        if (is_ref(type, i)) {
-            trp_ref ref;
+    writing to = { w, system };
 
-            memcpy(&ref, (const char *)trp_msg_payload(msg) + type->fields[i].offset, sizeof ref);
-            put_ref(w, system, ref);
-        }
-    }
+    put_ref(w, system, trpi_msg_sender_get(msg));
+    (void)trpi_payload_refs(type, (void *)(uintptr_t)trp_msg_payload(msg), put_field_ref, &to);
 }
 
 trp_err
@@ -101,12 +114,22 @@ trpi_record_write(trp_system *system, const trp_msg *msg, uint64_t max_bytes,
     const trp_type *type = trp_msg_type(msg);
     header head = { MAGIC,
                     (uint16_t)strlen(type->name),
-                    (uint16_t)(1 + refs_count(type)),
+                    0,
                     trpi_system_self(system)->uid,
                     trpi_world_wall_ms(trpi_system_world(system)),
                     trp_msg_bytes(msg) };
     writer refs = { NULL, 0 }, w = { NULL, 0 };
     size_t bytes;
+    uint32_t count;
+
+    if (trpi_payload_check(type, trp_msg_payload(msg), trp_msg_bytes(msg)) != TRP_OK) {
+        return TRP_EDATA;
+    }
+    count = 1 + refs_count(type, trp_msg_payload(msg));
+    if (count > UINT16_MAX) {
+        return TRP_EMSGSIZE;
+    }
+    head.refs = (uint16_t)count;
 
     /* references are written twice: a path may be another one at the second look */
     put_refs(&refs, system, msg, type);
@@ -199,7 +222,7 @@ header_get(reader *r, header *ret_head)
 }
 
 static const trp_type *
-type_of(const unsigned char *name, const header *head)
+type_of(const unsigned char *name, const header *head, const void *payload)
 {
     char text[TRP_TYPE_NAME_BYTES_MAX + 1];
     const trp_type *type;
@@ -207,8 +230,8 @@ type_of(const unsigned char *name, const header *head)
     memcpy(text, name, head->name_bytes);
     text[head->name_bytes] = 0;
     type = trp_type_find(text);
-    if (type == NULL || refs_count(type) + 1 != head->refs ||
-        ((type->flags & TRP_TYPE_VARIABLE) == 0 && type->bytes != head->payload_bytes)) {
+    if (type == NULL || trpi_payload_check(type, payload, (size_t)head->payload_bytes) != TRP_OK ||
+        refs_count(type, payload) + 1 != head->refs) {
         return NULL;
     }
     return type;
@@ -245,7 +268,26 @@ trpi_record_read(trp_system *system, const trpi_store_record *record,
         return TRP_EDATA;
     }
     ret_info->stored_ms = head.stored_ms;
-    ret_info->type = type_of(name, &head);
+    ret_info->type = type_of(name, &head, ret_info->payload);
+    return TRP_OK;
+}
+
+typedef struct reading {
+    reader *r;
+    trp_system *system;
+    bool same_life;
+} reading;
+
+static trp_err
+get_field_ref(void *arg, uint8_t *at)
+{
+    reading *from = arg;
+    trp_ref ref;
+
+    if (!get_ref(from->r, from->system, from->same_life, &ref)) {
+        return TRP_EDATA;
+    }
+    memcpy(at, &ref, sizeof ref);
     return TRP_OK;
 }
 
@@ -256,19 +298,15 @@ trpi_record_msg(trp_system *system, trpi_store_record *record, const trpi_record
     unsigned char *start = record->data;
     reader r = { info->refs, (size_t)(info->payload - info->refs) };
     const trp_type *type = info->type;
+    reading from = { &r, system, false };
     header head;
+    trp_err err;
 
     memcpy(&head, start, sizeof head);
-    for (uint32_t i = 0; type->fields != NULL && i < type->fields_count; i++) {
-        trp_ref ref;
-
-        if (!is_ref(type, i)) {
-            continue;
-        }
-        if (!get_ref(&r, system, head.life == trpi_system_self(system)->uid, &ref)) {
-            return TRP_EDATA;
-        }
-        memcpy(start + (info->payload - start) + type->fields[i].offset, &ref, sizeof ref);
+    from.same_life = head.life == trpi_system_self(system)->uid;
+    err = trpi_payload_refs(type, start + (info->payload - start), get_field_ref, &from);
+    if (err != TRP_OK) {
+        return err;
     }
     return trpi_msg_restore(to, info->sender, type, info->payload, info->payload_bytes, ret_msg);
 }

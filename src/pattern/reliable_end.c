@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "actor/actor.h"
+#include "base/payload.h"
 #include "pattern/reliable.h"
 
 static const trp_field subscribe_fields[] = {
@@ -105,8 +106,7 @@ static const trp_type *
 carried(const end *e, const trpi_parcel *parcel, size_t bytes)
 {
     const trp_type *type = trpi_type_get(parcel->type);
-    bool fits = type != NULL &&
-                ((type->flags & TRP_TYPE_VARIABLE) != 0 || bytes == type->bytes) &&
+    bool fits = type != NULL && trpi_payload_fits(type, bytes) &&
                 ((type->flags & TRP_TYPE_LOCAL) == 0 || e->open.proxy.node == TRPI_NODE_SELF);
 
     return fits ? type : NULL;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/payload.h"
 
 #define PADDED(n) (((n) + 15u) & ~(size_t)15u)
 
@@ -25,7 +26,7 @@ envelope_new(const trp_type *envelope_type, const void *key, size_t key_bytes, c
     _Static_assert(sizeof(trpi_envelope) == 16, "what follows is 16-aligned");
     if (type == NULL || ret_msg == NULL || ret_payload == NULL || key_bytes > UINT32_MAX ||
         (key == NULL && key_bytes > 0) ||
-        ((type->flags & TRP_TYPE_VARIABLE) == 0 && bytes != type->bytes)) {
+        !trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     if (type->number == 0) {
@@ -71,8 +72,7 @@ trpi_envelope_open(const trp_msg *msg, const trp_type **ret_type, trp_hash_key *
         return false;
     }
     *ret_type = trpi_type_get(envelope->type);
-    if (*ret_type == NULL ||
-        (((*ret_type)->flags & TRP_TYPE_VARIABLE) == 0 && (*ret_type)->bytes != envelope->bytes)) {
+    if (*ret_type == NULL || !trpi_payload_fits(*ret_type, envelope->bytes)) {
         return false;
     }
     ret_key->bytes = envelope + 1;
@@ -97,7 +97,10 @@ tell(trp_ctx *ctx, trp_ref router, trp_ref sender, const trp_type *envelope_type
     if (envelope_new(envelope_type, key, key_bytes, type, bytes, &msg, &copy) != TRP_OK) {
         /* no memory or no such type: what a tell of the payload itself would come to */
         trpi_dead_letter_of(trp_ctx_system(ctx), sender, router,
-                            type->number == 0 ? TRP_DEAD_NOT_ENCODABLE : TRP_DEAD_NO_MEMORY, type,
+                            type->number == 0 || !trpi_payload_fits(type, bytes)
+                                ? TRP_DEAD_NOT_ENCODABLE
+                                : TRP_DEAD_NO_MEMORY,
+                            type,
                             payload, bytes);
         return;
     }

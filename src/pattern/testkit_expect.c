@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/payload.h"
 
 #define DESCRIPTION_BYTES 400u
 
@@ -40,18 +41,18 @@ append(char *text, size_t bytes, size_t used, const char *format, ...)
     return used + (size_t)written < bytes ? used + (size_t)written : bytes - 1;
 }
 
+/* A value of fixed size. */
 static size_t
-describe_field(const trp_testkit *kit, const trp_field *field, const char *payload, char *text,
-               size_t bytes, size_t used)
+describe_fixed(const trp_testkit *kit, uint32_t kind, const char *at, char *text, size_t bytes,
+               size_t used)
 {
-    const char *at = payload + field->offset;
     char path[TRP_PATH_BYTES_MAX + 1];
     int64_t i = 0;
     uint64_t u = 0;
     double f;
     trp_ref ref;
 
-    switch ((trp_field_kind)field->kind) {
+    switch (kind) {
     case TRP_FIELD_bool:
         return append(text, bytes, used, "%s", *(const uint8_t *)at ? "true" : "false");
     case TRP_FIELD_i32: {
@@ -80,9 +81,58 @@ describe_field(const trp_testkit *kit, const trp_field *field, const char *paylo
         return append(text, bytes, used, "%s", trp_path(kit->system, ref, path, sizeof path));
     case TRP_FIELD_text32:
         return append(text, bytes, used, "\"%.32s\"", at);
-    case TRP_FIELD_text128:
-    case TRP_FIELD_text512:
+    default: /* text128, text512 */
         return append(text, bytes, used, "\"%.128s\"", at);
+    }
+}
+
+static size_t describe_fields(const trp_testkit *kit, const trp_type *type, const char *payload,
+                              size_t at, char *text, size_t bytes, size_t used);
+
+/* The value at payload + at; what varies has been checked. */
+static size_t
+describe_value(const trp_testkit *kit, uint32_t kind, const trp_type *of, const char *payload,
+               size_t at, char *text, size_t bytes, size_t used)
+{
+    trpi_slice slice;
+
+    if (kind == TRP_FIELD_STRUCT) {
+        used = append(text, bytes, used, "{ ");
+        used = describe_fields(kit, of, payload, at, text, bytes, used);
+        return append(text, bytes, used, " }");
+    }
+    if (kind != TRP_FIELD_text && kind != TRP_FIELD_bytes && !trpi_kind_is_array(kind)) {
+        return describe_fixed(kit, kind, payload + at, text, bytes, used);
+    }
+    slice = trpi_slice_get((const uint8_t *)payload + at);
+    if (kind == TRP_FIELD_text) {
+        return append(text, bytes, used, "\"%.*s\"",
+                      (int)(slice.count < 200 ? slice.count : 200), payload + slice.at);
+    }
+    if (kind == TRP_FIELD_bytes) {
+        return append(text, bytes, used, "%" PRIu32 " bytes", slice.count);
+    }
+    used = append(text, bytes, used, "[");
+    for (uint32_t i = 0; i < slice.count && used + 1 < bytes; i++) {
+        uint32_t element = trpi_kind_element(kind);
+
+        used = append(text, bytes, used, "%s", i == 0 ? "" : ", ");
+        used = describe_value(kit, element, of, payload,
+                              slice.at + i * trpi_kind_bytes(element, of), text, bytes, used);
+    }
+    return append(text, bytes, used, "]");
+}
+
+static size_t
+describe_fields(const trp_testkit *kit, const trp_type *type, const char *payload, size_t at,
+                char *text, size_t bytes, size_t used)
+{
+    for (uint32_t i = 0; i < type->fields_count; i++) {
+        const trp_field *field = &type->fields[i];
+
+        used = append(text, bytes, used, "%s%s = ", i == 0 ? "" : ", ", field->name);
+        used = describe_value(kit, field->kind, field->of, payload, at + field->offset, text,
+                              bytes, used);
     }
     return used;
 }
@@ -117,11 +167,9 @@ describe(const trp_testkit *kit, const trp_type *type, const char *payload, size
         return;
     }
     used = append(text, bytes, used, " {");
-    if (type->fields != NULL && payload_bytes == type->bytes) {
-        for (uint32_t i = 0; i < type->fields_count; i++) {
-            used = append(text, bytes, used, "%s%s = ", i == 0 ? " " : ", ", type->fields[i].name);
-            used = describe_field(kit, &type->fields[i], payload, text, bytes, used);
-        }
+    if (type->fields != NULL && trpi_payload_check(type, payload, payload_bytes) == TRP_OK) {
+        used = append(text, bytes, used, " ");
+        used = describe_fields(kit, type, payload, 0, text, bytes, used);
     } else {
         for (size_t i = 0; i < payload_bytes && i < 32; i++) {
             used = append(text, bytes, used, " %02x", (unsigned)(unsigned char)payload[i]);

@@ -23,6 +23,7 @@ typedef struct bench_workload {
 /* Workloads of other files; each ends with an entry whose name is NULL. */
 extern const bench_workload bench_pairs[];
 extern const bench_workload bench_flood[];
+extern const bench_workload bench_text[];
 extern const bench_workload bench_many[];
 extern const bench_workload bench_create[];
 extern const bench_workload bench_raw[];

@@ -35,6 +35,8 @@ smoke affine 5000 rate_within:messages/s rate_between:messages/s
 smoke ring 20000 rate:hops/s
 smoke count 200000 peak_rss:MiB rate:messages/s
 smoke fanin 200000 peak_rss:MiB rate:messages/s
+smoke text_fixed 100000 rate:messages/s
+smoke text_any 100000 rate:messages/s
 smoke route 200000 peak_rss:MiB rate:messages/s
 smoke big 20000 rate:messages/s
 # A sanitizer's `create` and `remote` take 5 and 10 to 20 s for these counts: it gets a fifth.

@@ -14,6 +14,7 @@ tests_unit_base_base_tests_SOURCES = \
 	tests/unit/base/err_test.c \
 	tests/unit/base/hash_test.c \
 	tests/unit/base/json_test.c \
+	tests/unit/base/payload_test.c \
 	tests/unit/base/world_test.c
 
 check_PROGRAMS += tests/unit/sched/sched_tests
@@ -94,6 +95,7 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/category_test.c \
 	tests/unit/pattern/custom_test.c \
 	tests/unit/pattern/drain_test.c \
+	tests/unit/pattern/described_test.c \
 	tests/unit/pattern/durable_limits_test.c \
 	tests/unit/pattern/durable_test.c \
 	tests/unit/pattern/embedded_test.c \
@@ -128,6 +130,7 @@ check_PROGRAMS += tests/unit/remote/remote_tests
 tests_unit_remote_remote_tests_LDADD = $(unit_ldadd)
 tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/association_test.c \
+	tests/unit/remote/block_test.c \
 	tests/unit/remote/codec_test.c \
 	tests/unit/remote/compress_test.c \
 	tests/unit/remote/cookie_test.c \

@@ -341,6 +341,92 @@ what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
     end();
 }
 
+/* ---- messages of variable length ------------------------------------------------------------- */
+
+#define TALK_SAY(F, S) F(S, i64, number) F(S, text, body)
+#define TALK_MESSAGES(M, P) M(P, say, TALK_SAY)
+TRP_PROTOCOL(talk, TALK_MESSAGES)
+
+static _Atomic int talked;
+
+static trp_err
+talk(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    const talk_say *say = trp_msg_payload(msg);
+    size_t bytes;
+    const char *body = trp_msg_text(msg, say->body, &bytes);
+
+    (void)state;
+    if (say->number == (int64_t)bytes && strspn(body, "x") == bytes) {
+        atomic_fetch_add(&talked, 1);
+    }
+    trp_reply(ctx, trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg));
+    return TRP_OK;
+}
+static const trp_behaviour talker = { .size = sizeof(trp_behaviour), .name = "talker",
+                                      .receive = talk };
+
+/* In line, in a block of each class, and out of line. */
+static void
+a_text_of_any_length_is_told_and_asked(void)
+{
+    static const size_t lengths[] = { 0, 1, 7, 15, 16, 100, 479, 480, 5000, 61400, 61500, 300000 };
+    enum { COUNT = sizeof lengths / sizeof lengths[0] };
+    char *text = malloc(300001);
+    trp_ref ref;
+
+    UNIT_REQUIRE(text != NULL && trp_protocol_register(&talk_protocol) == TRP_OK);
+    start(2);
+    ref = spawn(&talker, NULL);
+    for (int i = 0; i < COUNT; i++) {
+        trp_msg *reply = NULL;
+        trp_builder b;
+        talk_say *say = TRP_BUILD(&b, talk_say);
+
+        memset(text, 'x', lengths[i]);
+        text[lengths[i]] = 0;
+        say->number = (int64_t)lengths[i];
+        trp_build_text(&b, &say->body, text);
+        trp_system_tell(system_, ref, TRP_BUILT(&b));
+        UNIT_EQUAL(trp_system_ask(system_, ref, TRP_BUILT(&b), 60000, &reply), TRP_OK);
+        trp_build_free(&b);
+        UNIT_REQUIRE(reply != NULL);
+        UNIT_TEXT(trp_msg_text(reply, ((const talk_say *)trp_msg_payload(reply))->body, NULL),
+                  text);
+        trp_msg_free(reply);
+    }
+    UNIT_EQUAL(atomic_load(&talked), 2 * COUNT);
+    free(text);
+    end();
+}
+
+/* As of a builder that failed: no receiver would read behind its end. */
+static void
+a_payload_shorter_than_its_struct_is_not_delivered(void)
+{
+    trp_msg *reply = NULL;
+    trp_builder b;
+    talk_say *say;
+    trp_ref ref;
+    int before = atomic_load(&talked);
+
+    UNIT_REQUIRE(trp_protocol_register(&talk_protocol) == TRP_OK);
+    start(1);
+    ref = spawn(&talker, NULL);
+    say = TRP_BUILD(&b, talk_say);
+    trp_build_text_n(&b, &say->body, "a\0b", 3);
+    trp_system_tell(system_, ref, TRP_BUILT(&b));
+    UNIT_EQUAL(dead(TRP_DEAD_NOT_ENCODABLE), 1);
+    trp_system_tell(system_, ref, &talk_say_type, "12345", 5);
+    UNIT_EQUAL(dead(TRP_DEAD_NOT_ENCODABLE), 2);
+    UNIT_EQUAL(trp_system_try_tell(system_, ref, TRP_BUILT(&b)), TRP_EINVAL);
+    UNIT_TRUE(trp_system_ask(system_, ref, TRP_BUILT(&b), 60000, &reply) != TRP_OK);
+    UNIT_EQUAL(trp_schedule_once(system_, 1, ref, ref, TRP_BUILT(&b), NULL), TRP_EINVAL);
+    trp_build_free(&b);
+    UNIT_EQUAL(atomic_load(&talked), before);
+    end();
+}
+
 /* ---- overload: producers are slowed to their receiver ---------------------------------------- */
 
 enum { PRODUCERS = 20, PRODUCED = 100000, TURN = 1000 };
@@ -524,6 +610,8 @@ UNIT(messages_of_one_thread_keep_their_order)
 UNIT(chained_messages_keep_their_order_through_evictions)
 UNIT(a_forwarded_message_keeps_its_sender)
 UNIT(what_reaches_nobody_is_a_dead_letter_with_its_reason)
+UNIT(a_text_of_any_length_is_told_and_asked)
+UNIT(a_payload_shorter_than_its_struct_is_not_delivered)
 UNIT(producers_are_slowed_down_to_their_receiver)
 UNIT(producers_wait_for_a_receiver_whose_worker_is_held)
 UNIT(a_thousand_children_run_before_their_maker_makes_more)

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/base64.h"
 #include "base/nearest.h"
-#include "cluster/node/base64.h"
 #include "cluster/node/control_request.h"
 #include "cluster/node/ctl_proto.h"
 #include "tests/unit/unit.h"

@@ -49,6 +49,54 @@ every_kind_of_field_is_read(void)
     trpi_free(payload);
 }
 
+#define T_ITEM(F, S) F(S, text, name) F(S, u32, count)
+#define T_ORDER(F, S)                                                                              \
+    F(S, text, title) F(S, array(struct(t2_item)), items) F(S, bytes, blob) F(S, array(i64), n)
+#define T2_MESSAGES(M, P) M(P, order, T_ORDER)
+TRP_STRUCT(t2, item, T_ITEM)
+TRP_PROTOCOL(t2, T2_MESSAGES)
+
+static void
+what_varies_is_read_and_shown(void)
+{
+    static const char *const bad[] = { "{\"items\":[{\"nope\":1}]}",
+                                       "t2.item has no field 'nope'",
+                                       "{\"items\":[{\"count\":-1}]}",
+                                       "t2.item: the value does not fit field 'count'",
+                                       "{\"items\":5}",
+                                       "t2.order: the value does not fit field 'items'",
+                                       "{\"blob\":\"a\"}",
+                                       "t2.order: the value does not fit field 'blob'",
+                                       "{\"title\":5}",
+                                       "t2.order: the value does not fit field 'title'" };
+    const char *json = "{\"title\":\"a title\",\"items\":[{\"name\":\"nail\",\"count\":3},"
+                       "{\"name\":\"\",\"count\":0}],\"blob\":\"AAE=\",\"n\":[1,"
+                       "\"-9223372036854775808\"]}";
+    char what[256], whole[512];
+    void *payload = NULL, *place;
+    size_t bytes = 0;
+    trp_msg *msg;
+    UNIT_EQUAL(trp_protocol_register(&t2_protocol), TRP_OK);
+    UNIT_REQUIRE(trpi_payload_from_json(&t2_order_type, json, &payload, &bytes, what,
+                                        sizeof what) == TRP_OK);
+    UNIT_REQUIRE(trp_msg_new(&t2_order_type, bytes, &msg, &place) == TRP_OK);
+    memcpy(place, payload, bytes);
+    trpi_free(payload);
+    cJSON *object = trpi_payload_to_json(NULL, msg);
+    char *text = trpi_json_print(object);
+    (void)snprintf(whole, sizeof whole, "{\"type\":\"t2.order\",\"json\":%s}", json);
+    UNIT_TEXT(text, whole);
+    cJSON_free(text);
+    cJSON_Delete(object);
+    trp_msg_free(msg);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i += 2) {
+        trp_err err = trpi_payload_from_json(&t2_order_type, bad[i], &payload, &bytes, what,
+                                             sizeof what);
+        UNIT_EQUAL(err, TRP_EDATA);
+        UNIT_TEXT(what, bad[i + 1]);
+    }
+}
+
 static void
 what_does_not_fit_is_refused_by_field(void)
 {
@@ -123,6 +171,7 @@ messages_are_shown_by_their_type(void)
 
 UNIT_BEGIN("payload_json")
 UNIT(every_kind_of_field_is_read)
+UNIT(what_varies_is_read_and_shown)
 UNIT(what_does_not_fit_is_refused_by_field)
 UNIT(messages_are_shown_by_their_type)
 UNIT_END

@@ -8,6 +8,10 @@ TRP_PROTOCOL_DEFINE(post, POST_MESSAGES)
 #include <pthread.h>
 #include <sys/wait.h>
 
+#include "actor/actor.h"
+#include "base/alloc.h"
+#include "pattern/durable_record.h"
+
 #ifdef HAVE_LMDB
 
 /* ---- a process that is killed ---------------------------------------------------------------- */
@@ -247,6 +251,76 @@ senders_are_found_again_by_path(void)
     forget();
 }
 
+#define GUEST_PARTY(F, S) F(S, text, name) F(S, ref, actor)
+#define GUEST_INVITE(F, S)                                                                         \
+    F(S, text, room) F(S, array(struct(guest_party)), parties) F(S, ref, back)
+#define GUEST_MESSAGES(M, P) M(P, invite, GUEST_INVITE)
+TRP_STRUCT(guest, party, GUEST_PARTY)
+TRP_PROTOCOL(guest, GUEST_MESSAGES)
+
+static trp_msg *
+invite_make(trp_ref first, trp_ref second)
+{
+    trp_builder b;
+    guest_invite *invite = TRP_BUILD(&b, guest_invite);
+    guest_party *parties = TRP_BUILD_ARRAY(&b, &invite->parties, 2);
+    trp_msg *msg = NULL;
+
+    trp_build_text(&b, &invite->room, "lobby");
+    parties[0].actor = first;
+    trp_build_text(&b, &parties[1].name, "the second");
+    invite->back = second;
+    UNIT_EQUAL(trpi_msg_restore(first, second, TRP_BUILT(&b), &msg), TRP_OK);
+    trp_build_free(&b);
+    return msg;
+}
+
+/* DUR-06: references in what varies, too; bytes on the disk that make no sense are not believed. */
+static void
+a_message_of_variable_length_comes_back_from_the_disk(void)
+{
+    trp_ref a = TRP_REF_NONE, b = TRP_REF_NONE;
+    trpi_store_record record = { 0 };
+    trpi_record_info info = { 0 };
+    trp_msg *msg, *back = NULL;
+    const guest_party *parties;
+    const guest_invite *invite;
+    size_t count;
+
+    fresh();
+    start(NULL);
+    UNIT_EQUAL(trp_protocol_register(&guest_protocol), TRP_OK);
+    UNIT_EQUAL(spawn_as("a", &plain, NULL, &a), TRP_OK);
+    UNIT_EQUAL(spawn_as("b", &plain, NULL, &b), TRP_OK);
+    msg = invite_make(a, b);
+    UNIT_EQUAL(trpi_record_write(system_, msg, 100000, &record), TRP_OK);
+    trp_msg_free(msg);
+    stop();
+    start(NULL); /* another life: a lives elsewhere, b is not there */
+    UNIT_EQUAL(spawn_as("other", &plain, NULL, &b), TRP_OK);
+    UNIT_EQUAL(spawn_as("a", &plain, NULL, &a), TRP_OK);
+    UNIT_EQUAL(trpi_record_read(system_, &record, &info), TRP_OK);
+    UNIT_TRUE(info.type == &guest_invite_type);
+    UNIT_REQUIRE(trpi_record_msg(system_, &record, &info, a, &back) == TRP_OK);
+    invite = trp_msg_payload(back);
+    UNIT_TEXT(trp_msg_text(back, invite->room, NULL), "lobby");
+    parties = TRP_MSG_ARRAY(back, invite->parties, &count);
+    UNIT_REQUIRE(count == 2);
+    UNIT_TRUE(trp_ref_equal(parties[0].actor, a) && trp_ref_is_none(parties[1].actor));
+    UNIT_TEXT(trp_msg_text(back, parties[1].name, NULL), "the second");
+    UNIT_TRUE(trp_ref_is_none(invite->back));
+    trp_msg_free(back);
+    /* the count of parties */
+    memset((unsigned char *)record.data + (info.payload - (const unsigned char *)record.data) +
+               offsetof(guest_invite, parties) + 4,
+           0x7f, 4);
+    UNIT_EQUAL(trpi_record_read(system_, &record, &info), TRP_OK);
+    UNIT_TRUE(info.type == NULL);
+    trpi_free(record.data);
+    stop();
+    forget();
+}
+
 /* DUR-06: a directory is one process's at a time, which is told to the other one; a process that
  * was killed is no obstacle. */
 static void
@@ -270,6 +344,7 @@ UNIT(what_was_told_survives_a_kill)
 UNIT(the_end_of_an_actor_leaves_its_mail)
 UNIT(a_poison_pill_keeps_its_place)
 UNIT(senders_are_found_again_by_path)
+UNIT(a_message_of_variable_length_comes_back_from_the_disk)
 UNIT(another_process_is_refused_while_one_has_the_directory)
 UNIT_END
 

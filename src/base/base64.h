@@ -1,6 +1,6 @@
-/* base64.h - bytes as text in the control protocol (RFC 4648, with padding). */
-#ifndef TRPI_NODE_BASE64_H
-#define TRPI_NODE_BASE64_H
+/* base64.h - bytes as text in JSON (RFC 4648, with padding). */
+#ifndef TRPI_BASE_BASE64_H
+#define TRPI_BASE_BASE64_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  *
  * Tests. tests/unit/node/control_request_test.c
  */
-#include "cluster/node/base64.h"
+#include "base/base64.h"
 
 #include <string.h>
 
