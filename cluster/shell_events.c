@@ -3,6 +3,8 @@
  * Must hold.
  *   B1  A subscriber is told the state first, then every event after it: both happen in the actor.
  *   B2  A subscriber that ends is forgotten: the actor watches it.
+ *   B3  Watchers of a member's actors are told with its removal, before anybody hears of that; the
+ *       quarantine, or its goodbye, comes later and finds nobody to tell.
  */
 #include "cluster/shell.h"
 
@@ -119,10 +121,18 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 static void
 judge(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 {
-    trpi_address address;
-    memset(&address, 0, sizeof(address));
-    if (member->self == 0 && trpi_address_parse(member->address, &address, NULL, NULL) == TRP_OK) {
-        trpi_remote_watch_delegate(cluster->remote, &address, event != TRP_CLUSTER_MEMBER_REMOVED);
+    trpi_node_id id;
+    memset(&id, 0, sizeof(id));
+    if (member->self != 0 ||
+        trpi_address_parse(member->address, &id.address, NULL, NULL) != TRP_OK) {
+        return;
+    }
+    id.uid = member->uid;
+    bool removed = event == TRP_CLUSTER_MEMBER_REMOVED;
+    uint32_t node = removed ? trpi_node_find(cluster->system, &id) : 0;
+    trpi_remote_watch_delegate(cluster->remote, &id.address, !removed);
+    if (node != 0) { /* B3: else nobody here watches it */
+        trpi_node_lost(cluster->system, node);
     }
 }
 

@@ -67,6 +67,12 @@ trp_err trpi_view_find(const trpi_view *view, const char *name, const trpi_view_
 bool trpi_member_find(trp_node *node, const char *name, trp_member *ret_member,
                       trpi_control_refusal *ret_refusal);
 
+/* What `status` says when none of the other members can be reached, though the failure detector has
+ * not spoken yet: of these links, all that were tried have failed. false: some can, or nobody was
+ * tried; text is as it was. */
+bool trpi_peers_problem(const trpi_view *view, const trpi_peer_info *peers, size_t count,
+                        char *text, size_t bytes);
+
 /* Add {"node","nodeUid","status","roles"} to object. */
 bool trpi_member_add(cJSON *object, const trp_member *member);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/control_why.h"
@@ -249,6 +250,28 @@ problems_add(cJSON *problems, const trpi_view *view)
     return ok;
 }
 
+static bool
+peers_problem_add(trp_node *node, cJSON *problems, const trpi_view *view)
+{
+    enum { ROOM = 16 }; /* for peers that come between counting and copying */
+    char text[PROBLEM_BYTES];
+    size_t count = 0;
+    trpi_peer_info first;
+    if (view->count < 2) {
+        return true;
+    }
+    trpi_remote_peers(node->remote, &first, 1, &count);
+    size_t room = count + ROOM;
+    trpi_peer_info *peers = trpi_alloc(room * sizeof *peers);
+    if (peers == NULL) {
+        return false;
+    }
+    trpi_remote_peers(node->remote, peers, room, &count);
+    bool is = trpi_peers_problem(view, peers, count < room ? count : room, text, sizeof text);
+    trpi_free(peers);
+    return !is || problem_add(problems, text);
+}
+
 /* Messages per second since the last time somebody asked, at least a second ago. */
 static double
 rate_take(trp_node *node, uint64_t processed)
@@ -388,7 +411,8 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
     trpi_view_look_at_links(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
-    bool ok = problems_add(problems, &view) && certificate_problem_add(node, problems);
+    bool ok = problems_add(problems, &view) && peers_problem_add(node, problems, &view) &&
+              certificate_problem_add(node, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
          trpi_json_add_text(reply, "selfNode", node->address) &&

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 
 enum { ROOM = 16 }; /* for peers that come between counting and copying */
@@ -91,6 +92,55 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
         (is_bad ? trpi_json_add_text(row, "faults", faults)
                 : cJSON_AddNullToObject(row, "faults") != NULL);
     return trpi_json_append(list, row, ok);
+}
+
+static const trpi_view_member *
+member_of(const trpi_view *view, const trpi_peer_info *peer)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    (void)trpi_address_format(&peer->id.address, address, sizeof address);
+    for (size_t i = 0; i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        if (v != view->self && v->m.status != TRP_MEMBER_DOWN && v->m.reachable &&
+            strcmp(v->m.address, address) == 0) {
+            return v;
+        }
+    }
+    return NULL;
+}
+
+bool
+trpi_peers_problem(const trpi_view *view, const trpi_peer_info *peers, size_t count, char *text,
+                   size_t bytes)
+{
+    const trpi_view_member *first = NULL;
+    const char *why = "";
+    size_t failed = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool active = strcmp(peers[i].state, "active") == 0;
+        bool tried = strcmp(peers[i].state, "gated") == 0 ||
+                     (strcmp(peers[i].state, "handshaking") == 0 && peers[i].reason[0] != '\0');
+        const trpi_view_member *member = active || tried ? member_of(view, &peers[i]) : NULL;
+        if (active && member != NULL) {
+            return false;
+        }
+        if (member != NULL) {
+            why = first == NULL ? peers[i].reason : why;
+            first = first == NULL ? member : first;
+            failed++;
+        }
+    }
+    if (failed > 0) {
+        char more[32] = "";
+        if (failed > 1) {
+            (void)snprintf(more, sizeof more, " and %zu more", failed - 1);
+        }
+        (void)snprintf(text, bytes,
+                       "no other member can be reached: %s%s: %s (the failure detector has not "
+                       "spoken yet; troupe peers)",
+                       first->m.address, more, why);
+    }
+    return failed > 0;
 }
 
 void

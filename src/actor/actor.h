@@ -337,6 +337,9 @@ void trpi_inbound_order(trp_system *system, enum trpi_remote_signal signal, trp_
 /* Node is gone for good (quarantined, removed): every local watcher of one of its actors is told
  * trp_terminated with address_terminated. Later tells to it are dead letters with `reason`. */
 void trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason);
+/* The same for watchers only: what it still says is heard, and what it is told goes its way, until
+ * it is terminated. */
+void trpi_node_lost(trp_system *system, uint32_t node);
 /* Count a message that was lost in an upper room, and publish it as a dead letter: one whose
  * payload is not at hand, one that is known in parts, or one as it was told. Borrow everything. */
 void trpi_dead_letter(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead_reason reason,

@@ -381,6 +381,36 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     }
 }
 
+/* FD-20: long before it is quarantined, and also when it has left and its system goes on */
+static void
+watchers_are_told_with_the_removal_of_the_member(void)
+{
+    struct host hosts[3];
+    trpi_cluster_options options = { .quarantine_removed_after_ms = 3600000 };
+    options.member.downing_strategy = "manual";
+    options.heartbeat.phi.heartbeat_interval_ms = 250;
+    for (uint32_t i = 0; i < 3; i++) {
+        host_open(&hosts[i]);
+        host_join(&hosts[i], i == 0 ? "self" : hosts[0].address, options);
+        UNIT_WAIT(members_up(&hosts[0]) == i + 1 && members_up(&hosts[i]) == i + 1, 60000);
+    }
+    watch_across(&hosts[0], &hosts[1]);
+    UNIT_EQUAL(trp_cluster_leave(hosts[0].system, hosts[1].address), TRP_OK);
+    UNIT_WAIT(members_all(&hosts[0]) == 2, 60000);
+    UNIT_WAIT(atomic_load(&terminated) == 1, 60000);
+    watch_across(&hosts[0], &hosts[2]);
+    hosts[2].silent = true;
+    trpi_cluster_stop(hosts[2].cluster);
+    UNIT_EQUAL(trp_cluster_down(hosts[0].system, hosts[2].address), TRP_OK);
+    UNIT_WAIT(members_all(&hosts[0]) == 1, 60000);
+    UNIT_WAIT(atomic_load(&terminated) == 1, 60000);
+    UNIT_FALSE(is_quarantined(&hosts[0], hosts[2].address));
+    for (uint32_t i = 3; i-- > 0;) { /* their goodbyes tell nobody anything */
+        host_end(&hosts[i]);
+    }
+    UNIT_EQUAL(atomic_load(&terminated), 1);
+}
+
 /* Since when: the shell notes it when it publishes the event, a moment after the view has it. */
 static bool
 knows_since_when(struct host *h)
@@ -582,6 +612,7 @@ UNIT(a_subscriber_hears_the_state_first_and_then_every_change)
 UNIT(before_joining_the_state_is_empty_and_an_ended_subscription_is_silent)
 UNIT(misuse_is_an_error)
 UNIT(a_leader_that_dies_is_downed_quarantined_and_told_of_once)
+UNIT(watchers_are_told_with_the_removal_of_the_member)
 UNIT(a_snapshot_says_what_the_command_line_shows)
 UNIT(changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for)
 UNIT(a_node_whose_cluster_actor_ends_is_no_member_any_more)

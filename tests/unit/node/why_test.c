@@ -118,6 +118,53 @@ who_has_removed_this_node_and_that_it_stood_still_is_told(void)
     reason_is(&view, 2, "unreachable b:2 0 0", "stable-after");
 }
 
+static trpi_peer_info
+peer_make(const char *host, uint16_t port, const char *state, const char *reason)
+{
+    trpi_peer_info peer;
+    memset(&peer, 0, sizeof peer);
+    snprintf(peer.id.address.protocol, sizeof peer.id.address.protocol, "troupe.tcp");
+    snprintf(peer.id.address.system, sizeof peer.id.address.system, "demo");
+    snprintf(peer.id.address.host, sizeof peer.id.address.host, "%s", host);
+    peer.id.address.port = port;
+    peer.state = state;
+    snprintf(peer.reason, sizeof peer.reason, "%s", reason);
+    return peer;
+}
+
+/* Issue 13, 1.9: all that were tried, of those that the view still takes for reachable */
+static void
+a_node_that_reaches_nobody_is_told_before_its_detector_speaks(void)
+{
+    static const struct {
+        const char *b, *c;
+        const char *text; /* NULL: no problem */
+    } cases[] = {
+        { "active", "active", NULL },
+        { "active", "gated", NULL },
+        { "idle", "idle", NULL }, /* nobody was tried */
+        { "handshaking", "idle", NULL }, /* for the first time */
+        { "gated", "idle", "reached: troupe.tcp://demo@b:2: connection refused (" },
+        { "gated", "gated", "reached: troupe.tcp://demo@b:2 and 1 more: connection refused (" },
+        { "quarantined", "active", NULL },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        trpi_view view = view_make();
+        const char *refused = "connection refused";
+        trpi_peer_info peers[] = {
+            peer_make("b", 2, cases[i].b, strcmp(cases[i].b, "gated") == 0 ? refused : ""),
+            peer_make("c", 3, cases[i].c, strcmp(cases[i].c, "gated") == 0 ? refused : ""),
+            peer_make("x", 9, "active", ""), /* no member */
+            peer_make("a", 1, "active", ""), /* this node, hardly */
+        };
+        char text[256] = "";
+        UNIT_EQUAL(trpi_peers_problem(&view, peers, 4, text, sizeof text), cases[i].text != NULL);
+        UNIT_TRUE(strstr(text, cases[i].text != NULL ? cases[i].text : "") != NULL);
+        rows[1].m.reachable = rows[2].m.reachable = 0; /* then each is a problem of its own */
+        UNIT_FALSE(trpi_peers_problem(&view, peers, 4, text, sizeof text));
+    }
+}
+
 static void
 with_a_time_out_the_time_that_is_left_is_told(void)
 {
@@ -185,6 +232,7 @@ UNIT_BEGIN("why")
 UNIT(a_cluster_that_agrees_has_no_reason)
 UNIT(an_unreachable_member_is_named_with_its_observers)
 UNIT(who_has_removed_this_node_and_that_it_stood_still_is_told)
+UNIT(a_node_that_reaches_nobody_is_told_before_its_detector_speaks)
 UNIT(with_a_time_out_the_time_that_is_left_is_told)
 UNIT(a_member_that_has_not_seen_the_view_is_named)
 UNIT(who_waits_though_all_agree_is_told_what_for)
