@@ -5,7 +5,8 @@
  *          and two halves that cannot talk must decide differently. They need no talk: both count
  *          the same last common membership, and each strategy is a question about the two counts
  *          that at most one side answers with yes.
- * Must hold. (D3 here, D5 and D6 in downing_sides.c, the others in downing_split.c)
+ * Must hold. (D5 in downing_sides.c; D3, D6, D10 and D11 in downing_votes.c; the others in
+ *            downing_split.c)
  *   D1  While members or reachability change, nobody decides (stable_ms counts from the last
  *       change); only when reachability changes for too long, and the cluster is not whole in
  *       all that time, everybody stops (unstable_ms).
@@ -13,14 +14,9 @@
  *       whatever the detectors say. Everybody else counts against us. So two sides which cannot
  *       gossip with each other never both stay, even if rows are stale. D9 keeps *seen* from
  *       being stale.
- *   D3  A tie goes to the side of the lowest member in order.
  *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
  *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse
  *       all.
- *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also
- *       those which are Exiting or Down. What is Down here may be alive and Up over there; a
- *       restarted node votes in its predecessor's place. Joiners have no vote, whatever they were
- *       told since.
  *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up;
  *       when that does not change for three times stable-after, all stop.
  *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and
@@ -36,10 +32,6 @@
  *       and again as long as it takes, and decide when there was time for an answer. What follows
  *       their own word has been seen after it; the versions that a node has seen are a chain, so of
  *       two sides that mark each other Down at most one gets the agreement that a removal needs.
- *   D10 An oldest that leaves is removed on one side only, perhaps, and ends. So it is on no side;
- *       but where it has seen that it is Exiting, which it told and this node remembers, it cannot
- *       keep another side whose view says less. Such a side asks twice, with it and, as who has
- *       removed it does, without it, and stays when both say yes. Its vote counts against us.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
  */
@@ -199,8 +191,22 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
                        trpi_downing_count *ret_count)
 {
     bool answers = ops->stays != NULL && ops->stays != stays_none;
-    return trpi_split_may_go_on(answers ? ops : trpi_downing_find("keep-majority"), options, input,
-                                marks, ret_count);
+    trpi_votes_question q = { .options = options,
+                              .gossip = input->gossip,
+                              .votes = input->votes,
+                              .marks = marks,
+                              .leaver = input->leaver,
+                              .stays = answers ? ops->stays : stays_majority,
+                              .by_age = ops->spare == TRPI_SPARE_OLDEST };
+    trpi_sides s;
+    trpi_votes_count(&q, &s);
+    uint32_t side = s.clear.votes;
+    *ret_count =
+        (trpi_downing_count){ .side = side,
+                              .all = side + s.broken.votes + s.unsure.votes + s.away.votes,
+                              .open = trpi_votes_open(input->votes, input->gossip),
+                              .why = "" };
+    return trpi_votes_stay(&q, TRPI_PART_CLEAR, &ret_count->why);
 }
 
 const char *

@@ -7,6 +7,7 @@
 #define TRPI_CLUSTER_DOWNING_H
 
 #include "cluster/gossip.h"
+#include "cluster/votes.h"
 
 typedef enum trpi_downing_verdict {
     TRPI_DOWNING_WAIT = 0,        /* nothing to do now */
@@ -41,6 +42,7 @@ typedef struct trpi_downing_options {
 typedef struct trpi_downing_input {
     const trpi_gossip *gossip;
     const trpi_seen *seen;
+    const trpi_votes *votes; /* what this node knows of them, for the same view */
     uint64_t self;
     uint64_t stable_ms;                /* since members or reachability changed */
     uint64_t unstable_ms; /* for how long reachability has kept changing, and somebody was missed
@@ -60,6 +62,7 @@ typedef struct trpi_downing_decision {
     uint32_t indexes_count;
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
     uint32_t doubtful; /* under suspicion, though they have seen the version */
+    uint32_t open;     /* changes of votes that are not known to be seen by all */
     char reason[192];
 } trpi_downing_decision;
 
@@ -79,12 +82,29 @@ uint64_t trpi_downing_lease_ask_ms(const trpi_downing_options *options);
 /* For so long a lease is kept when nobody is unreachable any more. */
 uint64_t trpi_downing_lease_hold_ms(const trpi_downing_options *options);
 
-typedef struct trpi_downing_count { /* votes */
+/* ---- advice ---------------------------------------------------------------------------------- */
+/* The internal interface for whatever advises an operator, or has to know before it happens (`why`,
+ * `status`, `leave`, a node that others have removed): it counts the sides as the decision itself
+ * does, and waits for nothing. */
+
+typedef enum trpi_downing_mark { /* of one member */
+    TRPI_MARK_CLEAR = 0,         /* on the side that is asked about */
+    TRPI_MARK_AWAY = 1,          /* not on it: unreachable and has not seen the version */
+    TRPI_MARK_UNSURE = 2,        /* reachable, has not seen the version */
+    TRPI_MARK_BROKEN = 3,        /* on the side, but indirectly connected: given up, too */
+    TRPI_MARK_GONE = 4           /* counts as if it was no member any more */
+} trpi_downing_mark;
+
+typedef struct trpi_downing_count { /* votes, with those that are open */
     uint32_t side, all;
+    uint32_t open;   /* changes of votes that are not known to be seen by all */
+    const char *why; /* "majority", ...; static */
 } trpi_downing_count;
-/* May the members that `marks` (of downing_sides.h) call clear go on without all others? As the
- * strategy counts a side; where it has no answer (manual, auto-down-after, down-all) more than half
- * may, or the half with the lowest address. Of input only gossip and leaver count. */
+
+/* May the members that `marks` (of all members) call clear go on without all others? As the
+ * strategy counts a side, in every combination of the open votes; where it has no answer (manual,
+ * auto-down-after, down-all) more than half may, or the half with the lowest address; of lease it
+ * is the side that asks first. Of input only gossip, votes and leaver count. Pure. */
 bool trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
                             const trpi_downing_input *input, const uint32_t *marks,
                             trpi_downing_count *ret_count);

@@ -4,13 +4,6 @@
 
 #include "cluster/downing.h"
 
-enum trpi_downing_mark {     /* per member */
-    TRPI_MARK_CLEAR = 0,  /* on my side */
-    TRPI_MARK_AWAY = 1,   /* unreachable and has not seen the version: down it */
-    TRPI_MARK_UNSURE = 2, /* reachable, has not seen the version */
-    TRPI_MARK_BROKEN = 3  /* on my side, but indirectly connected: down it, too */
-};
-
 /* What one kind of members has. Addresses are counted, because a restarted node votes in its
  * predecessor's place. */
 typedef struct trpi_side {
@@ -36,21 +29,43 @@ typedef enum trpi_spare {
 /* Fill marks (room for all members) and ret_sides. */
 void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
                      trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides);
-/* Of the input only gossip and leaver: *ret_sides as `marks` say. */
-void trpi_sides_count(const trpi_downing_options *options, const trpi_downing_input *input,
-                      const uint32_t *marks, trpi_sides *ret_sides);
-/* The oldest is the leaver of the input: *ret_sides as those count who have removed it already.
- * false: it is not, or nobody asks who is the oldest. */
-bool trpi_sides_without_leaver(const trpi_downing_options *options, const trpi_downing_input *input,
-                               trpi_spare spare, const uint32_t *marks, trpi_sides *ret_sides);
 /* Key of the oldest when it is Exiting and knows it; else 0. */
 uint64_t trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
-                           const trpi_seen *seen);
+                           const trpi_votes *votes, const trpi_seen *seen);
 /* Members, but for this node, that are under suspicion and have seen the version all the same. */
 uint32_t trpi_sides_doubtful(const trpi_downing_input *input);
 /* Is members[index] an end of a broken link of this side? */
 bool trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index);
 trpi_side trpi_side_sum(trpi_side a, trpi_side b);
+
+/* ---- downing_votes.c ------------------------------------------------------------------------- */
+
+/* Does `mine` stay, when `others` is all the rest? Of any two parts of one cluster at most one may
+ * get yes. *ret_why is static. */
+typedef bool (*trpi_stays_fn)(const trpi_downing_options *options, trpi_side mine, trpi_side others,
+                              const char **ret_why);
+
+/* Who of the sides is meant: those who are clear, with the indirectly connected, and with the
+ * unsure. */
+typedef enum trpi_side_part { TRPI_PART_CLEAR, TRPI_PART_OURS, TRPI_PART_HOPED } trpi_side_part;
+
+typedef struct trpi_votes_question {
+    const trpi_downing_options *options;
+    const trpi_gossip *gossip;
+    const trpi_votes *votes;
+    const uint32_t *marks;
+    uint64_t leaver; /* D10 */
+    trpi_stays_fn stays;
+    bool by_age; /* it matters who has been Up for longest */
+} trpi_votes_question;
+
+/* In every combination of the open votes? *ret_why: of the first in which it does not. */
+bool trpi_votes_stay(const trpi_votes_question *q, trpi_side_part part, const char **ret_why);
+/* What each kind of members has, with all open votes; fills the counts of members with 0. */
+void trpi_votes_count(const trpi_votes_question *q, trpi_sides *ret_sides);
+/* Of those that have a vote, or may have one; living: not Exiting or Down. TRPI_GOSSIP_NONE. */
+uint32_t trpi_votes_oldest(const trpi_votes_question *q, bool living);
+
 /* "host:port, host:port and 3 more" of one side, by the marks. Returns buffer. */
 char *trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *buffer,
                       size_t bytes);

@@ -1,6 +1,6 @@
 /* downing_split.c - when a split is decided, on what evidence, and who acts.
  *
- * Must hold. D1, D2, D4 and D7 to D10 of downing.c.
+ * Must hold. D1, D2, D4 and D7 to D9 of downing.c.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  */
 #include "cluster/downing_split.h"
@@ -11,49 +11,24 @@
 
 #define ANSWER_MS_MAX 5000u
 
-/* Who of the sides is meant: those who are clear, with the indirectly connected, and with the
- * unsure. */
-enum part { PART_CLEAR, PART_OURS, PART_HOPED };
-
 struct question {
-    const trpi_downing_ops *ops;
-    const trpi_downing_options *options;
-    trpi_sides cases[2]; /* D10 */
-    uint32_t cases_count;
+    trpi_votes_question votes;
+    trpi_sides sides; /* with all open votes */
 };
 
-static bool
-part_stays(const struct question *q, enum part part, const char **ret_why)
+static void
+question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
+               const trpi_downing_input *input, trpi_spare spare, trpi_downing_decision *decision)
 {
-    bool stays = true;
-    for (uint32_t i = 0; i < q->cases_count && stays; i++) {
-        const trpi_sides *s = &q->cases[i];
-        trpi_side mine = s->clear, others = s->away;
-        trpi_side *broken = part >= PART_OURS ? &mine : &others;
-        trpi_side *unsure = part >= PART_HOPED ? &mine : &others;
-        *broken = trpi_side_sum(*broken, s->broken);
-        *unsure = trpi_side_sum(*unsure, s->unsure);
-        stays = q->ops->stays(q->options, mine, others, ret_why);
-    }
-    return stays;
-}
-
-bool
-trpi_split_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
-                     const trpi_downing_input *input, const uint32_t *marks,
-                     trpi_downing_count *ret_count)
-{
-    struct question q = { .ops = ops, .options = options, .cases_count = 1 };
-    const char *why;
-    trpi_sides_count(options, input, marks, &q.cases[0]);
-    if (trpi_sides_without_leaver(options, input, ops->spare, marks, &q.cases[1])) {
-        q.cases_count = 2;
-    }
-    const trpi_sides *s = &q.cases[0];
-    uint32_t side = s->clear.votes;
-    *ret_count = (trpi_downing_count){ side, side + s->broken.votes + s->unsure.votes +
-                                                 s->away.votes };
-    return part_stays(&q, PART_CLEAR, &why);
+    q->votes = (trpi_votes_question){ .options = options,
+                                      .gossip = input->gossip,
+                                      .votes = input->votes,
+                                      .marks = decision->indexes,
+                                      .leaver = input->leaver,
+                                      .stays = ops->stays,
+                                      .by_age = ops->spare == TRPI_SPARE_OLDEST };
+    decision->open = trpi_votes_open(input->votes, input->gossip);
+    trpi_sides_find(options, input, spare, decision->indexes, &q->sides);
 }
 
 /* ---- resolving ------------------------------------------------------------------------------- */
@@ -98,11 +73,11 @@ static bool
 is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
 {
     const char *why;
-    uint64_t stable_after_ms = q->options->stable_after_ms;
-    uint64_t patience_ms = !stays && part_stays(q, PART_HOPED, &why)
+    uint64_t stable_after_ms = q->votes.options->stable_after_ms;
+    uint64_t patience_ms = !stays && trpi_votes_stay(&q->votes, TRPI_PART_HOPED, &why)
                                ? 3 * stable_after_ms
                                : stable_after_ms + stable_after_ms / 2;
-    return q->cases[0].unsure.votes > 0 && input->stable_ms < patience_ms;
+    return q->sides.unsure.votes > 0 && input->stable_ms < patience_ms;
 }
 
 /* D9: time for an answer to a new version */
@@ -157,10 +132,15 @@ counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *dec
     decision->indirectly_connected = sides->broken_members;
     decision->reachable = sides->clear.votes + sides->broken.votes;
     decision->members = decision->reachable + sides->unsure.votes + sides->away.votes;
-    snprintf(decision->reason, sizeof(decision->reason),
-             "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
-             decision->reachable, decision->members, decision->unreachable,
-             decision->indirectly_connected);
+    int used =
+        snprintf(decision->reason, sizeof(decision->reason),
+                 "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
+                 decision->reachable, decision->members, decision->unreachable,
+                 decision->indirectly_connected);
+    if (decision->open > 0 && used > 0 && (size_t)used < sizeof(decision->reason)) {
+        snprintf(decision->reason + used, sizeof(decision->reason) - (size_t)used,
+                 ", %u changes of votes not seen by all", decision->open);
+    }
 }
 
 /* Who would act is under suspicion itself, and would have acted long ago if it were there. */
@@ -184,23 +164,20 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     bool stable = input->stable_ms >= options->stable_after_ms;
     bool unstable = !stable && options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms;
-    struct question q = { .ops = ops, .options = options };
-    const trpi_sides *sides = &q.cases[0];
+    struct question q;
+    const trpi_sides *sides = &q.sides;
     decision->doubtful = trpi_sides_doubtful(input);
     if (!stable && !unstable) {
         call_early(options, input, ops->spare, decision);
         return; /* D1 */
     }
-    trpi_sides_find(options, input, ops->spare, decision->indexes, &q.cases[0]);
-    q.cases_count =
-        trpi_sides_without_leaver(options, input, ops->spare, decision->indexes, &q.cases[1]) ? 2
-                                                                                              : 1;
+    question_begin(&q, ops, options, input, ops->spare, decision);
     if (!unstable && lacks_evidence(options, input, decision)) {
         return;
     }
     const char *why = "unstable: who reaches whom has changed for too long "
                       "(down-all-when-unstable), all stop";
-    bool stays = !unstable && part_stays(&q, PART_OURS, &why);
+    bool stays = !unstable && trpi_votes_stay(&q.votes, TRPI_PART_OURS, &why);
     if (!unstable && is_patient(&q, input, stays)) {
         return;
     }
@@ -211,7 +188,7 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
         return;
     }
-    if (!part_stays(&q, PART_CLEAR, &why)) { /* D7 */
+    if (!trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why)) { /* D7 */
         counts_fill("not without the indirectly connected", sides, decision);
         decision->verdict = input->stable_ms >= 3 * (uint64_t)options->stable_after_ms
                                 ? TRPI_DOWNING_DOWN_SELF
@@ -252,8 +229,8 @@ trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options 
                         const trpi_downing_input *input, trpi_downing_decision *decision)
 {
     const trpi_gossip *g = input->gossip;
-    struct question q = { .ops = ops, .options = options, .cases_count = 1 };
-    const trpi_sides *sides = &q.cases[0];
+    struct question q;
+    const trpi_sides *sides = &q.sides;
     const char *why;
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     trpi_spare spare = input->lease == TRPI_LEASE_HELD ? TRPI_SPARE_SELF : TRPI_SPARE_NOBODY;
@@ -266,11 +243,11 @@ trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options 
         }
         return; /* D1 */
     }
-    trpi_sides_find(options, input, spare, decision->indexes, &q.cases[0]);
+    question_begin(&q, ops, options, input, spare, decision);
     if (lacks_evidence(options, input, decision)) {
         return;
     }
-    bool larger = part_stays(&q, PART_OURS, &why);
+    bool larger = trpi_votes_stay(&q.votes, TRPI_PART_OURS, &why);
     uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
     uint32_t self = trpi_gossip_find(g, input->self);
     /* who has it from an earlier cut need not be who acts now */

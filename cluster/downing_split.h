@@ -4,11 +4,6 @@
 
 #include "cluster/downing_sides.h"
 
-/* Does `mine` stay, when `others` is all the rest? Of any two parts of one cluster at most one may
- * get yes. *ret_why is static. */
-typedef bool (*trpi_stays_fn)(const trpi_downing_options *options, trpi_side mine, trpi_side others,
-                              const char **ret_why);
-
 struct trpi_downing_ops {
     const char *name;
     void (*decide)(const trpi_downing_ops *ops, const trpi_downing_options *options,
@@ -17,10 +12,6 @@ struct trpi_downing_ops {
     trpi_spare spare;
 };
 
-/* As trpi_downing_may_go_on, by ops->stays. */
-bool trpi_split_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
-                          const trpi_downing_input *input, const uint32_t *marks,
-                          trpi_downing_count *ret_count);
 /* Decide by ops->stays, and by the lease. */
 void trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                        const trpi_downing_input *input, trpi_downing_decision *decision);

@@ -12,9 +12,9 @@
 /* ---- encode ---------------------------------------------------------------------------------- */
 
 static void
-pack_seen(trpi_pack_writer *w, const trpi_seen *seen)
+pack_set(trpi_pack_writer *w, const char *key, const trpi_seen *seen)
 {
-    trpi_pack_text(w, "seen");
+    trpi_pack_text(w, key);
     if (trpi_seen_count(seen) == seen->bits) {
         trpi_pack_u64(w, 1); /* all: an idle cluster's digest does not grow with its members */
         return;
@@ -56,7 +56,7 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
                      (f->clock_count > 0) + 2u * (f->ident != NULL) + (f->gossip != NULL) +
                      (f->reason[0] != '\0') + (f->system[0] != '\0') + (f->compat != NULL) +
-                     (f->keys_count > 0);
+                     (f->keys_count > 0) + (f->told != NULL);
     trpi_pack_map(w, pairs);
     trpi_pack_text(w, "k");
     trpi_pack_u64(w, f->kind);
@@ -88,7 +88,10 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
         pack_compat(w, f->compat);
     }
     if (seen != NULL) {
-        pack_seen(w, seen);
+        pack_set(w, "seen", seen);
+    }
+    if (f->told != NULL) {
+        pack_set(w, "sure", f->told);
     }
     if (f->clock_count > 0) {
         trpi_pack_text(w, "clock");
@@ -141,7 +144,7 @@ trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *r
 /* ---- decode ---------------------------------------------------------------------------------- */
 
 static trp_err
-read_seen(const trpi_pack_value *value, trpi_frame *f)
+read_set(const trpi_pack_value *value, trpi_frame_set *set)
 {
     uint64_t all;
     const uint8_t *bytes;
@@ -150,18 +153,18 @@ read_seen(const trpi_pack_value *value, trpi_frame *f)
         return TRP_OK;
     }
     if (trpi_pack_get_u64(value, 1, &all)) {
-        f->seen_all = all == 1;
+        set->all = all == 1;
         return TRP_OK;
     }
     if (!trpi_pack_get_bytes(value, &bytes, &count) || count > TRPI_GOSSIP_MEMBERS_MAX / 8 + 1) {
         return TRP_EDATA;
     }
-    f->seen_bytes = trpi_alloc(count + 1);
-    if (f->seen_bytes == NULL) {
+    set->bytes = trpi_alloc(count + 1);
+    if (set->bytes == NULL) {
         return TRP_ENOMEM;
     }
-    memcpy(f->seen_bytes, bytes, count);
-    f->seen_count = count;
+    memcpy(set->bytes, bytes, count);
+    set->count = count;
     return TRP_OK;
 }
 
@@ -292,7 +295,10 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
     f->kind = (uint32_t)kind;
     f->ttl = ttl > TRPI_FRAME_TTL_MAX ? TRPI_FRAME_TTL_MAX : (uint32_t)ttl;
     f->code = (uint32_t)code;
-    trp_err err = read_seen(trpi_pack_find(root, "seen"), f);
+    trp_err err = read_set(trpi_pack_find(root, "seen"), &f->seen);
+    if (err == TRP_OK) {
+        err = read_set(trpi_pack_find(root, "sure"), &f->sure);
+    }
     if (err == TRP_OK) {
         err = read_clock(trpi_pack_find(root, "clock"), f);
     }
@@ -339,7 +345,8 @@ trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id *from,
 void
 trpi_frame_fini(trpi_frame *frame)
 {
-    trpi_free(frame->seen_bytes);
+    trpi_free(frame->seen.bytes);
+    trpi_free(frame->sure.bytes);
     trpi_free(frame->clock);
     trpi_free(frame->keys);
     trpi_ident_unref(frame->ident);
@@ -349,20 +356,20 @@ trpi_frame_fini(trpi_frame *frame)
 }
 
 bool
-trpi_frame_seen(const trpi_frame *frame, trpi_seen *seen)
+trpi_frame_seen(const trpi_frame_set *set, trpi_seen *seen)
 {
-    if (frame->seen_all) {
+    if (set->all) {
         for (uint32_t i = 0; i < seen->bits; i++) {
             trpi_seen_set(seen, i);
         }
         return true;
     }
-    if (frame->seen_count != (seen->bits + 7) / 8) {
+    if (set->bytes == NULL || set->count != (seen->bits + 7) / 8) {
         return false;
     }
-    for (uint32_t i = 0; i < frame->seen_count; i++) {
+    for (uint32_t i = 0; i < set->count; i++) {
         uint32_t bits = seen->bits - i * 8 < 8 ? seen->bits - i * 8 : 8;
-        uint64_t byte = frame->seen_bytes[i] & ((1u << bits) - 1u);
+        uint64_t byte = set->bytes[i] & ((1u << bits) - 1u);
         seen->words[i / 8] |= byte << (i % 8 * 8);
     }
     return true;

@@ -70,7 +70,7 @@ typedef struct trpi_gossip {
     uint64_t *deciders;           /* bit i: convergence waits for members[i] */
     uint32_t unreachable_count;   /* of members */
     uint32_t blocking_count;      /* of them, those that keep the others from agreeing */
-    uint64_t shape;               /* of members and who is reachable; joiners only if all are */
+    uint64_t shape; /* of members and who is reachable; joiners only if all are; a leave is none */
     uint64_t reach;               /* of who is unreachable, of those that count; 0: nobody */
     uint32_t *ring;               /* kept by trpi_gossip_ring(); NULL: not yet */
     uint32_t ring_count;

@@ -40,6 +40,13 @@ enum trpi_nack_code { /* wire numbers */
     TRPI_NACK_INCOMPATIBLE = 6
 };
 
+/* Of the members of one version, as it stands in a frame that was read. */
+typedef struct trpi_frame_set {
+    bool all;
+    uint8_t *bytes; /* little-endian bitset; NULL: nothing is said */
+    size_t count;
+} trpi_frame_set;
+
 typedef struct trpi_frame {
     uint32_t kind;
     uint32_t ttl;
@@ -48,9 +55,9 @@ typedef struct trpi_frame {
     uint64_t digest; /* DIGEST, VERSION */
     /* NACK: trpi_nack_code; GONE: last status; INIT_JOIN: 1: lets a difference in compat pass */
     uint32_t code;
-    bool seen_all;
-    uint8_t *seen_bytes; /* little-endian bitset over the members of that version */
-    size_t seen_count;
+    trpi_frame_set seen;      /* read: who has seen that version */
+    trpi_frame_set sure;      /* read: whose change of vote is known to be seen by all (votes.h) */
+    const trpi_seen *told;    /* to be written as sure; borrowed; NULL: nothing is said */
     trpi_vclock_entry *clock; /* VERSION */
     uint32_t clock_count;
     uint64_t *keys; /* GONE: of the members whose cluster it is; NULL: an earlier version's */
@@ -96,8 +103,9 @@ trp_err trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id
                           const trpi_gossip *known, trpi_gossip_cache *cache,
                           trpi_frame *ret_frame);
 void trpi_frame_fini(trpi_frame *frame);
-/* Fill seen (initialised for the frame's view) from the frame. false: the sizes do not fit. */
-bool trpi_frame_seen(const trpi_frame *frame, trpi_seen *seen);
+/* Fill seen (initialised for the frame's view) from a set of the frame. false: the sizes do not
+ * fit. */
+bool trpi_frame_seen(const trpi_frame_set *set, trpi_seen *seen);
 
 /* The view alone: the "g" of a frame. Encoding is kept in the snapshot. */
 trp_err trpi_gossip_encode(trpi_gossip *gossip);

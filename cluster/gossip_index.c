@@ -79,7 +79,8 @@ trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address)
 /* ---- state ----------------------------------------------------------------------------------- */
 
 /* Joiners do not count in the shape: one that crashes and comes back again and again must not keep
- * a decision from being made. If there are only joiners, they do. */
+ * a decision from being made, nor may one that is told to leave. If there are only joiners, they
+ * do. */
 trp_err
 trpi_gossip_index_state(trpi_gossip *gossip)
 {
@@ -95,10 +96,15 @@ trpi_gossip_index_state(trpi_gossip *gossip)
     for (uint32_t i = 0; i < gossip->members_count; i++) {
         const trpi_gossip_member *m = &gossip->members[i];
         bool decides = m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
-        uint64_t packed[2] = { m->ident->key, (uint64_t)m->status << 1 | m->unreachable };
+        uint64_t stays = m->status != TRP_MEMBER_LEAVING ? m->status
+                         : m->up_number != 0             ? TRP_MEMBER_UP
+                                                         : TRP_MEMBER_JOINING;
+        uint64_t packed[2] = { m->ident->key, stays << 1 | m->unreachable };
         shapes[1] = trpi_hash(packed, sizeof(packed), shapes[1]);
         if (decides) {
             deciders[i / 64] |= (uint64_t)1 << (i % 64);
+        }
+        if (decides && m->up_number != 0) {
             shapes[0] = trpi_hash(packed, sizeof(packed), shapes[0]);
         }
         if (m->unreachable != 0) {

@@ -152,6 +152,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_free(core->removers);
     trpi_free(core->since);
     trpi_seen_fini(&core->seen);
+    trpi_votes_fini(&core->votes);
     trpi_gossip_unref(core->gossip);
     trpi_gossip_unref(core->published);
     trpi_ident_unref(core->self);
@@ -263,10 +264,19 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
 {
     trpi_assert(gossip->frozen);
     trpi_seen fresh;
+    trpi_votes votes;
     uint32_t self = trpi_gossip_find(gossip, core->self->key);
     trp_err err = trpi_seen_init(&fresh, gossip->members_count);
     if (err != TRP_OK) {
         return err;
+    }
+    err = trpi_votes_init(&votes, gossip);
+    if (err != TRP_OK) {
+        trpi_seen_fini(&fresh);
+        return err;
+    }
+    if (core->gossip != NULL) {
+        (void)trpi_votes_join(&votes, gossip, &core->votes, core->gossip);
     }
     if (seen != NULL && seen->bits == fresh.bits) {
         (void)trpi_seen_join(&fresh, seen);
@@ -279,7 +289,9 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
     }
     trpi_core_note_burials(core, gossip);
     trpi_seen_fini(&core->seen);
+    trpi_votes_fini(&core->votes);
     core->seen = fresh;
+    core->votes = votes;
     trpi_gossip_ref(gossip);
     trpi_gossip_unref(core->gossip);
     core->gossip = gossip;
@@ -302,6 +314,29 @@ trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
     }
     trpi_gossip_unref(edited);
     return err;
+}
+
+void
+trpi_core_learn_votes(trpi_member_core *core)
+{
+    if (trpi_votes_learn(&core->votes, core->gossip, &core->seen)) {
+        core->votes_news = true;
+    }
+}
+
+void
+trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs, const trpi_frame *frame)
+{
+    trpi_seen told;
+    bool news = false;
+    if (trpi_seen_init(&told, theirs->members_count) != TRP_OK) {
+        return; /* told again */
+    }
+    if (trpi_frame_seen(&frame->sure, &told) && /* no memory: told again */
+        trpi_votes_hear(&core->votes, core->gossip, &told, theirs, &news) == TRP_OK && news) {
+        core->votes_news = true;
+    }
+    trpi_seen_fini(&told);
 }
 
 void
@@ -567,12 +602,14 @@ settle(trpi_member_core *core)
         trpi_seek_down_own_predecessors(core);
     }
     trpi_core_track(core);
+    trpi_core_learn_votes(core);
     trpi_leader_tick(core);
     if (core->phase != TRPI_PHASE_MEMBER) {
         return; /* the downing strategy decided against this node */
     }
     trpi_leader_act(core);
     trpi_core_track(core);
+    trpi_core_learn_votes(core); /* alone, a node has seen all that it does */
     self = trpi_core_self_index(core);
     bool downed = self != TRPI_GOSSIP_NONE && core->gossip->members[self].status == TRP_MEMBER_DOWN;
     trpi_events_publish(core);

@@ -184,6 +184,11 @@ uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t
 /* Does that member say that it has removed this node? Since when somebody does; 0: nobody. */
 bool trpi_member_is_remover(const trpi_member_core *core, uint64_t key);
 uint64_t trpi_member_removed_since_ms(const trpi_member_core *core);
+/* What this node knows of who has a vote, for its view. */
+const trpi_votes *trpi_member_votes(const trpi_member_core *core);
+/* trpi_downing_may_go_on with the present view, strategy and votes. Only of a member. */
+bool trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
+                           trpi_downing_count *ret_count);
 /* Of the view and who has seen it: equal on two nodes only when they agree in both. */
 uint64_t trpi_member_version(const trpi_member_core *core);
 void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,

@@ -59,6 +59,8 @@ struct trpi_member_core {
 
     trpi_gossip *gossip; /* present view */
     trpi_seen seen;
+    trpi_votes votes;    /* of the present view */
+    bool votes_news;     /* something has become sure that others may not know */
     bool changed_here;   /* this step made a new version */
     bool changed_there;  /* this step took over, or merged, one */
     uint64_t heard_from; /* key of who sent it */
@@ -130,6 +132,11 @@ trp_err trpi_core_commit(trpi_member_core *core, trpi_gossip *edited);
 trp_err trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen);
 void trpi_core_stop(trpi_member_core *core, trpi_member_stop stop);
 uint32_t trpi_core_self_index(const trpi_member_core *core);
+/* Add what a frame says of who has seen what in its view, which the present one knows all of. */
+void trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs,
+                          const trpi_frame *frame);
+/* The same from the present seen set. */
+void trpi_core_learn_votes(trpi_member_core *core);
 
 /* membership_seed.c */
 bool trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address);

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "cluster/downing_sides.h"
 #include "cluster/lease.h"
 
@@ -119,6 +120,25 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
                   why == NULL ? "" : ": ", why == NULL ? "" : why);
 }
 
+/* ---- looking --------------------------------------------------------------------------------- */
+
+const trpi_votes *
+trpi_member_votes(const trpi_member_core *core)
+{
+    return &core->votes;
+}
+
+bool
+trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
+                      trpi_downing_count *ret_count)
+{
+    trpi_assert(core->gossip != NULL);
+    trpi_downing_input input = {
+        .gossip = core->gossip, .votes = &core->votes, .leaver = core->leaver
+    };
+    return trpi_downing_may_go_on(core->downing, &core->options.downing, &input, marks, ret_count);
+}
+
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
 static void
@@ -199,6 +219,7 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
     trpi_downing_input input = {
         .gossip = core->gossip,
         .seen = &core->seen,
+        .votes = &core->votes,
         .self = core->self->key,
         .stable_ms = core->now.mono_ms - core->stable_ms,
         .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
@@ -238,7 +259,8 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
 static void
 note_leaver(trpi_member_core *core)
 {
-    uint64_t leaver = trpi_sides_leaver(&core->options.downing, core->gossip, &core->seen);
+    uint64_t leaver =
+        trpi_sides_leaver(&core->options.downing, core->gossip, &core->votes, &core->seen);
     core->leaver = leaver != 0 ? leaver : core->leaver;
 }
 

@@ -36,7 +36,11 @@
 void
 trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl)
 {
-    trpi_frame frame = { .kind = kind, .to_uid = to->uid, .ttl = ttl, .gossip = core->gossip };
+    trpi_frame frame = { .kind = kind,
+                         .to_uid = to->uid,
+                         .ttl = ttl,
+                         .gossip = core->gossip,
+                         .told = &core->votes.told };
     trpi_core_send(core, to, &frame, &core->seen);
 }
 
@@ -46,7 +50,8 @@ send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
     trpi_frame frame = { .kind = TRPI_FRAME_DIGEST,
                          .to_uid = to->uid,
                          .ttl = ttl,
-                         .digest = core->gossip->digest };
+                         .digest = core->gossip->digest,
+                         .told = &core->votes.told };
     bool broken = TRPI_IS_BROKEN(core, TRPI_BROKEN_DIGEST_WITHOUT_SEEN);
     trpi_core_send(core, to, &frame, broken ? NULL : &core->seen);
 }
@@ -160,6 +165,22 @@ push_to_unseen(trpi_member_core *core, uint32_t targets)
     }
 }
 
+/* Who has just learnt that all have seen a change of votes tells it at once: who is cut off before
+ * it hears that counts the vote both ways. Each node does so once. */
+static void
+tell_votes(trpi_member_core *core)
+{
+    uint32_t before = TRPI_GOSSIP_NONE;
+    for (uint32_t i = 0; i < WAVE_TARGETS && core->votes_news; i++) {
+        uint32_t index = pick_one(core, PICK_ANY, before);
+        if (index == TRPI_GOSSIP_NONE) {
+            return;
+        }
+        send_digest(core, id_of(core, index), FIRST_TTL);
+        before = index;
+    }
+}
+
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
 static bool
@@ -253,7 +274,9 @@ trpi_gossip_tick(trpi_member_core *core)
         core->soon_ms = TRPI_NEVER;
         if (!TRPI_BUGGIFY(core)) { /* a wave may always be lost */
             push_to_unseen(core, WAVE_TARGETS);
+            tell_votes(core);
         }
+        core->votes_news = false;
     }
     if (now >= core->gossip_ms) {
         uint32_t interval = core->options.gossip_interval_ms;
@@ -315,6 +338,9 @@ trpi_gossip_spread(trpi_member_core *core)
             soon(core, WAVE_DELAY_MS, WAVE_JITTER_MS);
         }
     }
+    if (core->votes_news) {
+        soon(core, WAVE_DELAY_MS, WAVE_JITTER_MS);
+    }
 }
 
 /* ---- hearing --------------------------------------------------------------------------------- */
@@ -338,6 +364,15 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
     return false;
 }
 
+/* Do we know a vote to be sure, and the sender of the frame does not? room: for the set. */
+static bool
+lacks_votes(const trpi_member_core *core, const trpi_frame *frame, trpi_seen *room)
+{
+    memset(room->words, 0, room->words_count * sizeof(room->words[0]));
+    (void)trpi_frame_seen(&frame->sure, room); /* an earlier version says nothing */
+    return !trpi_seen_covers(room, &core->votes.told);
+}
+
 /* Join what the frame says about who has seen our version. Answers if the other lacks something. */
 static void
 take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
@@ -346,9 +381,12 @@ take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     if (trpi_seen_init(&theirs, core->gossip->members_count) != TRP_OK) {
         return;
     }
-    if (trpi_frame_seen(frame, &theirs)) {
+    if (trpi_frame_seen(&frame->seen, &theirs)) {
         (void)trpi_seen_join(&core->seen, &theirs);
-        if (frame->ttl > 0 && !trpi_seen_covers(&theirs, &core->seen)) {
+        trpi_core_hear_votes(core, core->gossip, frame);
+        trpi_core_learn_votes(core);
+        if (frame->ttl > 0 &&
+            (!trpi_seen_covers(&theirs, &core->seen) || lacks_votes(core, frame, &theirs))) {
             send_digest(core, from, frame->ttl - 1); /* W1 */
         }
     }
@@ -414,13 +452,16 @@ take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
         return err;
     }
     if (theirs) {
-        (void)trpi_frame_seen(frame, &seen);
+        (void)trpi_frame_seen(&frame->seen, &seen);
     }
     if (ours && core->seen.bits == seen.bits) {
         (void)trpi_seen_join(&seen, &core->seen);
     }
     err = trpi_core_adopt(core, merged, &seen);
     trpi_seen_fini(&seen);
+    if (err == TRP_OK) {
+        trpi_core_hear_votes(core, frame->gossip, frame);
+    }
     if (err == TRP_OK && !ours) {
         core->changed_there = true;
     }

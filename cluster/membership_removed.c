@@ -155,13 +155,10 @@ consider(trpi_member_core *core)
         marks[i] = trpi_member_is_remover(core, g->members[i].ident->key) ? TRPI_MARK_CLEAR
                                                                           : TRPI_MARK_AWAY;
     }
-    trpi_downing_input input = {
-        .gossip = g, .seen = &core->seen, .self = core->self->key, .leaver = core->leaver
-    };
     trpi_downing_count count;
     char names[160];
     (void)trpi_sides_text(g, marks, true, names, sizeof(names));
-    if (trpi_downing_may_go_on(core->downing, &core->options.downing, &input, marks, &count)) {
+    if (trpi_member_may_go_on(core, marks, &count)) {
         trpi_core_log(core, TRP_LOG_WARNING,
                       "this node was removed while it was cut off or stood still: %s say so, %u of "
                       "%u votes, which may go on by %s; it stops; what next: start it again, it "

@@ -554,12 +554,13 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     if (trpi_seen_init(&seen, frame->gossip->members_count) != TRP_OK) {
         return; /* asked again by the next JOIN */
     }
-    (void)trpi_frame_seen(frame, &seen); /* a set that does not fit is an empty one */
+    (void)trpi_frame_seen(&frame->seen, &seen); /* a set that does not fit is an empty one */
     trp_err err = trpi_core_adopt(core, frame->gossip, &seen);
     trpi_seen_fini(&seen);
     if (err != TRP_OK) {
         return;
     }
+    trpi_core_hear_votes(core, frame->gossip, frame);
     char text[TRPI_ADDRESS_TEXT_BYTES];
     trpi_core_log(core, TRP_LOG_INFO, "welcome from %s, %u members",
                   trpi_address_format(&from->address, text, sizeof(text)),
@@ -573,7 +574,8 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     trpi_frame digest = { .kind = TRPI_FRAME_DIGEST,
                           .to_uid = from->uid,
                           .ttl = 2,
-                          .digest = core->gossip->digest };
+                          .digest = core->gossip->digest,
+                          .told = &core->votes.told };
     trpi_core_send(core, from, &digest, &core->seen);
 }
 

@@ -36,3 +36,7 @@ tests_sim_idle_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/strangers_test
 tests_sim_strangers_test_SOURCES = tests/sim/strangers_test.c
 tests_sim_strangers_test_LDADD = $(unit_ldadd)
+# Clusters that are started and restarted node by node, a crash and a cut meanwhile.
+test_programs += tests/sim/restart_test
+tests_sim_restart_test_SOURCES = tests/sim/restart_test.c
+tests_sim_restart_test_LDADD = $(unit_ldadd)

@@ -203,6 +203,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/shell_test.c \
 	tests/unit/cluster/starved_test.c \
 	tests/unit/cluster/survivors_test.c \
+	tests/unit/cluster/votes_test.c \
 	tests/unit/cluster/weakly_up_test.c
 
 check_PROGRAMS += tests/unit/node/node_tests

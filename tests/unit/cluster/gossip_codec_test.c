@@ -366,6 +366,27 @@ golden_view(void)
     return g;
 }
 
+/* Whose change of vote is known to be seen by all: of some, and of all. */
+static void
+golden_sure(FILE *file)
+{
+    trpi_gossip *g = golden_view();
+    trpi_seen sure;
+    UNIT_REQUIRE(trpi_seen_init(&sure, IDENTS) == TRP_OK);
+    trpi_frame digest = {
+        .kind = TRPI_FRAME_DIGEST, .to_uid = 102, .ttl = 8, .digest = g->digest, .told = &sure
+    };
+    trpi_seen_set(&sure, 1);
+    trpi_seen_set(&sure, 3);
+    golden_frame(file, "digest-some-votes-sure", &digest, NULL);
+    for (uint32_t i = 0; i < IDENTS; i++) {
+        trpi_seen_set(&sure, i);
+    }
+    golden_frame(file, "digest-all-votes-sure", &digest, NULL);
+    trpi_seen_fini(&sure);
+    trpi_gossip_unref(g);
+}
+
 static void
 golden_write(FILE *file)
 {
@@ -427,6 +448,7 @@ golden_write(FILE *file)
     golden_frame(file, "gone-by", &gone, NULL);
     trpi_seen_fini(&seen);
     trpi_gossip_unref(g);
+    golden_sure(file);
     uint8_t answer[TRPI_HEARTBEAT_BYTES];
     const uint8_t request[TRPI_HEARTBEAT_BYTES] = { 1, 8, 7, 6, 5, 4, 3, 2, 1 };
     golden_line(file, "heartbeat-request", request, sizeof(request));
@@ -453,14 +475,19 @@ golden_read(char *text)
         }
         trpi_frame frame;
         trpi_buffer again = { 0 };
-        trpi_seen seen = { 0 };
+        trpi_seen seen = { 0 }, sure = { 0 };
         bool has_seen = false;
         UNIT_REQUIRE(trpi_frame_decode(bytes, count, &idents[1]->id, NULL, NULL, &frame) ==
                      TRP_OK);
-        if (frame.seen_all || frame.seen_count > 0) {
+        if (frame.seen.all || frame.seen.bytes != NULL) {
             UNIT_EQUAL(trpi_seen_init(&seen, IDENTS), TRP_OK);
-            has_seen = trpi_frame_seen(&frame, &seen);
+            has_seen = trpi_frame_seen(&frame.seen, &seen);
             UNIT_TRUE(has_seen);
+        }
+        if (frame.sure.all || frame.sure.bytes != NULL) {
+            UNIT_EQUAL(trpi_seen_init(&sure, IDENTS), TRP_OK);
+            UNIT_TRUE(trpi_frame_seen(&frame.sure, &sure));
+            frame.told = &sure;
         }
         UNIT_EQUAL(trpi_frame_encode(&frame, has_seen ? &seen : NULL, &again), TRP_OK);
         UNIT_TRUE(again.count == count && memcmp(again.data, bytes, count) == 0);
@@ -474,11 +501,12 @@ golden_read(char *text)
             trpi_gossip_unref(g);
         }
         trpi_seen_fini(&seen);
+        trpi_seen_fini(&sure);
         trpi_buffer_fini(&again);
         trpi_frame_fini(&frame);
         frames++;
     }
-    UNIT_EQUAL(frames, 13);
+    UNIT_EQUAL(frames, 15);
 }
 
 /* Wire version 1 does not change: what an older build wrote is what this one writes and reads. */

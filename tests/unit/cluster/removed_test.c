@@ -30,7 +30,8 @@ a_side_may_go_on_by_its_word_where_its_strategy_lets_it(void)
                 for (uint32_t k = 0; k < n; k++) {
                     marks[k] = (mask >> k & 1) != 0 ? TRPI_MARK_CLEAR : TRPI_MARK_AWAY;
                 }
-                trpi_downing_input input = { .gossip = s.view, .seen = &s.seen };
+                scene_votes(&s);
+                trpi_downing_input input = { .gossip = s.view, .votes = &s.votes };
                 bool stays =
                     fate_of(strategies[i].counts_as, &options, n, mask, NULL) == FATE_STAYS;
                 UNIT_EQUAL(trpi_downing_may_go_on(trpi_downing_find(strategies[i].name), &options,

@@ -11,6 +11,8 @@ struct scene {
     trpi_ident *idents[SCENE_MEMBERS_MAX];
     trpi_gossip *view;
     trpi_seen seen;
+    trpi_votes votes;
+    uint32_t given[SCENE_MEMBERS_MAX]; /* the statuses, with what is beside them */
     uint64_t stable_ms, unstable_ms, apart_ms, version_ms, word_ms, doubt_ms;
     trpi_lease_state lease;
     uint64_t leaver;
@@ -21,6 +23,8 @@ struct scene {
 
 #define SCENE_NEVER_UP 0x100u /* beside a status: without an Up-number */
 #define SCENE_REMOVED 0x200u  /* in place of one: not in this view any more */
+#define SCENE_SURE 0x400u     /* beside EXITING: it is known that all have seen it */
+#define SCENE_OPEN 0x800u     /* beside another: it is not known that all have seen it */
 
 /* n members Up; status 0 leaves one Up. */
 static inline void
@@ -37,7 +41,8 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         if (given == SCENE_REMOVED) {
             continue;
         }
-        bool was_up = is != TRP_MEMBER_JOINING && given < SCENE_NEVER_UP;
+        bool was_up = is != TRP_MEMBER_JOINING && (given & SCENE_NEVER_UP) == 0;
+        s->given[i] = given;
         UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, was_up ? i + 1 : 0), TRP_OK);
     }
     s->stable_ms = s->version_ms = 30000;
@@ -50,6 +55,24 @@ scene_row(struct scene *s, uint32_t observer, uint32_t subject)
     UNIT_EQUAL(trpi_gossip_add_row(s->view, s->idents[observer]->key, s->idents[subject]->key),
                TRP_OK);
     UNIT_EQUAL(trpi_gossip_add_version(s->view, s->idents[observer]->key, 1), TRP_OK);
+}
+
+/* All is sure but what is said to be open, and who is Exiting. */
+static inline void
+scene_votes(struct scene *s)
+{
+    trpi_votes_fini(&s->votes);
+    UNIT_REQUIRE(trpi_votes_init(&s->votes, s->view) == TRP_OK);
+    for (uint32_t i = 0; i < SCENE_MEMBERS_MAX; i++) {
+        uint32_t at =
+            s->idents[i] == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(s->view, s->idents[i]->key);
+        bool open =
+            (s->given[i] & SCENE_OPEN) != 0 ||
+            (s->given[i] % SCENE_NEVER_UP == TRP_MEMBER_EXITING && (s->given[i] & SCENE_SURE) == 0);
+        if (at != TRPI_GOSSIP_NONE && !open) {
+            trpi_seen_set(&s->votes.sure, at);
+        }
+    }
 }
 
 /* Decide as `self`, when the nodes of mask have seen the version. */
@@ -67,8 +90,10 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
             trpi_seen_set(&s->seen, trpi_gossip_find(s->view, s->idents[i]->key));
         }
     }
+    scene_votes(s);
     trpi_downing_input input = { .gossip = s->view,
                                  .seen = &s->seen,
+                                 .votes = &s->votes,
                                  .self = s->idents[self]->key,
                                  .stable_ms = s->stable_ms,
                                  .unstable_ms = s->unstable_ms,
@@ -92,6 +117,7 @@ scene_end(struct scene *s)
     }
     trpi_gossip_unref(s->view);
     trpi_seen_fini(&s->seen);
+    trpi_votes_fini(&s->votes);
 }
 
 /* What becomes of the side of `mask` in a cluster of n that fell apart, as all of it see it. */
@@ -124,7 +150,8 @@ fate_beside(const char *strategy, const trpi_downing_options *options, uint32_t 
             uint32_t is = status == NULL ? 0 : status[other];
             if ((mask >> other & 1) == 0 && is != SCENE_REMOVED) {
                 scene_row(&s, first, other);
-                others += is == TRP_MEMBER_EXITING || is == TRP_MEMBER_DOWN ? 0 : 1;
+                uint32_t now = is % SCENE_NEVER_UP;
+                others += now == TRP_MEMBER_EXITING || now == TRP_MEMBER_DOWN ? 0 : 1;
             }
         }
         trpi_downing_verdict verdict = scene_decide(&s, strategy, options, self, mask);
