@@ -154,3 +154,6 @@ examples_factorial_frontend_la_LIBADD = libtroupe.la
 noinst_PROGRAMS += examples/chat
 examples_chat_SOURCES = examples/chat.c examples/chat.h
 examples_chat_LDADD = libtroupe.la
+noinst_PROGRAMS += examples/member
+examples_member_SOURCES = examples/member.c
+examples_member_LDADD = libtroupe.la

@@ -1,4 +1,5 @@
-/* node_main.c - the program `troupe node`: options, signals, banner, exit codes.
+/* node_main.c - the program `troupe node`, and every program that is a node by trp_node_run():
+ * options, signals, banner, exit codes.
  *
  * Shape.   The main thread opens the node and then waits for a signal or the end of the membership,
  *          whichever comes first. TERM, INT, HUP, USR1, USR2 are blocked before any thread is made
@@ -27,7 +28,6 @@
 #define SAME_MS 500u /* a terminal, a service manager and its wrapper may all send the same wish */
 
 static const char help[] =
-    "usage: troupe node [OPTION]...\n"
     "\n"
     "Start a node in the foreground. Every option is also a key of the configuration file and an\n"
     "environment variable (cluster.downing.stable-after: TROUPE_CLUSTER_DOWNING_STABLE_AFTER).\n"
@@ -189,7 +189,8 @@ reload(trp_node *node, const trpi_node_options *options)
 {
     trpi_config *config = NULL;
     trpi_config_error error = { "" };
-    if (trpi_node_config_build(options, environ, &config, &error) != TRP_OK) {
+    if (trpi_node_config_build(options, options->environment_ignored ? NULL : environ, &config,
+                               &error) != TRP_OK) {
         trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload refused, nothing changed: %s",
                        error.text);
         return;
@@ -309,25 +310,83 @@ run(trp_node *node, const trpi_node_options *options, int signal_fd)
     }
 }
 
-int
-trp_node_main(int argc, char **argv)
+/* What the program itself sets stands before the command line, which is stronger. */
+static trp_err
+settings_add(trpi_node_options *options, const trp_node_options *given)
 {
-    trpi_node_options options;
+    size_t count = 0;
+    while (given->settings && given->settings[count]) {
+        count++;
+    }
+    if (count > TRPI_NODE_SETTINGS_MAX - options->settings_count) {
+        return TRP_ECONFIG;
+    }
+    memmove(options->settings + count, options->settings,
+            options->settings_count * sizeof options->settings[0]);
+    for (size_t i = 0; i < count; i++) {
+        options->settings[i].origin = "settings";
+        options->settings[i].key = NULL;
+        options->settings[i].value = given->settings[i];
+    }
+    options->settings_count += count;
+    options->config_file = options->config_file ? options->config_file : given->config_file;
+    options->environment_ignored = given->environment_ignored != 0;
+    return TRP_OK;
+}
+
+/* Open the node and let the program begin. Returns 0, or the exit code. */
+static int
+begin(const trpi_node_options *options, const trp_node_options *given, trp_node_start_fn start,
+      void *arg, trp_node **ret_node)
+{
     trpi_config *config = NULL;
     trpi_config_error config_error = { "" };
-    trp_node_options node_options = TRP_NODE_OPTIONS_INIT;
     trp_node_error error = { "" };
+    trp_node_options node_options = *given;
+    if (trpi_node_config_build(options, options->environment_ignored ? NULL : environ, &config,
+                               &config_error) != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", config_error.text);
+        return TRPI_CTL_EXIT_CONFIG;
+    }
+    node_options.control_socket_forced = 1;
+    /* signals are the program's to choose */
+    node_options.fault_trap = given->fault_trap ? given->fault_trap : TRP_FAULT_TRAP_REPORT;
+    trp_err err = trpi_node_open(config, &node_options, ret_node, &error);
+    if (err != TRP_OK) {
+        (void)fprintf(stderr, "troupe: %s\n", error.text);
+        trpi_config_free(config);
+        return open_exit(err);
+    }
+    err = start ? start(*ret_node, arg) : TRP_OK;
+    if (err != TRP_OK) {
+        trp_system_log((*ret_node)->system, TRP_LOG_ERROR, "node",
+                       "the program could not begin, ending: %s", trp_strerror(err));
+        trp_node_close(*ret_node);
+        return err == TRP_ECONFIG ? TRPI_CTL_EXIT_CONFIG : TRPI_CTL_EXIT_INTERNAL;
+    }
+    return 0;
+}
+
+int
+trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_start_fn start,
+             void *arg)
+{
+    trp_node_options given = TRP_NODE_OPTIONS_INIT;
+    trpi_node_options flags;
     trp_node *node = NULL;
-    int rc = trpi_node_options_parse(argc, argv, 0, &options);
+    int rc = trpi_node_options_parse(argc, argv, 0, &flags);
     if (rc != 0) {
         return rc;
     }
-    if (options.help) {
-        (void)fputs(help, stdout);
+    if (flags.help) {
+        (void)printf("usage: %s [OPTION]...\n%s", argc > 0 ? argv[0] : "node", help);
         return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
     }
-    if (trpi_node_config_build(&options, environ, &config, &config_error) != TRP_OK) {
-        (void)fprintf(stderr, "troupe: %s\n", config_error.text);
+    if (options) {
+        memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    }
+    if (settings_add(&flags, &given) != TRP_OK) {
+        (void)fprintf(stderr, "troupe: more than %d settings\n", TRPI_NODE_SETTINGS_MAX);
         return TRPI_CTL_EXIT_CONFIG;
     }
     int signal_fd = signals_open();
@@ -335,21 +394,26 @@ trp_node_main(int argc, char **argv)
         (void)fprintf(stderr, "troupe: cannot wait for signals\n");
         return TRPI_CTL_EXIT_INTERNAL;
     }
-    node_options.control_socket_forced = 1;
-    node_options.fault_trap = TRP_FAULT_TRAP_REPORT; /* signals are the program's to choose */
-    trp_err err = trpi_node_open(config, &node_options, &node, &error);
-    if (err != TRP_OK) {
-        (void)fprintf(stderr, "troupe: %s\n", error.text);
-        trpi_config_free(config);
-        return open_exit(err);
+    rc = begin(&flags, &given, start, arg, &node);
+    if (rc == 0) {
+        if (node->log.format == 0 && isatty(STDERR_FILENO)) {
+            banner_print(node, &flags);
+        } else {
+            banner_log(node);
+        }
+        rc = run(node, &flags, signal_fd);
+        trp_node_close(node);
     }
-    if (node->log.format == 0 && isatty(STDERR_FILENO)) {
-        banner_print(node, &options);
-    } else {
-        banner_log(node);
-    }
-    rc = run(node, &options, signal_fd);
-    trp_node_close(node);
     (void)close(signal_fd);
     return rc;
+}
+
+int
+trp_node_main(int argc, char **argv)
+{
+    char name[] = "troupe node";
+    if (argc > 0) {
+        argv[0] = name;
+    }
+    return trp_node_run(argc, argv, NULL, NULL, NULL);
 }

@@ -20,7 +20,7 @@ typedef struct trpi_node_options {
         const char *value;
     } settings[TRPI_NODE_SETTINGS_MAX];
     size_t settings_count;
-    bool help;
+    bool help, environment_ignored;
     const char *positional[4];
     size_t positional_count;
     bool origin, as_json, reference; /* config show --origin, -o json, --reference */

@@ -394,7 +394,9 @@ TRP_API void trp_unwatch(trp_ctx *ctx, trp_ref ref);
 
 /* Fail: do not return, and let the supervisor decide; use it through trp_fail(ctx, code, "why %s",
  * ...). Memory from trp_alloc() and what trp_defer() registered is released at restart or stop;
- * nothing else is.
+ * nothing else is. In C++ the destructors of what stands between the behaviour and this call do not
+ * run: call it where nothing has one, and never let an exception out of a behaviour (docs/guide.md,
+ * From C++).
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).

@@ -1,9 +1,11 @@
 /* troupe/node.h - a whole node from its configuration: system, remoting, membership, control
  * socket.
  *
- * `troupe node` is this and signals. A program that wants to be a member opens a node, spawns its
- * actors in trp_node_system(), and closes it at the end. The library installs no signal handler and
- * never ends the process: trp_node_await() tells when the membership is over.
+ * `troupe node` is this and signals, and so is a program that calls trp_node_run(): that opens the
+ * node, lets the program spawn its actors, leaves the cluster at a signal, and returns the exit
+ * code. A program with a main loop of its own opens a node, spawns its actors in trp_node_system(),
+ * and closes it at the end; there the library installs no signal handler and never ends the
+ * process: trp_node_await() tells when the membership is over.
  */
 #ifndef TROUPE_NODE_H
 #define TROUPE_NODE_H
@@ -100,6 +102,32 @@ TRP_API void trp_node_leave(trp_node *node);
  * use stays: node, configuration, plugins, whose fini is not called. NULL is fine. Takes node.
  * Errors: none. Thread: the opener; may block until the actors have stopped.  Since: 0.1 */
 TRP_API void trp_node_close(trp_node *node);
+
+/* Spawn the program's actors in trp_node_system(node). Any result but TRP_OK ends the program. */
+typedef trp_err (*trp_node_start_fn)(trp_node *node, void *arg);
+
+/* Be a node from the first line of main() to the last: read the options of the command line, which
+ * are those of `troupe node` (--seed, --port, --role, --config, --set ...; --help lists them), open
+ * the node, call start, and wait. TERM and INT leave the cluster, a second one ends at once; HUP
+ * reads log.level and the secrets again. Actors are stopped before this returns. Always with a
+ * control socket, so that `troupe members` and `troupe leave` find the node. options: what the
+ * program sets itself, stronger than environment and file, weaker than the command line; NULL:
+ * nothing.
+ *
+ *     int
+ *     main(int argc, char **argv)
+ *     {
+ *         return trp_node_run(argc, argv, NULL, start, NULL);
+ *     }
+ *
+ * Ownership: borrows all until it returns.
+ * Errors:    none; the result is the exit code: 0 left the cluster, 64 usage, 69 cannot listen or
+ *            runs already, 70 internal error or start failed, 75 leaving took too long, 76 downed,
+ *            77 no place for the control socket, 78 configuration or plugin
+ * Thread:    the main thread, before any other is made: it blocks TERM, INT and HUP in all of them.
+ * Source:    issue 13, programs and their writers; operations.md 4.  Since: 0.1 */
+TRP_API int trp_node_run(int argc, char **argv, const trp_node_options *options,
+                         trp_node_start_fn start, void *arg);
 
 /* The programs `troupe node` and `troupe config`: options as documented there, argv[0] is the name
  * of the command. They install signal handling, and return the exit code. Errors: none; the exit

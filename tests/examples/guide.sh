@@ -16,7 +16,7 @@ fail() {
 }
 
 awk -v work="$work" '
-    /^<!-- (file|prints): [a-z]+\.c -->$/ { kind = $2; name = $3; next }
+    /^<!-- (file|prints): [a-z]+\.cc? -->$/ { kind = $2; name = $3; next }
     /^```/ && !open { open = 1; to = "";
         if (name != "") to = work "/" name (kind == "file:" ? "" : ".expected")
         else print FILENAME ":" FNR ": a block that is of no program" >(work "/loose")
@@ -31,7 +31,7 @@ else
 fi
 
 missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
-    "Become and stash" "Mailboxes and dispatchers" "A breaker before what fails" Routers "Events and logs" Testing Configuration "A node of a cluster" \
+    "Become and stash" "Mailboxes and dispatchers" "A breaker before what fails" Routers "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
     "How good actors are written"; do
     # the heading, and more than a line below it
     awk -v want="## $topic" '$0 == want { on = 1; next } /^## / { on = 0 } on { words += NF } END { exit words < 30 }' \
@@ -45,11 +45,13 @@ fi
 
 read -ra flags <<<"$(pkg-config --cflags --libs troupe)"
 programs=0
-for source in "$work"/*.c; do
-    [ -e "$source" ] || break
-    name=$(basename "$source" .c)
+for source in "$work"/*.c "$work"/*.cc; do
+    [ -e "$source" ] || continue
+    name=$(basename "${source%.*}")
+    compiler=(cc)
+    [ "${source##*.}" = c ] || compiler=(c++ -std=c++11 -pedantic-errors -Wextra)
     programs=$((programs + 1))
-    if ! cc -Wall -Werror -o "$work/$name" "$source" "${flags[@]}" >"$work/log" 2>&1; then
+    if ! "${compiler[@]}" -Wall -Werror -o "$work/$name" "$source" "${flags[@]}" >"$work/log" 2>&1; then
         fail "guide: $name compiles" <"$work/log"
     elif ! (cd "$work" && timeout 30 "./$name" >"$work/out" 2>"$work/err" </dev/null) ||
         ! diff "$source.expected" "$work/out" >"$work/log" 2>&1; then

@@ -14,7 +14,7 @@ lines_max=60
 #   ping      both ends of a conversation between two processes
 longer=" cluster counter ping "
 # Not run here: those need a second process or a node, and are run by tests/multinode/examples.sh and tests/system.
-elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend multinode ping stats stats_master "
+elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode ping stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
 features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:strategy crash:trp_fail crash:fault_trap
     lifecycle:trp_alloc lifecycle:trp_defer watch:trp_watch stash:trp_stash stash:trp_become ask:trp_ask
@@ -25,7 +25,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     timers:trp_schedule_run events:trp_subscribe events:trp_dead_letter bus:TRP_BUS_SUBCHANNEL logging:TRP_LOG
     config:trp_config_origin test_actor:trp_probe seeded:trp_seeded_run alias:trp_alias_set
     category:trp_category_join category:will_receive pending:trp_pending_visit pending:trp_subject
-    chat:TRP_MSG_ARRAY interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
+    chat:TRP_MSG_ARRAY member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
     remote_child:trp_behaviour_register deployed:trp_watch multinode:trp_multinode_barrier frontend:trp_watch
     backend:trp_cluster_subscribe stats:statsWorker stats_master:oldest_find factorial_frontend:from_config

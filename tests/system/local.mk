@@ -6,3 +6,6 @@ noinst_LTLIBRARIES += tests/system/stuck.la
 tests_system_stuck_la_SOURCES = tests/system/stuck.c
 tests_system_stuck_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_system_stuck_la_LIBADD = libtroupe.la
+test_programs += tests/system/node_run_program
+tests_system_node_run_program_SOURCES = tests/system/node_run_program.c
+tests_system_node_run_program_LDADD = libtroupe.la
