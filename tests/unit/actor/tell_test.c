@@ -335,8 +335,8 @@ what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
     trp_system_tell(system_, stale, &trp_i64_type, &value, sizeof value);
     trp_system_tell(system_, stale, &unregistered, &value, sizeof value);
     UNIT_EQUAL(dead(TRP_DEAD_NO_SENDER), 1);
-    UNIT_EQUAL(dead(TRP_DEAD_NO_SUCH_ACTOR), 2);
-    UNIT_EQUAL(dead(TRP_DEAD_STALE), 1);
+    UNIT_EQUAL(dead(TRP_DEAD_NO_SUCH_ACTOR), 1);
+    UNIT_EQUAL(dead(TRP_DEAD_STALE), 2); /* far: that incarnation has ended, or never was */
     UNIT_EQUAL(dead(TRP_DEAD_NOT_ENCODABLE), 1);
     end();
 }
