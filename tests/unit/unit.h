@@ -20,6 +20,7 @@
  *     actor_tests                     every suite, each in a process of its own
  *     actor_tests ref_test            one suite in this process; only the tests named behind it
  *     actor_tests --list              the suites
+ *     actor_tests --alone             every test in a process of its own: none needs an earlier one
  *
  * A suite prints `PASS suite:test` or `FAIL suite:test file:line expression` a line; exits 0 or 1.
  * UNIT_EQUAL prints both values. A suite that cannot run in this build is UNIT_SKIPPED(name, why).

@@ -121,9 +121,9 @@ suite_run(const unit_suite *suite, int count, char **names)
     return failed > 0;
 }
 
-/* Run one suite in a process that is this program anew; return whether it failed. */
+/* Run one suite, or one test of it, in a process that is this program anew; return whether it failed. */
 static bool
-suite_failed(const unit_suite *suite)
+process_failed(const unit_suite *suite, const char *test)
 {
     const char *name;
     int length = (int)suite_name(suite, &name);
@@ -135,7 +135,7 @@ suite_failed(const unit_suite *suite)
     fflush(NULL);
     pid = fork();
     if (pid == 0) {
-        execl("/proc/self/exe", "unit", text, (char *)NULL);
+        execl("/proc/self/exe", "unit", text, test, (char *)NULL);
         _exit(127);
     }
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {
@@ -143,25 +143,52 @@ suite_failed(const unit_suite *suite)
         return true;
     }
     if (WIFSIGNALED(status)) {
-        printf("FAIL %s: ended by signal %d\n", text, WTERMSIG(status));
+        printf("FAIL %s:%s ended by signal %d\n", suite->name, test == NULL ? "" : test,
+               WTERMSIG(status));
     }
     return !WIFEXITED(status) || (WEXITSTATUS(status) != 0 && WEXITSTATUS(status) != 77);
+}
+
+static void
+suites_list(void)
+{
+    for (const unit_suite *suite = suites; suite != NULL; suite = suite->next) {
+        const char *path = strstr(suite->file, "tests/unit/");
+
+        path = path == NULL ? suite->file : path;
+        printf("%.*s\n", (int)strcspn(path, "."), path);
+    }
+}
+
+/* Every suite in a process of its own; or every test, which shows those that need an earlier one. */
+static bool
+all_failed(bool each_test)
+{
+    bool failed = false;
+
+    for (const unit_suite *suite = suites; suite != NULL; suite = suite->next) {
+        if (!each_test) {
+            failed = process_failed(suite, NULL) || failed;
+            continue;
+        }
+        for (size_t i = 0; i < suite->count; i++) {
+            failed = process_failed(suite, suite->tests[i].name) || failed;
+        }
+    }
+    return failed;
 }
 
 int
 main(int argc, char **argv)
 {
     const unit_suite *suite;
-    bool failed = false;
 
-    if (argc > 1 && strcmp(argv[1], "--list") == 0) {
-        for (suite = suites; suite != NULL; suite = suite->next) {
-            const char *path = strstr(suite->file, "tests/unit/");
-
-            path = path == NULL ? suite->file : path;
-            printf("%.*s\n", (int)strcspn(path, "."), path);
-        }
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) {
+        suites_list();
         return 0;
+    }
+    if (argc == 2 && strcmp(argv[1], "--alone") == 0) {
+        return all_failed(true);
     }
     if (suites != NULL && suites->next == NULL && (argc < 2 || suite_find(argv[1]) == NULL)) {
         return suite_run(suites, argc - 1, argv + 1);
@@ -174,8 +201,5 @@ main(int argc, char **argv)
         }
         return suite_run(suite, argc - 2, argv + 2);
     }
-    for (suite = suites; suite != NULL; suite = suite->next) {
-        failed = suite_failed(suite) || failed;
-    }
-    return failed;
+    return all_failed(false);
 }
