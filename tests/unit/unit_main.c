@@ -121,7 +121,8 @@ suite_run(const unit_suite *suite, int count, char **names)
     return failed > 0;
 }
 
-/* Run one suite, or one test of it, in a process that is this program anew; return whether it failed. */
+/* Run one suite, or one test of it, in a process that is this program anew; return whether it
+ * failed. */
 static bool
 process_failed(const unit_suite *suite, const char *test)
 {
@@ -160,7 +161,7 @@ suites_list(void)
     }
 }
 
-/* Every suite in a process of its own; or every test, which shows those that need an earlier one. */
+/* Every suite in a process of its own; or every test, which shows a test that needs another. */
 static bool
 all_failed(bool each_test)
 {
