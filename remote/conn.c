@@ -154,6 +154,7 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s",
                    trpi_address_format(&peer->address, address, sizeof address));
     conn->whose = trpi_whose_text(peer->address.host);
+    conn->host = (uint32_t)(conn->whose % TRPI_SHARES);
     conn->peer_next = peer->conns;
     peer->conns = conn;
     peer->conns_count++;
@@ -199,24 +200,27 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
 {
     trpi_remote *remote = arg;
     trpi_conn *conn = NULL;
+    char gone[TRPI_PENDING_TEXT_BYTES] = "";
     trpi_count(&remote->accepted, 1);
     pthread_mutex_lock(&remote->lock);
     bool stopping = atomic_load_explicit(&remote->stopping, memory_order_relaxed);
-    bool room = remote->conns_waiting < remote->options.pending_handshakes_max;
-    if (room && !stopping) {
+    if (!stopping) {
         conn = conn_new(remote, false);
     }
     if (conn != NULL) {
-        remote->conns_waiting++;
         conn->link = link;
         (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s", peer);
         conn->whose = trpi_whose_text(peer);
+        conn->host = (uint32_t)(conn->whose % TRPI_SHARES);
+        trpi_pending_add(conn, gone);
         all_add(conn);
     }
     pthread_mutex_unlock(&remote->lock);
     if (conn == NULL && !stopping) { /* a node that stops refuses everybody: nothing to tell */
-        trpi_refused(remote, peer, TRPI_REFUSED_PENDING,
-                     room ? "out of memory" : "remote.pending-handshakes-max are waiting");
+        trpi_refused(remote, peer, TRPI_REFUSED_PENDING, "out of memory");
+    } else if (gone[0] != '\0') {
+        trpi_refused(remote, gone, TRPI_REFUSED_PENDING,
+                     "remote.pending-handshakes-max are waiting, and it was silent longest");
     }
     *ret_user = conn;
     return conn != NULL;
@@ -233,7 +237,10 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
     pthread_mutex_lock(&conn->remote->lock);
     conn->peer = peer;
     peer->pins++;
-    conn->remote->conns_waiting--;
+    trpi_pending_remove(conn);
+    if (peer->watch_delegated) {
+        conn->remote->member_hosts[conn->host] = true;
+    }
     pthread_mutex_unlock(&conn->remote->lock);
     conn->peer_next = peer->conns;
     peer->conns = conn;
@@ -660,9 +667,7 @@ on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
     (void)err;
     pthread_mutex_lock(&remote->lock);
     all_remove(conn);
-    if (conn->peer == NULL) {
-        remote->conns_waiting--;
-    }
+    trpi_pending_remove(conn);
     pthread_mutex_unlock(&remote->lock);
     if (conn->peer != NULL) {
         peer_lost(conn, conn->failure[0] != '\0' ? conn->failure : reason);
@@ -677,9 +682,8 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
     char peer_text[sizeof((trpi_conn *)0)->peer_text] = "";
     uint32_t expired = 0;
     pthread_mutex_lock(&remote->lock);
-    trpi_conn *conn = remote->conns_waiting > 0 ? remote->conns : NULL;
-    for (; conn != NULL; conn = conn->all_next) {
-        if (conn->peer == NULL && now_ms >= conn->deadline_ms) {
+    for (trpi_conn *conn = remote->pending_first; conn != NULL; conn = conn->pending_next) {
+        if (now_ms >= conn->deadline_ms) {
             expired++;
             conn->deadline_ms = UINT64_MAX; /* once */
             memcpy(peer_text, conn->peer_text, sizeof peer_text);
@@ -703,6 +707,7 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
 
 const trpi_transport_events trpi_conn_events = {
     .accepted = on_accepted,
+    .starved = trpi_pending_starved,
     .connected = on_connected,
     .bytes = on_bytes,
     .written = trpi_conn_written,

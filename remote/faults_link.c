@@ -353,8 +353,24 @@ on_refused(void *user, trpi_link *inner, trpi_refusal why, const char *detail)
     }
 }
 
-static const trpi_transport_events inner_events = { on_accepted, on_connected, on_bytes, on_written,
-                                                    on_closed,   on_paused,    on_refused };
+static void
+on_starved(void *arg)
+{
+    trpi_transport *transport = arg;
+
+    if (transport->events->starved != NULL) {
+        transport->events->starved(transport->arg);
+    }
+}
+
+static const trpi_transport_events inner_events = { .accepted = on_accepted,
+                                                    .starved = on_starved,
+                                                    .connected = on_connected,
+                                                    .bytes = on_bytes,
+                                                    .written = on_written,
+                                                    .closed = on_closed,
+                                                    .paused = on_paused,
+                                                    .refused = on_refused };
 
 /* ---- the pacer ------------------------------------------------------------------------------- */
 

@@ -72,6 +72,9 @@ typedef struct trpi_conn {
     uint8_t lane;
     char peer_text[300];
     uint64_t uid;          /* of the peer's incarnation; by trpi_conn_lock_of() */
+    uint32_t host;         /* share of its host; set once, as peer_text */
+    bool pending;          /* in the line of pending.c; by remote->lock, as the next */
+    struct trpi_conn *pending_next, *pending_before;
     uint64_t whose;        /* key of the host or certificate at the other end (strangers.c) */
     uint64_t deadline_ms;  /* to be ready; by remote->lock */
     uint64_t early_bytes;  /* while not ready; by the bytes() callback */
@@ -279,6 +282,7 @@ enum {
     TRPI_GATE_DEPLOY,
     TRPI_GATE_CROWD,
     TRPI_GATE_LANE,
+    TRPI_GATE_STARVED,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -315,7 +319,11 @@ struct trpi_remote {
     uint64_t *bygone;                  /* a ring of TRPI_BYGONE_MAX uids; by lock, as the next */
     uint32_t bygone_count, bygone_next;
     trpi_conn *conns; /* all; by lock */
-    uint32_t conns_waiting;
+    uint32_t conns_waiting; /* in the line of pending.c, oldest first; by lock, as the next */
+    trpi_conn *pending_first, *pending_last;
+    uint32_t pending_hosts[TRPI_SHARES]; /* of them, by host */
+    bool member_hosts[TRPI_SHARES];      /* a member is, or was, at such an address */
+    uint64_t starved, starved_ms, displaced_ms; /* times, and when last; 0: never */
     uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
     uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
     uint64_t beat_id;
@@ -470,6 +478,17 @@ void trpi_peer_unshare(trpi_peer *peer);
 void trpi_bygone_bar(trpi_peer *peer, uint64_t uid);
 /* Intern of the trpi_node_map of a connection's frames. */
 trp_err trpi_third_number(void *conn, const trpi_node_id *id, uint32_t *ret_node);
+
+/* ---- pending.c: connections that have not said who they are. By remote->lock ---- */
+enum { TRPI_PENDING_TEXT_BYTES = 300 };
+/* So many places, with the descriptors that there are. Without locks, as for the last two. */
+uint32_t trpi_pending_places(uint32_t wanted);
+/* gone: who had to give way for it, "": nobody. */
+void trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES]);
+void trpi_pending_remove(trpi_conn *conn); /* if it is there */
+/* Its addresses are a member's: places are kept for them. By peer->lock. */
+void trpi_pending_member(trpi_peer *peer);
+void trpi_pending_starved(void *remote); /* of trpi_transport_events */
 
 /* ---- note.c ---- */
 /* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */

@@ -189,6 +189,9 @@ on_accepted(void *arg)
     if (stream != NULL) {
         accept_stream(transport, stream);
     }
+    if (code == NNG_ENOFILES && transport->events->starved != NULL) {
+        transport->events->starved(transport->arg);
+    }
     pthread_mutex_lock(&transport->lock);
     if (!transport->stopping && code == 0) {
         nng_stream_listener_accept(transport->listener, transport->accept);

@@ -244,6 +244,7 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     options_defaults_detectors(o);
     or_configured(&o->pending_handshakes_max, "remote.pending-handshakes-max");
     or_configured(&o->handshake_bytes_max, "remote.handshake-bytes-max");
+    o->pending_handshakes_max = trpi_pending_places(o->pending_handshakes_max);
     or_configured(&o->peers_max, "remote.peers-max");
     or_configured(&o->host_peers_max, "remote.peers-per-host");
     or_configured(&o->host_nodes_max, "remote.named-nodes-per-host");
@@ -505,6 +506,9 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
         peer->watch_delegated = delegated;
         trpi_peer_wake(peer);
         trpi_peer_unshare(peer);
+        if (delegated) {
+            trpi_pending_member(peer);
+        }
         pthread_mutex_unlock(&peer->lock);
         trpi_peer_unpin(peer);
     }
@@ -614,4 +618,13 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
         ret_stats->refused[i] = atomic_load_explicit(&remote->refused[i], memory_order_relaxed);
     }
     ret_stats->redelivered = redelivered(remote);
+    uint64_t now_ms = trpi_remote_now_ms(remote);
+    pthread_mutex_lock(&remote->lock);
+    ret_stats->pending = remote->conns_waiting;
+    ret_stats->pending_max = remote->options.pending_handshakes_max;
+    ret_stats->starved = remote->starved;
+    ret_stats->starved_ago_ms = remote->starved_ms != 0 ? now_ms - remote->starved_ms : UINT64_MAX;
+    ret_stats->displaced_ago_ms =
+        remote->displaced_ms != 0 ? now_ms - remote->displaced_ms : UINT64_MAX;
+    pthread_mutex_unlock(&remote->lock);
 }

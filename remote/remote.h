@@ -204,6 +204,10 @@ typedef struct trpi_remote_stats {
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
     uint64_t untrusted_dropped, deployments_refused;
     uint64_t gave_way; /* peers that were forgotten for others */
+    uint32_t pending, pending_max; /* connections that have not said who they are; places */
+    uint64_t starved;              /* times that no descriptor was free for a connection */
+    /* since that, and since one of those gave way to a newcomer; UINT64_MAX: never */
+    uint64_t starved_ago_ms, displaced_ago_ms;
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 

@@ -374,6 +374,15 @@ in_accepted(void *arg, trpi_link *inner, const char *peer, void **ret_user)
 }
 
 static void
+in_starved(void *arg)
+{
+    trpi_secure *secure = arg;
+    if (secure->events->starved != NULL) {
+        secure->events->starved(secure->arg);
+    }
+}
+
+static void
 in_connected(void *user, trpi_link *inner)
 {
     trpi_secure_link *link = user;
@@ -509,6 +518,7 @@ in_paused(void *user, trpi_link *inner)
 
 const trpi_transport_events trpi_secure_events = {
     .accepted = in_accepted,
+    .starved = in_starved,
     .connected = in_connected,
     .bytes = in_bytes,
     .written = in_written,

@@ -71,6 +71,7 @@ struct trpi_control {
     trpi_control_options options;
     char path[TRPI_CTL_PATH_BYTES];
     int listen_fd, wake_fd;
+    int spare_fd; /* kept for one client where the process has no descriptor left; -1: in use */
     dev_t device; /* of the file, so that we remove only our own */
     ino_t inode;
     pthread_t thread;
@@ -529,14 +530,11 @@ connection_write(trpi_control *control, connection *c)
 static void
 connection_open(trpi_control *control)
 {
-    int fd = accept4(control->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = trpi_control_accept(control->listen_fd, &control->spare_fd);
     connection *c = fd < 0 ? NULL : trpi_alloc(sizeof *c);
     if (!c) {
         if (fd >= 0) {
             (void)close(fd);
-        } else if (errno == EMFILE || errno == ENFILE) {
-            struct timespec pause = { 0, 50000000 }; /* no descriptor: poll would spin */
-            (void)nanosleep(&pause, NULL);
         }
         return;
     }
@@ -648,6 +646,7 @@ control_main(void *arg)
             connection_open(control);
         }
         connections_sweep(control);
+        trpi_control_spare(&control->spare_fd);
         (void)pthread_mutex_lock(&control->lock);
         quit = control->quit;
         (void)pthread_mutex_unlock(&control->lock);
@@ -665,6 +664,9 @@ control_free(trpi_control *control)
         connection *c = control->connections;
         control->connections = c->next;
         connection_free(c);
+    }
+    if (control->spare_fd >= 0) {
+        (void)close(control->spare_fd);
     }
     if (control->listen_fd >= 0) {
         (void)close(control->listen_fd);
@@ -703,6 +705,8 @@ trpi_control_open(const trpi_control_options *options, trpi_control **ret_contro
     control->options = *options;
     memcpy(control->path, options->path, strlen(options->path));
     control->listen_fd = -1;
+    control->spare_fd = -1;
+    trpi_control_spare(&control->spare_fd);
     (void)pthread_mutex_init(&control->lock, NULL);
     (void)pthread_cond_init(&control->ended, NULL);
     control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

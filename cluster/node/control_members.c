@@ -14,6 +14,7 @@
 #include "cluster/node/node_private.h"
 
 #define JOINING_LONG_MS 10000u /* then `status` calls it a problem */
+#define CROWD_RECENT_MS 60000u /* and so long that strangers took places */
 #define PROBLEM_BYTES 512
 #define DAY_MS INT64_C(86400000)
 #define RATE_WINDOW_NS 1000000000u
@@ -383,6 +384,28 @@ certificate_problem_add(trp_node *node, cJSON *problems)
            problem_add(problems, "this node's certificate has ended: troupe cert renew");
 }
 
+/* Whoever fills the places of those who have not said who they are, or the descriptors. */
+static bool
+crowd_problems_add(trp_node *node, cJSON *problems)
+{
+    trpi_remote_stats stats;
+    char text[160];
+    bool ok = true;
+    trpi_remote_stats_get(node->remote, &stats);
+    if (stats.starved_ago_ms < CROWD_RECENT_MS) {
+        ok = problem_add(problems, "no descriptor was free for a connection: raise LimitNOFILE= of "
+                                   "the service (ulimit -n)");
+    }
+    if (ok && stats.displaced_ago_ms < CROWD_RECENT_MS) {
+        (void)snprintf(text, sizeof text,
+                       "%u connections have not said who they are, the oldest of %u are closed: "
+                       "remote.pending-handshakes-max",
+                       stats.pending, stats.pending_max);
+        ok = problem_add(problems, text);
+    }
+    return ok;
+}
+
 static bool
 counts_add(cJSON *reply, const trpi_view *view)
 {
@@ -412,7 +435,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     trpi_view_look_at_links(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view) && peers_problem_add(node, problems, &view) &&
-              certificate_problem_add(node, problems);
+              certificate_problem_add(node, problems) && crowd_problems_add(node, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
          trpi_json_add_text(reply, "selfNode", node->address) &&

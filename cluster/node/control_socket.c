@@ -28,6 +28,30 @@
 #define GROUPS_MAX 1024
 #define LOCK_TRIES 200 /* 10 ms each: whoever may read the directory can hold its lock for ever */
 
+void
+trpi_control_spare(int *spare_fd)
+{
+    if (*spare_fd < 0) {
+        *spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    }
+}
+
+int
+trpi_control_accept(int listen_fd, int *spare_fd)
+{
+    int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE) && *spare_fd >= 0) {
+        (void)close(*spare_fd);
+        *spare_fd = -1;
+        fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    }
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE)) {
+        struct timespec pause = { 0, 50000000 }; /* no descriptor: poll would spin */
+        (void)nanosleep(&pause, NULL);
+    }
+    return fd;
+}
+
 bool
 trpi_control_is_live(const char *path, int *ret_pid)
 {

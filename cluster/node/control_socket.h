@@ -13,4 +13,10 @@ bool trpi_control_is_live(const char *path, int *ret_pid);
 /* Root, our own user, and members of the file's group. */
 bool trpi_control_peer_allowed(int fd, const char *path);
 
+/* Take a descriptor that is kept for one client, where the process has no other one left; -1: it
+ * was given away, or there is none now. */
+void trpi_control_spare(int *spare_fd);
+/* Accept, with that one if need be. -1: nobody, or nothing is free. */
+int trpi_control_accept(int listen_fd, int *spare_fd);
+
 #endif

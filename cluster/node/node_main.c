@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -334,6 +335,20 @@ settings_add(trpi_node_options *options, const trp_node_options *given)
     return TRP_OK;
 }
 
+/* Connections are what a node is for: as many as it may have, but not a table of a million in each
+ * library that makes one of that size. */
+static void
+descriptors_raise(void)
+{
+    enum { ENOUGH = 65536 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max &&
+        limit.rlim_cur < ENOUGH) {
+        limit.rlim_cur = limit.rlim_max < ENOUGH ? limit.rlim_max : ENOUGH;
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* else: with what there are */
+    }
+}
+
 /* Open the node and let the program begin. Returns 0, or the exit code. */
 static int
 begin(const trpi_node_options *options, const trp_node_options *given, trp_node_start_fn start,
@@ -389,6 +404,7 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
         (void)fprintf(stderr, "troupe: more than %d settings\n", TRPI_NODE_SETTINGS_MAX);
         return TRPI_CTL_EXIT_CONFIG;
     }
+    descriptors_raise();
     int signal_fd = signals_open();
     if (signal_fd < 0) {
         (void)fprintf(stderr, "troupe: cannot wait for signals\n");

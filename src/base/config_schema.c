@@ -288,7 +288,8 @@ const trpi_config_row trpi_config_rows[] = {
     { "remote.flush-wait-on-shutdown", DURATION, "2s", 1, HOURS, NULL,
       "How long a stopping node waits for what it has told to leave." },
     { "remote.pending-handshakes-max", INT, "1024", 1, 1000000, NULL,
-      "Connections that have not said who they are; more are refused." },
+      "Connections that have not said who they are, at most a quarter of the descriptors; of more "
+      "the one that was silent longest is closed." },
     { "remote.peers-max", INT, "16384", 16, 1000000, NULL,
       "Addresses of other nodes that are known at a time. Beyond, the one that has been gone "
       "longest is forgotten; members of the cluster never are." },

@@ -84,6 +84,9 @@ typedef struct trpi_transport_events {
     /* The peer is not who it should be, or we are not for it; at most once for a link, closed()
      * follows. detail is borrowed until return. NULL: nobody wants to know. */
     void (*refused)(void *user, trpi_link *link, trpi_refusal why, const char *detail);
+    /* Somebody could not be accepted, for the process has no descriptor left; he is tried again
+     * soon. NULL: nobody wants to know. */
+    void (*starved)(void *arg);
 } trpi_transport_events;
 
 struct trpi_transport_ops {

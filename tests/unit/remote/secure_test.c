@@ -289,9 +289,9 @@ limits_start(duo *d, const side *left, uint32_t pending_max, uint32_t bytes_max)
     UNIT_REQUIRE(side_start(d, 0, left, pending_max, bytes_max, NULL, 0) == TRP_OK);
 }
 
-/* remote.pending-handshakes-max: at it, and one past */
+/* remote.pending-handshakes-max: at it, and one past: the one that was silent longest goes */
 static void
-so_many_may_wait_and_one_more_is_refused(const side *left)
+so_many_may_wait_and_with_one_more_the_oldest_goes(const side *left)
 {
     enum { MAX = 5 };
     duo d;
@@ -307,15 +307,14 @@ so_many_may_wait_and_one_more_is_refused(const side *left)
     }
     fd[MAX] = dial(&d);
     UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) == 1, 60000);
-    UNIT_WAIT(is_closed(fd[MAX]), 60000);
+    UNIT_WAIT(is_closed(fd[0]), 60000);
     UNIT_WAIT(pair_logged("reason=pending-handshakes "), 60000);
-    UNIT_FALSE(is_closed(fd[0]));
-    close(fd[0]); /* a place gets free */
-    fd[0] = -1;
+    UNIT_FALSE(is_closed(fd[1]));
+    UNIT_FALSE(is_closed(fd[MAX]));
     UNIT_REQUIRE(side_start(&d, 1, left->cert != NULL ? &good_right : &plain, 0, 0, NULL, 0) ==
                  TRP_OK);
     UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 60000);
-    for (int i = 1; i <= MAX; i++) {
+    for (int i = 0; i <= MAX; i++) {
         close(fd[i]);
     }
     duo_end(&d);
@@ -324,8 +323,37 @@ so_many_may_wait_and_one_more_is_refused(const side *left)
 static void
 pending_handshakes_are_bounded(void)
 {
-    so_many_may_wait_and_one_more_is_refused(&plain);
-    so_many_may_wait_and_one_more_is_refused(&good_left);
+    so_many_may_wait_and_with_one_more_the_oldest_goes(&plain);
+    so_many_may_wait_and_with_one_more_the_oldest_goes(&good_left);
+}
+
+/* 1,200 silent connections shut a TLS node for everybody: now the newest are there, at most half of
+ * the places for one address, and a peer that says who it is gets in at once. */
+static void
+silent_connections_shut_nobody_out(void)
+{
+    enum { PLACES = 40, SILENT = 100 };
+    duo d;
+    int fd[SILENT];
+    trpi_remote_stats stats;
+    limits_start(&d, &good_left, PLACES, 0);
+    for (int i = 0; i < SILENT; i++) {
+        fd[i] = dial(&d);
+        UNIT_WAIT(accepted(&d) == (uint64_t)i + 1, 60000);
+    }
+    UNIT_EQUAL(refused(&d, 0, TRPI_REFUSED_PENDING), SILENT - PLACES / 2);
+    trpi_remote_stats_get(d.remote[0], &stats);
+    UNIT_EQUAL(stats.pending, PLACES / 2);
+    UNIT_TRUE(stats.displaced_ago_ms < 60000);
+    UNIT_WAIT(is_closed(fd[SILENT - PLACES / 2 - 1]), 60000);
+    UNIT_FALSE(is_closed(fd[SILENT - PLACES / 2]));
+    UNIT_REQUIRE(side_start(&d, 1, &good_right, 0, 0, NULL, 0) == TRP_OK);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 60000);
+    UNIT_FALSE(is_closed(fd[SILENT - 1]));
+    for (int i = 0; i < SILENT; i++) {
+        close(fd[i]);
+    }
+    duo_end(&d);
 }
 
 /* remote.handshake-bytes-max: at it, and one past */
@@ -490,6 +518,7 @@ UNIT(no_cookie_is_refused_either_way)
 UNIT(two_cookies_are_valid_while_they_are_changed)
 UNIT(a_uid_that_somebody_else_claims_takes_no_lane_away)
 UNIT(pending_handshakes_are_bounded)
+UNIT(silent_connections_shut_nobody_out)
 UNIT(bytes_of_a_stranger_are_bounded)
 UNIT(who_says_nothing_in_time_is_disconnected)
 UNIT(bytes_keep_their_order_through_chunks_and_changes_of_keys)
