@@ -12,8 +12,9 @@
  *
  * makes struct bank_deposit and bank_balance, the tags bank_deposit_tag and bank_balance_tag
  * (usable as case labels), the descriptors bank_deposit_type and bank_balance_type, the protocol
- * bank_protocol and the typed reference bank_ref. Text, bytes, arrays and structs inside, of any
- * length, are in troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
+ * bank_protocol, and bank_ref, a trp_ref in a struct of its own, by which the compiler tells refs
+ * of two protocols apart (what is told to one is not checked). Text, bytes, arrays and structs
+ * inside, of any length, are in troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
  * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
  */
 #ifndef TROUPE_MESSAGE_H
