@@ -80,7 +80,8 @@ read_history(const trp_msg *msg)
     const chat_history *h = trp_msg_payload(msg);
     size_t lines_count, count;
     read_text(msg, h->room);
-    touch(trp_msg_data(msg, h->icon, &count), count);
+    const void *icon = trp_msg_data(msg, h->icon, &count);
+    touch(icon, count);
     const chat_line *lines = TRP_MSG_ARRAY(msg, h->lines, &lines_count);
     for (size_t i = 0; i < lines_count && i < 100; i++) {
         read_text(msg, lines[i].author.name);
