@@ -145,6 +145,8 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
  * memory. */
 trp_err trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_snapshot);
 void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fine */
+/* What the downing strategy will decide: trpi_member_forecast. Thread: any; answers from memory. */
+bool trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast);
 /* First member that may lead, or the oldest, among those with role (NULL: all); index or none. */
 uint32_t trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role);
 uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role);

@@ -126,6 +126,15 @@ trpi_cluster_is_waking(trpi_cluster *cluster)
     return waking;
 }
 
+bool
+trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast)
+{
+    pthread_mutex_lock(&cluster->engine);
+    bool made = trpi_member_forecast(cluster->core, ret_forecast);
+    pthread_mutex_unlock(&cluster->engine);
+    return made;
+}
+
 void
 trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot)
 {

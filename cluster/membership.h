@@ -11,6 +11,7 @@
 
 #include "cluster/compat.h"
 #include "cluster/downing.h"
+#include "cluster/downing_forecast.h"
 #include "cluster/gossip.h"
 #include "cluster/gossip_codec.h"
 
@@ -206,6 +207,10 @@ const char *trpi_member_seek_why(const trpi_member_core *core);
 
 /* Has it got the lease, for others besides itself? Also when it has stopped. */
 bool trpi_member_needs_lease(const trpi_member_core *core);
+
+/* What the downing strategy will decide if nothing changes; false: nobody is missed, or this node
+ * is no member, or on its way out, or there is no memory. */
+bool trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast);
 
 /* What the cluster is short of for joiners to become Up: "2 of 3 members are there"; "" nothing. */
 const char *trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes);

@@ -212,11 +212,10 @@ roll_call(trpi_member_core *core)
     }
 }
 
-static void
-decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes)
+static trpi_downing_input
+input_make(const trpi_member_core *core, const uint64_t *unreachable_ms)
 {
-    trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
-    trpi_downing_input input = {
+    return (trpi_downing_input){
         .gossip = core->gossip,
         .seen = &core->seen,
         .votes = &core->votes,
@@ -231,6 +230,23 @@ decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes
         .leaver = core->leaver,
         .lease = core->lease,
     };
+}
+
+static void
+unreachable_fill(const trpi_member_core *core, uint64_t *unreachable_ms)
+{
+    const trpi_gossip *g = core->gossip;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
+        unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
+    }
+}
+
+static void
+decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes)
+{
+    trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
+    trpi_downing_input input = input_make(core, unreachable_ms);
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
     core->doubt_ms = decision.doubtful > 0 ? core->now.mono_ms : core->doubt_ms;
     switch (decision.verdict) {
@@ -288,12 +304,32 @@ trpi_downing_tick(trpi_member_core *core)
     uint64_t *unreachable_ms = trpi_alloc((g->members_count + 1) * sizeof(*unreachable_ms));
     uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
     if (unreachable_ms != NULL && indexes != NULL) {
-        for (uint32_t i = 0; i < g->members_count; i++) {
-            uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
-            unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
-        }
+        unreachable_fill(core, unreachable_ms);
         decide(core, unreachable_ms, indexes);
     }
     trpi_free(unreachable_ms);
     trpi_free(indexes);
+}
+
+bool
+trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t self = g == NULL ? TRPI_GOSSIP_NONE : trpi_core_self_index(core);
+    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE || g->blocking_count == 0 ||
+        g->members[self].status >= TRP_MEMBER_EXITING) {
+        return false;
+    }
+    uint64_t *times = trpi_alloc(2 * (g->members_count + 1) * sizeof(*times));
+    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
+    bool made = times != NULL && indexes != NULL;
+    if (made) {
+        trpi_downing_input input = input_make(core, times);
+        unreachable_fill(core, times);
+        trpi_downing_forecast_make(core->downing, &core->options.downing, &input, indexes,
+                                   times + g->members_count + 1, ret_forecast);
+    }
+    trpi_free(times);
+    trpi_free(indexes);
+    return made;
 }

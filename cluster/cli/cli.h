@@ -39,6 +39,7 @@
     F(ROLE, "role", 0, "ROLE", "only members with this role; for wait ROLE=N")                     \
     F(STATUS, "status", 0, "STATUS", "only members in this status")                                \
     F(UNREACHABLE, "unreachable", 0, NULL, "only, or all, unreachable members")                    \
+    F(DEAD, "dead", 0, NULL, "they are stopped, I have made sure: mark them Down on any side")     \
     F(TYPE, "type", 0, "NAME", "event type, or message type of the payload")                       \
     F(COUNT, "count", 'c', "N", "stop after N")                                                    \
     F(INTERVAL, "interval", 0, "DUR", "time between two (default 200ms)")                          \

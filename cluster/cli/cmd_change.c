@@ -181,10 +181,22 @@ down_whom_add(const trpi_cli *cli, cJSON *request, const cJSON *plan)
     return done;
 }
 
+/* Has the plan said that two clusters may come of it? Then it was asked for, too. */
+static bool
+is_split(const cJSON *plan)
+{
+    return cJSON_IsFalse(cJSON_GetObjectItemCaseSensitive(plan, "mayGoOn"));
+}
+
 static cJSON *
 down_request(trpi_cli *cli, bool dry, const cJSON *plan)
 {
     cJSON *request = change_request(cli, "down");
+    bool sure = is_split(plan) || trpi_cli_has(cli, TRPI_CLI_DEAD);
+    if (!sure && !dry && !trpi_json_add_bool(request, "cautious", true)) {
+        cJSON_Delete(request);
+        return NULL;
+    }
     cli->order = dry ? NULL : "the order stands (troupe members shows it)";
     if (!trpi_json_add_bool(request, "dryRun", dry) || !down_whom_add(cli, request, plan)) {
         cJSON_Delete(request);
@@ -214,12 +226,17 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
         (void)fputs("none is unreachable; nothing to do\n", stream);
         return;
     }
-    (void)fprintf(
-        stream, "%.0f of %.0f members remain (%s)\n", trpi_cli_get_number(reply, "remaining", 0),
-        trpi_cli_get_number(reply, "members", 0),
-        trpi_cli_get_true(reply, "majorityKept") ? "majority kept"
-                                                 : "NO majority: make sure that the others "
-                                                   "are really stopped");
+    const char *majority =
+        trpi_cli_get_true(reply, "majorityKept") ? "majority kept" : "NO majority";
+    (void)fprintf(stream, "%.0f of %.0f members remain (%s)\n",
+                  trpi_cli_get_number(reply, "remaining", 0),
+                  trpi_cli_get_number(reply, "members", 0), majority);
+    if (would && is_split(reply)) {
+        (void)fputs("this side is not the one that goes on by the downing strategy (troupe why): "
+                    "those that live would go on\nas another cluster; make sure that they are "
+                    "stopped, on whatever host\n",
+                    stream);
+    }
     double left = trpi_cli_get_number(reply, "left", 0);
     if (left > 0) {
         (void)fprintf(stream,
@@ -229,10 +246,10 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
 
 /* true: go on. */
 static bool
-confirmed(trpi_cli *cli)
+confirmed(trpi_cli *cli, const char *question)
 {
     char line[16] = "";
-    (void)fputs("Do it? [y/N] ", stderr);
+    (void)fprintf(stderr, "%s [y/N] ", question);
     trpi_cli_disconnect(cli); /* people think */
     if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
         (void)fputs("nothing was changed\n", stderr);
@@ -257,8 +274,11 @@ down_asked(trpi_cli *cli, cJSON **ret_reply)
         return 0;
     }
     print_down(cli, plan, true, stderr);
-    code = confirmed(cli) ? trpi_cli_call(cli, down_request(cli, false, plan), NULL, NULL, &reply)
-                          : TRPI_CTL_EXIT_NO;
+    const char *question =
+        is_split(plan) ? "Are all of them stopped, have you made sure?" : "Do it?";
+    code = confirmed(cli, question)
+               ? trpi_cli_call(cli, down_request(cli, false, plan), NULL, NULL, &reply)
+               : TRPI_CTL_EXIT_NO;
     cJSON_Delete(plan);
     if (code == TRPI_CTL_EXIT_NOT_FOUND) {
         (void)fputs("the member that was confirmed is gone; nothing was changed\n", stderr);
@@ -330,7 +350,7 @@ trpi_cli_run_shutdown(trpi_cli *cli)
         }
         (void)fprintf(stderr, "would end all %d nodes of the cluster\n", nodes_count(reply));
         cJSON_Delete(reply);
-        if (!confirmed(cli)) {
+        if (!confirmed(cli, "Do it?")) {
             return TRPI_CTL_EXIT_NO;
         }
     }

@@ -6,6 +6,31 @@
 
 #include "cluster/cli/cli.h"
 
+/* "demo@h:1", "7 members: demo@h:1, demo@h:2, demo@h:3 and 4 more". */
+static void
+whom_print(const cJSON *reason)
+{
+    enum { SHOWN = 3 };
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(reason, "nodes"), *node;
+    int count = cJSON_GetArraySize(nodes), shown = 0;
+    if (count < 2) {
+        (void)printf(" %s", trpi_cli_short(trpi_cli_get(reason, "node")));
+        return;
+    }
+    (void)printf(" %d members:", count);
+    cJSON_ArrayForEach(node, nodes)
+    {
+        const char *text = cJSON_GetStringValue(node);
+        if (shown < SHOWN) {
+            (void)printf("%s %s", shown > 0 ? "," : "", text != NULL ? trpi_cli_short(text) : "?");
+        }
+        shown++;
+    }
+    if (count > SHOWN) {
+        (void)printf(" and %d more", count - SHOWN);
+    }
+}
+
 /* "unreachable  demo@10.0.0.3:2552 (Up), 42s, says demo@10.0.0.1:2552", and below it what helps. */
 static void
 reason_print(const cJSON *reason)
@@ -17,8 +42,8 @@ reason_print(const cJSON *reason)
     const cJSON *observer;
     (void)printf("  %-11s", trpi_cli_get(reason, "kind"));
     if (node != NULL) {
-        (void)printf(" %s (%s), %s", trpi_cli_short(node), trpi_cli_get(reason, "status"),
-                     trpi_cli_age(since_ms, age));
+        whom_print(reason);
+        (void)printf(" (%s), %s", trpi_cli_get(reason, "status"), trpi_cli_age(since_ms, age));
     }
     cJSON_ArrayForEach(observer, cJSON_GetObjectItemCaseSensitive(reason, "observedBy"))
     {
@@ -57,6 +82,19 @@ table_print(const cJSON *reply)
     trpi_cli_print_reasons(reply);
 }
 
+static void
+names_print(const cJSON *reason)
+{
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(reason, "nodes"), *node;
+    if (cJSON_GetArraySize(nodes) == 0) {
+        (void)puts(trpi_cli_get(reason, "node"));
+    }
+    cJSON_ArrayForEach(node, nodes)
+    {
+        (void)puts(node->valuestring != NULL ? node->valuestring : "-");
+    }
+}
+
 static int
 why_once(trpi_cli *cli)
 {
@@ -72,7 +110,7 @@ why_once(trpi_cli *cli)
     } else if (cli->output == TRPI_CLI_NAME) {
         cJSON_ArrayForEach(reason, reasons)
         {
-            (void)puts(trpi_cli_get(reason, "node"));
+            names_print(reason);
         }
     } else {
         table_print(reply);

@@ -125,13 +125,16 @@ const trpi_cli_command trpi_cli_commands[] = {
       .run = trpi_cli_run_leave },
     { .name = "down",
       .group = TRPI_CLI_CLUSTER,
-      .usage = "MEMBER|--unreachable [--yes] [--dry-run] [--no-wait]",
+      .usage = "MEMBER|--unreachable [--yes] [--dead] [--dry-run] [--no-wait]",
       .summary = "declare a member dead, so that the others go on without it",
       .text = MEMBER_TEXT
+      "On a side that would not go on by the downing strategy (troupe why says which) it is "
+      "refused:\n"
+      "members that live would go on as another cluster. --dead says that they are stopped.\n"
       "Asks for confirmation; where stdin is no terminal, --yes is needed. What is confirmed is\n"
       "ordered: a node that was started again meanwhile, or became unreachable then, is left "
       "alone.\n",
-      .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | BIT(UNREACHABLE),
+      .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | BIT(UNREACHABLE) | BIT(DEAD),
       .outputs = ANSWER,
       .args_max = 1,
       .timeout_ms = LONG,

@@ -306,6 +306,30 @@ trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
     return downs;
 }
 
+/* Would the order leave two clusters behind, should those that it means still live? A member that
+ * is reached hears of it and ends. */
+static bool
+splits(const trpi_view *view, const trpi_leaver *leavers, size_t count)
+{
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        const trpi_view_member *v = member_by_uid(view, leavers[i].uid);
+        any = any || (v != NULL && !v->m.reachable && v->m.status != TRP_MEMBER_DOWN);
+    }
+    return any && view->foresees && !view->forecast.may_down;
+}
+
+static void
+refuse_split(trpi_call *call, const trpi_view *view)
+{
+    trpi_call_refuse_text(
+        call, TRPI_CTL_EXIT_NO,
+        "make sure that they are stopped, on whatever host; then: troupe down ... --dead",
+        "nothing was changed: by %s this side is not the one that goes on (%s); members that live "
+        "would go on as another cluster of this name",
+        view->strategy, view->forecast.reason[0] != '\0' ? view->forecast.reason : "no majority");
+}
+
 /* Whom the request means. Gives the reply with the list of them as they are now; NULL: answered. */
 static cJSON *
 downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_count)
@@ -322,8 +346,15 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
         trpi_view_fini(&view);
         return NULL;
     }
-    cJSON *reply = trpi_call_reply(), *list = trpi_call_plan(call, reply);
     trpi_downs downs = trpi_downs_pick(&call->request, &view, found, leavers);
+    trpi_view_foresee(node, &view);
+    bool is_split = splits(&view, leavers, downs.count);
+    if (is_split && call->request.cautious && !call->request.dry_run) {
+        refuse_split(call, &view);
+        trpi_view_fini(&view);
+        return NULL;
+    }
+    cJSON *reply = trpi_call_reply(), *list = trpi_call_plan(call, reply);
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < downs.count; i++) {
         ok = down_row_add(list, member_by_uid(&view, leavers[i].uid));
@@ -331,6 +362,7 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
     ok = ok && trpi_json_add_i64(reply, "members", (int64_t)view.count) &&
          trpi_json_add_i64(reply, "remaining", (int64_t)downs.remaining) &&
          trpi_json_add_bool(reply, "majorityKept", downs.majority) &&
+         trpi_json_add_bool(reply, "mayGoOn", !is_split) &&
          trpi_json_add_i64(reply, "left", (int64_t)(downs.meant - downs.count));
     trpi_view_fini(&view);
     if (!ok) {

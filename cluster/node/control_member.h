@@ -18,6 +18,7 @@ typedef struct trpi_view_member {
     bool seen;                /* has seen the present version of the view */
     bool remover;             /* says that it has removed this node from its cluster */
     char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
+    char cause[96];                  /* of an unreachable one, what its link says; "": nothing */
     const char **observers;   /* who says that it is unreachable (addresses); NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
@@ -38,6 +39,8 @@ typedef struct trpi_view {
     uint32_t stable_after_ms, auto_down_after_ms;
     uint64_t removed_ms; /* for how long there are removers; 0: there is none */
     bool waking;         /* this node stood still and does not know yet who is there */
+    bool foresees;       /* trpi_view_foresee() found somebody missed; forecast */
+    trpi_downing_forecast forecast;
     trpi_member_stats stats;
     void *memory;
 } trpi_view;
@@ -46,6 +49,8 @@ typedef struct trpi_view {
 trp_err trpi_view_take(trp_node *node, trpi_view *ret_view);
 /* As that, for a command. false: answered, there is no memory. */
 bool trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view);
+/* Add what will be decided about those that are missed, and what their links say. */
+void trpi_view_foresee(trp_node *node, trpi_view *view);
 void trpi_view_fini(trpi_view *view);
 /* Fill in each member's link: what remoting knows against those that are reachable. */
 void trpi_view_look_at_links(trp_node *node, trpi_view *view);

@@ -204,6 +204,107 @@ standing_problems_add(cJSON *problems, const trpi_view *view)
     return ok;
 }
 
+static bool
+is_missed(const trpi_view *view, const trpi_view_member *v)
+{
+    (void)view;
+    return !v->m.reachable;
+}
+
+static bool
+is_down(const trpi_view *view, const trpi_view_member *v)
+{
+    (void)view;
+    return v->m.status == TRP_MEMBER_DOWN;
+}
+
+static bool
+joins_long(const trpi_view *view, const trpi_view_member *v)
+{
+    (void)view;
+    return v->m.status == TRP_MEMBER_JOINING && v->age_ms > JOINING_LONG_MS;
+}
+
+static bool
+lags(const trpi_view *view, const trpi_view_member *v)
+{
+    return !v->seen && v->m.reachable && view->converged_ms > JOINING_LONG_MS &&
+           (v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING);
+}
+
+/* What may be wrong with a member; how it is said of one and of several. */
+typedef struct finding {
+    bool (*holds)(const trpi_view *view, const trpi_view_member *v);
+    const char *one, *many, *behind;
+    enum { NO_AGE, UNREACHABLE_FOR, VIEW_FOR } age;
+} finding;
+
+static const finding findings[] = {
+    { is_missed, "is unreachable", "are unreachable", "", UNREACHABLE_FOR },
+    { is_down, "is Down", "are Down", "", NO_AGE },
+    { joins_long, "is Joining", "are Joining", "", NO_AGE },
+    { lags, "has not seen the present view", "have not seen the present view", ": troupe why",
+      VIEW_FOR },
+};
+
+/* "A is unreachable (6 s)", "7 members are unreachable: A, B, C and 4 more (6 s)". */
+static bool
+finding_add(cJSON *problems, const trpi_view *view, const finding *f)
+{
+    enum { SHOWN = 3 };
+    char names[SHOWN * (TRP_ADDRESS_BYTES + 2)] = "", text[sizeof names + 128], age[32] = "";
+    uint64_t age_ms = f->age == VIEW_FOR ? view->converged_ms : 0;
+    size_t count = 0, used = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        const trpi_view_member *v = &view->members[i];
+        if (!f->holds(view, v)) {
+            continue;
+        }
+        if (count++ < SHOWN) {
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s",
+                                     used > 0 ? ", " : "", v->m.address);
+        }
+        if (f->age == UNREACHABLE_FOR && v->unreachable_ms > age_ms) {
+            age_ms = v->unreachable_ms;
+        }
+    }
+    if (count == 0) {
+        return true;
+    }
+    if (f->age != NO_AGE) {
+        (void)snprintf(age, sizeof age, " (%llu s)", (unsigned long long)(age_ms / 1000));
+    }
+    if (count == 1) {
+        (void)snprintf(text, sizeof text, "%s %s%s%s", names, f->one, age, f->behind);
+    } else if (count <= SHOWN) {
+        (void)snprintf(text, sizeof text, "%zu members %s: %s%s%s", count, f->many, names, age,
+                       f->behind);
+    } else {
+        (void)snprintf(text, sizeof text, "%zu members %s: %s and %zu more%s%s", count, f->many,
+                       names, count - SHOWN, age, f->behind);
+    }
+    return problem_add(problems, text);
+}
+
+/* Who will stop, in how many seconds. */
+static bool
+outlook_problem_add(cJSON *problems, const trpi_view *view)
+{
+    const trpi_downing_forecast *f = &view->forecast;
+    char text[PROBLEM_BYTES + sizeof f->who], when[32] = "now";
+    if (!view->foresees || f->kind != TRPI_FORECAST_STOPS) {
+        return true;
+    }
+    if (f->in_ms > 0) {
+        (void)snprintf(when, sizeof when, "in %llu s",
+                       (unsigned long long)((f->in_ms + 999) / 1000));
+    }
+    (void)snprintf(text, sizeof text,
+                   "this node stops %s, if nothing changes, with its side (%s): %s counts %s", when,
+                   f->who, view->strategy, f->reason);
+    return problem_add(problems, text);
+}
+
 /* One sentence for each reason why the cluster is not healthy. */
 static bool
 problems_add(cJSON *problems, const trpi_view *view)
@@ -223,32 +324,17 @@ problems_add(cJSON *problems, const trpi_view *view)
                        trp_member_status_name(view->self->m.status));
         ok = problem_add(problems, text);
     }
+    for (size_t i = 0; ok && i < sizeof findings / sizeof findings[0]; i++) {
+        ok = finding_add(problems, view, &findings[i]);
+    }
     for (size_t i = 0; ok && i < view->count; i++) {
         const trpi_view_member *v = &view->members[i];
-        if (!v->m.reachable) {
-            (void)snprintf(text, sizeof text, "%s is unreachable (%llu s)", v->m.address,
-                           (unsigned long long)(v->unreachable_ms / 1000));
-            ok = problem_add(problems, text);
-        }
-        if (ok && v->link[0] != '\0') {
+        if (v->link[0] != '\0') {
             (void)snprintf(text, sizeof text, "messages to %s wait: %s", v->m.address, v->link);
             ok = problem_add(problems, text);
         }
-        if (ok && (v->m.status == TRP_MEMBER_DOWN ||
-                   (v->m.status == TRP_MEMBER_JOINING && v->age_ms > JOINING_LONG_MS))) {
-            (void)snprintf(text, sizeof text, "%s is %s", v->m.address,
-                           trp_member_status_name(v->m.status));
-            ok = problem_add(problems, text);
-        }
-        if (ok && !v->seen && v->m.reachable && view->converged_ms > JOINING_LONG_MS &&
-            (v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING)) {
-            (void)snprintf(text, sizeof text,
-                           "%s has not seen the present view (%llu s): troupe why", v->m.address,
-                           (unsigned long long)(view->converged_ms / 1000));
-            ok = problem_add(problems, text);
-        }
     }
-    return ok;
+    return ok && outlook_problem_add(problems, view);
 }
 
 static bool
@@ -431,6 +517,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
+    trpi_view_foresee(node, &view);
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
     trpi_view_look_at_links(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();

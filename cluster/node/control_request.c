@@ -308,6 +308,7 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     } bools[] = { { "wait", &request->wait },
                   { "dryRun", &request->dry_run },
                   { "unreachable", &request->unreachable },
+                  { "cautious", &request->cautious },
                   { "snapshot", &request->snapshot },
                   { "prepare", &request->prepare },
                   { "local", &request->local } };

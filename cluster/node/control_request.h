@@ -46,6 +46,7 @@ typedef struct trpi_control_request {
     trpi_control_command command;
     uint32_t timeout_ms;
     bool wait, dry_run, unreachable, snapshot;
+    bool cautious; /* down: not where two clusters may come of it */
     bool prepare; /* shutdown: only hear that all end */
     bool local;   /* reach: only what this node can dial */
     uint32_t event_bits; /* events: wanted types */

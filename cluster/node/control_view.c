@@ -128,6 +128,46 @@ trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view)
     return false;
 }
 
+static void
+causes_fill(trpi_view *view, const trpi_peer_info *peers, size_t count)
+{
+    for (size_t i = 0; i < view->count; i++) {
+        trpi_view_member *v = &view->members[i];
+        trpi_address address;
+        if (v->m.reachable || trpi_address_parse(v->m.address, &address, NULL, NULL) != TRP_OK) {
+            continue;
+        }
+        for (size_t j = 0; j < count; j++) {
+            if (trpi_address_equal(&peers[j].id.address, &address) && peers[j].reason[0] != '\0' &&
+                strcmp(peers[j].state, "active") != 0) {
+                (void)snprintf(v->cause, sizeof v->cause, "%s", peers[j].reason);
+            }
+        }
+    }
+}
+
+void
+trpi_view_foresee(trp_node *node, trpi_view *view)
+{
+    trpi_peer_info first;
+    size_t count = 0, missed = 0;
+    for (size_t i = 0; i < view->count; i++) {
+        missed += !view->members[i].m.reachable;
+    }
+    if (missed == 0) {
+        return;
+    }
+    view->foresees = trpi_cluster_forecast(node->cluster, &view->forecast);
+    trpi_remote_peers(node->remote, &first, 1, &count);
+    trpi_peer_info *peers = trpi_alloc((count + 1) * sizeof *peers);
+    if (peers != NULL) { /* else without causes */
+        size_t room = count + 1;
+        trpi_remote_peers(node->remote, peers, room, &count);
+        causes_fill(view, peers, count < room ? count : room);
+        trpi_free(peers);
+    }
+}
+
 void
 trpi_view_fini(trpi_view *view)
 {

@@ -19,55 +19,185 @@
 #define HELP_BYTES 768
 #define ON_ITS_WAY_MS 5000u /* gossip needs some seconds, also where frames are lost */
 
+#define KEY "key" /* of a row while it is made: its help for several members */
+
+/* What helps, for one member (one) and for several (many, the same for all of them). */
+typedef struct advice {
+    char one[HELP_BYTES], many[HELP_BYTES];
+} advice;
+
+static void __attribute__((format(printf, 2, 3)))
+advise(char text[HELP_BYTES], const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text, HELP_BYTES, format, args); /* cut is fine */
+    va_end(args);
+}
+
+static bool
+text_is(const cJSON *row, const char *key, const char *text)
+{
+    const char *is = trpi_json_get_text(row, key);
+    return is != NULL && strcmp(is, text) == 0;
+}
+
+static bool
+list_has(const cJSON *list, const char *text)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, list)
+    {
+        if (strcmp(item->valuestring, text) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+observers_join(cJSON *row, const trpi_view_member *about)
+{
+    cJSON *observers = cJSON_GetObjectItemCaseSensitive(row, "observedBy");
+    bool ok = observers != NULL;
+    for (size_t i = 0; ok && i < about->observers_count; i++) {
+        ok = list_has(observers, about->observers[i]) ||
+             cJSON_AddItemToArray(observers, cJSON_CreateString(about->observers[i]));
+    }
+    return ok;
+}
+
+/* A finding that is there already, of another member: it counts one more. */
+static bool
+row_join(cJSON *row, const trpi_view_member *about, uint64_t since_ms, const advice *help)
+{
+    cJSON *count = cJSON_GetObjectItemCaseSensitive(row, "count");
+    cJSON *since = cJSON_GetObjectItemCaseSensitive(row, "sinceMs");
+    (void)cJSON_SetNumberValue(count, count->valuedouble + 1);
+    if ((double)since_ms > since->valuedouble) {
+        (void)cJSON_SetNumberValue(since, (double)since_ms);
+    }
+    return cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(row, "nodes"),
+                                cJSON_CreateString(about->m.address)) &&
+           (text_is(row, "help", help->many) ||
+            cJSON_ReplaceItemInObjectCaseSensitive(row, "help", cJSON_CreateString(help->many)));
+}
+
 /* One reason; false: no memory. */
+static bool
+reason_put(cJSON *list, const trpi_view_member *about, const char *kind, uint64_t since_ms,
+           const advice *help)
+{
+    bool on_their_word = strcmp(kind, "unreachable") == 0; /* no other reason is theirs */
+    const char *status = about != NULL ? trp_member_status_name(about->m.status) : NULL;
+    cJSON *row;
+    cJSON_ArrayForEach(row, list)
+    {
+        if (about != NULL && text_is(row, "kind", kind) && text_is(row, "status", status) &&
+            text_is(row, KEY, help->many)) {
+            return row_join(row, about, since_ms, help) &&
+                   (!on_their_word || observers_join(row, about));
+        }
+    }
+    row = cJSON_CreateObject();
+    bool ok = trpi_json_add_text(row, "kind", kind) &&
+              trpi_json_add_text(row, "node", about != NULL ? about->m.address : NULL) &&
+              trpi_json_add_text(row, "status", status) &&
+              trpi_json_add_i64(row, "sinceMs", (int64_t)since_ms) &&
+              cJSON_AddArrayToObject(row, "observedBy") != NULL &&
+              (!on_their_word || observers_join(row, about)) &&
+              trpi_json_add_text(row, "help", help->one) && trpi_json_add_i64(row, "count", 1);
+    cJSON *nodes = ok ? cJSON_AddArrayToObject(row, "nodes") : NULL;
+    ok = nodes != NULL &&
+         (about == NULL || cJSON_AddItemToArray(nodes, cJSON_CreateString(about->m.address))) &&
+         trpi_json_add_text(row, KEY, help->many);
+    return trpi_json_append(list, row, ok);
+}
+
+/* One whose help names no member. */
 static bool __attribute__((format(printf, 5, 6)))
 reason_add(cJSON *list, const trpi_view_member *about, const char *kind, uint64_t since_ms,
            const char *format, ...)
 {
-    char help[HELP_BYTES];
+    advice help;
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(help, sizeof help, format, args); /* cut is fine */
+    (void)vsnprintf(help.one, sizeof help.one, format, args); /* cut is fine */
     va_end(args);
-    cJSON *row = cJSON_CreateObject();
-    bool ok = trpi_json_add_text(row, "kind", kind) &&
-              trpi_json_add_text(row, "node", about != NULL ? about->m.address : NULL) &&
-              trpi_json_add_text(row, "status",
-                                 about != NULL ? trp_member_status_name(about->m.status) : NULL) &&
-              trpi_json_add_i64(row, "sinceMs", (int64_t)since_ms);
-    cJSON *observers = ok ? cJSON_AddArrayToObject(row, "observedBy") : NULL;
-    ok = observers != NULL;
-    bool on_their_word = strcmp(kind, "unreachable") == 0; /* no other reason is theirs */
-    for (size_t i = 0; ok && on_their_word && i < about->observers_count; i++) {
-        ok = cJSON_AddItemToArray(observers, cJSON_CreateString(about->observers[i]));
-    }
-    ok = ok && trpi_json_add_text(row, "help", help);
-    return trpi_json_append(list, row, ok);
+    memcpy(help.many, help.one, sizeof help.many);
+    return reason_put(list, about, kind, since_ms, &help);
 }
 
+static unsigned
+seconds(uint64_t ms)
+{
+    return (unsigned)((ms + 999) / 1000);
+}
+
+/* What decides about a member that is missed, and how: "keep-majority marks it Down in 14 s". */
+static void
+decides_tell(const trpi_view *view, const trpi_view_member *v, char *text, size_t bytes)
+{
+    const trpi_downing_forecast *f = &view->forecast;
+    uint64_t limit_ms = view->auto_down_after_ms;
+    uint64_t left_ms = limit_ms > v->unreachable_ms ? limit_ms - v->unreachable_ms : 0;
+    char when[32] = "now";
+    bool is_auto = strcmp(view->strategy, "auto-down-after") == 0;
+    bool foresees = view->foresees && f->kind != TRPI_FORECAST_NONE;
+    if (foresees || is_auto) {
+        uint64_t ms = is_auto ? left_ms : f->in_ms;
+        (void)snprintf(when, sizeof when, ms > 0 ? "in %u s" : "now", seconds(ms));
+    }
+    if (is_auto) {
+        (void)snprintf(text, bytes, "auto-down-after: the leader marks it Down %s", when);
+    } else if (strcmp(view->strategy, "manual") == 0) {
+        (void)snprintf(text, bytes, "nothing decides by itself (downing is manual)");
+    } else if (!foresees) {
+        (void)snprintf(text, bytes, "%s decides when nothing has changed for %u s (stable-after)",
+                       view->strategy, view->stable_after_ms / 1000);
+    } else if (f->kind == TRPI_FORECAST_GOES_ON) {
+        (void)snprintf(text, bytes, "%s goes on here and marks it Down %s, if nothing changes (%s)",
+                       view->strategy, when, f->reason);
+    } else if (f->kind == TRPI_FORECAST_STOPS) {
+        (void)snprintf(text, bytes,
+                       "this side does not go on: %s stops %s %s, if nothing changes "
+                       "(%s)",
+                       view->strategy, f->who, when, f->reason);
+    } else {
+        (void)snprintf(text, bytes, "the side goes on that gets the lease; it is asked for %s (%s)",
+                       when, f->reason);
+    }
+}
+
+/* Only a side that may go on may say that the others are gone. */
 static bool
 unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 {
-    char decides[160] = "nothing decides by itself (downing is manual)";
+    char decides[HELP_BYTES / 2], cause[128] = "";
     const char *where = v->observers_count == 1 ? v->observers[0] : "those who say so";
-    uint64_t limit_ms = view->auto_down_after_ms;
-    uint64_t left_ms = limit_ms > v->unreachable_ms ? limit_ms - v->unreachable_ms : 0;
-    if (strcmp(view->strategy, "auto-down-after") == 0) {
-        char when[24] = "now";
-        if (left_ms > 0) {
-            (void)snprintf(when, sizeof when, "in %u s", (unsigned)((left_ms + 999) / 1000));
-        }
-        (void)snprintf(decides, sizeof decides, "auto-down-after: the leader marks it Down %s",
-                       when);
-    } else if (strcmp(view->strategy, "manual") != 0) {
-        (void)snprintf(decides, sizeof decides,
-                       "%s decides when nothing has changed for %u s (stable-after)",
-                       view->strategy, view->stable_after_ms / 1000);
+    advice help;
+    decides_tell(view, v, decides, sizeof decides);
+    if (v->cause[0] != '\0') {
+        (void)snprintf(cause, sizeof cause, " (from here: %s)", v->cause);
     }
-    return reason_add(list, v, "unreachable", v->unreachable_ms,
-                      "%s; if it lives, look at the link between it and %s; if it is dead: troupe "
-                      "down %s",
-                      decides, where, v->m.address);
+    if (!view->foresees || view->forecast.may_down) {
+        advise(help.one,
+               "%s; if it lives, look at the link between it and %s%s; if it is dead: "
+               "troupe down %s",
+               decides, where, cause, v->m.address);
+        advise(help.many,
+               "%s; if they live, look at the links between them and %s%s; if they are "
+               "dead: troupe down --unreachable",
+               decides, where, cause);
+    } else {
+        advise(help.one,
+               "%s; look at the link between it and %s%s, and at the cluster from the "
+               "other side; do not mark it Down here while it may live: that makes two "
+               "clusters",
+               decides, where, cause);
+        memcpy(help.many, help.one, sizeof help.many);
+    }
+    return reason_put(list, v, "unreachable", v->unreachable_ms, &help);
 }
 
 static bool
@@ -82,11 +212,16 @@ unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
         return reason_add(list, v, "not-seen", view->converged_ms,
                           "gossip is on its way; it takes some seconds");
     }
-    return reason_add(list, v, "not-seen", view->converged_ms,
-                      "it answers heartbeats, but its word that it knows this view does not "
-                      "arrive: ask it (troupe why there), look at the link to it (troupe peers "
-                      "here); if it hangs: troupe down %s",
-                      v->m.address);
+    advice help;
+    advise(help.one,
+           "it answers heartbeats, but its word that it knows this view does not "
+           "arrive: ask it (troupe why there), look at the link to it (troupe peers "
+           "here); if it hangs: troupe down %s",
+           v->m.address);
+    advise(help.many, "they answer heartbeats, but their word that they know this view does not "
+                      "arrive: ask them (troupe why there), look at the links (troupe peers "
+                      "here)");
+    return reason_put(list, v, "not-seen", view->converged_ms, &help);
 }
 
 static bool
@@ -197,16 +332,41 @@ gossip_add(cJSON *reply, const trpi_member_stats *s)
     return ok;
 }
 
+/* "outlook": what the strategy will decide. */
+static bool
+outlook_add(cJSON *reply, const trpi_view *view)
+{
+    static const char *const words[] = { [TRPI_FORECAST_NONE] = "undecided",
+                                         [TRPI_FORECAST_GOES_ON] = "goes-on",
+                                         [TRPI_FORECAST_STOPS] = "stops",
+                                         [TRPI_FORECAST_LEASE] = "lease" };
+    const trpi_downing_forecast *f = &view->forecast;
+    if (!view->foresees) {
+        return cJSON_AddNullToObject(reply, "outlook") != NULL;
+    }
+    cJSON *outlook = cJSON_AddObjectToObject(reply, "outlook");
+    return outlook != NULL && trpi_json_add_text(outlook, "verdict", words[f->kind]) &&
+           trpi_json_add_i64(outlook, "inMs", (int64_t)f->in_ms) &&
+           trpi_json_add_bool(outlook, "mayDown", f->may_down) &&
+           trpi_json_add_text(outlook, "reason", f->reason) &&
+           trpi_json_add_text(outlook, "who", f->who);
+}
+
 bool
 trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
 {
     trpi_assert(view->strategy != NULL);
-    cJSON *list = cJSON_AddArrayToObject(reply, "reasons");
-    return list != NULL && removed_add(list, view) &&
-           (view->count == 0    ? not_joined_add(list, view)
-            : view->converged ? waiting_add(list, view)
-                                : blockers_add(list, view)) &&
-           links_add(list, view);
+    cJSON *list = cJSON_AddArrayToObject(reply, "reasons"), *row;
+    bool ok = list != NULL && removed_add(list, view) &&
+              (view->count == 0  ? not_joined_add(list, view)
+               : view->converged ? waiting_add(list, view)
+                                 : blockers_add(list, view)) &&
+              links_add(list, view);
+    cJSON_ArrayForEach(row, list)
+    {
+        cJSON_DeleteItemFromObjectCaseSensitive(row, KEY);
+    }
+    return ok && outlook_add(reply, view);
 }
 
 bool
@@ -232,6 +392,7 @@ trpi_node_serve_why(trp_node *node, trpi_call *call)
         return;
     }
     trpi_view_look_at_links(node, &view);
+    trpi_view_foresee(node, &view);
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_why_fill(reply, node->address, &view);
     trpi_view_fini(&view);

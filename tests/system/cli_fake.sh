@@ -164,6 +164,22 @@ has down_says_that_some_are_left "7 more are unreachable than one order takes"
 expect down_takes_one_or_all 64 good down --yes
 expect down_done 0 good down 10.0.0.3:2552 --yes
 has down_says_gone "marked $C (uid 0000000000000003, Up, unreachable 42s) Down: gone"
+has down_is_cautious '"cmd":"down","timeoutMs":60000,"wait":true,"cautious":true,"dryRun":false' "$work/requests"
+expect down_of_the_dead 0 good down 10.0.0.3:2552 --yes --dead
+has down_of_the_dead_is_not_cautious '"cmd":"down","timeoutMs":60000,"wait":true,"dryRun":false' "$work/requests"
+# A side that does not go on: what may come of it is asked before, not said after.
+sed '/^down /s/"majorityKept":true/"majorityKept":false,"mayGoOn":false/; s/^why .*/why {"ok":true,"selfNode":"a","selfStatus":"Up","leader":null,"members":9,"converged":false,"sinceMs":1,"reasons":[{"kind":"unreachable","node":"troupe.tcp:\/\/d@a:1","status":"Up","sinceMs":6120,"observedBy":["troupe.tcp:\/\/d@b:1"],"help":"look","count":5,"nodes":["troupe.tcp:\/\/d@a:1","troupe.tcp:\/\/d@a:2","troupe.tcp:\/\/d@a:3","troupe.tcp:\/\/d@a:4","troupe.tcp:\/\/d@a:5"]}]}/' "$work/good" >"$work/split"
+background "$fake" "$work/split.sock" "$work/split" >"$work/split.requests"
+wait_until 30 test -S "$work/split.sock" || fail "the fake of a split starts"
+expect split_down_dry_run 0 "$troupe" --socket "$work/split.sock" down 10.0.0.3:2552 --dry-run
+has split_down_warns_before "make sure that they are stopped"
+expect split_down_after_a_question 0 "$fake" --yes "$troupe" --socket "$work/split.sock" down 10.0.0.3:2552
+has split_down_asks_whether_they_are_stopped "Are all of them stopped, have you made sure? [y/N]" "$work/err"
+lacks split_down_says_nothing_more_after "make sure"
+is split_down_that_was_asked_is_not_cautious "$(tail -n 1 "$work/split.requests" | grep -c cautious)" 0
+expect equal_findings 1 "$troupe" --socket "$work/split.sock" why
+has equal_findings_are_one_line "unreachable 5 members: d@a:1, d@a:2, d@a:3 and 2 more (Up), 6s, says d@b:1"
+is equal_findings_as_names "$("$troupe" --socket "$work/split.sock" why -o name | wc -l)" 5
 expect down_no_wait 0 good down 10.0.0.3:2552 --yes --no-wait
 has down_no_wait_says_ordered "Down (ordered)"
 lacks down_no_wait_claims_no_end "gone"

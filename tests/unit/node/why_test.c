@@ -70,6 +70,17 @@ reason_is(const trpi_view *view, int index, const char *reason, const char *help
 }
 
 static void
+reason_lacks(const trpi_view *view, int index, const char *words)
+{
+    cJSON *reply = cJSON_CreateObject();
+    UNIT_REQUIRE(trpi_why_add_reasons(reply, view));
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(reply, "reasons");
+    const char *help = trpi_json_get_text(cJSON_GetArrayItem(list, index), "help");
+    UNIT_TRUE(help != NULL && strstr(help, words) == NULL);
+    cJSON_Delete(reply);
+}
+
+static void
 a_cluster_that_agrees_has_no_reason(void)
 {
     trpi_view view = view_make();
@@ -179,6 +190,86 @@ with_a_time_out_the_time_that_is_left_is_told(void)
     reason_is(&view, 0, "unreachable b:2 10000 0", "the leader marks it Down now; if it lives");
 }
 
+/* Which side goes on decides what may be advised. */
+static void
+the_outlook_decides_what_is_advised(void)
+{
+    trpi_view view = view_make();
+    view.converged = false;
+    view.foresees = true;
+    rows[1].m.reachable = 0;
+    rows[1].unreachable_ms = 6120;
+    rows[1].observers = observers;
+    rows[1].observers_count = 1;
+    view.forecast = (trpi_downing_forecast){ .kind = TRPI_FORECAST_GOES_ON,
+                                             .in_ms = 13001,
+                                             .may_down = true,
+                                             .reason = "majority: 2 of 3 members on this side" };
+    reason_is(&view, 0, "unreachable b:2 6120 1",
+              "keep-majority goes on here and marks it Down in 14 s, if nothing changes (majority: "
+              "2 of 3 members on this side); if it lives, look at the link between it and "
+              "troupe.tcp://demo@a:1; if it is dead: troupe down troupe.tcp://demo@b:2");
+    snprintf(rows[1].cause, sizeof rows[1].cause, "connection refused");
+    reason_is(&view, 0, "unreachable b:2 6120 1", "demo@a:1 (from here: connection refused); if");
+    view.forecast = (trpi_downing_forecast){ .kind = TRPI_FORECAST_STOPS,
+                                             .in_ms = 0,
+                                             .reason = "minority: 1 of 3 members on this side",
+                                             .who = "a:1" };
+    reason_is(
+        &view, 0, "unreachable b:2 6120 1",
+        "this side does not go on: keep-majority stops a:1 now, if nothing changes (minority: "
+        "1 of 3 members on this side)");
+    reason_is(&view, 0, "unreachable b:2 6120 1", "do not mark it Down here while it may live");
+    reason_lacks(&view, 0, "troupe down");
+    view.strategy = "manual";
+    view.forecast.kind = TRPI_FORECAST_NONE;
+    reason_is(&view, 0, "unreachable b:2 6120 1", "nothing decides by itself");
+    reason_lacks(&view, 0, "troupe down");
+    view.strategy = "auto-down-after"; /* it downs on each side; nobody need help */
+    view.auto_down_after_ms = 10000;
+    view.forecast.kind = TRPI_FORECAST_GOES_ON;
+    reason_is(&view, 0, "unreachable b:2 6120 1", "the leader marks it Down in 4 s");
+    reason_lacks(&view, 0, "troupe down");
+    view.strategy = "lease";
+    view.forecast.kind = TRPI_FORECAST_LEASE;
+    view.forecast.in_ms = 500;
+    reason_is(&view, 0, "unreachable b:2 6120 1", "gets the lease; it is asked for in 1 s");
+    reason_lacks(&view, 0, "troupe down");
+}
+
+static void
+equal_findings_are_one_with_a_count(void)
+{
+    trpi_view view = view_make();
+    cJSON *reply = cJSON_CreateObject();
+    view.converged = false;
+    for (int i = 1; i < 3; i++) {
+        rows[i].m.reachable = 0;
+        rows[i].unreachable_ms = (uint64_t)i * 1000;
+        rows[i].observers = &observers[i - 1];
+        rows[i].observers_count = 1;
+        rows[i].seen = false;
+    }
+    rows[1].observers = rows[2].observers = observers;
+    rows[1].observers_count = 2;
+    rows[2].observers_count = 2;
+    reason_is(&view, 0, "unreachable b:2 2000 2", "if they are dead: troupe down --unreachable");
+    reason_is(&view, 1, "not-seen b:2 60000 0", "it is unreachable: ");
+    reason_is(&view, 2, "", "");
+    UNIT_REQUIRE(trpi_why_add_reasons(reply, &view));
+    const cJSON *row = cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(reply, "reasons"), 0);
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(row, "nodes");
+    UNIT_EQUAL((int)cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(row, "count")), 2);
+    UNIT_EQUAL(cJSON_GetArraySize(nodes), 2);
+    UNIT_TEXT(cJSON_GetStringValue(cJSON_GetArrayItem(nodes, 1)), "troupe.tcp://demo@c:3");
+    UNIT_TRUE(cJSON_GetObjectItemCaseSensitive(row, "key") == NULL);
+    UNIT_TRUE(cJSON_IsNull(cJSON_GetObjectItemCaseSensitive(reply, "outlook")));
+    rows[2].m.status = TRP_MEMBER_LEAVING; /* not equal any more */
+    reason_is(&view, 0, "unreachable b:2 1000 2",
+              "if it is dead: troupe down troupe.tcp://demo@b:2");
+    cJSON_Delete(reply);
+}
+
 static void
 a_member_that_has_not_seen_the_view_is_named(void)
 {
@@ -234,6 +325,8 @@ UNIT(an_unreachable_member_is_named_with_its_observers)
 UNIT(who_has_removed_this_node_and_that_it_stood_still_is_told)
 UNIT(a_node_that_reaches_nobody_is_told_before_its_detector_speaks)
 UNIT(with_a_time_out_the_time_that_is_left_is_told)
+UNIT(the_outlook_decides_what_is_advised)
+UNIT(equal_findings_are_one_with_a_count)
 UNIT(a_member_that_has_not_seen_the_view_is_named)
 UNIT(who_waits_though_all_agree_is_told_what_for)
 UNIT(a_node_that_has_not_joined_says_whom_it_asks)

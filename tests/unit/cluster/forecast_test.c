@@ -1,0 +1,149 @@
+/* forecast_test.c - what `why` foretells is what the strategy does: each forecast made while a side
+ * waits is compared with what that side does then, and when. */
+#include "cluster/downing_forecast.h"
+#include "tests/unit/cluster/mesh.h"
+
+#define NODES 5u
+#define SETTLED_MS 2500u /* who is missed is known to all of the side */
+#define STEP_MS 500u
+#define SLACK_MS 2000u /* leaders act once a second; marks have to come round */
+
+struct outcome {
+    trpi_forecast_kind kind;
+    uint64_t at_ms; /* since the cut */
+};
+
+/* What the side has done by now; NONE: it still waits. */
+static trpi_forecast_kind
+done(const struct mesh *m, uint32_t witness, uint32_t lost)
+{
+    uint32_t missed = (uint32_t)__builtin_ctz(lost), is = mesh_status(m, witness, missed);
+    for (uint32_t i = 0; i < NODES; i++) {
+        if ((lost >> i & 1) == 0 && m->stopped[i] != TRPI_STOP_NONE) {
+            return TRPI_FORECAST_STOPS;
+        }
+        if ((lost >> i & 1) == 0 && m->asks_lease[i]) {
+            return TRPI_FORECAST_LEASE;
+        }
+    }
+    return is == TRP_MEMBER_UP ? TRPI_FORECAST_NONE : TRPI_FORECAST_GOES_ON;
+}
+
+/* Members of `lost` fall silent. Every member of the rest foretells until it happens. */
+static void
+foretold(const char *strategy, uint32_t lost, trpi_forecast_kind want, bool may_down)
+{
+    trpi_member_options options = { .downing_strategy = strategy };
+    options.downing.quorum_size = 3;
+    options.downing.lease_minority_delay_ms = 2000;
+    options.downing.referee = mesh_id(4, 1004).address;
+    options.downing.least_nodes = 1;
+    struct mesh *m = mesh_cluster(NODES, &options);
+    struct outcome said[NODES][64];
+    uint32_t said_count[NODES] = { 0 };
+    uint64_t cut_ms = m->now_ms;
+    uint32_t witness = (uint32_t)__builtin_ctz(~lost);
+    for (uint32_t i = 0; i < NODES; i++) {
+        m->cut[i] = (lost >> i & 1) != 0;
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        if (!m->cut[i]) {
+            mesh_observe(m, i, lost);
+        }
+    }
+    uint64_t settled_ms = strcmp(strategy, "auto-down-after") == 0 ? STEP_MS : SETTLED_MS;
+    mesh_run(m, settled_ms);
+    struct outcome is = { TRPI_FORECAST_NONE, 0 };
+    for (uint32_t step = 0; step < 60 && is.kind == TRPI_FORECAST_NONE; step++) {
+        for (uint32_t i = 0; i < NODES; i++) {
+            trpi_downing_forecast f;
+            if (m->cut[i] || m->stopped[i] != TRPI_STOP_NONE ||
+                !trpi_member_forecast(m->cores[i], &f)) {
+                continue;
+            }
+            if (f.may_down != may_down) {
+                UNIT_TRUE(f.may_down == may_down);
+                printf("  %s without %x, node %u: may_down %d\n", strategy, lost, i, f.may_down);
+            }
+            said[i][said_count[i]++] = (struct outcome){ f.kind, m->now_ms - cut_ms + f.in_ms };
+        }
+        mesh_run(m, STEP_MS);
+        is = (struct outcome){ done(m, witness, lost), m->now_ms - cut_ms };
+    }
+    if (!UNIT_EQUAL(is.kind, want)) {
+        printf("  %s without %x\n", strategy, lost);
+    }
+    for (uint32_t i = 0; i < NODES; i++) {
+        UNIT_TRUE(m->cut[i] || said_count[i] > 0);
+        for (uint32_t k = 0; k < said_count[i]; k++) {
+            struct outcome s = said[i][k];
+            bool in_time = s.at_ms + SLACK_MS >= is.at_ms && s.at_ms <= is.at_ms + SLACK_MS;
+            if (s.kind != want || (want != TRPI_FORECAST_NONE && !in_time)) {
+                UNIT_EQUAL(s.kind, want);
+                UNIT_TRUE(in_time);
+                printf("  %s without %x, node %u: said %d at %llu, was %d at %llu\n", strategy,
+                       lost, i, (int)s.kind, (unsigned long long)s.at_ms, (int)is.kind,
+                       (unsigned long long)is.at_ms);
+            }
+        }
+    }
+    mesh_free(m);
+}
+
+#define GOES_ON TRPI_FORECAST_GOES_ON, true
+#define STOPS TRPI_FORECAST_STOPS, false
+
+static void
+each_strategy_does_what_was_foretold(void)
+{
+    foretold("keep-majority", 0x18, GOES_ON); /* 3 and 4 are lost */
+    foretold("keep-majority", 0x07, STOPS);
+    foretold("static-quorum", 0x10, GOES_ON);
+    foretold("static-quorum", 0x0e, STOPS);
+    foretold("keep-oldest", 0x1c, GOES_ON); /* 0 is the oldest */
+    foretold("keep-oldest", 0x03, STOPS);
+    foretold("keep-referee", 0x0f, GOES_ON); /* 4 is the referee */
+    foretold("keep-referee", 0x10, STOPS);
+    foretold("down-all", 0x10, STOPS);
+    foretold("lease", 0x18, TRPI_FORECAST_LEASE, false);
+    foretold("lease", 0x07, TRPI_FORECAST_LEASE, false);
+}
+
+/* They count nothing; an operator counts as keep-majority does. */
+static void
+without_sides_the_larger_half_may_down(void)
+{
+    foretold("manual", 0x18, TRPI_FORECAST_NONE, true);
+    foretold("manual", 0x07, TRPI_FORECAST_NONE, false);
+    foretold("auto-down-after", 0x18, TRPI_FORECAST_GOES_ON, true);
+    foretold("auto-down-after", 0x07, TRPI_FORECAST_GOES_ON, false); /* it goes on all the same */
+}
+
+static void
+nothing_is_foretold_where_nobody_is_missed(void)
+{
+    trpi_downing_forecast f;
+    struct mesh *m = mesh_cluster(3, NULL);
+    UNIT_FALSE(trpi_member_forecast(m->cores[0], &f));
+    m->cut[2] = true;
+    mesh_observe(m, 0, 1u << 2);
+    mesh_observe(m, 1, 1u << 2);
+    mesh_run(m, SETTLED_MS);
+    UNIT_TRUE(trpi_member_forecast(m->cores[1], &f));
+    char names[64];
+    snprintf(names, sizeof names, "%s:%u", m->ids[2].address.host, m->ids[2].address.port);
+    UNIT_TEXT(f.who, names);
+    UNIT_TRUE(strstr(f.reason, "majority: 2 of 3 members on this side") != NULL);
+    m->cut[2] = false;
+    mesh_observe(m, 0, 0);
+    mesh_observe(m, 1, 0);
+    mesh_run(m, SETTLED_MS);
+    UNIT_FALSE(trpi_member_forecast(m->cores[1], &f));
+    mesh_free(m);
+}
+
+UNIT_BEGIN("forecast")
+UNIT(each_strategy_does_what_was_foretold)
+UNIT(without_sides_the_larger_half_may_down)
+UNIT(nothing_is_foretold_where_nobody_is_missed)
+UNIT_END
