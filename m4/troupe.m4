@@ -12,6 +12,36 @@ AC_DEFUN([TROUPE_PROBE_CFLAG], [
     CFLAGS=$troupe_saved_cflags
 ])
 
+# TROUPE_PROBE_LDFLAG(VARIABLE, FLAG): append FLAG to VARIABLE if the linker takes it.
+AC_DEFUN([TROUPE_PROBE_LDFLAG], [
+    AC_MSG_CHECKING([whether the linker takes $2])
+    troupe_saved_ldflags=$LDFLAGS
+    LDFLAGS="$LDFLAGS -Werror $2"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM()],
+        [AC_MSG_RESULT([yes])
+         $1="$$1 $2"],
+        [AC_MSG_RESULT([no])])
+    LDFLAGS=$troupe_saved_ldflags
+])
+
+# TROUPE_PROBE_FORTIFY(VARIABLE): append -D_FORTIFY_SOURCE=2, where the C library checks what it is
+# given by it, the compiler optimizes, and nobody has set it already (Debian's build flags do).
+AC_DEFUN([TROUPE_PROBE_FORTIFY], [
+    AC_MSG_CHECKING([whether _FORTIFY_SOURCE works and is not set])
+    troupe_saved_cflags=$CFLAGS
+    CFLAGS="$CFLAGS -Werror -D_FORTIFY_SOURCE=2"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([
+#include <string.h>
+#ifndef __OPTIMIZE__
+#error no optimization
+#endif
+], [char text[[8]]; return (int)strlen(strcpy(text, "x"));])],
+        [AC_MSG_RESULT([yes])
+         $1="$$1 -D_FORTIFY_SOURCE=2"],
+        [AC_MSG_RESULT([no])])
+    CFLAGS=$troupe_saved_cflags
+])
+
 # TROUPE_REQUIRE_FLAG(FLAG): stop if the compiler or its linker refuses FLAG.
 AC_DEFUN([TROUPE_REQUIRE_FLAG], [
     AC_MSG_CHECKING([whether $CC compiles and links with $1])

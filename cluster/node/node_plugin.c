@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "actor/actor.h"
+
 #ifndef TROUPE_LIBDIR
 #define TROUPE_LIBDIR "/usr/local/lib"
 #endif
@@ -82,6 +84,7 @@ trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plu
         return fail(ret_error, "plugin %s: it was built for plugin version %u, this node has %u",
                     name, plugin->abi, TRP_PLUGIN_ABI);
     }
+    trpi_fault_trust(plugin);
     trp_plugin_error error = { "" };
     trp_err err = plugin->init(node, arguments, &ret_plugin->state, &error);
     if (err != TRP_OK) {

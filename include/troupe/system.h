@@ -40,11 +40,12 @@ typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
  * REPORT: the process dies as it would, with one more line on stderr: which actor it was. SIGILL
  * and SIGABRT are reported too.
  * ON: the actor fails with TRP_EFAULT (code: the signal's number), and its supervisor decides, as
- * with trp_fail(). A stack overflow is such a fault. Only faults in the actors' own code count: not
- * in libtroupe, libc and other libraries that may hold a lock, and not signals that were sent;
- * those are reported. Whatever a behaviour holds beyond trp_alloc() and trp_defer(), locks too,
- * stays held. Needs the shared library, on x86-64 or arm64: else trp_system_new() answers
- * TRP_EUNSUPPORTED. */
+ * with trp_fail(). A stack overflow is such a fault. Only faults in the actors' own code count:
+ * that of the program, of plugins and loaded extensions, and of shared objects with a behaviour
+ * that was given to trp_behaviour_register(). Not those in any other library, which may hold a
+ * lock, and not signals that were sent; those are reported. Whatever a behaviour holds beyond
+ * trp_alloc() and trp_defer(), locks too, stays held. Needs the shared library, on x86-64 or arm64:
+ * else trp_system_new() answers TRP_EUNSUPPORTED. */
 typedef enum trp_fault_trap {
     TRP_FAULT_TRAP_OFF = 0,
     TRP_FAULT_TRAP_REPORT = 1,
@@ -225,6 +226,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_select_tell(trp_system *system, const 
  *
  * Ownership: gives *ret_reply (free with trp_msg_free).
  * Errors:    TRP_ETIMEDOUT  no reply in time; TRP_ENOENT  to is dead
+ *            TRP_EUNHANDLED the actor did not handle the message
  *            TRP_ESTATE     called from a behaviour; TRP_ECLOSED  the system is stopping
  *            the error of a trp_status_failure reply
  * Thread:    any; may block until the reply or the timeout; never from a behaviour.

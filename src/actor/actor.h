@@ -83,6 +83,7 @@ bool trpi_msg_is_own(const trp_msg *msg);
 /* A durable mailbox has stored what it was asked to admit: from now on msg is a token, and when it
  * reaches nobody it is no dead letter, for what it stands for is handled by the next owner. Thread:
  * admit's; msg is not told yet, so that nobody else has it. */
+#define TRPI_MSG_MANY 0x08000000u /* flag of a header: a router gave it to several */
 #define TRPI_MSG_STORED 0x20000000u /* flag of a header; until the mailbox takes the token */
 static inline void
 trpi_msg_stored(const trp_msg *msg)
@@ -357,6 +358,10 @@ bool trpi_node_is_watched(trp_system *system, uint32_t node);
 
 /* ---- what cluster and node use ------------------------------------------------------------------
  * */
+/* The shared object that holds this address is a plugin, or another part of the program: what an
+ * actor does wrong in its code may become the actor's failure (fault-trap). Thread: any. */
+void trpi_fault_trust(const void *inside);
+
 /* Spawn below /system, on the "system" dispatcher unless options say otherwise. Thread: any. */
 trp_err trpi_system_spawn_internal(trp_system *system, const trp_behaviour *behaviour,
                                    const trp_spawn_options *options, trp_ref *ret_ref);

@@ -86,6 +86,9 @@ trp_behaviour_register(trp_system *system, const trp_behaviour *behaviour)
         return TRP_EINVAL;
     }
     behaviours = system->life->behaviours;
+    if (system->options.fault_trap == TRP_FAULT_TRAP_ON) {
+        trpi_fault_trust((const void *)(uintptr_t)behaviour->receive); /* the program's own */
+    }
     pthread_mutex_lock(&behaviours->lock);
     found = find_locked(behaviours, behaviour->name);
     if (found != NULL) {

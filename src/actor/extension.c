@@ -223,6 +223,7 @@ trp_extension_load(trp_system *system, const char *path)
         (void)dlclose(object);
         return TRP_EVERSION;
     }
+    trpi_fault_trust(*symbol);
     err = trp_extension_get(system, *symbol, &instance);
     if (err != TRP_OK) { /* its code may have been handed out already: it stays loaded */
         trpi_log(system, TRP_LOG_ERROR, "actor",

@@ -9,12 +9,14 @@
  * Must hold.
  *   V1  Without an option that asks for it no handler is installed.                         (open)
  *   V2  A jump is taken only if the fault was raised by the instruction itself (not by kill) and
- *       that instruction is neither ours nor of a library that may hold a lock: the protected
- *       ranges, collected beforehand because nothing may be looked up in a handler.    (may_trap)
+ *       that instruction is the program's or a plugin's. Any other object (libc, ours, a library of
+ *       whomever) may hold a lock. The ranges are collected beforehand because nothing may be
+ *       looked up in a handler.                                                        (may_trap)
  *   V3  All that runs in the handler is async-signal-safe: own formatting, write(), trylock.
  *   V4  What else listens to these signals is called after us, and found in its place again when
  *       the last system that asked has ended.                                      (chain, close)
- * Limits.  TRPI_FAULT_RANGES protected ranges; TRPI_FAULT_STACK_BYTES of alternate stack a thread.
+ * Limits.  TRPI_FAULT_RANGES ranges, and no fault in further plugins is trapped;
+ *          TRPI_FAULT_STACK_BYTES of alternate stack a thread.
  *          A library that is linked statically shares its range with the actors' code: then "on" is
  *          refused. x86-64 and arm64.
  * Cost.    None until it happens; then about as much as two system calls.
@@ -55,9 +57,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all but what 
 static uint32_t systems;                                 /* that asked */
 static bool installed[FAULTS];
 static struct sigaction previous[FAULTS]; /* written before our handler can run */
-static range protected[TRPI_FAULT_RANGES];
-static _Atomic uint32_t protected_count; /* release; pair: is_protected() */
-static bool library_is_apart;            /* libtroupe is an object of its own */
+static range trusted[TRPI_FAULT_RANGES]; /* the program's code and that of plugins */
+static _Atomic uint32_t trusted_count;   /* release; pair: is_trusted() */
 
 /* initial-exec: a lazily made variable would be allocated inside the handler (V3) */
 static _Thread_local struct {
@@ -68,82 +69,106 @@ static _Thread_local struct {
     volatile sig_atomic_t told; /* one line a thread, also when a previous handler comes back */
 } here __attribute__((tls_model("initial-exec")));
 
-/* ---- what may not be jumped out of ----------------------------------------------------------- */
-
-/* Libraries that take locks, and those that ours stand on. */
-static bool
-name_is_protected(const char *path)
-{
-    static const char *const prefixes[] = {
-        "libc.so",     "libc-",      "ld-",     "ld.so",    "libpthread",  "librt",
-        "libdl",       "libm.so",    "libm-",   "libgcc_s", "libstdc++",   "linux-vdso",
-        "linux-gate",  "libasan",    "libtsan", "libubsan", "libjemalloc", "libtcmalloc",
-        "libmimalloc", "libnng",     "libmbed", "libssl",   "libcrypto",   "libcjson",
-        "libconfuse",  "libmsgpack", "liblmdb", "libprotobuf-c", "liblz4",   "libcares",
-    };
-    const char *slash = strrchr(path, '/');
-    const char *base = slash == NULL ? path : slash + 1;
-
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-        if (strncmp(base, prefixes[i], strlen(prefixes[i])) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
+/* ---- what may be jumped out of --------------------------------------------------------------- */
 
 static void
 range_add(uintptr_t low, uintptr_t high)
 {
-    uint32_t count = atomic_load_explicit(&protected_count, memory_order_relaxed);
+    uint32_t count = atomic_load_explicit(&trusted_count, memory_order_relaxed);
 
     for (uint32_t i = 0; i < count; i++) {
-        if (protected[i].low == low && protected[i].high == high) {
+        if (trusted[i].low == low && trusted[i].high == high) {
             return;
         }
     }
     if (count < TRPI_FAULT_RANGES) {
-        protected[count] = (range){ low, high };
+        trusted[count] = (range){ low, high };
         /* release: a handler that sees the count sees the range */
-        atomic_store_explicit(&protected_count, count + 1, memory_order_release);
+        atomic_store_explicit(&trusted_count, count + 1, memory_order_release);
     }
+}
+
+typedef struct object_search {
+    uintptr_t inside; /* the object's that has this address */
+    bool found;
+    bool is_program;
+} object_search;
+
+static bool
+contains(const struct dl_phdr_info *info, uintptr_t address)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < info->dlpi_phnum && !found; i++) {
+        uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+        found = info->dlpi_phdr[i].p_type == PT_LOAD && address >= low &&
+                address < low + info->dlpi_phdr[i].p_memsz;
+    }
+    return found;
 }
 
 static int
 object_look(struct dl_phdr_info *info, size_t size, void *arg)
 {
-    uintptr_t ours = (uintptr_t)trpi_fault_open;
-    bool guarded = name_is_protected(info->dlpi_name);
-    bool contains_us = false;
+    object_search *search = arg;
 
     (void)size;
-    (void)arg;
-    for (unsigned i = 0; i < info->dlpi_phnum; i++) {
-        uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+    search->found = contains(info, search->inside);
+    search->is_program = search->found && info->dlpi_name[0] == 0; /* it has no name */
+    return search->found;
+}
 
-        contains_us = contains_us || (info->dlpi_phdr[i].p_type == PT_LOAD && ours >= low &&
-                                      ours < low + info->dlpi_phdr[i].p_memsz);
+/* Trust the code of the object with this address, or, without one, of the program; never ours. */
+static int
+object_trust(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const object_search *search = arg;
+    bool ours = info->dlpi_name[0] != 0 && contains(info, (uintptr_t)trpi_fault_open);
+
+    (void)size;
+    if (search->inside != 0 ? !contains(info, search->inside) : info->dlpi_name[0] != 0) {
+        return 0;
     }
-    if (contains_us) {
-        library_is_apart = info->dlpi_name[0] != 0; /* the program itself has no name */
-    }
-    for (unsigned i = 0; i < info->dlpi_phnum && (guarded || contains_us); i++) {
+    for (unsigned i = 0; i < info->dlpi_phnum && !ours; i++) {
         uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
 
         if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) != 0) {
             range_add(low, low + info->dlpi_phdr[i].p_memsz);
         }
     }
-    return 0;
+    return 1;
+}
+
+/* Is this library an object of its own? */
+static bool
+library_is_apart(void)
+{
+    object_search search = { (uintptr_t)trpi_fault_open, false, false };
+
+    (void)dl_iterate_phdr(object_look, &search);
+    return search.found && !search.is_program;
+}
+
+void
+trpi_fault_trust(const void *inside)
+{
+    object_search search = { (uintptr_t)inside, false, false };
+
+    (void)pthread_mutex_lock(&lock);
+    if (search.inside != 0) {
+        (void)dl_iterate_phdr(object_trust, &search);
+    }
+    (void)pthread_mutex_unlock(&lock);
 }
 
 static bool
-is_protected(uintptr_t pc)
+is_trusted(uintptr_t pc)
 {
-    uint32_t count = atomic_load_explicit(&protected_count, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&trusted_count, memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++) {
-        if (pc >= protected[i].low && pc < protected[i].high) {
+        if (pc >= trusted[i].low && pc < trusted[i].high) {
             return true;
         }
     }
@@ -208,7 +233,7 @@ may_trap(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t 
     if (index < 2 && (uintptr_t)info->si_addr == pc) {
         pc = caller_of(context); /* a call that led nowhere: whose was it? */
     }
-    return pc != 0 && !is_protected(pc);
+    return pc != 0 && is_trusted(pc);
 }
 
 /* ---- text without libc ----------------------------------------------------------------------- */
@@ -417,16 +442,16 @@ uninstall(void)
 trp_err
 trpi_fault_open(trp_system *system)
 {
+    object_search program = { 0, false, false };
     trp_err err = TRP_OK;
 
     if (system->options.fault_trap == TRP_FAULT_TRAP_OFF) {
         return TRP_OK; /* V1 */
     }
     (void)pthread_mutex_lock(&lock);
-    (void)dl_iterate_phdr(object_look, NULL);
+    (void)dl_iterate_phdr(object_trust, &program);
     if (system->options.fault_trap == TRP_FAULT_TRAP_ON &&
-        (!FAULT_TRAP_SUPPORTED || !library_is_apart ||
-         atomic_load_explicit(&protected_count, memory_order_relaxed) == TRPI_FAULT_RANGES)) {
+        (!FAULT_TRAP_SUPPORTED || !library_is_apart())) {
         err = TRP_EUNSUPPORTED;
     } else {
         err = install();

@@ -11,6 +11,8 @@ trp_err trpi_fault_open(trp_system *system);
 /* Take them out again with the last such system. NULL-safe for systems that never asked. */
 void trpi_fault_close(trp_system *system);
 
+/* (trpi_fault_trust(), of what plugins bring: actor.h) */
+
 /* A worker's thread begins: give it an alternate stack, and let its faults be found. Does nothing
  * when the system did not ask. */
 void trpi_fault_thread_begin(trp_ctx *ctx);

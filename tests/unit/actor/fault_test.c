@@ -5,6 +5,11 @@
  */
 #include "tests/unit/actor/stage.h"
 
+#include <troupe/extension.h>
+
+#include <CUnit/CUnit.h>
+#include <CUnit/TestDB.h>
+#include <dlfcn.h>
 #include <malloc.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -20,6 +25,7 @@ UNIT_SKIPPED("fault", "the sanitizers take these signals and the heap for themse
 
 static void *volatile nothing;
 static volatile int zero;
+static CU_pTestRegistry volatile out_of_reach = (CU_pTestRegistry)(uintptr_t)64;
 static void (*volatile nowhere)(void);
 
 static int __attribute__((noinline)) deep(volatile char *above)
@@ -42,6 +48,18 @@ touch_past_the_end_of_a_file(void)
     }
 }
 
+#define PLUGIN "./tests/unit/actor/.libs/plain_extension.so"
+static void (*of_plugin)(int *to);
+
+static bool
+plugin_open(void)
+{
+    void *object = dlopen(PLUGIN, RTLD_NOW | RTLD_LOCAL);
+
+    *(void **)&of_plugin = object == NULL ? NULL : dlsym(object, "plain_write");
+    return of_plugin != NULL;
+}
+
 static void
 misbehave(const char *how)
 {
@@ -57,6 +75,10 @@ misbehave(const char *how)
         zero = deep(NULL);
     } else if (strcmp(how, "libc") == 0) {
         zero = (int)strlen(nothing);
+    } else if (strcmp(how, "library") == 0) {
+        zero = CU_get_suite_by_name("x", out_of_reach) != NULL;
+    } else if (strcmp(how, "plugin") == 0) {
+        of_plugin(nothing);
     } else if (strcmp(how, "sent") == 0) {
         (void)raise(SIGSEGV);
     } else if (strcmp(how, "abort") == 0) {
@@ -368,8 +390,29 @@ the_last_line_of_a_crash_names_the_actor(void)
     expect_death(TRP_FAULT_TRAP_REPORT, "abort", SIGABRT, "actor /user/culprit/kid of system");
     /* a lock may be held there: never jumped out of */
     expect_death(TRP_FAULT_TRAP_ON, "libc", SIGSEGV, "actor /user/culprit/kid of system child");
+    /* nor of a library of which nothing is known */
+    expect_death(TRP_FAULT_TRAP_ON, "library", SIGSEGV, "actor /user/culprit/kid of system child");
     /* sent, not raised */
     expect_death(TRP_FAULT_TRAP_ON, "sent", SIGSEGV, "actor /user/culprit/kid of system child");
+}
+
+/* An object that somebody has opened is any library; what is loaded as a plugin or an extension is
+ * code of actors. */
+static void
+a_fault_in_a_plugin_is_a_failure(void)
+{
+    trp_system *system;
+    trp_ref a;
+
+    UNIT_REQUIRE(plugin_open());
+    expect_death(TRP_FAULT_TRAP_ON, "plugin", SIGSEGV, "actor /user/culprit/kid of system child");
+    system = open_mode(TRP_FAULT_TRAP_ON);
+    a = stage_spawn(system, &villain, "a");
+    UNIT_EQUAL(trp_extension_load(system, PLUGIN), TRP_OK);
+    stage_tell(system, a, "plugin");
+    UNIT_EQUAL(stage_ask(system, a, "ping", answer, sizeof answer), TRP_OK);
+    UNIT_WAIT(stage_book_has(&stage_lines, "/user/a: failed: SIGSEGV at address 0x0"), 5000);
+    stage_close(system);
 }
 
 /* Issue 3: the library installs no handler unless asked, and passes on to the program's own */
@@ -511,6 +554,7 @@ an_actor_that_finds_no_memory_fails_and_gives_back_what_it_had(void)
 
 UNIT_BEGIN("fault")
 UNIT(a_fault_of_an_actor_is_its_failure)
+UNIT(a_fault_in_a_plugin_is_a_failure)
 UNIT(a_fault_in_a_hook_is_a_failure_there)
 UNIT(ten_thousand_crashing_restarts_leak_nothing)
 UNIT(the_last_line_of_a_crash_names_the_actor)

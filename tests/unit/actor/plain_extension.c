@@ -1,5 +1,5 @@
 /* plain_extension.c - a shared object that a configuration can name; of the library it needs only
- * the header. */
+ * the header. fault_test makes a mistake in its code. */
 #include <troupe/extension.h>
 
 static int number;
@@ -20,3 +20,10 @@ static const trp_extension plain = {
 
 extern const trp_extension *const trp_extension_v1;
 __attribute__((visibility("default"))) const trp_extension *const trp_extension_v1 = &plain;
+
+extern void plain_write(int *to);
+__attribute__((visibility("default"))) void
+plain_write(int *to)
+{
+    *to = 1;
+}
