@@ -14,6 +14,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/payload.h"
+#include "base/utf8.h"
 #include "remote/serializer.h"
 
 /* ---- encode ---------------------------------------------------------------------------------- */
@@ -68,14 +69,12 @@ fixed_item(uint32_t kind, const uint8_t *at, const trpi_node_map *map)
         return cJSON_CreateString(text);
     case TRP_FIELD_f64:
         memcpy(&f64, at, sizeof f64);
-        return cJSON_CreateNumber(f64);
+        return trpi_json_f64(f64);
     case TRP_FIELD_ref:
         memcpy(&ref, at, sizeof ref);
         return ref_item(&ref, map);
     default:
-        (void)snprintf(text, sizeof text, "%.*s", (int)trpi_kind_text_room(kind) - 1,
-                       (const char *)at);
-        return cJSON_CreateString(text);
+        return cJSON_CreateString((const char *)at); /* with its end: is_sayable() */
     }
 }
 
@@ -148,6 +147,51 @@ value_item(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at,
                : array_item(trpi_kind_element(kind), of, payload, slice, map);
 }
 
+static bool is_sayable(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at);
+
+static bool
+is_struct_sayable(const trp_field *fields, uint32_t count, const uint8_t *payload, size_t at)
+{
+    bool ok = true;
+    for (uint32_t i = 0; i < count && ok; i++) {
+        ok = is_sayable(fields[i].kind, fields[i].of, payload, at + fields[i].offset);
+    }
+    return ok;
+}
+
+/* Does it read back equal? Not an infinity or NaN, nor text that has no end in its field or is no
+ * UTF-8. */
+static bool
+is_sayable(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at)
+{
+    size_t room = trpi_kind_text_room(kind);
+    if (kind == TRP_FIELD_STRUCT) {
+        return is_struct_sayable(of->fields, of->fields_count, payload, at);
+    }
+    if (kind == TRP_FIELD_f64) {
+        double f64;
+        memcpy(&f64, payload + at, sizeof f64);
+        return isfinite(f64);
+    }
+    if (room > 0) {
+        size_t bytes = strnlen((const char *)payload + at, room);
+        return bytes < room && trpi_utf8_is_valid(payload + at, bytes);
+    }
+    if (kind != TRP_FIELD_text && !trpi_kind_is_array(kind)) {
+        return true;
+    }
+    trpi_slice slice = trpi_slice_get(payload + at);
+    if (kind == TRP_FIELD_text) {
+        return slice.count == 0 || trpi_utf8_is_valid(payload + slice.at, slice.count);
+    }
+    size_t each = trpi_kind_bytes(trpi_kind_element(kind), of);
+    bool ok = true;
+    for (uint32_t i = 0; i < slice.count && ok; i++) {
+        ok = is_sayable(trpi_kind_element(kind), of, payload, slice.at + i * each);
+    }
+    return ok;
+}
+
 static trp_err
 json_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
             trpi_buffer *out)
@@ -155,10 +199,15 @@ json_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_m
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
     if ((type->flags & TRP_TYPE_JSON) != 0) {
-        return trpi_buffer_append(out, payload, bytes, TRPI_BUFFER_NO_LIMIT);
+        return trpi_utf8_is_valid(payload, bytes)
+                   ? trpi_buffer_append(out, payload, bytes, TRPI_BUFFER_NO_LIMIT)
+                   : TRP_EDATA;
     }
     if (fields == NULL) {
         return TRP_ENOTYPE;
+    }
+    if (!is_struct_sayable(fields, count, payload, 0)) {
+        return TRP_EDATA;
     }
     cJSON *object = struct_item(fields, count, payload, 0, map);
     char *text = object != NULL ? trpi_json_print(object) : NULL;
@@ -258,7 +307,7 @@ get_fixed(const cJSON *item, uint32_t kind, const trpi_node_map *map, uint8_t *a
         return ok;
     case TRP_FIELD_f64:
         memcpy(at, &item->valuedouble, sizeof item->valuedouble);
-        return cJSON_IsNumber(item);
+        return cJSON_IsNumber(item) && isfinite(item->valuedouble); /* 1e999 */
     case TRP_FIELD_ref:
         ok = get_ref(item, map, &ref);
         memcpy(at, &ref, sizeof ref);
@@ -351,7 +400,9 @@ json_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
     if ((type->flags & TRP_TYPE_JSON) != 0) {
-        return trpi_buffer_append(out, wire, bytes, TRPI_BUFFER_NO_LIMIT);
+        return trpi_utf8_is_valid(wire, bytes)
+                   ? trpi_buffer_append(out, wire, bytes, TRPI_BUFFER_NO_LIMIT)
+                   : TRP_EDATA;
     }
     cJSON *object = NULL;
     if (fields == NULL || trpi_json_parse((const char *)wire, bytes, &object, NULL) != TRP_OK) {

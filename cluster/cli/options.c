@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
 #include "cluster/cli/cli.h"
 
-#define DAY_MS 86400000.0
+#define DAY_MS 86400000
 
 const trpi_cli_flag_info trpi_cli_flags[TRPI_CLI_FLAG_COUNT] = {
 #define FLAG_INFO(id, name, letter, value, text) [TRPI_CLI_##id] = { name, letter, value, text },
@@ -33,17 +34,17 @@ trpi_cli_duration_parse(const char *text, uint32_t *ret_ms)
 {
     static const struct {
         const char *unit;
-        double ms;
+        uint64_t ms;
     } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
-    if (!isdigit((unsigned char)text[0])) {
+    trpi_decimal decimal;
+    const char *rest = NULL;
+    int64_t ms = 0;
+    if (!trpi_decimal_take(text, &decimal, &rest)) {
         return false;
     }
-    char *end;
-    double number = strtod(text, &end);
     for (size_t index = 0; index < sizeof(units) / sizeof(units[0]); index++) {
-        if (strcmp(end, units[index].unit) == 0) {
-            double ms = number * units[index].ms;
-            if (!(ms >= 1 && ms <= DAY_MS)) {
+        if (strcmp(rest, units[index].unit) == 0) {
+            if (!trpi_decimal_times(&decimal, units[index].ms, &ms) || ms < 1 || ms > DAY_MS) {
                 return false;
             }
             *ret_ms = (uint32_t)ms;

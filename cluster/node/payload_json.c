@@ -7,6 +7,7 @@
 #include "cluster/node/payload_json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/payload.h"
+#include "base/utf8.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53 */
 
@@ -84,6 +86,25 @@ integer_read_as(uint32_t kind, const cJSON *item, uint8_t *at)
     return ok ? TRP_OK : TRP_EDATA;
 }
 
+/* A number, or the name of what JSON has none for. */
+static trp_err
+double_read(const cJSON *item, uint8_t *at)
+{
+    double value = item->valuedouble;
+    if (cJSON_IsString(item)) {
+        const char *text = item->valuestring;
+        if (strcmp(text, "NaN") != 0 && strcmp(text, "Infinity") != 0 &&
+            strcmp(text, "-Infinity") != 0) {
+            return TRP_EDATA;
+        }
+        value = strtod(text, NULL);
+    } else if (!cJSON_IsNumber(item) || !isfinite(value)) { /* 1e999 */
+        return TRP_EDATA;
+    }
+    memcpy(at, &value, sizeof value);
+    return TRP_OK;
+}
+
 /* A value of fixed size. */
 static trp_err
 fixed_read(uint32_t kind, const cJSON *item, uint8_t *at)
@@ -104,8 +125,7 @@ fixed_read(uint32_t kind, const cJSON *item, uint8_t *at)
         return cJSON_IsBool(item) ? TRP_OK : TRP_EDATA;
     }
     if (kind == TRP_FIELD_f64) {
-        memcpy(at, &item->valuedouble, sizeof item->valuedouble);
-        return cJSON_IsNumber(item) ? TRP_OK : TRP_EDATA;
+        return double_read(item, at);
     }
     if (kind == TRP_FIELD_ref) {
         return cJSON_IsNull(item) ? TRP_OK : TRP_EDATA;
@@ -294,6 +314,9 @@ fixed_item(trp_system *system, uint32_t kind, const uint8_t *at)
     if (room > 0) {
         memcpy(text, at, room);
         text[room] = '\0'; /* a text that fills its field has no NUL of its own */
+        for (size_t bad; (bad = trpi_utf8_valid(text, strlen(text))) < strlen(text);) {
+            text[bad] = '?'; /* for people: the rest is worth seeing */
+        }
         return cJSON_CreateString(text);
     }
     switch (kind) {
@@ -309,16 +332,19 @@ fixed_item(trp_system *system, uint32_t kind, const uint8_t *at)
         memcpy(&v.i64, at, sizeof v.i64);
         (void)snprintf(text, sizeof text, "%" PRId64, v.i64);
         return v.i64 <= (int64_t)EXACT_MAX && v.i64 >= -(int64_t)EXACT_MAX
-                   ? cJSON_CreateNumber((double)v.i64)
+                   ? cJSON_CreateRaw(text)
                    : cJSON_CreateString(text);
     case TRP_FIELD_u64:
         memcpy(&v.u64, at, sizeof v.u64);
         (void)snprintf(text, sizeof text, "%" PRIu64, v.u64);
-        return v.u64 <= (uint64_t)EXACT_MAX ? cJSON_CreateNumber((double)v.u64)
+        return v.u64 <= (uint64_t)EXACT_MAX ? cJSON_CreateRaw(text) /* cJSON's has 15 digits */
                                             : cJSON_CreateString(text);
     case TRP_FIELD_f64:
         memcpy(&v.f64, at, sizeof v.f64);
-        return cJSON_CreateNumber(v.f64);
+        return isfinite(v.f64) ? trpi_json_f64(v.f64)
+                               : cJSON_CreateString(isnan(v.f64)  ? "NaN"
+                                                    : v.f64 > 0.0 ? "Infinity"
+                                                                  : "-Infinity");
     default:
         memcpy(&v.ref, at, sizeof v.ref);
         return trp_ref_is_none(v.ref)
@@ -391,28 +417,6 @@ struct_item(trp_system *system, const trp_type *type, const uint8_t *payload, si
 }
 
 static bool
-text_is_utf8(const uint8_t *p, size_t count)
-{
-    for (size_t i = 0; i < count;) {
-        size_t more = p[i] < 0x80                   ? 0
-                      : p[i] >= 0xc2 && p[i] < 0xe0 ? 1
-                      : p[i] >= 0xe0 && p[i] < 0xf0 ? 2
-                      : p[i] >= 0xf0 && p[i] < 0xf5 ? 3
-                                                    : 4;
-        if (more == 4 || p[i] == 0 || more >= count - i) {
-            return false;
-        }
-        for (size_t j = 1; j <= more; j++) {
-            if ((p[i + j] & 0xc0) != 0x80) {
-                return false;
-            }
-        }
-        i += more + 1;
-    }
-    return true;
-}
-
-static bool
 text_add(cJSON *object, const char *key, const void *payload, size_t bytes)
 {
     void *copy = NULL;
@@ -439,7 +443,8 @@ value_add(trp_system *system, cJSON *object, const trp_type *type, const void *p
           size_t bytes)
 {
     cJSON *json = NULL;
-    if ((type->flags & TRP_TYPE_TEXT) && text_is_utf8(payload, bytes)) {
+    if ((type->flags & TRP_TYPE_TEXT) && !memchr(payload, 0, bytes) &&
+        trpi_utf8_is_valid(payload, bytes)) {
         return text_add(object, "text", payload, bytes);
     }
     if ((type->flags & TRP_TYPE_JSON) && trpi_json_parse(payload, bytes, &json, NULL) == TRP_OK) {

@@ -89,8 +89,9 @@ take_apart(const char *path, taken_apart *ret_parts)
     }
     if (ret_parts->names_bytes > 0 && ret_parts->names[ret_parts->names_bytes - 1] == '/') {
         ret_parts->names_bytes--;
-        if (ret_parts->names_bytes == 0) {
-            return false; /* "//" */
+        if (ret_parts->names_bytes == 0 ||
+            ret_parts->names[ret_parts->names_bytes - 1] == '/') {
+            return false; /* "//", "/a//" */
         }
     }
     ret_parts->end = (size_t)(ret_parts->names - path) + ret_parts->names_bytes;

@@ -346,7 +346,9 @@ trpi_config_file_read(const char *path, char **ret_text, trpi_config_error *ret_
         } else if (memchr(text, '\0', bytes)) {
             err = trpi_config_fail(ret_error, "%s: a byte of value 0: that is no text", path);
         } else {
-            text[bytes] = '\0';
+            size_t mark = bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+            memmove(text, text + mark, bytes - mark); /* a byte order mark is no part of it */
+            text[bytes - mark] = '\0';
         }
     }
     (void)fclose(file);

@@ -1,6 +1,7 @@
 /* config_value.c - one value of the configuration: from text to number, and names that are near.
  *
- * Limits.  Durations and sizes are kept as doubles while they are read: exact up to 2^53.
+ * Limits.  Durations, sizes and whole numbers are computed in integers, and at most 2^53, for they
+ *          are kept as doubles.
  * Tests.   tests/unit/node/config_test.c, tests/fuzz/config_fuzz.c
  */
 #include <ctype.h>
@@ -13,20 +14,21 @@
 #include "base/assert.h"
 #include "base/config.h"
 #include "base/config_store.h"
+#include "base/decimal.h"
 #include "base/nearest.h"
 
-#define NUMBER_MAX 9007199254740992.0 /* 2^53: whole numbers are exact up to it */
+#define NUMBER_MAX 9007199254740992 /* 2^53: whole numbers are exact up to it */
 
 typedef struct unit {
     const char *name;
-    double factor;
+    uint64_t factor;
 } unit;
 
 static const unit durations[] = {
     { "ms", 1 },         { "millis", 1 },     { "milliseconds", 1 }, { "s", 1000 },
-    { "second", 1000 },  { "seconds", 1000 }, { "m", 60e3 },         { "minute", 60e3 },
-    { "minutes", 60e3 }, { "h", 3600e3 },     { "hour", 3600e3 },    { "hours", 3600e3 },
-    { "d", 86400e3 },    { "day", 86400e3 },  { "days", 86400e3 },   { NULL, 0 },
+    { "second", 1000 },  { "seconds", 1000 }, { "m", 60000 },        { "minute", 60000 },
+    { "minutes", 60000 }, { "h", 3600000 },   { "hour", 3600000 },   { "hours", 3600000 },
+    { "d", 86400000 },   { "day", 86400000 }, { "days", 86400000 },  { NULL, 0 },
 };
 static const unit sizes[] = {
     { "", 1 },           { "b", 1 },
@@ -35,8 +37,8 @@ static const unit sizes[] = {
     { "MiB", 1048576 },  { "m", 1048576 },
     { "M", 1048576 },    { "GiB", 1073741824 },
     { "g", 1073741824 }, { "G", 1073741824 },
-    { "kB", 1e3 },       { "MB", 1e6 },
-    { "GB", 1e9 },       { NULL, 0 },
+    { "kB", 1000 },      { "MB", 1000000 },
+    { "GB", 1000000000 }, { NULL, 0 },
 };
 
 static trp_err
@@ -46,34 +48,19 @@ wrong(const char **ret_what, const char *what)
     return TRP_ECONFIG;
 }
 
-/* A decimal number without sign tricks, hex or "inf", which strtod would take. */
-static bool
-number_take(const char *text, double *ret_number, const char **ret_rest)
+/* What is no whole number. A quotient of two exact doubles is the nearest one; with more digits the
+ * C library knows, as long as the program's locale has a point. */
+static double
+float_of(const char *text, const trpi_decimal *d)
 {
-    const char *p = text;
-    if (*p == '-') {
-        p++;
+    double power = 1;
+    if (d->digits > NUMBER_MAX || d->scale > 22) {
+        return strtod(text, NULL);
     }
-    if (!isdigit((unsigned char)*p)) {
-        return false;
+    for (uint32_t i = 0; i < d->scale; i++) {
+        power *= 10;
     }
-    while (isdigit((unsigned char)*p) || *p == '.') {
-        p++;
-    }
-    size_t count = (size_t)(p - text);
-    char digits[64];
-    if (count >= sizeof digits) {
-        return false;
-    }
-    memcpy(digits, text, count);
-    digits[count] = '\0';
-    char *end = NULL;
-    *ret_number = strtod(digits, &end);
-    if (*end != '\0' || *ret_number > NUMBER_MAX || *ret_number < -NUMBER_MAX) {
-        return false; /* 1.2.3 */
-    }
-    *ret_rest = p;
-    return true;
+    return (d->negative ? -(double)d->digits : (double)d->digits) / power;
 }
 
 static const unit *
@@ -117,42 +104,46 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
         *ret_number = 0; /* refused where 0 is */
         return TRP_OK;
     }
-    double number = 0;
+    trpi_decimal decimal;
     const char *rest = NULL;
-    if (!number_take(text, &number, &rest)) {
+    const unit *u = NULL;
+    int64_t whole = 0;
+    if (!trpi_decimal_take(text, &decimal, &rest)) {
         return wrong(ret_what,
                      type == TRPI_CONFIG_DURATION ? "expected a duration like 500ms, 5s, 2m"
                      : type == TRPI_CONFIG_SIZE   ? "expected a size like 512B, 256KiB, 4MiB"
                      : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
                                                   : "expected a whole number");
     }
-    if (type == TRPI_CONFIG_DURATION) {
-        const unit *u = unit_find(durations, rest);
-        if (!u) {
-            return wrong(ret_what, *rest ? "no such unit of time; use ms, s, m, h or d"
-                                         : "a duration needs a unit: ms, s, m, h or d");
-        }
-        number *= u->factor;
-    } else if (type == TRPI_CONFIG_SIZE) {
-        const unit *u = unit_find(sizes, rest);
-        if (!u) {
-            return wrong(ret_what, "no such unit of size; use B, KiB or MiB");
-        }
-        number *= u->factor;
-    } else if (*rest != '\0') {
+    if (type == TRPI_CONFIG_DURATION && !(u = unit_find(durations, rest))) {
+        return wrong(ret_what, *rest ? "no such unit of time; use ms, s, m, h or d"
+                                     : "a duration needs a unit: ms, s, m, h or d");
+    }
+    if (type == TRPI_CONFIG_SIZE && !(u = unit_find(sizes, rest))) {
+        return wrong(ret_what, "no such unit of size; use B, KiB or MiB");
+    }
+    if (!u && *rest != '\0') {
         return wrong(ret_what, type == TRPI_CONFIG_FLOAT ? "expected a number like 8.0"
                                                          : "expected a whole number");
     }
-    if (number > NUMBER_MAX || number < -NUMBER_MAX) {
+    double number = float_of(text, &decimal) * (u ? (double)u->factor : 1.0);
+    if (number > (double)NUMBER_MAX || number < -(double)NUMBER_MAX) {
         return wrong(ret_what, "the number is too large");
     }
-    if (type != TRPI_CONFIG_FLOAT && number != (double)(int64_t)number) {
+    if (type == TRPI_CONFIG_FLOAT) {
+        *ret_number = number;
+        return TRP_OK;
+    }
+    if (!trpi_decimal_times(&decimal, u ? u->factor : 1, &whole)) {
         return wrong(ret_what, type == TRPI_CONFIG_INT ? "expected a whole number"
                                : type == TRPI_CONFIG_SIZE
                                    ? "that is no whole number of bytes"
                                    : "that is no whole number of milliseconds");
     }
-    *ret_number = number;
+    if (whole > NUMBER_MAX || whole < -NUMBER_MAX) { /* 2^53 + 1 */
+        return wrong(ret_what, "the number is too large");
+    }
+    *ret_number = (double)whole;
     return TRP_OK;
 }
 

@@ -1,33 +1,47 @@
 /* json.c - helpers around cJSON.
  *
- * Why.     cJSON's numbers are doubles and its parser recurses up to 1000 levels; see json.h.
+ * Why.     cJSON's numbers are doubles, which it prints with up to 15 digits and one more try; its
+ *          strings end at a NUL; and its parser recurses up to 1000 levels; see json.h.
  * Tests.   tests/unit/base/json_test.c
  */
 #include "base/json.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/utf8.h"
 
 #define DOUBLE_EXACT_MAX 9007199254740992 /* 2^53 */
+#define CJSON_EXACT_MAX 100000000000000   /* what cJSON prints digit by digit */
 
-/* Find the byte at which nesting passes TRPI_JSON_DEPTH_MAX; `bytes` when it never does. Brackets
- * in strings do not count; bad syntax is left to the parser. */
+#define UNICODE_NUL "u0000"
+
+/* Find the first byte at which text is what we do not take: nesting passes TRPI_JSON_DEPTH_MAX, a
+ * NUL, escaped or not (strings of C would end there), or no UTF-8. `bytes` when it never is.
+ * Brackets in strings do not count; bad syntax is left to the parser. */
 static size_t
-depth_overflow(const char *text, size_t bytes)
+refused_at(const char *text, size_t bytes)
 {
-    size_t depth = 0;
+    size_t depth = 0, valid = trpi_utf8_valid(text, bytes);
     bool in_string = false;
 
-    for (size_t i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < valid; i++) {
         char c = text[i];
 
+        if (c == 0) {
+            return i;
+        }
         if (in_string) {
             if (c == '\\') {
+                if (bytes - i > sizeof UNICODE_NUL - 1 &&
+                    memcmp(&text[i + 1], UNICODE_NUL, sizeof UNICODE_NUL - 1) == 0) {
+                    return i;
+                }
                 i++;
             } else if (c == '"') {
                 in_string = false;
@@ -42,7 +56,7 @@ depth_overflow(const char *text, size_t bytes)
             depth--;
         }
     }
-    return bytes;
+    return valid;
 }
 
 static bool
@@ -55,7 +69,7 @@ trp_err
 trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t *ret_offset)
 {
     const char *end = text;
-    size_t offset = depth_overflow(text, bytes);
+    size_t offset = refused_at(text, bytes);
     cJSON *json = NULL;
 
     if (offset == bytes) {
@@ -108,11 +122,52 @@ trpi_json_add_i64(cJSON *object, const char *key, int64_t number)
     if (object == NULL) {
         return false;
     }
-    if (number <= DOUBLE_EXACT_MAX && number >= -DOUBLE_EXACT_MAX) {
+    if (number <= CJSON_EXACT_MAX && number >= -CJSON_EXACT_MAX) {
         return cJSON_AddNumberToObject(object, key, (double)number) != NULL;
     }
     snprintf(text, sizeof(text), "%" PRId64, number);
+    if (number <= DOUBLE_EXACT_MAX && number >= -DOUBLE_EXACT_MAX) {
+        return cJSON_AddRawToObject(object, key, text) != NULL;
+    }
     return trpi_json_add_text(object, key, text);
+}
+
+cJSON *
+trpi_json_f64(double number)
+{
+    char text[32], plain[32];
+    size_t count = 0;
+
+    if (!isfinite(number)) {
+        return NULL;
+    }
+    for (int digits = 15; digits <= 17; digits++) { /* 17 tell all doubles apart */
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number) {
+            break;
+        }
+    }
+    for (const char *c = text; *c != 0; c++) { /* the decimal point of the program's locale */
+        if (strchr("0123456789+-e", *c) != NULL) {
+            plain[count++] = *c;
+        } else if (count == 0 || plain[count - 1] != '.') {
+            plain[count++] = '.';
+        }
+    }
+    plain[count] = 0;
+    return cJSON_CreateRaw(plain);
+}
+
+bool
+trpi_json_add_f64(cJSON *object, const char *key, double number)
+{
+    cJSON *item = object != NULL ? trpi_json_f64(number) : NULL;
+    bool ok = item != NULL && cJSON_AddItemToObject(object, key, item);
+
+    if (!ok) {
+        cJSON_Delete(item);
+    }
+    return ok;
 }
 
 bool

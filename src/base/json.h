@@ -1,7 +1,8 @@
 /* json.h - the only file that includes cJSON's header, with the rules that we add to it.
  *
  * 64-bit ids are strings in JSON, because a JSON number is a double and loses bits above 2^53.
- * Input is checked for depth and length before cJSON, which recurses, sees it.
+ * Input is checked for depth, length, UTF-8 and NULs before cJSON, which recurses and whose strings
+ * end at a NUL, sees it.
  */
 #ifndef TRPI_BASE_JSON_H
 #define TRPI_BASE_JSON_H
@@ -17,9 +18,9 @@
 #define TRPI_JSON_DEPTH_MAX 64
 
 /* Parse exactly one JSON value of `bytes` bytes (no NUL needed). Gives *ret_json (cJSON_Delete).
- * Errors: TRP_EDATA (syntax, trailing text, deeper than TRPI_JSON_DEPTH_MAX; *ret_offset, when not
- *         NULL,
- * is where), TRP_ENOMEM is reported as TRP_EDATA too, for cJSON does not tell them apart. */
+ * Errors: TRP_EDATA (syntax, trailing text, deeper than TRPI_JSON_DEPTH_MAX, a NUL, escaped or not,
+ *         no UTF-8; *ret_offset, when not NULL, is where), TRP_ENOMEM is reported as
+ *         TRP_EDATA too, for cJSON does not tell them apart. */
 trp_err trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t *ret_offset);
 
 /* Each adds one member and returns false when out of memory; object NULL returns false, so that
@@ -27,6 +28,10 @@ trp_err trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t
 bool trpi_json_add_text(cJSON *object, const char *key, const char *text); /* NULL text: null */
 bool trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number);
 bool trpi_json_add_i64(cJSON *object, const char *key, int64_t number); /* a string above 2^53 */
+/* With as many digits as tell it from all others. NULL, or false, also for what JSON has no number
+ * for: infinities and NaN. */
+cJSON *trpi_json_f64(double number);
+bool trpi_json_add_f64(cJSON *object, const char *key, double number);
 bool trpi_json_add_bool(cJSON *object, const char *key, bool value);
 
 /* Put row, when it is ok, behind the others. Takes row, also when it returns false: not ok, or out

@@ -10,6 +10,7 @@
  *   W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a level is
  *       its first occupied slot from now's digit on.
  *       (place, advance)
+ *       On the top level, which goes round, no slot but those before now's own one comes again.
  *   W2  `occupied` has the bit of a slot exactly when its list has a node.           (link, unlink)
  * Limits.  Nodes farther than S^levels (at least 2^36) ticks wait in the last slot of the top
  *          level and are placed again.
@@ -85,15 +86,15 @@ link_node(trpi_timer_wheel *wheel, trpi_wheel_node *node, unsigned level, unsign
 static void
 place(trpi_timer_wheel *wheel, trpi_wheel_node *node)
 {
-    const uint64_t range = 1ull << (wheel->bits * wheel->levels);
+    const unsigned top = wheel->bits * (wheel->levels - 1);
     const unsigned slots = 1u << wheel->bits;
     uint64_t due = node->due;
     uint64_t differing;
     unsigned level;
 
     trpi_assert(due > wheel->now);
-    if (due - wheel->now >= range) {
-        due = wheel->now + range - 1;
+    if ((due >> top) - (wheel->now >> top) >= slots) { /* W1: never round to now's own slot */
+        due = ((wheel->now >> top) + slots - 1) << top;
     }
     differing = (due ^ wheel->now) | (slots - 1);
     level = (unsigned)(63 - __builtin_clzll(differing)) / wheel->bits;

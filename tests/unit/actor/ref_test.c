@@ -139,6 +139,8 @@ paths_are_checked_and_compared_without_anybody_behind_them(void)
                                        "user/a",
                                        "//",
                                        "/a//b",
+                                       "/a//",
+                                       "/a///",
                                        "/a/../b",
                                        "/user/w*",
                                        "/user/?",

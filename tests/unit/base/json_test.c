@@ -1,6 +1,8 @@
 /* JSON helpers: 64-bit ids survive, depth and trailing text are refused. */
 #include "base/json.h"
 
+#include <math.h>
+
 #include "base/buffer.h"
 #include "tests/unit/unit.h"
 
@@ -132,10 +134,95 @@ bad_text_is_refused_with_its_place(void)
     cJSON_Delete(json);
 }
 
+static void
+f64_survives(double number)
+{
+    cJSON *object = cJSON_CreateObject(), *back = NULL;
+    double got;
+    char *text;
+
+    UNIT_TRUE(trpi_json_add_f64(object, "n", number));
+    text = trpi_json_print(object);
+    UNIT_REQUIRE(trpi_json_parse(text, strlen(text), &back, NULL) == TRP_OK);
+    got = cJSON_GetNumberValue(cJSON_GetObjectItem(back, "n"));
+    if (!UNIT_TRUE(memcmp(&got, &number, sizeof got) == 0)) {
+        printf("  %.17g as %s\n", number, text);
+    }
+    cJSON_free(text);
+    cJSON_Delete(object);
+    cJSON_Delete(back);
+}
+
+/* Doubles of all sizes, bit by bit; drawn ones, of a fixed seed */
+static void
+every_double_reads_back_equal(void)
+{
+    static const double numbers[] = { 0.0,     -0.0,   0.1,
+                                      0.3 + 0.6, 1e21, 5e-324,
+                                      1.0 / 3, 123,    1.7976931348623157e308,
+                                      0.1 + 0.2, 2.2250738585072014e-308, 9007199254740991.0 };
+    cJSON *object = cJSON_CreateObject();
+    uint64_t state = 42;
+
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        f64_survives(numbers[i]);
+    }
+    for (int i = 0; i < 20000; i++) {
+        double number;
+
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        memcpy(&number, &state, sizeof number);
+        if (isfinite(number)) {
+            f64_survives(number);
+        }
+    }
+    UNIT_FALSE(trpi_json_add_f64(object, "n", (double)NAN));
+    UNIT_FALSE(trpi_json_add_f64(object, "n", (double)INFINITY));
+    UNIT_FALSE(trpi_json_add_f64(NULL, "n", 1));
+    UNIT_TRUE(trpi_json_add_i64(object, "edge", 9007199254740991));
+    {
+        char *text = trpi_json_print(object);
+
+        UNIT_TEXT(text, "{\"edge\":9007199254740991}");
+        cJSON_free(text);
+    }
+    cJSON_Delete(object);
+}
+
+/* What a string of C would cut, and what is no text */
+static void
+a_nul_and_what_is_no_utf8_are_refused(void)
+{
+    static const struct {
+        const char *text;
+        size_t bytes, at;
+    } rows[] = {
+        { "{\"a\":\"x\\u0000y\"}", 15, 7 }, { "{\"a\":\"x\0y\"}", 10, 7 },
+        { "[\"\xff\"]", 5, 2 },           { "[\"\xc0\x80\"]", 6, 2 },
+        { "[\"\xed\xa0\x80\"]", 7, 2 },   { "[\"\xf4\x90\x80\x80\"]", 8, 2 },
+        { "[\"\xe2\x82\"]", 6, 2 },       { "[\"\xe0\x9f\xbf\"]", 7, 2 },
+    };
+    cJSON *json = NULL;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t offset = 0;
+
+        UNIT_EQUAL(trpi_json_parse(rows[i].text, rows[i].bytes, &json, &offset), TRP_EDATA);
+        UNIT_EQUAL(offset, rows[i].at);
+    }
+    UNIT_EQUAL(trpi_json_parse("[\"\\\\u0000 \xf4\x8f\xbf\xbf\xe2\x82\xac\"]", 19, &json, NULL),
+               TRP_OK);
+    UNIT_TEXT(cJSON_GetStringValue(cJSON_GetArrayItem(json, 0)),
+              "\\u0000 \xf4\x8f\xbf\xbf\xe2\x82\xac");
+    cJSON_Delete(json);
+}
+
 UNIT_BEGIN("json")
 UNIT(ids_above_2_to_the_53_survive_as_strings)
 UNIT(a_row_is_put_behind_the_others_or_is_gone)
 UNIT(only_whole_numbers_in_range_are_u64)
 UNIT(depth_64_is_read_and_65_refused)
 UNIT(bad_text_is_refused_with_its_place)
+UNIT(every_double_reads_back_equal)
+UNIT(a_nul_and_what_is_no_utf8_are_refused)
 UNIT_END

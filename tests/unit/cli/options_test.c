@@ -128,6 +128,9 @@ durations_have_units_and_limits(void)
     UNIT_TRUE(trpi_cli_duration_parse("1.5s", &ms) && ms == 1500);
     UNIT_TRUE(trpi_cli_duration_parse("2m", &ms) && ms == 120000);
     UNIT_TRUE(trpi_cli_duration_parse("24h", &ms) && ms == 86400000);
+    UNIT_TRUE(trpi_cli_duration_parse("1.1h", &ms) && ms == 3960000);
+    UNIT_TRUE(trpi_cli_duration_parse("1.001s", &ms) && ms == 1001);
+    UNIT_FALSE(trpi_cli_duration_parse("0.0001s", &ms));
     UNIT_FALSE(trpi_cli_duration_parse("25h", &ms));
     UNIT_FALSE(trpi_cli_duration_parse("0.5ms", &ms));
     UNIT_FALSE(trpi_cli_duration_parse("5", &ms));

@@ -253,6 +253,54 @@ variables_are_replaced_in_the_file(void)
     trpi_config_free(config);
 }
 
+static bool
+reads_as(trpi_config_type type, const char *text, double want)
+{
+    const char *what = NULL;
+    double number = -1;
+    trp_err err = trpi_config_parse_number(type, text, &number, &what);
+    return want < 0 ? err == TRP_ECONFIG && what != NULL : err == TRP_OK && number == want;
+}
+
+/* In integers: no fraction of a millisecond or a byte appears or is lost. */
+static void
+durations_and_sizes_are_exact(void)
+{
+    UNIT_TRUE(reads_as(TRPI_CONFIG_DURATION, "1.1h", 3960000));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_DURATION, "0.3s", 300));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_DURATION, "1.0015s", -1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_DURATION, "2.5000 m", 150000));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_SIZE, "4.1MB", 4100000));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_SIZE, "0.5KiB", 512));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_SIZE, "0.3KiB", -1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_INT, "9007199254740992", 9007199254740992.0));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_INT, "9007199254740993", -1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_SIZE, "9007199254740993", -1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_INT, "18446744073709551616", -1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_INT, "1.5", -1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_INT, "2.0", 2));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_FLOAT, "0.1", 0.1));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_FLOAT, "8.25", 8.25));
+    UNIT_TRUE(reads_as(TRPI_CONFIG_FLOAT, "1.", -1));
+}
+
+/* As editors elsewhere write it. */
+static void
+a_byte_order_mark_is_no_part_of_a_file(void)
+{
+    trpi_config *config = config_new();
+    trpi_config_error error = { "" };
+    char path[] = "/tmp/troupe-config-XXXXXX";
+    int fd = mkstemp(path);
+    static const char text[] = "\xef\xbb\xbfsystem = marked\n";
+    UNIT_REQUIRE(fd >= 0 && write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1);
+    UNIT_EQUAL(trpi_config_load_file(config, path, &error), TRP_OK);
+    UNIT_TEXT(trpi_config_text(config, "system"), "marked");
+    (void)close(fd);
+    (void)unlink(path);
+    trpi_config_free(config);
+}
+
 /* off, where 0 means never */
 static void
 a_duration_that_may_be_0_may_be_off(void)
@@ -500,6 +548,8 @@ UNIT(file_values_are_read_with_their_types_and_origin)
 UNIT(flags_beat_environment_beats_file_beats_default_in_any_order)
 UNIT(app_takes_any_key_at_any_depth)
 UNIT(a_duration_that_may_be_0_may_be_off)
+UNIT(durations_and_sizes_are_exact)
+UNIT(a_byte_order_mark_is_no_part_of_a_file)
 UNIT(lines_are_counted_right_behind_comments)
 UNIT(variables_are_replaced_in_the_file)
 UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)

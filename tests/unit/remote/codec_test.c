@@ -1,5 +1,6 @@
 /* codec_test.c - bodies, serializers, bindings, and the golden files of wire version 1. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/alloc.h"
@@ -220,9 +221,14 @@ json_keeps_to_its_fields(void)
     char *text = malloc(32); /* its own, so that a sanitizer sees what is behind it */
     UNIT_REQUIRE(text != NULL);
     memset(text, 'x', 32);
+    UNIT_EQUAL(trpi_serializer_json.encode(&full, text, 32, &map, &wire), TRP_EDATA);
+    text[31] = '\0';
     UNIT_EQUAL(trpi_serializer_json.encode(&full, text, 32, &map, &wire), TRP_OK);
     UNIT_EQUAL(trpi_serializer_json.decode(&full, wire.data, wire.count, &map, &payload), TRP_OK);
-    UNIT_EQUAL(strnlen((const char *)payload.data, 32), 31);
+    UNIT_TRUE(memcmp(payload.data, text, 32) == 0);
+    trpi_buffer_clear(&wire);
+    text[3] = (char)0xff; /* no UTF-8 */
+    UNIT_EQUAL(trpi_serializer_json.encode(&full, text, 32, &map, &wire), TRP_EDATA);
     free(text);
     for (unsigned i = 0; i < 5; i++) {
         trpi_buffer_clear(&payload);
@@ -230,6 +236,40 @@ json_keeps_to_its_fields(void)
                                                &map, &payload),
                    i < 2 ? TRP_OK : TRP_EDATA);
     }
+    trpi_buffer_fini(&wire);
+    trpi_buffer_fini(&payload);
+}
+
+/* What is encoded reads back equal; the rest is refused, at both ends. */
+static void
+json_gives_back_what_it_was_given_or_refuses(void)
+{
+    static const trp_field fields[] = { { "f", TRP_FIELD_f64, 0 } };
+    static const double given[] = { 0.1 + 0.2, -0.0, 1.0 / 3, 5e-324, 1e300 };
+    static const char *const refused[] = { "{\"f\":null}", "{\"f\":1e999}", "{\"f\":\"1\"}" };
+    static const uint8_t no_text[] = { '"', 0xff, '"' };
+    const trp_type f = { .name = "codec.f", .bytes = 8, .fields = fields, .fields_count = 1 };
+    trpi_node_map map = map_of(1, 2);
+    trpi_buffer wire = { 0 }, payload = { 0 };
+    double number = (double)NAN;
+    UNIT_EQUAL(trpi_serializer_json.encode(&f, &number, 8, &map, &wire), TRP_EDATA);
+    number = -(double)INFINITY;
+    UNIT_EQUAL(trpi_serializer_json.encode(&f, &number, 8, &map, &wire), TRP_EDATA);
+    UNIT_EQUAL(wire.count, 0);
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        trpi_buffer_clear(&wire);
+        trpi_buffer_clear(&payload);
+        UNIT_EQUAL(trpi_serializer_json.encode(&f, &given[i], 8, &map, &wire), TRP_OK);
+        UNIT_EQUAL(trpi_serializer_json.decode(&f, wire.data, wire.count, &map, &payload), TRP_OK);
+        UNIT_TRUE(memcmp(payload.data, &given[i], 8) == 0);
+    }
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        UNIT_EQUAL(trpi_serializer_json.decode(&f, (const uint8_t *)refused[i], strlen(refused[i]),
+                                               &map, &payload),
+                   TRP_EDATA);
+    }
+    UNIT_EQUAL(trpi_serializer_json.encode(&trp_json_type, no_text, 3, &map, &wire), TRP_EDATA);
+    UNIT_EQUAL(trpi_serializer_json.decode(&trp_json_type, no_text, 3, &map, &payload), TRP_EDATA);
     trpi_buffer_fini(&wire);
     trpi_buffer_fini(&payload);
 }
@@ -706,6 +746,7 @@ UNIT(what_does_not_fit_a_shared_frame_leaves_it_as_it_was)
 UNIT(refs_in_payloads_mean_the_same_actor_at_the_other_end)
 UNIT(raw_and_json_bring_back_every_kind_of_field)
 UNIT(json_keeps_to_its_fields)
+UNIT(json_gives_back_what_it_was_given_or_refuses)
 UNIT(a_ref_in_json_carries_its_node_as_text)
 UNIT(text_and_opaque_bytes_travel_as_they_are)
 UNIT(a_message_too_large_is_refused_alone)

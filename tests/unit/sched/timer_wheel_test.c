@@ -162,11 +162,35 @@ wheels_of_every_size_agree(void)
     wheel_slots = 64;
 }
 
+/* W1: one that waits in the top level's last slot does not hide what is due before it. */
+static void
+a_timer_far_away_delays_no_nearer_one(void)
+{
+    static const uint64_t starts[] = { 0, 5, 123456789, (1ull << 36) - 1, (3ull << 30) + 7 };
+
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        for (unsigned shift = 0; shift <= 36; shift += 6) {
+            trpi_wheel_node far = { NULL, NULL, 0, 0 }, near = far;
+            uint64_t due = starts[i] + (1ull << shift) + 3, tick;
+
+            wheel_init(starts[i]);
+            trpi_wheel_add(&wheel, &far, starts[i] + (1ull << 36) + 100);
+            trpi_wheel_add(&wheel, &near, due);
+            UNIT_TRUE(trpi_wheel_next(&wheel, &tick) && tick <= due);
+            UNIT_TRUE(trpi_wheel_advance(&wheel, due - 1) == NULL);
+            UNIT_TRUE(trpi_wheel_advance(&wheel, due) == &near);
+            UNIT_TRUE(trpi_wheel_advance(&wheel, starts[i] + (1ull << 36) + 99) == NULL);
+            UNIT_TRUE(trpi_wheel_advance(&wheel, starts[i] + (1ull << 36) + 100) == &far);
+        }
+    }
+}
+
 UNIT_BEGIN("timer_wheel")
 UNIT(an_empty_wheel_has_no_next_tick)
 UNIT(a_node_is_due_at_its_tick_and_not_before)
 UNIT(a_due_time_that_has_passed_is_the_next_tick)
 UNIT(a_removed_node_is_never_due)
 UNIT(random_adds_removes_and_jumps_agree_with_a_list)
+UNIT(a_timer_far_away_delays_no_nearer_one)
 UNIT(wheels_of_every_size_agree)
 UNIT_END

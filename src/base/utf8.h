@@ -1,0 +1,18 @@
+/* utf8.h - is it text? */
+#ifndef TRPI_BASE_UTF8_H
+#define TRPI_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The bytes in front of the first that is not UTF-8 as RFC 3629 has it (no overlong form, no
+ * surrogate, nothing above U+10FFFF); `bytes` where all are. A NUL is a character like others. */
+size_t trpi_utf8_valid(const void *text, size_t bytes);
+
+static inline bool
+trpi_utf8_is_valid(const void *text, size_t bytes)
+{
+    return trpi_utf8_valid(text, bytes) == bytes;
+}
+
+#endif
