@@ -323,7 +323,8 @@ TRP_API void trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 
 /* Continuation of an ask: runs as part of the asking actor. err is TRP_OK with the reply;
  * TRP_ETIMEDOUT; the error of a trp_status_failure (reply given); TRP_ENOENT when the asked ref was
- * dead (reply NULL). Borrows reply until return. */
+ * dead, TRP_EUNHANDLED when the asked actor did not handle the message (reply NULL). Borrows reply
+ * until return. */
 typedef trp_err (*trp_reply_fn)(trp_ctx *ctx, void *state, void *arg, trp_err err,
                                 const trp_msg *reply);
 
@@ -466,6 +467,33 @@ TRP_API TRP_MUST_CHECK trp_err trp_or_else(trp_ctx *ctx, void *state, const trp_
                                                                                                    \
         return trp_or_else(ctx, state, msg, name_##_parts,                                         \
                            sizeof(name_##_parts) / sizeof(name_##_parts[0]));                      \
+    }
+
+/* One row of a dispatch: what handles messages of this type. */
+typedef struct trp_on {
+    const trp_type *type;
+    trp_receive_fn receive;
+} trp_on;
+
+/* Handle msg by the first row of its type, and answer what that answered; TRP_EUNHANDLED where no
+ * row has it. In a handler bank_deposit_as(msg) is not NULL.
+ *
+ * Ownership: borrows msg and rows.
+ * Errors:    TRP_EUNHANDLED  no row handles msg; and those of the row that does
+ *            TRP_EDATA       msg has less payload than its type
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    BEH-5; MSG-15.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_dispatch(trp_ctx *ctx, void *state, const trp_msg *msg,
+                                            const trp_on *rows, size_t rows_count);
+
+/* Define a static receive function `name_` of rows { &bank_deposit_type, on_deposit }, ... */
+#define TRP_RECEIVE(name_, ...)                                                                    \
+    static trp_err name_(trp_ctx *ctx, void *state, const trp_msg *msg)                            \
+    {                                                                                              \
+        static const trp_on name_##_rows[] = { __VA_ARGS__ };                                      \
+                                                                                                   \
+        return trp_dispatch(ctx, state, msg, name_##_rows,                                         \
+                            sizeof(name_##_rows) / sizeof(name_##_rows[0]));                       \
     }
 
 /* Put the current message aside.

@@ -10,11 +10,12 @@
  *     #define BANK_MESSAGES(M, P) M(P, deposit, BANK_DEPOSIT) M(P, balance, BANK_BALANCE)
  *     TRP_PROTOCOL(bank, BANK_MESSAGES)
  *
- * makes struct bank_deposit and bank_balance, the tags bank_deposit_tag and bank_balance_tag
- * (usable as case labels), the descriptors bank_deposit_type and bank_balance_type, the protocol
- * bank_protocol, and bank_ref, a trp_ref in a struct of its own, by which the compiler tells refs
- * of two protocols apart (what is told to one is not checked). Text, bytes, arrays and structs
- * inside, of any length, are in troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
+ * makes struct bank_deposit and bank_balance, bank_deposit_as() and bank_balance_as() (as
+ * trp_msg_as()), the tags bank_deposit_tag and bank_balance_tag (usable as case labels), the
+ * descriptors bank_deposit_type and bank_balance_type, the protocol bank_protocol, and bank_ref, a
+ * trp_ref in a struct of its own, by which the compiler tells refs of two protocols apart (what is
+ * told to one is not checked). Text, bytes, arrays and structs inside, of any length, are in
+ * troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
  * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
  */
 #ifndef TROUPE_MESSAGE_H
@@ -156,6 +157,17 @@ static inline int
 trp_msg_is(const trp_msg *msg, const trp_type *type)
 {
     return msg->priv_type == type->number;
+}
+
+/* Borrow the payload of msg if it has this (registered) type and at least its size, until the
+ * behaviour call returns; NULL: it is of another type. A wrong type is never read beyond its end.
+ * TRP_PROTOCOL makes one of each type besides, which returns a pointer to its struct, in C++ too:
+ * bank_deposit_as(msg). */
+static inline const void *
+trp_msg_as(const trp_msg *msg, const trp_type *type)
+{
+    return trp_msg_is(msg, type) && trp_msg_bytes(msg) >= type->bytes ? trp_msg_payload(msg)
+                                                                       : (const void *)0;
 }
 
 /* Return the descriptor of msg's type; never NULL for a received message.
@@ -393,6 +405,12 @@ TRP_API extern trp_type trp_unhandled_type;
     trp_type P##_##name##_type = TRP_PRIV_DESCRIPTOR(P, name, P##_##name##_tag)
 #define TRP_PRIV_POINTER(P, name, FIELDS) &P##_##name##_type,
 
+#define TRP_PRIV_AS(P, name, FIELDS)                                                               \
+    static inline const P##_##name *P##_##name##_as(const trp_msg *msg)                            \
+    {                                                                                              \
+        return (const P##_##name *)trp_msg_as(msg, &P##_##name##_type);                            \
+    }
+
 /* The field list of a message that carries nothing: M(P, reset, TRP_NO_FIELDS). */
 #define TRP_NO_FIELDS(F, S) F(S, u32, none)
 
@@ -410,6 +428,7 @@ TRP_API extern trp_type trp_unhandled_type;
     MESSAGES(TRP_PRIV_STRUCT, P)                                                                   \
     enum { P##_first_tag = 0, MESSAGES(TRP_PRIV_TAG, P) P##_tags_end };                            \
     MESSAGES(TRP_PRIV_EXTERN, P)                                                                   \
+    MESSAGES(TRP_PRIV_AS, P)                                                                       \
     extern const trp_protocol P##_protocol;                                                        \
     typedef struct P##_ref {                                                                       \
         trp_ref ref;                                                                               \

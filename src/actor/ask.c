@@ -234,8 +234,15 @@ promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         }
         return;
     }
+    if (msg->priv_type == TRPI_TYPE_ASK_UNHANDLED) { /* from another node */
+        if (p->purpose == FOR_REPLY && trp_ref_equal(trpi_msg_sender(msg), p->asked)) {
+            promise_complete(ctx, cell, TRP_EUNHANDLED, NULL);
+        }
+        return;
+    }
     err = promise_judge(p, msg);
-    if (err != TRP_ENOENT && err != TRP_EPROTO && trp_msg_dup(msg, &reply) != TRP_OK) {
+    if ((p->purpose == FOR_REPLY || (err != TRP_ENOENT && err != TRP_EPROTO)) &&
+        trp_msg_dup(msg, &reply) != TRP_OK) {
         err = TRP_ENOMEM;
         reply = NULL;
     }
@@ -262,7 +269,7 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         promise_complete(ctx, cell, TRP_ECANCELED, NULL);
         break;
     case TRPI_SYS_PROMISE_DEAD:
-        if (trp_ref_equal(sysmsg->from, p->asked)) {
+        if (sysmsg->flag != 0 || trp_ref_equal(sysmsg->from, p->asked)) {
             promise_complete(ctx, cell, (trp_err)sysmsg->number, NULL);
         }
         break;
@@ -357,6 +364,12 @@ promise_cancel(trp_ctx *ctx, trp_ref ref)
 void
 trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
 {
+    trpi_ask_dead_of(ctx, ref, asked, err, false);
+}
+
+void
+trpi_ask_dead_of(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err, bool any)
+{
     const trpi_cell *cell;
     uint8_t kind;
 
@@ -368,7 +381,7 @@ trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
     kind = cell == NULL ? TRPI_KIND_ACTOR
                         : atomic_load_explicit(&cell->kind, memory_order_relaxed);
     if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
-        trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, asked, (uint64_t)err, NULL);
+        trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, any, asked, (uint64_t)err, NULL);
     }
 }
 
@@ -731,25 +744,6 @@ trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, cons
 }
 
 trp_err
-trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
-               size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
-{
-    trp_msg *reply = NULL;
-    trp_err err;
-
-    if (ret_reply == NULL) {
-        return TRP_EINVAL;
-    }
-    err = trpi_system_ask_whole(system, to, type, payload, bytes, timeout_ms, &reply);
-    if (err == TRP_OK) {
-        *ret_reply = reply;
-    } else {
-        trp_msg_free(reply);
-    }
-    return err;
-}
-
-trp_err
 trp_system_graceful_stop(trp_system *system, trp_ref ref, uint32_t timeout_ms)
 {
     question q = { FOR_END, ref, NULL, NULL, NULL, 0 };
@@ -773,28 +767,4 @@ trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, tr
     }
     trp_msg_free(reply);
     return err;
-}
-
-trp_err
-trp_system_ask_path(trp_system *system, const char *path, const trp_type *type, const void *payload,
-                    size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
-{
-    uint64_t start_ns, spent_ms;
-    trp_ref to;
-    trp_err err;
-
-    if (!trpi_system_is_valid(system) || type == NULL || ret_reply == NULL) {
-        return TRP_EINVAL;
-    }
-    start_ns = trpi_world_mono_ns(system->world);
-    err = trp_system_resolve(system, path, timeout_ms, &to);
-    if (err != TRP_OK) {
-        return err;
-    }
-    spent_ms = (trpi_world_mono_ns(system->world) - start_ns) / 1000000u;
-    if (spent_ms >= timeout_ms) {
-        return TRP_ETIMEDOUT;
-    }
-    return trp_system_ask(system, to, type, payload, bytes, timeout_ms - (uint32_t)spent_ms,
-                          ret_reply);
 }

@@ -61,6 +61,7 @@ trpi_box_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type)
     box->type = type;
     box->owner = trpi_slot_ref(cell);
     box->capacity = type->options.capacity;
+    box->will_receive = cell->behaviour->will_receive;
     (void)pthread_mutex_init(&box->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -459,6 +460,12 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
 
     if (box == NULL) {
         push_and_wait(ctx, cell, msg); /* it ends at this moment: the drain finds it stale */
+        return TRP_OK;
+    }
+    if (box->will_receive != NULL && trpi_gate_is_ordinary(msg->priv_type) &&
+        box->will_receive(msg) == 0) { /* it takes no place, and is stored nowhere */
+        trpi_dead(ctx, to, msg, TRP_DEAD_REFUSED);
+        trpi_msg_free(ctx->cache, msg);
         return TRP_OK;
     }
     if (box->custom != NULL && box->type->options.ops->admit != NULL && !free_of_bound) {

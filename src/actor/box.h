@@ -56,6 +56,7 @@ typedef struct trpi_box {
     const trpi_box_type *type;
     trp_ref owner;
     uint32_t capacity; /* 0: none */
+    int (*will_receive)(const trp_msg *msg); /* of its owner's behaviour; NULL: all */
     /* the member of a team: set before it is known; cell and links under the team's lock */
     struct trpi_team *team;
     trpi_cell *cell; /* NULL: it has left */

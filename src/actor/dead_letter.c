@@ -6,6 +6,8 @@
  *   D1  A lost event about a loss is counted only: no loss makes more than one event.
  *   D2  What ends by itself is silent: Terminated, timers, a second poison pill (LIFE-17).
  *   D3  An ask whose message was lost ends at once, if the asker itself told it.
+ *   D5  An ask that nobody handles ends at once, also one from another node. A message that a
+ *       router gave to several may be handled by another one.
  *   D4  An event holds a copy of the message, made once for all subscribers and only where there is
  *       one: a subscriber keeps, copies or forwards it when the lost one is long freed.
  * Limits.  log_dead_letters lines (10), then one line that says so; TRP_DEAD_LETTER_PAYLOAD_MAX of
@@ -330,6 +332,22 @@ trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
 
 /* ---- unhandled ------------------------------------------------------------------------------- */
 
+/* Whoever asked need not wait for its timeout: D5. */
+static void
+ask_unhandled(trp_ctx *ctx, trp_ref asked, const trp_msg *msg)
+{
+    trp_ref sender = trpi_msg_sender(msg);
+
+    if (trp_ref_is_none(sender) || (msg->priv_from_node_flags & TRPI_MSG_MANY) != 0) {
+        return;
+    }
+    if (sender.node == TRPI_NODE_SELF) {
+        trpi_ask_dead_of(ctx, sender, asked, TRP_EUNHANDLED, true);
+    } else { /* an actor there does not see it */
+        trpi_tell(ctx, sender, asked, &trpi_ask_unhandled_type, NULL, 0);
+    }
+}
+
 void
 trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
@@ -347,6 +365,7 @@ trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
                        sender[0] == 0 ? "nobody" : sender);
     }
     (void)trpi_event_publish(ctx, &trp_unhandled_type, &what, sizeof what);
+    ask_unhandled(ctx, what.recipient, msg);
 }
 
 void

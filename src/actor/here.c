@@ -30,7 +30,7 @@ typedef struct outer {
     jmp_buf *jump;
     const struct trp_interaction *carried;
     bool chaining, cut, draining;
-    uint8_t drains;
+    uint8_t drains, route_depth;
     uint16_t cut_home;
     uint32_t cut_told;
     trp_ref cut_box;
@@ -57,6 +57,7 @@ outer_keep(const trp_ctx *ctx, outer *kept)
                      .cut = ctx->cut,
                      .draining = ctx->draining,
                      .drains = ctx->drains,
+                     .route_depth = ctx->route_depth,
                      .cut_home = ctx->cut_home,
                      .cut_told = ctx->cut_told,
                      .cut_box = ctx->cut_box,
@@ -84,6 +85,7 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->cut = kept->cut;
     ctx->draining = kept->draining;
     ctx->drains = kept->drains;
+    ctx->route_depth = kept->route_depth;
     ctx->cut_home = kept->cut_home;
     ctx->cut_told = kept->cut_told;
     ctx->cut_box = kept->cut_box;

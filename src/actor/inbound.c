@@ -110,7 +110,8 @@ is_admissible(const trp_type *type, size_t bytes)
         return false;
     }
     return type->number >= TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_POISON_PILL ||
-           type->number == TRPI_TYPE_KILL || type->number == TRPI_TYPE_IDENTIFY;
+           type->number == TRPI_TYPE_KILL || type->number == TRPI_TYPE_IDENTIFY ||
+           type->number == TRPI_TYPE_ASK_UNHANDLED;
 }
 
 void

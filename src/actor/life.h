@@ -248,6 +248,8 @@ void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell); /* runner */
 void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
 /* A message with this sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
 void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
+/* any: whoever was asked first; asked is who had it in the end. */
+void trpi_ask_dead_of(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err, bool any);
 
 /* ---- scheduler.c ----------------------------------------------------------------------------- */
 /* The longest delay: TRP_DELAY_TICKS_MAX ticks. */
@@ -270,7 +272,6 @@ void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 trp_receive_fn trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg);
 /* Set or clear TRPI_MARK_BECOME, as behaviour and side block ask for. runner */
 void trpi_receive_mark(trpi_cell *cell);
-bool trpi_gate_is_ordinary(uint16_t number); /* a type that is not the library's own */
 void trpi_gate_switch(trpi_cell *cell, bool active); /* runner */
 void trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active);
 /* routed.c: the behaviour of a live actor, seen from any thread; NULL: it is none, or has ended. */

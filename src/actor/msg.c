@@ -12,7 +12,7 @@
  *       lock).
  *   B3  A depot has at most one magazine in its list of full ones that is neither full nor fresh
  *       from a search, and at most EMPTIES_KEPT empty ones: threads that begin and end leave
- *       nothing behind but their blocks.                                             (give, take)
+ *       nothing behind but their blocks.                               (give_full, full_take)
  * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when
  *          all workers have slept for a while, and again when it has doubled.
  * Cost.    64-byte message: one pointer popped; 33rd byte of payload: a block of 128.

@@ -79,19 +79,20 @@ bool
 trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
     const routed *r = routed_get(cell, to.generation);
+    const uint8_t depth = ctx->route_depth;
     bool taken;
 
     if (r == NULL) {
         return false;
     }
-    if (ctx->route_depth == TRPI_ROUTE_DEPTH_MAX) {
+    if (depth >= TRPI_ROUTE_DEPTH_MAX) {
         trpi_dead(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
         trpi_msg_free(ctx->cache, msg);
         return true;
     }
-    ctx->route_depth++;
+    ctx->route_depth = (uint8_t)(depth + 1);
     taken = r->ops->route(r->arg, ctx, to, msg);
-    ctx->route_depth--;
+    ctx->route_depth = depth; /* not one less: a routee of the calling thread may have failed */
     return taken;
 }
 

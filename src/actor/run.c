@@ -72,6 +72,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
 {
     jmp_buf here;
     jmp_buf *const outer = ctx->jump;
+    const uint8_t depth = ctx->route_depth;
     volatile trp_err err;
 
     ctx->jump = &here;
@@ -82,7 +83,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
         }
     } else {
         err = ctx->failure.err;
-        ctx->route_depth = 0;
+        ctx->route_depth = depth; /* a routing function may have been jumped out of */
     }
     ctx->jump = outer;
     return err;

@@ -246,6 +246,8 @@ trpi_run_attention(trpi_cell *cell)
     atomic_store_explicit(&cell->attention, 1, memory_order_relaxed); /* own line, own thread */
 }
 
+bool trpi_gate_is_ordinary(uint16_t number); /* a type that is not the library's own */
+
 /* ---- hooks: implemented by LIFE -------------------------------------------------------------- */
 /* First turn of an actor. Sets life to RUNNING, or fails. */
 void trpi_life_start(trp_ctx *ctx, trpi_cell *cell);

@@ -59,12 +59,28 @@ end(trp_ctx *ctx, trpi_cell *cell)
     trpi_run_ended(ctx, cell);
 }
 
+/* No answer will come from whom it asked. */
+static void
+dead(trp_ctx *ctx, trpi_cell *cell, trp_ref asked, trp_err err)
+{
+    service *s = cell->state;
+
+    if (s->ops->dead != NULL && !s->ops->dead(s->arg, ctx, asked, err)) {
+        end(ctx, cell);
+    }
+}
+
 static void
 deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     service *s = cell->state;
 
-    if (s != NULL && !s->ops->deliver(s->arg, ctx, ctx->self, msg)) {
+    if (s == NULL) {
+        return;
+    }
+    if (msg->priv_type == TRPI_TYPE_ASK_UNHANDLED) { /* from another node */
+        dead(ctx, cell, trpi_msg_sender(msg), TRP_EUNHANDLED);
+    } else if (!s->ops->deliver(s->arg, ctx, ctx->self, msg)) {
         end(ctx, cell);
     }
 }
@@ -91,10 +107,7 @@ order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         ring(ctx, cell, s);
         break;
     case TRPI_SYS_PROMISE_DEAD:
-        if (s->ops->dead != NULL &&
-            !s->ops->dead(s->arg, ctx, sysmsg->from, (trp_err)sysmsg->number)) {
-            end(ctx, cell);
-        }
+        dead(ctx, cell, sysmsg->from, (trp_err)sysmsg->number);
         break;
     case TRPI_SYS_STOP:
         end(ctx, cell);

@@ -87,6 +87,18 @@ trp_or_else(trp_ctx *ctx, void *state, const trp_msg *msg, const trp_receive_fn 
     return err;
 }
 
+trp_err
+trp_dispatch(trp_ctx *ctx, void *state, const trp_msg *msg, const trp_on *rows, size_t rows_count)
+{
+    for (size_t i = 0; i < rows_count; i++) {
+        if (trp_msg_is(msg, rows[i].type)) {
+            return trp_msg_as(msg, rows[i].type) != NULL ? rows[i].receive(ctx, state, msg)
+                                                         : TRP_EDATA;
+        }
+    }
+    return TRP_EUNHANDLED;
+}
+
 trp_receive_fn
 trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
 {

@@ -107,6 +107,7 @@ INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
 INTERNAL(trpi_inspect_type, "troupe.priv-inspect", TRPI_TYPE_INSPECT);
 INTERNAL(trpi_supervise_type, "troupe.priv-supervise", TRPI_TYPE_SUPERVISE);
 INTERNAL(trpi_logger_end_type, "troupe.priv-logger-end", TRPI_TYPE_LOGGER_END);
+BUILT_IN(trpi_ask_unhandled_type, "troupe.ask-unhandled", 0, 0xfff0, 0, TRPI_TYPE_ASK_UNHANDLED);
 INTERNAL(trpi_logger_flush_type, "troupe.priv-logger-flush", TRPI_TYPE_LOGGER_FLUSH);
 INTERNAL(trpi_withdrawn_type, "troupe.priv-withdrawn", TRPI_TYPE_WITHDRAWN);
 
@@ -166,6 +167,7 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_SELECT] = { &trpi_select_type, NULL, 0, 0 },
     [TRPI_TYPE_INSPECT] = { &trpi_inspect_type, NULL, 0, 0 },
     [TRPI_TYPE_SUPERVISE] = { &trpi_supervise_type, NULL, 0, 0 },
+    [TRPI_TYPE_ASK_UNHANDLED] = { &trpi_ask_unhandled_type, NULL, 0, 0 },
     [TRPI_TYPE_WITHDRAWN] = { &trpi_withdrawn_type, NULL, 0, 0 },
     [TRPI_TYPE_STRING] = { &trp_string_type, NULL, 0, 0 },
     [TRPI_TYPE_JSON] = { &trp_json_type, NULL, 0, 0 },

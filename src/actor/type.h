@@ -25,6 +25,7 @@ enum {
     TRPI_TYPE_INSPECT = 9,      /* internal: trp_system_tree's question; LIFE's payload */
     TRPI_TYPE_SUPERVISE = 10,   /* internal, spare for LIFE */
     TRPI_TYPE_WITHDRAWN = 11,   /* what a message becomes that is taken back (pending.c) */
+    TRPI_TYPE_ASK_UNHANDLED = 12, /* internal, travels: the asked actor did not handle it */
     TRPI_TYPE_AUTO_END = 16,
     TRPI_TYPE_STRING = 16,
     TRPI_TYPE_JSON = 17,
@@ -87,6 +88,7 @@ extern trp_type trpi_withdrawn_type;
 extern trp_type trpi_resize_type;
 extern trp_type trpi_logger_end_type;
 extern trp_type trpi_logger_flush_type;
+extern trp_type trpi_ask_unhandled_type;
 
 /* The descriptor of a number; NULL: no such type. Lock-free; any thread. */
 const trp_type *trpi_type_get(uint32_t number);

@@ -50,6 +50,7 @@ send_copy(trp_route *route)
         trpi_dead(route->ctx, route->to, route->msg, TRP_DEAD_NO_MEMORY);
         return;
     }
+    copy->priv_from_node_flags |= TRPI_MSG_MANY;
     trpi_send_as(route->ctx, route->to, route->as, copy);
 }
 
@@ -72,6 +73,7 @@ to(trp_route *route, trp_ref ref, trp_ref sender)
     }
     if (UNLIKELY(route->any)) {
         send_copy(route);
+        route->msg->priv_from_node_flags |= TRPI_MSG_MANY; /* one of them may not handle it */
     }
     route->any = true;
     route->to = ref;

@@ -2,6 +2,9 @@
  * graceful stop. */
 #include "tests/unit/actor/stage.h"
 
+#include <troupe/future.h>
+#include <troupe/router.h>
+
 static trp_ref server_ref;
 static _Atomic bool may_answer, is_waiting;
 
@@ -15,6 +18,10 @@ server_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_reply_text(ctx, "pong again"); /* too late: a dead letter */
     } else if (stage_said(msg, "refuse")) {
         trp_reply_failure(ctx, TRP_EPERM, "not for you");
+    } else if (stage_said(msg, "missing")) {
+        trp_reply_failure(ctx, TRP_ENOENT, "no such account");
+    } else if (stage_said(msg, "what")) {
+        return TRP_EUNHANDLED;
     } else if (stage_said(msg, "keep")) {
         *kept = trp_sender(ctx);
     } else if (stage_said(msg, "late")) {
@@ -65,7 +72,8 @@ client_done(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *re
 static trp_err
 client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    static const char *const verbs[] = { "ping", "refuse", "keep", "stop", "fatal" };
+    static const char *const verbs[] = { "ping", "refuse", "keep", "stop",
+                                         "fatal", "missing", "what" };
     const trp_type *text = &trp_string_type;
 
     (void)state;
@@ -416,11 +424,86 @@ calls_that_block_are_refused_inside_a_behaviour(void)
     stage_close(system);
 }
 
+static const trp_protocol *const nothing[] = { NULL };
+static const trp_behaviour deaf = { .size = sizeof(trp_behaviour),
+                                    .name = "deaf",
+                                    .version = 1,
+                                    .state_bytes = sizeof(trp_ref),
+                                    .receive = server_receive,
+                                    .accepts = nothing };
+
+static trp_err
+asked(trp_system *system, trp_ref ref, const char *text)
+{
+    trp_msg *reply = NULL;
+    trp_err err = trp_system_ask(system, ref, &trp_string_type, text, strlen(text), 60000, &reply);
+
+    trp_msg_free(reply);
+    return err;
+}
+
+/* MSG-15: not at its timeout: from a thread, an actor and a future, also through a router, by the
+ * actor's answer or by what it accepts. What a router gave to several may be handled by one. */
+static void
+an_ask_that_nobody_handles_fails_at_once(void)
+{
+    trp_system *system = stage_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref actor, router, both[2];
+    trp_future *future = NULL;
+
+    server_ref = stage_spawn(system, &server, "server");
+    actor = stage_spawn(system, &client, "client");
+    UNIT_EQUAL(asked(system, server_ref, "what"), TRP_EUNHANDLED);
+    both[0] = stage_spawn(system, &deaf, "deaf");
+    both[1] = server_ref;
+    UNIT_EQUAL(asked(system, both[0], "ping"), TRP_EUNHANDLED);
+    stage_tell(system, actor, "what");
+    UNIT_WAIT(stage_has("what=TRP_EUNHANDLED(null)"), 60000);
+    UNIT_EQUAL(trp_future_ask(system, both[0], &trp_string_type, "ping", 4, 600000, &future),
+               TRP_OK);
+    UNIT_EQUAL(trp_future_await(future, 60000), TRP_OK);
+    UNIT_EQUAL(trp_future_outcome(future)->err, TRP_EUNHANDLED);
+    trp_future_unref(future);
+    options.routees = both;
+    options.routees_count = 1;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "one", &options, &router), TRP_OK);
+    UNIT_EQUAL(asked(system, router, "ping"), TRP_EUNHANDLED);
+    options.routees_count = 2;
+    options.logic = "broadcast";
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "two", &options, &router), TRP_OK);
+    UNIT_EQUAL(asked(system, router, "ping"), TRP_OK);
+    stage_close(system);
+}
+
+/* MSG-4: an actor may say that something is missing; that is not to be missing itself. */
+static void
+a_failure_is_given_with_its_reason_whatever_the_error(void)
+{
+    trp_system *system = stage_open();
+    trp_msg *reply = NULL;
+    trp_ref actor;
+
+    server_ref = stage_spawn(system, &server, "server");
+    actor = stage_spawn(system, &client, "client");
+    UNIT_EQUAL(trpi_system_ask_whole(system, server_ref, &trp_string_type, "missing", 7, 60000,
+                                     &reply),
+               TRP_ENOENT);
+    UNIT_REQUIRE(reply != NULL && trp_msg_is(reply, &trp_status_failure_type));
+    UNIT_TEXT(((const trp_status_failure *)trp_msg_payload(reply))->reason, "no such account");
+    trp_msg_free(reply);
+    stage_tell(system, actor, "missing");
+    UNIT_WAIT(stage_has("missing=TRP_ENOENT(msg)"), 60000);
+    stage_close(system);
+}
+
 UNIT_BEGIN("ask")
 UNIT(a_thread_gets_the_first_reply_and_later_ones_are_dead_letters)
 UNIT(an_actor_gets_the_first_reply_in_its_continuation)
 UNIT(a_status_failure_fails_the_ask)
 UNIT(an_ask_that_nobody_answers_times_out)
+UNIT(an_ask_that_nobody_handles_fails_at_once)
+UNIT(a_failure_is_given_with_its_reason_whatever_the_error)
 UNIT(an_ask_to_a_dead_ref_ends_at_once)
 UNIT(an_ask_ends_when_the_asked_stops_before_it_answers)
 UNIT(graceful_stop_returns_after_post_stop)

@@ -1,6 +1,8 @@
 /* gate_test.c - actors that are switched off, and actors that do not want everything. */
 #include "tests/unit/actor/stage.h"
 
+#include <troupe/mailbox.h>
+
 static const trp_behaviour worker;
 static trp_ref child;
 
@@ -140,8 +142,36 @@ what_is_not_wanted_is_refused(void)
     stage_close(system);
 }
 
+/* UJ-06: what is refused takes no place in a mailbox with a bound, even while its actor is busy. */
+static void
+what_is_not_wanted_takes_no_room(void)
+{
+    trp_system *system = stage_open();
+    trp_mailbox_options mailbox = TRP_MAILBOX_OPTIONS_INIT;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref a;
+
+    mailbox.kind = TRP_MAILBOX_BOUNDED;
+    mailbox.capacity = 2;
+    mailbox.push_timeout_ms = TRP_MAILBOX_AT_ONCE;
+    UNIT_EQUAL(trp_mailbox_register(system, "two", &mailbox), TRP_OK);
+    options.mailbox = "two";
+    options.name = "a";
+    UNIT_EQUAL(trp_system_spawn(system, &picky, &options, &a), TRP_OK);
+    UNIT_EQUAL(trp_system_deactivate(system, a), TRP_OK); /* so that what comes in is counted */
+    for (int i = 0; i < 10; i++) {
+        stage_tell(system, a, "junk");
+    }
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_REFUSED), 10); /* by the teller, at once */
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_MAILBOX_FULL), 0);
+    UNIT_EQUAL(trp_system_activate(system, a), TRP_OK);
+    UNIT_WAIT(stage_ask(system, a, "heard", answer, sizeof answer) == TRP_OK, 5000);
+    stage_close(system);
+}
+
 UNIT_BEGIN("gate")
 UNIT(who_is_deactivated_gets_the_systems_messages_and_no_others)
 UNIT(a_supervisor_deactivates_who_fails)
 UNIT(what_is_not_wanted_is_refused)
+UNIT(what_is_not_wanted_takes_no_room)
 UNIT_END

@@ -1,6 +1,8 @@
 /* type_test.c - registration of message types: numbers, wire ids, refusals. */
 #include "tests/unit/unit.h"
 
+#include <troupe/actor.h>
+
 #include "actor/type.h"
 #include "base/hash.h"
 
@@ -45,6 +47,27 @@ registration_gives_numbers_and_is_idempotent(void)
     UNIT_EQUAL(bank_deposit_tag, 1);
     UNIT_EQUAL(bank_deposit_type.tag, 1);
     UNIT_EQUAL(bank_deposit_type.bytes, sizeof(bank_deposit));
+}
+
+/* A wrong type is never read: not by its number, nor beyond its end. */
+static void
+a_message_is_read_as_what_it_is_or_not_at_all(void)
+{
+    trp_msg *msg = NULL;
+    void *payload;
+
+    UNIT_EQUAL(trp_protocol_register(&bank_protocol), TRP_OK);
+    UNIT_EQUAL(trp_protocol_register(&shop_protocol), TRP_OK);
+    UNIT_REQUIRE(trp_msg_new(&shop_item_type, sizeof(shop_item), &msg, &payload) == TRP_OK);
+    ((shop_item *)payload)->number = 7;
+    UNIT_TRUE(trp_msg_as(msg, &bank_deposit_type) == NULL);
+    UNIT_TRUE(bank_deposit_as(msg) == NULL);
+    UNIT_TRUE(trp_msg_as(msg, &shop_item_type) == payload);
+    UNIT_EQUAL(shop_item_as(msg)->number, 7);
+    msg->priv_type = (uint16_t)bank_note_type.number; /* says so, and is too short */
+    UNIT_TRUE(trp_msg_as(msg, &bank_note_type) == NULL);
+    msg->priv_type = (uint16_t)shop_item_type.number;
+    trp_msg_free(msg);
 }
 
 static void
@@ -157,6 +180,7 @@ only_accepted_protocols_pass(void)
 
 UNIT_BEGIN("type")
 UNIT(registration_gives_numbers_and_is_idempotent)
+UNIT(a_message_is_read_as_what_it_is_or_not_at_all)
 UNIT(the_wire_id_is_the_hash_of_the_name)
 UNIT(a_second_copy_of_a_declaration_gets_the_same_number)
 UNIT(another_shape_under_a_known_name_is_refused)

@@ -523,6 +523,29 @@ so_many_routers_lead_to_each_other_and_not_one_more(void)
     UNIT_FALSE(stage_has("too deep"));
 }
 
+/* The depth is the teller's, whatever becomes of a routee that runs on its thread. */
+static void
+a_routee_that_fails_on_the_tellers_thread_leaves_the_depth(void)
+{
+    trp_system *system = crew_open();
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref routee, router;
+    trp_ctx *ctx;
+
+    spawn.dispatcher = "calling-thread";
+    UNIT_EQUAL(trp_system_spawn(system, &crew_behaviour, &spawn, &routee), TRP_OK);
+    options.routees = &routee;
+    options.routees_count = 1;
+    UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "r", &options, &router), TRP_OK);
+    stage_tell(system, router, "fail");
+    ctx = trpi_enter(system);
+    UNIT_EQUAL(ctx->route_depth, 0);
+    trpi_leave(ctx);
+    UNIT_WAIT(atomic_load(&crew_restarted) == 1, 5000);
+    stage_close(system);
+}
+
 static trp_err
 sponsor_started(trp_ctx *ctx, void *state, const trp_msg *args)
 {
@@ -624,6 +647,7 @@ UNIT(a_router_that_cannot_be_leaves_nothing_behind)
 UNIT(a_router_without_memory_leaves_nothing_behind)
 UNIT(actors_broadcast_and_tell_by_key_in_their_own_name)
 UNIT(routers_nest_and_a_circle_ends)
+UNIT(a_routee_that_fails_on_the_tellers_thread_leaves_the_depth)
 UNIT(so_many_routers_lead_to_each_other_and_not_one_more)
 UNIT(routees_of_the_calling_thread_start_without_a_lock)
 UNIT(routees_may_tell_their_router_when_they_start)
