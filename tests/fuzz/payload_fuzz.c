@@ -78,7 +78,7 @@ static void
 read_history(const trp_msg *msg)
 {
     const chat_history *h = trp_msg_payload(msg);
-    size_t lines_count, count;
+    size_t lines_count = 0, count = 0;
     read_text(msg, h->room);
     const void *icon = trp_msg_data(msg, h->icon, &count);
     touch(icon, count);

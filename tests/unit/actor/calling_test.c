@@ -107,6 +107,7 @@ start_in(trpi_world *world) /* NULL: one of its own */
     options.workers = 2;
     options.log_level = TRP_LOG_ERROR;
     options.log = NULL;
+    UNIT_REQUIRE(trp_protocol_register(&called_protocol) == TRP_OK);
     UNIT_REQUIRE(trpi_system_new_in(world, "calling", &options, &system_) == TRP_OK);
     atomic_store(&seen_count, 0);
     atomic_store(&gate_open, 0);

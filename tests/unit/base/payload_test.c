@@ -27,6 +27,7 @@ message_of(const trp_type *type, const void *payload, size_t bytes)
 {
     trp_msg *msg;
     void *place;
+    UNIT_REQUIRE(trp_protocol_register(&pt_protocol) == TRP_OK);
     UNIT_EQUAL(trp_msg_new(type, bytes, &msg, &place), TRP_OK);
     memcpy(place, payload, bytes);
     return msg;
@@ -324,6 +325,7 @@ a_payload_shorter_than_its_struct_is_no_message(void)
 {
     trp_msg *msg = NULL;
     void *place = NULL;
+    UNIT_REQUIRE(trp_protocol_register(&pt_protocol) == TRP_OK);
     UNIT_EQUAL(trp_msg_new(&pt_line_type, sizeof(pt_line) - 1, &msg, &place), TRP_EINVAL);
     UNIT_EQUAL(trp_msg_new(&pt_line_type, sizeof(pt_line), &msg, &place), TRP_OK);
     trp_msg_free(msg);

@@ -11,7 +11,7 @@ static trpi_cli cli;
 static int
 parse(const char *const *words)
 {
-    char *argv[TRPI_CLI_ARGS_MAX + 16];
+    static char *argv[TRPI_CLI_ARGS_MAX + 16]; /* cli points into it */
     int argc = 0;
     memset(&cli, 0, sizeof(cli));
     while (words[argc] != NULL) {

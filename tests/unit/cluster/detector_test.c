@@ -149,13 +149,15 @@ what_is_no_detector_or_one_too_many_is_refused(void)
     wrong = stubborn_kind;
     wrong.name = "deadline";
     UNIT_EQUAL(trp_failure_detector_register(&wrong), TRP_EEXIST);
+    trp_err err = trp_failure_detector_register(&stubborn_kind); /* an earlier test may have */
+    UNIT_TRUE(err == TRP_OK || err == TRP_EEXIST);
     uint32_t taken = 0;
     for (uint32_t i = 0; i < TRP_FAILURE_DETECTORS_MAX; i++) {
         kinds[i] = stubborn_kind;
         (void)snprintf(names[i], sizeof(names[i]), "own-%u", i);
         kinds[i].name = names[i];
         kinds[i].state_bytes = TRP_FAILURE_DETECTOR_STATE_BYTES;
-        trp_err err = trp_failure_detector_register(&kinds[i]);
+        err = trp_failure_detector_register(&kinds[i]);
         UNIT_TRUE(err == TRP_OK || err == TRP_ELIMIT);
         taken += err == TRP_OK ? 1 : 0;
     }

@@ -60,10 +60,10 @@ a_place_that_will_not_do_says_so(void)
     char why[256];
     UNIT_REQUIRE(trpi_lease_file_new("/nonexistent/lease", &file) == TRP_OK);
     UNIT_EQUAL(acquire(file, "node a", why, sizeof(why)), TRP_EIO);
-    UNIT_TEXT(why, "/nonexistent/lease: No such file or directory");
+    UNIT_TEXT(why, "/nonexistent/lease: No such file or directory (ENOENT)");
     trpi_lease_file_free(file);
     UNIT_TRUE(!trpi_lease_file_is_shared("/nonexistent/lease", why, sizeof(why)));
-    UNIT_TEXT(why, "/nonexistent: No such file or directory");
+    UNIT_TEXT(why, "/nonexistent: No such file or directory (ENOENT)");
     UNIT_TRUE(!trpi_lease_file_is_shared("/proc/lease", why, sizeof(why)));
     UNIT_TRUE(strstr(why, "/proc/lease is on a file system of this host alone") == why);
 }
