@@ -56,7 +56,7 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
                      (f->clock_count > 0) + 2u * (f->ident != NULL) + (f->gossip != NULL) +
                      (f->reason[0] != '\0') + (f->system[0] != '\0') + (f->compat != NULL) +
-                     (f->keys_count > 0) + (f->told != NULL);
+                     (f->keys_count > 0) + (f->told != NULL) + (f->near ? 1u : 0u);
     trpi_pack_map(w, pairs);
     trpi_pack_text(w, "k");
     trpi_pack_u64(w, f->kind);
@@ -100,6 +100,10 @@ pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
             trpi_pack_u64(w, f->clock[i].key);
             trpi_pack_u64(w, f->clock[i].counter);
         }
+    }
+    if (f->near) {
+        trpi_pack_text(w, "near");
+        trpi_pack_u64(w, 1);
     }
     if (f->keys_count > 0) {
         trpi_pack_text(w, "by");
@@ -280,6 +284,7 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
     uint64_t kind;
     uint64_t ttl;
     uint64_t code;
+    uint64_t near;
     const trpi_pack_value *why = trpi_pack_find(root, "why");
     const trpi_pack_value *system = trpi_pack_find(root, "system");
     if (!trpi_pack_get_u64(trpi_pack_find(root, "k"), UINT32_MAX, &kind) || kind == 0 ||
@@ -288,6 +293,7 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
         !read_optional(root, "ticket", UINT64_MAX, &f->ticket) ||
         !read_optional(root, "digest", UINT64_MAX, &f->digest) ||
         !read_optional(root, "code", UINT32_MAX, &code) ||
+        !read_optional(root, "near", UINT64_MAX, &near) ||
         (why != NULL && !trpi_pack_get_text(why, f->reason, sizeof(f->reason))) ||
         (system != NULL && !trpi_pack_get_text(system, f->system, sizeof(f->system)))) {
         return TRP_EDATA;
@@ -295,6 +301,7 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
     f->kind = (uint32_t)kind;
     f->ttl = ttl > TRPI_FRAME_TTL_MAX ? TRPI_FRAME_TTL_MAX : (uint32_t)ttl;
     f->code = (uint32_t)code;
+    f->near = near != 0;
     trp_err err = read_set(trpi_pack_find(root, "seen"), &f->seen);
     if (err == TRP_OK) {
         err = read_set(trpi_pack_find(root, "sure"), &f->sure);

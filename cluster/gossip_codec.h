@@ -60,6 +60,7 @@ typedef struct trpi_frame {
     const trpi_seen *told;    /* to be written as sure; borrowed; NULL: nothing is said */
     trpi_vclock_entry *clock; /* VERSION */
     uint32_t clock_count;
+    bool near; /* GONE: the receiver was reachable when it was removed, so no cut was the reason */
     uint64_t *keys; /* GONE: of the members whose cluster it is; NULL: an earlier version's */
     uint32_t keys_count;
     trpi_ident *ident;   /* JOIN */

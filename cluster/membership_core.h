@@ -33,6 +33,11 @@ typedef struct trpi_prove { /* a joiner that is being dialled back (J12) */
     uint64_t until_ms;
 } trpi_prove;
 
+typedef struct trpi_burial { /* of a tombstone */
+    uint64_t ms; /* L4: when this node saw it happen; TRPI_NEVER: it was told */
+    bool near;   /* it saw it happen, and the member was reachable */
+} trpi_burial;
+
 typedef struct trpi_since { /* how long a member has been unreachable */
     uint64_t key;
     uint64_t since_ms;
@@ -100,12 +105,13 @@ struct trpi_member_core {
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
     uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
-    uint64_t *buried_ms; /* L4; of each tombstone of the view; TRPI_NEVER: told */
+    trpi_burial *buried; /* of each tombstone of the view; NULL: no memory, all are as if told */
     uint64_t *removers;  /* keys of members that say that they have removed this node; sorted */
     uint32_t removers_count, removers_room;
     uint32_t removed_next; /* whom to ask next whether it has, too */
     uint64_t removed_ms;   /* since when there is one */
     uint64_t removed_log_ms;
+    bool removed_near;     /* one of them says that this node was reachable then */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
@@ -179,7 +185,9 @@ void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step 
 void trpi_gossip_ask_suspects(trpi_member_core *core);
 void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
                            uint32_t ttl);
-void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status);
+/* near: it was reachable when it was removed. */
+void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status,
+                           bool near);
 /* Say what this node's version is; who has another one answers. */
 void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 
@@ -187,6 +195,8 @@ void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 void trpi_leader_tick(trpi_member_core *core);
 /* `next` is about to be the view: who is gone from it (L4). No memory: all are as if told. */
 void trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next);
+/* Was it reachable when it was removed, as far as this node knows? t: of the present view. */
+bool trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t);
 void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
 void trpi_exiting_tick(trpi_member_core *core);
 void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key);

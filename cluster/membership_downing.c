@@ -187,7 +187,7 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
     for (uint32_t i = 0; i < decision->indexes_count; i++) { /* W2 */
         const trpi_ident *ident = core->gossip->members[decision->indexes[i]].ident;
         if (ident->key != core->self->key) {
-            trpi_gossip_send_gone(core, &ident->id, TRP_MEMBER_DOWN);
+            trpi_gossip_send_gone(core, &ident->id, TRP_MEMBER_DOWN, true);
         }
     }
     next_say(core);

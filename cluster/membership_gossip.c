@@ -69,9 +69,11 @@ send_version(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 }
 
 void
-trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status)
+trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status, bool near)
 {
-    trpi_frame frame = { .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status };
+    trpi_frame frame = {
+        .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status, .near = near
+    };
     const trpi_gossip *g = core->gossip;
     frame.keys = trpi_alloc((g->members_count + 1) * sizeof(*frame.keys));
     for (uint32_t i = 0; frame.keys != NULL && i < g->members_count; i++) {
@@ -356,7 +358,7 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
     if (kind == TRPI_FRAME_GONE) {
         return false; /* W1: each has removed the other */
     } else if (t != NULL) {
-        trpi_gossip_send_gone(core, from, t->status);
+        trpi_gossip_send_gone(core, from, t->status, trpi_core_buried_near(core, t));
     } else {
         trpi_frame frame = { .kind = TRPI_FRAME_STRANGER, .to_uid = from->uid };
         trpi_core_send(core, from, &frame, NULL);

@@ -164,7 +164,8 @@ act_once(trpi_member_core *core)
             if (m->ident->key != core->self->key) {
                 trpi_gossip_send_gone(core, &m->ident->id,
                                       m->status == TRP_MEMBER_DOWN ? TRP_MEMBER_DOWN
-                                                                   : TRP_MEMBER_EXITING);
+                                                                   : TRP_MEMBER_EXITING,
+                                      m->unreachable == 0);
             }
             continue;
         }
@@ -243,19 +244,29 @@ consider_weakly_up(trpi_member_core *core)
 
 /* ---- housekeeping ---------------------------------------------------------------------------- */
 
-/* When this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
+/* How this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
  * first tombstone whose key is not below; moves on. */
-static uint64_t
-burial_ms(const trpi_member_core *core, uint64_t key, uint32_t *at)
+static trpi_burial
+burial_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
 {
+    const trpi_burial told = { TRPI_NEVER, false };
     const trpi_gossip *g = core->gossip;
     while (*at < g->tombstones_count && g->tombstones[*at].key < key) {
         (*at)++;
     }
     if (*at < g->tombstones_count && g->tombstones[*at].key == key) {
-        return core->buried_ms == NULL ? TRPI_NEVER : core->buried_ms[*at];
+        return core->buried == NULL ? told : core->buried[*at];
     }
-    return trpi_gossip_find(g, key) == TRPI_GOSSIP_NONE ? TRPI_NEVER : core->now.mono_ms;
+    uint32_t member = trpi_gossip_find(g, key);
+    return member == TRPI_GOSSIP_NONE
+               ? told
+               : (trpi_burial){ core->now.mono_ms, g->members[member].unreachable == 0 };
+}
+
+bool
+trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t)
+{
+    return core->buried != NULL && core->buried[t - core->gossip->tombstones].near;
 }
 
 void
@@ -264,23 +275,23 @@ trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next)
     if (next == core->gossip) {
         return;
     }
-    uint64_t *buried_ms = next->tombstones_count == 0 || core->gossip == NULL
+    trpi_burial *buried = next->tombstones_count == 0 || core->gossip == NULL
                               ? NULL
-                              : trpi_alloc(next->tombstones_count * sizeof(*buried_ms));
-    if (buried_ms != NULL) {
+                              : trpi_alloc(next->tombstones_count * sizeof(*buried));
+    if (buried != NULL) {
         for (uint32_t i = 0, at = 0; i < next->tombstones_count; i++) {
-            buried_ms[i] = burial_ms(core, next->tombstones[i].key, &at);
+            buried[i] = burial_of(core, next->tombstones[i].key, &at);
         }
     }
-    trpi_free(core->buried_ms);
-    core->buried_ms = buried_ms;
+    trpi_free(core->buried);
+    core->buried = buried;
 }
 
 static bool
 is_old(const void *arg, uint32_t index) /* L4 */
 {
     const trpi_member_core *core = arg;
-    uint64_t buried_ms = core->buried_ms == NULL ? TRPI_NEVER : core->buried_ms[index];
+    uint64_t buried_ms = core->buried == NULL ? TRPI_NEVER : core->buried[index].ms;
     uint32_t age_ms = core->options.prune_tombstones_after_ms;
     return buried_ms != TRPI_NEVER
                ? core->now.mono_ms - buried_ms > age_ms

@@ -12,6 +12,8 @@
  *       own strategy, so that an operator who downs the majority from a lost minority ends nobody.
  *       GONE speaks for all members of its sender's cluster: all have seen that the node was Down
  *       before it was removed. A refused handshake speaks for one.
+ *       A node that was removed while it was reachable was not cut off: somebody has ordered it, and
+ *       half of the votes are enough, whatever the strategy. (Of two, one orders the other's end.)
  *   X2  The lease is apart: who says GONE has it, or gives up its own side (W2 of
  *       membership_downing.c), and is obeyed at once.
  *   X3  A frame of another kind takes the word of a member back; its removal from the own view
@@ -158,12 +160,13 @@ consider(trpi_member_core *core)
     trpi_downing_count count;
     char names[160];
     (void)trpi_sides_text(g, marks, true, names, sizeof(names));
-    if (trpi_member_may_go_on(core, marks, &count)) {
+    if (trpi_member_may_go_on(core, marks, &count) ||
+        (core->removed_near && 2 * count.side >= count.all)) {
         trpi_core_log(core, TRP_LOG_WARNING,
-                      "this node was removed while it was cut off or stood still: %s say so, %u of "
-                      "%u votes, which may go on by %s; it stops; what next: start it again, it "
-                      "joins them",
-                      names, count.side, count.all, trpi_downing_name(core->downing));
+                      "this node was removed%s: %s say so, %u of %u votes, which may go on by %s; "
+                      "it stops; what next: start it again, it joins them",
+                      core->removed_near ? "" : " while it was cut off or stood still", names,
+                      count.side, count.all, trpi_downing_name(core->downing));
         trpi_core_stop(core, TRPI_STOP_DOWNED);
     } else {
         say_two_clusters(core, &count, names);
@@ -179,16 +182,25 @@ add_member(trpi_member_core *core, uint64_t key)
            !trpi_member_is_remover(core, key) && add(core, key);
 }
 
+/* Take up whom it speaks for, and whether the cluster was whole. true: something is new. */
+static bool
+take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
+{
+    bool first = core->removers_count == 0;
+    bool more = add_member(core, trpi_ident_key(id));
+    for (uint32_t i = 0; gone != NULL && i < gone->keys_count; i++) {
+        more = add_member(core, gone->keys[i]) || more;
+    }
+    bool was = !first && core->removed_near;
+    core->removed_near = was || (gone != NULL && gone->near);
+    return more || (core->removers_count > 0 && core->removed_near != was);
+}
+
 void
 trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
 {
     bool first = core->removers_count == 0;
-    bool more = core->phase == TRPI_PHASE_MEMBER && add_member(core, trpi_ident_key(id));
-    for (uint32_t i = 0; core->phase == TRPI_PHASE_MEMBER && gone != NULL && i < gone->keys_count;
-         i++) {
-        more = add_member(core, gone->keys[i]) || more;
-    }
-    if (!more) {
+    if (core->phase != TRPI_PHASE_MEMBER || !take_word(core, id, gone)) {
         return;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];

@@ -88,10 +88,22 @@ cut(struct sim_world *w, const trpi_sim_action *a)
     }
 }
 
+/* Does the target stand still, or does who is told to down it miss it? */
+static bool
+is_missed(const struct sim_world *w, const trpi_sim_action *a)
+{
+    const struct sim_node *at = &w->nodes[a->b];
+    const trpi_gossip *g = at->running ? trpi_member_view(at->core) : NULL;
+    uint32_t target =
+        g == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find_address(g, &w->nodes[a->a].id);
+    return w->nodes[a->a].paused_until_us > w->now_us ||
+           (target != TRPI_GOSSIP_NONE && g->members[target].unreachable != 0);
+}
+
 static void
 down(struct sim_world *w, const trpi_sim_action *a)
 {
-    if (w->careful && (w->any_cut || w->nodes[a->a].paused_until_us > w->now_us)) {
+    if (w->careful && (w->any_cut || is_missed(w, a))) {
         return;
     }
     w->cuts_from_us = w->now_us + 5 * SECOND_US;

@@ -1,5 +1,6 @@
 /* router_test.c - a cluster-aware router without memory for what it has to do: whichever allocation
- * of a look fails, no routee is lost and none is left over (CROUTE). */
+ * of a look fails, no routee is lost and none is left over (CROUTE); and one on a node that stood
+ * still. */
 #include <troupe/actor.h>
 #include <troupe/cluster.h>
 #include <troupe/router.h>
@@ -216,6 +217,52 @@ whichever_allocation_fails_no_routee_is_lost_or_left_over(void)
     UNIT_TRUE(failed >= 4);
 }
 
+static int
+has_no_routee(void *arg)
+{
+    return routees(arg) == 0;
+}
+
+/* The others cannot answer for a while either, so it does not know whether it is still a member. */
+static void
+stands_still(trp_sim *sim, void *arg)
+{
+    struct scene s = { .sim = sim, .routees = 6 };
+    trp_cluster_routees cluster = TRP_CLUSTER_ROUTEES_INIT;
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    (void)arg;
+    cluster.total = 6;
+    cluster.per_node = 2;
+    options.cluster = &cluster;
+    TRP_SIM_CHECK(sim, trp_system_router_spawn(trp_sim_system(sim, 0), &worker, NULL, "held",
+                                               &options, &s.router) == TRP_OK);
+    trp_sim_await(sim, is_settled, &s, 10000);
+    for (uint32_t other = 1; other < NODES; other++) {
+        trp_sim_cut(sim, 0, other, 11000);
+        trp_sim_cut(sim, other, 0, 11000);
+    }
+    trp_sim_pause(sim, 0, 8000);
+    trp_sim_pass(sim, 7900);
+    TRP_SIM_CHECK(sim, routees(&s) == 6);
+    trp_sim_await(sim, has_no_routee, &s, 600); /* its own two as well */
+    trp_sim_pass(sim, 2000);
+    TRP_SIM_CHECK(sim, routees(&s) == 0);
+    trp_sim_await(sim, is_settled, &s, 60000); /* the same ones: nobody was dismissed */
+}
+
+/* Issue 13, 1.2 */
+static void
+who_stood_still_routes_nothing_until_its_peers_have_answered(void)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    options.nodes = NODES;
+    options.started = started;
+    options.stable_after_ms = 60000; /* nobody is downed */
+    options.log = on_line;
+    UNIT_EQUAL(trp_sim_run(stands_still, NULL, &options, NULL), TRP_OK);
+}
+
 UNIT_BEGIN("router_sim")
+UNIT(who_stood_still_routes_nothing_until_its_peers_have_answered)
 UNIT(whichever_allocation_fails_no_routee_is_lost_or_left_over)
 UNIT_END

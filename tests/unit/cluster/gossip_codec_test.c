@@ -445,6 +445,7 @@ golden_write(FILE *file)
     uint64_t by[2] = { 3, 0x0102030405060708 };
     gone.keys = by;
     gone.keys_count = 2;
+    gone.near = true;
     golden_frame(file, "gone-by", &gone, NULL);
     trpi_seen_fini(&seen);
     trpi_gossip_unref(g);

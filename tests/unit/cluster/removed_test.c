@@ -123,6 +123,55 @@ gone_counts_for_those_that_it_names(void)
     }
 }
 
+/* A healthy node that an operator takes out with the other half of the votes, or with more of them
+ * which by its strategy could not go on: there is no cut. */
+static void
+who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes(void)
+{
+    static const struct {
+        const char *strategy;
+        uint32_t nodes, orders, downed; /* who orders whose end */
+        bool near, ends;
+    } cases[] = { { "manual", 2, 1, 0, true, true },        { "manual", 2, 1, 0, false, false },
+                  { "keep-majority", 2, 1, 0, true, true },
+                  { "keep-referee", 3, 1, 0, true, true },
+                  { "manual", 3, 1, 0, true, false },       { "keep-oldest", 2, 1, 0, true, true } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        trpi_member_options options = { .seed = 7,
+                                        .downing_strategy = cases[i].strategy,
+                                        .downing.referee = mesh_id(0, 0).address };
+        struct mesh *m = mesh_cluster(cases[i].nodes, &options);
+        uint64_t keys[2] = { trpi_ident_key(&m->ids[1]), trpi_ident_key(&m->ids[2]) };
+        trpi_frame gone = { .kind = TRPI_FRAME_GONE,
+                            .to_uid = m->ids[0].uid,
+                            .code = TRP_MEMBER_DOWN,
+                            .near = cases[i].near,
+                            .keys = keys,
+                            .keys_count = i == 3 ? 2 : 1 };
+        m->cut[0] = true;
+        mesh_hand(m, 0, m->ids[cases[i].orders], &gone, NULL);
+        UNIT_EQUAL(m->stopped[cases[i].downed],
+                   cases[i].ends ? TRPI_STOP_DOWNED : TRPI_STOP_NONE);
+        mesh_free(m);
+    }
+}
+
+/* As above, with the frames that the engines themselves send, also when the first is lost. */
+static void
+one_of_two_that_is_downed_by_the_other_ends(void)
+{
+    for (uint32_t lost = 0; lost < 2; lost++) {
+        struct mesh *m = mesh_cluster(2, NULL);
+        m->cut[0] = lost == 1;
+        UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_DOWN_CMD, 0), TRP_OK);
+        m->cut[0] = false;
+        mesh_run(m, 3000);
+        UNIT_EQUAL(mesh_members(m, 1), 1);
+        UNIT_EQUAL(m->stopped[0], TRPI_STOP_DOWNED);
+        mesh_free(m);
+    }
+}
+
 /* X2, W2 of membership_downing.c */
 static void
 with_a_lease_one_word_is_enough(void)
@@ -230,6 +279,8 @@ UNIT(a_side_may_go_on_by_its_word_where_its_strategy_lets_it)
 UNIT(refusals_end_a_node_when_they_are_of_more_than_half)
 UNIT(who_talks_to_the_node_after_all_has_not_removed_it)
 UNIT(gone_counts_for_those_that_it_names)
+UNIT(who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes)
+UNIT(one_of_two_that_is_downed_by_the_other_ends)
 UNIT(with_a_lease_one_word_is_enough)
 UNIT(one_refusal_makes_the_node_dial_all_others_anew)
 UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
