@@ -12,7 +12,7 @@
  *       own strategy, so that an operator who downs the majority from a lost minority ends nobody.
  *       GONE speaks for all members of its sender's cluster: all have seen that the node was Down
  *       before it was removed. A refused handshake speaks for one.
- *       A node that was removed while it was reachable was not cut off: somebody has ordered it, and
+ *       A node that was removed while it was reachable was not cut off: somebody ordered it, and
  *       half of the votes are enough, whatever the strategy. (Of two, one orders the other's end.)
  *   X2  The lease is apart: who says GONE has it, or gives up its own side (W2 of
  *       membership_downing.c), and is obeyed at once.

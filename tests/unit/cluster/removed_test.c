@@ -132,10 +132,11 @@ who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes(void)
         const char *strategy;
         uint32_t nodes, orders, downed; /* who orders whose end */
         bool near, ends;
-    } cases[] = { { "manual", 2, 1, 0, true, true },        { "manual", 2, 1, 0, false, false },
-                  { "keep-majority", 2, 1, 0, true, true },
-                  { "keep-referee", 3, 1, 0, true, true },
-                  { "manual", 3, 1, 0, true, false },       { "keep-oldest", 2, 1, 0, true, true } };
+    } cases[] = {
+        { "manual", 2, 1, 0, true, true },        { "manual", 2, 1, 0, false, false },
+        { "keep-majority", 2, 1, 0, true, true }, { "keep-referee", 3, 1, 0, true, true },
+        { "manual", 3, 1, 0, true, false },       { "keep-oldest", 2, 1, 0, true, true }
+    };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         trpi_member_options options = { .seed = 7,
                                         .downing_strategy = cases[i].strategy,
@@ -150,8 +151,7 @@ who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes(void)
                             .keys_count = i == 3 ? 2 : 1 };
         m->cut[0] = true;
         mesh_hand(m, 0, m->ids[cases[i].orders], &gone, NULL);
-        UNIT_EQUAL(m->stopped[cases[i].downed],
-                   cases[i].ends ? TRPI_STOP_DOWNED : TRPI_STOP_NONE);
+        UNIT_EQUAL(m->stopped[cases[i].downed], cases[i].ends ? TRPI_STOP_DOWNED : TRPI_STOP_NONE);
         mesh_free(m);
     }
 }
