@@ -28,15 +28,19 @@
 static trp_err
 role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
 {
-    for (uint32_t i = 0; i < table->count; i++) {
-        if (strcmp(table->roles[i], role) == 0) {
-            *ret_index = i;
+    enum { PLACES = sizeof table->places / sizeof table->places[0] };
+    _Static_assert(PLACES >= 2 * TRPI_GOSSIP_ROLES_MAX, "at most half full");
+    uint32_t at = (uint32_t)trpi_hash(role, strlen(role), 0) % PLACES;
+    for (; table->places[at] != 0; at = (at + 1) % PLACES) {
+        if (strcmp(table->roles[table->places[at] - 1u], role) == 0) {
+            *ret_index = table->places[at] - 1u;
             return TRP_OK;
         }
     }
     if (table->count == TRPI_GOSSIP_ROLES_MAX) {
         return TRP_ELIMIT;
     }
+    table->places[at] = (uint16_t)(table->count + 1);
     table->roles[table->count] = role;
     *ret_index = table->count++;
     return TRP_OK;

@@ -74,6 +74,7 @@ typedef struct trpi_frame {
 /* Different roles in order of first use; texts are borrowed from the identities. */
 typedef struct trpi_role_table {
     const char *roles[TRPI_GOSSIP_ROLES_MAX];
+    uint16_t places[4096]; /* by hash, open addressing: index + 1; 0: free */
     uint32_t count;
 } trpi_role_table;
 /* Errors: TRP_ELIMIT (more than TRPI_GOSSIP_ROLES_MAX; those that found room stay). */

@@ -82,6 +82,7 @@ conn_new(trpi_remote *remote, bool dialled)
     atomic_init(&conn->references, 1);
     conn->deadline_ms = trpi_remote_now_ms(remote) + remote->options.handshake_timeout_ms;
     trpi_frame_decoder_init(&conn->decoder, TRPI_HANDSHAKE_BYTES_MAX, on_preamble, on_frame, conn);
+    conn->decoder.on_carry = trpi_unfinished_carry;
     return conn;
 }
 
@@ -471,6 +472,7 @@ static trp_err
 on_frame(void *arg, const trpi_frame *frame)
 {
     trpi_conn *conn = arg;
+    conn->frames++;
     if (frame->kind > TRPI_FRAME_HANDSHAKE_REFUSAL) {
         /* ready is written by this very callback's thread of events, or never after. */
         return conn->ready ? trpi_inbound_frame(conn, frame)
@@ -509,7 +511,7 @@ report_failure(trpi_conn *conn, trp_err err)
         counter = &remote->handshakes_failed; /* a race of handshakes: the dialler tries again */
     } else if (err == TRP_ELIMIT) {
         gate = TRPI_GATE_REFUSED;
-        counter = &remote->handshakes_failed;
+        counter = conn->ready ? &remote->unfinished_refused : &remote->handshakes_failed;
     } else if (err == TRP_ENOMEM) {
         what = "out of memory";
     } else if (err == TRP_EPERM) {
@@ -556,7 +558,9 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     if (conn->decoder.failed != TRP_OK) {
         return; /* closing; what still comes is of no interest */
     }
+    trpi_unfinished_before(conn);
     trp_err err = trpi_frame_decoder_feed(&conn->decoder, bytes, count);
+    trpi_unfinished_after(conn);
     trpi_inbound_batch_end(conn);
     if (!conn->ready) {
         err = while_unknown(conn, err, bytes, count);

@@ -20,7 +20,7 @@
 #include "base/assert.h"
 #include "base/wire.h"
 
-enum { CARRY_BYTES_KEPT = 65536 };
+enum { CARRY_BYTES_KEPT = 65536, CARRY_BYTES_AT_ONCE = 65536 };
 
 _Static_assert(TRPI_PREAMBLE_BYTES == 4 + 1 + 1 + 2 + 8,
                "preamble: magic, version, lane, flags, uid");
@@ -77,6 +77,9 @@ trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_max,
 void
 trpi_frame_decoder_fini(trpi_frame_decoder *decoder)
 {
+    if (decoder->on_carry != NULL && decoder->carry_capacity > 0) {
+        (void)decoder->on_carry(decoder->arg, decoder->carry_capacity, 0);
+    }
     trpi_free(decoder->carry);
     decoder->carry = NULL;
     decoder->carry_bytes = decoder->carry_capacity = 0;
@@ -93,18 +96,34 @@ check_header(const trpi_frame_decoder *decoder, const trpi_frame *frame)
     return frame->kind != 0 ? TRP_OK : TRP_EPROTO; /* who does not know a kind skips the frame */
 }
 
+/* Room for `take` bytes more. A long frame gets memory as it comes, not as it says that it is. */
 static trp_err
-carry_reserve(trpi_frame_decoder *decoder)
+carry_reserve(trpi_frame_decoder *decoder, size_t take)
 {
-    if (decoder->carry_goal <= decoder->carry_capacity) {
+    size_t before = decoder->carry_capacity, after = decoder->carry_goal;
+    if (decoder->carry_bytes + take <= before) {
         return TRP_OK;
     }
-    uint8_t *grown = trpi_realloc(decoder->carry, decoder->carry_goal);
+    if (after > CARRY_BYTES_AT_ONCE) {
+        size_t some = decoder->carry_bytes + take > 2 * before ? decoder->carry_bytes + take
+                                                               : 2 * before;
+        some = some > CARRY_BYTES_AT_ONCE ? some : CARRY_BYTES_AT_ONCE;
+        after = some < after ? some : after;
+    }
+    trp_err err = decoder->on_carry != NULL ? decoder->on_carry(decoder->arg, before, after)
+                                            : TRP_OK;
+    if (err != TRP_OK) {
+        return err;
+    }
+    uint8_t *grown = trpi_realloc(decoder->carry, after);
     if (grown == NULL) {
+        if (decoder->on_carry != NULL) {
+            (void)decoder->on_carry(decoder->arg, after, before);
+        }
         return TRP_ENOMEM;
     }
     decoder->carry = grown;
-    decoder->carry_capacity = decoder->carry_goal;
+    decoder->carry_capacity = after;
     return TRP_OK;
 }
 
@@ -180,13 +199,13 @@ trpi_frame_decoder_feed(trpi_frame_decoder *decoder, const uint8_t *bytes, size_
                 break;
             }
         }
-        decoder->failed = carry_reserve(decoder);
-        if (decoder->failed != TRP_OK) {
-            break;
-        }
         trpi_assert(decoder->carry_bytes < decoder->carry_goal);
         size_t take = decoder->carry_goal - decoder->carry_bytes;
         take = take < count ? take : count;
+        decoder->failed = carry_reserve(decoder, take);
+        if (decoder->failed != TRP_OK) {
+            break;
+        }
         memcpy(decoder->carry + decoder->carry_bytes, bytes, take);
         decoder->carry_bytes += take;
         bytes += take;

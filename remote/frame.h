@@ -104,6 +104,8 @@ typedef struct trpi_frame_decoder {
     uint32_t control_bytes_max; /* of CONTROL frames */
     bool preamble_seen;
     trp_err failed;   /* sticky */
+    /* Told when the memory of carry changes, in bytes; may refuse more. NULL: nobody is. */
+    trp_err (*on_carry)(void *arg, size_t before, size_t after);
     uint8_t *carry;   /* a preamble or frame that is not complete yet */
     size_t carry_bytes, carry_capacity;
     size_t carry_goal; /* bytes carry must reach before it can be looked at */

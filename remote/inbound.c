@@ -472,10 +472,26 @@ on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref deputy)
     trpi_deploy_read_fini(&read);
 }
 
+/* One watch too many ends the association: its watchers are told, and none waits in vain. */
+static bool
+watches_too_much(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
+{
+    if (message->signal != TRPI_SIGNAL_WATCH ||
+        trpi_node_watches(conn->remote->system, node) < conn->remote->options.peer_watches_max) {
+        return false;
+    }
+    trpi_inbound_batch_end(conn);
+    trpi_peer_quarantine(conn->peer, conn->uid, "more watches than remote.watches-per-peer");
+    return true;
+}
+
 static void
 system_deliver(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
 {
     trp_system *system = conn->remote->system;
+    if (watches_too_much(conn, node, message)) {
+        return;
+    }
     trp_ref target = { TRPI_NODE_SELF, message->to_slot, message->to_generation, 0 };
     trp_ref from = { node, message->from_slot, message->from_generation, 0 };
     trp_failure failure;

@@ -104,6 +104,10 @@ typedef struct trpi_conn {
     uint32_t recv_node;  /* the number of that incarnation here; 0: not asked for yet */
     bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
     bool ack_due;
+    uint32_t frames, frames_noted; /* by the bytes() callback */
+    /* since when a frame is not finished, 0: none; and how long it will be. Relaxed: the tick's */
+    _Atomic uint64_t unfinished_ms;
+    _Atomic uint32_t unfinished_bytes;
     struct {
         enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
         uint32_t slot, generation;
@@ -254,6 +258,8 @@ struct trpi_peer {
     trpi_detector watch_detector; /* is the node of watched actors alive */
     bool watching;
     bool watch_delegated;   /* the cluster judges this node */
+    _Atomic bool member;    /* the same, relaxed; and it was told of the cluster by this node */
+    _Atomic bool told;
     _Atomic uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped; /* relaxed counters */
 };
 
@@ -283,6 +289,7 @@ enum {
     TRPI_GATE_CROWD,
     TRPI_GATE_LANE,
     TRPI_GATE_STARVED,
+    TRPI_GATE_UNFINISHED,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -347,6 +354,8 @@ struct trpi_remote {
     char **deployable; /* patterns of behaviours; meant when options.deployable is not NULL */
     size_t deployable_count;
     _Atomic uint64_t deployments_refused; /* relaxed counter */
+    _Atomic uint64_t unfinished; /* bytes that all decoders keep; relaxed */
+    _Atomic uint64_t unfinished_refused, unfinished_late; /* relaxed counters */
     _Atomic uint64_t gave_way;            /* relaxed counter: peers that were forgotten early */
 };
 
@@ -489,6 +498,14 @@ void trpi_pending_remove(trpi_conn *conn); /* if it is there */
 /* Its addresses are a member's: places are kept for them. By peer->lock. */
 void trpi_pending_member(trpi_peer *peer);
 void trpi_pending_starved(void *remote); /* of trpi_transport_events */
+
+/* ---- unfinished.c: frames that have begun to come ---- */
+trp_err trpi_unfinished_carry(void *conn, size_t before, size_t after); /* of the decoder */
+/* Around a read, by the bytes() callback. */
+void trpi_unfinished_before(trpi_conn *conn);
+void trpi_unfinished_after(trpi_conn *conn);
+bool trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms);
+void trpi_unfinished_say_late(trpi_peer *peer, uint32_t count); /* without locks */
 
 /* ---- note.c ---- */
 /* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */

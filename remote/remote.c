@@ -245,6 +245,8 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->pending_handshakes_max, "remote.pending-handshakes-max");
     or_configured(&o->handshake_bytes_max, "remote.handshake-bytes-max");
     o->pending_handshakes_max = trpi_pending_places(o->pending_handshakes_max);
+    or_configured(&o->unfinished_bytes_max, "remote.unfinished-frames-max");
+    or_configured(&o->peer_watches_max, "remote.watches-per-peer");
     or_configured(&o->peers_max, "remote.peers-max");
     or_configured(&o->host_peers_max, "remote.peers-per-host");
     or_configured(&o->host_nodes_max, "remote.named-nodes-per-host");
@@ -476,6 +478,9 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     } else {
         err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames, false);
     }
+    if (channel == TRPI_CHANNEL_GOSSIP) {
+        atomic_store_explicit(&peer->told, true, memory_order_relaxed);
+    }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
     trpi_peer_unpin(peer);
@@ -504,6 +509,7 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
         trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
         pthread_mutex_lock(&peer->lock);
         peer->watch_delegated = delegated;
+        atomic_store_explicit(&peer->member, delegated, memory_order_relaxed);
         trpi_peer_wake(peer);
         trpi_peer_unshare(peer);
         if (delegated) {
@@ -611,6 +617,8 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(untrusted_dropped);
     COPY(deployments_refused);
     COPY(gave_way);
+    COPY(unfinished_refused);
+    COPY(unfinished_late);
     COPY(frames_skipped);
     COPY(frames_stale);
 #undef COPY

@@ -62,6 +62,8 @@ typedef struct trpi_remote_options {
     size_t deployable_count;
     uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
     uint32_t handshake_bytes_max;   /* that each of them may send; 0: 64 KiB */
+    uint32_t unfinished_bytes_max;  /* of frames that have not come whole, of all; 0: 64 MiB */
+    uint32_t peer_watches_max;      /* of actors here, by one incarnation of a peer; 0: 100,000 */
     uint32_t peers_max;             /* addresses that are known at a time; 0: 16,384 */
     uint32_t host_peers_max;        /* of callers of one host or certificate; 0: 4,096 */
     uint32_t host_nodes_max;        /* third nodes that they may name; 0: 4,096 */
@@ -203,6 +205,7 @@ typedef struct trpi_remote_stats {
         frames_stale; /* messages and signals of a connection that a later one has replaced */
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
     uint64_t untrusted_dropped, deployments_refused;
+    uint64_t unfinished_refused, unfinished_late; /* connections that were closed for a frame */
     uint64_t gave_way; /* peers that were forgotten for others */
     uint32_t pending, pending_max; /* connections that have not said who they are; places */
     uint64_t starved;              /* times that no descriptor was free for a connection */

@@ -144,7 +144,8 @@ may_rest(const trpi_peer *peer, bool watched)
         }
     }
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane != TRPI_LANE_CONTROL || !conn->ready) {
+        if (conn->lane != TRPI_LANE_CONTROL || !conn->ready ||
+            atomic_load_explicit(&conn->unfinished_ms, memory_order_relaxed) != 0) {
             return false;
         }
     }
@@ -292,6 +293,21 @@ tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
     }
 }
 
+/* Close those that have waited too long; returns how many of them for the end of a frame. */
+static uint32_t
+tick_conns(trpi_peer *peer, uint64_t now_ms)
+{
+    uint32_t late = 0;
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        bool unfinished = trpi_unfinished_is_late(conn, now_ms) && !conn->closing;
+        if ((!conn->ready && now_ms >= conn->deadline_ms) || unfinished) {
+            trpi_conn_close(conn);
+        }
+        late += unfinished;
+    }
+    return late;
+}
+
 static void
 tick_peer(trpi_peer *peer, bool *ret_busy)
 {
@@ -311,11 +327,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
         trpi_count(&peer->remote->handshake_timeouts, 1);
     }
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (!conn->ready && now_ms >= conn->deadline_ms) {
-            trpi_conn_close(conn);
-        }
-    }
+    uint32_t late = tick_conns(peer, now_ms);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         tick_active(peer, now_ms, watched, &later);
         trpi_fences_tick(peer, now_ms);
@@ -353,6 +365,9 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     }
     line_up(peer, rests, now_ms);
     trpi_peer_unlock(peer, &later);
+    if (late > 0) {
+        trpi_unfinished_say_late(peer, late);
+    }
     for (uint32_t i = 0; i < end_again_count; i++) {
         trpi_peer_tell_end(peer, end_again[i], TRP_DEAD_STALE);
     }

@@ -223,6 +223,8 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
 {
     trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
     options->pending_handshakes_max = trpi_node_number(node, "remote.pending-handshakes-max");
+    options->unfinished_bytes_max = trpi_node_number(node, "remote.unfinished-frames-max");
+    options->peer_watches_max = trpi_node_number(node, "remote.watches-per-peer");
     options->peers_max = trpi_node_number(node, "remote.peers-max");
     options->host_peers_max = trpi_node_number(node, "remote.peers-per-host");
     options->host_nodes_max = trpi_node_number(node, "remote.named-nodes-per-host");

@@ -355,6 +355,8 @@ void trpi_path_remember(trp_system *system, trp_ref ref, const char *path);
 
 /* Does this system watch an actor of `node`, now? For remote watch heartbeats. */
 bool trpi_node_is_watched(trp_system *system, uint32_t node);
+/* How many watches of actors here does `node` have? */
+uint32_t trpi_node_watches(trp_system *system, uint32_t node);
 
 /* ---- what cluster and node use ------------------------------------------------------------------
  * */

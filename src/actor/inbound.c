@@ -228,6 +228,7 @@ trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref 
         inbound_watch(ctx, target, from);
         break;
     case TRPI_SIGNAL_UNWATCH:
+        trpi_remote_unwatch_inbound(system, from, target);
         trpi_sys_to(ctx, target, TRPI_SYS_UNWATCH, 0, from, 0, NULL);
         break;
     case TRPI_SIGNAL_TERMINATED:

@@ -234,6 +234,7 @@ trp_err trpi_remote_watches_new(struct trpi_remote_watches **ret_watches);
 void trpi_remote_watches_free(struct trpi_remote_watches *watches);
 /* A node watches target: to be forgotten with the one or the other. */
 void trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
+void trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
 /* Its watchers here learn that the node is gone; what it watched here forgets it. */
 void trpi_node_watchers_notify(trp_system *system, uint32_t node);
 /* Terminated that came over the wire. */

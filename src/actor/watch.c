@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/hash.h"
 #include "base/mutex.h"
 
 typedef struct remote_watch { /* one watcher of one remote actor */
@@ -34,7 +35,9 @@ typedef struct node_watches {
     struct node_watches *next;
     uint32_t node;
     trpi_ref_map watched;  /* remote ref -> list of remote_watch */
-    trpi_ref_map watchers; /* local ref that the node has watched, and that lives -> NULL (W3) */
+    /* pair_key() of one of its actors and a local one that it watches, and that lives -> that one's
+     * slot and generation (W3) */
+    trpi_ref_map watchers;
 } node_watches;
 
 struct trpi_remote_watches {
@@ -58,7 +61,7 @@ terminated_of(trp_msg *msg)
     return (trp_terminated *)(uintptr_t)trp_msg_payload(msg); /* ours until it is sent */
 }
 
-static void inbound_forget(struct trpi_remote_watches *watches, uint32_t node, trp_ref target);
+static void inbound_forget(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref target);
 
 void
 trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existence_confirmed)
@@ -71,7 +74,7 @@ trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existen
         trp_ref ref = terminated_of(prepared)->ref;
 
         trpi_msg_free(ctx->cache, prepared);
-        inbound_forget(ctx->system->life->watches, watcher.node, ref);
+        inbound_forget(ctx->system->life->watches, watcher, ref);
         (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, watcher, ref,
                                  existence_confirmed ? 1 : 0); /* no remoting: nobody to tell */
     }
@@ -215,6 +218,35 @@ remote_remove(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref ref)
     return found;
 }
 
+/* Of one node, so its number need not be in it. Two pairs with one key count once. */
+static trp_ref
+pair_key(trp_ref watcher, trp_ref target)
+{
+    uint64_t hash = trpi_hash_u64((uint64_t)target.generation << 32 | target.slot);
+
+    return (trp_ref){ (uint32_t)hash | 1u, watcher.slot, watcher.generation, 0 };
+}
+
+uint32_t
+trpi_node_watches(trp_system *system, uint32_t node)
+{
+    struct trpi_remote_watches *watches = system->life->watches;
+    const node_watches *entry;
+    uint32_t count;
+
+    pthread_mutex_lock(&watches->lock);
+    entry = *node_find(watches, node);
+    count = entry != NULL ? entry->watchers.count : 0;
+    pthread_mutex_unlock(&watches->lock);
+    return count;
+}
+
+void
+trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
+{
+    inbound_forget(system->life->watches, watcher, target);
+}
+
 /* W3. Without memory it is not noted, and stays with the watched actor until that ends. */
 void
 trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
@@ -224,20 +256,24 @@ trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
 
     pthread_mutex_lock(&watches->lock);
     node = node_get(watches, watcher.node);
-    if (node != NULL && trpi_ref_map_put(&node->watchers, target, NULL) != TRP_OK) {
+    if (node != NULL &&
+        trpi_ref_map_put(&node->watchers, pair_key(watcher, target),
+                         (void *)(uintptr_t)((uint64_t)target.generation << 32 | target.slot)) !=
+            TRP_OK) {
         node_put(watches, node);
     }
     pthread_mutex_unlock(&watches->lock);
 }
 
 static void
-inbound_forget(struct trpi_remote_watches *watches, uint32_t node_number, trp_ref target)
+inbound_forget(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref target)
 {
     node_watches *node;
 
     pthread_mutex_lock(&watches->lock);
-    node = *node_find(watches, node_number);
-    if (node != NULL && trpi_ref_map_remove(&node->watchers, target, NULL)) {
+    node = *node_find(watches, watcher.node);
+    if (node != NULL &&
+        trpi_ref_map_remove(&node->watchers, pair_key(watcher, target), NULL)) {
         node_put(watches, node);
     }
     pthread_mutex_unlock(&watches->lock);
@@ -326,7 +362,10 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
     }
     position = 0;
     while (gone != NULL && (pair = trpi_ref_map_next(&gone->watchers, &position)) != NULL) {
-        trpi_sys_to(ctx, pair->ref, TRPI_SYS_UNWATCH_NODE, 0, pair->ref, node, NULL); /* W3 */
+        uint64_t packed = (uintptr_t)pair->value;
+        trp_ref watched = trpi_ref_local((uint32_t)packed, (uint32_t)(packed >> 32));
+
+        trpi_sys_to(ctx, watched, TRPI_SYS_UNWATCH_NODE, 0, watched, node, NULL); /* W3 */
     }
     if (gone != NULL) {
         trpi_ref_map_fini(&gone->watched);

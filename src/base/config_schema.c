@@ -290,6 +290,11 @@ const trpi_config_row trpi_config_rows[] = {
     { "remote.pending-handshakes-max", INT, "1024", 1, 1000000, NULL,
       "Connections that have not said who they are, at most a quarter of the descriptors; of more "
       "the one that was silent longest is closed." },
+    { "remote.unfinished-frames-max", SIZE, "64MiB", MIB, 1024 * MIB, NULL,
+      "Bytes of frames that have not come whole, of all connections; one that would need more is "
+      "closed, one of a member above twice that." },
+    { "remote.watches-per-peer", INT, "100000", 1, 10000000, NULL,
+      "Watches of actors here that one node may have; with one more it is quarantined." },
     { "remote.peers-max", INT, "16384", 16, 1000000, NULL,
       "Addresses of other nodes that are known at a time. Beyond, the one that has been gone "
       "longest is forgotten; members of the cluster never are." },

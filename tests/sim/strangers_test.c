@@ -599,6 +599,113 @@ so_many_of_one_host_are_let_in_and_not_one_more(void)
     end();
 }
 
+/* The first bytes of a frame that never ends, on a lane of its own. */
+static void
+lane_call_unfinished(stranger *lane, const stranger *s, uint8_t number, uint32_t announced,
+                     uint32_t come)
+{
+    uint8_t epoch[4] = { number, 0, 0, 0 };
+    static uint8_t begun[TRPI_FRAME_HEADER_BYTES + (1 << 18)];
+    lane_call(lane, s);
+    (void)trpi_frame_append(&lane->first, TRPI_FRAME_LANE_OPEN, 0, 0, epoch, sizeof epoch);
+    trpi_frame_header_encode(begun, announced, TRPI_FRAME_USER, TRPI_CODE_SENDING,
+                             TRPI_SERIALIZER_RAW);
+    (void)trpi_buffer_append(&lane->first, begun, TRPI_FRAME_HEADER_BYTES + come,
+                             TRPI_BUFFER_NO_LIMIT);
+    pass(40); /* the node has answered with its preamble */
+    stranger_write(lane, &lane->first);
+    pass(40);
+}
+
+/* Four times all but the end of a frame: within the budget of the node, and then beyond it. */
+static void
+unfinished_frames_have_a_budget_and_a_deadline(void)
+{
+    enum { LANES = 4, COME = 200000, ANNOUNCED = 262144 };
+    stranger s, lanes[LANES + 1];
+    trpi_remote_stats stats;
+    start((trpi_remote_options){ .unfinished_bytes_max = LANES * COME + COME / 2 });
+    keep(1);
+    crowd_call(&s, 1, 1);
+    for (int i = 0; i < LANES; i++) {
+        lane_call_unfinished(&lanes[i], &s, (uint8_t)(i + 1), ANNOUNCED, COME);
+        UNIT_FALSE(lanes[i].closed);
+    }
+    lane_call_unfinished(&lanes[LANES], &s, LANES + 1, ANNOUNCED, COME);
+    UNIT_TRUE(lanes[LANES].closed);
+    trpi_remote_stats_get(t.remote, &stats);
+    UNIT_EQUAL(stats.unfinished_refused, 1);
+    UNIT_EQUAL(stats.unfinished_late, 0);
+    pass(60000);
+    UNIT_FALSE(lanes[0].closed);
+    pass(70000);
+    trpi_remote_stats_get(t.remote, &stats);
+    UNIT_EQUAL(stats.unfinished_late, LANES);
+    for (int i = 0; i <= LANES; i++) {
+        UNIT_TRUE(lanes[i].closed);
+        stranger_free(&lanes[i]);
+    }
+    UNIT_TRUE(atomic_load(&t.remote->unfinished) < 1024); /* what the first connection has */
+    UNIT_FALSE(s.closed);
+    crowd_end(&s, 1);
+    end();
+}
+
+/* A frame of the control lane that only a large view needs. */
+static void
+wide_frames_are_taken_from_members_only(void)
+{
+    stranger crowd[2];
+    uint8_t header[TRPI_FRAME_HEADER_BYTES];
+    trpi_buffer wide = { 0 };
+    start((trpi_remote_options){ 0 });
+    keep(2);
+    crowd_call(crowd, 2, 1);
+    trpi_remote_watch_delegate(t.remote, &crowd[1].id.address, true);
+    trpi_frame_header_encode(header, 1 << 20, TRPI_FRAME_CONTROL, 0, TRPI_CHANNEL_GOSSIP);
+    (void)trpi_buffer_append(&wide, header, sizeof header, TRPI_BUFFER_NO_LIMIT);
+    for (int i = 0; i < 2; i++) {
+        stranger_write(&crowd[i], &wide);
+    }
+    trpi_buffer_fini(&wide);
+    pass(40);
+    UNIT_TRUE(crowd[0].closed);
+    UNIT_FALSE(crowd[1].closed);
+    crowd_end(crowd, 2);
+    end();
+}
+
+/* At the limit, and one past it; an actor that is not watched any more makes room. */
+static void
+one_peer_has_so_many_watches_and_not_one_more(void)
+{
+    enum { WATCHES = 5, UNWATCH = TRPI_SIGNAL_WATCH + 1 };
+    stranger s;
+    trpi_remote_stats stats;
+    start((trpi_remote_options){ .peer_watches_max = WATCHES });
+    keep(1);
+    crowd_call(&s, 1, 1);
+    for (uint32_t i = 1; i <= WATCHES + 3; i++) { /* one is watched, unwatched, watched again */
+        uint8_t body[TRPI_SYSTEM_FRAME_BYTES] = { 0 };
+        trpi_buffer out = { 0 };
+        trpi_put_u64(body, i);
+        body[8] = i == 2 ? UNWATCH : TRPI_SIGNAL_WATCH;
+        trpi_put_u32(body + 12, t.keeper.slot);
+        trpi_put_u32(body + 16, t.keeper.generation);
+        trpi_put_u32(body + 20, i <= 3 ? 1 : i);
+        trpi_put_u32(body + 24, 1);
+        (void)trpi_frame_append(&out, TRPI_FRAME_SYSTEM, 0, 0, body, sizeof body);
+        stranger_write(&s, &out);
+        trpi_buffer_fini(&out);
+        pass(20);
+        trpi_remote_stats_get(t.remote, &stats);
+        UNIT_EQUAL(stats.quarantined, i == WATCHES + 3);
+    }
+    UNIT_TRUE(s.closed);
+    stranger_free(&s);
+    end();
+}
+
 UNIT_BEGIN("strangers_sim")
 UNIT(so_many_come_and_go_and_their_refs_stay_dead)
 UNIT(nodes_that_strangers_name_leave_room_for_others)
@@ -606,4 +713,7 @@ UNIT(one_host_names_so_many_nodes_and_with_one_more_the_oldest_is_forgotten)
 UNIT(a_node_that_is_named_in_a_refused_message_gets_no_number)
 UNIT(in_untrusted_mode_nobody_speaks_for_a_third_node)
 UNIT(so_many_of_one_host_are_let_in_and_not_one_more)
+UNIT(unfinished_frames_have_a_budget_and_a_deadline)
+UNIT(wide_frames_are_taken_from_members_only)
+UNIT(one_peer_has_so_many_watches_and_not_one_more)
 UNIT_END

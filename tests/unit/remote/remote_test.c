@@ -522,6 +522,7 @@ a_control_frame_may_be_as_long_as_the_view_of_a_large_cluster(void)
         UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, view, 1),
                    TRP_OK);
         UNIT_WAIT(atomic_load(&heard) == 1, 60000); /* now it is known what the peer takes */
+        trpi_remote_watch_delegate(p.remote[1], trpi_remote_address(p.remote[0]), true);
         UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, TRPI_CHANNEL_GOSSIP, view, max + 1),
                    TRP_EMSGSIZE);
         view[max - 1] = 2;
