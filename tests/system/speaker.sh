@@ -5,10 +5,12 @@
 test_begin
 command -v python3 >/dev/null || skip "no python3: deploy/bootstrap --tests installs it"
 name=speaker$$
+# The speaker knows no secret: where there is one by default, it is switched off.
+secret=$("$troupe" config show 2>/dev/null | sed -nE 's/^((remote\.)?cookie) .*/\1=off/p' | head -n 1)
 node() { # N OPTION...
     local number=$1
     shift
-    background "$troupe" node --system "$name" --socket "$work/$number.sock" "$@" 2>"$work/$number.log"
+    background "$troupe" node ${secret:+--set "$secret"} --system "$name" --socket "$work/$number.sock" "$@" 2>"$work/$number.log"
 }
 ctl() {
     local number=$1
