@@ -391,6 +391,14 @@ trpi_cluster_release(trpi_cluster *cluster)
     return order(cluster, TRPI_MEMBER_RELEASE, NULL, 0, NULL, NULL);
 }
 
+void
+trpi_cluster_compat_set(trpi_cluster *cluster, const char *key, const char *value)
+{
+    pthread_mutex_lock(&cluster->engine);
+    (void)trpi_member_compat_set(cluster->core, key, value); /* it has that key from the start */
+    pthread_mutex_unlock(&cluster->engine);
+}
+
 /* ---- the lease ------------------------------------------------------------------------------- */
 
 bool

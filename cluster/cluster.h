@@ -96,6 +96,9 @@ bool trpi_cluster_has_lease(trpi_cluster *cluster);
 /* Take what the lease needs: trpi_lease_keep. */
 void trpi_cluster_lease_keep(trpi_cluster *cluster, void (*end)(void *arg), void *arg);
 
+/* A value of member.compat has changed while the node runs. Thread: any; never blocks for long. */
+void trpi_cluster_compat_set(trpi_cluster *cluster, const char *key, const char *value);
+
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_cluster_member {
     trp_member member;

@@ -20,6 +20,18 @@ trpi_compat_add(trpi_compat *compat, const char *key, const char *value)
     return TRP_OK;
 }
 
+bool
+trpi_compat_set(trpi_compat *compat, const char *key, const char *value)
+{
+    for (uint32_t i = 0; i < compat->count; i++) {
+        if (strcmp(compat->entries[i].key, key) == 0 && strlen(value) < TRPI_COMPAT_VALUE_BYTES) {
+            memcpy(compat->entries[i].value, value, strlen(value) + 1);
+            return true;
+        }
+    }
+    return false;
+}
+
 static const char *
 value_of(const trpi_compat *compat, const char *key)
 {

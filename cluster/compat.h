@@ -27,6 +27,8 @@ typedef struct trpi_compat {
 
 /* Errors: TRP_ELIMIT (one too many, or too long). */
 trp_err trpi_compat_add(trpi_compat *compat, const char *key, const char *value);
+/* Another value for that key; false: there is none with it, or it is too long. */
+bool trpi_compat_set(trpi_compat *compat, const char *key, const char *value);
 /* Do they fit (NULL: with everything)? Two values do when they are equal, or lists with commas that
  * share a word. Else *ret_why names the key and both: "KEY: A at the joining node, B in the
  * cluster". */

@@ -18,6 +18,9 @@
 #define TRPI_SEEDS_MAX TRP_CLUSTER_SEEDS_MAX
 #define TRPI_ROLE_MINIMA_MAX 16u
 #define TRPI_SEEK_WHY_BYTES 256 /* with the NUL */
+#define TRPI_LOOPBACK_HELP                                                                         \
+    "an address on loopback can be dialled from its own host only; give every node the address "   \
+    "by which the others reach it (remote.hostname, --host), or all of them one on loopback"
 #define TRPI_MEMBER_OFF UINT32_MAX /* for a time: never */
 
 typedef struct trpi_role_minimum {
@@ -150,6 +153,9 @@ trp_err trpi_member_new(const trpi_node_id *self, const char *const *roles, uint
                         trpi_member_core **ret_core);
 void trpi_member_free(trpi_member_core *core); /* NULL is fine */
 
+/* This node's value of a key of options.compat has changed: what joiners are asked for, and what it
+ * says when it joins. false: there is no such key. */
+bool trpi_member_compat_set(trpi_member_core *core, const char *key, const char *value);
 /* Take one event. Commands answer by the result: TRP_OK (ordered), TRP_EINVAL, TRP_ENOENT (no such
  * member), TRP_ESTATE (already a member; it is Down; stopped). Anything may answer TRP_ENOMEM:
  * then the event had no effect. A frame never answers an error but that. */

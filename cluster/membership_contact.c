@@ -110,6 +110,16 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         send_nack(core, from, TRPI_NACK_REFUSED, "it advertises the address of this node");
         return false;
     }
+    if (!trpi_seek_is_as_far(core, &from->address)) { /* J15 */
+        snprintf(reason, sizeof(reason),
+                 "remote.hostname: %.40s, this is %.40s: only one of them is on loopback; --host "
+                 "takes the address that others reach",
+                 from->address.host, own->host);
+        log_difference(core, from, true, reason);
+        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
+                  reason);
+        return false;
+    }
     uint32_t self = trpi_core_self_index(core);
     if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE) {
         send_nack(core, from, TRPI_NACK_NOT_READY, "not a member");
@@ -153,6 +163,12 @@ trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const t
         }
     }
     trpi_core_send(core, from, &ack, NULL);
+}
+
+bool
+trpi_member_compat_set(trpi_member_core *core, const char *key, const char *value)
+{
+    return core->compat != NULL && trpi_compat_set(core->compat, key, value);
 }
 
 static bool

@@ -28,6 +28,8 @@
  *       10 s; what it said is kept for those who ask why this node has not joined. While members
  *       refuse, this node makes no cluster (J1).
  *   J14 Answers count only from those that were asked: the seeds, and the contact.
+ *   J15 A node whose address only its own host can dial joins only such nodes, and they only such:
+ *       else the others would hold it for unreachable, or two of them for one.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -53,6 +55,30 @@ bool
 trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address)
 {
     return trpi_address_equal(address, &core->self->id.address);
+}
+
+bool
+trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address)
+{
+    return trpi_host_is_loopback(core->self->id.address.host) ==
+           trpi_host_is_loopback(address->host);
+}
+
+/* J15 */
+static bool
+are_all_as_far(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
+{
+    const char *own = core->self->id.address.host;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!trpi_seek_is_as_far(core, &addresses[i])) {
+            trpi_core_log(core, TRP_LOG_ERROR,
+                          "this node cannot join as it is configured: remote.hostname: %.100s and "
+                          "the seed node's %.100s: " TRPI_LOOPBACK_HELP,
+                          own, addresses[i].host);
+            return false;
+        }
+    }
+    return true;
 }
 
 /* A cluster of this node alone: Joining under its own leadership, Up before the step ends
@@ -133,6 +159,9 @@ trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     if (only_self && core->options.may_not_create_cluster) {
         return TRP_EINVAL;
     }
+    if (!are_all_as_far(core, addresses, count)) {
+        return TRP_ECONFIG;
+    }
     if (only_self) {
         memset(&core->seek, 0, sizeof(core->seek));
         return create_cluster(core);
@@ -152,6 +181,10 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
     if (core->phase == TRPI_PHASE_SEEKING && seek->settled_ms == 0) {
         return TRP_ESTATE; /* somebody has given others since, by hand (SEED-11) */
+    }
+    if (!are_all_as_far(core, addresses, count)) {
+        trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
+        return TRP_ECONFIG;
     }
     bool same = core->phase == TRPI_PHASE_SEEKING && count == seek->addresses_count;
     for (uint32_t i = 0; i < count && same; i++) {
@@ -341,8 +374,9 @@ trpi_seek_tick(trpi_member_core *core)
     if (is_refused(core)) { /* J6 */
         trpi_core_log(core, TRP_LOG_ERROR, "this node cannot join as it is configured: %s%s",
                       seek->refused_why,
-                      seek->incompatible ? "; cluster.enforce-compatible = off joins all the same"
-                                         : ""); /* no association: nothing would */
+                      seek->incompatible && strncmp(seek->refused_why, "cluster.", 8) == 0
+                          ? "; cluster.enforce-compatible = off joins all the same"
+                          : ""); /* nothing would */
         trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
         return;
     }

@@ -410,6 +410,10 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     if (trpi_address_equal(&request->from.address, &remote->address)) {
         return refuse_stranger(conn, "you use my address");
     }
+    const char *odd = trpi_odd_address(conn, &request->from.address);
+    if (odd != NULL) {
+        return refuse_stranger(conn, odd);
+    }
     if (claims(conn, &request->from.address) != TRP_OK) {
         trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
         return refuse_stranger(conn, conn->failure);

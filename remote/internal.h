@@ -621,6 +621,8 @@ bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /
 void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail);
 /* Count, and keep who refused. By peer->lock. */
 void trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal);
+/* Why nobody can have this address who calls on this connection; NULL: somebody may. */
+const char *trpi_odd_address(const trpi_conn *conn, const trpi_address *address);
 /* What a stream of another kind begins with; NONE: nothing that is known. */
 trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
 

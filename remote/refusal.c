@@ -7,6 +7,9 @@
 #include "remote/cookie.h"
 #include "remote/internal.h"
 
+#define TRPI_LOOPBACK_REFUSAL                                                                      \
+    "you advertise an address on loopback: remote.hostname is what others can dial"
+
 const char *
 trpi_refusal_text(trpi_refusal why)
 {
@@ -132,8 +135,13 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
                  peer->refused_by[0] != '\0' && strcmp(peer->refused_by, address->system) != 0;
     bool secret = why == TRPI_REFUSED_COOKIE ||
                   (why == TRPI_REFUSED_BY_PEER && strstr(peer->reason, "secure-cookie") != NULL);
-    bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret);
-    if (is && other) {
+    bool loopback = strcmp(peer->reason, TRPI_LOOPBACK_REFUSAL) == 0;
+    bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret || loopback);
+    if (is && loopback) {
+        (void)snprintf(ret_why, why_bytes, "%s",
+                       "remote.hostname: this node's is on loopback; --host takes the address by "
+                       "which the others reach it");
+    } else if (is && other) {
         (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
                        peer->refused_by, address->host, address->port);
     } else if (is) {
@@ -143,6 +151,35 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return is;
+}
+
+/* Of "10.0.0.2:4711" or "[::1]:4711", as transports write it. */
+static bool
+is_number_beyond_loopback(const char *peer_text)
+{
+    char host[TRPI_HOST_BYTES_MAX + 1];
+    bool six = peer_text[0] == '[';
+    if (!six && (peer_text[0] < '0' || peer_text[0] > '9')) {
+        return false; /* a network in memory has names */
+    }
+    (void)snprintf(host, sizeof host, "%.*s", (int)strcspn(peer_text + six, six ? "]" : ":"),
+                   peer_text + six);
+    return !trpi_host_is_loopback(host);
+}
+
+const char *
+trpi_odd_address(const trpi_conn *conn, const trpi_address *address)
+{
+    if (address->host[0] == '\0' || address->port == 0) {
+        return "you advertise no host and port";
+    }
+    if (strcmp(address->protocol, conn->remote->address.protocol) != 0) {
+        return "you advertise another protocol than this port has";
+    }
+    if (trpi_host_is_loopback(address->host) && is_number_beyond_loopback(conn->peer_text)) {
+        return TRPI_LOOPBACK_REFUSAL;
+    }
+    return NULL;
 }
 
 trpi_refusal

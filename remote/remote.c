@@ -151,13 +151,6 @@ is_wildcard(const char *host)
     return false;
 }
 
-static bool
-is_loopback(const char *host)
-{
-    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
-           strcmp(host, "localhost") == 0;
-}
-
 static void
 or_default(uint32_t *option, uint32_t value)
 {
@@ -285,7 +278,8 @@ warn_if_open(trpi_remote *remote)
                  "remote.untrusted-mode is on next=\"no other node can be in a cluster with this "
                  "one, unless remote.trusted-selection-paths has " TRPI_TRUSTED_CLUSTER "\"");
     }
-    if (strcmp(remote->ops->scheme, "tcp") == 0 && !is_loopback(remote->options.bind_host)) {
+    if (strcmp(remote->ops->scheme, "tcp") == 0 &&
+        !trpi_host_is_loopback(remote->options.bind_host)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "listening beyond loopback bind-host=%s next=\"the link is %s: "
                  "only let trusted networks reach it\"",

@@ -29,6 +29,12 @@ addresses_check(trp_node *node, trpi_call *call)
                                   text, self->protocol, self->system);
             return false;
         }
+        if (trpi_host_is_loopback(address.host) != trpi_host_is_loopback(self->host)) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_CONFIG, "start it again with --host",
+                                  "this node is %s, and %.256s is not as far: " TRPI_LOOPBACK_HELP,
+                                  self->host, text);
+            return false;
+        }
     }
     return true;
 }

@@ -17,6 +17,7 @@
 
 #include "base/address.h"
 #include "base/nearest.h"
+#include "cluster/cluster.h"
 #include "cluster/node/node_options.h"
 #include "cluster/node/seed_dns.h"
 #include "pattern/pattern.h"
@@ -187,6 +188,25 @@ member_check(const trpi_config *config, const char *key, const char *text,
     return TRP_OK;
 }
 
+/* A forgotten --host: this node's address is on loopback, a seed node's is not, or the reverse. */
+static trp_err
+loopback_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char seeds[] = "cluster.seed-nodes";
+    const char *host = trpi_config_text(config, "remote.hostname");
+    trpi_address address;
+    for (size_t i = 0; i < trpi_config_list_count(config, seeds); i++) {
+        const char *seed = trpi_config_list_at(config, seeds, i);
+        if (strcmp(seed, "self") != 0 &&
+            trpi_address_parse(seed, &address, NULL, NULL) == TRP_OK &&
+            trpi_host_is_loopback(address.host) != trpi_host_is_loopback(host)) {
+            return refuse(config, ret_error, "remote.hostname",
+                          "%.100s, and the seed node is %.300s: " TRPI_LOOPBACK_HELP, host, seed);
+        }
+    }
+    return TRP_OK;
+}
+
 static trp_err
 members_check(const trpi_config *config, trpi_config_error *ret_error)
 {
@@ -204,6 +224,9 @@ members_check(const trpi_config *config, trpi_config_error *ret_error)
             only_self =
                 only_self && err == TRP_OK && own_known && trpi_address_equal(&address, &own);
         }
+    }
+    if (err == TRP_OK) {
+        err = loopback_check(config, ret_error);
     }
     if (err == TRP_OK && only_self && !trpi_config_bool(config, "cluster.may-create-cluster")) {
         return refuse(config, ret_error, seeds,

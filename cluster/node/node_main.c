@@ -217,9 +217,15 @@ reload(trp_node *node, const trpi_node_options *options)
     const char *cookie, *before;
     trpi_node_cookies(config, &cookie, &before);
     /* Files of TLS, too; what came of it is logged. ESTATE: neither is in use. */
-    if (trpi_remote_secrets_reload(node->remote, cookie, before) == TRP_EINVAL) {
+    trp_err err = trpi_remote_secrets_reload(node->remote, cookie, before);
+    if (err == TRP_EINVAL) {
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
                        "reload: remote.secure-cookie is longer than 255 bytes; the old one stays");
+    }
+    char digest[TRPI_REMOTE_SECRETS_BYTES];
+    if (err == TRP_OK && cookie != NULL &&
+        trpi_remote_secrets_digest(cookie, before, digest) == TRP_OK) {
+        trpi_cluster_compat_set(node->cluster, TRPI_NODE_COOKIE_KEY, digest); /* for joiners */
     }
     trpi_config_free(config);
 }

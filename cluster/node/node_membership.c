@@ -127,7 +127,7 @@ compat_fill(const trp_node *node, trpi_compat *ret_compat, trp_node_error *ret_e
         err = trpi_remote_secrets_digest(cookie, before, secrets);
     }
     if (err == TRP_OK) {
-        err = trpi_compat_add(ret_compat, "remote.secure-cookie", secrets);
+        err = trpi_compat_add(ret_compat, TRPI_NODE_COOKIE_KEY, secrets);
     }
     return err == TRP_OK
                ? TRP_OK

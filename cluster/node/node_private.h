@@ -25,6 +25,8 @@
 #define TRPI_NODE_FLUSH_MS 1000u
 #define TRPI_NODE_STOP_MS 10000u /* for actors to end where a start failed before its phases */
 
+#define TRPI_NODE_COOKIE_KEY "remote.secure-cookie" /* among what all members have alike */
+
 struct trpi_carry;
 
 typedef enum trpi_node_task { /* of the coordinated shutdown; node_shutdown.c */

@@ -293,6 +293,14 @@ trpi_address_compare(const trpi_address *a, const trpi_address *b)
 }
 
 bool
+trpi_host_is_loopback(const char *host)
+{
+    size_t digits = strspn(host, "0123456789.");
+    return (strncmp(host, "127.", 4) == 0 && host[digits] == '\0') || strcmp(host, "::1") == 0 ||
+           strncmp(host, "::ffff:127.", 11) == 0 || strcmp(host, "localhost") == 0;
+}
+
+bool
 trpi_address_is_same_place(const trpi_address *a, const trpi_address *b)
 {
     return a->port == b->port && strcmp(a->host, b->host) == 0;

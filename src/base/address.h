@@ -49,6 +49,8 @@ int trpi_address_compare(const trpi_address *a, const trpi_address *b); /* total
 bool trpi_address_equal(const trpi_address *a, const trpi_address *b);
 /* Host and port alone: what comes first in the order. */
 bool trpi_address_is_same_place(const trpi_address *a, const trpi_address *b);
+/* 127.0.0.0/8, ::1, localhost: only the host itself can dial it there. */
+bool trpi_host_is_loopback(const char *host);
 uint64_t trpi_address_hash(const trpi_address *address);                   /* fixed seed */
 int trpi_node_id_compare(const trpi_node_id *a, const trpi_node_id *b);
 bool trpi_node_id_equal(const trpi_node_id *a, const trpi_node_id *b);

@@ -24,6 +24,13 @@ node guarded "$guarded" --seed self "${cookie[@]}" --set remote.secure-cookie-be
 expect open_is_up 0 at open wait --members 1 --timeout 60s
 expect guarded_is_up 0 at guarded wait --members 1 --timeout 60s
 
+# A forgotten --host: 78 at once, and what to write.
+expect loopback_is_not_for_seeds_elsewhere 78 timeout 60 "$troupe" node --port 0 --socket "$work/far.sock" --seed troupe.tcp://demo@10.9.8.7:2552
+has loopback_says_what_to_write "remote.hostname: 127.0.0.1, and the seed node is troupe.tcp://demo@10.9.8.7:2552" "$work/err"
+has loopback_names_the_option "(remote.hostname, --host)" "$work/err"
+expect loopback_join_by_hand 78 at open join troupe.tcp://demo@10.9.8.7:2552
+has loopback_join_says_why "can be dialled from its own host only" "$work/err"
+
 begin=$(now_ms)
 node strategy 0 $(to "$open") --set cluster.downing.active-strategy=keep-oldest
 pid[strategy]=$started

@@ -147,6 +147,62 @@ a_joiner_takes_answers_only_from_those_it_has_asked(void)
     mesh_free(m);
 }
 
+static uint32_t
+add_at(struct mesh *m, const char *host)
+{
+    static const trpi_compat compat = { .count = 0 };
+    trpi_member_options options = { .seed = 7, .compat = &compat };
+    trpi_node_id id = mesh_id(m->count, 1000 + m->count);
+    (void)snprintf(id.address.host, sizeof(id.address.host), "%s", host);
+    return mesh_add_as(m, id, NULL, &options);
+}
+
+/* J15: a forgotten --host */
+static void
+a_node_on_loopback_joins_only_others_on_loopback(void)
+{
+    static const char *const hosts[] = { "127.0.0.1", "127.1.2.3", "localhost", "::1" };
+    struct mesh *m = mesh_new();
+    uint32_t far = add_at(m, "10.0.0.1");
+    uint32_t near = add_at(m, "127.0.0.1");
+    UNIT_EQUAL(mesh_join(m, near, far), TRP_ECONFIG); /* itself */
+    UNIT_TRUE(strstr(m->warning, "remote.hostname: 127.0.0.1 and the seed node's 10.0.0.1: ") !=
+              NULL);
+    UNIT_EQUAL(mesh_join(m, far, near), TRP_ECONFIG);
+    trpi_member_event found = { .kind = TRPI_MEMBER_SEEDS,
+                                .addresses = &m->ids[far].address,
+                                .addresses_count = 1 };
+    UNIT_EQUAL(mesh_step(m, near, &found), TRP_ECONFIG); /* nor what the name service says */
+    UNIT_EQUAL(m->stopped[near], TRPI_STOP_INCOMPATIBLE);
+    UNIT_EQUAL(mesh_join(m, far, far), TRP_OK);
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) { /* and whom it asks */
+        uint32_t node = add_at(m, hosts[i]);
+        trpi_compat nothing = { .count = 0 };
+        trpi_frame ask = { .kind = TRPI_FRAME_INIT_JOIN, .compat = &nothing };
+        m->tail = m->head;
+        mesh_hand(m, far, m->ids[node], &ask, NULL);
+        trpi_frame answer;
+        UNIT_REQUIRE(m->tail == m->head + 1);
+        struct mesh_frame *f = &m->queue[m->head++ % 4096];
+        UNIT_REQUIRE(trpi_frame_decode(f->bytes.data, f->bytes.count, &m->ids[far], NULL, NULL,
+                                       &answer) == TRP_OK);
+        UNIT_EQUAL(answer.kind, TRPI_FRAME_INIT_JOIN_NACK);
+        UNIT_EQUAL(answer.code, TRPI_NACK_INCOMPATIBLE);
+        UNIT_TRUE(strncmp(answer.reason, "remote.hostname: ", 17) == 0);
+        trpi_frame_fini(&answer);
+        trpi_buffer_fini(&f->bytes);
+    }
+    mesh_free(m);
+    m = mesh_new(); /* all of them on loopback: as ever */
+    near = add_at(m, "127.0.0.1");
+    uint32_t other = add_at(m, "localhost");
+    UNIT_EQUAL(mesh_join(m, near, near), TRP_OK);
+    UNIT_EQUAL(mesh_join(m, other, near), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, near), 2);
+    mesh_free(m);
+}
+
 /* MEMB-05 */
 static void
 a_member_that_is_told_to_join_again_refuses(void)
@@ -695,6 +751,7 @@ UNIT(a_joiner_that_cannot_be_dialled_is_not_let_in)
 UNIT(a_joiner_whose_dial_has_no_answer_is_told_so)
 UNIT(a_first_seed_that_members_refuse_makes_no_cluster)
 UNIT(a_joiner_takes_answers_only_from_those_it_has_asked)
+UNIT(a_node_on_loopback_joins_only_others_on_loopback)
 UNIT(a_member_that_is_told_to_join_again_refuses)
 UNIT(seeds_started_in_any_order_form_one_cluster)
 UNIT(a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout)

@@ -187,7 +187,19 @@ security_without_its_means_is_refused(void)
 static void
 nodes_that_cannot_be_members_are_refused(void)
 {
-    checked("cluster { seed-nodes = { self, \"troupe.tcp://demo@h:1\" } }", NULL);
+    checked("remote { hostname = g }\ncluster { seed-nodes = { self, \"troupe.tcp://demo@h:1\" } }",
+            NULL);
+    checked("cluster { seed-nodes = { self, \"troupe.tcp://demo@127.0.0.9:1\" } }", NULL);
+    checked("cluster { seed-nodes = { self, \"troupe.tcp://demo@h:1\" } }",
+            "remote.hostname: 127.0.0.1, and the seed node is troupe.tcp://demo@h:1: an address on "
+            "loopback can be dialled from its own host only; give every node the address by which "
+            "the others reach it (remote.hostname, --host), or all of them one on loopback");
+    checked(
+        "remote { hostname = g }\ncluster { seed-nodes = { \"troupe.tcp://demo@localhost:1\" } }",
+        "t.conf:1: remote.hostname: g, and the seed node is troupe.tcp://demo@localhost:1: an "
+        "address on loopback can be dialled from its own host only; give every node the "
+        "address by which the others reach it (remote.hostname, --host), or all of them one "
+        "on loopback");
     checked("system = bank\ncluster { seed-nodes = { \"troupe.tcp://demo@h:1\" } }",
             "t.conf:2: cluster.seed-nodes: troupe.tcp://demo@h:1: this node is troupe.tcp://bank "
             "(--system); members have the same system name and protocol");

@@ -121,6 +121,34 @@ a_huge_length_is_refused_before_it_is_allocated(void)
     pair_end(&p);
 }
 
+/* who cannot be dialled by its address is nobody: without a host, or of another protocol */
+static void
+an_address_that_nobody_can_have_is_refused(void)
+{
+    static const char *const froms[] = { "troupe://left", "troupe.tls://left@127.0.0.1:9",
+                                         "troupe.mem://left@127.0.0.1:9" };
+    start(NULL, false);
+    for (size_t i = 0; i < sizeof froms / sizeof froms[0]; i++) {
+        trpi_buffer out = { 0 };
+        uint8_t bytes[TRPI_PREAMBLE_BYTES];
+        trpi_handshake request = { .to = *trpi_remote_address(p.remote[1]), .from.uid = 4711 };
+        UNIT_REQUIRE(trpi_address_parse(froms[i], &request.from.address, NULL, NULL) == TRP_OK);
+        (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+        UNIT_EQUAL(trpi_buffer_append(&out, bytes, sizeof bytes, SIZE_MAX), TRP_OK);
+        UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &request), TRP_OK);
+        throw_at_right(out.data, out.count);
+        UNIT_WAIT(stats(1).handshakes_failed == i + 1, 60000);
+        trpi_buffer_fini(&out);
+    }
+    trpi_peer_info info;
+    size_t count = 0;
+    trpi_remote_peers(p.remote[1], &info, 1, &count);
+    UNIT_EQUAL(count, 0);
+    UNIT_TRUE(pair_logged("you advertise no host and port"));
+    still_works();
+    pair_end(&p);
+}
+
 static void
 another_version_is_named_in_the_log(void)
 {
@@ -618,6 +646,7 @@ clients_in_turn_are_all_heard(void)
 UNIT_BEGIN("garbage")
 UNIT(garbage_is_counted_and_the_connection_dropped)
 UNIT(a_huge_length_is_refused_before_it_is_allocated)
+UNIT(an_address_that_nobody_can_have_is_refused)
 UNIT(another_version_is_named_in_the_log)
 UNIT(a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout)
 UNIT(frames_before_the_handshake_and_lanes_of_strangers_are_refused)
