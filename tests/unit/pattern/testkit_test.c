@@ -64,6 +64,7 @@ open_kit(uint32_t clock, trp_testkit_options options)
     trp_system_options system = TRP_SYSTEM_OPTIONS_INIT;
     trp_testkit *kit = NULL;
 
+    UNIT_REQUIRE(trp_protocol_register(&speak_protocol) == TRP_OK);
     system.workers = 2;
     system.log = write_line;
     options.system_options = &system;
