@@ -13,8 +13,7 @@
 #define SPEAK_SAY(F, S) F(S, i32, number) F(S, u32, times)
 #define SPEAK_LATER(F, S) F(S, u32, after_ms)
 #define SPEAK_MESSAGES(M, P)                                                                       \
-    M(P, say, SPEAK_SAY)                                                                           \
-    M(P, later, SPEAK_LATER)                                                                       \
+    M(P, say, SPEAK_SAY) M(P, later, SPEAK_LATER)                                                  \
     M(P, rang, TRP_NO_FIELDS) M(P, crash, TRP_NO_FIELDS) M(P, relay, SPEAK_SAY)
 TRP_PROTOCOL(speak, SPEAK_MESSAGES)
 
@@ -72,8 +71,8 @@ open_kit(uint32_t clock, trp_testkit_options options)
     options.on_fail = options.on_fail != 0 ? options.on_fail : TRP_FAIL_RETURN;
     options.fail = write_failure;
     options.timefactor = options.timefactor > 0 ? options.timefactor : UNIT_STRETCH;
-    if (clock == TRP_CLOCK_REAL && options.leeway_ms == 0) { /* no core for seconds */
-        options.expect_ms = options.leeway_ms = 20000;
+    if (clock == TRP_CLOCK_REAL && options.leeway_ms == 0) {
+        options.expect_ms = options.leeway_ms = 20000; /* no core for seconds */
     }
     failures[0] = lines[0] = 0;
     UNIT_REQUIRE(trp_testkit_open(&options, &kit) == TRP_OK);
