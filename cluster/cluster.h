@@ -150,6 +150,16 @@ trp_err trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot *
 void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fine */
 /* What the downing strategy will decide: trpi_member_forecast. Thread: any; answers from memory. */
 bool trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast);
+
+/* Once that incarnation has left: whose crash would stop the rest, or leave nobody? */
+typedef struct trpi_cluster_next_crash {
+    uint32_t votes, fatal;         /* trpi_downing_next_crash */
+    char first[TRP_ADDRESS_BYTES]; /* one of them; "" */
+    const char *strategy;          /* static */
+} trpi_cluster_next_crash;
+/* Errors: TRP_ENOENT (no such member), TRP_ENOMEM. Thread: any; answers from memory. */
+trp_err trpi_cluster_next_crash_get(trpi_cluster *cluster, uint64_t uid,
+                                    trpi_cluster_next_crash *ret_next);
 /* First member that may lead, or the oldest, among those with role (NULL: all); index or none. */
 uint32_t trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role);
 uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role);

@@ -141,6 +141,34 @@ trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot)
     trpi_free(snapshot);
 }
 
+trp_err
+trpi_cluster_next_crash_get(trpi_cluster *cluster, uint64_t uid, trpi_cluster_next_crash *ret_next)
+{
+    trp_err err = TRP_ENOENT;
+    *ret_next = (trpi_cluster_next_crash){ .strategy = cluster->strategy };
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    for (uint32_t i = 0; view != NULL && i < view->members_count && err == TRP_ENOENT; i++) {
+        trpi_downing_next_crash cast;
+        if (view->members[i].ident->id.uid != uid) {
+            continue;
+        }
+        err = trpi_member_next_crash(cluster->core, view->members[i].ident->key, &cast)
+                  ? TRP_OK
+                  : TRP_ENOMEM;
+        if (err == TRP_OK) {
+            ret_next->votes = cast.votes;
+            ret_next->fatal = cast.fatal;
+        }
+        if (err == TRP_OK && cast.fatal > 0) {
+            const char *first = view->members[cast.first].ident->address;
+            memcpy(ret_next->first, first, strlen(first));
+        }
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    return err;
+}
+
 uint32_t
 trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role)
 {

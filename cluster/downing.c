@@ -209,6 +209,45 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
     return trpi_votes_stay(&q, TRPI_PART_CLEAR, &ret_count->why);
 }
 
+trpi_downing_next_crash
+trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                             const trpi_downing_input *input, uint32_t leaver, uint32_t *marks)
+{
+    const trpi_gossip *g = input->gossip;
+    trpi_downing_next_crash cast = { .first = TRPI_GOSSIP_NONE };
+    trpi_downing_count count;
+    bool decides = ops->stays != NULL && !trpi_downing_asks_lease(ops);
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool leaves = i == leaver || g->members[i].status == TRP_MEMBER_EXITING;
+        marks[i] = leaves                           ? TRPI_MARK_GONE
+                   : g->members[i].unreachable != 0 ? TRPI_MARK_AWAY
+                                                    : TRPI_MARK_CLEAR;
+    }
+    (void)trpi_downing_may_go_on(ops, options, input, marks, &count);
+    cast.votes = count.all;
+    trpi_votes_question q = {
+        .options = options, .gossip = g, .votes = input->votes, .marks = marks
+    };
+    uint32_t oldest = trpi_votes_oldest(&q, true);
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool is_referee = options->referee.port != 0 &&
+                          trpi_address_equal(&g->members[i].ident->id.address, &options->referee);
+        if (marks[i] != TRPI_MARK_CLEAR || g->members[i].up_number == 0 ||
+            (i >= TRPI_DOWNING_FORESEEN && i != oldest && !is_referee)) {
+            continue;
+        }
+        marks[i] = TRPI_MARK_AWAY;
+        bool goes_on =
+            trpi_downing_may_go_on(ops, options, input, marks, &count) && ops->stays != stays_none;
+        marks[i] = TRPI_MARK_CLEAR;
+        if (!(goes_on || (!decides && count.side > 0))) {
+            cast.first = cast.fatal == 0 ? i : cast.first;
+            cast.fatal++;
+        }
+    }
+    return cast;
+}
+
 const char *
 trpi_downing_name(const trpi_downing_ops *ops)
 {

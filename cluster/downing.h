@@ -108,6 +108,21 @@ typedef struct trpi_downing_count { /* votes, with those that are open */
 bool trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
                             const trpi_downing_input *input, const uint32_t *marks,
                             trpi_downing_count *ret_count);
+/* Once members[leaver] has left: of whom is it that a crash would stop the rest, or leave nobody?
+ * Of input gossip, votes and leaver count. */
+typedef struct trpi_downing_next_crash {
+    uint32_t votes; /* without the leaver */
+    uint32_t fatal; /* whose crash would; manual, auto-down-after, lease: who leaves nobody */
+    uint32_t first; /* index of one of them; TRPI_GOSSIP_NONE */
+} trpi_downing_next_crash;
+/* marks: room for all members. Costs a decision for each member; of more than
+ * TRPI_DOWNING_FORESEEN the first so many are asked about, the oldest and the referee: the others
+ * are like them. */
+#define TRPI_DOWNING_FORESEEN 128u
+trpi_downing_next_crash trpi_downing_next_crash_find(const trpi_downing_ops *ops,
+                                                     const trpi_downing_options *options,
+                                                     const trpi_downing_input *input,
+                                                     uint32_t leaver, uint32_t *marks);
 /* Is it the lease that decides? */
 bool trpi_downing_asks_lease(const trpi_downing_ops *ops);
 

@@ -139,6 +139,26 @@ trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
     return trpi_downing_may_go_on(core->downing, &core->options.downing, &input, marks, ret_count);
 }
 
+bool
+trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
+                       trpi_downing_next_crash *ret_cast)
+{
+    uint32_t index =
+        core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, leaver);
+    uint32_t *marks =
+        index == TRPI_GOSSIP_NONE ? NULL : trpi_alloc(core->gossip->members_count * sizeof(*marks));
+    if (marks == NULL) {
+        return false;
+    }
+    trpi_downing_input input = { .gossip = core->gossip,
+                                 .votes = &core->votes,
+                                 .leaver = core->leaver };
+    *ret_cast =
+        trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
+    trpi_free(marks);
+    return true;
+}
+
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
 static void

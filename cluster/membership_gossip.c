@@ -520,9 +520,10 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 {
     char text[TRPI_ADDRESS_TEXT_BYTES];
     uint32_t self = trpi_core_self_index(core); /* there, or this node would have stopped */
-    bool left = frame->code == TRP_MEMBER_EXITING &&
-                core->gossip->members[self].status >= TRP_MEMBER_LEAVING;
-    if (!left && !trpi_downing_asks_lease(core->downing)) {
+    uint32_t status = core->gossip->members[self].status;
+    bool left = frame->code == TRP_MEMBER_EXITING && status >= TRP_MEMBER_LEAVING;
+    bool exits = status >= TRP_MEMBER_EXITING; /* it only waits to be removed */
+    if (!left && !exits && !trpi_downing_asks_lease(core->downing)) {
         trpi_removed_by(core, from, frame); /* X1 of membership_removed.c */
         return;
     }

@@ -26,6 +26,39 @@ change_request(const trpi_cli *cli, const char *cmd)
     return request;
 }
 
+/* What becomes of the rest when, after this leave, one more crashes. Of a node of an earlier
+ * version nothing. */
+static void
+print_forecast(const cJSON *reply)
+{
+    const cJSON *cast = cJSON_GetObjectItemCaseSensitive(reply, "nextCrash");
+    const char *strategy = trpi_cli_get(cast, "strategy");
+    double votes = trpi_cli_get_number(cast, "votes", 0);
+    double fatal = trpi_cli_get_number(cast, "stopsTheRest", 0);
+    if (!cJSON_IsObject(cast)) {
+        return;
+    }
+    if (votes < 2) {
+        (void)puts(votes < 1 ? "it is the last member: the cluster ends with it"
+                             : "once it has left, one member is left: the next crash ends the "
+                               "cluster");
+        return;
+    }
+    (void)printf("once it has left, %.0f members have a vote: ", votes);
+    if (fatal < 1) {
+        (void)printf("the rest goes on when any one of them crashes (%s)\n", strategy);
+    } else if (fatal >= votes) {
+        (void)printf("the next crash, of whichever, would stop the rest (%s)\n", strategy);
+    } else {
+        char more[32] = "";
+        if (fatal > 1) {
+            (void)snprintf(more, sizeof(more), ", or of %.0f more,", fatal - 1);
+        }
+        (void)printf("a crash of %s%s would stop the rest (%s)\n",
+                     trpi_cli_short(trpi_cli_get(cast, "of")), more, strategy);
+    }
+}
+
 /* "demo@h:1  Up (0.9 s, member 2)" */
 static void
 print_result(const trpi_cli *cli, const cJSON *reply)
@@ -42,6 +75,7 @@ print_result(const trpi_cli *cli, const cJSON *reply)
                  trpi_cli_get(reply, "status"));
     if (trpi_cli_has(cli, TRPI_CLI_NO_WAIT)) {
         (void)puts(" (ordered)");
+        print_forecast(reply);
         return;
     }
     (void)printf(" (%.1f s", trpi_cli_get_number(reply, "elapsedMs", 0) / 1000);
@@ -49,6 +83,7 @@ print_result(const trpi_cli *cli, const cJSON *reply)
         (void)printf(", member %.0f", up_number);
     }
     (void)puts(")");
+    print_forecast(reply);
 }
 
 /* What --dry-run of join and leave says: which member, and what it is now. */
@@ -56,7 +91,8 @@ static int
 dry_run(trpi_cli *cli, const char *member, const char *would, bool as_member)
 {
     cJSON *reply, *request = trpi_cli_request_new(cli, "member-status");
-    if (request != NULL && member != NULL && !trpi_json_add_text(request, "member", member)) {
+    if (request != NULL && ((member != NULL && !trpi_json_add_text(request, "member", member)) ||
+                            !trpi_json_add_bool(request, "dryRun", as_member))) {
         cJSON_Delete(request);
         request = NULL;
     }
@@ -74,6 +110,7 @@ dry_run(trpi_cli *cli, const char *member, const char *would, bool as_member)
         trpi_cli_print_json(cli, reply);
     } else {
         (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"), status);
+        print_forecast(reply);
     }
     cJSON_Delete(reply);
     return code;

@@ -116,7 +116,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "take a member (default: this node) out of the cluster in good order",
       .text = MEMBER_TEXT
       "Waits until it is gone. Exit 75: it keeps leaving, or has given up; the text says which,\n"
-      "and for whom it waits. Exit 76: it was downed meanwhile.\n",
+      "and for whom it waits; also when it was downed meanwhile. Says whether, once it has left,\n"
+      "the next single crash would stop the rest; --dry-run says only that.\n",
       .flags = BIT(NO_WAIT) | BIT(DRY_RUN),
       .outputs = ANSWER,
       .args_max = 1,

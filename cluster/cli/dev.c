@@ -31,7 +31,7 @@
 #define DEV_NODES_DEFAULT 3u
 #define DEV_PORT_FIRST 2552u
 #define DEV_SYSTEM "demo"
-#define STOP_MS 25000u /* above the default of cluster.leave-timeout (20 s) */
+#define STOP_MS 50000u /* above the default of cluster.leave-timeout (45 s) */
 
 typedef struct dev {
     const char *system;

@@ -163,13 +163,25 @@ leavers_wait(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t count
 
 /* ---- leave ----------------------------------------------------------------------------------- */
 
+bool
+trpi_next_crash_add(cJSON *reply, const trpi_cluster_next_crash *cast)
+{
+    cJSON *object = cJSON_AddObjectToObject(reply, "nextCrash");
+    return object != NULL && trpi_json_add_text(object, "strategy", cast->strategy) &&
+           trpi_json_add_i64(object, "votes", cast->votes) &&
+           trpi_json_add_i64(object, "stopsTheRest", cast->fatal) &&
+           trpi_json_add_text(object, "of", cast->fatal > 0 ? cast->first : NULL);
+}
+
+/* cast NULL: it is no member. */
 static void
-leave_answer(trpi_call *call, const char *address, const char *status)
+leave_answer(trpi_call *call, const char *address, const char *status,
+             const trpi_cluster_next_crash *cast)
 {
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "node", address) &&
-              trpi_json_add_text(reply, "status", status) &&
-              trpi_call_add_elapsed(call, reply);
+              trpi_json_add_text(reply, "status", status) && trpi_call_add_elapsed(call, reply) &&
+              (cast == NULL || trpi_next_crash_add(reply, cast));
     trpi_call_answer_if(call, ok, reply);
 }
 
@@ -202,7 +214,7 @@ leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
     } else if (!found && trpi_call_wanted(call) != TRP_OK) {
         trpi_call_refuse_order(call, TRP_ECANCELED, "leave");
     } else if (!found) {
-        leave_answer(call, node->address, "Removed");
+        leave_answer(call, node->address, "Removed", NULL);
         trp_node_leave(node);
     } else {
         memset(ret_leaver, 0, sizeof *ret_leaver);
@@ -219,9 +231,11 @@ void
 trpi_node_serve_leave(trp_node *node, trpi_call *call)
 {
     trpi_leaver who;
+    trpi_cluster_next_crash cast;
     if (!leaver_find(node, call, &who)) {
         return;
     }
+    bool known = trpi_cluster_next_crash_get(node->cluster, who.uid, &cast) == TRP_OK;
     trp_err err = trpi_call_wanted(call);
     if (who.self && err == TRP_OK) {
         trp_node_leave(node); /* all phases of its shutdown, of which leaving is one */
@@ -240,7 +254,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
         return;
     }
     if (!call->request.wait) {
-        leave_answer(call, who.address, "Leaving");
+        leave_answer(call, who.address, "Leaving", known ? &cast : NULL);
         return;
     }
     trpi_call_confirm(call);
@@ -249,7 +263,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
     }
     trp_node_end end = who.self ? trpi_node_fate(node) : TRP_NODE_LEFT;
     if (end == TRP_NODE_LEFT) {
-        leave_answer(call, who.address, "Removed");
+        leave_answer(call, who.address, "Removed", known ? &cast : NULL);
     } else {
         trpi_node_refuse_end(node, call, end);
     }

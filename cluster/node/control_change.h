@@ -30,6 +30,11 @@ typedef struct trpi_downs {
 trpi_downs trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
                            const trpi_view_member *found, trpi_leaver *leavers);
 
+/* Add {"nextCrash": {"strategy","votes","stopsTheRest","of"}}: once a member has left, how many
+ * have a vote, of how many of them a crash would stop the rest, and one of those. false: no
+ * memory. */
+bool trpi_next_crash_add(cJSON *reply, const trpi_cluster_next_crash *cast);
+
 /* Tell the client each change of status. The first of them that is still there, NULL when all are
  * gone; self is gone when it has ended, for then it sees nobody any more. */
 const trpi_leaver *trpi_leavers_look(trpi_call *call, trpi_leaver *leavers, size_t count,

@@ -9,6 +9,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "cluster/node/control_change.h"
 #include "cluster/node/control_member.h"
 #include "cluster/node/control_why.h"
 #include "cluster/node/node_private.h"
@@ -155,12 +156,16 @@ trpi_node_serve_member_status(trp_node *node, trpi_call *call)
     } else {
         cJSON *reply = trpi_call_reply();
         const trpi_node_id *self = trpi_system_self(node->system);
+        trpi_cluster_next_crash cast;
+        bool known = call->request.dry_run && found != NULL &&
+                     trpi_cluster_next_crash_get(node->cluster, found->m.uid, &cast) == TRP_OK;
         bool ok = trpi_json_add_text(reply, "node", found ? found->m.address : node->address) &&
                   trpi_json_add_u64_string(reply, "nodeUid", found ? found->m.uid : self->uid) &&
                   trpi_json_add_text(
                       reply, "status",
                       trp_member_status_name(found ? found->m.status : TRP_MEMBER_REMOVED)) &&
-                  trpi_json_add_bool(reply, "reachable", !found || found->m.reachable);
+                  trpi_json_add_bool(reply, "reachable", !found || found->m.reachable) &&
+                  (!known || trpi_next_crash_add(reply, &cast));
         trpi_call_answer_if(call, ok, reply);
     }
     trpi_view_fini(&view);

@@ -22,6 +22,7 @@
 #include "cluster/node/seed_dns.h"
 #include "pattern/pattern.h"
 
+#define NOTICED_MS 7000 /* a crash, beyond acceptable-heartbeat-pause; gossip included */
 #define NAMES_MAX 64 /* among which a right name is looked for; more are not needed for a hint */
 
 /* "my.conf:7: remote.port: ..." */
@@ -364,6 +365,30 @@ is_built_in_logic(const char *words, const char *id)
     return found;
 }
 
+/* Who is told to leave just after another one has crashed waits until that one is downed: it is
+ * noticed, nothing changes for stable-after, half as long again when members are slow to see it. */
+static void
+leave_timeout_note(const trpi_config *config, FILE *out)
+{
+    static const char key[] = "cluster.leave-timeout";
+    const char *strategy = trpi_config_text(config, "cluster.downing.active-strategy");
+    bool by_time = strcmp(strategy, "auto-down-after") == 0;
+    const char *limit =
+        by_time ? "cluster.downing.auto-down-after" : "cluster.downing.stable-after";
+    int64_t limit_ms = trpi_config_int(config, limit), leave_ms = trpi_config_int(config, key);
+    int64_t pause_ms =
+        trpi_config_int(config, "cluster.failure-detector.acceptable-heartbeat-pause");
+    int64_t need_ms = limit_ms + (by_time ? 0 : limit_ms / 2) + pause_ms + NOTICED_MS;
+    if (strcmp(strategy, "manual") != 0 && leave_ms < need_ms) {
+        (void)fprintf(out,
+                      "warning: %s = %s and %s = %s: a node that is told to leave when another one "
+                      "has just crashed gives up before %s decides, and counts as a second crash; "
+                      "make %s %u s at least\n",
+                      key, trpi_config_text(config, key), limit, trpi_config_text(config, limit),
+                      strategy, key, (unsigned)((need_ms + 999) / 1000));
+    }
+}
+
 void
 trpi_node_config_notes(const trpi_config *config, FILE *out)
 {
@@ -379,6 +404,7 @@ trpi_node_config_notes(const trpi_config *config, FILE *out)
           "default-mailbox|unbounded|single-consumer|bounded|unbounded-deque|bounded-deque|"
           "control-aware|counted|bounded-control-aware" },
     };
+    leave_timeout_note(config, out);
     for (size_t i = 0; i < trpi_config_count(config); i++) {
         trpi_config_entry entry;
         trpi_config_at(config, i, &entry);

@@ -5,8 +5,8 @@
  *          whichever comes first. TERM, INT, HUP, USR1, USR2 are blocked before any thread is made
  *          and read from a signalfd, so that no code of ours runs in a signal handler.
  * States.  running --TERM, INT--> leaving
- *          running or leaving --left--> exit 0, --downed--> exit 76
- *          leaving --leave-timeout--> exit 75, --TERM, INT SAME_MS later or more--> exit 1
+ *          running or leaving --left--> exit 0; running --downed--> exit 76
+ *          leaving --leave-timeout, downed--> exit 75, --TERM, INT SAME_MS later or more--> exit 1
  * Tests.   tests/system/node.sh
  */
 #include <errno.h>
@@ -50,10 +50,9 @@ static const char help[] =
     "\n"
     "Exit codes: 0 left the cluster; 1 ended by a second signal; 64 usage; 69 cannot listen, or "
     "runs\n"
-    "already; 70 internal error; 75 leaving took longer than cluster.leave-timeout; 76 downed by "
-    "the\n"
-    "others; 77 no place for the control socket; 78 configuration or plugin, or the cluster "
-    "refuses it.\n"
+    "already; 70 internal error; 75 told to leave, and did not within cluster.leave-timeout or\n"
+    "was downed; 76 downed by the others; 77 no place for the control socket; 78 configuration or\n"
+    "plugin, or the cluster refuses it.\n"
     "Signals: TERM, INT leave the cluster, again after half a second or more: end at once; HUP "
     "reads\n"
     "log.level, remote.secure-cookie and the files of remote.tls again; USR1 opens log.file again; "

@@ -63,6 +63,7 @@ struct trp_node {
     uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
     uint32_t own_status;             /* Leaving or Exiting, else 0 */
     bool membership_ended, downed;
+    bool told_to_leave;  /* by a signal, a command, the program or another member */
     bool gave_up;        /* cluster.leave-timeout has passed */
     uint64_t cluster_ends_ns; /* till then an end is that of the whole cluster; 0: none is */
     uint64_t drain_task; /* of the shutdown's actor */

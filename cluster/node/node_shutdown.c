@@ -12,6 +12,8 @@
  *   Z2  cluster.leave-timeout counts from the order to leave. When it passes, these tasks give up,
  *       and the phases behind are run all the same.
  *   Z3  The end of the membership, whatever its reason, ends the node through the phases.
+ *   Z4  Who was told to leave ends with 0 or 75, also when it is downed meanwhile: 76 is started
+ *       again, and somebody wanted it to end.
  * Threads. tasks: the shutdown's actor; news: the cluster's thread; lock: node->lock, a leaf.
  * Tests.   tests/unit/node/node_end_test.c, tests/system/shutdown.sh
  */
@@ -182,6 +184,7 @@ own_member_changed(void *arg, const trpi_cluster_event *event)
     (void)pthread_mutex_lock(&node->lock);
     node->own_status =
         event->event == TRP_CLUSTER_MEMBER_LEFT ? TRP_MEMBER_LEAVING : TRP_MEMBER_EXITING;
+    node->told_to_leave = true;
     (void)pthread_mutex_unlock(&node->lock);
     begin(node, TRP_SHUTDOWN_LEAVING);
     look(node);
@@ -200,11 +203,20 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
         return;
     }
     if (downed && !trpi_config_bool(node->config, "cluster.run-coordinated-shutdown-when-down")) {
-        trpi_node_end(node, TRP_NODE_DOWNED);
+        trpi_node_end(node, trpi_node_fate(node));
         return;
     }
     begin(node, downed ? TRP_SHUTDOWN_DOWNED : TRP_SHUTDOWN_LEAVING); /* Z3 */
     look(node);
+}
+
+/* Z4. Under the lock. */
+static trp_node_end
+membership_fate(const trp_node *node)
+{
+    return !node->downed         ? TRP_NODE_LEFT
+           : node->told_to_leave ? TRP_NODE_LEAVE_DOWNED
+                                 : TRP_NODE_DOWNED;
 }
 
 /* After the last phase, on the shutdown's actor. */
@@ -213,7 +225,7 @@ phases_over(void *arg)
 {
     trp_node *node = arg;
     (void)pthread_mutex_lock(&node->lock);
-    trp_node_end end = node->membership_ended ? node->downed ? TRP_NODE_DOWNED : TRP_NODE_LEFT
+    trp_node_end end = node->membership_ended ? membership_fate(node)
                        : node->gave_up        ? TRP_NODE_LEAVE_TIMEOUT
                                               : TRP_NODE_SHUTDOWN_CUT;
     (void)pthread_mutex_unlock(&node->lock);
@@ -226,8 +238,7 @@ trpi_node_fate(trp_node *node)
     (void)pthread_mutex_lock(&node->lock);
     trp_node_end end = node->end != 0            ? node->end
                        : !node->membership_ended ? (trp_node_end)0
-                       : node->downed            ? TRP_NODE_DOWNED
-                                                 : TRP_NODE_LEFT;
+                                                 : membership_fate(node);
     (void)pthread_mutex_unlock(&node->lock);
     return end;
 }
@@ -253,8 +264,11 @@ trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NODE_E
                                     "a phase of the shutdown whose recover is off failed or was "
                                     "late (the log says which): this node has not left, the others "
                                     "will find it unreachable" },
+        [TRP_NODE_LEAVE_DOWNED] = { TRPI_CTL_EXIT_TIMEOUT,
+                                    "this node was told to leave, and was downed before it had "
+                                    "(its log says why): it may not have handed over all" },
     };
-    trpi_assert(end >= TRP_NODE_LEFT && end <= TRP_NODE_SHUTDOWN_CUT);
+    trpi_assert(end >= TRP_NODE_LEFT && end <= TRP_NODE_LEAVE_DOWNED);
     bool late = end == TRP_NODE_LEAVE_TIMEOUT;
     (void)snprintf(text, TRPI_NODE_END_BYTES, "%s%s%s%s", ends[end].text, late ? " (" : "",
                    late ? trpi_config_text(node->config, "cluster.leave-timeout") : "",
@@ -268,6 +282,9 @@ void
 trp_node_leave(trp_node *node)
 {
     trpi_assert(node->magic == TRPI_NODE_MAGIC);
+    (void)pthread_mutex_lock(&node->lock);
+    node->told_to_leave = true;
+    (void)pthread_mutex_unlock(&node->lock);
     begin(node, TRP_SHUTDOWN_PROGRAM);
 }
 

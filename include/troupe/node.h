@@ -73,12 +73,13 @@ TRP_API const char *trp_node_control_path(const trp_node *node);
 TRP_API const char *trp_node_config_get(const trp_node *node, const char *key, size_t index);
 
 typedef enum trp_node_end {
-    TRP_NODE_LEFT = 1,         /* by trp_node_leave(), `troupe leave`, or it never was a member */
-    TRP_NODE_DOWNED = 2,       /* the others took it out */
-    TRP_NODE_TERMINATED = 3,   /* the actor system ended by itself */
+    TRP_NODE_LEFT = 1,          /* by trp_node_leave(), `troupe leave`, or it never was a member */
+    TRP_NODE_DOWNED = 2,        /* the others took it out */
+    TRP_NODE_TERMINATED = 3,    /* the actor system ended by itself */
     TRP_NODE_LEAVE_TIMEOUT = 4, /* it did not leave within cluster.leave-timeout */
-    TRP_NODE_INCOMPATIBLE = 5, /* no cluster lets it in as it is configured; the log has the key */
-    TRP_NODE_SHUTDOWN_CUT = 6  /* a phase with recover = off failed or was late: it has not left */
+    TRP_NODE_INCOMPATIBLE = 5,  /* no cluster lets it in as it is configured; the log has the key */
+    TRP_NODE_SHUTDOWN_CUT = 6,  /* a phase with recover = off failed or was late: it has not left */
+    TRP_NODE_LEAVE_DOWNED = 7   /* it was told to leave, and was downed before it had */
 } trp_node_end;
 
 /* Wait until the membership has ended. timeout_ms 0: no limit.

@@ -430,7 +430,7 @@ const trpi_config_row trpi_config_rows[] = {
       "How often the figures of gossip are logged, at level info; 0s: whenever they change." },
     { "cluster.gossip-different-view-probability", FLOAT, "0.8", 0, 1, NULL,
       "How often gossip goes to a member with another view, if there is one." },
-    { "cluster.leave-timeout", DURATION, "20s", 100, DAYS, NULL,
+    { "cluster.leave-timeout", DURATION, "45s", 100, DAYS, NULL,
       "How long a node that is told to end waits for its leaving, from the phase "
       "cluster-leave on." },
     { "cluster.run-coordinated-shutdown-when-down", BOOL, "on", 0, 0, NULL,

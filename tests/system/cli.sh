@@ -208,7 +208,10 @@ stream=$started; forget "$stream"
 check the_stream_begins_with_a_snapshot wait_until 30 grep -q SeenChanged "$work/stream"
 is the_snapshot_is_the_state "$(replayed)" "$(one members -o name | sort)"
 check the_snapshot_says_that_it_is_one grep -q '"status":"Up".*"snapshot":true' "$work/stream"
+expect leave_dry_run_foresees 0 one leave --dry-run "127.0.0.1:$port2"
+has leave_dry_run_tells_what_the_next_crash_does "once it has left, one member is left: the next crash ends the cluster" "$work/out"
 expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 60s
+has leave_tells_what_the_next_crash_does "the next crash ends the cluster" "$work/out"
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
 # So long it waits for a leave that cannot end: clients must have asked by then, and a sanitizer's need a second to start.
 leave_timeout=4s

@@ -191,6 +191,57 @@ everybody_stops_when_reachability_does_not_come_to_rest(void)
     scene_end(&s);
 }
 
+static trpi_downing_next_crash
+foresee(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leaver)
+{
+    struct scene s;
+    uint32_t marks[SCENE_MEMBERS_MAX];
+    trpi_downing_options options = options_of(n / 2 + 1, 1);
+    options.referee = mesh_id(0, 0).address;
+    scene_make(&s, n, status);
+    UNIT_EQUAL(trpi_gossip_freeze(s.view), TRP_OK);
+    scene_votes(&s);
+    trpi_downing_input input = { .gossip = s.view, .votes = &s.votes };
+    trpi_downing_next_crash cast =
+        trpi_downing_next_crash_find(trpi_downing_find(strategy), &options, &input, leaver, marks);
+    scene_end(&s);
+    return cast;
+}
+
+/* What `leave` tells: of whom it is that a crash would stop the rest, once this one has left. */
+static void
+a_leave_foretells_what_the_next_crash_does(void)
+{
+    static const struct {
+        const char *strategy;
+        uint32_t n, leaver, votes, fatal, first;
+    } lines[] = {
+        { "keep-majority", 4, 3, 3, 0, TRPI_GOSSIP_NONE },
+        { "keep-majority", 3, 2, 2, 1, 0 }, /* then 1 is alone, and not the lowest */
+        { "keep-majority", 3, 0, 2, 1, 1 },
+        { "keep-majority", 2, 1, 1, 1, 0 },
+        { "keep-majority", 1, 0, 0, 0, TRPI_GOSSIP_NONE },
+        { "static-quorum", 5, 4, 4, 0, TRPI_GOSSIP_NONE },
+        { "static-quorum", 3, 2, 2, 2, 0 },
+        { "keep-oldest", 3, 2, 2, 1, 0 }, /* the oldest; of 1 it is not */
+        { "keep-referee", 4, 3, 3, 1, 0 },
+        { "down-all", 4, 3, 3, 3, 0 },
+        { "manual", 3, 2, 2, 0, TRPI_GOSSIP_NONE },
+        { "auto-down-after", 2, 1, 1, 1, 0 }, /* nobody is left */
+        { "lease", 3, 2, 2, 0, TRPI_GOSSIP_NONE },
+    };
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        trpi_downing_next_crash cast =
+            foresee(lines[i].strategy, lines[i].n, NULL, lines[i].leaver);
+        if (!UNIT_EQUAL(cast.votes, lines[i].votes) || !UNIT_EQUAL(cast.fatal, lines[i].fatal) ||
+            !UNIT_EQUAL(cast.first, lines[i].first)) {
+            printf("  %s, %u members\n", lines[i].strategy, lines[i].n);
+        }
+    }
+    uint32_t exits[SCENE_MEMBERS_MAX] = { 0, 0, 0, TRP_MEMBER_EXITING | SCENE_SURE };
+    UNIT_EQUAL(foresee("keep-majority", 4, exits, 2).fatal, 1); /* two leave */
+}
+
 static uint32_t
 drawn(uint64_t *state, uint32_t bound)
 {
@@ -282,5 +333,6 @@ UNIT(a_joiner_that_leaves_brings_no_vote)
 UNIT(a_side_of_the_referee_that_is_too_small_stops)
 UNIT(a_broken_link_costs_the_other_end_its_place)
 UNIT(everybody_stops_when_reachability_does_not_come_to_rest)
+UNIT(a_leave_foretells_what_the_next_crash_does)
 UNIT(of_any_parts_at_most_one_stays)
 UNIT_END

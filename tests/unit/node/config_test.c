@@ -141,7 +141,7 @@ file_values_are_read_with_their_types_and_origin(void)
     UNIT_EQUAL(trpi_config_int(config, "remote.bind-port"), -1);
     UNIT_EQUAL(trpi_config_int(config, "remote.maximum-frame-size"), 1024 * 1024);
     UNIT_EQUAL(trpi_config_int(config, "cluster.gossip-interval"), 200);
-    UNIT_EQUAL(trpi_config_int(config, "cluster.leave-timeout"), 20000);
+    UNIT_EQUAL(trpi_config_int(config, "cluster.leave-timeout"), 45000);
     UNIT_TRUE(trpi_config_float(config, "cluster.failure-detector.threshold") > 9.4);
     UNIT_FALSE(trpi_config_bool(config, "cluster.may-create-cluster"));
     UNIT_EQUAL(trpi_config_list_count(config, "cluster.seed-nodes"), 2);

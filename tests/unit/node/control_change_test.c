@@ -369,9 +369,9 @@ who_is_downed_while_it_leaves_hears_it(void)
     nodes[1] = up_beside(nodes[0], settings);
     trp_node_close(up_beside(nodes[0], quick + 1)); /* silent: it stays Leaving */
     UNIT_REQUIRE(pthread_create(&thread, NULL, down_when_it_leaves, nodes) == 0);
-    refuses(nodes[1], "leave", TRPI_CTL_EXIT_DOWNED, "this node was downed");
+    refuses(nodes[1], "leave", TRPI_CTL_EXIT_TIMEOUT, "told to leave, and was downed");
     (void)pthread_join(thread, NULL);
-    closes(nodes[1], TRP_NODE_DOWNED);
+    closes(nodes[1], TRP_NODE_LEAVE_DOWNED);
     trp_node_close(nodes[0]);
 }
 

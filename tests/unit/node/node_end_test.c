@@ -127,6 +127,31 @@ a_downed_node_runs_its_phases_too(void)
     closes((trp_node_leave(first), first), TRP_NODE_LEFT);
 }
 
+/* Z4: 76 would be started again; the order came by the program, or by another member */
+static void
+who_is_told_to_leave_and_is_downed_meanwhile_ends_with_75(void)
+{
+    char text[TRPI_NODE_END_BYTES];
+    for (int by_another = 0; by_another < 2; by_another++) {
+        hook h;
+        book[0] = '\0';
+        trp_node *first = up(alone), *second = up_beside(first, NULL);
+        hook_add(&h, second, TRP_SHUTDOWN_CLUSTER_EXITING, hook_hang);
+        if (by_another) {
+            UNIT_EQUAL(trp_cluster_leave(trp_node_system(first), trp_node_address(second)), TRP_OK);
+        } else {
+            trp_node_leave(second);
+        }
+        UNIT_WAIT(own_status(second) == TRP_MEMBER_EXITING && noted("cluster-exiting"), 60000);
+        UNIT_EQUAL(trp_cluster_down(trp_node_system(first), trp_node_address(second)), TRP_OK);
+        UNIT_WAIT(trpi_node_fate(second) == TRP_NODE_LEAVE_DOWNED, 60000);
+        UNIT_EQUAL(trpi_node_end_tell(second, TRP_NODE_LEAVE_DOWNED, text), 75);
+        trp_shutdown_done(trp_node_system(second), h.task, TRP_OK);
+        closes(second, TRP_NODE_LEAVE_DOWNED);
+        closes((trp_node_leave(first), first), TRP_NODE_LEFT);
+    }
+}
+
 /* Z2 */
 static void
 what_hangs_is_given_up_and_the_phases_behind_it_run(void)
@@ -260,6 +285,7 @@ UNIT_BEGIN("node_end")
 UNIT(a_leaving_node_hands_over_while_it_is_exiting_and_ends_behind_the_last_phase)
 UNIT(it_is_removed_only_when_its_hand_over_is_done)
 UNIT(a_downed_node_runs_its_phases_too)
+UNIT(who_is_told_to_leave_and_is_downed_meanwhile_ends_with_75)
 UNIT(what_hangs_is_given_up_and_the_phases_behind_it_run)
 UNIT(an_end_of_all_that_was_given_up_is_none)
 UNIT(what_actors_use_stays_when_they_do_not_end)

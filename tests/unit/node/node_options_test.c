@@ -334,6 +334,43 @@ names_that_nothing_defines_are_noted(void)
     trpi_config_free(config);
 }
 
+static void
+notes_are(const char *text, const char *notes_expected)
+{
+    char *notes = NULL;
+    size_t bytes = 0;
+    trpi_config *config = NULL;
+    trpi_config_error error = { "" };
+    FILE *out = open_memstream(&notes, &bytes);
+    UNIT_REQUIRE(out != NULL && trpi_config_new(&config) == TRP_OK);
+    UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
+    trpi_node_config_notes(config, out);
+    (void)fclose(out);
+    UNIT_TEXT(notes, notes_expected);
+    free(notes);
+    trpi_config_free(config);
+}
+
+/* 20 s, half as long again, 3 s and 7 s; to the millisecond */
+static void
+a_leave_timeout_that_ends_before_the_strategy_decides_is_warned_of(void)
+{
+    notes_are("", "");
+    notes_are("cluster { leave-timeout = 40s }", "");
+    notes_are("cluster { leave-timeout = 39999ms }",
+              "warning: cluster.leave-timeout = 39999ms and cluster.downing.stable-after = 20s: a "
+              "node that is told to leave when another one has just crashed gives up before "
+              "keep-majority decides, and counts as a second crash; make cluster.leave-timeout 40 "
+              "s at least\n");
+    notes_are("cluster { downing { stable-after = 30s } }",
+              "warning: cluster.leave-timeout = 45s and cluster.downing.stable-after = 30s: a "
+              "node that is told to leave when another one has just crashed gives up before "
+              "keep-majority decides, and counts as a second crash; make cluster.leave-timeout 55 "
+              "s at least\n");
+    notes_are("cluster { downing { stable-after = 30s active-strategy = manual } }", "");
+    notes_are("cluster { leave-timeout = 15s downing { active-strategy = auto-down-after } }", "");
+}
+
 UNIT_BEGIN("node_options")
 UNIT(flags_are_keys_and_lists_gather)
 UNIT(wrong_flags_are_usage_errors)
@@ -348,4 +385,5 @@ UNIT(seeds_by_dns_stand_alone_and_have_a_name)
 UNIT(the_name_of_a_lease_has_a_length)
 UNIT(sections_of_which_no_router_can_be_made_are_refused)
 UNIT(names_that_nothing_defines_are_noted)
+UNIT(a_leave_timeout_that_ends_before_the_strategy_decides_is_warned_of)
 UNIT_END
