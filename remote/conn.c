@@ -559,6 +559,7 @@ static void
 on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 {
     trpi_conn *conn = user;
+    (void)link;
     if (conn->decoder.failed != TRP_OK) {
         return; /* closing; what still comes is of no interest */
     }
@@ -580,8 +581,6 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
         pthread_mutex_lock(trpi_conn_lock_of(conn));
         trpi_conn_close(conn);
         pthread_mutex_unlock(trpi_conn_lock_of(conn));
-    } else if (conn->remote->ops->pause != NULL && trpi_inbound_must_wait(conn)) {
-        conn->remote->ops->pause(link);
     }
 }
 
@@ -591,13 +590,6 @@ on_refused(void *user, trpi_link *link, trpi_refusal why, const char *detail)
     trpi_conn *conn = user;
     (void)link;
     trpi_refused(conn->remote, conn->peer_text, why, detail);
-}
-
-static bool
-on_paused(void *user, trpi_link *link)
-{
-    (void)link;
-    return trpi_inbound_still_waits(user);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -719,7 +711,6 @@ const trpi_transport_events trpi_conn_events = {
     .connected = on_connected,
     .bytes = on_bytes,
     .written = trpi_conn_written,
-    .paused = on_paused,
     .refused = on_refused,
     .closed = on_closed,
 };

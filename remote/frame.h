@@ -14,7 +14,7 @@
 #include "base/buffer.h"
 
 #define TRPI_WIRE_VERSION 1
-#define TRPI_WIRE_MINOR 3               /* told in the handshake; see docs/wire.md, Versions */
+#define TRPI_WIRE_MINOR 4               /* told in the handshake; see docs/wire.md, Versions */
 #define TRPI_WIRE_MAGIC "TRP\x1a"       /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8
@@ -50,7 +50,9 @@ enum trpi_frame_kind { /* wire numbers */
     TRPI_FRAME_GOODBYE_ACK = 15,
     TRPI_FRAME_MANY = 16, /* to who has TRPI_FEATURE_MANY */
     TRPI_FRAME_FENCE = 17, /* to who has TRPI_FEATURE_LANES, as the next */
-    TRPI_FRAME_FENCE_ACK = 18
+    TRPI_FRAME_FENCE_ACK = 18,
+    TRPI_FRAME_CREDIT = 19, /* to who has TRPI_FEATURE_CREDIT, as the next */
+    TRPI_FRAME_CREDIT_ASK = 20
 };
 
 enum { TRPI_GOODBYE_LANE = 1 }; /* flag of GOODBYE and its answer: only this connection ends */

@@ -7,8 +7,8 @@
  *   B2  Only frames of the incarnation that is proved now are delivered.
  *   B3  A body that makes no sense is counted and dropped alone; the association lives. Only frames
  *       that break the protocol's order end the connection.
- *   B4  On an ordinary lane reading pauses when a receiver has too much of this connection's mail.
- *       The pause is bounded, so that nothing waits for ever for an actor that is stuck.
+ *   B4  Reading never waits for a receiver: what it may not have more of is dead letters.
+ *       (receiver.c)
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c, pressure_test.c
  */
 #include <inttypes.h>
@@ -104,60 +104,6 @@ decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
     }
 }
 
-/* ---- back pressure --------------------------------------------------------------------------- */
-
-/* B4. Before the message is delivered, so that a receiver that keeps up is often seen empty. */
-static void
-pile_add(trpi_conn *conn, const trpi_message *message, size_t bytes)
-{
-    trpi_pile *pile = &conn->piles[message->to_slot % TRPI_PILES];
-    if (pile->messages == 0) {
-        pile->slot = message->to_slot;
-        pile->generation = message->to_generation;
-        pile->bytes = 0;
-    }
-    if (pile->messages < UINT32_MAX) {
-        pile->messages++;
-    }
-    pile->bytes += bytes;
-    const trpi_remote_options *options = &conn->remote->options;
-    bool over = pile->messages >= options->receiver_messages_max ||
-                pile->bytes >= options->receiver_bytes_max;
-    if (!over && pile->messages % TRPI_PILE_LOOK != 0) {
-        return;
-    }
-    if (!trpi_inbound_is_busy(conn->remote->system, pile->slot, pile->generation)) {
-        pile->messages = 0;
-    } else if (over) {
-        conn->over = pile;
-    }
-}
-
-bool
-trpi_inbound_must_wait(trpi_conn *conn)
-{
-    if (conn->over == NULL || conn->lane == TRPI_LANE_CONTROL) {
-        return false;
-    }
-    conn->over_since_ms = trpi_remote_now_ms(conn->remote);
-    return true;
-}
-
-bool
-trpi_inbound_still_waits(trpi_conn *conn)
-{
-    trpi_pile *pile = &conn->piles[conn->over - conn->piles];
-    bool busy = trpi_inbound_is_busy(conn->remote->system, pile->slot, pile->generation);
-    if (!busy) {
-        pile->messages = 0;
-    }
-    if (busy && trpi_remote_now_ms(conn->remote) - conn->over_since_ms < TRPI_PILE_WAIT_MS) {
-        return true;
-    }
-    conn->over = NULL;
-    return false;
-}
-
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static const trp_type *
@@ -217,6 +163,22 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     return err;
 }
 
+/* B4 */
+static inline void
+tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
+     size_t bytes)
+{
+    trp_system *system = conn->remote->system;
+    if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
+        trpi_inbound_tell(system, to->to_slot, to->to_generation, to->sender, type, payload,
+                          bytes);
+    } else {
+        trp_ref recipient = { TRPI_NODE_SELF, to->to_slot, to->to_generation, 0 };
+        trpi_dead_letter_of(system, to->sender, recipient, TRP_DEAD_RECEIVER_FULL, type, payload,
+                            bytes);
+    }
+}
+
 /* A MANY frame, its common part decoded. */
 static void
 on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const trpi_node_map *map)
@@ -240,9 +202,7 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
         if (conn->remote->chatty) {
             trpi_message_chat(conn->remote, conn->peer, false, of, &message);
         }
-        pile_add(conn, common, message.payload_bytes);
-        trpi_inbound_tell(conn->remote->system, common->to_slot, common->to_generation,
-                          common->sender, of, message.payload, message.payload_bytes);
+        tell(conn, common, of, message.payload, message.payload_bytes);
     }
     trpi_count(&conn->peer->messages_in, count);
 }
@@ -355,9 +315,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         trpi_message_chat(conn->remote, conn->peer, false, type, &message);
     }
     if (frame->kind == TRPI_FRAME_USER) {
-        pile_add(conn, &message, message.payload_bytes);
-        trpi_inbound_tell(system, message.to_slot, message.to_generation, message.sender, type,
-                          message.payload, message.payload_bytes);
+        tell(conn, &message, type, message.payload, message.payload_bytes);
         return;
     }
     if (type == NULL) {
@@ -754,6 +712,12 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
         return TRP_OK;
     case TRPI_FRAME_FENCE_ACK:
         on_fence_ack(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_CREDIT:
+        trpi_hold_credit(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_CREDIT_ASK:
+        trpi_receiver_asked(conn, frame);
         return TRP_OK;
     default:
         trpi_count(&conn->remote->frames_skipped, 1); /* of a later minor version */

@@ -24,6 +24,7 @@
 #include "remote/association.h"
 #include "remote/compress.h"
 #include "remote/codec.h"
+#include "remote/credit.h"
 #include "remote/redelivery.h"
 #include "remote/remote.h"
 #include "remote/waiting.h"
@@ -39,6 +40,7 @@
     1048576 /* a lane's buffer that grew beyond is given back when empty */
 #define TRPI_GATHER_BYTES_MAX                                                                      \
     262144 /* a run's messages to one node; more are handed over before its end */
+#define TRPI_HELD_KEPT_BYTES 65536    /* a route's buffer for one message to who is slow */
 #define TRPI_FLUSH_BYTES_LEAST 65536  /* less is not handed over while more is to be encoded */
 #define TRPI_ADMIT_BYTES_MAX                                                                       \
     524288 /* trp_try_tell() refuses above; a lane of less than 2 MiB: above a quarter of it */
@@ -49,19 +51,32 @@
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
 
 typedef struct trpi_peer trpi_peer;
+typedef struct trpi_holds trpi_holds; /* hold.c */
 
-/* What one connection has told an actor since that was seen to have no mail. Actors whose slots
- * share a place are counted together. */
-typedef struct trpi_pile {
+/* receiver.c: an actor in whose mail are marks of one peer's messages, of all its lanes. */
+typedef struct trpi_receiver {
+    trpi_peer *peer;
     uint32_t slot, generation;
-    uint32_t messages; /* 0: free */
+    atomic_uint references; /* a place of a lane's table, a mark; the last one frees: acq_rel */
+    atomic_bool limited;    /* credit.limited; seq_cst, as waiting: I3 */
+    atomic_uint_least64_t waiting; /* bytes that marks in its mail stand for */
+    trpi_credit credit;            /* by peer->lock, as next */
+    struct trpi_receiver *next;    /* in its bucket */
+} trpi_receiver;
+
+/* What a lane has told a receiver since its last mark. */
+typedef struct trpi_inflow_place {
+    uint32_t slot, generation; /* 0: free */
     uint64_t bytes;
-} trpi_pile;
-enum {
-    TRPI_PILES = 64,
-    TRPI_PILE_LOOK = 4096,           /* messages between two looks whether it has run empty */
-    TRPI_PILE_WAIT_MS = 100          /* then one read is let through: nobody waits for ever */
-};
+    trpi_receiver *receiver; /* NULL: no mark yet */
+    bool near;               /* it has more than its window: its limit is looked at */
+    bool keep;               /* while the table is swept */
+} trpi_inflow_place;
+typedef struct trpi_inflow { /* open addressing by slot */
+    trpi_inflow_place *places;
+    trpi_inflow_place *last; /* of the message before; NULL: none */
+    uint32_t size, count;
+} trpi_inflow;
 
 typedef struct trpi_conn {
     trpi_remote *remote;
@@ -112,9 +127,6 @@ typedef struct trpi_conn {
         enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
         uint32_t slot, generation;
     } numbers; /* for whom third nodes of the present frame get numbers (strangers.c) */
-    trpi_pile piles[TRPI_PILES]; /* by slot; ordinary lane */
-    const trpi_pile *over;       /* what reading waits for; NULL: nothing */
-    uint64_t over_since_ms;
     trpi_buffer scratch, expanded;
     char failure[160];
     struct {
@@ -149,6 +161,7 @@ typedef struct trpi_lane_state {
     /* deliveries of this lane, so that a stale connection cannot reorder */
     pthread_mutex_t recv_lock;
     _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
+    trpi_inflow inflow;          /* by recv_lock */
     bool goodbye_acked;        /* by peer->lock */
 } trpi_lane_state;
 
@@ -183,6 +196,7 @@ typedef struct trpi_route {
     bool above;         /* a lane was above its high-water mark at the last hand-over */
     size_t kept;        /* promises of peer->promised that are in it, or were broken */
     trpi_buffer scratch;
+    trpi_buffer held;   /* a frame on its way to a hold */
     bool pinned;        /* counted in peer->large_pins */
     uint32_t era;       /* of peer->large_era that large is of */
     /* bit a place of recipients: they take the large lane. Written by the runner, read relaxed by
@@ -228,6 +242,10 @@ struct trpi_peer {
     trpi_conn *conns;
     uint32_t conns_count;
     trpi_route *routes;
+    trpi_receiver **receivers;  /* buckets; NULL: there was none yet */
+    uint32_t receivers_limited;
+    trpi_holds *holds;          /* NULL: nobody there was slow yet; by lock, as next */
+    atomic_bool holding;        /* there are some; relaxed: routes look again under lock */
     char reason[160];
     char refused_by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
     uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
@@ -290,6 +308,7 @@ enum {
     TRPI_GATE_LANE,
     TRPI_GATE_STARVED,
     TRPI_GATE_UNFINISHED,
+    TRPI_GATE_RECEIVER,
     TRPI_GATE_REFUSAL, /* one for each reason */
     TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
 };
@@ -348,6 +367,9 @@ struct trpi_remote {
         frames_skipped, frames_stale, quarantined; /* relaxed counters */
     _Atomic uint64_t barred; /* handshakes that were refused because the peer has quarantined us */
     _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
+    trpi_credit_limits limits;
+    atomic_uint_least64_t waiting_bytes; /* marked, for all receivers here; relaxed */
+    atomic_uint_least64_t held_bytes;    /* for all receivers elsewhere; relaxed */
     _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
     char **trusted; /* paths; set before listening */
     size_t trusted_count;
@@ -386,6 +408,7 @@ typedef struct trpi_later {
     bool over_quarantined;
     bool ready; /* tell the proxies that the lane drained */
     trpi_note *notes; /* oldest first */
+    struct trpi_held_chunk *held; /* that becomes dead letters, oldest first */
 } trpi_later;
 
 /* ---- remote.c ---- */
@@ -639,11 +662,45 @@ bool trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, s
 /* ---- inbound.c ---- */
 trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);
 void trpi_inbound_batch_end(trpi_conn *conn);
-/* After a batch: must reading wait for a receiver? And while it does: still? */
-bool trpi_inbound_must_wait(trpi_conn *conn);
-bool trpi_inbound_still_waits(trpi_conn *conn);
+
+/* ---- hold.c: what is kept for receivers elsewhere that have no credit ---- */
+void trpi_hold_credit(trpi_conn *conn, const trpi_frame *frame); /* CREDIT */
+enum trpi_held { TRPI_HELD_NOT, TRPI_HELD, TRPI_HELD_FULL };
+/* May this recipient be held? Without a lock; true for others now and then. */
+bool trpi_hold_may(const trpi_peer *peer, uint32_t slot);
+/* Keep frame, of one message for a recipient of route; NOT: it is not held. Takes no memory of
+ * frame. By the runner. */
+enum trpi_held trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation,
+                              const trpi_buffer *frame, bool promised);
+/* Is it held? enter: and what route has gathered before is on its lane. By the runner. */
+bool trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation);
+/* Any thread: has it something and no credit? and: is there room for so many bytes more? */
+bool trpi_hold_slows(trpi_peer *peer, uint32_t slot);
+bool trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused);
+/* Give lanes what has credit; ask where no word comes. The caller holds peer->lock, as for all of
+ * the next. */
+void trpi_holds_release(trpi_peer *peer, trpi_later *later);
+void trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later);
+/* What is kept for uid (0: for all) becomes dead letters. */
+void trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later);
+bool trpi_holds_any(const trpi_peer *peer);
+void trpi_holds_forget(trpi_peer *peer, const trpi_route *route); /* which ends */
+void trpi_holds_info(const trpi_peer *peer, trpi_peer_info *info);
+void trpi_holds_free(trpi_holds *holds); /* NULL is fine; nothing is in it */
+void trpi_held_dead_letters(trpi_peer *peer, trpi_later *later); /* without the lock */
+
+/* ---- receiver.c ---- */
+/* A message for it has come; by the lane's recv lock, before it is told. false: its limit waits for
+ * it already. */
+bool trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t payload_bytes);
+void trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame); /* CREDIT_ASK */
+void trpi_inflow_fini(trpi_inflow *inflow);
 
 /* ---- route.c ---- */
+/* Append the frame of one message. By the runner. Errors: those of trpi_message_encode(),
+ * TRP_ECONN (remoting has stopped). */
+trp_err trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type,
+                          const trp_msg *msg, trpi_node_map *ret_map);
 extern const trpi_remote_ops trpi_route_remote_ops;
 void trpi_route_free(trpi_route *route);
 /* Errors: TRP_EINVAL (local-only, or another transport), TRP_ESTATE (an earlier self). */
@@ -663,6 +720,8 @@ bool trpi_signal_is_connected(void *remote, trp_system *system, uint32_t node);
 /* ---- route_lane.c ---- */
 /* The lane of a message. By the runner. */
 enum trpi_lane trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes);
+/* In its present era, is it the large one? By peer->lock. */
+bool trpi_route_is_large(const trpi_route *route, uint32_t slot);
 /* The same for whoever asks for room: as things stand. */
 enum trpi_lane trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes);
 

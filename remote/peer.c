@@ -209,8 +209,11 @@ trpi_peer_free(trpi_peer *peer)
     trpi_assert(peer->conns == NULL);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_buffer_fini(&peer->lanes[lane].pending);
+        trpi_inflow_fini(&peer->lanes[lane].inflow);
         trpi_mutex_destroy(&peer->lanes[lane].recv_lock);
     }
+    trpi_holds_free(peer->holds);
+    trpi_free(peer->receivers);
     while (peer->routes != NULL) {
         trpi_route *route = peer->routes;
         peer->routes = route->next;
@@ -288,6 +291,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
             state->out = NULL;
         }
     }
+    trpi_holds_drop(peer, effects->over_uid, reason, later);
     if (peer->redelivery_uid == effects->over_uid) {
         (void)trpi_redelivery_reset(&peer->redelivery); /* who watches there is told by over_uid */
         peer->redelivery_uid = 0;
@@ -575,7 +579,8 @@ trpi_peer_wants(const trpi_peer *peer)
             return true;
         }
     }
-    return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
+    return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0 ||
+           trpi_holds_any(peer);
 }
 
 bool
@@ -607,6 +612,7 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
     }
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         trpi_system_messages_send(peer);
+        trpi_holds_release(peer, later);
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_state *state = &peer->lanes[lane];
             if (state->parting != NULL) {
@@ -680,6 +686,7 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
             trpi_buffer_fini(&dropped->frames);
         }
     }
+    trpi_held_dead_letters(peer, later);
     if (later->over_uid != 0) {
         trpi_peer_tell_end(peer, later->over_uid,
                  later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);

@@ -1,7 +1,7 @@
 /* remote.c - remoting of one system: start, time, the door of remote.h.
  *
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
- *         receiver_messages_max, receiver_bytes_max (reading pauses),
+ *         receiver_bytes_max, receivers_bytes_max,
  *         system_messages_max, ordinary_lanes, large_lane_bytes_max,
  *         peers_max, host_peers_max, host_nodes_max (strangers.c), pending_handshakes_max,
  *         handshake_bytes_max. Each has its error or its counter.
@@ -227,8 +227,9 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->large_lane_bytes_max, "remote.large-lane-buffer-size");
     or_configured(&o->lane_idle_ms, "remote.lane-idle-timeout");
     or_default(&o->wire_minor, TRPI_WIRE_MINOR);
-    or_default(&o->receiver_messages_max, 1000000);
-    or_default(&o->receiver_bytes_max, 64u << 20);
+    or_configured(&o->receiver_bytes_max, "remote.receiver-limit");
+    or_configured(&o->receivers_bytes_max, "remote.receivers-limit");
+    remote->limits = (trpi_credit_limits){ o->receiver_bytes_max, o->receivers_bytes_max };
     or_configured(&o->control_bytes_max, "remote.control-buffer-size");
     or_configured(&o->system_messages_max, "remote.system-message-buffer-size");
     or_configured(&o->backoff_min_ms, "remote.retry-backoff-min");
@@ -246,6 +247,8 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->tls_old_end_ms, "remote.tls.old-connections-end-after");
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
+        o->receiver_bytes_max < o->frame_bytes_max ||
+        o->receivers_bytes_max < o->receiver_bytes_max ||
         o->lane_bytes_max < o->frame_bytes_max || o->large_lane_bytes_max < o->frame_bytes_max ||
         o->ordinary_lanes > TRPI_ORDINARY_LANES_MAX || o->wire_minor > TRPI_WIRE_MINOR ||
         o->control_bytes_max < TRPI_FRAME_BYTES_LEAST ||
@@ -545,6 +548,8 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         (void)trpi_lane_problem(peer, now_ms, info->problem, sizeof info->problem);
     }
+    info->slow_here = peer->receivers_limited;
+    trpi_holds_info(peer, info);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         info->lanes[lane].state = lane_state_name(&peer->lanes[lane]);
         info->lanes[lane].waiting_bytes =

@@ -27,9 +27,9 @@ typedef struct trpi_remote_options {
     uint32_t handshake_timeout_ms;  /* 0: 15000 */
     uint32_t frame_bytes_max;       /* 0: 256 KiB ordinary and control */
     uint32_t lane_bytes_max;        /* outbound bytes of an ordinary lane; 0: 16 MiB */
-    /* Mail of one connection that one receiver has not come to; beyond, the connection is read only
-     * now and then. 0: 1,000,000 and 64 MiB */
-    uint32_t receiver_messages_max, receiver_bytes_max;
+    /* What may wait for one receiver, and for all together, here and at the peer that sends it; 0:
+     * 64 and 256 MiB */
+    uint32_t receiver_bytes_max, receivers_bytes_max;
     uint32_t control_bytes_max;     /* outbound bytes of the control lane; 0: 1 MiB */
     uint32_t ordinary_lanes;        /* to each peer; 0: 1, at most 8 */
     uint32_t large_threshold_bytes; /* a larger payload takes the large lane; 0: 64 KiB */
@@ -82,7 +82,7 @@ typedef struct trpi_remote_options {
     int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
     bool log_sent, log_received;    /* each message, at DEBUG */
     uint32_t log_size_exceeding;    /* log types with a larger payload; 0: off */
-    uint32_t wire_minor;   /* speak this minor version of the wire, 1 to 3; 0: the newest */
+    uint32_t wire_minor;   /* speak this minor version of the wire, 1 to 4; 0: the newest */
     uint32_t features_off; /* bits of TRPI_FEATURE_* not offered */
 } trpi_remote_options;
 
@@ -156,6 +156,9 @@ typedef struct trpi_peer_info {
     uint64_t round_trip_us;   /* of the last control ping; 0 unknown */
     uint32_t minor;           /* of the wire, that both speak; 0: not met */
     char problem[TRPI_REACH_WHY_BYTES + 64]; /* a lane that cannot be dialled, and why; "": none */
+    uint32_t slow_here;       /* receivers here whose senders there are slowed */
+    uint32_t slow_there;      /* receivers there whose senders here are slowed; */
+    uint64_t held_bytes;      /* what is kept here for them */
     struct {
         const char *state;    /* "open", "dialling", "closing", "closed"; NULL: was never used */
         uint64_t waiting_bytes;

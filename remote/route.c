@@ -11,6 +11,7 @@
  *       A hand-over adds to what is queued before it takes from promised, under peer->lock.
  *   O4  Only messages that follow one another in a gather share a MANY frame, so the order is
  *       theirs.
+ *   O5  Who is held (hold.c) gets nothing through a gather.
  * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
  *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
  * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, lanes_test.c, garbage_test.c
@@ -341,7 +342,7 @@ deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const
 /* What a parcel carries cannot be sent: that is a dead letter, and the parcel goes without it,
  * for its number must not be missing. */
 static trp_err
-encode_hollow(trpi_route *route, trpi_gather *gather, trpi_node_map *map, uint32_t frame_bytes_max,
+encode_hollow(trpi_route *route, trpi_buffer *out, trpi_node_map *map, uint32_t frame_bytes_max,
               const trpi_message *message, trp_err why)
 {
     const trpi_parcel *full = (const void *)message->payload;
@@ -356,8 +357,7 @@ encode_hollow(trpi_route *route, trpi_gather *gather, trpi_node_map *map, uint32
     }
     less.payload = (const uint8_t *)&hollow;
     less.payload_bytes = sizeof hollow;
-    trp_err err = trpi_message_encode(&gather->frames, &trpi_serializer_parcel, map,
-                                      frame_bytes_max, &less);
+    trp_err err = trpi_message_encode(out, &trpi_serializer_parcel, map, frame_bytes_max, &less);
     if (err == TRP_OK && inner != NULL) {
         report_unsendable(route->remote, inner, bytes, why);
         trpi_dead_letter_of(route->remote->system, full->sender, recipient, dead_reason_of(why),
@@ -379,23 +379,20 @@ compress(trpi_route *route, trpi_gather *gather, size_t at, const delivery *d)
     }
 }
 
-/* A frame of its own. */
-static trp_err
-encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
+trp_err
+trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type, const trp_msg *msg,
+                  trpi_node_map *ret_map)
 {
     trpi_remote *remote = route->remote;
-    trpi_gather *gather = &route->gathers[d->lane];
     const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
-    gather->last.type = NULL;
     if (serializer == NULL || atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
         return serializer == NULL ? TRP_ENOTYPE : TRP_ECONN;
     }
-    trpi_node_map map;
-    map.sending = TRPI_NODE_SELF;
-    map.receiving = route->node;
-    map.serializers = remote->serializers;
-    map.arg = remote;
-    map.get = trpi_route_node_get;
+    ret_map->sending = TRPI_NODE_SELF;
+    ret_map->receiving = route->node;
+    ret_map->serializers = remote->serializers;
+    ret_map->arg = remote;
+    ret_map->get = trpi_route_node_get;
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.to_generation = msg->priv_to_generation;
@@ -403,17 +400,27 @@ encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delive
     message.type = type;
     message.wire_id = trpi_type_wire_id(type->number);
     message.payload = trp_msg_payload(msg);
-    message.payload_bytes = d->bytes;
+    message.payload_bytes = trp_msg_bytes(msg);
     message.anyone = route->uid == 0;
-    announce(route, d->lane, type, message.wire_id);
-    size_t before = gather->frames.count;
     uint32_t frame_bytes_max =
         atomic_load_explicit(&route->peer->frame_bytes_max, memory_order_relaxed);
-    trp_err err =
-        trpi_message_encode(&gather->frames, serializer, &map, frame_bytes_max, &message);
+    trp_err err = trpi_message_encode(out, serializer, ret_map, frame_bytes_max, &message);
     if (type == &trpi_parcel_type && is_unsendable(err)) {
-        err = encode_hollow(route, gather, &map, frame_bytes_max, &message, err);
+        err = encode_hollow(route, out, ret_map, frame_bytes_max, &message, err);
     }
+    return err;
+}
+
+/* A frame of its own. */
+static trp_err
+encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
+{
+    trpi_gather *gather = &route->gathers[d->lane];
+    trpi_node_map map;
+    gather->last.type = NULL;
+    announce(route, d->lane, type, trpi_type_wire_id(type->number));
+    size_t before = gather->frames.count;
+    trp_err err = trpi_route_encode(route, &gather->frames, type, msg, &map);
     if (err != TRP_OK) {
         return err;
     }
@@ -423,8 +430,46 @@ encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delive
         gather->frames.count = before;
         return TRP_EAGAIN;
     }
-    last_set(route, gather, type, serializer, msg, &map, flags);
+    last_set(route, gather, type, trpi_serializers_for(route->remote->serializers, type), msg, &map,
+             flags);
     return TRP_OK;
+}
+
+static void
+lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_err err,
+     trp_dead_reason reason)
+{
+    trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
+    trpi_count(&route->peer->dropped, 1);
+    report_unsendable(route->remote, type, trp_msg_bytes(msg), err);
+    trpi_dead_letter_of(route->remote->system, sender_of(msg), recipient, reason, type,
+                        trp_msg_payload(msg), trp_msg_bytes(msg));
+}
+
+/* The recipient is slow, and what it is told is kept apart (hold.c). false: it is not. */
+static bool __attribute__((noinline))
+deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool promised)
+{
+    trpi_node_map map;
+    if (route->uid == 0 ||
+        !trpi_hold_enter(route, msg->priv_to_slot, msg->priv_to_generation)) {
+        return false;
+    }
+    trpi_buffer_clear(&route->held);
+    trp_err err = trpi_route_encode(route, &route->held, type, msg, &map);
+    enum trpi_held held = err != TRP_OK
+                              ? TRPI_HELD_FULL
+                              : trpi_hold_take(route, msg->priv_to_slot, msg->priv_to_generation,
+                                               &route->held, promised);
+    if (held == TRPI_HELD_FULL) {
+        lost(route, type, msg, err, err != TRP_OK ? dead_reason_of(err) : TRP_DEAD_RECEIVER_FULL);
+    } else if (held == TRPI_HELD && route->remote->chatty) {
+        message_noted(route->remote, route->peer, type, msg);
+    }
+    if (route->held.capacity > TRPI_HELD_KEPT_BYTES) {
+        trpi_buffer_fini(&route->held);
+    }
+    return held != TRPI_HELD_NOT;
 }
 
 static void
@@ -434,9 +479,13 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     trpi_peer *peer = route->peer;
     const trp_type *type = trp_msg_type(msg);
     delivery d;
+    (void)system;
     d.bytes = trp_msg_bytes(msg);
     bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
     route->kept += promised ? promise_of(d.bytes) : 0;
+    if (trpi_hold_may(peer, msg->priv_to_slot) && deliver_held(route, type, msg, promised)) {
+        return;
+    }
     d.lane = trpi_route_lane(route, msg->priv_to_slot, d.bytes);
     d.room = promised ? SIZE_MAX : trpi_lane_bytes_max(route->remote, d.lane);
     /* the sum is for all lanes: no more of it than one may have promised counts for this one */
@@ -449,11 +498,7 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     }
     trp_err err = encode(route, type, msg, &d);
     if (err != TRP_OK) {
-        trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
-        trpi_count(&peer->dropped, 1);
-        report_unsendable(route->remote, type, d.bytes, err);
-        trpi_dead_letter_of(system, sender_of(msg), recipient, dead_reason_of(err), type,
-                            trp_msg_payload(msg), d.bytes);
+        lost(route, type, msg, err, dead_reason_of(err));
         return;
     }
     if (route->remote->chatty) {
@@ -484,6 +529,7 @@ trpi_route_free(trpi_route *route)
         trpi_free(route->gathers[lane].announced);
     }
     trpi_buffer_fini(&route->scratch);
+    trpi_buffer_fini(&route->held);
     trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
     trpi_free(route);
 }
@@ -508,6 +554,7 @@ release(void *arg)
     trpi_assert(route->touched == 0);
     pthread_mutex_lock(&peer->lock);
     route_unlink(route);
+    trpi_holds_forget(peer, route);
     pthread_mutex_unlock(&peer->lock);
     trpi_route_free(route);
     trpi_peer_unpin(peer);
@@ -533,6 +580,11 @@ admit(void *arg, uint32_t slot, size_t bytes)
     enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
     size_t promise = promise_of(bytes);
     size_t others = atomic_fetch_add_explicit(&peer->promised, promise, memory_order_acquire);
+    if (trpi_hold_may(peer, slot) &&
+        !trpi_hold_has_room(peer, slot, others + promise, false)) {
+        atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
+        return false;
+    }
     if (has_room(route, lane, others, promise)) {
         return true;
     }
@@ -560,6 +612,10 @@ refused(void *arg, uint32_t slot, size_t bytes)
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
     trpi_later later = { 0 };
+    if (trpi_hold_may(peer, slot) &&
+        !trpi_hold_has_room(peer, slot, promise_of(bytes), true)) {
+        return; /* told when some of it has gone */
+    }
     pthread_mutex_lock(&peer->lock);
     peer->lanes[trpi_route_lane_guess(route, slot, bytes)].refused = true;
     trpi_peer_wake(peer); /* promises that are broken make room, too, and only the tick sees it */
@@ -567,7 +623,14 @@ refused(void *arg, uint32_t slot, size_t bytes)
     trpi_peer_unlock(peer, &later);
 }
 
-static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo, refused };
+static bool
+slows(void *arg, uint32_t slot)
+{
+    const trpi_route *route = arg;
+    return trpi_hold_may(route->peer, slot) && trpi_hold_slows(route->peer, slot);
+}
+
+static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo, refused, slows };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 
@@ -656,6 +719,9 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     err = trpi_proxy_attach(system, node, &proxy_ops, route);
     if (err != TRP_OK) {
         trpi_remote_unref(remote); /* the user's reference is still there */
+    }
+    if (atomic_load_explicit(&route->peer->holding, memory_order_acquire)) {
+        trpi_proxy_slow(system, node, true); /* once too often: its tellers look in vain */
     }
     route_settle(route, err == TRP_OK || err == TRP_EEXIST);
     return err == TRP_EEXIST ? TRP_OK : err;

@@ -13,8 +13,8 @@
 
 enum { LARGE_WORDS = TRPI_LARGE_PLACES / 64 };
 
-static bool
-is_large_place(const trpi_route *route, uint32_t slot)
+bool
+trpi_route_is_large(const trpi_route *route, uint32_t slot)
 {
     atomic_uint_least64_t *words = atomic_load_explicit(&route->large, memory_order_acquire);
     if (words == NULL) {
@@ -49,14 +49,14 @@ large_enter(trpi_route *route, uint32_t slot, size_t bytes)
             return false; /* no memory: it goes with the others, in order */
         }
         large_places_clear(words);
-        atomic_store_explicit(&route->large, words, memory_order_release); /* is_large_place() */
+        atomic_store_explicit(&route->large, words, memory_order_release); /* for is_large() */
     }
     pthread_mutex_lock(&peer->lock);
     if (route->era != peer->large_era) {
         large_places_clear(words);
         route->era = peer->large_era;
     }
-    bool large = is_large_place(route, slot);
+    bool large = trpi_route_is_large(route, slot);
     if (!large && bytes > route->remote->options.large_threshold_bytes &&
         route->spread == atomic_load_explicit(&peer->spread, memory_order_relaxed) &&
         trpi_fence_append(peer, trpi_lane_of(route->spread, slot)) == TRP_OK) {
@@ -81,7 +81,7 @@ trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes)
     if (route->spread == 0) {
         return TRPI_LANE_ORDINARY;
     }
-    bool known = is_large_place(route, slot);
+    bool known = trpi_route_is_large(route, slot);
     if ((known && route->pinned) ||
         ((known || bytes > route->remote->options.large_threshold_bytes) &&
          large_enter(route, slot, bytes))) {
@@ -95,7 +95,8 @@ trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes)
 {
     uint32_t spread = atomic_load_explicit(&route->peer->spread, memory_order_relaxed);
     return spread == 0 ? TRPI_LANE_ORDINARY
-           : bytes > route->remote->options.large_threshold_bytes || is_large_place(route, slot)
+           : bytes > route->remote->options.large_threshold_bytes ||
+                     trpi_route_is_large(route, slot)
                ? TRPI_LANE_LARGE
                : trpi_lane_of(spread, slot);
 }

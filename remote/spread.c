@@ -25,8 +25,11 @@ uint32_t
 trpi_features_own(const trpi_remote *remote)
 {
     uint32_t features = TRPI_FEATURES_OWN & ~remote->options.features_off;
-    if (remote->options.wire_minor < 3) {
-        features &= remote->options.wire_minor < 2 ? TRPI_FEATURES_MINOR_1 : TRPI_FEATURES_MINOR_2;
+    static const uint32_t of_minor[TRPI_WIRE_MINOR] = { 0, TRPI_FEATURES_MINOR_1,
+                                                        TRPI_FEATURES_MINOR_2,
+                                                        TRPI_FEATURES_MINOR_3 };
+    if (remote->options.wire_minor < TRPI_WIRE_MINOR) {
+        features &= of_minor[remote->options.wire_minor];
     }
     return trpi_compress_is_built() ? features : features & ~(uint32_t)TRPI_FEATURE_LZ4;
 }

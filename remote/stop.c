@@ -75,7 +75,7 @@ peer_settled(trpi_peer *peer, int step)
         }
     }
     if (step == 0) {
-        settled = settled && !trpi_peer_is_flushed_to(peer);
+        settled = settled && !trpi_peer_is_flushed_to(peer) && !trpi_holds_any(peer);
     }
     pthread_mutex_unlock(&peer->lock);
     return settled;
@@ -172,6 +172,7 @@ drop_rest(trpi_remote *remote)
         for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_clear(peer, (enum trpi_lane)lane, &later);
         }
+        trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, &later);
         trpi_lane_look(peer, &later);
         trpi_peer_unlock(peer, &later);
         while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {

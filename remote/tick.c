@@ -347,6 +347,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
         tick_unmet(peer, now_ms, &later);
     }
     tick_waiting(peer, now_ms, &later);
+    trpi_holds_tick(peer, now_ms, &later);
     uint64_t *end_again = peer->end_again;
     uint32_t end_again_count = peer->end_again_count, end_again_lost = peer->end_again_lost;
     peer->end_again = NULL;

@@ -8,12 +8,12 @@
 
 enum { COLUMNS = 10 }; /* the last one only where a fault is set */
 
-/* "3/4 +12345B": open, ever used, and what waits for all of them. */
+/* "3/4 +12345B": open, ever used, and what waits for all of them, or is kept for slow receivers. */
 static void
 lanes_text(const cJSON *peer, char *buffer, size_t bytes)
 {
     unsigned all = 0, open = 0;
-    double waiting = 0;
+    double waiting = trpi_cli_get_number(peer, "heldBytes", 0);
     const cJSON *lane;
     cJSON_ArrayForEach(lane, cJSON_GetObjectItemCaseSensitive(peer, "lanes"))
     {

@@ -20,6 +20,11 @@ next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
     if (strcmp(peer->state, "active") == 0 && peer->problem[0] != '\0') {
         return "messages wait; dials again with back-off";
     }
+    if (strcmp(peer->state, "active") == 0 && peer->slow_there > 0) {
+        (void)snprintf(buffer, bytes, "messages go at once, but for %" PRIu32 " slow receiver%s",
+                       peer->slow_there, peer->slow_there == 1 ? "" : "s");
+        return buffer;
+    }
     if (strcmp(peer->state, "active") == 0) {
         return "messages go at once";
     }
@@ -66,7 +71,7 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
 {
     char faults[2 * TRPI_FAULT_TEXT_BYTES + 32];
     bool is_bad = trpi_node_fault_text(node, &peer->id.address, faults);
-    char address[TRPI_ADDRESS_TEXT_BYTES], next[64];
+    char address[TRPI_ADDRESS_TEXT_BYTES], next[80];
     cJSON *row = cJSON_CreateObject();
     bool known = peer->id.uid != 0;
     bool heard = peer->round_trip_us != 0;
@@ -89,6 +94,9 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
         trpi_json_add_i64(row, "bytesOut", (int64_t)peer->bytes_out) &&
         trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
         trpi_json_add_i64(row, "wireMinor", (int64_t)peer->minor) && lanes_add(row, peer) &&
+        trpi_json_add_i64(row, "slowThere", (int64_t)peer->slow_there) &&
+        trpi_json_add_i64(row, "heldBytes", (int64_t)peer->held_bytes) &&
+        trpi_json_add_i64(row, "slowHere", (int64_t)peer->slow_here) &&
         (is_bad ? trpi_json_add_text(row, "faults", faults)
                 : cJSON_AddNullToObject(row, "faults") != NULL);
     return trpi_json_append(list, row, ok);

@@ -102,6 +102,10 @@ numbers_check(const trpi_config *config, trpi_config_error *ret_error)
           ": no message of that size would fit" },
         { "remote.maximum-frame-size", "remote.large-lane-buffer-size",
           ": no message of that size would fit" },
+        { "remote.maximum-frame-size", "remote.receiver-limit",
+          ": no message of that size would fit" },
+        { "remote.receiver-limit", "remote.receivers-limit",
+          ": all are more than one" },
         { "remote.resend-interval", "remote.give-up-system-message-after",
           ": nothing would be sent again" },
     };

@@ -321,6 +321,8 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.handshake_timeout_ms = trpi_node_number(node, "remote.handshake-timeout");
     options.frame_bytes_max = trpi_node_number(node, "remote.maximum-frame-size");
     options.lane_bytes_max = trpi_node_number(node, "remote.lane-buffer-size");
+    options.receiver_bytes_max = trpi_node_number(node, "remote.receiver-limit");
+    options.receivers_bytes_max = trpi_node_number(node, "remote.receivers-limit");
     options.ordinary_lanes = trpi_node_number(node, "remote.ordinary-lanes");
     options.large_threshold_bytes = trpi_node_number(node, "remote.large-message-threshold");
     options.large_lane_bytes_max = trpi_node_number(node, "remote.large-lane-buffer-size");

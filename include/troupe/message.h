@@ -309,7 +309,8 @@ typedef enum trp_dead_reason {
     TRP_DEAD_REFUSED = 14,       /* its actor's will_receive does not want it */
     TRP_DEAD_STORAGE = 15,       /* of a durable mailbox: it failed, or its breaker is open */
     TRP_DEAD_EXPIRED = 16,       /* too old when its turn came */
-    TRP_DEAD_REASON_COUNT = 17
+    TRP_DEAD_RECEIVER_FULL = 17, /* remote.receiver-limit waits for it, sent by another node */
+    TRP_DEAD_REASON_COUNT = 18
 } trp_dead_reason;
 
 #define TRP_DEAD_LETTER_PAYLOAD_MAX 61440 /* a larger one is not kept in the event */

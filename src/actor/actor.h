@@ -232,6 +232,9 @@ typedef struct trpi_proxy_ops {
     /* Somebody was refused and waits: trpi_proxy_ready() is due when there is room, at once when
      * there is already. Not called with any lock held. */
     void (*refused)(void *arg, uint32_t slot, size_t bytes);
+    /* Is this recipient behind, so that who tells it is to be slowed? Asked by tellers after
+     * trpi_proxy_slow(). Thread: any; must not block. */
+    bool (*slows)(void *arg, uint32_t slot);
 } trpi_proxy_ops;
 #define TRPI_MSG_PROMISED 0x40000000u /* flag of a header; only on its way to a proxy */
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST,
@@ -240,6 +243,8 @@ trp_err trpi_proxy_attach(trp_system *system, uint32_t node, const trpi_proxy_op
 /* The lane drained below its low-water mark: tellers are not deferred any more, and actors whose
  * trp_try_tell() was refused are told. Thread: any, without locks. */
 void trpi_proxy_ready(trp_system *system, uint32_t node);
+/* Tellers are to ask ops->slows() from now on, or need not. Thread: any; locks may be held. */
+void trpi_proxy_slow(trp_system *system, uint32_t node, bool slow);
 /* Has all that was told to this node before been delivered and flushed? Thread: any. */
 bool trpi_proxy_is_idle(trp_system *system, uint32_t node);
 
@@ -323,9 +328,20 @@ void trpi_inbound_begin(trp_system *system);
 void trpi_inbound_end(trp_system *system);
 /* Does this actor live, now? */
 bool trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation);
-/* Has this actor mail that it has not come to, now? A hint: an actor that waits for something else
- * than a thread (suspended, ended) has none. */
-bool trpi_inbound_is_busy(trp_system *system, uint32_t slot, uint32_t generation);
+/* What is known of an actor's mail. A hint: it changes meanwhile. */
+enum trpi_mail {
+    TRPI_MAIL_NONE,     /* nothing waits there, or nobody is there */
+    TRPI_MAIL_WAITS,    /* something does; how much, a mark tells */
+    TRPI_MAIL_OF_OTHERS /* its mailbox has a bound, or an order of the program's own: that decides
+                           what may wait; or it is a router, which hands its mail on */
+};
+enum trpi_mail trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t generation);
+/* Put a mark behind what this thread has told that actor: fn(arg, number) is called once, when the
+ * actor has handled all of that or never will. Thread of fn: any, also the caller's before this
+ * returns; it must not block. */
+typedef void (*trpi_mark_fn)(void *arg, uint64_t number);
+void trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_mark_fn fn,
+                       void *arg, uint64_t number);
 /* Deliver to what path selects. For Identify a concrete path that names nobody is answered with
  * TRP_REF_NONE (SYS-25). */
 void trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,

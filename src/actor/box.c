@@ -725,7 +725,7 @@ trp_mailbox_size(trp_ctx *ctx)
         return trpi_box_waiting(box);
     }
     for (trp_msg *msg = trpi_mailbox_first(cell); msg != NULL; msg = trpi_msg_next(msg)) {
-        count++;
+        count += msg->priv_type != TRPI_TYPE_MARK;
     }
     return count;
 }

@@ -42,7 +42,9 @@ is_before(const trpi_heap_item *a, const trpi_heap_item *b)
 static trp_err
 heap_put(trpi_box *box, trp_msg *msg)
 {
-    trpi_heap_item item = { box->type->options.priority(box->type->options.arg, msg),
+    bool last = msg->priv_type == TRPI_TYPE_MARK; /* K2 of marks.c: the program does not see it */
+    trpi_heap_item item = { last ? INT64_MAX
+                                 : box->type->options.priority(box->type->options.arg, msg),
                             box->arrivals++, msg };
     uint32_t at = box->heap_count;
 

@@ -23,6 +23,7 @@
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/cells.h"
+#include "actor/life.h"
 #include "actor/mailbox.h"
 #include "actor/run.h"
 #include "base/alloc.h"
@@ -98,6 +99,9 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
     while (trpi_mailbox_take(cell, &msg, &done) == TRPI_TAKE_MSG) {
         if (done != NULL) {
             trpi_msg_free(cache, done);
+        }
+        if (msg->priv_type == TRPI_TYPE_MARK) {
+            trpi_mark_reached(msg); /* K1 of marks.c */
         }
     }
     if (cell->tail != trpi_cell_stub(cell)) {

@@ -31,7 +31,7 @@ trpi_dead_reason_text(trp_dead_reason reason)
         "mailbox full",     "lane full",     "node quarantined",   "message too large",
         "not encodable",    "out of memory", "node not connected", "told to nobody",
         "left in the stash", "actor is deactivated", "refused by the actor", "storage failed",
-        "too old"
+        "too old",          "receiver full"
     };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
@@ -48,6 +48,7 @@ reason_err(trp_dead_reason reason)
         return TRP_EQUARANTINED;
     case TRP_DEAD_MAILBOX_FULL:
     case TRP_DEAD_LANE_FULL:
+    case TRP_DEAD_RECEIVER_FULL:
         return TRP_EAGAIN;
     case TRP_DEAD_TOO_LARGE:
         return TRP_EMSGSIZE;
@@ -282,6 +283,10 @@ trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
     case TRPI_TYPE_LOGGER_FLUSH:
         trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1); /* nothing of a user's */
         trpi_logger_late(ctx->system, to, msg);
+        break;
+    case TRPI_TYPE_MARK:
+        trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1);
+        trpi_mark_reached(msg);
         break;
     default: {
         trpi_loss loss = trpi_loss_of(to, msg, reason);

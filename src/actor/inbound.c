@@ -11,7 +11,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "actor/mailbox.h"
 #include "actor/nodes.h"
 #include "base/assert.h"
 #include "base/payload.h"
@@ -138,19 +137,6 @@ trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation)
 
     trpi_leave(ctx);
     return is;
-}
-
-bool
-trpi_inbound_is_busy(trp_system *system, uint32_t slot, uint32_t generation)
-{
-    trp_ctx *ctx = trpi_enter(system);
-    trpi_cell *cell = trpi_cell_peek(ctx, trpi_ref_local(slot, generation));
-    /* relaxed: a hint; with the token in it nobody runs the cell, nor is it in a run queue */
-    bool busy = cell != NULL &&
-                (atomic_load_explicit(&cell->head, memory_order_relaxed) & TRPI_TOKEN) == 0;
-
-    trpi_leave(ctx);
-    return busy;
 }
 
 void

@@ -334,6 +334,9 @@ void trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *b
 /* Tell a cell TRPI_SYS_ALARM in so many ms. Errors: as trpi_timer_add. */
 trp_err trpi_alarm_add(trp_system *system, trp_ref ref, uint32_t delay_ms, uint64_t *ret_id);
 
+/* ---- marks.c --------------------------------------------------------------------------------- */
+void trpi_mark_reached(const trp_msg *msg); /* a TRPI_TYPE_MARK; once */
+
 /* ---- deputy.c -------------------------------------------------------------------------------- */
 /* trp_spawn_options.node of one that its code binds to this node and a section moves */
 extern const char trpi_node_conflict[];

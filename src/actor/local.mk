@@ -33,5 +33,5 @@ pkginclude_HEADERS += include/troupe/extension.h
 noinst_LTLIBRARIES += tests/unit/actor/plain_extension.la
 tests_unit_actor_plain_extension_la_SOURCES = tests/unit/actor/plain_extension.c
 tests_unit_actor_plain_extension_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-troupe_sources += src/actor/directory.c src/actor/gate.c src/actor/interaction.c src/actor/live.c src/actor/pending.c \
+troupe_sources += src/actor/directory.c src/actor/gate.c src/actor/interaction.c src/actor/live.c src/actor/pending.c src/actor/marks.c \
 	src/actor/round_trip.c

@@ -299,6 +299,18 @@ is_idle(trpi_cell *cell)
     return (atomic_load_explicit(&cell->head, ACQUIRE) & TRPI_TOKEN) != 0;
 }
 
+void
+trpi_proxy_slow(trp_system *system, uint32_t number, bool slow)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+
+    if (entry != NULL) {
+        atomic_store_explicit(&entry->slow, slow, memory_order_relaxed);
+    }
+    trpi_leave(ctx);
+}
+
 bool
 trpi_proxy_is_idle(trp_system *system, uint32_t number)
 {
@@ -312,7 +324,7 @@ trpi_proxy_is_idle(trp_system *system, uint32_t number)
 }
 
 trpi_cell *
-trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reason)
+trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reason, bool *ret_slow)
 {
     trpi_node *entry = trpi_node_at(system->nodes, number);
     const trpi_remote_ops *ops;
@@ -330,8 +342,10 @@ trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reaso
     }
     proxy = atomic_load_explicit(&entry->proxy, ACQUIRE);
     if (proxy != NULL) {
+        *ret_slow = atomic_load_explicit(&entry->slow, memory_order_relaxed);
         return proxy;
     }
+    *ret_slow = false;
     *ret_reason = TRP_DEAD_NOT_CONNECTED;
     ops = atomic_load_explicit(&system->remote_ops, ACQUIRE);
     if (ops == NULL || ops->connect == NULL ||
@@ -342,6 +356,14 @@ trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reaso
         return proxy;
     }
     return atomic_load_explicit(&entry->proxy, ACQUIRE);
+}
+
+bool
+trpi_nodes_slows(trp_system *system, trp_ref to)
+{
+    trpi_node *entry = trpi_node_at(system->nodes, to.node);
+
+    return entry != NULL && entry->ops->slows != NULL && entry->ops->slows(entry->arg, to.slot);
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

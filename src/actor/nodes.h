@@ -18,8 +18,11 @@ void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine, as for the next
 /* No thread of the system runs any more: what was ended is not given back one by one. */
 void trpi_nodes_close(struct trpi_nodes *nodes);
 /* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says
- * why. */
-trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason);
+ * why; else *ret_slow: some recipients there are behind. */
+trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason,
+                            bool *ret_slow);
+/* Is to one of them? Its node has a proxy. */
+bool trpi_nodes_slows(trp_system *system, trp_ref to);
 /* trp_try_tell() through this proxy: TRP_EAGAIN: no room, and the running actor (if there is one)
  * will be told trp_mailbox_ready. *ret_promised: the message must be marked so. */
 trp_err trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,

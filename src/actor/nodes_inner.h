@@ -28,6 +28,7 @@ typedef struct trpi_node {
     struct trpi_node *replaced;  /* an older entry of number 1 (N1), kept for its readers */
     _Atomic(trpi_cell *) proxy;  /* set once, NULL again when it was given back (N2) */
     _Atomic uint32_t ended;      /* trp_dead_reason of tells to it; 0: it may be told */
+    _Atomic bool slow;           /* ops->slows() says whom; relaxed: a hint */
     trp_system *system;
     const trpi_proxy_ops *ops;
     void *arg;

@@ -387,6 +387,10 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     case TRPI_TYPE_WITHDRAWN:
         cell->processed--; /* P3 of pending.c */
         break;
+    case TRPI_TYPE_MARK:
+        cell->processed--; /* no message of anybody's */
+        trpi_mark_reached(msg);
+        break;
     default:
         break;
     }

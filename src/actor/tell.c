@@ -265,15 +265,21 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 {
     trp_dead_reason reason;
     trpi_cell *proxy;
+    bool slow;
 
     if (to.node == 0) {
         dead_and_free(ctx, to, msg, TRP_DEAD_NO_SENDER);
         return;
     }
-    proxy = trpi_nodes_proxy(ctx->system, to.node, &reason);
+    proxy = trpi_nodes_proxy(ctx->system, to.node, &reason, &slow);
     if (proxy == NULL) {
         dead_and_free(ctx, to, msg, reason);
         return;
+    }
+    if (UNLIKELY(slow) && trpi_nodes_slows(ctx->system, to)) {
+        ctx->cut = true; /* as with a lane that is behind, but for this recipient only */
+        ctx->cut_told++;
+        ctx->cut_home = TRPI_DEFER_HOLD;
     }
     deliver(ctx, proxy, msg);
 }
@@ -589,8 +595,8 @@ static trp_err
 try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     trp_dead_reason reason;
-    trpi_cell *proxy = trpi_nodes_proxy(ctx->system, to.node, &reason);
-    bool promised = false;
+    bool promised = false, slow;
+    trpi_cell *proxy = trpi_nodes_proxy(ctx->system, to.node, &reason, &slow);
     trp_msg *msg;
     trp_err err;
 

@@ -110,6 +110,7 @@ INTERNAL(trpi_logger_end_type, "troupe.priv-logger-end", TRPI_TYPE_LOGGER_END);
 BUILT_IN(trpi_ask_unhandled_type, "troupe.ask-unhandled", 0, 0xfff0, 0, TRPI_TYPE_ASK_UNHANDLED);
 INTERNAL(trpi_logger_flush_type, "troupe.priv-logger-flush", TRPI_TYPE_LOGGER_FLUSH);
 INTERNAL(trpi_withdrawn_type, "troupe.priv-withdrawn", TRPI_TYPE_WITHDRAWN);
+INTERNAL(trpi_mark_type, "troupe.priv-mark", TRPI_TYPE_MARK);
 
 /* Routers. Envelopes and lists hold numbers and refs of this node: they do not leave it. */
 static const trp_field add_fields[] = { { "routee", TRP_FIELD_ref,
@@ -169,6 +170,7 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_SUPERVISE] = { &trpi_supervise_type, NULL, 0, 0 },
     [TRPI_TYPE_ASK_UNHANDLED] = { &trpi_ask_unhandled_type, NULL, 0, 0 },
     [TRPI_TYPE_WITHDRAWN] = { &trpi_withdrawn_type, NULL, 0, 0 },
+    [TRPI_TYPE_MARK] = { &trpi_mark_type, NULL, 0, 0 },
     [TRPI_TYPE_STRING] = { &trp_string_type, NULL, 0, 0 },
     [TRPI_TYPE_JSON] = { &trp_json_type, NULL, 0, 0 },
     [TRPI_TYPE_BYTES] = { &trp_bytes_type, NULL, 0, 0 },

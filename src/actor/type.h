@@ -26,6 +26,7 @@ enum {
     TRPI_TYPE_SUPERVISE = 10,   /* internal, spare for LIFE */
     TRPI_TYPE_WITHDRAWN = 11,   /* what a message becomes that is taken back (pending.c) */
     TRPI_TYPE_ASK_UNHANDLED = 12, /* internal, travels: the asked actor did not handle it */
+    TRPI_TYPE_MARK = 13,        /* internal: what stands before it has been handled (marks.c) */
     TRPI_TYPE_AUTO_END = 16,
     TRPI_TYPE_STRING = 16,
     TRPI_TYPE_JSON = 17,
@@ -85,6 +86,7 @@ extern trp_type trpi_select_type;
 extern trp_type trpi_inspect_type;
 extern trp_type trpi_supervise_type;
 extern trp_type trpi_withdrawn_type;
+extern trp_type trpi_mark_type;
 extern trp_type trpi_resize_type;
 extern trp_type trpi_logger_end_type;
 extern trp_type trpi_logger_flush_type;

@@ -265,6 +265,11 @@ const trpi_config_row trpi_config_rows[] = {
     { "remote.lane-buffer-size", SIZE, "16MiB", 64 * KIB, 1024 * MIB, NULL,
       "Bytes that may wait for one peer; above, senders are paced, then messages are dead "
       "letters." },
+    { "remote.receiver-limit", SIZE, "64MiB", 256 * KIB, 1024 * MIB, NULL,
+      "Bytes that may wait for one receiver, at its node and at each that sends; more is dead "
+      "letters." },
+    { "remote.receivers-limit", SIZE, "256MiB", 256 * KIB, 2048 * MIB, NULL,
+      "The same for all receivers of a node together; the more wait, the less each may have." },
     { "remote.ordinary-lanes", INT, "1", 1, 8, NULL,
       "Connections for messages to each peer; a recipient keeps to one." },
     { "remote.large-message-threshold", SIZE, "64KiB", KIB, 64 * MIB, NULL,
@@ -275,7 +280,7 @@ const trpi_config_row trpi_config_rows[] = {
       "A lane that has carried nothing for so long is closed, and opened again when needed." },
     { "remote.compression", CHOICE, "off", 0, 0, "off|lz4",
       "Compress what takes the large lane, towards peers that were built to understand it." },
-    { "remote.wire-minor", INT, "3", 1, 3, NULL,
+    { "remote.wire-minor", INT, "4", 1, 4, NULL,
       "Speak this minor version of the wire (1.x); the lower one of both ends holds anyway." },
     { "remote.control-buffer-size", SIZE, "1MiB", 64 * KIB, 64 * MIB, NULL,
       "Bytes of the control lane that may wait for one peer." },

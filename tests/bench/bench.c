@@ -168,8 +168,8 @@ bench_tell_i64(trp_system *system, trp_ref to, int64_t value)
 static const bench_workload *
 find(const char *name)
 {
-    const bench_workload *const tables[] = { bench_pairs,  bench_flood, bench_text,  bench_many,
-                                             bench_create, bench_raw,   bench_remote };
+    const bench_workload *const tables[] = { bench_pairs,  bench_flood, bench_text,   bench_many,
+                                             bench_create, bench_raw,   bench_remote, bench_slow };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {

@@ -28,7 +28,8 @@ extern const bench_workload bench_many[];
 extern const bench_workload bench_create[];
 extern const bench_workload bench_raw[];
 extern const bench_workload bench_remote[]
-    __attribute__((weak)); /* absent where remoting is not built */
+    __attribute__((weak)); /* absent where remoting is not built, as the next */
+extern const bench_workload bench_slow[] __attribute__((weak));
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);

@@ -94,6 +94,7 @@ run_child(const bench_options *options, const char *pki)
     bench_check(trp_system_spawn(system, &sink, &spawn, &ref), "sink");
     spawn.name = "echo";
     bench_check(trp_system_spawn(system, &echo, &spawn, &ref), "echo");
+    bench_slow_spawn(system);
     here = remote;
     trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, beat_answer, NULL);
     (void)printf("%s\n", trpi_address_format(trpi_remote_address(remote), address, sizeof address));

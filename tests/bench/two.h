@@ -33,4 +33,7 @@ trp_ref bench_two_resolve(const bench_two *two, const char *path);
  */
 trpi_remote *bench_remote_start(trp_system *system, const char *pki);
 
+/* slow.c: in the child, what it tells. */
+void bench_slow_spawn(trp_system *system);
+
 #endif

@@ -41,7 +41,7 @@ send {"ok":true,"path":"/user/a"}
 ask {"ok":true,"from":"$B/user/a#193","elapsedMs":0.42,"reply":{"type":"json","json":{"total":42}}}
 ping {"ok":true,"from":"$B/user/a","elapsedMs":0.39}
 fault {"ok":true,"selfNode":"$A","cut":2,"rules":[{"peer":"*","send":"pass","receive":"lose=0.1 delay=20ms"},{"peer":"10.0.0.2:2552","send":"blackhole","receive":"blackhole"}],"passed":1204,"lost":88,"repeated":1,"delayed":640,"cutBytes":0}
-peers {"ok":true,"selfNode":"$A","peers":[{"node":"$B","nodeUid":"18446744073709551615","state":"active","reason":"answered","next":"messages go at once","nextMs":0,"rttMs":0.09,"messagesIn":12,"messagesOut":9,"bytesIn":2048,"bytesOut":1024,"dropped":0,"wireMinor":2,"lanes":[{"lane":"control","state":"open","waitingBytes":0},{"lane":"ordinary-1","state":"open","waitingBytes":100},{"lane":"large","state":"closed","waitingBytes":20}]},{"node":"$C","nodeUid":null,"state":"gated","reason":"connection refused","next":"may dial again in 120 ms","nextMs":120,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3,"wireMinor":0,"lanes":[]}]}
+peers {"ok":true,"selfNode":"$A","peers":[{"node":"$B","nodeUid":"18446744073709551615","state":"active","reason":"answered","next":"messages go at once","nextMs":0,"rttMs":0.09,"messagesIn":12,"messagesOut":9,"bytesIn":2048,"bytesOut":1024,"dropped":0,"wireMinor":2,"lanes":[{"lane":"control","state":"open","waitingBytes":0},{"lane":"ordinary-1","state":"open","waitingBytes":100},{"lane":"large","state":"closed","waitingBytes":20}],"slowThere":1,"heldBytes":4000,"slowHere":0},{"node":"$C","nodeUid":null,"state":"gated","reason":"connection refused","next":"may dial again in 120 ms","nextMs":120,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3,"wireMinor":0,"lanes":[]}]}
 tree {"ok":true,"path":"/user","entries":[{"path":"/user","depth":0,"behaviour":"guardian","processed":12,"restarts":0,"children":2},{"path":"/user/a","depth":1,"behaviour":"x","processed":1204,"restarts":0,"children":1},{"path":"/user/a/b","depth":2,"behaviour":"y","processed":0,"restarts":2,"children":0},{"path":"/user/c","depth":1,"behaviour":"z","processed":0,"restarts":0,"children":0}],"truncated":false}
 END
 cat >"$work/bad" <<'END'
@@ -94,7 +94,7 @@ expect unreachable_table 0 good unreachable
 has unreachable_names_observers "$A,$B"
 expect peers_table 0 good peers
 has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "may dial again in 120 ms"
-has peers_counts_lanes "2/3 +120B" && has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
+has peers_counts_lanes "2/3 +4120B" && has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
 expect peers_as_names 0 good peers -o name
 is peers_one_address_a_line "$(cat "$work/out")" "$B
 $C"

@@ -55,6 +55,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/loggers_test.c \
 	tests/unit/actor/lost_test.c \
 	tests/unit/actor/mailbox_test.c \
+	tests/unit/actor/marks_test.c \
 	tests/unit/actor/memory_test.c \
 	tests/unit/actor/msg_test.c \
 	tests/unit/actor/name_test.c \
@@ -134,6 +135,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/codec_test.c \
 	tests/unit/remote/compress_test.c \
 	tests/unit/remote/cookie_test.c \
+	tests/unit/remote/credit_test.c \
 	tests/unit/remote/deployment_codec_test.c \
 	tests/unit/remote/deployment_refusal_test.c \
 	tests/unit/remote/deployment_test.c \

@@ -556,13 +556,14 @@ a_watch_of_what_is_no_actor_is_answered(void)
     trp_system *system = open_watch(&w);
     uint32_t node = fake_node(system);
     trp_dead_reason reason;
+    bool slow;
     char script[64];
 
     UNIT_EQUAL(trpi_system_remote_set(system, &fake_ops, NULL), TRP_OK);
     UNIT_EQUAL(trpi_proxy_attach(system, node, &ops, NULL), TRP_OK);
     far = (trp_ref){ node, 5, 9, 0 };
     trpi_inbound_signal(system, TRPI_SIGNAL_WATCH,
-                        trpi_cell_ref(trpi_nodes_proxy(system, node, &reason)), far, 0);
+                        trpi_cell_ref(trpi_nodes_proxy(system, node, &reason, &slow)), far, 0);
     snprintf(script, sizeof script, "TERMINATED>%u/5(0)", node);
     STAGE_EXPECT(script);
     stage_close(system);

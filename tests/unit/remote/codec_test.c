@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/wire.h"
 #include "remote/codec.h"
+#include "remote/credit.h"
 #include "remote/deployment.h"
 #include "tests/unit/golden.h"
 #include "tests/unit/unit.h"
@@ -711,6 +712,32 @@ the_bytes_of_minor_version_2_are_those_of_its_golden_file(void)
     (void)unit_golden("wire-1.2.txt", golden_write_minor_2);
 }
 
+/* What minor version 4 added. */
+static void
+golden_write_minor_4(FILE *file)
+{
+    trpi_buffer out = { 0 };
+    trpi_credit_frame credit = { 0x11223344u, 0x55667788u, 1000000 };
+    uint8_t body[TRPI_CREDIT_BYTES];
+    trpi_credit_encode(body, &credit);
+    (void)trpi_frame_append(&out, TRPI_FRAME_CREDIT, TRPI_CREDIT_FREE | TRPI_CREDIT_SET, 0, body,
+                            sizeof body);
+    hex_line(file, "credit-free", &out);
+    trpi_buffer_clear(&out);
+    (void)trpi_frame_append(&out, TRPI_FRAME_CREDIT, 0, 0, body, sizeof body);
+    hex_line(file, "credit-more", &out);
+    trpi_buffer_clear(&out);
+    (void)trpi_frame_append(&out, TRPI_FRAME_CREDIT_ASK, 0, 0, body, TRPI_CREDIT_ASK_BYTES);
+    hex_line(file, "credit-ask", &out);
+    trpi_buffer_fini(&out);
+}
+
+static void
+the_bytes_of_minor_version_4_are_those_of_its_golden_file(void)
+{
+    (void)unit_golden("wire-1.4.txt", golden_write_minor_4);
+}
+
 /* Who speaks the minor version before says what it always said */
 static void
 a_handshake_of_the_minor_version_before_has_its_old_bytes(void)
@@ -739,6 +766,7 @@ a_handshake_of_the_minor_version_before_has_its_old_bytes(void)
 
 UNIT_BEGIN("codec")
 UNIT(the_bytes_of_minor_version_2_are_those_of_its_golden_file)
+UNIT(the_bytes_of_minor_version_4_are_those_of_its_golden_file)
 UNIT(a_handshake_of_the_minor_version_before_has_its_old_bytes)
 UNIT(features_are_told_in_the_handshake)
 UNIT(payloads_that_share_a_frame_come_back_one_by_one)

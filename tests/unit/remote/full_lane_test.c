@@ -62,7 +62,9 @@ static void
 who_heeds_refusals_loses_nothing(void)
 {
     pair p;
-    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .receiver_messages_max = 1000 };
+    trpi_remote_options options = { .lane_bytes_max = LANE_BYTES,
+                                    .receiver_bytes_max = 8u << 20,
+                                    .receivers_bytes_max = 8u << 20 };
     reset();
     pair_start(&p, false, &options);
     target = slow_start(&p);

@@ -389,8 +389,8 @@ who_is_refused_on_a_lane_is_told_when_to_go_on(void)
                                     .frame_bytes_max = 65536,
                                     .lane_bytes_max = 65536,
                                     .large_lane_bytes_max = 131072,
-                                    .receiver_messages_max = 100,
-                                    .receiver_bytes_max = 65536 };
+                                    .receiver_bytes_max = 1u << 20,
+                                    .receivers_bytes_max = 4u << 20 }; /* all is told to few */
     trp_ref from = begin(&p, false, &options, &options);
     atomic_store(&gate_open, false);
     tell_up_to(&p, from, ALL);
@@ -500,7 +500,9 @@ versions_meet(const trpi_remote_options *left, const trpi_remote_options *right,
     all_right(&p);
     for (int side = 0; side < 2; side++) {
         UNIT_EQUAL(info_of(&p, side).minor, minor);
-        UNIT_EQUAL(atomic_load(&peer_of(&p, side)->features) & TRPI_FEATURE_WIDE_CONTROL, 0);
+        UNIT_EQUAL((atomic_load(&peer_of(&p, side)->features) & TRPI_FEATURE_WIDE_CONTROL) == 0,
+                   minor < 3);
+        UNIT_EQUAL(atomic_load(&peer_of(&p, side)->features) & TRPI_FEATURE_CREDIT, 0);
         UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_ORDINARY + 1, NULL));
         UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_LARGE, NULL));
         trpi_remote_stats stats;
@@ -519,7 +521,7 @@ peers_of_minor_versions_before_are_served_both_ways(void)
                                 .lane_idle_ms = 100,
                                 .compress = true };
     trpi_remote_options before = now;
-    for (before.wire_minor = 1; before.wire_minor <= 2; before.wire_minor++) {
+    for (before.wire_minor = 1; before.wire_minor <= 3; before.wire_minor++) {
         versions_meet(&now, &before, before.wire_minor);
         versions_meet(&before, &now, before.wire_minor);
     }
