@@ -54,9 +54,53 @@ shape_of(trpi_serializers *serializers, const trp_type *type)
     return shape;
 }
 
+static bool
+varies(uint32_t kind)
+{
+    return kind == TRP_FIELD_text || kind == TRP_FIELD_bytes || trpi_kind_is_array(kind);
+}
+
 /* ---- encode ---------------------------------------------------------------------------------- */
 
-/* Put one field into the generated struct; texts into `scratch`, of which it takes some. */
+static char no_text[1]; /* its field in a message is no const */
+
+/* What is put into the generated struct beside it: copies of texts of fixed size, refs as text, and
+ * the pointers to texts of an array. */
+typedef struct beside {
+    char **pointers;
+    char *texts;
+} beside;
+
+/* What varies is checked and stays where it is; NUL-terminated texts as they are. */
+static void
+set_varying(const trp_field *field, const uint8_t *payload, const ProtobufCFieldDescriptor *of,
+            uint8_t *message, beside *room)
+{
+    trpi_slice slice = trpi_slice_get(payload + field->offset);
+    const void *data = payload + slice.at;
+    size_t count = slice.count;
+    if (field->kind == TRP_FIELD_text) {
+        data = count != 0 ? data : "";
+    } else if (field->kind == TRP_FIELD_bytes) {
+        ProtobufCBinaryData bytes = { count, (uint8_t *)(uintptr_t)data };
+        memcpy(message + of->offset, &bytes, sizeof bytes);
+        return;
+    } else {
+        memcpy(message + of->quantifier_offset, &count, sizeof count);
+    }
+    if (field->kind == (TRP_FIELD_ARRAY | TRP_FIELD_text)) {
+        data = room->pointers;
+        for (size_t i = 0; i < count; i++) {
+            trpi_slice text = trpi_slice_get(payload + slice.at + i * sizeof text);
+            *room->pointers++ =
+                text.count != 0 ? (char *)(uintptr_t)payload + text.at : no_text;
+        }
+    }
+    memcpy(message + of->offset, &data, sizeof data);
+}
+
+/* Put one field of fixed size into the generated struct; texts into `scratch`, of which it takes
+ * some. */
 static trp_err
 set_field(const trp_field *field, const uint8_t *at, const ProtobufCFieldDescriptor *of,
           const trpi_node_map *map, uint8_t *message, char **scratch)
@@ -98,21 +142,28 @@ protobuf_encode(const trp_type *type, const void *payload, size_t bytes, trpi_no
     const struct trpi_shape *shape = shape_of(map->serializers, type);
     uint32_t count = 0;
     const trp_field *fields = trpi_type_fields(type, &count);
-    (void)bytes;
     if (shape == NULL) {
         return TRP_ENOTYPE;
     }
+    /* a text in an array has 8 bytes and a pointer: as many as the payload has room for */
     size_t message_bytes = (shape->descriptor->sizeof_message + 15) / 16 * 16;
-    uint8_t *message = trpi_alloc(message_bytes + (size_t)type->bytes + count * REF_TEXT_BYTES);
+    size_t pointers_bytes = (bytes + 15) / 16 * 16;
+    uint8_t *message = trpi_alloc(message_bytes + pointers_bytes + (size_t)type->bytes +
+                                  count * REF_TEXT_BYTES);
     if (message == NULL) {
         return TRP_ENOMEM;
     }
-    char *scratch = (char *)message + message_bytes;
+    beside room = { (char **)(void *)(message + message_bytes),
+                     (char *)message + message_bytes + pointers_bytes };
     trp_err err = TRP_OK;
     protobuf_c_message_init(shape->descriptor, message);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        err = set_field(&fields[i], (const uint8_t *)payload + fields[i].offset, shape->fields[i],
-                        map, message, &scratch);
+        if (varies(fields[i].kind)) {
+            set_varying(&fields[i], payload, shape->fields[i], message, &room);
+        } else {
+            err = set_field(&fields[i], (const uint8_t *)payload + fields[i].offset,
+                            shape->fields[i], map, message, &room.texts);
+        }
     }
     if (err == TRP_OK) {
         const ProtobufCMessage *whole = (const void *)message;
@@ -157,6 +208,37 @@ get_field(const trp_field *field, uint8_t *at, const ProtobufCFieldDescriptor *o
     return true;
 }
 
+/* Read what varies into the block that begins at out->data + begin. */
+static trp_err
+get_varying(const trp_field *field, const ProtobufCFieldDescriptor *of, const uint8_t *message,
+            trpi_buffer *out, size_t begin)
+{
+    const void *data;
+    ProtobufCBinaryData bytes;
+    size_t count = 0;
+    uint32_t kind = trpi_kind_element(field->kind), at = 0;
+    if (field->kind == TRP_FIELD_bytes) {
+        memcpy(&bytes, message + of->offset, sizeof bytes);
+        return trpi_payload_put_bytes(out, begin, field->offset, bytes.data, bytes.len);
+    }
+    memcpy(&data, message + of->offset, sizeof data);
+    if (field->kind == TRP_FIELD_text) {
+        return trpi_payload_put_text(out, begin, field->offset, data,
+                                     data != NULL ? strlen(data) : 0);
+    }
+    memcpy(&count, message + of->quantifier_offset, sizeof count);
+    size_t each = trpi_kind_bytes(kind, NULL);
+    trp_err err = trpi_payload_put_array(out, begin, field->offset, each, count, &at);
+    for (size_t i = 0; kind == TRP_FIELD_text && i < count && err == TRP_OK; i++) {
+        const char *text = ((char *const *)data)[i];
+        err = trpi_payload_put_text(out, begin, at + i * each, text, strlen(text));
+    }
+    if (kind != TRP_FIELD_text && count != 0 && err == TRP_OK) {
+        memcpy(out->data + begin + at, data, count * each);
+    }
+    return err;
+}
+
 static void *
 message_alloc(void *data, size_t bytes)
 {
@@ -184,17 +266,19 @@ protobuf_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const t
     if (message == NULL) {
         return TRP_EDATA;
     }
-    trp_err err = trpi_buffer_reserve(out, type->bytes, TRPI_BUFFER_NO_LIMIT);
-    if (err == TRP_OK) {
-        uint8_t *payload = out->data + out->count;
-        memset(payload, 0, type->bytes);
-        for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-            err = get_field(&fields[i], payload + fields[i].offset, shape->fields[i], map,
-                            (const uint8_t *)message)
+    size_t begin = out->count;
+    uint32_t root = 0;
+    trp_err err = trpi_payload_take(out, begin, type->bytes, 1, &root);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        const uint8_t *from = (const uint8_t *)message;
+        if (varies(fields[i].kind)) {
+            err = get_varying(&fields[i], shape->fields[i], from, out, begin);
+        } else {
+            err = get_field(&fields[i], out->data + begin + fields[i].offset, shape->fields[i],
+                            map, from)
                       ? TRP_OK
                       : TRP_EDATA;
         }
-        out->count += err == TRP_OK ? type->bytes : 0;
     }
     protobuf_c_message_free_unpacked(message, &allocator);
     return err;
@@ -211,8 +295,14 @@ const trpi_serializer trpi_serializer_protobuf = { .id = TRPI_SERIALIZER_PROTOBU
 static bool
 is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
 {
-    if (of == NULL || of->label == PROTOBUF_C_LABEL_REPEATED) {
+    bool repeated = of != NULL && of->label == PROTOBUF_C_LABEL_REPEATED;
+    if (of == NULL || repeated != trpi_kind_is_array(kind)) {
         return false;
+    }
+    kind = trpi_kind_element(kind);
+    if (repeated && (kind == TRP_FIELD_bool || kind == TRP_FIELD_ref || kind == TRP_FIELD_bytes ||
+                     trpi_kind_text_room(kind) != 0)) {
+        return false; /* another form in memory */
     }
     switch (of->type) {
     case PROTOBUF_C_TYPE_BOOL:
@@ -234,7 +324,9 @@ is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
     case PROTOBUF_C_TYPE_DOUBLE:
         return kind == TRP_FIELD_f64;
     case PROTOBUF_C_TYPE_STRING:
-        return kind == TRP_FIELD_ref || trpi_kind_text_room(kind) != 0;
+        return kind == TRP_FIELD_ref || kind == TRP_FIELD_text || trpi_kind_text_room(kind) != 0;
+    case PROTOBUF_C_TYPE_BYTES:
+        return kind == TRP_FIELD_bytes;
     default:
         return false;
     }

@@ -1,6 +1,7 @@
 /* protobuf_test.c - plain structs as protobuf messages that protoc-c has made: what is written can
  * be read by the generated code, and by another version of it; refs; what cannot be bound. */
 #include <troupe/path.h>
+#include <troupe/payload.h>
 #include <troupe/protobuf.h>
 #include <troupe/serialization.h>
 
@@ -16,9 +17,13 @@
 #define SHOP_STRANGE(F, S) F(S, i64, amount) F(S, i64, colour)
 #define SHOP_KIND(F, S) F(S, i32, amount)
 #define SHOP_TAGS(F, S) F(S, text32, tags)
+#define SHOP_PARCEL(F, S)                                                                          \
+    F(S, text, title) F(S, u32, count) F(S, array(i64), weights) F(S, bytes, picture)              \
+    F(S, array(text), marks)
+#define SHOP_NESTED(F, S) F(S, i64, amount) F(S, struct(shop_old), inside)
 #define SHOP_MESSAGES(M, P)                                                                        \
     M(P, order, SHOP_ORDER) M(P, old, SHOP_OLD) M(P, strange, SHOP_STRANGE) M(P, kind, SHOP_KIND)  \
-    M(P, tags, SHOP_TAGS)
+    M(P, tags, SHOP_TAGS) M(P, parcel, SHOP_PARCEL) M(P, nested, SHOP_NESTED)
 TRP_PROTOCOL(shop, SHOP_MESSAGES)
 
 enum { HEAD_BYTES = 12 }; /* before the payload, docs of trp_serialize */
@@ -153,6 +158,70 @@ versions_understand_each_other(void)
 }
 
 static void
+parcel_check(const trp_msg *msg, uint32_t filled)
+{
+    const shop_parcel *parcel = trp_msg_payload(msg);
+    size_t count;
+
+    UNIT_TEXT(trp_msg_text(msg, parcel->title, NULL), filled ? "pears, a crate of them" : "");
+    UNIT_EQUAL(parcel->count, filled ? 7 : 0);
+    const int64_t *weights = TRP_MSG_ARRAY(msg, parcel->weights, &count);
+    UNIT_REQUIRE(count == 3 * filled);
+    UNIT_TRUE(!filled || weights[2] == INT64_MIN + 2);
+    const trp_field_text *marks = TRP_MSG_ARRAY(msg, parcel->marks, &count);
+    UNIT_REQUIRE(count == 2 * filled);
+    UNIT_TRUE(!filled || strcmp(trp_msg_text(msg, marks[1], NULL), "this side up") == 0);
+    UNIT_TRUE(!filled || trp_msg_text(msg, marks[0], NULL)[0] == 0);
+    const void *picture = trp_msg_data(msg, parcel->picture, &count);
+    UNIT_TRUE(count == 3 * filled && (!filled || memcmp(picture, "\0\1\2", 3) == 0));
+}
+
+/* Text, bytes and repeated fields, full and empty, and by the generated code in between. */
+static void
+what_varies_is_a_protobuf_message_too(void)
+{
+    trp_ref owner;
+    trp_system *system = open_system(&owner);
+
+    UNIT_EQUAL(trp_protobuf_bind(system, &shop_parcel_type, &shop__parcel__descriptor), TRP_OK);
+    for (uint32_t filled = 0; filled < 2; filled++) {
+        trp_msg *data = NULL, *back = NULL;
+        trp_builder b;
+        shop_parcel *parcel = TRP_BUILD(&b, shop_parcel);
+
+        if (filled) {
+            parcel->count = 7;
+            trp_build_text(&b, &parcel->title, "pears, a crate of them");
+            trp_build_bytes(&b, &parcel->picture, "\0\1\2", 3);
+            int64_t *weights = TRP_BUILD_ARRAY(&b, &parcel->weights, 3);
+            weights[2] = INT64_MIN + 2;
+            trp_field_text *marks = TRP_BUILD_ARRAY(&b, &parcel->marks, 2);
+            trp_build_text(&b, &marks[1], "this side up");
+        }
+        UNIT_REQUIRE(trp_serialize(system, TRP_BUILT(&b), &data) == TRP_OK);
+        trp_build_free(&b);
+        Shop__Parcel *generated =
+            shop__parcel__unpack(NULL, trp_msg_bytes(data) - HEAD_BYTES,
+                                 (const uint8_t *)trp_msg_payload(data) + HEAD_BYTES);
+        UNIT_REQUIRE(generated != NULL);
+        UNIT_TEXT(generated->title, filled ? "pears, a crate of them" : "");
+        UNIT_EQUAL(generated->n_weights, 3 * filled);
+        UNIT_EQUAL(generated->n_marks, 2 * filled);
+        UNIT_EQUAL(generated->picture.len, 3 * filled);
+        shop__parcel__free_unpacked(generated, NULL);
+        UNIT_REQUIRE(trp_deserialize(system, trp_msg_payload(data), trp_msg_bytes(data), &back) ==
+                     TRP_OK);
+        parcel_check(back, filled);
+        trp_msg_free(back);
+        trp_msg_free(data);
+    }
+    /* a struct inside is not translated */
+    UNIT_EQUAL(trp_protobuf_bind(system, &shop_nested_type, &shop__nested__descriptor),
+               TRP_EINVAL);
+    close_system(system);
+}
+
+static void
 what_does_not_fit_a_message_is_refused(void)
 {
     trp_ref owner;
@@ -208,6 +277,7 @@ bytes_of_a_stranger_are_an_error_or_a_message(void)
 UNIT_BEGIN("protobuf")
 UNIT(a_struct_is_a_protobuf_message_on_the_wire)
 UNIT(versions_understand_each_other)
+UNIT(what_varies_is_a_protobuf_message_too)
 UNIT(what_does_not_fit_a_message_is_refused)
 UNIT(bytes_of_a_stranger_are_an_error_or_a_message)
 UNIT_END
