@@ -5,8 +5,8 @@
  *     err = trp_protobuf_bind(system, &shop_order_type, &order__descriptor);
  *
  * The type stays a plain struct; its fields are those of the same name in the message: bool, int32,
- * uint32, int64, uint64 (or their sint and fixed forms), double, string for texts and for refs, bytes
- * for bytes, and repeated numbers and strings for arrays of them (troupe/payload.h).
+ * uint32, int64, uint64 (or their sint and fixed forms), double, string for texts and for refs,
+ * bytes for bytes, and repeated numbers and strings for arrays of them (troupe/payload.h).
  * So a program in another language that has the .proto reads and writes what is sent, and a type
  * may grow as protobuf allows: fields of the message that the type has not are skipped and left
  * out, those that were not sent are zero.
