@@ -48,6 +48,8 @@ trp_err trpi_mem_network_thread_start(trpi_mem_network *network);
 void trpi_mem_network_thread_stop(trpi_mem_network *network);
 /* Close all links between two hosts (NULL: any) now, as a broken cable does. */
 void trpi_mem_network_cut(trpi_mem_network *network, const char *host_a, const char *host_b);
+/* What waits on its way for a later time than now_ns arrives then, in its order. */
+void trpi_mem_network_hasten(trpi_mem_network *network, uint64_t now_ns);
 
 /* The driver; transport_arg is a trpi_mem_network. In connect the dialling host is the one that the
  * transport listens on ("" before listen). Its stop() needs a running thread, or no open link. */
