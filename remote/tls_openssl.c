@@ -27,6 +27,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -372,6 +374,19 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
     return TRP_OK;
 }
 
+/* As sshd does with its own: who else may read it has it. Another user's file is its matter. */
+static bool
+is_private(const char *key, char *why, size_t why_bytes)
+{
+    struct stat status;
+    if (stat(key, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 077) == 0) {
+        return true; /* what cannot be read is told by who reads it */
+    }
+    (void)snprintf(why, why_bytes, "key %s: others may read it (mode %04o): chmod 600", key,
+                   (unsigned)status.st_mode & 07777);
+    return false;
+}
+
 static trp_err
 files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why,
            size_t why_bytes)
@@ -382,6 +397,9 @@ files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why
     }
     if (SSL_CTX_use_certificate_chain_file(ssl, options->cert) != 1) {
         return say_openssl(why, why_bytes, "certificate", options->cert);
+    }
+    if (!is_private(options->key, why, why_bytes)) {
+        return TRP_ECONFIG;
     }
     if (SSL_CTX_use_PrivateKey_file(ssl, options->key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(ssl) != 1) {

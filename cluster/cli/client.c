@@ -63,6 +63,13 @@ fail_connect(const trpi_cli *cli, trp_err err, const char *path)
             TRPI_CTL_EXIT_PERMISSION,
             "not permitted to open %s\n  try        sudo, or become a member of the socket's group",
             path);
+    case TRP_ESTATE:
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_PERMISSION,
+            "%s was laid there by another user, or others may write to its directory: it is not "
+            "asked\n  try        look who owns it (ls -ld); a node of that user takes orders in a "
+            "directory of its own",
+            path);
     case TRP_ELIMIT:
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "socket path is longer than %u bytes: %s",
                              TRPI_CTL_PATH_BYTES - 1, path);
@@ -106,6 +113,7 @@ connect_found(trpi_cli *cli, uint32_t timeout_ms)
             "nodes of several systems run here: %s\n  try        --system NAME (or TROUPE_SYSTEM)",
             found.systems);
     case TRP_EPERM:
+    case TRP_ESTATE:
     case TRP_ETIMEDOUT:
         return fail_connect(cli, err, found.path);
     default:
@@ -127,7 +135,7 @@ trpi_cli_connect(trpi_cli *cli)
     if (path == NULL) {
         return connect_found(cli, timeout_ms);
     }
-    trp_err err = trpi_ctl_connect(path, timeout_ms, &cli->fd);
+    trp_err err = trpi_ctl_open(path, timeout_ms, &cli->fd);
     if (again && (err == TRP_ENOENT || err == TRP_ECONN)) {
         return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "the node at %s has ended or crashed",
                              path);
@@ -311,6 +319,37 @@ send_request(trpi_cli *cli, cJSON *request, uint64_t deadline_ms)
     return code;
 }
 
+/* A node, or a peer that it tells of, may write what a terminal obeys. In JSON the lower ones are
+ * escaped; lines and tabs stand in what actors have said. */
+static void
+text_clean(char *text, bool lines, bool escaped)
+{
+    for (unsigned char *c = (unsigned char *)text; *c != '\0'; c++) {
+        bool kept = escaped || (lines && (*c == '\n' || *c == '\t'));
+        if ((*c < ' ' && !kept) || *c == 0x7f) {
+            *c = '?';
+        } else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) { /* U+0080 .. U+009F */
+            c[0] = c[1] = '?';
+        }
+    }
+}
+
+/* Depth is bounded by the parser. */
+static void
+object_clean(cJSON *json, bool escaped)
+{
+    for (cJSON *item = json; item != NULL; item = item->next) {
+        if (item->string != NULL) {
+            text_clean(item->string, false, escaped);
+        }
+        if (item->valuestring != NULL) {
+            text_clean(item->valuestring, item->string != NULL && strcmp(item->string, "text") == 0,
+                       escaped);
+        }
+        object_clean(item->child, escaped);
+    }
+}
+
 /* Give the next object of the connection. */
 static int
 receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
@@ -324,6 +363,8 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
             err = trpi_json_parse((const char *)body, bytes, ret_object, NULL);
             trpi_buffer_drop(&cli->in, TRPI_CTL_HEADER_BYTES + bytes);
             if (err == TRP_OK && cJSON_IsObject(*ret_object)) {
+                object_clean(*ret_object,
+                             cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL);
                 return 0;
             }
             if (err == TRP_OK) {

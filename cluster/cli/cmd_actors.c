@@ -187,12 +187,18 @@ message_request(trpi_cli *cli, const char *path, const char *text, cJSON **ret_r
     return 0;
 }
 
-static void
+static int
 reply_print(const trpi_cli *cli, const cJSON *final)
 {
     const cJSON *reply = cJSON_GetObjectItemCaseSensitive(final, "reply");
     const cJSON *json = cJSON_GetObjectItemCaseSensitive(reply, "json");
     const char *text = trpi_json_get_text(reply, "text");
+    if (reply == NULL) {
+        return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
+                             "what answers at %s is not a troupe node of this version: no reply in "
+                             "its answer",
+                             cli->path);
+    }
     if (is_json(cli)) {
         trpi_cli_print_json(cli, final);
     } else if (cli->output == TRPI_CLI_NAME) {
@@ -209,6 +215,7 @@ reply_print(const trpi_cli *cli, const cJSON *final)
         trpi_cli_note(cli, "from %s, %.2f ms", trpi_cli_get(final, "from"),
                       trpi_cli_get_number(final, "elapsedMs", 0));
     }
+    return 0;
 }
 
 /* send and ask differ in what comes back. */
@@ -227,7 +234,7 @@ message_run(trpi_cli *cli, uint32_t count)
             break;
         }
         if (cli->command->run == trpi_cli_run_ask) {
-            reply_print(cli, final);
+            code = reply_print(cli, final);
         } else if (is_json(cli)) {
             trpi_cli_print_json(cli, final);
         } else if (cli->verbose) {

@@ -358,7 +358,7 @@ wait_connect(trpi_cli *cli)
     char dirs[TRPI_CTL_DIRS_MAX][TRPI_CTL_PATH_BYTES];
     trpi_ctl_found found = { 0 };
     size_t count = trpi_ctl_dirs(dirs);
-    trp_err err = path != NULL ? trpi_ctl_connect(path, POLL_MS, &cli->fd)
+    trp_err err = path != NULL ? trpi_ctl_open(path, POLL_MS, &cli->fd)
                                : trpi_ctl_find(dirs, count, trpi_cli_text(cli, TRPI_CLI_SYSTEM),
                                                POLL_MS, &found, &cli->fd);
     if (err == TRP_OK) {

@@ -216,12 +216,65 @@ trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd)
     }
 }
 
+bool
+trpi_ctl_dir_is_trusted(const char *dir)
+{
+    struct stat status;
+    if (lstat(dir, &status) != 0) {
+        return errno == ENOENT; /* nobody laid anything */
+    }
+    bool ours = status.st_uid == 0 || status.st_uid == geteuid() ||
+                strcmp(dir, "/run/troupe") == 0; /* root made it, for the user of the service */
+    return S_ISDIR(status.st_mode) && ours && (status.st_mode & 0002) == 0;
+}
+
+trp_err
+trpi_ctl_peer_check(int fd, const char *path)
+{
+    struct ucred peer = { 0 };
+    socklen_t bytes = sizeof(peer);
+    struct stat socket_file, directory;
+    char dir[TRPI_CTL_PATH_BYTES] = ".";
+    const char *slash = strrchr(path, '/');
+    if (slash != NULL) {
+        (void)snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+    }
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        return TRP_ESTATE;
+    }
+    if (peer.uid == 0 || peer.uid == geteuid()) {
+        return TRP_OK;
+    }
+    if (stat(dir, &directory) != 0 || (directory.st_mode & 0002) != 0) {
+        return TRP_ESTATE; /* anybody may lay a socket there */
+    }
+    bool own = directory.st_uid == 0 && lstat(path, &socket_file) == 0 &&
+               socket_file.st_uid == peer.uid;
+    return peer.uid == directory.st_uid || own ? TRP_OK : TRP_ESTATE;
+}
+
 pid_t
 trpi_ctl_peer_pid(int fd)
 {
     struct ucred credentials = { 0 };
     socklen_t bytes = sizeof(credentials);
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 ? credentials.pid : 0;
+}
+
+trp_err
+trpi_ctl_open(const char *path, uint32_t timeout_ms, int *ret_fd)
+{
+    int fd = -1;
+    trp_err err = trpi_ctl_connect(path, timeout_ms, &fd);
+    if (err == TRP_OK) {
+        err = trpi_ctl_peer_check(fd, path);
+        if (err != TRP_OK) {
+            (void)close(fd); /* nothing was written */
+        } else {
+            *ret_fd = fd;
+        }
+    }
+    return err;
 }
 
 /* One live socket met while looking around. */
@@ -238,7 +291,17 @@ typedef struct search {
     const char *system; /* NULL: any */
     trpi_ctl_found *found;
     bool refused;
+    bool untrusted;
 } search;
+
+static void
+search_pass_over(search *s, const char *path)
+{
+    if (!s->refused && !s->untrusted) {
+        (void)snprintf(s->found->path, sizeof(s->found->path), "%s", path);
+    }
+    s->untrusted = true;
+}
 
 static void
 search_entry(search *s, const char *dir, unsigned dir_index, const char *name)
@@ -254,6 +317,11 @@ search_entry(search *s, const char *dir, unsigned dir_index, const char *name)
         return;
     }
     trp_err err = trpi_ctl_connect(path, 0, &c.fd);
+    if (err == TRP_OK && trpi_ctl_peer_check(c.fd, path) != TRP_OK) {
+        (void)close(c.fd); /* nothing was written */
+        search_pass_over(s, path);
+        return;
+    }
     if (err == TRP_OK || err == TRP_ETIMEDOUT) {
         s->candidates[s->count++] = c;
     } else if (err == TRP_EPERM && !s->refused) {
@@ -267,6 +335,10 @@ search_entry(search *s, const char *dir, unsigned dir_index, const char *name)
 static void
 search_dir(search *s, const char *dir, unsigned dir_index)
 {
+    if (!trpi_ctl_dir_is_trusted(dir)) {
+        search_pass_over(s, dir);
+        return;
+    }
     DIR *stream = opendir(dir);
     if (stream == NULL) {
         if (errno == EACCES && !s->refused) {
@@ -329,7 +401,7 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
         search_dir(&s, dirs[index], (unsigned)index);
     }
     if (s.count == 0) {
-        return s.refused ? TRP_EPERM : TRP_ENOENT;
+        return s.refused ? TRP_EPERM : s.untrusted ? TRP_ESTATE : TRP_ENOENT;
     }
     qsort(candidates, s.count, sizeof(candidates[0]), candidate_compare);
     bool several = systems_list(&s) > 1;
@@ -346,6 +418,5 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
     memcpy(ret_found->system, candidates[0].system, sizeof(ret_found->system));
     trp_err err = trpi_ctl_socket_path(dirs[candidates[0].dir], candidates[0].system,
                                        candidates[0].port, ret_found->path);
-    return err == TRP_OK && *ret_fd < 0 ? trpi_ctl_connect(ret_found->path, timeout_ms, ret_fd)
-                                        : err;
+    return err == TRP_OK && *ret_fd < 0 ? trpi_ctl_open(ret_found->path, timeout_ms, ret_fd) : err;
 }

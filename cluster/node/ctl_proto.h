@@ -89,13 +89,23 @@ trp_err trpi_ctl_socket_name_parse(const char *name, char system[TRPI_CTL_SYSTEM
  * TRP_ELIMIT path too long, TRP_EIO other (errno). *ret_fd is written on success only. */
 trp_err trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd);
 
+/* May what answers at path be trusted with orders, and its words be shown? It runs as root, as us,
+ * or as the owner of the directory; or that is root's alone to write, and the socket is its own.
+ * Errors: TRP_ESTATE. */
+trp_err trpi_ctl_peer_check(int fd, const char *path);
+/* Client: trpi_ctl_connect() and that. */
+trp_err trpi_ctl_open(const char *path, uint32_t timeout_ms, int *ret_fd);
+/* May sockets be looked for in this directory, which the user has not named? Others may not write
+ * to it, and it is root's, or ours; whose /run/troupe is was root's to say. */
+bool trpi_ctl_dir_is_trusted(const char *dir);
+
 /* Who is at the other end of a connected socket (SO_PEERCRED); 0 when the kernel does not say. */
 pid_t trpi_ctl_peer_pid(int fd);
 
 typedef struct trpi_ctl_found {
     char path
-        [TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM: the first one that
-                                  refused us */
+        [TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM, TRP_ESTATE: the
+                                  first one that refused us, or is not to be trusted */
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port;
     uint32_t stale_count; /* sockets without a listener that were passed over */
@@ -106,7 +116,8 @@ typedef struct trpi_ctl_found {
  * system NULL or "": any. *ret_fd is connected. A node that listens is alive, also when it does not
  * accept; the one that is chosen gets timeout_ms for it. Errors: TRP_ENOENT no live socket;
  * TRP_ETIMEDOUT the chosen one does not accept; TRP_ELIMIT live sockets of several systems
- * (ret_found->systems lists them); TRP_EPERM only sockets that we may not open. ret_found is filled
+ * (ret_found->systems lists them); TRP_EPERM only sockets that we may not open; TRP_ESTATE
+ * only ones that somebody else has laid there. ret_found is filled
  * in each case. */
 trp_err trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *system,
                       uint32_t timeout_ms, trpi_ctl_found *ret_found, int *ret_fd);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -27,7 +28,8 @@ file_write(const char *pki, const char *name, const char *text)
     char path[PATH_BYTES];
     FILE *file = fopen(file_path(pki, name, path), "w");
 
-    if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) {
+    if (file == NULL || fchmod(fileno(file), 0600) != 0 || /* else the key is refused */
+        fputs(text, file) < 0 || fclose(file) != 0) {
         bench_check(TRP_EIO, path);
     }
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -192,6 +193,7 @@ start(void)
     for (int i = 0; i < 3; i++) {
         (void)snprintf(paths[i], sizeof paths[i], "%s/%d", dir, i);
         text_write(paths[i], texts[i]);
+        must(chmod(paths[i], 0600) == 0); /* or the key is refused */
     }
     trpi_tls_options tls = { .ca = paths[0], .cert = paths[1], .key = paths[2] };
     trpi_secure_options options = { .inner = &stub_ops,

@@ -321,4 +321,55 @@ has leave_that_was_ordered_goes_on "interrupted; the node keeps leaving" "$work/
 interrupted leave_that_was_not_ordered "$work/run/troupe/deaf$$@2551.sock" connected
 lacks leave_that_was_not_ordered_changes_nothing "keeps leaving" "$work/leave_that_was_not_ordered"
 expect no_such_socket 69 "$troupe" --socket "$work/none.sock" members
+# ---- what a node, or a peer that it tells of, may not do to a terminal, and to the tool
+printf 'status {"ok":true,"system":"demo\\u001b[2J","selfNode":"%s","problems":["\\u001b]0;x\\u0007 is \\u009b31mred\\u007f\\nCluster fine"],"healthy":false}\n' "$A" >"$work/nasty"
+printf 'ask {"ok":true,"from":"%s","reply":{"type":"text","text":"one\\ntwo\\u001b[31m"}}\n' "$A" >>"$work/nasty"
+background "$fake" "$work/nasty.sock" "$work/nasty"
+wait_until 30 test -S "$work/nasty.sock" || fail "fake starts"
+nasty() { "$troupe" --socket "$work/nasty.sock" "$@"; }
+nasty status >"$work/out" 2>&1
+is control_characters_are_not_printed "$(LC_ALL=C tr -d '\n' <"$work/out" | LC_ALL=C grep -c '[[:cntrl:]]')" 0
+is a_problem_is_one_line "$(grep -c '^Cluster fine' "$work/out")" 0
+nasty ask "$A/user/a" hello >"$work/out" 2>&1
+is an_answer_keeps_its_lines_and_no_other_control_character "$(grep -c '^two?\[31m' "$work/out")" 1
+nasty status -o json >"$work/out" 2>&1
+is json_has_them_escaped "$(LC_ALL=C tr -d '\n' <"$work/out" | LC_ALL=C grep -c '[[:cntrl:]]')" 0
+odd_values=('{}' '{"ok":true}' '{"ok":7}' '[]' '{"ok":true,"members":7,"problems":{},"reasons":"x","nodes":null,"peers":[],"entries":{},"event":[],"reply":"x"}'
+    '{"ok":true,"members":[7,null,"x",[],{}],"problems":[7,{}],"reasons":[7,[],{"kind":7}],"nodes":[7,{}],"peers":[7,{"lanes":7},{}],"entries":[7,{}],"rules":[7,{}],"unreachable":[7],"event":{"type":7},"reply":{"type":7}}'
+    '{"ok":true,"uptimeMs":1e308,"pid":-1e308,"members":[{"ageMs":1e308,"rttMs":-1e308,"phi":1e308,"upNumber":1e308,"nodeUid":"x","roles":7}],"elapsedMs":1e308,"converged":7,"selfUid":[],"certificate":7,"downing":7,"refused":7,"left":-1e308,"remaining":1e308}'
+    '{"ok":false}' '{"ok":false,"exit":1e308,"error":7}' '{"ok":false,"exit":-1,"error":{}}' '{"progress":7}')
+aborted=0
+for odd in "${odd_values[@]}"; do
+    for command in members status why member-status join leave down shutdown events send ask ping fault peers tree leader unreachable; do echo "$command $odd"; done >"$work/odd"
+    rm -f "$work/odd.sock"
+    background "$fake" "$work/odd.sock" "$work/odd" >/dev/null
+    wait_until 30 test -S "$work/odd.sock" || fail "fake starts"
+    for command in members "members -o wide" status why member-status "join $A" leave "down $A" shutdown "events --count 1" "send /user/a x" "ask /user/a x" "ping /user/a" fault peers tree leader unreachable; do
+        # shellcheck disable=SC2086 # words
+        timeout 20 "$troupe" --socket "$work/odd.sock" --timeout 1s $command </dev/null >"$work/out" 2>"$work/err"
+        code=$?
+        case $code in
+        0 | 1 | 6[4-9] | 7[0-8]) ;;
+        *) aborted=$((aborted + 1)) && echo "  $command: exit $code for $odd" ;;
+        esac
+    done
+done
+is odd_answers_abort_nothing "$aborted" 0
+
+# ---- a socket that somebody else has laid there
+if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
+    chmod 711 "$work"
+    mkdir -m 1777 "$work/laid"
+    cp "$work/good" "$work/laid/good" && chmod 644 "$work/laid/good"
+    background setpriv --reuid 65534 --regid 65534 --clear-groups "$fake" "$work/laid/demo@2552.sock" "$work/laid/good"
+    wait_until 30 test -S "$work/laid/demo@2552.sock" || fail "fake starts as another user"
+    expect a_socket_of_another_user_is_not_asked 77 "$troupe" --socket "$work/laid/demo@2552.sock" members
+    has it_says_why "was laid there by another user" "$work/err"
+    mkdir -p "$work/runtime"
+    mv "$work/laid" "$work/runtime/troupe"
+    expect a_directory_that_others_may_write_to_is_not_searched 77 env XDG_RUNTIME_DIR="$work/runtime" "$troupe" members
+    chown 65534 "$work/runtime/troupe" && chmod 755 "$work/runtime/troupe"
+    expect nor_one_of_another_user 77 env XDG_RUNTIME_DIR="$work/runtime" "$troupe" members
+    expect a_node_of_another_user_in_its_own_directory_is_asked 0 "$troupe" --socket "$work/runtime/troupe/demo@2552.sock" members
+fi
 test_end

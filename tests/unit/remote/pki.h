@@ -36,6 +36,7 @@ pki_write(const pki *p, const char *name, const char *text)
     (void)snprintf(beside, sizeof beside, "%s.new", path);
     FILE *file = fopen(beside, "w");
     UNIT_REQUIRE(file != NULL);
+    UNIT_TRUE(fchmod(fileno(file), strstr(name, ".key") != NULL ? 0600 : 0644) == 0);
     UNIT_TRUE(fputs(text, file) >= 0);
     UNIT_TRUE(fclose(file) == 0);
     UNIT_TRUE(rename(beside, path) == 0);

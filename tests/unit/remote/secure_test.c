@@ -278,6 +278,27 @@ a_uid_that_somebody_else_claims_takes_no_lane_away(void)
     duo_end(&e);
 }
 
+/* As sshd does: not with a key that others may read, and it says what to do. */
+static void
+a_key_that_others_may_read_is_refused(void)
+{
+    duo d;
+    char key[128], why[300] = "";
+    setup();
+    memset(&d, 0, sizeof d);
+    (void)pki_path(&all, "left.key", key, sizeof key);
+    UNIT_EQUAL(chmod(key, 0640), 0);
+    UNIT_EQUAL(side_start(&d, 0, &good_left, 0, 0, why, sizeof why), TRP_ECONFIG);
+    UNIT_TRUE(strstr(why, "left.key: others may read it (mode 0640): chmod 600") != NULL);
+    UNIT_EQUAL(chmod(key, 0400), 0);
+    UNIT_EQUAL(trp_system_stop(d.system[0], 60000), TRP_OK);
+    trp_system_free(d.system[0]);
+    pki_world_end(&d.world[0]);
+    d.system[0] = NULL;
+    UNIT_EQUAL(side_start(&d, 0, &good_left, 0, 0, why, sizeof why), TRP_OK);
+    duo_end(&d);
+}
+
 /* ---- limits for those who have not said who they are ----------------------------------------- */
 
 static void
@@ -519,6 +540,7 @@ UNIT(two_cookies_are_valid_while_they_are_changed)
 UNIT(a_uid_that_somebody_else_claims_takes_no_lane_away)
 UNIT(pending_handshakes_are_bounded)
 UNIT(silent_connections_shut_nobody_out)
+UNIT(a_key_that_others_may_read_is_refused)
 UNIT(bytes_of_a_stranger_are_bounded)
 UNIT(who_says_nothing_in_time_is_disconnected)
 UNIT(bytes_keep_their_order_through_chunks_and_changes_of_keys)
