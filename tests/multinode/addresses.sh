@@ -32,20 +32,26 @@ is ipv6_reply "$(cat "$work/out")" six
 expect ipv6_member_has_a_status 0 ctl 1 member-status '[fd00::2]:2552'
 stop_all 2 1
 
-# Translation: the world knows host 2 as 192.0.2.7:4000, which host 3 carries to where it listens. The direct way is shut.
+# Translation: the world knows host 2 as 192.0.2.7:4000 and host 1 as 192.0.2.8:4000, which host 3 carries to where they
+# listen. The direct way is shut. (Each must be dialled by the other: a member that nobody can dial is not let in.)
 public=192.0.2.7
-check public_address host_run 3 ip address add "$public/32" dev lo
-check way_to_it host_run 1 ip route add "$public/32" via "$net.3"
+public_1=192.0.2.8
+translate() { # PUBLIC HOST ADDRESS:PORT: host 3 carries PUBLIC:4000 there; the way to it is HOST's
+    check "public_address_$1" host_run 3 ip address add "$1/32" dev lo
+    check "way_to_$1" host_run "$2" ip route add "$1/32" via "$net.3"
+    host_start 3 "$work/socat-$1.log" socat "TCP-LISTEN:4000,bind=$1,fork,reuseaddr" "TCP:$3"
+    pids+=("$host_started")
+}
+translate "$public" 1 "$net.2:2600"
+translate "$public_1" 2 "$net.1:2552"
 check no_direct_way host_run 1 ip route add prohibit "$net.2/32"
-host_start 3 "$work/socat.log" socat "TCP-LISTEN:4000,bind=$public,fork,reuseaddr" "TCP:$net.2:2600"
-pids+=("$host_started")
 seed=troupe.tcp://demo@$public:4000 # so that it is the other one who dials
 start_at 2 "$seed" --host "$public" --port 4000 --bind-host "$net.2" --bind-port 2600
-start_at 1 "$seed" --host "$net.1" --port 2552
+start_at 1 "$seed" --host "$public_1" --port 4000 --bind-host "$net.1" --bind-port 2552
 check translated_nodes_form_a_cluster wait_until 30 all_up 2 1 2
 expect actor_behind_translation_answers 0 ctl 1 ask "troupe.tcp://demo@$public:4000/user/echo" seven
 is translated_reply "$(cat "$work/out")" seven
-expect who_is_behind_it_asks_out 0 ctl 2 ask "troupe.tcp://demo@$net.1:2552/user/echo" eight
+expect who_is_behind_it_asks_out 0 ctl 2 ask "troupe.tcp://demo@$public_1:4000/user/echo" eight
 expect inner_address_is_nobody 68 ctl 1 member-status "$net.2:2600"
 stop_all 2 1
 
