@@ -66,6 +66,21 @@ grep -ohE '`(actor|remote|cluster|log|control|scheduler|shutdown|metrics)\.[a-z.
 done >"$work/missing"
 judge every_key_in_the_pages_exists
 
+# Configurations: indented blocks outside of fences that begin like one; each as a file of its own.
+awk -v work="$work" '
+    FNR == 1 { fenced = 0; block = 0 }
+    /^```/ { fenced = !fenced }
+    /^    [a-z]/ && !fenced && !block && /^    (actor|app|cluster|coordinated-shutdown|deployment|dispatcher|log|mailbox|remote|system)[ "]/ {
+        block = 1; file = work "/block" ++count ".conf" }
+    !/^    / { block = 0 }
+    block { print >file }
+' "$top/docs/guide.md" "$top/docs/configuration.md" "$top/docs/remoting.md" "$top/docs/operating.md"
+for file in "$work"/block*.conf; do
+    "$troupe" config check "$file" >"$work/said" 2>&1 || { cat "$work/said" "$file"; }
+done >"$work/missing"
+[ "$(find "$work" -name 'block*.conf' | wc -l)" -ge 4 ] || echo "only few blocks" >>"$work/missing"
+judge every_configuration_in_the_pages_is_right
+
 # Figures that the pages state.
 : >"$work/missing"
 sed -n '/"round-robin" (NULL)/,/or the name of/p' "$include/troupe/router.h" | grep -oE '"[a-z-]+"' | sort -u | wc -l >"$work/logics"
