@@ -12,6 +12,8 @@
  *   A1  A barred uid never becomes active again, as long as this machine stands: its peer is
  *       forgotten 24 hours after, 10 minutes if it said goodbye (tick.c T4).
  *   A2  A uid that is replaced is barred in the same step and its end is told exactly once.
+ *   A5  An incarnation that is connected is replaced only when it owes an answer for ask_ms; a
+ *       caller with its address and another uid is refused until then.
  *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
  *   A4  HANDSHAKING lasts at most handshake_timeout.
  * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation
@@ -39,6 +41,13 @@ trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid)
         }
     }
     return false;
+}
+
+bool
+trpi_assoc_is_rival(const trpi_assoc *assoc, uint64_t uid)
+{
+    return assoc->state == TRPI_ASSOC_ACTIVE && uid != 0 && uid != assoc->uid &&
+           !trpi_assoc_is_barred(assoc, uid);
 }
 
 uint32_t
@@ -81,6 +90,7 @@ static void
 gate(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
      const trpi_assoc_event *event, trpi_assoc_effects *effects)
 {
+    assoc->asked_ms = 0;
     assoc->attempts++;
     assoc->backoff_ms = trpi_assoc_backoff_ms(config, assoc->attempts, event->random);
     assoc->next_ms = now_ms + assoc->backoff_ms;
@@ -115,6 +125,7 @@ prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
     if (assoc->state != TRPI_ASSOC_ACTIVE || assoc->uid != uid) {
         effects->bits |= TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_LOG;
     }
+    assoc->asked_ms = assoc->uid == uid ? assoc->asked_ms : 0;
     assoc->uid = uid;
     assoc->state = TRPI_ASSOC_ACTIVE;
     assoc->attempts = 0;
@@ -122,10 +133,26 @@ prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
     return true;
 }
 
+/* A5 */
+static void
+ask(trpi_assoc *assoc, uint64_t now_ms, trpi_assoc_effects *effects)
+{
+    if (assoc->asked_ms == 0) {
+        assoc->asked_ms = now_ms != 0 ? now_ms : 1;
+        effects->bits |= TRPI_ASSOC_DO_ASK;
+    }
+}
+
 static void
 on_tick(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
         const trpi_assoc_event *event, trpi_assoc_effects *effects)
 {
+    if (assoc->asked_ms != 0 && now_ms >= assoc->asked_ms + config->ask_ms) {
+        end(assoc, assoc->uid, false, effects);
+        effects->bits |= TRPI_ASSOC_DO_CLOSE;
+        gate(assoc, config, now_ms, event, effects);
+        return;
+    }
     if (assoc->state == TRPI_ASSOC_HANDSHAKING && now_ms >= assoc->deadline_ms) { /* A4 */
         effects->bits |= TRPI_ASSOC_DO_CLOSE;
         gate(assoc, config, now_ms, event, effects);
@@ -198,10 +225,20 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
                             : TRPI_ASSOC_DO_CLOSE_THIS;
         break;
     case TRPI_ASSOC_REQUEST:
+        if (trpi_assoc_is_rival(assoc, event->uid)) {
+            effects.bits |= TRPI_ASSOC_DO_REFUSE;
+            ask(assoc, now_ms, &effects);
+            break;
+        }
         effects.bits |=
             prove(assoc, event->uid, &effects) ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
         break;
     case TRPI_ASSOC_RESPONSE:
+        if (trpi_assoc_is_rival(assoc, event->uid)) { /* the present one called meanwhile */
+            effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
+            ask(assoc, now_ms, &effects);
+            break;
+        }
         if (!prove(assoc, event->uid, &effects)) {
             effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
             if (assoc->state == TRPI_ASSOC_HANDSHAKING) {
@@ -228,6 +265,9 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
             end(assoc, assoc->uid, false, &effects);
             gate(assoc, config, now_ms, event, &effects);
         }
+        break;
+    case TRPI_ASSOC_ALIVE:
+        assoc->asked_ms = 0;
         break;
     case TRPI_ASSOC_HURRY:
         on_hurry(assoc, config, now_ms);

@@ -33,7 +33,8 @@ enum trpi_assoc_event_kind {
     TRPI_ASSOC_QUARANTINE,    /* uid (0: the present one) is not to be talked to any more */
     TRPI_ASSOC_GOODBYE,       /* the present incarnation ends its remoting for good */
     TRPI_ASSOC_TICK,          /* time passes; want: would somebody like a connection */
-    TRPI_ASSOC_HURRY          /* what kept it away may be over: dial without a long pause */
+    TRPI_ASSOC_HURRY,         /* what kept it away may be over: dial without a long pause */
+    TRPI_ASSOC_ALIVE          /* the present incarnation has answered what DO_ASK has asked */
 };
 
 typedef struct trpi_assoc_event {
@@ -56,7 +57,9 @@ enum { /* effects, done in this order */
     TRPI_ASSOC_DO_REQUEST = 64,      /* send a handshake request on the connection of this event */
     TRPI_ASSOC_DO_DIAL = 128,        /* dial a control connection */
     /* the state changed, or an incarnation was quarantined that is not the present one: say so */
-    TRPI_ASSOC_DO_LOG = 256
+    TRPI_ASSOC_DO_LOG = 256,
+    /* ask the present incarnation whether it lives; TRPI_ASSOC_ALIVE answers */
+    TRPI_ASSOC_DO_ASK = 512
 };
 typedef struct trpi_assoc_effects {
     uint32_t bits;
@@ -67,6 +70,7 @@ typedef struct trpi_assoc_effects {
 typedef struct trpi_assoc_config {
     uint32_t handshake_timeout_ms;
     uint32_t backoff_min_ms, backoff_max_ms;
+    uint32_t ask_ms; /* no answer to DO_ASK for so long: another incarnation may take its place */
 } trpi_assoc_config;
 
 typedef struct trpi_assoc {
@@ -77,6 +81,7 @@ typedef struct trpi_assoc {
     uint64_t next_ms;     /* gated, quarantined: when dialling is allowed again */
     uint64_t deadline_ms; /* handshaking */
     bool wanted;
+    uint64_t asked_ms;    /* active: since when it owes an answer, for another one calls; 0: not */
     uint32_t barred_count, barred_next;
     uint64_t barred[TRPI_ASSOC_BARRED_MAX]; /* a ring */
 } trpi_assoc;
@@ -87,6 +92,8 @@ trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *c
 /* That incarnation is over, and its end was told. */
 void trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid);
 bool trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid);
+/* Would uid take the place of an incarnation that is connected? */
+bool trpi_assoc_is_rival(const trpi_assoc *assoc, uint64_t uid);
 /* Delay before attempt number `attempts` (from 1): doubling from min to max, then 50 % .. 100 % of
  * it. */
 uint32_t trpi_assoc_backoff_ms(const trpi_assoc_config *config, uint32_t attempts, uint64_t random);

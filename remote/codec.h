@@ -112,6 +112,10 @@ enum {
     TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_3 | TRPI_FEATURE_CREDIT
 };
 
+/* Why a handshake is refused that another incarnation of the address stands against. */
+#define TRPI_RIVAL_REASON                                                                          \
+    "another node has your address and is connected here; while it answers, you are refused: "     \
+    "give each its own remote.hostname and remote.port"
 /* The reason of a refusal for what the peer has done, with the uid of who is refused. It is read: a
  * node that was removed from a cluster learns by it that it was. */
 #define TRPI_BARRED_FORMAT "your incarnation %" PRIu64 " is quarantined here"

@@ -351,6 +351,18 @@ on_preamble(void *arg, const trpi_preamble *preamble)
     return TRP_OK;
 }
 
+static void
+refusal_log(trpi_conn *conn, const char *reason)
+{
+    uint32_t suppressed = 0;
+    trpi_count(&conn->remote->handshakes_failed, 1);
+    if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
+        trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
+                 "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason,
+                 suppressed);
+    }
+}
+
 /* Answer a request that cannot be fulfilled, before there is a peer. */
 static trp_err
 refuse_stranger(trpi_conn *conn, const char *reason)
@@ -368,13 +380,7 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     if (taken) {
         trpi_conn_write(conn);
     }
-    trpi_count(&conn->remote->handshakes_failed, 1);
-    uint32_t suppressed = 0;
-    if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
-        trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
-                 "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason,
-                 suppressed);
-    }
+    refusal_log(conn, reason);
     return taken ? TRP_OK : TRP_ECLOSED;
 }
 
@@ -383,7 +389,8 @@ static void
 agree(trpi_conn *conn, const trpi_handshake *handshake)
 {
     trpi_peer *peer = conn->peer;
-    if (trpi_assoc_is_barred(&peer->assoc, conn->uid)) {
+    if (trpi_assoc_is_barred(&peer->assoc, conn->uid) ||
+        trpi_assoc_is_rival(&peer->assoc, conn->uid)) {
         return;
     }
     set_ready(conn, true);
@@ -434,9 +441,13 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     trpi_peer_unpin(peer); /* its connection has pinned it */
     trpi_bygone_bar(peer, conn->uid);
     agree(conn, request);
+    bool rival = trpi_assoc_is_rival(&peer->assoc, conn->uid);
     (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
+    if (rival) {
+        refusal_log(conn, TRPI_RIVAL_REASON);
+    }
     return TRP_OK;
 }
 

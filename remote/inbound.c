@@ -585,6 +585,11 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
             peer->round_trip_us = (now_ns - sent_ns) / 1000;
             peer->asked = peer->asked && sent_ns / 1000000 < peer->pinged_ms;
             others_are_over(peer, conn->uid, sent_ns / 1000000);
+            if (peer->assoc.asked_ms != 0 && sent_ns / 1000000 >= peer->assoc.asked_ms) {
+                trpi_assoc_event alive = { .kind = TRPI_ASSOC_ALIVE, .uid = conn->uid };
+                trpi_later nothing = { 0 };
+                (void)trpi_peer_step(peer, conn, &alive, "", &nothing);
+            }
         }
     }
     pthread_mutex_unlock(&peer->lock);

@@ -48,6 +48,7 @@
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 #define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
 #define TRPI_TICK_MS 250
+#define TRPI_ASK_MS 3000              /* association.c, A5 */
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
 
 typedef struct trpi_peer trpi_peer;
@@ -486,6 +487,8 @@ uint32_t trpi_peer_node(trpi_peer *peer);
 /* Time has passed; true: somebody waits for an attempt, so the next tick should come soon. By the
  * timer's thread. */
 bool trpi_remote_tick(trpi_remote *remote);
+/* Ask an active peer whether it is there. The caller holds peer->lock. */
+void trpi_peer_ping(trpi_peer *peer, uint64_t now_ms);
 /* A new peer. The caller holds remote->lock. */
 void trpi_peer_begin(trpi_peer *peer);
 /* Something about it has changed: the next tick looks at it. The caller holds peer->lock. */

@@ -244,7 +244,9 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.minor = peer->remote->options.wire_minor;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
         (void)snprintf(handshake.reason, sizeof handshake.reason,
-                       TRPI_BARRED_FORMAT, conn->uid);
+                       trpi_assoc_is_rival(&peer->assoc, conn->uid) ? TRPI_RIVAL_REASON
+                                                                    : TRPI_BARRED_FORMAT,
+                       conn->uid);
         conn->close_when_sent = true;
     }
     if (trpi_conn_preamble(conn) != TRP_OK ||
@@ -507,6 +509,9 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     }
     if ((bits & TRPI_ASSOC_DO_REFUSE) != 0) {
         send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    }
+    if ((bits & TRPI_ASSOC_DO_ASK) != 0) {
+        trpi_peer_ping(peer, trpi_remote_now_ms(peer->remote));
     }
     if ((bits & TRPI_ASSOC_DO_CLOSE) != 0) {
         trpi_peer_close(peer, conn);

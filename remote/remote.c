@@ -378,7 +378,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     remote->ops = remote->options.transport;
     remote->assoc_config =
         (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
-                             remote->options.backoff_max_ms };
+                             remote->options.backoff_max_ms, TRPI_ASK_MS };
     err = err != TRP_OK ? err : trpi_reliable_receive(system);
     err = err != TRP_OK ? err : listen_and_advertise(remote);
     remote->ticked_ms = trpi_remote_now_ms(remote);

@@ -33,6 +33,8 @@
 #include "base/wire.h"
 #include "remote/internal.h"
 
+#define TRPI_SILENT_RIVAL "no answer while another incarnation calls with its address"
+
 enum {
     OWN_PAUSE_MS = 1000,
     PROBE_MS = 30000,
@@ -162,8 +164,8 @@ is_to_be_asked(const trpi_peer *peer, bool watched)
            trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
 }
 
-static void
-ping(trpi_peer *peer, uint64_t now_ms)
+void
+trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
 {
     trpi_buffer frame = { 0 };
     uint8_t body[8];
@@ -195,13 +197,13 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
                                                                     : o->link_heartbeat_ms;
     if (now_ms - peer->pinged_ms >= beat_ms) {
         if (is_to_be_asked(peer, watched)) {
-            ping(peer, now_ms); /* T1 */
+            trpi_peer_ping(peer, now_ms); /* T1 */
         } else {
             peer->rested = true;
         }
     }
     if (peer->rested && now_ms - peer->pinged_ms >= PROBE_MS && !may_rest(peer, watched)) {
-        ping(peer, now_ms); /* it is not among those that probe() asks */
+        trpi_peer_ping(peer, now_ms); /* it is not among those that probe() asks */
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
     const char *lost =
@@ -323,7 +325,8 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
                                        trpi_peer_may_dial(peer),
                                .random = trpi_world_random(peer->remote->world) };
     bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
-    uint32_t bits = trpi_peer_step(peer, NULL, &event, "no handshake in time", &later);
+    const char *late = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
+    uint32_t bits = trpi_peer_step(peer, NULL, &event, late, &later);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
         trpi_count(&peer->remote->handshake_timeouts, 1);
     }

@@ -79,4 +79,18 @@ check relay_listens_again relay_begin
 check ask_goes_again wait_until 60 at one ask "$(address three)/user/echo" hello --timeout 5s
 check all_is_well_again wait_until 60 at one status
 expect everybody_reaches_everybody_again 0 at one reach
+
+# Another node with the address of a member: the member is asked, and stays.
+hosts_port || { fail "a free port"; test_end; }
+background "$troupe" node --host 127.0.0.1 --port "${port[two]}" --bind-host 127.0.0.1 --bind-port "$hosts_free" \
+    --socket "$work/double.sock" --seed "$(address one)" >"$work/double.log" 2>&1
+quoted() { at double status >"$work/out"; grep -qF "this node has not joined a cluster: no association with it: another node has your address" "$work/out"; }
+check double_is_told_why wait_until 30 quoted
+expect wait_of_the_double 75 at double wait --timeout 5s
+has wait_of_the_double_says_why "another node has your address" "$work/err"
+expect the_member_is_still_there 0 at one wait --members 3 --converged --timeout 60s
+expect the_member_is_well 0 at two status
+expect the_member_answers 0 at one ask "$(address two)/user/echo" hello
+kill -9 "${pid[two]}" # now its place is free, but nobody listens there
+check double_is_not_refused_for_a_dead_one wait_until 60 grep -qF "cannot be dialled back at 127.0.0.1:${port[two]}: " "$work/double.log"
 test_end

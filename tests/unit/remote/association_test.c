@@ -2,7 +2,7 @@
 #include "remote/association.h"
 #include "tests/unit/unit.h"
 
-static const trpi_assoc_config config = { 15000, 50, 10000 };
+static const trpi_assoc_config config = { 15000, 50, 10000, 3000 };
 
 static trpi_assoc_effects
 step(trpi_assoc *a, uint64_t now, enum trpi_assoc_event_kind kind, uint64_t uid)
@@ -135,24 +135,47 @@ a_handshake_has_its_deadline(void)
 
 /* REMOTE-36 A2 */
 static void
-another_uid_replaces_the_first_whatever_the_state(void)
+a_present_incarnation_is_asked_before_another_takes_its_place(void)
 {
-    for (int active = 0; active < 2; active++) {
-        trpi_assoc a = { 0 };
-        dial_and_answer(&a, 0, 7);
-        if (!active) {
-            (void)step(&a, 0, TRPI_ASSOC_LOST, 0);
-        }
-        trpi_assoc_effects effects = step(&a, 5, TRPI_ASSOC_REQUEST, 8);
-        UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_END) != 0);
-        UNIT_EQUAL(effects.over_uid, 7);
-        UNIT_FALSE(effects.over_quarantined);
-        UNIT_TRUE((effects.bits & (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE)) ==
-                  (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE));
-        UNIT_EQUAL(a.uid, 8);
-        UNIT_EQUAL(step(&a, 6, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE); /* A1 */
-        UNIT_EQUAL(a.uid, 8);
-    }
+    const uint32_t refused = TRPI_ASSOC_DO_REFUSE, asked = refused | TRPI_ASSOC_DO_ASK;
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 1000, 7);
+    UNIT_EQUAL(step(&a, 2000, TRPI_ASSOC_REQUEST, 8).bits, asked);
+    UNIT_EQUAL(step(&a, 2100, TRPI_ASSOC_REQUEST, 8).bits, refused); /* asked once */
+    UNIT_EQUAL(step(&a, 2200, TRPI_ASSOC_REQUEST, 9).bits, refused);
+    UNIT_EQUAL(step(&a, 4999, TRPI_ASSOC_TICK, 0).bits, 0);
+    UNIT_EQUAL(step(&a, 4999, TRPI_ASSOC_ALIVE, 7).bits, 0);
+    UNIT_EQUAL(step(&a, 6000, TRPI_ASSOC_TICK, 0).bits, 0);
+    UNIT_EQUAL(a.uid, 7);
+    UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
+    UNIT_EQUAL(step(&a, 7000, TRPI_ASSOC_RESPONSE, 8).bits,
+               TRPI_ASSOC_DO_CLOSE_THIS | TRPI_ASSOC_DO_ASK);
+    UNIT_EQUAL(step(&a, 9999, TRPI_ASSOC_TICK, 0).bits, 0);
+    trpi_assoc_effects effects = step(&a, 10000, TRPI_ASSOC_TICK, 0);
+    UNIT_EQUAL(effects.bits, TRPI_ASSOC_DO_END | TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_LOG);
+    UNIT_EQUAL(effects.over_uid, 7);
+    UNIT_FALSE(effects.over_quarantined);
+    UNIT_TRUE((step(&a, 10001, TRPI_ASSOC_REQUEST, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
+    UNIT_EQUAL(step(&a, 14000, TRPI_ASSOC_TICK, 0).bits, 0); /* the next one owes nothing */
+    UNIT_EQUAL(step(&a, 15000, TRPI_ASSOC_REQUEST, 7).bits, refused); /* A1 */
+}
+
+/* REMOTE-36 A2 */
+static void
+another_uid_replaces_one_that_is_not_connected(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 0, 7);
+    (void)step(&a, 0, TRPI_ASSOC_LOST, 0);
+    trpi_assoc_effects effects = step(&a, 5, TRPI_ASSOC_REQUEST, 8);
+    UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_END) != 0);
+    UNIT_EQUAL(effects.over_uid, 7);
+    UNIT_FALSE(effects.over_quarantined);
+    UNIT_TRUE((effects.bits & (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE)) ==
+              (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE));
+    UNIT_EQUAL(a.uid, 8);
+    UNIT_EQUAL(step(&a, 6, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE); /* A1 */
+    UNIT_EQUAL(a.uid, 8);
 }
 
 /* REMOTE-36 A1 */
@@ -192,9 +215,11 @@ so_many_barred_uids_are_remembered_and_the_oldest_goes_first(void)
 {
     trpi_assoc a = { 0 };
     for (uint64_t uid = 1; uid <= TRPI_ASSOC_BARRED_MAX + 1; uid++) {
+        (void)step(&a, 0, TRPI_ASSOC_LOST, 0);
         (void)step(&a, 0, TRPI_ASSOC_REQUEST, uid);
     }
     UNIT_TRUE(trpi_assoc_is_barred(&a, 1)); /* 16 are over, 17 is active */
+    (void)step(&a, 0, TRPI_ASSOC_LOST, 0);
     (void)step(&a, 0, TRPI_ASSOC_REQUEST, 100);
     UNIT_FALSE(trpi_assoc_is_barred(&a, 1));
     UNIT_TRUE(trpi_assoc_is_barred(&a, 2));
@@ -225,7 +250,7 @@ any_order_of_events_keeps_the_rules(void)
             seed ^= seed >> 7;
             seed ^= seed << 17;
             now += seed % 2000;
-            trpi_assoc_event event = { .kind = (enum trpi_assoc_event_kind)(1 + (seed >> 8) % 10),
+            trpi_assoc_event event = { .kind = (enum trpi_assoc_event_kind)(1 + (seed >> 8) % 11),
                                        .want = (seed >> 16 & 1) != 0,
                                        .uid = 1 + (seed >> 20) % 6,
                                        .random = seed };
@@ -256,7 +281,8 @@ UNIT(who_is_hurried_dials_after_the_shortest_pause_however_often_it_has_failed)
 UNIT(a_lost_association_is_gated_until_its_time_and_dials_when_wanted)
 UNIT(a_gate_that_nobody_waits_at_ends_in_idle)
 UNIT(a_handshake_has_its_deadline)
-UNIT(another_uid_replaces_the_first_whatever_the_state)
+UNIT(a_present_incarnation_is_asked_before_another_takes_its_place)
+UNIT(another_uid_replaces_one_that_is_not_connected)
 UNIT(a_quarantined_uid_is_refused_and_another_one_welcome)
 UNIT(quarantining_an_earlier_uid_does_not_touch_the_present_one)
 UNIT(so_many_barred_uids_are_remembered_and_the_oldest_goes_first)

@@ -144,7 +144,7 @@ an_address_that_nobody_can_have_is_refused(void)
     size_t count = 0;
     trpi_remote_peers(p.remote[1], &info, 1, &count);
     UNIT_EQUAL(count, 0);
-    UNIT_TRUE(pair_logged("you advertise no host and port"));
+    UNIT_WAIT(pair_logged("you advertise no host and port"), 60000);
     still_works();
     pair_end(&p);
 }
@@ -643,10 +643,52 @@ clients_in_turn_are_all_heard(void)
     pair_end(&p);
 }
 
+/* A5: one handshake with the address of somebody who is there removed him */
+static void
+who_is_connected_and_answers_is_not_replaced(void)
+{
+    enum trpi_frame_kind answer;
+    start(NULL, false);
+    still_works();
+    for (uint64_t uid = 4801; uid < 4804; uid++) {
+        (void)close(hand_shake_from(p.address[0], uid, &answer));
+        UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    }
+    UNIT_WAIT(pair_logged("another node has your address and is connected here"), 60000);
+    UNIT_EQUAL(stats(1).quarantined, 0);
+    still_works();
+    UNIT_TEXT(pair_state(&p, 1), "active");
+    pair_end(&p);
+}
+
+static void
+who_is_connected_and_does_not_answer_is_replaced(void)
+{
+    enum trpi_frame_kind answer;
+    start(NULL, false);
+    int silent = hand_shake(4811, &answer);
+    UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    int next = hand_shake(4812, &answer);
+    UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    uint64_t began_ms = unit_now_ms();
+    while (answer != TRPI_FRAME_HANDSHAKE_RESPONSE && unit_now_ms() - began_ms < 60000) {
+        (void)close(next);
+        next = hand_shake(4812, &answer);
+        (void)usleep(50000);
+    }
+    UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    UNIT_TRUE(unit_now_ms() - began_ms >= TRPI_ASK_MS - 500);
+    (void)close(next);
+    (void)close(silent);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("garbage")
 UNIT(garbage_is_counted_and_the_connection_dropped)
 UNIT(a_huge_length_is_refused_before_it_is_allocated)
 UNIT(an_address_that_nobody_can_have_is_refused)
+UNIT(who_is_connected_and_answers_is_not_replaced)
+UNIT(who_is_connected_and_does_not_answer_is_replaced)
 UNIT(another_version_is_named_in_the_log)
 UNIT(a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout)
 UNIT(frames_before_the_handshake_and_lanes_of_strangers_are_refused)
