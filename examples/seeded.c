@@ -1,5 +1,4 @@
-/* seeded.c - find the order of events that breaks a program: the second buyer comes later, by a
- * millisecond, which is enough nearly always. */
+/* seeded.c - find the order that breaks a program: the second buyer comes 1 ms later, mostly. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
@@ -34,7 +33,8 @@ never_sells_twice(trp_testkit *kit, void *arg)
 {
     trp_system *system = trp_testkit_system(kit);
     trp_probe *probe = trp_testkit_probe(kit);
-    trp_ref shop, first, second, none = TRP_REF_NONE;
+    const trp_ref none = TRP_REF_NONE;
+    trp_ref shop = none, first = none, second = none;
     (void)arg;
     TRP_TESTKIT_CHECK(kit, trp_system_spawn(system, &stock, NULL, &shop) == TRP_OK &&
                                trp_system_spawn(system, &buyer, NULL, &first) == TRP_OK &&

@@ -407,7 +407,7 @@ TRP_API extern trp_type trp_unhandled_type;
 #define TRP_PRIV_POINTER(P, name, FIELDS) &P##_##name##_type,
 
 #define TRP_PRIV_AS(P, name, FIELDS)                                                               \
-    static inline const P##_##name *P##_##name##_as(const trp_msg *msg)                            \
+    __attribute__((unused)) static inline const P##_##name *P##_##name##_as(const trp_msg *msg)    \
     {                                                                                              \
         return (const P##_##name *)trp_msg_as(msg, &P##_##name##_type);                            \
     }
