@@ -325,8 +325,8 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
                                        trpi_peer_may_dial(peer),
                                .random = trpi_world_random(peer->remote->world) };
     bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
-    const char *late = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
-    uint32_t bits = trpi_peer_step(peer, NULL, &event, late, &later);
+    const char *why = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
+    uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &later);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
         trpi_count(&peer->remote->handshake_timeouts, 1);
     }
