@@ -118,6 +118,7 @@ typedef struct trpi_cluster_observation {
 
 #define TRPI_CLUSTER_NONE UINT32_MAX
 #define TRPI_CLUSTER_LACKING_BYTES 160
+#define TRPI_CLUSTER_FOREIGN_MAX 4
 
 typedef struct trpi_cluster_snapshot { /* one block of memory */
     trpi_member_phase phase;
@@ -140,6 +141,11 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     uint32_t stable_after_ms, auto_down_after_ms;
     uint64_t removed_ms;   /* for how long a member says that it has removed this node: two
                               clusters, or this node ends in some seconds; 0: nobody does */
+    struct {
+        char address[TRP_ADDRESS_BYTES];
+        uint64_t uid, since_ms; /* for how long */
+    } foreign[TRPI_CLUSTER_FOREIGN_MAX]; /* seeds that live in another cluster of this name */
+    uint32_t foreign_count;
     bool waking;           /* stood still, and does not know yet who is there (heartbeat.h) */
     trpi_member_stats stats;
 } trpi_cluster_snapshot;

@@ -79,6 +79,14 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
     s->version = trpi_member_version(cluster->core);
     since_ms = trpi_member_removed_since_ms(cluster->core);
     s->removed_ms = since_ms == 0 ? 0 : since_ms < now_ms ? now_ms - since_ms : 1;
+    trpi_node_id id;
+    while (s->foreign_count < TRPI_CLUSTER_FOREIGN_MAX &&
+           trpi_member_foreign(cluster->core, s->foreign_count, &id, &since_ms)) {
+        (void)trpi_address_format(&id.address, s->foreign[s->foreign_count].address,
+                                  sizeof(s->foreign[0].address));
+        s->foreign[s->foreign_count].uid = id.uid;
+        s->foreign[s->foreign_count++].since_ms = now_ms - since_ms;
+    }
     s->waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
     (void)trpi_member_lacking(cluster->core, s->lacking, sizeof(s->lacking));
 }

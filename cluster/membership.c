@@ -51,6 +51,7 @@ options_check(trpi_member_options *o)
     default_u32(&o->leader_actions_interval_ms, 1000);
     default_u32(&o->gossip_ttl_ms, 2000);
     default_u32(&o->seed_node_timeout_ms, 5000);
+    default_u32(&o->seed_check_ms, 10000);
     default_u32(&o->retry_unsuccessful_join_after_ms, 10000);
     default_u32(&o->exiting_timeout_ms, 5000);
     default_u32(&o->prune_tombstones_after_ms, 24u * 3600u * 1000u);
@@ -544,6 +545,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_REFUSED:
         trpi_seek_refused(core, &event->target.address, event->text);
         return TRP_OK;
+    case TRPI_MEMBER_FOREIGN:
+        trpi_foreign_heard(core, &event->target);
+        return TRP_OK;
     case TRPI_MEMBER_REMOVED_BY:
         trpi_removed_by(core, &event->target, NULL);
         return TRP_OK;
@@ -627,6 +631,7 @@ settle(trpi_member_core *core)
         return;
     }
     trpi_gossip_tick(core);
+    trpi_foreign_tick(core);
     trpi_exiting_tick(core);
 }
 

@@ -37,6 +37,7 @@ typedef struct trpi_member_options {
     uint32_t gossip_ttl_ms;
     uint32_t seed_node_timeout_ms;       /* 5000 */
     uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
+    uint32_t seed_check_ms; /* 10000: a member asks seeds that are none; TRPI_MEMBER_OFF: never */
     uint32_t exiting_timeout_ms;         /* 5000: leave, though nobody confirmed the removal */
     uint32_t prune_tombstones_after_ms;  /* 24 h */
     /* The leader lets joiners be weakly up when it could not act for so long; 0: never. */
@@ -90,6 +91,8 @@ typedef enum trpi_member_event_kind {
     TRPI_MEMBER_LEASE = 10,
     /* target: that member refuses the handshakes of this node, for it has removed it */
     TRPI_MEMBER_REMOVED_BY = 11,
+    /* target: it lives where a seed is, and no association between it and this node is possible */
+    TRPI_MEMBER_FOREIGN = 13,
     /* the answer to TRPI_ACTION_REACH: target; text: why it cannot be dialled, NULL: it can */
     TRPI_MEMBER_REACHED = 20
 } trpi_member_event_kind;
@@ -208,6 +211,11 @@ typedef void (*trpi_role_leader_fn)(void *arg, const trp_leader_event *leader);
 void trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn fn, void *arg);
 /* What a joining node asks; borrowed until the next step; none when it asks nobody. */
 const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count);
+/* The next seed that is no member, from *at on, which is set behind it; NULL: no more. */
+const trpi_address *trpi_member_absent_seed(const trpi_member_core *core, uint32_t *at);
+/* The seed node number index that lives in another cluster of this name; false: no more. */
+bool trpi_member_foreign(const trpi_member_core *core, uint32_t index, trpi_node_id *ret_id,
+                         uint64_t *ret_since_ms);
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
 

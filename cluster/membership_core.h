@@ -38,6 +38,13 @@ typedef struct trpi_burial { /* of a tombstone */
     bool near;   /* it saw it happen, and the member was reachable */
 } trpi_burial;
 
+#define TRPI_FOREIGN_MAX 8u
+typedef struct trpi_foreign { /* who lives where a seed is, and is no member */
+    trpi_node_id id;
+    uint64_t since_ms, last_ms, counted_ms;
+    uint32_t times;
+} trpi_foreign;
+
 typedef struct trpi_since { /* how long a member has been unreachable */
     uint64_t key;
     uint64_t since_ms;
@@ -106,6 +113,9 @@ struct trpi_member_core {
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
     uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
     trpi_burial *buried; /* of each tombstone of the view; NULL: no memory, all are as if told */
+    trpi_foreign foreign[TRPI_FOREIGN_MAX]; /* membership_foreign.c */
+    uint32_t foreign_count;
+    uint64_t seeds_look_ms; /* when seeds that are no members are asked; 0: not a member yet */
     uint64_t *removers;  /* keys of members that say that they have removed this node; sorted */
     uint32_t removers_count, removers_room;
     uint32_t removed_next; /* whom to ask next whether it has, too */
@@ -206,6 +216,11 @@ void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, ui
 /* membership_downing.c */
 void trpi_downing_tick(trpi_member_core *core);
 void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
+
+/* membership_foreign.c */
+void trpi_foreign_tick(trpi_member_core *core);
+/* It has answered as a member of some cluster does, or cannot be talked to. */
+void trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id);
 
 /* membership_removed.c */
 /* That member has removed this node: it says GONE, or (NULL) refuses its handshakes. May stop this

@@ -443,6 +443,7 @@ was_asked(const trpi_seek *seek, const trpi_node_id *from)
 static void
 take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
+    trpi_foreign_heard(core, from);
     if (frame->ticket != 0 && is_unknown_joiner(core, from)) {
         trpi_frame join = { .kind = TRPI_FRAME_JOIN,
                             .to_uid = from->uid,
@@ -515,6 +516,10 @@ static void
 take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
     trpi_seek *seek = &core->seek;
+    if (frame->code == TRPI_NACK_REMOVED || frame->code == TRPI_NACK_LEFT ||
+        frame->code == TRPI_NACK_LEAVING || frame->code == TRPI_NACK_INCOMPATIBLE) {
+        trpi_foreign_heard(core, from);
+    }
     if (core->phase != TRPI_PHASE_SEEKING || !was_asked(seek, from)) {
         core->stats.ignored += core->phase == TRPI_PHASE_SEEKING ? 1 : 0;
         return;

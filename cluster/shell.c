@@ -457,6 +457,21 @@ look_whether_it_stood_still(trpi_cluster *cluster)
     shell_tell_waking(cluster);
 }
 
+/* Seeds that are no members: does an incarnation answer there that this node, or that has this
+ * node, removed? */
+static void
+look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    const trpi_address *seed; /* C1: no lock */
+    for (uint32_t at = 0; (seed = trpi_member_absent_seed(cluster->core, &at)) != NULL;) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_FOREIGN };
+        event.target.address = *seed;
+        if (trpi_remote_foreign_heard(cluster->remote, seed, &event.target.uid)) {
+            (void)step(cluster, ctx, &event);
+        }
+    }
+}
+
 static void
 take_queue(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -494,6 +509,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         take_queue(cluster, ctx); /* also what a poke that found no memory has not announced */
         look_for_refusals(cluster, ctx);
         look_for_removers(cluster, ctx);
+        look_for_foreigners(cluster, ctx);
         shell_reach_look(cluster, ctx);
         (void)step(cluster, ctx, &event);
         (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);

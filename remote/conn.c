@@ -389,8 +389,11 @@ static void
 agree(trpi_conn *conn, const trpi_handshake *handshake)
 {
     trpi_peer *peer = conn->peer;
-    if (trpi_assoc_is_barred(&peer->assoc, conn->uid) ||
-        trpi_assoc_is_rival(&peer->assoc, conn->uid)) {
+    if (trpi_assoc_is_barred(&peer->assoc, conn->uid)) {
+        peer->foreign = conn->uid;
+        return;
+    }
+    if (trpi_assoc_is_rival(&peer->assoc, conn->uid)) {
         return;
     }
     set_ready(conn, true);

@@ -249,6 +249,8 @@ struct trpi_peer {
     atomic_bool holding;        /* there are some; relaxed: routes look again under lock */
     char reason[160];
     char refused_by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
+    uint64_t foreign; /* the last that was heard there, one of us having the other quarantined; 0:
+                         nobody since somebody asked */
     uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
     bool inbound;           /* the peer called when it became active */
     uint64_t heard_ms, pinged_ms, round_trip_us;

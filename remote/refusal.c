@@ -46,8 +46,24 @@ trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
     (void)snprintf(barred, sizeof barred, TRPI_BARRED_FORMAT, remote->uid);
     peer->barred_by = strcmp(refusal->reason, barred) == 0 ? refusal->from.uid : 0;
     if (peer->barred_by != 0) {
+        peer->foreign = peer->barred_by;
         trpi_count(&remote->barred, 1);
     }
+}
+
+bool
+trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint64_t *ret_uid)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    *ret_uid = peer->foreign;
+    peer->foreign = 0;
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return *ret_uid != 0;
 }
 
 uint64_t

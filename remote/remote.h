@@ -176,6 +176,9 @@ bool trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address,
 uint64_t trpi_remote_barred_count(trpi_remote *remote);
 /* Does that very incarnation refuse this one for that reason, and is there no association? */
 bool trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id);
+/* Has an incarnation shaken hands from that address, since this was asked last, that has this one
+ * quarantined, or is quarantined here? Gives its uid. */
+bool trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint64_t *ret_uid);
 /* Dial it soon, however long the pause between attempts has become. Thread: any; never blocks. */
 void trpi_remote_hurry(trpi_remote *remote, const trpi_address *address);
 /* Can this node dial that incarnation at its address? Call it again with the same reach, zero at

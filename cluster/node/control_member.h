@@ -37,6 +37,8 @@ typedef struct trpi_view {
     char lacking[TRPI_CLUSTER_LACKING_BYTES];   /* why joiners are not Up, though all agree; "" */
     const char *strategy; /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
+    trpi_view_member foreign[TRPI_CLUSTER_FOREIGN_MAX]; /* seeds of another cluster; m, age_ms */
+    size_t foreign_count;
     uint64_t removed_ms; /* for how long there are removers; 0: there is none */
     bool waking;         /* this node stood still and does not know yet who is there */
     bool foresees;       /* trpi_view_foresee() found somebody missed; forecast */

@@ -310,12 +310,30 @@ outlook_problem_add(cJSON *problems, const trpi_view *view)
     return problem_add(problems, text);
 }
 
+static bool
+foreign_problem_add(cJSON *problems, const trpi_view *view)
+{
+    char text[PROBLEM_BYTES], more[32] = "";
+    if (view->foreign_count == 0) {
+        return true;
+    }
+    if (view->foreign_count > 1) {
+        (void)snprintf(more, sizeof more, " and %zu more", view->foreign_count - 1);
+    }
+    (void)snprintf(text, sizeof text,
+                   "two clusters: seed node %s%s is alive and no member of this one (%llu s): "
+                   "troupe why",
+                   view->foreign[0].m.address, more,
+                   (unsigned long long)(view->foreign[0].age_ms / 1000));
+    return problem_add(problems, text);
+}
+
 /* One sentence for each reason why the cluster is not healthy. */
 static bool
 problems_add(cJSON *problems, const trpi_view *view)
 {
     char text[PROBLEM_BYTES];
-    bool ok = standing_problems_add(problems, view);
+    bool ok = standing_problems_add(problems, view) && foreign_problem_add(problems, view);
     if (!ok) {
         return false;
     }

@@ -113,6 +113,14 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     ret_view->auto_down_after_ms = snapshot->auto_down_after_ms;
     ret_view->removed_ms = snapshot->removed_ms;
     ret_view->waking = snapshot->waking;
+    ret_view->foreign_count = snapshot->foreign_count;
+    for (size_t i = 0; i < snapshot->foreign_count; i++) {
+        trpi_view_member *f = &ret_view->foreign[i];
+        memcpy(f->m.address, snapshot->foreign[i].address, sizeof f->m.address);
+        f->m.uid = snapshot->foreign[i].uid;
+        f->m.status = TRP_MEMBER_UP;
+        f->age_ms = snapshot->foreign[i].since_ms;
+    }
     ret_view->stats = snapshot->stats;
     trpi_cluster_snapshot_free(snapshot);
     return TRP_OK;

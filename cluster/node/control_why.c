@@ -278,6 +278,21 @@ links_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
+/* Seeds that live, and are no members. */
+static bool
+foreign_add(cJSON *list, const trpi_view *view)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->foreign_count; i++) {
+        ok = reason_add(list, &view->foreign[i], "two-clusters", view->foreign[i].age_ms,
+                        "a seed node that is alive and no member of this cluster: it is in another "
+                        "one of this name, or was removed and goes on; look at it (troupe members "
+                        "there), decide which side is to go on, stop the other one's nodes and "
+                        "start them again: docs/operating.md, Two clusters at once");
+    }
+    return ok;
+}
+
 /* Converged, and yet something waits. */
 static bool
 waiting_add(cJSON *list, const trpi_view *view)
@@ -357,7 +372,7 @@ trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
 {
     trpi_assert(view->strategy != NULL);
     cJSON *list = cJSON_AddArrayToObject(reply, "reasons"), *row;
-    bool ok = list != NULL && removed_add(list, view) &&
+    bool ok = list != NULL && removed_add(list, view) && foreign_add(list, view) &&
               (view->count == 0  ? not_joined_add(list, view)
                : view->converged ? waiting_add(list, view)
                                  : blockers_add(list, view)) &&

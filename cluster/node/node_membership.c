@@ -143,6 +143,8 @@ member_options_fill(const trp_node *node, trpi_member_options *options, trp_node
     options->gossip_ttl_ms = trpi_node_number(node, "cluster.gossip-time-to-live");
     options->prune_tombstones_after_ms =
         trpi_node_number(node, "cluster.prune-gossip-tombstones-after");
+    options->seed_check_ms = trpi_node_number(node, "cluster.seed-check-interval");
+    options->seed_check_ms = options->seed_check_ms == 0 ? TRPI_MEMBER_OFF : options->seed_check_ms;
     options->seed_node_timeout_ms = trpi_node_number(node, "cluster.seed-node-timeout");
     options->retry_unsuccessful_join_after_ms =
         trpi_node_number(node, "cluster.retry-unsuccessful-join-after");

@@ -412,6 +412,10 @@ const trpi_config_row trpi_config_rows[] = {
     { "cluster.enforce-compatible", BOOL, "on", 0, 0, NULL,
       "off: join, with a warning, although downing strategy or the like differ from the cluster's; "
       "another system or cookie keeps a node out all the same." },
+    { "cluster.seed-check-interval", DURATION, "10s", 0, HOURS, NULL,
+      "So often a member asks the seed nodes that are no members whether they live in another "
+      "cluster of this name, which `status` and `why` tell then; in a large cluster the leader "
+      "only, the others more rarely. 0: never." },
     { "cluster.seed-node-timeout", DURATION, "5s", 50, HOURS, NULL,
       "How long the seed nodes may take to answer." },
     { "cluster.retry-unsuccessful-join-after", DURATION, "10s", 0, HOURS, NULL,
