@@ -125,7 +125,7 @@ typedef struct trp_spawn_options {
     uint32_t stash_msgs_max; /* 0: as configured; unbounded if nothing is */
     const trp_type *args_type;
     const void *args; /* copied, kept for restart */
-    size_t args_bytes;
+    size_t args_bytes; /* 0 will do for a type of fixed size */
     const char *mailbox; /* an id (troupe/mailbox.h); NULL: what dispatcher and behaviour say */
     /* Where it is to live: "troupe.tcp://system@host:port", whose node knows the behaviour by its
      * name (trp_behaviour_register). The ref is then a deputy's: what it is told is passed on, and
@@ -529,6 +529,7 @@ TRP_API void trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg);
  * Ownership: borrows payload.
  * Errors:    TRP_EINVAL   type or its payload is NULL, or delay_ms is more than
  *                         TRP_DELAY_TICKS_MAX ticks
+ *            TRP_ENOTYPE  type is not registered
  *            TRP_ENOMEM   out of memory
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SCH-1, -8, -10.  Since: 0.1 */

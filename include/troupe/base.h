@@ -123,7 +123,12 @@ typedef struct trp_ref {
     uint32_t generation; /* private */
     uint32_t zero;       /* always 0 */
 } trp_ref;
-#define TRP_REF_NONE { 0, 0, 0, 0 }
+/* Nobody; to initialize and to assign. */
+#ifdef __cplusplus
+#define TRP_REF_NONE (trp_ref())
+#else
+#define TRP_REF_NONE ((trp_ref){ 0, 0, 0, 0 })
+#endif
 
 /* Refs are equal when they name the same incarnation (SYS-17). */
 static inline int

@@ -33,7 +33,11 @@ typedef enum trp_debug {
     TRP_DEBUG_FSM = 8,          /* transitions (become, unbecome) and timers of actors */
     TRP_DEBUG_EVENT_STREAM = 16, /* changes of subscriptions */
     TRP_DEBUG_UNHANDLED = 32,   /* messages that nobody handled */
-    TRP_DEBUG_ROUTER = 64       /* misconfigured routers, at warning level */
+    TRP_DEBUG_ROUTER = 64,      /* misconfigured routers, at warning level */
+    /* Nothing is logged: a message that is sent twice, one that is used after it was freed, and a
+     * ctx that was kept end the process with a line that says so. For the whole process, from the
+     * start of a system on; developer builds always look */
+    TRP_DEBUG_MISUSE = 128
 } trp_debug;
 
 /* All zero is the default. */

@@ -376,6 +376,9 @@ uint32_t trpi_node_watches(trp_system *system, uint32_t node);
 
 /* ---- what cluster and node use ------------------------------------------------------------------
  * */
+/* trp_msg_free(), for the library's own. NULL is fine. Thread: any. */
+void trpi_msg_drop(trp_msg *msg);
+
 /* The shared object that holds this address is a plugin, or another part of the program: what an
  * actor does wrong in its code may become the actor's failure (fault-trap). Thread: any. */
 void trpi_fault_trust(const void *inside);

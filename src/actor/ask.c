@@ -16,6 +16,7 @@
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
  */
+#include "actor/misuse.h"
 #include "actor/life.h"
 
 #include <limits.h>
@@ -71,7 +72,7 @@ continuation_release(void *data, void *arg)
     continuation *c = data;
 
     (void)arg;
-    trp_msg_free(c->reply);
+    trpi_msg_drop(c->reply);
     trpi_free(c);
 }
 
@@ -135,7 +136,7 @@ waiter_unref(waiter *w)
     last = --w->owners == 0;
     pthread_mutex_unlock(&w->gate.lock);
     if (last) { /* P3 */
-        trp_msg_free(w->reply);
+        trpi_msg_drop(w->reply);
         trpi_gate_fini(&w->gate);
         trpi_free(w);
     }
@@ -189,7 +190,7 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
         trpi_send(ctx, p->asker, p->done);
     } else if (!waiter_wake(p->waiting, err, reply) && reply != NULL) {
         reply_late(ctx, trpi_cell_ref(cell), reply);
-        trp_msg_free(reply);
+        trpi_msg_drop(reply);
     }
     trpi_free(p);
     trpi_run_ended(ctx, cell); /* P1 */
@@ -292,7 +293,7 @@ promise_drop(trpi_cell *cell)
     if (p == NULL) {
         return;
     }
-    trp_msg_free(p->done);
+    trpi_msg_drop(p->done);
     if (p->waiting != NULL) {
         waiter_unref(p->waiting); /* its thread has given up */
     }
@@ -439,6 +440,7 @@ trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, siz
     trp_err err = type == NULL ? TRP_EINVAL
                                : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
 
+    TRPI_USE(ctx);
     if (err == TRP_OK) {
         if (trp_ref_is_none(to)) {
             trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, to, TRP_ENOENT, NULL);
@@ -455,6 +457,7 @@ trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms, trp_reply_fn f
     trp_ref promise_ref;
     trp_err err;
 
+    TRPI_USE(ctx);
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
     }
@@ -495,6 +498,7 @@ trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms, trp_reply_fn fn
     trp_ref promise_ref;
     trp_err err;
 
+    TRPI_USE(ctx);
     if (path == NULL) {
         return TRP_EINVAL;
     }
@@ -765,6 +769,6 @@ trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, tr
     if (err == TRP_OK) {
         *ret_ref = ((const trp_actor_identity *)trp_msg_payload(reply))->ref;
     }
-    trp_msg_free(reply);
+    trpi_msg_drop(reply);
     return err;
 }

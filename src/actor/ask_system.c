@@ -1,9 +1,12 @@
-/* ask_system.c - asks of threads that are put together of others.
+/* ask_system.c - asks of threads that are put together of others, and how an ask is failed.
  *
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, SYS-25.
  */
 #include "actor/life.h"
+
+#include <stdio.h>
+#include <string.h>
 
 trp_err
 trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
@@ -19,7 +22,7 @@ trp_system_ask(trp_system *system, trp_ref to, const trp_type *type, const void 
     if (err == TRP_OK) {
         *ret_reply = reply;
     } else {
-        trp_msg_free(reply);
+        trpi_msg_drop(reply);
     }
     return err;
 }
@@ -46,4 +49,16 @@ trp_system_ask_path(trp_system *system, const char *path, const trp_type *type, 
     }
     return trp_system_ask(system, to, type, payload, bytes, timeout_ms - (uint32_t)spent_ms,
                           ret_reply);
+}
+
+void
+trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason)
+{
+    trp_status_failure failure;
+
+    memset(&failure, 0, sizeof failure);
+    failure.err = (int32_t)err;
+    (void)snprintf(failure.reason, sizeof failure.reason, "%s",
+                   reason != NULL ? reason : trp_strerror(err));
+    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
 }

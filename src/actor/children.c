@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/payload.h"
 #include "base/assert.h"
 
 /* A cell that exists for sure: a slot from a list that we own. */
@@ -191,7 +192,7 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
     extra->stash_max = options->stash_msgs_max;
     if (options->args_type != NULL) {
         extra->args = trpi_msg_make(ctx->cache, none, none, options->args_type, options->args,
-                                    options->args_bytes);
+                                    trpi_payload_bytes(options->args_type, options->args_bytes));
         if (extra->args == NULL) {
             return TRP_ENOMEM;
         }
@@ -353,6 +354,7 @@ trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *disp
     trp_ctx *ctx;
 
     if (err != TRP_OK || ret_ref == NULL) {
+        trpi_spawn_refused(system, behaviour, options, err);
         return err != TRP_OK ? err : TRP_EINVAL;
     }
     ctx = trpi_enter(system);
@@ -363,6 +365,7 @@ trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *disp
     pthread_mutex_unlock(&guardian->lock);
     trpi_here_release(ctx);
     trpi_leave(ctx);
+    trpi_spawn_refused(system, behaviour, options, err);
     return err;
 }
 

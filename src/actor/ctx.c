@@ -134,6 +134,17 @@ trpi_leave(trp_ctx *ctx)
 }
 
 bool
+trpi_ctx_is_foreign_here(const trp_ctx *wanted)
+{
+    const trp_ctx *ctx = foreign_first;
+
+    while (ctx != NULL && (ctx != wanted || ctx->foreign_depth == 0)) {
+        ctx = ctx->foreign_next;
+    }
+    return ctx != NULL;
+}
+
+bool
 trpi_in_behaviour(const trp_system *system)
 {
     trpi_worker *worker = trpi_worker_current();

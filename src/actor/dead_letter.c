@@ -96,7 +96,9 @@ log_letter(trp_ctx *ctx, const trp_dead_letter *what, const trp_type *type, bool
     trpi_log(ctx->system, TRP_LOG_INFO, "deadLetters", "dead letter of type %s from %s to %s: %s%s",
              type == NULL ? "unknown" : type->name, sender[0] == 0 ? "nobody" : sender,
              what->path[0] == 0 ? "nobody" : what->path,
-             trpi_dead_reason_text((trp_dead_reason)what->reason),
+             type != NULL && type->number == 0
+                 ? "its type is not registered (trp_protocol_register, or accepts)"
+                 : trpi_dead_reason_text((trp_dead_reason)what->reason),
              last ? "; no more dead letters will be logged" : "");
 }
 

@@ -139,7 +139,7 @@ trpi_deployed_drop(void *arg)
 {
     order *o = arg;
 
-    trp_msg_free(o->args);
+    trpi_msg_drop(o->args);
     trpi_free(o->behaviour);
     trpi_free(o->path);
     trpi_free(o->dispatcher);

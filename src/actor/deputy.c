@@ -25,6 +25,7 @@
 
 #include "actor/life.h"
 #include "base/alloc.h"
+#include "base/payload.h"
 #include "base/assert.h"
 
 static const trp_ref nobody = TRP_REF_NONE;
@@ -62,9 +63,9 @@ trpi_deputy_free(trpi_deputy *d)
         return;
     }
     while ((msg = trpi_msg_list_take(&d->held)) != NULL) {
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
     }
-    trp_msg_free(d->args);
+    trpi_msg_drop(d->args);
     trpi_free(d->dispatcher);
     trpi_free(d->mailbox);
     trpi_free(d);
@@ -90,7 +91,7 @@ deputy_new(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options
     }
     if (err == TRP_OK && options->args_type != NULL) {
         d->args = trpi_msg_make(ctx->cache, nobody, nobody, options->args_type, options->args,
-                                options->args_bytes);
+                                trpi_payload_bytes(options->args_type, options->args_bytes));
         err = d->args == NULL ? TRP_ENOMEM : TRP_OK;
     }
     if (err != TRP_OK) {

@@ -17,6 +17,7 @@
  * Tests.   tests/unit/actor/dead_letter_test.c, behaviour_test.c
  * Sources. EB-02 (the sender is not kept), EB-04, ES-01, ES-03, ES-05.
  */
+#include "actor/misuse.h"
 #include "actor/life.h"
 
 #include <string.h>
@@ -292,6 +293,7 @@ trp_subscribe(trp_ctx *ctx, const trp_type *type)
 {
     trp_err err = trpi_event_subscribe(ctx->system, ctx->self, type, NULL);
 
+    TRPI_USE(ctx);
     if (err == TRP_OK) {
         ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
         trace(ctx->system, ctx->self, "subscribes to", type);
@@ -450,6 +452,7 @@ trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size
 void
 trp_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
+    TRPI_USE(ctx);
     if (type != NULL) {
         (void)trpi_event_publish(ctx, type, payload, bytes);
     }

@@ -200,7 +200,7 @@ keep_failed_msg(trpi_cell *cell, const trp_msg *msg)
         (extra = trpi_extra_get(cell)) == NULL) {
         return;
     }
-    trp_msg_free(extra->failed_msg);
+    trpi_msg_drop(extra->failed_msg);
     extra->failed_msg = NULL;
     if (trp_msg_dup(msg, &extra->failed_msg) != TRP_OK) {
         extra->failed_msg = NULL;
@@ -277,8 +277,8 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     trpi_supervise_clear(extra);
     trpi_parked_drop(extra);
     trpi_failure_unref(extra->why);
-    trp_msg_free(extra->failed_msg);
-    trp_msg_free(extra->args);
+    trpi_msg_drop(extra->failed_msg);
+    trpi_msg_drop(extra->args);
     trpi_deputy_free(extra->deputy);
     trpi_free(extra->deployed);
     trpi_free(extra);

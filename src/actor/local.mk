@@ -9,7 +9,7 @@ pkginclude_HEADERS += include/troupe/path.h
 pkginclude_HEADERS += include/troupe/log.h include/troupe/scheduler.h
 
 # src/actor, the semantic half
-troupe_sources += src/actor/ask.c src/actor/ask_system.c src/actor/children.c src/actor/dead_letter.c \
+troupe_sources += src/actor/ask.c src/actor/ask_system.c src/actor/misuse.c src/actor/children.c src/actor/dead_letter.c \
 	src/actor/deployed.c src/actor/deputy.c src/actor/deputy_step.c src/actor/event_stream.c \
 	src/actor/failure.c src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c \
 	src/actor/log_context.c src/actor/log_format.c src/actor/logger.c src/actor/memory.c \

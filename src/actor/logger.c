@@ -199,7 +199,7 @@ logger_init(trp_system *system, logger *l)
                                  system->logging.start_ms, &answer);
     bool ready = err == TRP_OK && trp_msg_is(answer, &trp_logger_ready_type);
 
-    trp_msg_free(answer);
+    trpi_msg_drop(answer);
     if (!ready) {
         trpi_log_direct(system, TRP_LOG_WARNING, "log",
                         "logger %s did not say within %u ms that it is ready (%s): it is left out",

@@ -10,6 +10,7 @@
  * Tests.   tests/unit/actor/memory_test.c
  * Sources. DESIGN 3, Failure in C.
  */
+#include "actor/misuse.h"
 #include "actor/life.h"
 
 #include "base/alloc.h"
@@ -23,6 +24,7 @@ trp_alloc(trp_ctx *ctx, size_t bytes)
     trpi_extra *extra = trpi_extra_get(ctx->cell);
     trpi_block *block = NULL;
 
+    TRPI_USE(ctx);
     if (extra != NULL && bytes <= SIZE_MAX - sizeof *block) {
         block = trpi_alloc(sizeof *block + bytes);
     }
@@ -66,6 +68,7 @@ trp_defer(trp_ctx *ctx, void (*fn)(void *arg), void *arg)
     trpi_extra *extra;
     trpi_deferred *deferred;
 
+    TRPI_USE(ctx);
     if (fn == NULL) {
         return TRP_EINVAL;
     }

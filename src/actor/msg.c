@@ -36,6 +36,7 @@
 
 #include <troupe/actor.h>
 
+#include "actor/misuse.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/payload.h"
@@ -627,8 +628,11 @@ trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg, void **ret_pa
     trp_msg *msg;
     void *payload;
 
-    if (type == NULL || ret_msg == NULL || ret_payload == NULL ||
-        !trpi_payload_fits(type, bytes)) {
+    if (type == NULL || ret_msg == NULL || ret_payload == NULL) {
+        return TRP_EINVAL;
+    }
+    bytes = trpi_payload_bytes(type, bytes);
+    if (!trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     if (type->number == 0) {
@@ -654,6 +658,9 @@ trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
 
     if (msg == NULL || ret_msg == NULL) {
         return TRP_EINVAL;
+    }
+    if (trpi_misuse_is_wanted()) {
+        trpi_misuse_read(msg, "trp_msg_dup");
     }
     bytes = trp_msg_bytes(msg);
     type.number = msg->priv_type;
@@ -682,6 +689,15 @@ trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
 
 void
 trp_msg_free(trp_msg *msg)
+{
+    if (msg != NULL && trpi_misuse_is_wanted()) {
+        trpi_misuse_freed(msg);
+    }
+    trpi_msg_drop(msg);
+}
+
+void
+trpi_msg_drop(trp_msg *msg)
 {
     trpi_msg_cache *cache = msg != NULL ? trpi_msg_cache_get() : NULL;
 

@@ -88,6 +88,8 @@ void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 /* ---- trailers (interaction.c) -------------------------------------------------------------------
  */
 #define TRPI_MSG_TRAILER 0x02000000u /* flag of a header: a trp_interaction is behind the payload */
+#define TRPI_MSG_SENT 0x04000000u  /* flags of a header: the program gave it away (misuse.c) */
+#define TRPI_MSG_FREED 0x10000000u
 #define TRPI_TRAILER_BYTES 80u
 /* Where it stands, or would: bytes from the start of the message. */
 static inline size_t
@@ -110,6 +112,7 @@ trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const 
 /* Same, payload not filled: *ret_payload. */
 trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
                              void **ret_payload);
+void trpi_msg_drop(trp_msg *msg); /* trp_msg_free(), for the library's own: actor.h */
 void trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg);
 /* In a block of one line, and leads to nothing else. */
 static inline bool

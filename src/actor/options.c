@@ -2,6 +2,7 @@
  *
  * Tests.   tests/unit/actor/system_test.c, log_test.c, scheduler_test.c
  */
+#include "actor/misuse.h"
 #include "actor/run.h"
 #include "actor/system.h"
 
@@ -101,4 +102,7 @@ trpi_options_parts(trp_system *system)
     system->log_gate.level = system->options.log_level == TRP_LOG_OFF ? 0
                                                                       : system->options.log_level;
     system->log_gate.debug = logging->debug;
+    if ((logging->debug & TRP_DEBUG_MISUSE) != 0) {
+        __atomic_store_n(&trpi_misuse_on, true, __ATOMIC_RELAXED);
+    }
 }

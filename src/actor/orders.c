@@ -280,7 +280,7 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
         break;
     case TRPI_SYS_CHILD_ENDED:
-        trp_msg_free(sysmsg->pointer);
+        trpi_msg_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_SELECT:
         trpi_select_lost(ctx, sysmsg->pointer, sysmsg->number);
@@ -311,7 +311,7 @@ trpi_life_system_drop(trpi_sysmsg *sysmsg)
         break;
     case TRPI_SYS_WATCH:
     case TRPI_SYS_CHILD_ENDED:
-        trp_msg_free(sysmsg->pointer);
+        trpi_msg_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_SELECT:
         trpi_select_drop(sysmsg->pointer);

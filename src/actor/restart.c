@@ -31,7 +31,7 @@ take_back(trpi_cell *cell, bool answers_failure)
     if (answers_failure) {
         cell->marks &= (uint8_t)~TRPI_MARK_FAILED;
         if (cell->extra != NULL) {
-            trp_msg_free(cell->extra->failed_msg);
+            trpi_msg_drop(cell->extra->failed_msg);
             cell->extra->failed_msg = NULL;
             cell->extra->perpetrator = nobody;
         }

@@ -176,6 +176,9 @@ trpi_count(const trp_ctx *ctx, _Atomic uint64_t *counter, uint64_t n)
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_in_behaviour(const trp_system *system);
 
+/* Is it a ctx of this thread, which is no worker of its system, and in use? */
+bool trpi_ctx_is_foreign_here(const trp_ctx *wanted);
+
 /* What is told from now on is part of this interaction (NULL: of none). Returns the one before. */
 const struct trp_interaction *trpi_carry(trp_ctx *ctx, const struct trp_interaction *interaction);
 
@@ -286,6 +289,9 @@ trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
  * CORE's. */
 bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
+/* A spawn was refused: log what the error does not say, the name of a type, a dispatcher, ... */
+void trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
+                        const trp_spawn_options *options, trp_err err);
 /* Of a cell that will not live. */
 void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);
 /* Everything of a child of the running parent but to publish it. On an error the slot is given

@@ -138,7 +138,7 @@ scheduled_free(void *arg, uint64_t a, uint64_t b)
     (void)a;
     (void)b;
     if (s != NULL) {
-        trp_msg_free(s->msg);
+        trpi_msg_drop(s->msg);
         trpi_free(s);
     }
 }

@@ -34,7 +34,7 @@ static void
 selecting_unref(trpi_selecting *s)
 {
     if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1) {
-        trp_msg_free(s->msg);
+        trpi_msg_drop(s->msg);
         trpi_free(s);
     }
 }

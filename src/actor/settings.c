@@ -255,6 +255,7 @@ trpi_settings_logging(const trp_config *config, trp_log_options *logging)
                   { "actor.debug.lifecycle", TRP_DEBUG_LIFECYCLE },
                   { "actor.debug.event-stream", TRP_DEBUG_EVENT_STREAM },
                   { "actor.debug.unhandled", TRP_DEBUG_UNHANDLED },
+                  { "actor.debug.misuse", TRP_DEBUG_MISUSE },
                   { "actor.debug.router-misconfiguration", TRP_DEBUG_ROUTER } };
     for (size_t i = 0; i < sizeof debug / sizeof debug[0]; i++) {
         uint32_t on = switch_pick(config, debug[i].key, logging->debug & debug[i].flag);

@@ -4,8 +4,10 @@
  *          the task in. There is no create message; the first turn starts the actor.
  * Tests.   tests/unit/actor/spawn_test.c
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "actor/misuse.h"
 #include "actor/box.h"
 #include "actor/dispatcher.h"
 #include "actor/life.h"
@@ -35,16 +37,16 @@ size_is_valid(const void *options, size_t size, size_t known)
 static bool
 options_are_valid(const trp_spawn_options *options)
 {
+    size_t bytes;
+
     if (!size_is_valid(options, options->size, sizeof *options)) {
         return false;
     }
     if (options->args_type == NULL) {
         return options->args == NULL && options->args_bytes == 0;
     }
-    if (!trpi_payload_fits(options->args_type, options->args_bytes)) {
-        return false;
-    }
-    return options->args != NULL || options->args_bytes == 0;
+    bytes = trpi_payload_bytes(options->args_type, options->args_bytes);
+    return trpi_payload_fits(options->args_type, bytes) && (options->args != NULL || bytes == 0);
 }
 
 /* Does every protocol have its numbers? Then there is nothing to do, and no lock to take. */
@@ -74,8 +76,16 @@ trpi_behaviour_is_valid(const trp_behaviour *behaviour)
 trp_err
 trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options)
 {
+    trp_err err = TRP_OK;
+
     if (!trpi_behaviour_is_valid(behaviour)) {
         return TRP_EINVAL;
+    }
+    if (behaviour->accepts != NULL && !are_registered(behaviour->accepts)) {
+        err = trpi_types_accept(behaviour->accepts); /* first: the arguments may be of these */
+    }
+    if (err != TRP_OK) {
+        return err;
     }
     if (options != NULL) {
         if (!options_are_valid(options)) {
@@ -85,14 +95,64 @@ trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *option
             return TRP_ENOTYPE;
         }
     }
-    if (behaviour->args_type != NULL &&
-        (options == NULL || options->args_type != behaviour->args_type)) {
-        return TRP_EINVAL; /* here, and not at its first start (SYS-29) */
+    return behaviour->args_type != NULL &&
+                   (options == NULL || options->args_type != behaviour->args_type)
+               ? TRP_EINVAL /* here, and not at its first start (SYS-29) */
+               : TRP_OK;
+}
+
+/* "the type t of its arguments is not registered"; false: there is nothing to say that the error
+ * does not. */
+static bool
+refusal_text(trp_system *system, const trp_behaviour *behaviour, const trp_spawn_options *options,
+             trp_err err, char *buffer, size_t bytes)
+{
+    const trp_type *args_type = options == NULL ? NULL : options->args_type;
+
+    buffer[0] = 0;
+    if (err == TRP_ENOTYPE && args_type != NULL) {
+        (void)snprintf(buffer, bytes, "the type %s of its arguments is not registered",
+                       args_type->name);
+    } else if (err == TRP_ENOENT && options != NULL && options->dispatcher != NULL &&
+               trpi_dispatcher_find(system, options->dispatcher) == NULL) {
+        (void)snprintf(buffer, bytes, "no dispatcher has the id \"%s\"", options->dispatcher);
+    } else if (err == TRP_ENOENT && options != NULL && options->mailbox != NULL) {
+        (void)snprintf(buffer, bytes, "no mailbox has the id \"%s\"", options->mailbox);
+    } else if (err == TRP_EINVAL && behaviour->args_type != NULL &&
+               args_type != behaviour->args_type) {
+        (void)snprintf(buffer, bytes, "its arguments are to be of type %s, not %s",
+                       behaviour->args_type->name, args_type == NULL ? "none" : args_type->name);
+    } else if (err == TRP_EINVAL && args_type != NULL &&
+               !trpi_payload_fits(args_type,
+                                  trpi_payload_bytes(args_type, options->args_bytes))) {
+        (void)snprintf(buffer, bytes, "its arguments have %zu bytes, their type %s has %u",
+                       options->args_bytes, args_type->name, (unsigned)args_type->bytes);
+    } else if (err == TRP_EINVAL && options != NULL && options->name != NULL &&
+               !trpi_name_is_valid(options->name,
+                                   strnlen(options->name, TRP_NAME_BYTES_MAX + 1))) {
+        (void)snprintf(buffer, bytes, "\"%.64s\" is no name of an actor", options->name);
     }
-    if (behaviour->accepts != NULL && !are_registered(behaviour->accepts)) {
-        return trpi_types_accept(behaviour->accepts);
+    return buffer[0] != 0;
+}
+
+#define REFUSALS_SAID_MAX 100u /* of a system */
+
+void
+trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
+                   const trp_spawn_options *options, trp_err err)
+{
+    char text[512];
+
+    if ((err == TRP_ENOTYPE || err == TRP_ENOENT || err == TRP_EINVAL) &&
+        trpi_behaviour_is_valid(behaviour) &&
+        (options == NULL || options->size >= sizeof *options) &&
+        /* relaxed: a number that guards nothing */
+        atomic_load_explicit(&system->refusals_said, memory_order_relaxed) < REFUSALS_SAID_MAX &&
+        refusal_text(system, behaviour, options, err, text, sizeof text)) {
+        (void)atomic_fetch_add_explicit(&system->refusals_said, 1, memory_order_relaxed);
+        trpi_log(system, TRP_LOG_WARNING, "spawn", "cannot start an actor of behaviour %s: %s",
+                 behaviour->name, text);
     }
-    return TRP_OK;
 }
 
 trp_err
@@ -129,9 +189,9 @@ trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
     trpi_dispatcher_leave(ctx, cell);
 }
 
-trp_err
-trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
-          trp_ref *ret_ref)
+static trp_err
+spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+      trp_ref *ret_ref)
 {
     trp_spawn_options deployed;
     trpi_cell *cell;
@@ -160,4 +220,18 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
         ctx->turn_left = 1; /* R6 of run.c: who is born is told something */
     }
     return TRP_OK;
+}
+
+trp_err
+trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+          trp_ref *ret_ref)
+{
+    trp_err err;
+
+    TRPI_USE(ctx);
+    err = spawn(ctx, behaviour, options, ret_ref);
+    if (err != TRP_OK && ctx != NULL) {
+        trpi_spawn_refused(ctx->system, behaviour, options, err);
+    }
+    return err;
 }

@@ -10,6 +10,7 @@
  *          configuration, else none (BEH-9).
  * Tests.   tests/unit/actor/stash_test.c, behaviour_test.c
  */
+#include "actor/misuse.h"
 #include "actor/life.h"
 
 #include "base/alloc.h"
@@ -39,6 +40,7 @@ trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep)
     trpi_extra *extra;
     trpi_level *level;
 
+    TRPI_USE(ctx);
     if (receive == NULL) {
         return TRP_EINVAL;
     }
@@ -137,6 +139,7 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
     uint32_t limit;
     trp_err err;
 
+    TRPI_USE(ctx);
     if (msg == NULL || msg != ctx->msg) {
         return TRP_EINVAL; /* only the message being handled (BEH-6) */
     }
@@ -185,6 +188,7 @@ trpi_stash_to_front(trpi_cell *cell)
 void
 trp_unstash_all(trp_ctx *ctx)
 {
+    TRPI_USE(ctx);
     trpi_stash_to_front(ctx->cell);
 }
 

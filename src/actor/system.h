@@ -63,6 +63,7 @@ struct trp_system {
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
                                  trpi_count) */
     bool faults_open;        /* fault.c's; owner */
+    _Atomic uint32_t refusals_said; /* spawn.c's; relaxed */
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
 

@@ -50,7 +50,7 @@ trpi_team_free(trpi_team *team)
         trp_msg *msg = team->first;
 
         team->first = trpi_msg_next(msg);
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
     }
     trpi_mutex_destroy(&team->lock);
     trpi_free(team);

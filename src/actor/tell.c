@@ -22,6 +22,7 @@
 #include "actor/cells.h"
 #include "actor/dispatcher.h"
 #include "actor/mailbox.h"
+#include "actor/misuse.h"
 #include "actor/nodes.h"
 #include "actor/routed.h"
 #include "actor/run.h"
@@ -341,7 +342,7 @@ copy_small(char *to, const char *from, size_t bytes)
 static bool
 check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
 {
-    if (ctx->system->near_node == TRPI_NODE_SELF || to.node != TRPI_NODE_SELF ||
+    if (ctx->system->options.serialize_messages == 0 || to.node != TRPI_NODE_SELF ||
         trpi_round_trip(ctx, msg) == TRP_OK) {
         return true;
     }
@@ -424,7 +425,8 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         return;
     }
     if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
-        dead_and_free(ctx, to, msg, TRP_DEAD_NOT_ENCODABLE);
+        trpi_dead_letter_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload, bytes);
+        trpi_msg_free(ctx->cache, msg);
         return;
     }
     if (UNLIKELY(to.node != TRPI_NODE_SELF)) {
@@ -447,6 +449,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 static void __attribute__((noinline))
 tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
+    TRPI_USE(ctx);
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
@@ -577,6 +580,9 @@ tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, s
 void
 trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
+#ifdef TRPI_DEBUG
+    TRPI_USE(ctx); /* else in tell_any(), which all tells come to where it is asked for */
+#endif
     if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
         bytes = type->bytes;
     } else if (UNLIKELY(bytes < type->bytes)) {
@@ -686,12 +692,14 @@ void
 trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
             size_t bytes)
 {
+    TRPI_USE(ctx);
     trpi_tell(ctx, to, sender, type, payload, bytes);
 }
 
 void
 trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text)
 {
+    TRPI_USE(ctx);
     trpi_tell(ctx, to, ctx->self, &trp_string_type, text, strlen(text));
 }
 
@@ -743,6 +751,10 @@ trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     if (msg == NULL) {
         return;
     }
+    if (trpi_misuse_is_wanted()) {
+        trpi_misuse_ctx(ctx, "trp_send");
+        trpi_misuse_sent(ctx, msg);
+    }
     trpi_msg_sender_set(msg, ctx->self);
     trpi_send(ctx, to, msg);
 }
@@ -752,6 +764,7 @@ trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
 {
     trp_msg *copy;
 
+    TRPI_USE(ctx);
     if (trp_msg_dup(msg, &copy) != TRP_OK) { /* with its sender */
         const trp_type *type = trp_msg_type(msg);
 
@@ -764,6 +777,7 @@ trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
 void
 trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
+    TRPI_USE(ctx);
     trpi_tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
 }
 
@@ -777,16 +791,4 @@ void
 trp_reply_json(trp_ctx *ctx, const char *json)
 {
     trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_json_type, json, strlen(json));
-}
-
-void
-trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason)
-{
-    trp_status_failure failure;
-
-    memset(&failure, 0, sizeof failure);
-    failure.err = (int32_t)err;
-    (void)snprintf(failure.reason, sizeof failure.reason, "%s",
-                   reason != NULL ? reason : trp_strerror(err));
-    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_status_failure_type, &failure, sizeof failure);
 }

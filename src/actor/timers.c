@@ -15,6 +15,7 @@
  * Tests.   tests/unit/actor/timers_test.c
  * Sources. MSG-16, MSG-20, SCH-01, SCH-13.
  */
+#include "actor/misuse.h"
 #include "actor/life.h"
 
 #include <string.h>
@@ -76,7 +77,7 @@ timer_free(trp_ctx *ctx, trpi_named_timer *timer)
         (void)trpi_timer_cancel(ctx->system->sched,
                                 timer->id); /* a late tick finds no timer (T1) */
     }
-    trp_msg_free(timer->msg);
+    trpi_msg_drop(timer->msg);
     trpi_free(timer);
 }
 
@@ -91,6 +92,9 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
     if ((bytes > 0 && payload == NULL) || !trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
+    }
+    if (type->number == 0) {
+        return TRP_ENOTYPE;
     }
     timer = extra == NULL ? NULL : trpi_alloc(sizeof *timer);
     if (timer == NULL) {
@@ -121,6 +125,7 @@ trp_err
 trp_timer_once(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, const trp_type *type,
                const void *payload, size_t bytes)
 {
+    TRPI_USE(ctx);
     return type == NULL || delay_ms > trpi_delay_ms_max(ctx->system)
                ? TRP_EINVAL
                : timer_start(ctx, key, delay_ms, 0, type, payload, bytes);
@@ -130,6 +135,7 @@ trp_err
 trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
                  const trp_type *type, const void *payload, size_t bytes)
 {
+    TRPI_USE(ctx);
     if (type == NULL || interval_ms < ctx->system->scheduling.tick_ms ||
         delay_ms > trpi_delay_ms_max(ctx->system) ||
         interval_ms > trpi_delay_ms_max(ctx->system)) {
@@ -143,6 +149,7 @@ trp_timer_cancel(trp_ctx *ctx, uint64_t key)
 {
     trpi_named_timer **link = ctx->cell->extra == NULL ? NULL : &ctx->cell->extra->timers;
 
+    TRPI_USE(ctx);
     while (link != NULL && *link != NULL) {
         trpi_named_timer *timer = *link;
 
@@ -214,14 +221,14 @@ trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
             err != TRP_ECLOSED) { /* closed: the system ends, and its timers with it */
             trp_failure what_failed;
 
-            trp_msg_free(show);
+            trpi_msg_drop(show);
             trpi_failure_fill(&what_failed, ctx->self, err, "a repeating timer cannot go on");
             trpi_life_fail(ctx, cell, &what_failed, NULL, nobody, false);
             return;
         }
     }
     trpi_run_receive(ctx, cell, show);
-    trp_msg_free(show);
+    trpi_msg_drop(show);
 }
 
 void
@@ -273,6 +280,7 @@ trp_receive_timeout_set(trp_ctx *ctx, uint32_t ms)
 {
     trpi_extra *extra = ms == 0 ? ctx->cell->extra : trpi_extra_get(ctx->cell);
 
+    TRPI_USE(ctx);
     if (extra == NULL) {
         if (ms != 0) {
             trpi_life_throw(ctx, TRP_ENOMEM, "out of memory for a receive timeout");

@@ -18,6 +18,7 @@
  * Tests.   tests/unit/actor/watch_test.c
  * Sources. WATCH-1..7, DESIGN 3, Terminated.
  */
+#include "actor/misuse.h"
 #include "actor/life.h"
 
 #include "base/alloc.h"
@@ -102,7 +103,7 @@ list_free(remote_watch *list)
 
     for (; list != NULL; list = next) {
         next = list->next;
-        trp_msg_free(list->prepared);
+        trpi_msg_drop(list->prepared);
         trpi_free(list);
     }
 }
@@ -408,7 +409,7 @@ trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
         if (record != NULL) {
             (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_UNWATCH, ref, watcher,
                                      0); /* best effort */
-            trp_msg_free(record->prepared);
+            trpi_msg_drop(record->prepared);
             trpi_free(record);
         }
     }
@@ -420,6 +421,7 @@ trp_watch(trp_ctx *ctx, trp_ref ref)
     trpi_extra *extra;
     trp_err err;
 
+    TRPI_USE(ctx);
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
     }
@@ -447,6 +449,7 @@ trp_unwatch(trp_ctx *ctx, trp_ref ref)
 {
     trpi_extra *extra = ctx->cell->extra;
 
+    TRPI_USE(ctx);
     if (extra != NULL &&
         trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* W1: also when queued */
         trpi_life_trace(ctx, ctx->cell, "unwatches", ref);
@@ -487,7 +490,7 @@ trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared
     trpi_ref_pair *pair = extra == NULL ? NULL : trpi_ref_map_find(&extra->watchers, watcher);
 
     if (pair != NULL) { /* watch, unwatch, watch again through two ways: the newest stands */
-        trp_msg_free(pair->value);
+        trpi_msg_drop(pair->value);
         pair->value = prepared;
     } else if (extra == NULL || trpi_ref_map_put(&extra->watchers, watcher, prepared) != TRP_OK) {
         /* No memory to remember the watcher. To tell it nothing would be worse than to tell it

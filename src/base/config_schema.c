@@ -96,6 +96,9 @@ const trpi_config_row trpi_config_rows[] = {
       "Log, at debug, changes of subscriptions." },
     { "actor.debug.unhandled", BOOL, "off", 0, 0, NULL,
       "Log, at debug, messages that nobody handled." },
+    { "actor.debug.misuse", BOOL, "off", 0, 0, NULL,
+      "End the process, and say where, when the program sends a message twice, uses one that it "
+      "has freed, or a ctx that it has kept. Tells cost more with it." },
     { "actor.debug.router-misconfiguration", BOOL, "off", 0, 0, NULL,
       "Warn when a deployment section says router and the code makes a plain actor." },
     { "actor.default-mailbox.mailbox-type", CHOICE, "unbounded", 0, 0,

@@ -24,6 +24,12 @@ trpi_payload_fits(const trp_type *type, size_t bytes)
 {
     return (type->flags & TRP_TYPE_VARIABLE) != 0 ? bytes >= type->bytes : bytes == type->bytes;
 }
+/* What a caller means: the size of a fixed type need not be given. */
+static inline size_t
+trpi_payload_bytes(const trp_type *type, size_t bytes)
+{
+    return bytes == 0 && (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+}
 /* Is it a block? Opaque variable types (text, JSON, bytes) are not. */
 static inline bool
 trpi_payload_is_block(const trp_type *type)

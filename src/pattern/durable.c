@@ -125,7 +125,7 @@ report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason
 
     if (msg != NULL) {
         trpi_dead_letter_msg(system, box->owner, msg, reason);
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
     } else {
         trpi_dead_letter(system, info.sender, box->owner, reason, info.type, info.payload_bytes);
     }
@@ -239,13 +239,13 @@ enqueue(void *object, trp_ref receiver, trp_msg *msg)
     (void)receiver;
     if (trp_msg_is(msg, &wake_type)) {
         box->wake = NULL; /* it has freed itself */
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
         return TRP_OK;
     }
     if (is_stored(msg)) {
         box->tokens++;
         box->tokens_last++;
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
         return TRP_OK;
     }
     k = trpi_alloc(sizeof *k);

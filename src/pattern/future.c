@@ -300,7 +300,7 @@ trp_promise_succeed(trp_promise *promise, const trp_type *type, const void *payl
     }
     err = trp_promise_succeed_msg(promise, msg);
     if (err != TRP_OK) {
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
     }
     return err;
 }

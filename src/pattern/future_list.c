@@ -9,6 +9,7 @@
  * Tests.   tests/unit/pattern/future_test.c
  * Sources. FUT-4, -7
  */
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "pattern/future.h"
 
@@ -212,7 +213,7 @@ folding_release(void *arg)
     if (f->release != NULL) {
         f->release(f->arg);
     }
-    trp_msg_free(f->zero);
+    trpi_msg_drop(f->zero);
     trpi_free(f);
 }
 
@@ -229,7 +230,7 @@ folding_run(void *arg, const trp_outcome *in, trp_promise *out)
 
         err = f->fn(f->arg, sum, in->values[i], &next);
         err = err == TRP_OK && next == NULL ? TRP_EINVAL : err;
-        trp_msg_free(owned);
+        trpi_msg_drop(owned);
         owned = err == TRP_OK ? next : NULL;
         sum = owned;
     }
@@ -240,7 +241,7 @@ folding_run(void *arg, const trp_outcome *in, trp_promise *out)
         err = trp_promise_succeed_msg(out, owned);
     }
     if (err != TRP_OK) {
-        trp_msg_free(owned);
+        trpi_msg_drop(owned);
     }
     return err;
 }
@@ -260,7 +261,7 @@ fold_begin(trp_system *system, trp_future *const *futures, size_t count, int how
         trp_future_unref(gathered);
     }
     if (err != TRP_OK) {
-        trp_msg_free(zero);
+        trpi_msg_drop(zero);
         trpi_free(f);
     }
     return err;

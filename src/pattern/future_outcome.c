@@ -9,6 +9,7 @@
 
 #include <troupe/actor.h>
 
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "pattern/future.h"
 
@@ -29,7 +30,7 @@ trpi_outcome_unref(trpi_outcome *outcome)
     for (uint32_t i = 0; i < outcome->parts_count; i++) {
         trpi_outcome_unref(outcome->parts[i]); /* one level: a part's values are flat already */
     }
-    trp_msg_free(outcome->own);
+    trpi_msg_drop(outcome->own);
     trpi_free(outcome);
 }
 

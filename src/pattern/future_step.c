@@ -512,7 +512,7 @@ asked_deliver(void *arg, trp_ctx *ctx, trp_ref self, const trp_msg *msg)
         (void)trp_promise_fail(arg, failure.err == TRP_OK ? TRP_EFAILED : (trp_err)failure.err,
                                failure.reason);
     } else if (trp_msg_dup(msg, &copy) != TRP_OK || trp_promise_succeed_msg(arg, copy) != TRP_OK) {
-        trp_msg_free(copy);
+        trpi_msg_drop(copy);
         (void)trp_promise_fail(arg, TRP_ENOMEM, NULL);
     }
     return false;

@@ -60,7 +60,7 @@ inbox_unref(trp_inbox *inbox)
         item *it = inbox->first;
 
         inbox->first = it->next;
-        trp_msg_free(it->msg);
+        trpi_msg_drop(it->msg);
         trpi_free(it);
     }
     trpi_gate_fini(&inbox->gate);
@@ -97,7 +97,7 @@ put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
     }
     pthread_mutex_unlock(&inbox->gate.lock);
     if (err != TRP_OK) {
-        trp_msg_free(it->msg);
+        trpi_msg_drop(it->msg);
         trpi_free(it);
     }
     return err;

@@ -138,7 +138,7 @@ finish(trp_route *route)
     }
     if (route->lost) {
         trpi_dead(route->ctx, route->router->self, route->msg, TRP_DEAD_NO_SUCH_ACTOR);
-        trp_msg_free(route->msg);
+        trpi_msg_drop(route->msg);
         return true;
     }
     return false;
@@ -231,7 +231,7 @@ broadcast(trpi_router *router, trp_ctx *ctx, trp_msg *msg, trp_ref sender)
         }
         trpi_tell(ctx, table->refs[i], sender, type, payload, bytes);
     }
-    trp_msg_free(msg);
+    trpi_msg_drop(msg);
     return true;
 }
 
@@ -263,7 +263,7 @@ route_keyed(trp_route *route)
     }
     if (trp_msg_new(type, bytes, &route->msg, &copy) != TRP_OK) {
         trpi_dead(route->ctx, route->router->self, envelope, TRP_DEAD_NO_MEMORY);
-        trp_msg_free(envelope);
+        trpi_msg_drop(envelope);
         return true;
     }
     memcpy(copy, payload, bytes);
@@ -272,11 +272,11 @@ route_keyed(trp_route *route)
     route->msg->priv_from_node_flags |= envelope->priv_from_node_flags & TRPI_NODES_MAX;
     route->keyed = true;
     route->key_hash = trpi_hash(key.bytes, key.count, 0);
-    trp_msg_free(envelope);
+    trpi_msg_drop(envelope);
     if (!route_msg(
             route)) { /* to nobody: the router's own mailbox would get an envelope's content */
         trpi_dead(route->ctx, route->router->self, route->msg, TRP_DEAD_NO_SUCH_ACTOR);
-        trp_msg_free(route->msg);
+        trpi_msg_drop(route->msg);
     }
     return true;
 }
@@ -353,7 +353,7 @@ trp_router_route(trp_system *system, trp_ref router_ref, trp_ref sender, const t
     }
     err = route.router == NULL ? TRP_ENOENT : TRP_OK;
     trpi_leave(route.ctx);
-    trp_msg_free(route.msg);
+    trpi_msg_drop(route.msg);
     return err;
 }
 

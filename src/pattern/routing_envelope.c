@@ -25,8 +25,11 @@ envelope_new(const trp_type *envelope_type, const void *key, size_t key_bytes, c
 
     _Static_assert(sizeof(trpi_envelope) == 16, "what follows is 16-aligned");
     if (type == NULL || ret_msg == NULL || ret_payload == NULL || key_bytes > UINT32_MAX ||
-        (key == NULL && key_bytes > 0) ||
-        !trpi_payload_fits(type, bytes)) {
+        (key == NULL && key_bytes > 0)) {
+        return TRP_EINVAL;
+    }
+    bytes = trpi_payload_bytes(type, bytes);
+    if (!trpi_payload_fits(type, bytes)) {
         return TRP_EINVAL;
     }
     if (type->number == 0) {

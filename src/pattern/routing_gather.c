@@ -46,7 +46,7 @@ release(void *arg)
 {
     gather *g = arg;
 
-    trp_msg_free(g->msg);
+    trpi_msg_drop(g->msg);
     trpi_free(g);
 }
 

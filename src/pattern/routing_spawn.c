@@ -14,6 +14,7 @@
 #include <troupe/dispatcher.h>
 
 #include "base/alloc.h"
+#include "base/payload.h"
 #include "base/assert.h"
 #include "pattern/routing.h"
 
@@ -231,14 +232,20 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
         }
     }
     if (options->args_type != NULL) {
-        args = trpi_alloc(options->args_bytes + 1);
+        size_t bytes = trpi_payload_bytes(options->args_type, options->args_bytes);
+
+        if (bytes > 0 && options->args == NULL) {
+            return TRP_EINVAL;
+        }
+        args = trpi_alloc(bytes + 1);
         if (args == NULL) {
             return TRP_ENOMEM;
         }
-        if (options->args_bytes > 0) {
-            memcpy(args, options->args, options->args_bytes);
+        if (bytes > 0) {
+            memcpy(args, options->args, bytes);
         }
         router->child.args = args;
+        router->child.args_bytes = bytes;
     }
     if (options->dispatcher != NULL) {
         router->child.dispatcher = trpi_strdup(options->dispatcher);

@@ -171,7 +171,7 @@ void
 trpi_probe_forget(trp_probe *probe)
 {
     for (uint32_t i = 0; i < probe->received_count; i++) {
-        trp_msg_free(probe->received[i]);
+        trpi_msg_drop(probe->received[i]);
     }
     probe->received_count = 0;
 }
@@ -184,7 +184,7 @@ trpi_probe_free(trp_probe *probe)
         trp_msg *msg = probe->first;
 
         probe->first = msg->priv_next;
-        trp_msg_free(msg);
+        trpi_msg_drop(msg);
     }
     trpi_free(probe->received);
     trpi_gate_fini(&probe->gate);

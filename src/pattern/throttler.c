@@ -232,7 +232,7 @@ throttler_post_stop(trp_ctx *ctx, void *state)
         kept *k = take(t);
 
         lose(ctx, k->sender, k->msg, TRP_DEAD_STOPPED);
-        trp_msg_free(k->msg);
+        trpi_msg_drop(k->msg);
         trpi_free(k);
     }
 }

@@ -57,6 +57,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/mailbox_test.c \
 	tests/unit/actor/marks_test.c \
 	tests/unit/actor/memory_test.c \
+	tests/unit/actor/misuse_test.c \
 	tests/unit/actor/msg_test.c \
 	tests/unit/actor/name_test.c \
 	tests/unit/actor/overload_test.c \

@@ -210,8 +210,110 @@ a_behaviour_registers_and_sees_only_what_it_accepts(void)
     end();
 }
 
+/* ---- what errors do not say ------------------------------------------------------------------ */
+
+#define BORN_WITH(F, S) F(S, u32, number)
+#define BORN_MESSAGES(M, P) M(P, with, BORN_WITH)
+TRP_PROTOCOL(born, BORN_MESSAGES)
+#define LOST_MESSAGES(M, P) M(P, with, BORN_WITH)
+TRP_PROTOCOL(nowhere, LOST_MESSAGES)
+
+static _Atomic uint32_t born_with_number;
+static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
+static char said[8192];
+
+static void
+note_line(void *arg, const trp_log_line *line)
+{
+    size_t used;
+
+    (void)arg;
+    pthread_mutex_lock(&said_lock);
+    used = strlen(said);
+    (void)snprintf(said + used, sizeof said - used, "%s: %s\n", line->source, line->text);
+    pthread_mutex_unlock(&said_lock);
+}
+
+static bool
+was_said(const char *text)
+{
+    bool found;
+
+    UNIT_EQUAL(trp_log_flush(system_, 60000), TRP_OK);
+    pthread_mutex_lock(&said_lock);
+    found = strstr(said, text) != NULL;
+    pthread_mutex_unlock(&said_lock);
+    return found;
+}
+
+static trp_err
+born_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    (void)ctx;
+    (void)state;
+    atomic_store(&born_with_number, born_with_as(args)->number);
+    return TRP_OK;
+}
+static const trp_protocol *const born_accepts[] = { &born_protocol, NULL };
+static const trp_behaviour born = { .size = sizeof(trp_behaviour),
+                                    .name = "born",
+                                    .version = 1,
+                                    .receive = note_thread,
+                                    .pre_start = born_start,
+                                    .accepts = born_accepts };
+
+/* The arguments may be of what the behaviour itself registers, and a fixed type needs no size. What
+ * is refused is named in the log. */
+static void
+a_spawn_registers_first_and_says_what_it_refuses(void)
+{
+    trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    born_with with = { 7 };
+    trp_ref ref = { 1, 2, 3, 0 };
+    trp_msg *msg = NULL;
+    void *payload;
+
+    system_options.log = note_line;
+    UNIT_REQUIRE(trp_system_new("spawn", &system_options, &system_) == TRP_OK);
+    UNIT_EQUAL(born_with_type.number, 0);
+    options.args_type = &born_with_type;
+    options.args = &with;
+    UNIT_EQUAL(trp_system_spawn(system_, &born, &options, &ref), TRP_OK);
+    UNIT_WAIT(atomic_load(&born_with_number) == 7, 5000);
+    ref = TRP_REF_NONE; /* an expression, in C++ too */
+    UNIT_TRUE(trp_ref_is_none(ref));
+    UNIT_EQUAL(trp_msg_new(&born_with_type, 0, &msg, &payload), TRP_OK);
+    UNIT_EQUAL(trp_msg_bytes(msg), sizeof(born_with));
+    trp_msg_free(msg);
+
+    options.args_type = &nowhere_with_type;
+    UNIT_EQUAL(trp_system_spawn(system_, &noter, &options, &ref), TRP_ENOTYPE);
+    UNIT_TRUE(was_said("spawn: cannot start an actor of behaviour noter: the type nowhere.with of "
+                       "its arguments is not registered\n"));
+    options.args_type = NULL;
+    options.args = NULL;
+    options.dispatcher = "blcking";
+    UNIT_EQUAL(trp_system_spawn(system_, &noter, &options, &ref), TRP_ENOENT);
+    UNIT_TRUE(was_said("behaviour noter: no dispatcher has the id \"blcking\"\n"));
+    options.dispatcher = NULL;
+    options.mailbox = "biig";
+    UNIT_EQUAL(trp_system_spawn(system_, &noter, &options, &ref), TRP_ENOENT);
+    UNIT_TRUE(was_said("no mailbox has the id \"biig\"\n"));
+    options.mailbox = NULL;
+    options.name = "a/b";
+    UNIT_EQUAL(trp_system_spawn(system_, &noter, &options, &ref), TRP_EINVAL);
+    UNIT_TRUE(was_said("\"a/b\" is no name of an actor\n"));
+    UNIT_EQUAL(spawn_on(NULL, &ref), TRP_OK);
+    trp_system_tell(system_, ref, &nowhere_with_type, &with, 0);
+    UNIT_TRUE(was_said("dead letter of type nowhere.with from nobody to "));
+    UNIT_TRUE(was_said("its type is not registered (trp_protocol_register, or accepts)"));
+    end();
+}
+
 UNIT_BEGIN("spawn")
 UNIT(wrong_behaviours_and_options_are_refused)
+UNIT(a_spawn_registers_first_and_says_what_it_refuses)
 UNIT(an_option_of_a_newer_caller_must_be_zero)
 UNIT(actors_end_at_their_limit)
 UNIT(a_pinned_actor_has_its_own_thread_and_gives_it_back)

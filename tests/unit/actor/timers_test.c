@@ -3,6 +3,8 @@
 
 #include <troupe/scheduler.h>
 
+static const trp_type unregistered = { .name = "timers.unknown", .flags = TRP_TYPE_VARIABLE };
+
 typedef struct clock_state {
     int ticks;
     uint64_t first_ms, last_ms;
@@ -83,6 +85,7 @@ clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (stage_said(msg, "bad")) {
         UNIT_EQUAL(trp_timer_repeat(ctx, 2, 5, 0, type, "tick", 4), TRP_EINVAL);
         UNIT_EQUAL(trp_timer_once(ctx, 2, 5, NULL, "tick", 4), TRP_EINVAL);
+        UNIT_EQUAL(trp_timer_once(ctx, 2, 5, &unregistered, "tick", 4), TRP_ENOTYPE);
         trp_timer_cancel(ctx, 99);
     } else if (stage_said(msg, "ping")) {
         trp_reply_text(ctx, "pong");
