@@ -166,6 +166,7 @@ carry(const trpi_serializer *serializer, const trp_type *from, trp_builder *b, c
     return err;
 }
 
+/* SERIAL-02 */
 static void
 every_serializer_brings_back_what_varies(void)
 {
