@@ -287,7 +287,12 @@ warn_if_open(trpi_remote *remote)
                  "listening beyond loopback bind-host=%s next=\"the link is %s: "
                  "only let trusted networks reach it\"",
                  remote->options.bind_host,
-                 remote->secure ? "not encrypted" : "neither encrypted nor authenticated");
+                 remote->secure ? "not encrypted, who listens in reads and changes what is said"
+                 : remote->options.untrusted
+                     ? "neither encrypted nor authenticated, anybody may tell actors that it has "
+                       "refs of"
+                     : "neither encrypted nor authenticated, anybody may tell, stop and make "
+                       "actors, join, and end members");
     }
 }
 

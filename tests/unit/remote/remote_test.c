@@ -610,7 +610,9 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
     options.bind_host = "0.0.0.0";
     UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_OK);
     UNIT_TRUE(trpi_remote_address(remote)->port != 0);
-    UNIT_WAIT(pair_logged("neither encrypted nor authenticated"), 60000);
+    UNIT_WAIT(pair_logged("neither encrypted nor authenticated, anybody may tell, stop and make "
+                          "actors, join, and end members"),
+              60000);
     trp_system *second = pair_system("two");
     trpi_remote *refused = NULL;
     trpi_remote_options same = { .host = "127.0.0.1",
