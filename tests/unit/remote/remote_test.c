@@ -417,6 +417,36 @@ a_restart_on_the_same_address_is_a_new_incarnation(void)
 }
 
 static trp_err
+unhandled_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    return TRP_EUNHANDLED;
+}
+static const trp_behaviour unhandling = TRP_BEHAVIOUR_INIT("unhandling", char, unhandled_receive);
+
+/* MSG-15: an ask that an actor elsewhere does not handle fails at once; who only told it something
+ * hears nothing of it */
+static void
+an_ask_that_nobody_handles_elsewhere_fails_at_once(void)
+{
+    trpi_remote_options options = { 0 };
+    pair_start(&p, false, &options);
+    pair_spawn(p.system[1], &unhandling, "deaf", NULL, NULL, 0);
+    trp_ref deaf = resolve_right("/user/deaf");
+    trp_ref teller = pair_spawn(p.system[0], &counter, "teller", NULL, NULL, 0);
+    uint64_t before = atomic_load(&counted);
+    trp_msg *reply = NULL;
+    trp_system_tell_as(p.system[0], deaf, teller, &trp_string_type, "x", 1);
+    UNIT_EQUAL(trp_system_ask(p.system[0], deaf, &trp_string_type, "x", 1, 600000, &reply),
+               TRP_EUNHANDLED);
+    UNIT_TRUE(reply == NULL);
+    UNIT_EQUAL(atomic_load(&counted), before);
+    pair_end(&p);
+}
+
+static trp_err
 ask_once(uint32_t timeout_ms)
 {
     trp_msg *reply = NULL;
@@ -722,6 +752,7 @@ UNIT(a_restart_on_the_same_address_is_a_new_incarnation)
 UNIT(a_quarantined_incarnation_is_not_talked_to_any_more)
 UNIT(control_frames_arrive_with_the_proved_identity)
 UNIT(a_control_frame_may_be_as_long_as_the_view_of_a_large_cluster)
+UNIT(an_ask_that_nobody_handles_elsewhere_fails_at_once)
 UNIT(two_systems_that_dial_each_other_at_once_both_work)
 UNIT(a_third_node_answers_the_sender_of_a_forwarded_message)
 UNIT(a_wildcard_cannot_be_advertised_and_port_0_is_filled_in)
