@@ -479,6 +479,9 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     }
     peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
     (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &later);
+    if (!response) {
+        trpi_barred(peer, &later);
+    }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
     return TRP_OK;

@@ -410,6 +410,7 @@ typedef struct trpi_later {
     uint64_t over_uid; /* incarnation to be ended, 0: none */
     bool over_quarantined;
     bool ready; /* tell the proxies that the lane drained */
+    bool barred; /* a peer has quarantined this node, which is news */
     trpi_note *notes; /* oldest first */
     struct trpi_held_chunk *held; /* that becomes dead letters, oldest first */
 } trpi_later;
@@ -649,6 +650,10 @@ bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /
 void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail);
 /* Count, and keep who refused. By peer->lock. */
 void trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal);
+/* After that: if it has quarantined this node, nothing that waits for it ever arrives. And: may it
+ * be somebody else by now, so that it is worth a call? By peer->lock. */
+void trpi_barred(trpi_peer *peer, trpi_later *later);
+bool trpi_is_barred_now(const trpi_peer *peer);
 /* Why nobody can have this address who calls on this connection; NULL: somebody may. */
 const char *trpi_odd_address(const trpi_conn *conn, const trpi_address *address);
 /* What a stream of another kind begins with; NONE: nothing that is known. */

@@ -106,6 +106,9 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
                                      : node,
                               message.to_slot, message.to_generation, 0 };
         const trp_type *type = trpi_type_find_wire(message.wire_id);
+        if (frame.kind == TRPI_FRAME_SELECT && reason == TRP_DEAD_QUARANTINED) {
+            trpi_selection_failed(peer->remote->system, sender, TRP_EQUARANTINED);
+        }
         bool many = frame.kind == TRPI_FRAME_MANY;
         const uint8_t *payload;
         size_t bytes = message.payload_bytes;

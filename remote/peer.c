@@ -378,6 +378,7 @@ activate(trpi_peer *peer, trpi_later *later)
     peer->asked = peer->rested = false;
     peer->used = true; /* the round trip of a new one is measured */
     peer->goodbye_said = false;
+    peer->barred_by = 0;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         peer->lanes[lane].goodbye_acked = false;
     }
@@ -682,6 +683,9 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
         trpi_conn_write(later->writes[i]);
     }
     trpi_notes_tell(remote, later->notes);
+    if (later->barred && remote->options.on_quarantined != NULL) {
+        remote->options.on_quarantined(remote->options.on_quarantined_arg);
+    }
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_dropped *dropped = &later->dropped[lane];
         if (dropped->frames.count > 0) { /* whoever told them had a ref, and so there is a number */

@@ -66,6 +66,49 @@ trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint
     return *ret_uid != 0;
 }
 
+void
+trpi_barred(trpi_peer *peer, trpi_later *later)
+{
+    if (peer->barred_by == 0 || peer->watch_delegated) {
+        return; /* the cluster judges its members, and itself */
+    }
+    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending.count > 0 && later->dropped[lane].frames.count == 0) {
+            trpi_lane_clear(peer, (enum trpi_lane)lane, later);
+            later->dropped[lane].reason = TRP_DEAD_QUARANTINED;
+        }
+    }
+    if (trpi_assoc_is_barred(&peer->assoc, peer->barred_by)) {
+        return; /* told already */
+    }
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                               .uid = peer->barred_by,
+                               .random = trpi_world_random(peer->remote->world) };
+    (void)trpi_peer_step(peer, NULL, &event, "it has quarantined this node", later);
+    trpi_note *note = trpi_note_new(peer, &trp_self_quarantined_type, later);
+    if (note != NULL) {
+        note->level = TRP_LOG_ERROR;
+        note->event.remote_uid = peer->barred_by;
+        (void)snprintf(note->event.reason, sizeof note->event.reason, "%s",
+                       "it has quarantined this node");
+        (void)snprintf(note->text, sizeof note->text,
+                       "this node is quarantined peer=%s uid=%016" PRIx64
+                       " next=\"start this process anew to talk to that one; "
+                       "remote.when-quarantined=end ends it by itself\"",
+                       note->event.remote, peer->barred_by);
+    }
+    later->barred = true;
+}
+
+bool
+trpi_is_barred_now(const trpi_peer *peer)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
+    return peer->barred_by != 0 && !peer->watch_delegated && waits &&
+           trpi_remote_now_ms(peer->remote) < assoc->next_ms;
+}
+
 uint64_t
 trpi_remote_barred_count(trpi_remote *remote)
 {

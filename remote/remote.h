@@ -67,6 +67,10 @@ typedef struct trpi_remote_options {
     uint32_t peers_max;             /* addresses that are known at a time; 0: 16,384 */
     uint32_t host_peers_max;        /* of callers of one host or certificate; 0: 4,096 */
     uint32_t host_nodes_max;        /* third nodes that they may name; 0: 4,096 */
+    /* A peer has quarantined this node: from then on they never talk. Any thread, without locks;
+     * must not block. NULL: nobody wants to know */
+    void (*on_quarantined)(void *arg);
+    void *on_quarantined_arg;
     char *why;                      /* why it failed, for a person; may be NULL */
     size_t why_bytes;
     /* ---- detectors and logging */

@@ -763,14 +763,17 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     if (err == TRP_OK) {
         trpi_later later = { 0 };
         pthread_mutex_lock(&peer->lock);
-        err = atomic_load_explicit(&remote->stopping, memory_order_relaxed)
-                  ? TRP_ECONN
+        err = atomic_load_explicit(&remote->stopping, memory_order_relaxed) ? TRP_ECONN
+              : trpi_is_barred_now(peer)                                    ? TRP_EQUARANTINED
                   : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames, false);
         trpi_peer_pump(peer, &later);
         trpi_peer_unlock(peer, &later);
     }
     trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
+        if (err == TRP_EQUARANTINED) {
+            trpi_selection_failed(system, sender, err);
+        }
         report_unsendable(remote, type, trp_msg_bytes(msg), err);
         trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, dead_reason_of(err), type,
                             trp_msg_payload(msg), trp_msg_bytes(msg));

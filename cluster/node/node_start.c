@@ -185,6 +185,13 @@ lifecycle_log(const char *text)
     return strcmp(text, "off") == 0 ? TRPI_LIFECYCLE_OFF : TRPI_LIFECYCLE_EACH;
 }
 
+/* remote.when-quarantined = end */
+static void
+quarantined(void *arg)
+{
+    trpi_node_membership_ended(arg, TRPI_STOP_DOWNED);
+}
+
 /* Detectors, redelivery, what is logged. */
 static void
 more_options(trp_node *node, trpi_remote_options *options)
@@ -212,6 +219,10 @@ more_options(trp_node *node, trpi_remote_options *options)
     options->log_sent = trpi_config_bool(node->config, "remote.log-sent-messages");
     options->log_received = trpi_config_bool(node->config, "remote.log-received-messages");
     options->log_size_exceeding = trpi_node_number(node, "remote.log-frame-size-exceeding");
+    if (strcmp(trpi_config_text(node->config, "remote.when-quarantined"), "end") == 0) {
+        options->on_quarantined = quarantined;
+        options->on_quarantined_arg = node;
+    }
     options->test_adapters = trpi_config_bool(node->config, "remote.test-adapters");
 }
 

@@ -39,6 +39,10 @@ TRP_API extern trp_type trp_disassociated_type;
 TRP_API extern trp_type trp_association_error_type;
 /* This incarnation of the peer is not talked to any more; its watchers are told. */
 TRP_API extern trp_type trp_quarantined_type;
+/* The other way round: that incarnation of the peer does not talk to this node any more. It has
+ * given this one up, because it did not answer for long, and has told its watchers so; nothing of
+ * this process reaches it again. Only a new process does, here or there. */
+TRP_API extern trp_type trp_self_quarantined_type;
 TRP_API extern trp_type trp_remoting_listen_type;   /* this node can be reached at local */
 TRP_API extern trp_type trp_remoting_shutdown_type; /* it cannot any more: remoting was stopped */
 TRP_API extern trp_type trp_remoting_error_type;    /* remoting could not start; reason says why */

@@ -342,6 +342,9 @@ enum trpi_mail trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t gen
 typedef void (*trpi_mark_fn)(void *arg, uint64_t number);
 void trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_mark_fn fn,
                        void *arg, uint64_t number);
+/* What was to be selected elsewhere is not told to anybody; who asked (sender) is told err at once.
+ * Thread: any. */
+void trpi_selection_failed(trp_system *system, trp_ref sender, trp_err err);
 /* Deliver to what path selects. For Identify a concrete path that names nobody is answered with
  * TRP_REF_NONE (SYS-25). */
 void trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,

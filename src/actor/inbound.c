@@ -140,6 +140,15 @@ trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation)
 }
 
 void
+trpi_selection_failed(trp_system *system, trp_ref sender, trp_err err)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    trpi_ask_dead_of(ctx, sender, sender, err, true);
+    trpi_leave(ctx);
+}
+
+void
 trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,
                     const void *payload, size_t bytes)
 {

@@ -101,6 +101,7 @@ REMOTING(trp_quarantined_type, "troupe.quarantined", TRPI_TYPE_QUARANTINED);
 REMOTING(trp_remoting_listen_type, "troupe.remoting-listen", TRPI_TYPE_REMOTING_LISTEN);
 REMOTING(trp_remoting_shutdown_type, "troupe.remoting-shutdown", TRPI_TYPE_REMOTING_SHUTDOWN);
 REMOTING(trp_remoting_error_type, "troupe.remoting-error", TRPI_TYPE_REMOTING_ERROR);
+REMOTING(trp_self_quarantined_type, "troupe.self-quarantined", TRPI_TYPE_SELF_QUARANTINED);
 INTERNAL(trpi_timer_type, "troupe.priv-timer", TRPI_TYPE_TIMER);
 INTERNAL(trpi_continue_type, "troupe.priv-continue", TRPI_TYPE_CONTINUE);
 INTERNAL(trpi_select_type, "troupe.priv-select", TRPI_TYPE_SELECT);
@@ -212,6 +213,8 @@ static type_entry types[TRP_TYPES_MAX + 1u] = {
     [TRPI_TYPE_REMOTING_LISTEN] = { &trp_remoting_listen_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
     [TRPI_TYPE_REMOTING_SHUTDOWN] = { &trp_remoting_shutdown_type, NULL, 0,
                                       TRPI_TYPE_REMOTING_EVENT },
+    [TRPI_TYPE_SELF_QUARANTINED] = { &trp_self_quarantined_type, NULL, 0,
+                                     TRPI_TYPE_REMOTING_EVENT },
     [TRPI_TYPE_REMOTING_ERROR] = { &trp_remoting_error_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
 };
 

@@ -345,6 +345,9 @@ const trpi_config_row trpi_config_rows[] = {
       "Secret that all nodes of a cluster share (`troupe cookie gen`); never shown or logged." },
     { "remote.secure-cookie-before", TEXT, "", 0, 0, NULL,
       "The one before it: taken as well, while the nodes change over one by one." },
+    { "remote.when-quarantined", CHOICE, "stay", 0, 0, "stay|end",
+      "When a peer has quarantined this node, so that they never talk again: end, with exit code "
+      "76, or stay for the others." },
     { "remote.test-adapters", BOOL, "off", 0, 0, NULL,
       "For tests: `troupe fault` and the multi-node kit may make this node's network bad." },
     { "remote.watch-failure-detector.implementation-class", TEXT, "phi-accrual", 0, 0,

@@ -281,6 +281,28 @@ wrong_phases_are_refused_before_the_node_starts(void)
     UNIT_TRUE(strstr(error.text, "did you mean 'service-stop'?") != NULL);
 }
 
+/* Two programs without a cluster: one was given up by the other while it stood still, and ends,
+ * because it is to */
+static void
+who_is_quarantined_ends_if_it_is_to(void)
+{
+    const char *end[] = { "remote.when-quarantined=end", NULL };
+    trp_node *first = NULL, *second = NULL;
+    trp_node_error error = { "" };
+    char path[TRP_PATH_BYTES_MAX];
+    trp_ref ref;
+    UNIT_REQUIRE(node_open(end, &first, &error) == TRP_OK);
+    UNIT_REQUIRE(node_open(NULL, &second, &error) == TRP_OK);
+    snprintf(path, sizeof path, "%s/system", trp_node_address(second));
+    UNIT_EQUAL(trp_system_resolve(trp_node_system(first), path, 60000, &ref), TRP_OK);
+    trpi_node_id id = { *trpi_remote_address(first->remote),
+                        trpi_system_self(trp_node_system(first))->uid };
+    trpi_remote_quarantine(second->remote, &id, "watched node does not answer");
+    UNIT_WAIT(trp_system_resolve(trp_node_system(first), path, 20000, &ref) != TRP_OK, 60000);
+    closes(first, TRP_NODE_DOWNED);
+    closes((trp_node_leave(second), second), TRP_NODE_LEFT);
+}
+
 UNIT_BEGIN("node_end")
 UNIT(a_leaving_node_hands_over_while_it_is_exiting_and_ends_behind_the_last_phase)
 UNIT(it_is_removed_only_when_its_hand_over_is_done)
@@ -291,4 +313,5 @@ UNIT(an_end_of_all_that_was_given_up_is_none)
 UNIT(what_actors_use_stays_when_they_do_not_end)
 UNIT(a_crucial_phase_that_is_late_is_named_as_the_reason)
 UNIT(wrong_phases_are_refused_before_the_node_starts)
+UNIT(who_is_quarantined_ends_if_it_is_to)
 UNIT_END

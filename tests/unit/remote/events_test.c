@@ -299,6 +299,57 @@ types_that_grow_beyond_a_size_are_logged(void)
     UNIT_FALSE(pair_logged("bytes=1050"));
 }
 
+/* ---- quarantined by the other one ------------------------------------------------------------ */
+
+static const char *
+echo_path(char path[TRP_PATH_BYTES_MAX])
+{
+    return pair_path(&p, 1, "/user/echo", path, TRP_PATH_BYTES_MAX);
+}
+
+/* A process that stood still for so long that the other one has given it up: it is told, each call
+ * to that one fails at once, and who lives there later is talked to */
+static void
+who_is_quarantined_is_told_so_at_once(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_ref ref = TRP_REF_NONE;
+    trp_msg *reply = NULL;
+    trp_system_stats stats = { .size = sizeof stats };
+    pair_start(&p, false, NULL);
+    uint16_t port = trpi_remote_address(p.remote[1])->port;
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    UNIT_EQUAL(trp_system_resolve(p.system[0], echo_path(path), 60000, &ref), TRP_OK);
+    subscribe(p.system[0], &trp_self_quarantined_type);
+    trpi_node_id id = { *trpi_remote_address(p.remote[0]), pair_uid(&p, 0) };
+    trpi_remote_quarantine(p.remote[1], &id, "watched node does not answer");
+    /* what it has told before it knows may be lost with the link; it knows when it calls again */
+    UNIT_WAIT(trp_system_resolve(p.system[0], echo_path(path), 20000, &ref) == TRP_EQUARANTINED,
+              60000);
+    uint64_t began_ms = unit_now_ms();
+    for (int i = 0; i < 10; i++) {
+        UNIT_EQUAL(trp_system_resolve(p.system[0], echo_path(path), 60000, &ref),
+                   TRP_EQUARANTINED);
+        UNIT_EQUAL(trp_system_ask(p.system[0], ref, &trp_string_type, "x", 1, 60000, &reply),
+                   TRP_EQUARANTINED);
+    }
+    UNIT_TRUE(unit_now_ms() - began_ms < 60000);
+    UNIT_WAIT(event_of(&trp_self_quarantined_type) != NULL, 60000);
+    UNIT_EQUAL(event_of(&trp_self_quarantined_type)->event.remote_uid, pair_uid(&p, 1));
+    UNIT_TEXT(event_of(&trp_self_quarantined_type)->event.remote, p.address[1]);
+    UNIT_EQUAL(pair_log_count("this node is quarantined"), 1);
+    trp_system_stats_get(p.system[0], &stats);
+    UNIT_TRUE(stats.dead_letters[TRP_DEAD_QUARANTINED] > 0);
+    pair_end_side(&p, 1);
+    p.system[1] = pair_system("right");
+    pair_remote(&p, 1, NULL, port);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    UNIT_WAIT(trp_system_resolve(p.system[0], echo_path(path), 20000, &ref) == TRP_OK, 60000);
+    UNIT_EQUAL(trp_system_ask(p.system[0], ref, &trp_string_type, "x", 1, 60000, &reply), TRP_OK);
+    trp_msg_free(reply);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("events")
 UNIT(the_life_of_an_association_is_told_to_subscribers)
 UNIT(a_silent_link_is_found_as_its_detector_is_set)
@@ -309,4 +360,5 @@ UNIT(the_log_of_changes_can_be_switched_off)
 UNIT(the_log_of_changes_can_have_one_level)
 UNIT(messages_sent_and_received_can_be_logged)
 UNIT(types_that_grow_beyond_a_size_are_logged)
+UNIT(who_is_quarantined_is_told_so_at_once)
 UNIT_END
