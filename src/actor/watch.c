@@ -335,6 +335,45 @@ trpi_node_is_watched(trp_system *system, uint32_t node)
     return watched;
 }
 
+/* Tell the watchers in this map, and empty it. */
+static void
+watched_notify(trp_ctx *ctx, trpi_ref_map *watched)
+{
+    const trpi_ref_pair *pair;
+    uint32_t position = 0;
+
+    while ((pair = trpi_ref_map_next(watched, &position)) != NULL) {
+        remote_watch *next;
+
+        for (remote_watch *record = pair->value; record != NULL; record = next) {
+            next = record->next;
+            terminated_of(record->prepared)->address_terminated = 1;
+            trpi_watch_answer(ctx, record->watcher, record->prepared, true);
+            trpi_free(record);
+        }
+    }
+    trpi_ref_map_fini(watched);
+}
+
+void
+trpi_node_lost_notify(trp_system *system, uint32_t node)
+{
+    struct trpi_remote_watches *watches = system->life->watches;
+    trpi_ref_map watched = { 0 };
+    trp_ctx *ctx = trpi_enter(system);
+    node_watches *entry;
+
+    pthread_mutex_lock(&watches->lock);
+    entry = *node_find(watches, node);
+    if (entry != NULL) {
+        watched = entry->watched;
+        entry->watched = (trpi_ref_map){ 0 };
+    }
+    pthread_mutex_unlock(&watches->lock);
+    watched_notify(ctx, &watched);
+    trpi_leave(ctx);
+}
+
 void
 trpi_node_watchers_notify(trp_system *system, uint32_t node)
 {
@@ -351,17 +390,9 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
         *link = gone->next;
     }
     pthread_mutex_unlock(&watches->lock);
-    while (gone != NULL && (pair = trpi_ref_map_next(&gone->watched, &position)) != NULL) {
-        remote_watch *next;
-
-        for (remote_watch *record = pair->value; record != NULL; record = next) {
-            next = record->next;
-            terminated_of(record->prepared)->address_terminated = 1;
-            trpi_watch_answer(ctx, record->watcher, record->prepared, true);
-            trpi_free(record);
-        }
+    if (gone != NULL) {
+        watched_notify(ctx, &gone->watched);
     }
-    position = 0;
     while (gone != NULL && (pair = trpi_ref_map_next(&gone->watchers, &position)) != NULL) {
         uint64_t packed = (uintptr_t)pair->value;
         trp_ref watched = trpi_ref_local((uint32_t)packed, (uint32_t)(packed >> 32));
@@ -369,7 +400,6 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
         trpi_sys_to(ctx, watched, TRPI_SYS_UNWATCH_NODE, 0, watched, node, NULL); /* W3 */
     }
     if (gone != NULL) {
-        trpi_ref_map_fini(&gone->watched);
         trpi_ref_map_fini(&gone->watchers);
         trpi_free(gone);
     }
