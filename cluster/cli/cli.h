@@ -25,7 +25,7 @@
 #define TRPI_CLI_FLAGS(F)                                                                          \
     F(SYSTEM, "system", 's', "NAME", "pick the local node by its actor-system name")               \
     F(SOCKET, "socket", 0, "PATH", "control socket of the node")                                   \
-    F(OUTPUT, "output", 'o', "FMT", "table, wide, json, jsonl or name")                            \
+    F(OUTPUT, "output", 'o', "FMT", "table, wide, json, jsonl, name or prom")                      \
     F(WATCH, "watch", 'w', "[=SECS]", "repeat; redraws on a terminal, appends otherwise")          \
     F(TIMEOUT, "timeout", 't', "DUR", "how long to wait: 500ms, 5s, 2m")                           \
     F(DRY_RUN, "dry-run", 0, NULL, "say what would change, change nothing")                        \
@@ -80,6 +80,7 @@ typedef enum trpi_cli_output {
     TRPI_CLI_JSON,
     TRPI_CLI_JSONL,
     TRPI_CLI_NAME,
+    TRPI_CLI_PROM, /* the text format of Prometheus */
     TRPI_CLI_OUTPUT_COUNT
 } trpi_cli_output;
 extern const char *const trpi_cli_output_names[TRPI_CLI_OUTPUT_COUNT];

@@ -92,6 +92,55 @@ print_numbers(const cJSON *reply)
     print_links(reply);
 }
 
+/* One sample of a gauge; label NULL: none. */
+static void
+gauge_print(const char *name, const char *help, const char *label, const char *value_of_label,
+            double value)
+{
+    (void)printf("# HELP %s %s\n# TYPE %s gauge\n%s", name, help, name, name);
+    if (label != NULL) {
+        (void)printf("{%s=\"%s\"}", label, value_of_label);
+    }
+    (void)printf(" %.17g\n", value);
+}
+
+/* For a collector of text files: the exit code is the same as without. */
+static void
+print_prom(const cJSON *reply)
+{
+    static const struct {
+        const char *name, *key, *help;
+    } numbers[] = {
+        { "troupe_cluster_members", "members", "Members of the cluster as this node sees it." },
+        { "troupe_cluster_members_up", "up", "Members that are Up." },
+        { "troupe_cluster_unreachable_members", "unreachable", "Members that somebody misses." },
+        { "troupe_actors", "actors", "Actors of this node." },
+        { "troupe_messages_per_second", "messagesPerSecond", "Messages handled, lately." },
+    };
+    const cJSON *certificate = cJSON_GetObjectItemCaseSensitive(reply, "certificate");
+    gauge_print("troupe_build_info", "1; the version is a label.", "version",
+                trpi_cli_get(reply, "version"), 1);
+    gauge_print("troupe_healthy", "1: what `troupe status` finds is healthy.", NULL, NULL,
+                trpi_cli_get_true(reply, "healthy"));
+    gauge_print("troupe_problems", "Problems that `troupe status` names.", NULL, NULL,
+                cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "problems")));
+    gauge_print("troupe_cluster_converged", "1: all members have seen the present view.", NULL,
+                NULL, trpi_cli_get_true(reply, "converged"));
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        gauge_print(numbers[i].name, numbers[i].help, NULL, NULL,
+                    trpi_cli_get_number(reply, numbers[i].key, 0));
+    }
+    gauge_print("troupe_uptime_seconds", "Since this node was started.", NULL, NULL,
+                trpi_cli_get_number(reply, "uptimeMs", 0) / 1000);
+    (void)printf("# HELP troupe_dead_letters_total Messages that reached nobody.\n"
+                 "# TYPE troupe_dead_letters_total counter\ntroupe_dead_letters_total %.17g\n",
+                 trpi_cli_get_number(reply, "deadLetters", 0));
+    if (cJSON_IsObject(certificate)) {
+        gauge_print("troupe_certificate_days_left", "Of this node's certificate.", NULL, NULL,
+                    trpi_cli_get_number(certificate, "daysLeft", 0));
+    }
+}
+
 static int
 status_once(trpi_cli *cli)
 {
@@ -105,6 +154,8 @@ status_once(trpi_cli *cli)
         trpi_cli_print_json(cli, reply);
     } else if (cli->output == TRPI_CLI_NAME) {
         (void)puts(trpi_cli_get(reply, "selfNode"));
+    } else if (cli->output == TRPI_CLI_PROM) {
+        print_prom(reply);
     } else {
         const cJSON *problem;
         print_heading(cli, reply);

@@ -74,7 +74,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .text = "Below it, as `why` says them, what keeps the members from agreeing and what would "
               "help; nothing when\nnothing does.\n",
       .flags = BIT(WATCH),
-      .outputs = ANSWER | TRPI_CLI_OUT(NAME),
+      .outputs = ANSWER | TRPI_CLI_OUT(NAME) | TRPI_CLI_OUT(PROM),
       .timeout_ms = SHORT,
       .run = trpi_cli_run_status },
     { .name = "members",
@@ -336,7 +336,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .run = trpi_cli_run_version },
     { .name = "completion",
       .group = TRPI_CLI_OPERATE,
-      .usage = "bash",
+      .usage = "bash|zsh|fish",
       .summary = "print the completion script of a shell",
       .args_min = 1,
       .args_max = 1,

@@ -1,4 +1,4 @@
-/* completion.c - `completion bash` and the hidden `__complete` that it calls.
+/* completion.c - `completion SHELL` and the hidden `__complete` that it calls.
  *
  * Why.     The script is a few lines; what can follow is computed here from the command table and,
  *          for members, asked from the node with 200 ms to answer. So a new flag is completed
@@ -11,7 +11,7 @@
 
 #include "cluster/cli/cli.h"
 
-static const char script[] =
+static const char bash_script[] =
     "# bash completion for troupe: source <(troupe completion bash)\n"
     "_troupe() {\n"
     "    local word=${COMP_LINE:0:COMP_POINT} line words\n"
@@ -28,15 +28,41 @@ static const char script[] =
     "}\n"
     "complete -F _troupe -o default troupe\n";
 
+static const char zsh_script[] =
+    "#compdef troupe\n"
+    "# zsh completion for troupe: in a directory of $fpath as _troupe, or\n"
+    "# source <(troupe completion zsh) behind compinit\n"
+    "_troupe() {\n"
+    "    local -a offered\n"
+    "    offered=(${(f)\"$(\"${words[1]}\" __complete \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
+    "    compadd -a offered\n"
+    "}\n"
+    "if [[ \"$funcstack[1]\" == _troupe ]]; then _troupe \"$@\"; else compdef _troupe troupe; fi\n";
+
+static const char fish_script[] =
+    "# fish completion for troupe: troupe completion fish | source\n"
+    "function __troupe_complete\n"
+    "    set -l before (commandline -opc)\n"
+    "    set -l word (commandline -ct)\n"
+    "    command $before[1] __complete $before[2..-1] \"$word\" 2>/dev/null\n"
+    "end\n"
+    "complete -c troupe -f -a '(__troupe_complete)'\n";
+
+static const struct {
+    const char *name, *script;
+} shells[] = { { "bash", bash_script }, { "zsh", zsh_script }, { "fish", fish_script } };
+
 int
 trpi_cli_run_completion(trpi_cli *cli)
 {
-    if (strcmp(cli->args[0], "bash") != 0) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no completion for '%s'; there is: bash",
-                             cli->args[0]);
+    for (size_t index = 0; index < sizeof(shells) / sizeof(shells[0]); index++) {
+        if (strcmp(cli->args[0], shells[index].name) == 0) {
+            (void)fputs(shells[index].script, stdout);
+            return 0;
+        }
     }
-    (void)fputs(script, stdout);
-    return 0;
+    return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no completion for '%s'; there are: bash, zsh, fish",
+                         cli->args[0]);
 }
 
 static void
@@ -49,9 +75,38 @@ complete_commands(void)
     }
 }
 
+/* Flags of commands that read their own line: node_options.c, config_main.c, cert_main.c. */
+static bool
+complete_own_flags(const trpi_cli_command *command)
+{
+    static const char node[] =
+        "--config\n--set\n--system\n--host\n--port\n--bind-host\n--bind-port\n--seed\n--role\n"
+        "--load\n--socket\n--log-level\n--log-format\n--log-file\n--help";
+    static const struct {
+        const char *command, *flags;
+    } own[] = {
+        { "node", node },
+        { "dev", "--config\n--set\n--role\n--load\n--log-level\n--log-format\n--help" },
+        { "config", "--config\n--set\n--origin\n--reference\n--output\n--help" },
+        { "cert", "--dir\n--san\n--days\n--force\n--within\n--output\n--help" },
+        { "sim", "--nodes\n--seed\n--seeds\n--scenario\n--until\n--trace\n--faults\n--shrink\n"
+                 "--break\n--help" },
+    };
+    for (size_t index = 0; command != NULL && index < sizeof(own) / sizeof(own[0]); index++) {
+        if (strcmp(command->name, own[index].command) == 0) {
+            (void)puts(own[index].flags);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
 complete_flags(const trpi_cli_command *command)
 {
+    if (complete_own_flags(command)) {
+        return;
+    }
     for (unsigned flag = 0; flag < TRPI_CLI_FLAG_COUNT; flag++) {
         uint32_t accepted = TRPI_CLI_EVERYWHERE | (command != NULL ? command->flags : 0);
         if ((accepted >> flag & 1) != 0 ||
@@ -88,7 +143,7 @@ static bool
 complete_value(trpi_cli *cli, const char *flag)
 {
     if (strcmp(flag, "-o") == 0 || strcmp(flag, "--output") == 0) {
-        (void)puts("table\nwide\njson\njsonl\nname");
+        (void)puts("table\nwide\njson\njsonl\nname\nprom");
     } else if (strcmp(flag, "--color") == 0) {
         (void)puts("auto\nalways\nnever");
     } else if (strcmp(flag, "--status") == 0) {
@@ -126,7 +181,7 @@ trpi_cli_run_complete(trpi_cli *cli)
     } else if (command->completes == 'm' || command->completes == 'p') {
         complete_members(cli);
     } else if (strcmp(command->name, "completion") == 0) {
-        (void)puts("bash");
+        (void)puts("bash\nzsh\nfish");
     } else if (strcmp(command->name, "config") == 0) {
         (void)puts("show\ncheck");
     } else if (strcmp(command->name, "cert") == 0) {

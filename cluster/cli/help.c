@@ -7,7 +7,7 @@
 #include "cluster/cli/cli.h"
 
 const char *const trpi_cli_output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json", "jsonl",
-                                                                   "name" };
+                                                                   "name",  "prom" };
 
 char *
 trpi_cli_outputs(const trpi_cli_command *command, char text[64])

@@ -90,6 +90,10 @@ has status_tells_what_blocks "  unreachable demo@10.0.0.3:2552 (Up), 6s, says de
     "              if it is dead: troupe down $C"
 has status_tells_how_links_are_protected "TLS 1.3 mutual, certificate valid 359 days, cookie"
 has status_tells_who_was_refused "refused     unknown-ca 3, cookie 1 (connections since the start)"
+expect status_for_prometheus 1 good status -o prom
+is prom_counts_members "$(grep '^troupe_cluster_members ' "$work/out")" "troupe_cluster_members 3"
+is prom_has_a_type_for_each_sample "$(grep -c '^# TYPE' "$work/out")" "$(grep -vc '^#' "$work/out")"
+is prom_lines_are_samples "$(grep -v '^#' "$work/out" | grep -vcE '^troupe_[a-z_]+(\{version="[^"]*"\})? [0-9.e+-]+$')" 0
 expect unreachable_table 0 good unreachable
 has unreachable_names_observers "$A,$B"
 expect peers_table 0 good peers

@@ -13,6 +13,14 @@ export TROUPE_SOCKET=$work/c.sock
 expect script_is_printed 0 troupe completion bash
 check script_is_bash bash -n "$work/out"
 expect other_shells_are_refused 64 troupe completion tcsh
+expect zsh_script_is_printed 0 troupe completion zsh
+has zsh_asks_the_program '__complete' && has zsh_knows_its_command '#compdef troupe'
+! command -v zsh >/dev/null || check script_is_zsh zsh -n "$work/out"
+expect fish_script_is_printed 0 troupe completion fish
+has fish_asks_the_program '__complete'
+! command -v fish >/dev/null || check script_is_fish fish -n "$work/out"
+is flags_of_a_node "$(troupe __complete node --log-f | grep -- --log-f | tr '\n' ' ')" "--log-format --log-file "
+is flags_of_certificates "$(troupe __complete cert ca --d | grep -- --d | tr '\n' ' ')" "--dir --days "
 # shellcheck disable=SC1090
 source <(troupe completion bash)
 
@@ -38,7 +46,7 @@ check members_after_down wait_until 30 offered 'troupe down troupe.tcp' "$A ${A%
 check member_continues_behind_the_colon wait_until 30 offered 'troupe down troupe.tcp://demo@127.0.0.1:2553' "2553 "
 check member_by_host wait_until 30 offered 'troupe leave 127' "127.0.0.1:2552 127.0.0.1:2553 "
 is help_offers_commands "$(offers 'troupe help le' | tr '\n' ' ')" "leave leader "
-is completion_offers_shells "$(offers 'troupe completion ')" "bash"
+is completion_offers_shells "$(offers 'troupe completion ' | tr '\n' ' ')" "bash zsh fish "
 export TROUPE_SOCKET=$work/none.sock
 is silent_without_a_node "$(offers 'troupe down ' 2>&1)" ""
 # A second, which a busy machine may lose: so the best of several.
