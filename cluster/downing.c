@@ -5,7 +5,7 @@
  *          and two halves that cannot talk must decide differently. They need no talk: both count
  *          the same last common membership, and each strategy is a question about the two counts
  *          that at most one side answers with yes.
- * Must hold. (D5 in downing_sides.c; D3, D6, D10 and D11 in downing_votes.c; the others in
+ * Must hold. (D5 in gossip_word.c; D3, D6, D10 and D11 in downing_votes.c; the others in
  *            downing_split.c)
  *   D1  While members or reachability change, nobody decides (stable_ms counts from the last
  *       change); only when reachability changes for too long, and the cluster is not whole in
@@ -16,7 +16,7 @@
  *       being stale.
  *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
  *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse
- *       all.
+ *       all, and one that has died takes nothing back. Of all strategies, and of all who look.
  *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up;
  *       when that does not change for three times stable-after, all stop.
  *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and

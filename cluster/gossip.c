@@ -458,25 +458,6 @@ freeze_rows_and_clock(trpi_gossip *g)
     g->clock_count = kept;
 }
 
-/* An observer that is Exiting or Down has stopped looking; its rows must not pin anybody. */
-static void
-freeze_reachability(trpi_gossip *g)
-{
-    for (uint32_t i = 0; i < g->members_count; i++) {
-        g->members[i].unreachable = 0;
-    }
-    bool counts = false;
-    for (uint32_t i = 0; i < g->rows_count; i++) {
-        if (i == 0 || g->rows[i].observer != g->rows[i - 1].observer) {
-            counts =
-                g->members[trpi_gossip_find(g, g->rows[i].observer)].status < TRP_MEMBER_EXITING;
-        }
-        if (counts) {
-            g->members[trpi_gossip_find(g, g->rows[i].subject)].unreachable = 1;
-        }
-    }
-}
-
 static uint64_t
 digest_of(const trpi_gossip *g)
 {
@@ -506,8 +487,10 @@ trpi_gossip_freeze(trpi_gossip *gossip)
         gossip->rows_count > TRPI_GOSSIP_ROWS_MAX) {
         return TRP_ELIMIT;
     }
-    freeze_reachability(gossip);
-    err = trpi_gossip_index_state(gossip);
+    err = trpi_gossip_judge(gossip);
+    if (err == TRP_OK) {
+        err = trpi_gossip_index_state(gossip);
+    }
     if (err != TRP_OK) {
         return err;
     }

@@ -1,6 +1,6 @@
 # The cluster room: engine, detector, gossip, downing, shell.
 troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip.c \
-	cluster/gossip_cache.c cluster/gossip_index.c cluster/gossip_merge.c cluster/gossip_view.c src/base/pack.c cluster/gossip_codec.c \
+	cluster/gossip_cache.c cluster/gossip_index.c cluster/gossip_merge.c cluster/gossip_view.c cluster/gossip_word.c src/base/pack.c cluster/gossip_codec.c \
 	cluster/frame_codec.c cluster/downing.c cluster/downing_forecast.c cluster/downing_split.c cluster/downing_sides.c cluster/downing_votes.c cluster/votes.c cluster/membership.c cluster/membership_seed.c cluster/membership_contact.c cluster/membership_foreign.c cluster/membership_prove.c cluster/compat.c \
 	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_downing.c cluster/membership_events.c cluster/membership_removed.c \
 	cluster/heartbeat.c cluster/lease.c cluster/lease_file.c cluster/shell.c cluster/shell_reach.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c \

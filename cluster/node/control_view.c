@@ -23,6 +23,26 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->link[0] = '\0';
 }
 
+/* On whose word is it unreachable? On that of observers that can be reached themselves, where there
+ * is one (gossip_word.c); of two that accuse one another nobody knows better. */
+static bool
+is_witness(const trpi_cluster_snapshot *snapshot, const trpi_cluster_observation *o, uint32_t index)
+{
+    const trpi_cluster_member *members = snapshot->members;
+    bool says = o->subject == index && o->observer < snapshot->members_count &&
+                !members[index].member.reachable;
+    if (!says || members[o->observer].member.reachable) {
+        return says;
+    }
+    bool better = false;
+    for (uint32_t j = 0; j < snapshot->observations_count && !better; j++) {
+        const trpi_cluster_observation *other = &snapshot->observations[j];
+        better = other->subject == index && other->observer < snapshot->members_count &&
+                 members[other->observer].member.reachable;
+    }
+    return !better;
+}
+
 /* Give each member its part of `names`, which has room for one pointer an observation. */
 static void
 observers_fill(const trpi_cluster_snapshot *snapshot, trpi_view *view, const char **names)
@@ -32,7 +52,7 @@ observers_fill(const trpi_cluster_snapshot *snapshot, trpi_view *view, const cha
         v->observers = names;
         for (uint32_t j = 0; j < snapshot->observations_count; j++) {
             const trpi_cluster_observation *o = &snapshot->observations[j];
-            if (o->subject == i && o->observer < view->count) {
+            if (is_witness(snapshot, o, (uint32_t)i)) {
                 names[v->observers_count++] = view->members[o->observer].m.address;
             }
         }

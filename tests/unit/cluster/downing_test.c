@@ -217,14 +217,15 @@ who_is_left_alone_asks_and_then_stops(void)
     }
 }
 
-/* D4: 0 acts, if it is there; 4, which is away, has said that it is not */
+/* D4: 0 acts, if it is there; 4, which is away, has said that it is not, and of the two nobody
+ * knows whose word counts */
 static void
 nobody_waits_for_ever_for_one_under_suspicion(void)
 {
     struct scene s;
     scene_make(&s, 5, NULL);
     scene_row(&s, 4, 0);
-    scene_row(&s, 1, 4);
+    scene_row(&s, 0, 4);
     s.stable_ms = 79999;
     UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 80000;

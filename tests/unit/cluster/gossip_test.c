@@ -220,7 +220,50 @@ a_merge_without_memory_is_an_error_and_changes_nothing(void)
     idents_free();
 }
 
+/* ---- whose word counts (D5) ------------------------------------------------------------------ */
+
+/* Bit i: member i is unreachable, when rows are "observer subject" pairs; down: bits. */
+static uint32_t
+missed(uint32_t n, const char *rows, uint32_t down)
+{
+    trpi_gossip *g = trpi_gossip_new();
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t status = (down >> i & 1) != 0 ? TRP_MEMBER_DOWN : TRP_MEMBER_UP;
+        UNIT_EQUAL(trpi_gossip_add(g, idents[i], status, i + 1), TRP_OK);
+    }
+    for (const char *at = rows; *at != '\0'; at += at[2] == ' ' ? 3 : 2) {
+        uint64_t observer = idents[at[0] - '0']->key, subject = idents[at[1] - '0']->key;
+        UNIT_EQUAL(trpi_gossip_add_row(g, observer, subject), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add_version(g, observer, 1), TRP_OK);
+    }
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = trpi_gossip_find(g, idents[i]->key);
+        mask |= trpi_gossip_is_unreachable(g, at) ? 1u << i : 0;
+    }
+    trpi_gossip_unref(g);
+    return mask;
+}
+
+static void
+the_word_of_an_observer_that_is_away_does_not_count(void)
+{
+    idents_make();
+    UNIT_EQUAL(missed(3, "02", 0), 0x4);
+    UNIT_EQUAL(missed(4, "31 03", 0), 0x8);    /* 3 said so, and has died */
+    UNIT_EQUAL(missed(4, "31 13 03", 0), 0x8); /* 1 missed it as well */
+    UNIT_EQUAL(missed(4, "12 23 31 01", 0), 0xa); /* 1 is away, so 2 counts, so 3 is, and 1 still */
+    UNIT_EQUAL(missed(4, "31", 1u << 3), 0);   /* who is Down has stopped looking */
+    UNIT_EQUAL(missed(4, "30 31 32 03 13 23", 0), 0x8); /* one is deaf: it accuses all */
+    UNIT_EQUAL(missed(3, "01 10", 0), 0x3);    /* of two nobody knows whose link it is */
+    UNIT_EQUAL(missed(4, "02 03 12 13 20 21 30 31", 0), 0xf);
+    UNIT_EQUAL(missed(5, "03 04 13 14 23 24 30 31 32 40 41 42", 0), 0x18); /* three and two */
+    idents_free();
+}
+
 UNIT_BEGIN("gossip")
+UNIT(the_word_of_an_observer_that_is_away_does_not_count)
 UNIT(clocks_compare_as_same_before_after_and_concurrent)
 UNIT(counting_up_makes_a_clock_newer)
 UNIT(every_pair_of_statuses_is_legal_or_not_as_the_table_says)

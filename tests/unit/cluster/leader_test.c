@@ -242,6 +242,30 @@ keep_majority_stops_the_minority(void)
 
 /* DOWN-01, DOWN-03 */
 static void
+the_word_of_an_observer_that_died_removes_nobody(void) /* D5: it cannot take it back */
+{
+    trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
+                                    .downing.auto_down_after_ms = 2000 };
+    struct mesh *m = mesh_cluster(4, &options);
+    mesh_observe(m, 3, 1u << 1);
+    mesh_run(m, 1000);
+    UNIT_TRUE(trpi_gossip_is_unreachable(trpi_member_view(m->cores[0]), 1));
+    m->cut[3] = true;
+    mesh_observe(m, 0, 1u << 3);
+    mesh_run(m, 200);
+    UNIT_FALSE(trpi_gossip_is_unreachable(trpi_member_view(m->cores[2]), 1));
+    UNIT_TRUE(trpi_gossip_is_unreachable(trpi_member_view(m->cores[2]), 3));
+    UNIT_EQUAL(mesh_events(m, 2, TRP_CLUSTER_REACHABLE, 1), 1);
+    mesh_run(m, 5000);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_members(m, i), 3);
+        UNIT_EQUAL(mesh_status(m, i, 1), TRP_MEMBER_UP);
+    }
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_NONE);
+    mesh_free(m);
+}
+
+static void
 auto_down_after_marks_an_unreachable_member_down(void)
 {
     trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
@@ -438,6 +462,7 @@ UNIT(rows_of_an_observer_that_was_downed_do_not_count)
 UNIT(keep_majority_removes_a_dead_member_after_stable_after)
 UNIT(keep_majority_stops_the_minority)
 UNIT(auto_down_after_marks_an_unreachable_member_down)
+UNIT(the_word_of_an_observer_that_died_removes_nobody)
 UNIT(a_cluster_that_does_not_come_to_rest_stops)
 UNIT(a_cluster_that_is_whole_each_time_goes_on)
 UNIT(members_that_die_one_after_the_other_are_no_unrest)
