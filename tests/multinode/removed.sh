@@ -16,7 +16,7 @@ remove() { # NODE AT
     local others=$2
     freeze "${node_pid[$1]}"
     timed 60 sees_unreachable "$(addr "$1")" "$others" || fail "node_$1_is_unreachable"
-    expect "node_$1_is_downed" 0 ctl "$others" down --yes "$(addr "$1")"
+    expect "node_$1_is_downed" 0 ctl "$others" down --yes --dead "$(addr "$1")"
     wait_until 30 sees_gone "$(addr "$1")" "$others" || fail "node_$1_is_removed"
     wait_until 30 grep -q "quarantined peer=$(addr "$1")" "$work/node-$others.log" || fail "node_$1_is_quarantined"
 }
