@@ -32,5 +32,12 @@ trpi_misuse_is_wanted(void)
             trpi_misuse_ctx((ctx), __func__);                                                      \
         }                                                                                          \
     } while (0)
+/* First in a verb that tells: it need not look, unless in developer builds, for all tells go the
+ * long way where misuse is asked for. */
+#ifdef TRPI_DEBUG
+#define TRPI_USE_TELLING(ctx) TRPI_USE(ctx)
+#else
+#define TRPI_USE_TELLING(ctx) ((void)0)
+#endif
 
 #endif

@@ -384,8 +384,10 @@ static trp_msg * __attribute__((noinline))
 make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
           size_t bytes)
 {
-    trp_msg *msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
+    trp_msg *msg;
 
+    TRPI_USE(ctx); /* all tells come here where it is asked for */
+    msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
     if (msg == NULL) {
         dead_no_memory(ctx, to, sender, type);
     } else if (type->number != 0 && !check_rare(ctx, to, &msg)) {
@@ -449,7 +451,6 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 static void __attribute__((noinline))
 tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    TRPI_USE(ctx);
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
@@ -580,9 +581,7 @@ tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, s
 void
 trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-#ifdef TRPI_DEBUG
-    TRPI_USE(ctx); /* else in tell_any(), which all tells come to where it is asked for */
-#endif
+    TRPI_USE_TELLING(ctx);
     if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
         bytes = type->bytes;
     } else if (UNLIKELY(bytes < type->bytes)) {
@@ -692,14 +691,14 @@ void
 trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
             size_t bytes)
 {
-    TRPI_USE(ctx);
+    TRPI_USE_TELLING(ctx);
     trpi_tell(ctx, to, sender, type, payload, bytes);
 }
 
 void
 trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text)
 {
-    TRPI_USE(ctx);
+    TRPI_USE_TELLING(ctx);
     trpi_tell(ctx, to, ctx->self, &trp_string_type, text, strlen(text));
 }
 
@@ -777,7 +776,7 @@ trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
 void
 trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
-    TRPI_USE(ctx);
+    TRPI_USE_TELLING(ctx);
     trpi_tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
 }
 
