@@ -399,6 +399,17 @@ trpi_cluster_compat_set(trpi_cluster *cluster, const char *key, const char *valu
     pthread_mutex_unlock(&cluster->engine);
 }
 
+bool
+trpi_cluster_is_member(trpi_cluster *cluster, const trpi_node_id *id)
+{
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    uint32_t at = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, trpi_ident_key(id));
+    bool is = at != TRPI_GOSSIP_NONE && view->members[at].status != TRP_MEMBER_DOWN;
+    pthread_mutex_unlock(&cluster->engine);
+    return is;
+}
+
 /* ---- the lease ------------------------------------------------------------------------------- */
 
 bool

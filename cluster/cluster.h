@@ -99,6 +99,10 @@ void trpi_cluster_lease_keep(trpi_cluster *cluster, void (*end)(void *arg), void
 /* A value of member.compat has changed while the node runs. Thread: any; never blocks for long. */
 void trpi_cluster_compat_set(trpi_cluster *cluster, const char *key, const char *value);
 
+/* Is that incarnation a member, and not Down, in this node's view? Thread: any; never blocks for
+ * long. */
+bool trpi_cluster_is_member(trpi_cluster *cluster, const trpi_node_id *id);
+
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef struct trpi_cluster_member {
     trp_member member;

@@ -270,7 +270,8 @@ claims(trpi_conn *conn, const trpi_address *address)
 {
     const trpi_transport_ops *ops = conn->remote->ops;
     if (ops->claims == NULL || conn->dialled || /* whom we dialled was asked for its name */
-        ops->claims(conn->link, address->host, conn->failure, sizeof conn->failure) == TRP_OK) {
+        ops->claims(conn->link, address->host, address->port, conn->failure,
+                    sizeof conn->failure) == TRP_OK) {
         return TRP_OK;
     }
     return TRP_EPERM;

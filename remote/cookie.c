@@ -11,6 +11,9 @@
  * Must hold.
  *   K1  The two directions have other labels, so that a proof cannot be sent back as an answer.
  *   K2  Proofs are compared in constant time, and all of them.          (secret_of)
+ *   K4  A dialler's nonce, which both proofs cover, says for which two addresses it was made: what
+ *       a third one passes on to another node is refused there. It cannot be taken for the nonce of
+ *       an earlier version, which says nothing, without the secret.
  *   K3  Only the last step says DONE; every step has a fixed length.
  * Tests.  tests/unit/remote/cookie_test.c
  */
@@ -41,6 +44,65 @@ prove(const trpi_cookie *cookie, bool dialler, const char *secret, uint8_t ret_p
         at += 32;
     }
     return trpi_hmac_sha256(secret, strlen(secret), text, sizeof text, ret_proof);
+}
+
+enum { FRESH = 8, MARK = 4, TAG = 8 }; /* of a dialler's nonce: fresh, then {mark, tag} a secret */
+
+_Static_assert(FRESH + TRPI_SECRETS_MAX * (MARK + TAG) == NONCE, "all of it is used");
+
+/* K4: the mark says that there is a tag; the tag, for which addresses. */
+static bool
+mark_and_tag(const char *secret, const uint8_t *fresh, const char *from, const char *to,
+             uint8_t ret[MARK + TAG])
+{
+    static const char label[2][24] = { "troupe cookie nonce", "troupe cookie addresses" };
+    uint8_t text[sizeof label[0] + FRESH + 2 * TRPI_COOKIE_PLACE_BYTES], digest[32];
+    size_t head = sizeof label[0] + FRESH, bytes = strlen(from) + 1;
+    trpi_assert(bytes <= TRPI_COOKIE_PLACE_BYTES && strlen(to) < TRPI_COOKIE_PLACE_BYTES);
+    memcpy(text, label[0], sizeof label[0]);
+    memcpy(text + sizeof label[0], fresh, FRESH);
+    if (!trpi_hmac_sha256(secret, strlen(secret), text, head, digest)) {
+        return false;
+    }
+    memcpy(ret, digest, MARK);
+    memcpy(text, label[1], sizeof label[1]);
+    memcpy(text + head, from, bytes);
+    memcpy(text + head + bytes, to, strlen(to));
+    if (!trpi_hmac_sha256(secret, strlen(secret), text, head + bytes + strlen(to), digest)) {
+        return false;
+    }
+    memcpy(ret + MARK, digest, TAG);
+    return true;
+}
+
+bool
+trpi_cookie_nonce(uint8_t nonce[NONCE], const trpi_secrets *secrets, const char *from,
+                  const char *to)
+{
+    bool made = true;
+    for (uint32_t i = 0; i < TRPI_SECRETS_MAX; i++) { /* one secret: twice */
+        made = made && mark_and_tag(secrets->text[i < secrets->count ? i : 0], nonce, from, to,
+                                    nonce + FRESH + i * (MARK + TAG));
+    }
+    return made;
+}
+
+bool
+trpi_cookie_is_meant(const trpi_cookie *cookie, const trpi_secrets *secrets, const char *from,
+                     const char *to)
+{
+    uint8_t wanted[MARK + TAG];
+    trpi_assert(!cookie->dialled && cookie->fitted < secrets->count);
+    if (!mark_and_tag(secrets->text[cookie->fitted], cookie->peer, from, to, wanted)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < TRPI_SECRETS_MAX; i++) {
+        const uint8_t *slot = cookie->peer + FRESH + i * (MARK + TAG);
+        if (trpi_equal_secret(slot, wanted, MARK)) {
+            return trpi_equal_secret(slot + MARK, wanted + MARK, TAG);
+        }
+    }
+    return true;
 }
 
 /* The secret that one of the count proofs was made with; NULL: none. K2 */
@@ -130,6 +192,9 @@ on_proof(trpi_cookie *cookie, const trpi_secrets *secrets, trpi_buffer *out)
     uint8_t verdict[TRPI_COOKIE_VERDICT_BYTES] = { 0 };
     const char *secret = secret_of(cookie, secrets, true, cookie->in, TRPI_SECRETS_MAX);
     cookie->step = OVER;
+    for (uint32_t i = 0; i < secrets->count; i++) {
+        cookie->fitted = secret == secrets->text[i] ? i : cookie->fitted;
+    }
     if (secret != NULL && !prove(cookie, false, secret, verdict + 8)) {
         return TRPI_COOKIE_BROKEN;
     }

@@ -16,6 +16,7 @@
 #define TRPI_COOKIE_VERSION 1
 #define TRPI_SECRETS_MAX 2          /* the present one, and the one before it while it is changed */
 #define TRPI_SECRET_BYTES_MAX 255
+#define TRPI_COOKIE_PLACE_BYTES 262 /* "host:port" and the NUL */
 
 enum {
     TRPI_COOKIE_NONCE_BYTES = 32,
@@ -46,7 +47,17 @@ typedef struct trpi_cookie {
     uint8_t binding[32]; /* of the encrypted session below; zero without one */
     uint8_t in[TRPI_COOKIE_STEP_BYTES_MAX];
     size_t in_count;
+    uint32_t fitted; /* acceptor: which of its secrets the dialler has shown */
 } trpi_cookie;
+
+/* Make a dialler's random bytes a nonce that says, to who knows a secret, from which address to
+ * which the connection is meant ("10.0.0.1:2552"). false: no digest. */
+bool trpi_cookie_nonce(uint8_t nonce[TRPI_COOKIE_NONCE_BYTES], const trpi_secrets *secrets,
+                       const char *from, const char *to);
+/* An acceptor, once it is DONE: is the connection meant from there to here? A dialler of an earlier
+ * minor version says nothing of it: then it is. */
+bool trpi_cookie_is_meant(const trpi_cookie *cookie, const trpi_secrets *secrets, const char *from,
+                          const char *to);
 
 /* random: bytes that were never used before. A dialler's first bytes are appended to out. */
 trpi_cookie_result trpi_cookie_begin(trpi_cookie *cookie, bool dialled,

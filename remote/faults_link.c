@@ -651,9 +651,11 @@ faults_pause(trpi_link *link)
 }
 
 static trp_err
-faults_claims(trpi_link *link, const char *host, char *ret_detail, size_t detail_bytes)
+faults_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
+              size_t detail_bytes)
 {
-    return link->transport->inner_ops->claims(link->inner, host, ret_detail, detail_bytes);
+    return link->transport->inner_ops->claims(link->inner, host, port, ret_detail,
+                                              detail_bytes);
 }
 
 static uint64_t

@@ -630,6 +630,9 @@ trp_err trpi_conn_preamble(trpi_conn *conn);
  * TRP_ECONFIG. */
 trp_err trpi_remote_transport_open(trpi_remote *remote);
 
+/* Its address is known: what cookies are made for. */
+void trpi_remote_secure_self(trpi_remote *remote);
+
 /* ---- untrusted.c ---- */
 trp_err trpi_untrusted_begin(trpi_remote *remote); /* Errors: TRP_ENOMEM */
 void trpi_untrusted_end(trpi_remote *remote);

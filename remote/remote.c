@@ -314,6 +314,7 @@ listen_and_advertise(trpi_remote *remote)
         return err;
     }
     remote->address.port = o->port != 0 ? o->port : bound;
+    trpi_remote_secure_self(remote);
     trpi_system_advertise(remote->system, &remote->address);
     return trpi_system_remote_set(remote->system, &trpi_route_remote_ops, remote);
 }

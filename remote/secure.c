@@ -284,6 +284,11 @@ cookie_begin(trpi_secure_link *link)
         shut(link, "no key of the session");
         return;
     }
+    if (link->dialled && link->transport->self[0] != '\0' &&
+        !trpi_cookie_nonce(nonce, &link->credentials->secrets, link->transport->self, link->to)) {
+        shut(link, "no digest");
+        return;
+    }
     trpi_buffer said = { 0 };
     link->stage = TRPI_SECURE_COOKIE;
     trpi_cookie_result result =
@@ -538,6 +543,7 @@ trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
         return TRP_ENOMEM;
     }
     link->user = user;
+    (void)snprintf(link->to, sizeof link->to, "%.253s:%u", host, port);
     *ret_link = (trpi_link *)link; /* before the first callback may come */
     trp_err err = secure->inner->connect(secure->inner_transport, host, port, timeout_ms, link,
                                          &link->inner);
@@ -559,16 +565,32 @@ trpi_secure_pause(trpi_link *outer)
 }
 
 trp_err
-trpi_secure_claims(trpi_link *outer, const char *host, char *ret_detail, size_t detail_bytes)
+trpi_secure_claims(trpi_link *outer, const char *host, uint16_t port, char *ret_detail,
+                   size_t detail_bytes)
 {
     trpi_secure_link *link = (trpi_secure_link *)outer;
-    if (link->session == NULL) {
-        return TRP_OK;
-    }
+    const trpi_secrets *secrets = &link->credentials->secrets;
+    char from[TRPI_COOKIE_PLACE_BYTES];
+    trp_err err = TRP_OK;
+    (void)snprintf(from, sizeof from, "%.253s:%u", host, port);
     pthread_mutex_lock(&link->lock);
-    trp_err err = trpi_tls_session_claims(link->session, host, ret_detail, detail_bytes);
+    if (!link->dialled && secrets->count > 0 && link->transport->self[0] != '\0' &&
+        !trpi_cookie_is_meant(&link->cookie, secrets, from, link->transport->self)) {
+        (void)snprintf(ret_detail, detail_bytes,
+                       "its cookie was made for a connection between two other addresses");
+        err = TRP_EPERM;
+    } else if (link->session != NULL) {
+        err = trpi_tls_session_claims(link->session, host, ret_detail, detail_bytes);
+    }
     pthread_mutex_unlock(&link->lock);
     return err;
+}
+
+void
+trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    (void)snprintf(secure->self, sizeof secure->self, "%.253s:%u", host, port);
 }
 
 uint64_t

@@ -31,6 +31,9 @@ extern const trpi_transport_ops trpi_secure_tcp_ops; /* scheme "tcp": a cookie a
 /* Read the files again and take these secrets (NULL: as they are), soon, on the keeper thread; what
  * came of it goes to reloaded(). Thread: any; never blocks. */
 void trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets);
+/* What this node advertises, once it is known and before anybody is dialled or accepted: what a
+ * cookie is made for. Not said: for nobody in particular, as earlier versions do. */
+void trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port);
 /* Of the files in use. false: no TLS. */
 bool trpi_secure_info(trpi_transport *transport, trpi_tls_info *ret_info);
 

@@ -31,6 +31,7 @@ typedef struct trpi_secure {
     trpi_secure_options options;
     trpi_tls_options tls; /* texts are ours */
     bool is_tls;
+    char self[TRPI_COOKIE_PLACE_BYTES]; /* advertised; "": not said. Written before accept() */
     pthread_mutex_t lock; /* a link's lock is taken before it, never after */
     pthread_cond_t wake;
     pthread_t keeper;
@@ -63,6 +64,7 @@ struct trpi_channel_secure {
     trpi_credentials *credentials;
     pthread_mutex_t lock;
     trpi_tls_session *session; /* NULL: a cookie alone; calls by lock */
+    char to[TRPI_COOKIE_PLACE_BYTES]; /* whom it dialled */
     trpi_cookie cookie;        /* the six below by lock */
     trpi_secure_stage stage;
     bool closing;
@@ -89,7 +91,7 @@ trp_err trpi_secure_connect(trpi_transport *transport, const char *host, uint16_
                             uint32_t timeout_ms, void *user, trpi_link **ret_link);
 trp_err trpi_secure_write(trpi_link *link, const trpi_iov *iov, size_t count);
 void trpi_secure_pause(trpi_link *link);
-trp_err trpi_secure_claims(trpi_link *link, const char *host, char *ret_detail,
+trp_err trpi_secure_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
                            size_t detail_bytes);
 uint64_t trpi_secure_whose(trpi_link *link);
 void trpi_secure_close(trpi_link *link);

@@ -71,6 +71,14 @@ secure_transport(trpi_remote *remote)
                                   : remote->transport;
 }
 
+void
+trpi_remote_secure_self(trpi_remote *remote)
+{
+    if (remote->secure && remote->options.wire_minor >= 4) {
+        trpi_secure_self(secure_transport(remote), remote->address.host, remote->address.port);
+    }
+}
+
 trpi_faults *
 trpi_remote_faults(trpi_remote *remote)
 {

@@ -9,6 +9,7 @@
  * Must hold.
  *   I1  only commands that change nothing are carried, and the news that all end (is_carried)
  *   I2  the transport thread never blocks: it parses and hands over (on_frame)
+ *   I4  only members of the asked node's view are answered (request_take)
  *   I3  a reply is taken only by who waits for its id, from whom it asked (reply_take)
  * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger
  *          one is answered with exit 65.
@@ -113,6 +114,11 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
              size_t bytes)
 {
     trpi_control_refusal refusal;
+    if (!trpi_cluster_is_member(node->cluster, from)) { /* I4 */
+        refuse(node, from, id, TRPI_CTL_EXIT_PERMISSION,
+               "that node takes commands from members of its cluster only");
+        return;
+    }
     if (!node->control) {
         refuse(node, from, id, TRPI_CTL_EXIT_UNREACHABLE,
                "that node has no control socket (cluster.control-socket)");

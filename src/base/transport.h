@@ -115,7 +115,8 @@ struct trpi_transport_ops {
     void (*pause)(trpi_link *link);
     /* May the peer of this link call itself host? NULL: this driver does not know its peers.
      * Errors: TRP_EPERM; detail says for whom its certificate is. From inside bytes(). */
-    trp_err (*claims)(trpi_link *link, const char *host, char *ret_detail, size_t detail_bytes);
+    trp_err (*claims)(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
+                      size_t detail_bytes);
     /* A key of the certificate of the peer of this link; 0: it has shown none. NULL: this driver
      * does not know its peers. From inside bytes(). */
     uint64_t (*whose)(trpi_link *link);

@@ -80,6 +80,15 @@ check ask_goes_again wait_until 60 at one ask "$(address three)/user/echo" hello
 check all_is_well_again wait_until 60 at one status
 expect everybody_reaches_everybody_again 0 at one reach
 
+# A node of another cluster of that name can talk to a member, and not command it.
+hosts_port || { fail "a free port"; test_end; }
+port[alone]=$hosts_free
+node alone --seed self
+expect alone_is_up 0 at alone wait --members 1 --timeout 60s
+expect members_command_one_another 0 at two tree "$(address one)/user"
+expect strangers_do_not 77 at alone tree "$(address one)/user"
+has strangers_are_told_why "takes commands from members of its cluster only" "$work/err"
+
 # Another node with the address of a member: the member is asked, and stays.
 hosts_port || { fail "a free port"; test_end; }
 background "$troupe" node --host 127.0.0.1 --port "${port[two]}" --bind-host 127.0.0.1 --bind-port "$hosts_free" \

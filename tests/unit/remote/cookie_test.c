@@ -161,8 +161,54 @@ other_protocols_are_seen_at_once_and_the_rest_is_left(void)
     trpi_buffer_fini(&from_d);
 }
 
+/* A dialler that means to go from one place to another; the acceptor asks whether it is meant. */
+static bool
+is_meant(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_t made[32],
+         const char *from, const char *to)
+{
+    trpi_cookie d, a;
+    trpi_buffer from_d = { 0 }, from_a = { 0 };
+    (void)trpi_cookie_begin(&d, true, made, unbound, &from_d);
+    (void)trpi_cookie_begin(&a, false, nonce[1], unbound, &from_a);
+    (void)deliver(&a, acceptor, &from_d, 64, &from_a);
+    (void)deliver(&d, dialler, &from_a, 64, &from_d);
+    UNIT_EQUAL(deliver(&a, acceptor, &from_d, 64, &from_a), TRPI_COOKIE_DONE);
+    trpi_buffer_fini(&from_d);
+    trpi_buffer_fini(&from_a);
+    return trpi_cookie_is_meant(&a, acceptor, from, to);
+}
+
+/* K4: whoever lures a node to its own address cannot pass its proof on to another one */
+static void
+a_proof_is_for_two_addresses(void)
+{
+    const trpi_secrets *const dialler[] = { &one, &two, &one };
+    const trpi_secrets *const acceptor[] = { &one, &one, &two };
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t made[32] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+        UNIT_TRUE(trpi_cookie_nonce(made, dialler[i], "10.0.0.1:2552", "10.0.0.2:2552"));
+        UNIT_TRUE(is_meant(dialler[i], acceptor[i], made, "10.0.0.1:2552", "10.0.0.2:2552"));
+        UNIT_FALSE(is_meant(dialler[i], acceptor[i], made, "10.0.0.1:2552", "10.0.0.3:2552"));
+        UNIT_FALSE(is_meant(dialler[i], acceptor[i], made, "10.0.0.9:2552", "10.0.0.2:2552"));
+        UNIT_FALSE(is_meant(dialler[i], acceptor[i], made, "10.0.0.1:2552", "10.0.0.2:2553"));
+        UNIT_FALSE(is_meant(dialler[i], acceptor[i], made, "10.0.0.1:25521", "0.0.0.2:2552"));
+    }
+}
+
+/* an earlier minor version has random bytes there, and joins all the same */
+static void
+a_nonce_of_an_earlier_version_says_nothing(void)
+{
+    UNIT_TRUE(is_meant(&one, &one, nonce[0], "10.0.0.1:2552", "10.0.0.2:2552"));
+    uint8_t made[32] = { 1 }; /* made with another secret than the one that fitted */
+    UNIT_TRUE(trpi_cookie_nonce(made, &other, "10.0.0.1:2552", "10.0.0.2:2552"));
+    UNIT_TRUE(is_meant(&one, &one, made, "10.0.0.1:2552", "10.0.0.3:2552"));
+}
+
 UNIT_BEGIN("cookie")
 UNIT(equal_secrets_agree_however_the_bytes_are_cut)
+UNIT(a_proof_is_for_two_addresses)
+UNIT(a_nonce_of_an_earlier_version_says_nothing)
 UNIT(another_secret_is_wrong_at_both_ends)
 UNIT(any_of_two_secrets_will_do_at_either_end)
 UNIT(a_proof_of_another_session_is_wrong)
