@@ -78,14 +78,12 @@ place_of(uint32_t slot)
 }
 
 bool
-trpi_hold_may(const trpi_peer *peer, uint32_t slot)
+trpi_hold_may_be(const trpi_peer *peer, uint32_t slot)
 {
     uint32_t place = place_of(slot);
     /* relaxed: looked at again under the lock; holds is set once, before `holding` */
-    return atomic_load_explicit(&peer->holding, memory_order_acquire) &&
-           (atomic_load_explicit(&peer->holds->any[place / 64], memory_order_relaxed) >>
-                place % 64 &
-            1) != 0;
+    uint64_t word = atomic_load_explicit(&peer->holds->any[place / 64], memory_order_relaxed);
+    return (word >> place % 64 & 1) != 0;
 }
 
 static void

@@ -680,7 +680,14 @@ void trpi_inbound_batch_end(trpi_conn *conn);
 void trpi_hold_credit(trpi_conn *conn, const trpi_frame *frame); /* CREDIT */
 enum trpi_held { TRPI_HELD_NOT, TRPI_HELD, TRPI_HELD_FULL };
 /* May this recipient be held? Without a lock; true for others now and then. */
-bool trpi_hold_may(const trpi_peer *peer, uint32_t slot);
+bool trpi_hold_may_be(const trpi_peer *peer, uint32_t slot);
+static inline bool
+trpi_hold_may(const trpi_peer *peer, uint32_t slot)
+{
+    /* acquire: pairs with the first hold; with none, which is usual, nothing is hashed */
+    return atomic_load_explicit(&peer->holding, memory_order_acquire) &&
+           trpi_hold_may_be(peer, slot);
+}
 /* Keep frame, of one message for a recipient of route; NOT: it is not held. Takes no memory of
  * frame. By the runner. */
 enum trpi_held trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation,
