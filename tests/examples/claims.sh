@@ -23,7 +23,10 @@ judge() { # judge NAME: stdin is what is missing
 
 # Names of functions and macros; what the pages' own programs define (a protocol makes names, too) is theirs.
 grep -ohE '\b(trp|TRP)_[A-Za-z0-9_]+' "${pages[@]}" | sort -u >"$work/names"
-grep -rohE '\b(trp|TRP)_[A-Za-z0-9_]+' "$include/troupe" | sort -u >"$work/declared"
+{
+    grep -rohE '\b(trp|TRP)_[A-Za-z0-9_]+' "$include/troupe"
+    sed -n 's/^ *E([0-9]*, \([A-Z_0-9]*\),.*/TRP_\1/p' "$include/troupe/base.h" # the table of errors
+} | sort -u >"$work/declared"
 grep -vxFf "$work/declared" "$work/names" >"$work/missing"
 [ "$(wc -l <"$work/names")" -gt 100 ] || echo "only $(wc -l <"$work/names") names" >>"$work/missing"
 judge every_name_in_the_pages_is_declared
@@ -58,11 +61,11 @@ grep -ohE '(^|`)troupe [a-z]+ [^`#]*' "${pages[@]}" | tr -d '`' | while read -r 
 done | sort -u >"$work/missing"
 judge every_flag_in_the_pages_exists
 
-# Keys: `section.key` in backticks, with or without a value.
+# Keys: `section.key` in backticks, with or without a value; or a section.
 "$troupe" config show >"$work/keys" 2>&1
 grep -ohE '`(actor|remote|cluster|log|control|scheduler|shutdown|metrics)\.[a-z.-]+[a-z]( = [^`]*)?`' "${pages[@]}" | tr -d '`' |
     awk '{ print $1 }' | sort -u | while read -r key; do
-    grep -qE "^$key( |\$)" "$work/keys" || echo "$key"
+    grep -qE "^$key([ .]|\$)" "$work/keys" || echo "$key"
 done >"$work/missing"
 judge every_key_in_the_pages_exists
 
