@@ -386,7 +386,9 @@ make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 {
     trp_msg *msg;
 
-    TRPI_USE(ctx); /* all tells come here where it is asked for */
+    if (trpi_misuse_is_wanted()) { /* all tells come here then */
+        trpi_misuse_ctx(ctx, "trp_tell");
+    }
     msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
     if (msg == NULL) {
         dead_no_memory(ctx, to, sender, type);
