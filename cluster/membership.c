@@ -445,6 +445,27 @@ command_down(trpi_member_core *core, const trpi_node_id *target)
     return change_status(core, index, TRP_MEMBER_DOWN);
 }
 
+static bool
+is_down(const trpi_gossip *g, uint64_t key)
+{
+    uint32_t index = trpi_gossip_find(g, key);
+    return index != TRPI_GOSSIP_NONE && g->members[index].status == TRP_MEMBER_DOWN;
+}
+
+/* Nobody watches who is Down: what this node saw of it last stands till it is removed. */
+static trp_err
+keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
+{
+    const trpi_gossip *g = core->gossip;
+    trp_err err = TRP_OK;
+    for (uint32_t i = 0; i < g->rows_count && err == TRP_OK; i++) {
+        if (g->rows[i].observer == core->self->key && is_down(g, g->rows[i].subject)) {
+            err = trpi_gossip_add_row(edited, core->self->key, g->rows[i].subject);
+        }
+    }
+    return err;
+}
+
 /* E3. keys: all members that the own detector holds unreachable now. */
 static trp_err
 observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
@@ -457,13 +478,14 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
     uint32_t changed = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (trpi_gossip_find(g, keys[i]) != TRPI_GOSSIP_NONE && keys[i] != core->self->key) {
-            known++;
+            known += is_down(g, keys[i]) ? 0 : 1;
             changed += trpi_gossip_observes(g, core->self->key, keys[i]) ? 0 : 1;
         }
     }
     uint32_t rows = 0;
     for (uint32_t i = 0; i < g->rows_count; i++) {
-        rows += g->rows[i].observer == core->self->key ? 1 : 0;
+        bool own = g->rows[i].observer == core->self->key;
+        rows += own && !is_down(g, g->rows[i].subject) ? 1 : 0;
     }
     if (changed == 0 && rows == known) {
         return TRP_OK;
@@ -473,6 +495,9 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
         return TRP_ENOMEM;
     }
     trp_err err = trpi_gossip_observe(edited, core->self->key, keys, count);
+    if (err == TRP_OK) {
+        err = keep_rows_of_downed(core, edited);
+    }
     if (err != TRP_OK) {
         trpi_gossip_unref(edited);
         return err;

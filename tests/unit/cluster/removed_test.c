@@ -172,6 +172,36 @@ one_of_two_that_is_downed_by_the_other_ends(void)
     }
 }
 
+/* Of four, two are cut off and downed by the others one after the other; the detector leaves out
+ * the first of them as soon as it is Down. Both are the half with the lowest address: they stay. */
+static void
+who_was_cut_off_when_it_was_downed_was_not_near(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(4, &options);
+    m->cut[0] = m->cut[1] = true;
+    mesh_observe(m, 2, 3);
+    mesh_observe(m, 3, 3);
+    UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, 0), TRP_OK);
+    mesh_run(m, 1000);
+    mesh_observe(m, 2, 2);
+    mesh_observe(m, 3, 2);
+    mesh_run(m, 1000);
+    uint32_t first = trpi_gossip_find(trpi_member_view(m->cores[2]), trpi_ident_key(&m->ids[0]));
+    UNIT_REQUIRE(first != TRPI_GOSSIP_NONE);
+    UNIT_TRUE(trpi_gossip_is_unreachable(trpi_member_view(m->cores[2]), first));
+    UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, 1), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 2), 2);
+    m->cut[0] = m->cut[1] = false;
+    mesh_run(m, 5000);
+    UNIT_TRUE(trpi_member_removed_since_ms(m->cores[0]) != 0);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_NONE);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_NONE);
+    mesh_free(m);
+}
+
 /* X2, W2 of membership_downing.c */
 static void
 with_a_lease_one_word_is_enough(void)
@@ -281,6 +311,7 @@ UNIT(who_talks_to_the_node_after_all_has_not_removed_it)
 UNIT(gone_counts_for_those_that_it_names)
 UNIT(who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes)
 UNIT(one_of_two_that_is_downed_by_the_other_ends)
+UNIT(who_was_cut_off_when_it_was_downed_was_not_near)
 UNIT(with_a_lease_one_word_is_enough)
 UNIT(one_refusal_makes_the_node_dial_all_others_anew)
 UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
