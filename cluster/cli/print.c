@@ -140,6 +140,7 @@ trpi_cli_print_json(const trpi_cli *cli, const cJSON *json)
 char *
 trpi_cli_age(double ms, char buffer[24])
 {
+    ms = ms < 1e15 ? ms : 1e15; /* whatever a node says: some 30,000 years */
     uint64_t seconds = ms > 0 ? (uint64_t)(ms / 1000) : 0;
     if (ms < 0) {
         (void)snprintf(buffer, 24, "-");

@@ -473,6 +473,8 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
     UNIT_TRUE(ask_once(300) != TRP_OK);
     char buffer[TRP_PATH_BYTES_MAX]; /* the other direction is refused by name */
     pair_path(&p, 0, "/user/x", buffer, sizeof buffer);
+    /* as among members of a cluster, which goes on asking (without one: events_test) */
+    trpi_remote_watch_delegate(p.remote[1], trpi_remote_address(p.remote[0]), true);
     /* what it tells before it knows that its connection is closed is lost with that */
     UNIT_WAIT(trp_system_select_tell(p.system[1], buffer, &trp_string_type, "x", 1) == TRP_OK &&
                   pair_logged("is quarantined here"),
