@@ -681,7 +681,8 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
         wake = least(least(wake, core->seek.next_ms), core->seek.give_up_ms);
     } else if (core->phase == TRPI_PHASE_MEMBER) {
         wake = core->exiting_ms != 0 ? least(wake, core->confirm_ms) : wake;
-        wake = core->joiners_count > 0 ? least(wake, core->admit_ms) : wake;
+        bool admits = core->joiners_count > 0 && !now.waking; /* the detector wakes it from that */
+        wake = admits ? least(wake, core->admit_ms) : wake;
         wake = least(wake, trpi_prove_wake_ms(core));
     } else if (core->phase == TRPI_PHASE_STOPPED) {
         wake = core->published == NULL

@@ -304,6 +304,34 @@ a_contact_that_is_waking_lets_nobody_in(void)
     mesh_free(m);
 }
 
+/* J10: somebody waits for the next version when its contact stands still. The contact is awake when
+ * its detector says so; till then it has nothing to wake for at once, again and again. */
+static void
+who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy(void)
+{
+    bool waits = false;
+    for (uint64_t seed = 1; seed <= 50 && !waits; seed++) {
+        trpi_member_options options = { .seed = seed, .buggify = true };
+        struct mesh *m = mesh_cluster(2, &options);
+        mesh_add(m, NULL);
+        mesh_add(m, NULL);
+        UNIT_EQUAL(mesh_join(m, 2, 0), TRP_OK);
+        UNIT_EQUAL(mesh_join(m, 3, 0), TRP_OK);
+        mesh_drain(m);
+        waits = mesh_status(m, 0, 2) != 0 && mesh_status(m, 0, 3) == 0;
+        m->waking[0] = true;
+        m->now_ms += 400;
+        trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+        UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
+        UNIT_TRUE(trpi_member_wake_ms(m->cores[0]) > m->now_ms);
+        m->waking[0] = false;
+        mesh_run(m, 3000);
+        UNIT_TRUE(mesh_status(m, 0, 3) != 0);
+        mesh_free(m);
+    }
+    UNIT_TRUE(waits);
+}
+
 UNIT_BEGIN("removed")
 UNIT(a_side_may_go_on_by_its_word_where_its_strategy_lets_it)
 UNIT(refusals_end_a_node_when_they_are_of_more_than_half)
@@ -317,4 +345,5 @@ UNIT(one_refusal_makes_the_node_dial_all_others_anew)
 UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
 UNIT(a_node_that_is_waking_marks_nobody_down_and_does_not_stop_itself)
 UNIT(a_contact_that_is_waking_lets_nobody_in)
+UNIT(who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy)
 UNIT_END
