@@ -49,7 +49,8 @@ main(void)
         printf("repeat(%d): %d\n", n, handled[n]);
         wrong |= n < FIRST && handled[n] + missing < handled[n + 1];
     }
-    wrong |= trp_dispatcher_find(a.system, "ten", &info) != TRP_OK || info.threads > THREADS;
+    wrong |= trp_dispatcher_find(a.system, "ten", &info) != TRP_OK || info.threads != THREADS;
+    wrong |= trp_category_size(a.system, "common") != COMMON;
     printf("%u threads, at most %d pending, %d to nobody; now %d pending\n", info.threads, peak,
            missing, pending);
     return article_end(&a, wrong || pending != 0 || missing == 0 || handled[0] == 0);

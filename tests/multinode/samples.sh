@@ -46,4 +46,8 @@ check the_other_one_works_on wait_until 30 both
 kill_node 3 TERM
 node_ended the_master_leaves 3 0
 check the_next_oldest_is_the_master wait_until 30 mean 4 /user/facade
+kill_node 1 TERM # none of its workers is left: the sample says so after its 3 s
+node_ended the_last_worker_leaves 1 0
+unavailable() { says 4 /user/facade "one two" "Service unavailable, try again later"; }
+check without_a_worker_the_service_is_unavailable wait_until 60 unavailable
 test_end

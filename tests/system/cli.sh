@@ -225,6 +225,14 @@ kill "$stream"; wait "$stream" 2>/dev/null
 second=${pids[-1]} first=${pids[0]}
 kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
 wait_until 60 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
+is unreachable_names_the_killed_one "$(two unreachable -o name)" "$A"
+expect unreachable_of_the_survivor 0 two unreachable
+has unreachable_says_who_sees_it "$B"
+view() { two cluster-status -o table | tr '\t\n' ' |'; }
+member_is() { echo " Member(address = $1, status = Up)|"; }
+first_two=$(member_is "$A")$(member_is "$B")
+[ "$port1" -lt "$port2" ] || first_two=$(member_is "$B")$(member_is "$A")
+is cluster_status_is_the_whole_view "$(view)" "Members:|$first_two""Unreachable:| Member(address = $A)|"
 # Of two, the half with the lower address may go on without the other.
 helps="do not mark it Down here"
 [ "$port2" -gt "$port1" ] || helps="troupe down $A"

@@ -224,6 +224,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/node_end_test.c \
 	tests/unit/node/node_log_test.c \
 	tests/unit/node/node_options_test.c \
+	tests/unit/node/node_remote_test.c \
 	tests/unit/node/node_test.c \
 	tests/unit/node/payload_json_test.c \
 	tests/unit/node/seed_dns_test.c \

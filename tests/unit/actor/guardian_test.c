@@ -3,6 +3,8 @@
 #include "tests/unit/actor/stage.h"
 
 #include <sys/wait.h>
+#include <troupe/category.h>
+#include <troupe/mailbox.h>
 #include <unistd.h>
 
 static _Atomic bool let_go, let_go_late, went_on;
@@ -224,13 +226,28 @@ several_systems_live_in_one_process(void)
 {
     trp_system *systems[4];
     trp_ref refs[4];
+    trp_mailbox_options bounded = TRP_MAILBOX_OPTIONS_INIT;
 
+    bounded.kind = TRP_MAILBOX_KIND_BOUNDED;
+    bounded.capacity = 2;
     for (int i = 0; i < 4; i++) {
         systems[i] = stage_open();
         refs[i] = stage_spawn(systems[i], &actor, "same");
     }
     for (int i = 0; i < 4; i++) {
         UNIT_EQUAL(stage_ask(systems[i], refs[i], "ping", answer, sizeof answer), TRP_OK);
+    }
+    /* Levels, counts and what is registered belong to one of them. */
+    trp_log_level_set(systems[0], TRP_LOG_OFF);
+    UNIT_EQUAL(trp_mailbox_register(systems[0], "two", &bounded), TRP_OK);
+    UNIT_EQUAL(trp_category_join(systems[0], "crew", refs[0]), TRP_OK);
+    stage_tell(systems[0], (trp_ref)TRP_REF_NONE, "lost");
+    UNIT_EQUAL(stage_dead_sum(systems[0]), 1);
+    for (int i = 1; i < 4; i++) {
+        UNIT_EQUAL(trp_log_level_get(systems[i]), TRP_LOG_INFO);
+        UNIT_EQUAL(trp_mailbox_register(systems[i], "two", &bounded), TRP_OK);
+        UNIT_EQUAL(trp_category_size(systems[i], "crew"), 0);
+        UNIT_EQUAL(stage_dead_sum(systems[i]), 0);
     }
     /* An actor may tell one of another system, though both have the same number in theirs. */
     other_system = systems[1];

@@ -187,6 +187,7 @@ a_line_carries_the_context_of_actor_and_message(void)
 
 static atomic_bool gate_open;
 static atomic_uint gate_waits;
+static _Atomic uint64_t gate_first_ns, gate_last_ns; /* the times of its lines */
 
 static trp_err
 logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -204,6 +205,11 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
             }
         }
         stage_note("%s", line.text);
+        if (strcmp(line.text, "0") == 0) {
+            atomic_store(&gate_first_ns, line.mono_ns);
+        } else if (strcmp(line.text, "7") == 0) {
+            atomic_store(&gate_last_ns, line.mono_ns);
+        }
         TRP_LOG_ERROR(ctx, "a logger logs");
         if (strcmp(line.text, "bad") == 0) {
             return TRP_EFAILED;
@@ -263,7 +269,7 @@ a_program_brings_its_own_logger_which_may_fail(void)
     UNIT_TRUE(stage_is("good bad again")); /* the mute one was told nothing */
 }
 
-/* Limits: queue_max at it and one past it; the drop is counted and said */
+/* LOG-08. Limits: queue_max at it and one past it; the drop is counted and said */
 static void
 too_many_lines_for_a_slow_logger_are_dropped_and_counted(void)
 {
@@ -271,6 +277,7 @@ too_many_lines_for_a_slow_logger_are_dropped_and_counted(void)
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_log_options logging = TRP_LOG_OPTIONS_INIT;
     trp_system *system;
+    uint64_t before_ms, after_ms;
 
     logging.loggers = loggers;
     logging.no_default = 1;
@@ -282,14 +289,20 @@ too_many_lines_for_a_slow_logger_are_dropped_and_counted(void)
     system = stage_open_with(options);
     trp_system_log(system, TRP_LOG_INFO, "t", "wait");
     UNIT_WAIT(atomic_load(&gate_waits) == 1, 5000);
+    before_ms = unit_now_ms();
     for (int i = 0; i < 8; i++) {
         trp_system_log(system, TRP_LOG_INFO, "t", "%d", i);
     }
     UNIT_EQUAL(trp_log_dropped(system), 0);
     trp_system_log(system, TRP_LOG_INFO, "t", "one too many");
     UNIT_EQUAL(trp_log_dropped(system), 1);
-    atomic_store(&gate_open, true);
+    after_ms = unit_now_ms();
+    UNIT_WAIT(unit_now_ms() > after_ms, 5000);
+    atomic_store(&gate_open, true); /* all that follows is later */
     STAGE_EXPECT("wait 0 1 2 3 4 5 6 7");
+    /* LOG-08: their times are those of the calls, however late they are handled */
+    UNIT_TRUE(atomic_load(&gate_first_ns) / 1000000u >= before_ms);
+    UNIT_TRUE(atomic_load(&gate_last_ns) / 1000000u <= after_ms);
     UNIT_WAIT(stage_book_has(&stage_lines, "too slow: 1 lines were dropped"), 5000);
     trp_system_log(system, TRP_LOG_INFO, "t", "on");
     STAGE_EXPECT("wait 0 1 2 3 4 5 6 7 on");

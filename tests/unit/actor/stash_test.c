@@ -47,8 +47,12 @@ static trp_err
 closed_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
-    if (stage_said(msg, "open")) {
+    if (stage_said(msg, "open") || stage_said(msg, "open late")) {
         UNIT_EQUAL(trp_become(ctx, open_receive, 0), TRP_OK);
+        if (stage_said(msg, "open late")) { /* these wait in the mailbox already */
+            trp_tell_text(ctx, trp_self(ctx), "x");
+            trp_tell_text(ctx, trp_self(ctx), "y");
+        }
         trp_unstash_all(ctx);
     } else if (stage_said(msg, "fail")) {
         return TRP_EIO;
@@ -115,6 +119,9 @@ unstashed_messages_come_before_the_mailbox_in_order(void)
 
     TELL(d, "close", "1", "2", "3", "open", "4", "5");
     STAGE_EXPECT("open:1 open:2 open:3 open:4 open:5");
+    stage_clear(&stage_events);
+    TELL(d = stage_spawn(system, &door, "late"), "close", "1", "2", "3", "open late");
+    STAGE_EXPECT("open:1 open:2 open:3 open:x open:y");
     stage_close(system);
 }
 

@@ -53,12 +53,14 @@ dead(trp_dead_reason reason)
 
 static _Atomic int64_t heard_sum, heard_count, heard_last;
 static _Atomic int heard_wrong_order, heard_sender_none, heard_bytes;
+static _Atomic uint32_t heard_sender; /* its slot */
 
 static trp_err
 listen(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     atomic_store(&heard_sender_none, trp_ref_is_none(trp_sender(ctx)));
+    atomic_store(&heard_sender, trp_sender(ctx).slot);
     atomic_store(&heard_bytes, (int)trp_msg_bytes(msg));
     if (trp_msg_is(msg, &trp_i64_type)) {
         int64_t value = *(const int64_t *)trp_msg_payload(msg);
@@ -304,14 +306,18 @@ static void
 a_forwarded_message_keeps_its_sender(void)
 {
     int64_t value = 5;
+    trp_ref sender, between;
 
     forget();
     start(2);
     target = spawn(&listener, NULL);
-    trp_system_tell_as(system_, spawn(&forwarder, NULL), target, &trp_i64_type, &value,
-                       sizeof value);
+    sender = spawn(&listener, NULL);
+    between = spawn(&forwarder, NULL);
+    trp_system_tell_as(system_, between, sender, &trp_i64_type, &value, sizeof value);
     UNIT_WAIT(atomic_load(&heard_count) == 1, 5000);
-    UNIT_EQUAL(atomic_load(&heard_sender_none), 0);
+    UNIT_EQUAL(atomic_load(&heard_last), 5);
+    UNIT_EQUAL(atomic_load(&heard_sender), sender.slot); /* not the one between, nor the target */
+    UNIT_TRUE(sender.slot != between.slot && sender.slot != target.slot);
     end();
 }
 

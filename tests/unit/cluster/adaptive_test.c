@@ -101,7 +101,7 @@ known_of(struct meter *h, const struct meter *other)
 
 /* ---- a subscriber ---------------------------------------------------------------------------- */
 
-static _Atomic uint32_t states_heard, changes_heard, most_nodes;
+static _Atomic uint32_t states_heard, changes_heard, most_nodes, most_percent;
 static _Atomic bool state_first;
 
 static trp_err
@@ -117,7 +117,14 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         UNIT_EQUAL(trp_msg_bytes(msg),
                    sizeof(*event) + event->nodes_count * sizeof(trp_node_metrics));
         for (uint32_t i = 0; i < event->nodes_count; i++) {
-            UNIT_TRUE(trp_metrics_changed_nodes(event)[i].number > 0);
+            const trp_node_metrics *node = &trp_metrics_changed_nodes(event)[i];
+            double used = 0;
+            UNIT_TRUE(node->number > 0);
+            UNIT_TRUE(trp_metrics_find(node, TRP_METRIC_HEAP_USED, &used));
+            uint32_t percent = (uint32_t)(used * 100 / GIB + 0.5);
+            if (percent > atomic_load(&most_percent)) {
+                atomic_store(&most_percent, percent);
+            }
         }
         if (event->nodes_count > atomic_load(&most_nodes)) {
             atomic_store(&most_nodes, event->nodes_count);
@@ -151,6 +158,7 @@ figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten(vo
     UNIT_TRUE(atomic_load(&state_first));
     atomic_store(&b.used_percent, 90);
     UNIT_WAIT(known_of(&a, &b) == 90, 60000); /* not smoothed: the collector does not ask */
+    UNIT_WAIT(atomic_load(&most_percent) == 90, 60000); /* told, too: 60 was the most before */
     trp_cluster_unsubscribe(a.host.system, ref, TRP_CLUSTER_METRICS_CHANGED);
     UNIT_EQUAL(trp_cluster_leave(a.host.system, b.host.address), TRP_OK);
     UNIT_WAIT(nodes_known(&a) == 1, 60000);

@@ -75,24 +75,52 @@ silent(trpi_heartbeat *hb)
     return trpi_heartbeat_unreachable(hb, &keys);
 }
 
-/* FD-12, FD-13: each asks as many as configured, and so many ask each */
+/* Who is next after `node` on the ring: the one of those it asks that asks
+ * all the others of them. */
+static uint32_t
+next_of(const bool (*peers)[NODES], uint32_t node)
+{
+    uint32_t next = NODES;
+    for (uint32_t j = 0; j < NODES; j++) {
+        bool first = peers[node][j];
+        for (uint32_t k = 0; k < NODES && first; k++) {
+            first = k == j || !peers[node][k] || peers[j][k];
+        }
+        UNIT_TRUE(!first || next == NODES); /* one at most */
+        next = first ? j : next;
+    }
+    return next;
+}
+
+/* FD-12, FD-13: each asks as many as configured, and so many ask each; what all compute by
+ * themselves is one ring, and not in the order of the addresses */
 static void
 every_member_is_asked_by_monitored_by_nr_of_members(void)
 {
     trpi_gossip *view = view_of(NODES);
     trpi_heartbeat_options options = { .monitored_by_nr_of_members = 3 };
+    static bool peers[NODES][NODES];
     uint32_t asked[NODES] = { 0 };
     for (uint32_t i = 0; i < NODES; i++) {
         trpi_heartbeat *hb = heartbeat_of(i, &options, view);
         UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 3);
         for (uint32_t k = 0; k < NODES; k++) {
-            asked[k] += trpi_heartbeat_look(hb, idents[k]->key, SECOND).monitored ? 1 : 0;
+            peers[i][k] = trpi_heartbeat_look(hb, idents[k]->key, SECOND).monitored;
+            asked[k] += peers[i][k] ? 1 : 0;
         }
         trpi_heartbeat_free(hb);
     }
     for (uint32_t k = 0; k < NODES; k++) {
         UNIT_EQUAL(asked[k], 3);
     }
+    uint32_t steps = 0, neighbours = 0;
+    for (uint32_t node = 0, next; steps == 0 || node != 0; node = next, steps++) {
+        next = next_of(peers, node);
+        UNIT_REQUIRE(next < NODES && steps < NODES);
+        neighbours += next == (node + 1) % NODES ? 1 : 0;
+    }
+    UNIT_EQUAL(steps, NODES); /* around once, past everybody */
+    UNIT_TRUE(neighbours < NODES / 2);
     trpi_gossip_unref(view);
 }
 

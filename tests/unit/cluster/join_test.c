@@ -395,20 +395,27 @@ a_removed_incarnation_is_refused_and_ends(void)
 static void
 a_node_of_another_system_is_refused(void)
 {
-    struct mesh *m = mesh_cluster(1, NULL);
-    trpi_node_id id = mesh_id(1, 77);
-    snprintf(id.address.system, sizeof(id.address.system), "other");
-    uint32_t other = mesh_add_as(m, id, NULL, NULL);
-    m->warning[0] = '\0';
-    UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
-    mesh_deliver(m); /* the question: in the log of the one that refuses */
-    UNIT_TRUE(strstr(m->warning, "system: it is troupe.tcp://other") != NULL);
-    m->warning[0] = '\0';
-    mesh_run(m, 5000); /* the answer: in that of the one that is refused */
-    UNIT_TRUE(strstr(m->warning, "system: it is troupe.tcp://other") != NULL);
-    UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
-    UNIT_EQUAL(mesh_members(m, 0), 1);
-    mesh_free(m);
+    static const char *const others[][3] = {
+        { "troupe.tcp", "other", "system: it is troupe.tcp://other, this is troupe.tcp://test" },
+        { "troupe.tls", "test", "system: it is troupe.tls://test, this is troupe.tcp://test" },
+    };
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+        struct mesh *m = mesh_cluster(1, NULL);
+        trpi_node_id id = mesh_id(1, 77);
+        snprintf(id.address.protocol, sizeof(id.address.protocol), "%s", others[i][0]);
+        snprintf(id.address.system, sizeof(id.address.system), "%s", others[i][1]);
+        uint32_t other = mesh_add_as(m, id, NULL, NULL);
+        m->warning[0] = '\0';
+        UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
+        mesh_deliver(m); /* the question: in the log of the one that refuses */
+        UNIT_TRUE(strstr(m->warning, others[i][2]) != NULL);
+        m->warning[0] = '\0';
+        mesh_run(m, 5000); /* the answer: in that of the one that is refused */
+        UNIT_TRUE(strstr(m->warning, others[i][2]) != NULL);
+        UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
+        UNIT_EQUAL(mesh_members(m, 0), 1);
+        mesh_free(m);
+    }
 }
 
 /* MEMB-19 */

@@ -299,6 +299,12 @@ a_manual_join_replaces_one_that_is_stuck(void)
     UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_UP);
+    m->cut[nobody] = false; /* the first join is over: it takes nobody there, nor here */
+    UNIT_EQUAL(mesh_join(m, nobody, nobody), TRP_OK);
+    mesh_run(m, 15000);
+    UNIT_EQUAL(mesh_members(m, nobody), 1);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_UP);
     mesh_free(m);
 }
 

@@ -168,6 +168,16 @@ a_full_member_refuses(void)
     UNIT_EQUAL(delivery.errors_count, 2);
     UNIT_EQUAL(errors[0].err, TRP_EAGAIN);
     UNIT_EQUAL(errors[1].err, TRP_EAGAIN);
+    /* TRP-03: to each of them, or to one by name, it is the same error */
+    UNIT_EQUAL(trp_system_category_broadcast(system, "crew", &trp_string_type, "work", 4,
+                                             &delivery),
+               TRP_EAGAIN);
+    UNIT_EQUAL(delivery.targets, 2);
+    UNIT_EQUAL(delivery.accepted, 0);
+    UNIT_EQUAL(delivery.errors_count, 2);
+    UNIT_EQUAL(errors[0].err, TRP_EAGAIN);
+    UNIT_EQUAL(errors[1].err, TRP_EAGAIN);
+    UNIT_EQUAL(trp_system_try_tell(system, m[0], &trp_string_type, "work", 4), TRP_EAGAIN);
     atomic_store(&let_go, true);
     UNIT_WAIT(atomic_load(&handled[0]) == 2 && atomic_load(&handled[1]) == 2, 5000);
     stage_close(system);

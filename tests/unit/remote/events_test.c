@@ -269,6 +269,13 @@ messages_sent_and_received_can_be_logged(void)
     UNIT_TRUE(pair_logged("message received peer=troupe.mem://left@left"));
     UNIT_TRUE(pair_logged("message sent peer=troupe.mem://left@left")); /* the reply */
     UNIT_FALSE(pair_logged("hello"));
+    pair_start(&p, true, NULL); /* nobody asks for it: no line */
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    ask_echo();
+    pair_end(&p);
+    UNIT_TRUE(pair_logged("association active"));
+    UNIT_FALSE(pair_logged("message sent"));
+    UNIT_FALSE(pair_logged("message received"));
 }
 
 static void
