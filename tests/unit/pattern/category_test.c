@@ -95,6 +95,12 @@ what_becomes_of_a_tell_to_several_is_told(void)
     for (int i = 0; i < 3; i++) {
         atomic_store(&handled[i], 0);
     }
+    for (int i = 0; i < 3; i++) { /* one that starts looks busy, and another one is taken first */
+        trp_mailbox_view view;
+        trp_ref each = i == 0 ? a : i == 1 ? b : c;
+
+        UNIT_WAIT(trp_mailbox_look(system, each, &view) == TRP_OK && view.idle, 5000);
+    }
     UNIT_EQUAL(send(system, "work", &delivery), TRP_ENOENT);
     UNIT_EQUAL(delivery.targets, 0);
     UNIT_EQUAL(trp_category_join(system, "crew", b), TRP_OK);
