@@ -225,41 +225,65 @@ trpi_payload_check(const trp_type *type, const void *payload, size_t bytes)
 
 /* ---- refs ------------------------------------------------------------------------------------ */
 
+typedef struct refs {
+    walk w;
+    uint8_t *payload;
+    trpi_payload_ref_fn each;
+    void *arg;
+} refs;
+
+static trp_err value_refs(refs *r, uint32_t kind, const trp_type *of, size_t at);
+
+/* Slices of a checked block may overlap, so a ref that was just written may stand on this one:
+ * it is looked at again. */
 static trp_err
-value_refs(uint32_t kind, const trp_type *of, uint8_t *payload, size_t at,
-           trpi_payload_ref_fn each, void *arg)
+array_refs(refs *r, uint32_t element, const trp_type *of, size_t at)
+{
+    trpi_slice slice = trpi_slice_get(r->payload + at);
+    size_t bytes = trpi_kind_bytes(element, of);
+    trp_err err = TRP_OK;
+
+    if (slice.count == 0 || (element != TRP_FIELD_ref && element != TRP_FIELD_STRUCT)) {
+        return TRP_OK;
+    }
+    if (!slice_take(&r->w, slice.at, (uint64_t)slice.count * bytes)) {
+        return TRP_EDATA;
+    }
+    for (uint32_t i = 0; err == TRP_OK && i < slice.count; i++) {
+        err = value_refs(r, element, of, slice.at + i * bytes);
+    }
+    return err;
+}
+
+static trp_err
+value_refs(refs *r, uint32_t kind, const trp_type *of, size_t at)
 {
     trp_err err = TRP_OK;
 
     if (kind == TRP_FIELD_ref) {
-        return each(arg, payload + at);
+        return r->each(r->arg, r->payload + at);
+    }
+    if (trpi_kind_is_array(kind)) {
+        return array_refs(r, trpi_kind_element(kind), of, at);
     }
     if (kind == TRP_FIELD_STRUCT) {
         for (uint32_t i = 0; err == TRP_OK && i < of->fields_count; i++) {
             const trp_field *field = &of->fields[i];
 
-            err = value_refs(field->kind, field->of, payload, at + field->offset, each, arg);
-        }
-    } else if (trpi_kind_is_array(kind)) {
-        trpi_slice slice = trpi_slice_get(payload + at);
-        uint32_t element = trpi_kind_element(kind);
-        size_t bytes = trpi_kind_bytes(element, of);
-
-        if (element == TRP_FIELD_ref || element == TRP_FIELD_STRUCT) {
-            for (uint32_t i = 0; err == TRP_OK && i < slice.count; i++) {
-                err = value_refs(element, of, payload, slice.at + i * bytes, each, arg);
-            }
+            err = value_refs(r, field->kind, field->of, at + field->offset);
         }
     }
     return err;
 }
 
 trp_err
-trpi_payload_refs(const trp_type *type, void *payload, trpi_payload_ref_fn each, void *arg)
+trpi_payload_refs(const trp_type *type, void *payload, size_t bytes, trpi_payload_ref_fn each,
+                  void *arg)
 {
-    return type->fields != NULL
-               ? value_refs(TRP_FIELD_STRUCT, type, payload, 0, each, arg)
-               : TRP_OK;
+    refs r = { { payload, bytes, bytes - type->bytes }, payload, each, arg };
+
+    trpi_assert(trpi_payload_fits(type, bytes));
+    return type->fields != NULL ? value_refs(&r, TRP_FIELD_STRUCT, type, 0) : TRP_OK;
 }
 
 /* ---- a block in a buffer --------------------------------------------------------------------- */

@@ -69,10 +69,11 @@ trp_err trpi_type_check(const trp_type *type);
 trp_err trpi_payload_check(const trp_type *type, const void *payload, size_t bytes);
 
 /* Call each with the place of every ref of a checked payload (of any type), in the order of the
- * fields; not aligned. Stops at an error and returns it. */
+ * fields; not aligned; each may write it. Stops at an error and returns it. Errors: TRP_EDATA: what
+ * was written stood on a slice of the block, which leads out of it now. */
 typedef trp_err (*trpi_payload_ref_fn)(void *arg, uint8_t *ref);
-trp_err trpi_payload_refs(const trp_type *type, void *payload, trpi_payload_ref_fn each,
-                          void *arg);
+trp_err trpi_payload_refs(const trp_type *type, void *payload, size_t bytes,
+                          trpi_payload_ref_fn each, void *arg);
 
 /* ---- making one in a buffer; it begins at out->data + begin ---------------------------------- */
 

@@ -44,11 +44,11 @@ ref_count(void *arg, uint8_t *ref)
 
 /* Of a checked payload. */
 static uint32_t
-refs_count(const trp_type *type, const void *payload)
+refs_count(const trp_type *type, const void *payload, size_t bytes)
 {
     uint32_t count = 0;
 
-    (void)trpi_payload_refs(type, (void *)(uintptr_t)payload, ref_count, &count);
+    (void)trpi_payload_refs(type, (void *)(uintptr_t)payload, bytes, ref_count, &count);
     return count;
 }
 
@@ -104,7 +104,8 @@ put_refs(writer *w, trp_system *system, const trp_msg *msg, const trp_type *type
     writing to = { w, system };
 
     put_ref(w, system, trpi_msg_sender_get(msg));
-    (void)trpi_payload_refs(type, (void *)(uintptr_t)trp_msg_payload(msg), put_field_ref, &to);
+    (void)trpi_payload_refs(type, (void *)(uintptr_t)trp_msg_payload(msg), trp_msg_bytes(msg),
+                            put_field_ref, &to);
 }
 
 trp_err
@@ -125,7 +126,7 @@ trpi_record_write(trp_system *system, const trp_msg *msg, uint64_t max_bytes,
     if (trpi_payload_check(type, trp_msg_payload(msg), trp_msg_bytes(msg)) != TRP_OK) {
         return TRP_EDATA;
     }
-    count = 1 + refs_count(type, trp_msg_payload(msg));
+    count = 1 + refs_count(type, trp_msg_payload(msg), trp_msg_bytes(msg));
     if (count > UINT16_MAX) {
         return TRP_EMSGSIZE;
     }
@@ -231,7 +232,7 @@ type_of(const unsigned char *name, const header *head, const void *payload)
     text[head->name_bytes] = 0;
     type = trp_type_find(text);
     if (type == NULL || trpi_payload_check(type, payload, (size_t)head->payload_bytes) != TRP_OK ||
-        refs_count(type, payload) + 1 != head->refs) {
+        refs_count(type, payload, (size_t)head->payload_bytes) + 1 != head->refs) {
         return NULL;
     }
     return type;
@@ -304,7 +305,8 @@ trpi_record_msg(trp_system *system, trpi_store_record *record, const trpi_record
 
     memcpy(&head, start, sizeof head);
     from.same_life = head.life == trpi_system_self(system)->uid;
-    err = trpi_payload_refs(type, start + (info->payload - start), get_field_ref, &from);
+    err = trpi_payload_refs(type, start + (info->payload - start), info->payload_bytes,
+                            get_field_ref, &from);
     if (err != TRP_OK) {
         return err;
     }

@@ -16,8 +16,12 @@
     F(S, u32, number) F(S, text, title) F(S, bytes, blob) F(S, struct(pt_point), at)               \
     F(S, struct(pt_tag), tag) F(S, array(i64), values) F(S, array(text), names)                    \
     F(S, array(struct(pt_line)), lines) F(S, array(ref), refs) F(S, array(text32), fixed)
-#define PT_MESSAGES(M, P) M(P, fixed, PT_FIXED) M(P, line, PT_LINE) M(P, all, PT_ALL)
+#define PT_WHO(F, S) F(S, ref, who)
+#define PT_KNOWN(F, S) F(S, array(ref), refs) F(S, array(struct(pt_who)), others)
+#define PT_MESSAGES(M, P)                                                                          \
+    M(P, fixed, PT_FIXED) M(P, line, PT_LINE) M(P, all, PT_ALL) M(P, known, PT_KNOWN)
 TRP_STRUCT(pt, point, PT_POINT)
+TRP_STRUCT(pt, who, PT_WHO)
 TRP_STRUCT(pt, tag, PT_TAG)
 TRP_PROTOCOL(pt, PT_MESSAGES)
 
@@ -320,6 +324,47 @@ slices_do_not_add_up_to_more_than_the_block(void)
     UNIT_EQUAL(trpi_payload_check(&pt_line_type, &h, sizeof h), TRP_EDATA);
 }
 
+typedef struct writing {
+    uint8_t *from, *to; /* where refs may stand */
+    uint32_t calls;
+} writing;
+
+static trp_err
+ref_write(void *arg, uint8_t *ref)
+{
+    static const trp_ref other = { 1u << 20, 1000, 1, 0 };
+    writing *w = arg;
+    w->calls++;
+    if (ref < w->from || ref + sizeof other > w->to) {
+        return TRP_ESTATE; /* old bytes of somebody else */
+    }
+    memcpy(ref, &other, sizeof other);
+    return TRP_OK;
+}
+
+/* Whoever restores a block writes its refs; one of them may stand where the block says how long an
+ * array is. */
+static void
+a_ref_that_is_written_over_a_slice_leads_nowhere(void)
+{
+    struct {
+        pt_known known;
+        uint8_t rest[64];
+    } h;
+    writing w = { (uint8_t *)&h, (uint8_t *)(&h + 1), 0 };
+    memset(&h, 0, sizeof h);
+    UNIT_REQUIRE(trp_protocol_register(&pt_protocol) == TRP_OK);
+    h.known.refs.array = (trp_array){ offsetof(pt_known, others), 1 };
+    h.known.others.array = (trp_array){ 32, 1 };
+    UNIT_REQUIRE(trpi_payload_check(&pt_known_type, &h, sizeof h) == TRP_OK);
+    UNIT_EQUAL(trpi_payload_refs(&pt_known_type, &h, sizeof h, ref_write, &w), TRP_EDATA);
+    UNIT_EQUAL(w.calls, 1);
+    h.known.refs.array.at = 48; /* each its own */
+    h.known.others.array = (trp_array){ 32, 1 };
+    UNIT_EQUAL(trpi_payload_refs(&pt_known_type, &h, sizeof h, ref_write, &w), TRP_OK);
+    UNIT_EQUAL(w.calls, 3);
+}
+
 static void
 a_payload_shorter_than_its_struct_is_no_message(void)
 {
@@ -419,6 +464,7 @@ UNIT(a_builder_without_memory_says_so)
 UNIT(a_text_that_leads_out_of_its_payload_is_empty)
 UNIT(an_array_that_leads_out_of_its_payload_is_empty)
 UNIT(slices_do_not_add_up_to_more_than_the_block)
+UNIT(a_ref_that_is_written_over_a_slice_leads_nowhere)
 UNIT(a_payload_shorter_than_its_struct_is_no_message)
 UNIT(a_type_nests_at_most_nesting_max_structs)
 UNIT(a_field_that_is_not_within_its_type_is_refused)
