@@ -314,9 +314,6 @@ fixed_item(trp_system *system, uint32_t kind, const uint8_t *at)
     if (room > 0) {
         memcpy(text, at, room);
         text[room] = '\0'; /* a text that fills its field has no NUL of its own */
-        for (size_t bad; (bad = trpi_utf8_valid(text, strlen(text))) < strlen(text);) {
-            text[bad] = '?'; /* for people: the rest is worth seeing */
-        }
         return cJSON_CreateString(text);
     }
     switch (kind) {

@@ -251,6 +251,12 @@ trpi_json_get_bool(const cJSON *object, const char *key, bool *ret_value)
 char *
 trpi_json_print(const cJSON *json)
 {
+    char *text;
+
     trpi_assert(json != NULL);
-    return cJSON_PrintUnformatted(json);
+    text = cJSON_PrintUnformatted(json);
+    if (text != NULL) {
+        trpi_utf8_mend(text, strlen(text)); /* it can stand in strings only */
+    }
+    return text;
 }

@@ -45,7 +45,8 @@ bool trpi_json_u64(const cJSON *item, uint64_t *ret_number);
 bool trpi_json_get_u64(const cJSON *object, const char *key, uint64_t *ret_number);
 bool trpi_json_get_bool(const cJSON *object, const char *key, bool *ret_value);
 
-/* Unformatted text; the caller frees it with cJSON_free. NULL: no memory. */
+/* Unformatted text; the caller frees it with cJSON_free. NULL: no memory. It is UTF-8, which every
+ * parser wants: a byte of a string that is none is printed as '?'. */
 char *trpi_json_print(const cJSON *json);
 
 #endif

@@ -43,3 +43,12 @@ trpi_utf8_valid(const void *text, size_t bytes)
     }
     return bytes;
 }
+
+void
+trpi_utf8_mend(char *text, size_t bytes)
+{
+    for (size_t at = trpi_utf8_valid(text, bytes); at < bytes;
+         at += trpi_utf8_valid(text + at, bytes - at)) {
+        text[at] = '?';
+    }
+}

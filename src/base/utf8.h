@@ -9,6 +9,9 @@
  * surrogate, nothing above U+10FFFF); `bytes` where all are. A NUL is a character like others. */
 size_t trpi_utf8_valid(const void *text, size_t bytes);
 
+/* Replace each byte that is in no valid sequence with a '?'. */
+void trpi_utf8_mend(char *text, size_t bytes);
+
 static inline bool
 trpi_utf8_is_valid(const void *text, size_t bytes)
 {

@@ -217,6 +217,23 @@ a_nul_and_what_is_no_utf8_are_refused(void)
     cJSON_Delete(json);
 }
 
+/* A text of an actor or of a peer may have any bytes; who reads the JSON must not fail at them. */
+static void
+what_is_printed_is_utf8(void)
+{
+    cJSON *object = cJSON_CreateObject();
+    cJSON *back = NULL;
+    char *text;
+
+    UNIT_TRUE(trpi_json_add_text(object, "caf\xe9", "\xff\xc3\xa9\xc3"));
+    text = trpi_json_print(object);
+    UNIT_TEXT(text, "{\"caf?\":\"?\xc3\xa9?\"}");
+    UNIT_EQUAL(trpi_json_parse(text, strlen(text), &back, NULL), TRP_OK);
+    cJSON_free(text);
+    cJSON_Delete(object);
+    cJSON_Delete(back);
+}
+
 UNIT_BEGIN("json")
 UNIT(ids_above_2_to_the_53_survive_as_strings)
 UNIT(a_row_is_put_behind_the_others_or_is_gone)
@@ -225,4 +242,5 @@ UNIT(depth_64_is_read_and_65_refused)
 UNIT(bad_text_is_refused_with_its_place)
 UNIT(every_double_reads_back_equal)
 UNIT(a_nul_and_what_is_no_utf8_are_refused)
+UNIT(what_is_printed_is_utf8)
 UNIT_END
