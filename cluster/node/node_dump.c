@@ -27,7 +27,11 @@ static void __attribute__((format(printf, 2, 3))) say(trp_node *node, const char
     va_end(list);
     line.wall_ms = trpi_world_wall_ms(world);
     line.mono_ns = trpi_world_mono_ns(world);
-    trpi_node_log_always(&node->log, &line);
+    if (node->log_own) {
+        trpi_node_log_always(&node->log, &line);
+    } else {
+        node->program_log(node->program_log_arg, &line);
+    }
 }
 
 static void

@@ -233,6 +233,11 @@ static void
 logs_reopen(trp_node *node)
 {
     const char *file = trpi_config_text(node->config, "log.file");
+    if (!node->log_own) {
+        trp_system_log(node->system, TRP_LOG_INFO, "node",
+                       "SIGUSR1: the program writes the log itself: nothing is opened again");
+        return;
+    }
     trp_err err = trpi_node_log_reopen(&node->log);
     if (err == TRP_EIO) {
         trp_system_log(node->system, TRP_LOG_ERROR, "node",

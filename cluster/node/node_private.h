@@ -42,6 +42,8 @@ struct trp_node {
     trpi_config *config;
     trpi_node_log log;
     bool log_own; /* lines go to log, not to the opener's function */
+    trp_log_fn program_log; /* the opener's; NULL: log_own */
+    void *program_log_arg;
     trp_system *system;
     trpi_remote *remote;
     trpi_cluster *cluster;

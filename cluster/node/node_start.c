@@ -98,6 +98,8 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     options.fault_trap = given->fault_trap;
     options.log = given->log;
     options.log_arg = given->log_arg;
+    node->program_log = given->log;
+    node->program_log_arg = given->log_arg;
     if (!given->log) {
         int format = trpi_log_format_parse(trpi_config_text(node->config, "log.format"));
         const char *file = trpi_config_text(node->config, "log.file");

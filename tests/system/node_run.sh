@@ -54,6 +54,16 @@ is the_command_line_is_stronger "$(cat "$work/4.out")" "hello from the command l
 kill -TERM "$fourth"
 ended term_ends_the_program_with_0 "$fourth" 0
 
+# ---- a program that writes the log itself has the dump in it, whatever log.level is
+OWN_LOG=1 run 6 "$program" --log-level error <>"$work/6.in"
+sixth=$started
+wait_until 60 grep -q hello "$work/6.out"
+kill -USR2 "$sixth"
+check usr2_dumps_into_the_log_of_the_program wait_until 30 grep -q 'own log: end of the dump' "$work/6.out"
+is the_dump_does_not_go_to_standard_input "$(cat "$work/6.in")" ""
+kill -TERM "$sixth"
+ended a_program_with_its_own_log_ends_with_0 "$sixth" 0
+
 # ---- a start that fails ends the program, and says why
 expect a_start_that_fails_is_70 70 "$program" --set app.start=no-memory --socket "$work/5.sock"
 has the_reason_of_a_failed_start_is_logged "the program could not begin, ending: out of memory" "$work/err"

@@ -1,9 +1,19 @@
 /* node_run_program.c - a node by trp_node_run() for node_run.sh: settings of its own, and a start
  * that fails when it is told to. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <troupe/troupe.h>
+
+/* Lines of the program's own. */
+static void
+line_print(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    printf("own log: %s\n", line->text);
+    (void)fflush(stdout);
+}
 
 static trp_err
 start(trp_node *node, void *arg)
@@ -27,5 +37,6 @@ main(int argc, char **argv)
 
     options.settings = settings;
     options.environment_ignored = 1;
+    options.log = getenv("OWN_LOG") != NULL ? line_print : NULL;
     return trp_node_run(argc, argv, &options, start, hello);
 }
