@@ -437,10 +437,10 @@ trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, siz
         uint32_t timeout_ms, trp_reply_fn fn, void *arg)
 {
     trp_ref ref;
-    trp_err err = type == NULL ? TRP_EINVAL
-                               : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
+    trp_err err;
 
     TRPI_USE(ctx);
+    err = type == NULL ? TRP_EINVAL : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
     if (err == TRP_OK) {
         if (trp_ref_is_none(to)) {
             trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, to, TRP_ENOENT, NULL);

@@ -291,9 +291,10 @@ trace(trp_system *system, trp_ref subscriber, const char *what, const trp_type *
 trp_err
 trp_subscribe(trp_ctx *ctx, const trp_type *type)
 {
-    trp_err err = trpi_event_subscribe(ctx->system, ctx->self, type, NULL);
+    trp_err err;
 
     TRPI_USE(ctx);
+    err = trpi_event_subscribe(ctx->system, ctx->self, type, NULL);
     if (err == TRP_OK) {
         ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
         trace(ctx->system, ctx->self, "subscribes to", type);

@@ -21,10 +21,11 @@ _Static_assert(sizeof(trpi_block) == 16, "what follows a block's head is 16-alig
 void *
 trp_alloc(trp_ctx *ctx, size_t bytes)
 {
-    trpi_extra *extra = trpi_extra_get(ctx->cell);
+    trpi_extra *extra;
     trpi_block *block = NULL;
 
     TRPI_USE(ctx);
+    extra = trpi_extra_get(ctx->cell);
     if (extra != NULL && bytes <= SIZE_MAX - sizeof *block) {
         block = trpi_alloc(sizeof *block + bytes);
     }

@@ -147,9 +147,10 @@ trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interva
 void
 trp_timer_cancel(trp_ctx *ctx, uint64_t key)
 {
-    trpi_named_timer **link = ctx->cell->extra == NULL ? NULL : &ctx->cell->extra->timers;
+    trpi_named_timer **link;
 
     TRPI_USE(ctx);
+    link = ctx->cell->extra == NULL ? NULL : &ctx->cell->extra->timers;
     while (link != NULL && *link != NULL) {
         trpi_named_timer *timer = *link;
 
@@ -278,9 +279,10 @@ idle_arm(trp_ctx *ctx, trpi_extra *extra, uint64_t delay_ms)
 void
 trp_receive_timeout_set(trp_ctx *ctx, uint32_t ms)
 {
-    trpi_extra *extra = ms == 0 ? ctx->cell->extra : trpi_extra_get(ctx->cell);
+    trpi_extra *extra;
 
     TRPI_USE(ctx);
+    extra = ms == 0 ? ctx->cell->extra : trpi_extra_get(ctx->cell);
     if (extra == NULL) {
         if (ms != 0) {
             trpi_life_throw(ctx, TRP_ENOMEM, "out of memory for a receive timeout");

@@ -477,9 +477,10 @@ trp_watch(trp_ctx *ctx, trp_ref ref)
 void
 trp_unwatch(trp_ctx *ctx, trp_ref ref)
 {
-    trpi_extra *extra = ctx->cell->extra;
+    trpi_extra *extra;
 
     TRPI_USE(ctx);
+    extra = ctx->cell->extra;
     if (extra != NULL &&
         trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* W1: also when queued */
         trpi_life_trace(ctx, ctx->cell, "unwatches", ref);

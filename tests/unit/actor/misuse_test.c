@@ -69,12 +69,19 @@ live(const char *how)
     system = stage_open_with(options);
     other = stage_spawn(system, &clumsy, "other");
     a = stage_spawn(system, &clumsy, "a");
-    stage_tell(system, a, how);
+    stage_tell(system, a, strncmp(how, "keep", 4) == 0 ? "keep" : how);
     while (atomic_load(&handled) == 0) {
         unit_pause();
     }
+    if (strncmp(how, "keep", 4) == 0) { /* by a thread that is no actor */
+        UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
+    }
     if (strcmp(how, "keep") == 0) {
-        trp_tell_text(atomic_load(&kept), other, "well"); /* by a thread that is no actor */
+        trp_tell_text(atomic_load(&kept), other, "well");
+    } else if (strcmp(how, "keep, unwatch") == 0) { /* its thread runs nobody now */
+        trp_unwatch(atomic_load(&kept), other);
+    } else if (strcmp(how, "keep, cancel") == 0) {
+        trp_timer_cancel(atomic_load(&kept), 1);
     }
     stage_close(system);
     trp_config_unref(config);
@@ -132,6 +139,8 @@ a_ctx_that_was_kept_is_not_used(void)
     /* trp_tell_text() in a developer's build: the other one looks where all tells pass */
     ends_with("keep", SIGABRT, "troupe: misuse: trp_tell");
     ends_with("keep", SIGABRT, "(): this ctx is not of this thread");
+    ends_with("keep, unwatch", SIGABRT, "trp_unwatch(): this ctx is not of this thread");
+    ends_with("keep, cancel", SIGABRT, "trp_timer_cancel(): this ctx is not of this thread");
 }
 
 UNIT_BEGIN("misuse")
