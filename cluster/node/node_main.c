@@ -23,6 +23,7 @@
 
 #include "base/assert.h"
 #include "base/errno_name.h"
+#include "cluster/node/node_notify.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -265,6 +266,7 @@ end_take(trp_node *node, const char *name, leaving *l)
     uint64_t now_ms = trpi_world_mono_ns(trpi_system_world(node->system)) / 1000000u;
     if (l->since_ms == 0) {
         l->since_ms = now_ms;
+        trpi_notify_stopping();
         trp_system_log(node->system, TRP_LOG_INFO, "node",
                        "%s: leaving the cluster (once more to end at once)", name);
         trp_node_leave(node);
@@ -286,7 +288,9 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
     while (!at_once && read(fd, &info, sizeof info) == sizeof info) {
         switch (info.ssi_signo) {
         case SIGHUP:
+            trpi_notify_reloading();
             reload(node, options);
+            trpi_notify_reloaded();
             break;
         case SIGUSR1:
             logs_reopen(node);
@@ -427,8 +431,11 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
         } else {
             banner_log(node);
         }
+        trpi_notify_begin(node, has_no_seeds(node));
         rc = run(node, &flags, signal_fd);
+        trpi_notify_stopping();
         trp_node_close(node);
+        trpi_notify_end();
     }
     (void)close(signal_fd);
     return rc;

@@ -1,0 +1,318 @@
+/* node_notify.c - see the header.
+ *
+ * Why.     By hand: it is one datagram of words KEY=VALUE to an address in the environment, and
+ *          libsystemd would be a library more for each program that is a node.
+ * Shape.   thread: Up? -> READY=1; every half of WATCHDOG_USEC a question to the dispatcher
+ *          "system" -> answered() there -> WATCHDOG=1. Membership, remoting and shutdown run on
+ *          that dispatcher, and nobody's actors: a node whose workers are all held beats on, one
+ *          whose own actors stand still does not.
+ * Must hold.
+ *   Y1  READY=1 is said once, but for reloads, and nothing but beats after STOPPING=1
+ *   Y2  the system is only touched with lock, and not once `system` is NULL
+ *   Y3  an answer may come after the node has gone (its system leaks then): what answered() touches
+ *       is never given back
+ *   Y4  who does not read costs SAY_MS for each word, not the node
+ * Sources. sd_notify(3).
+ * Tests.   tests/system/notify.sh
+ */
+#include "cluster/node/node_notify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <troupe/dispatcher.h>
+
+#include "actor/actor.h"
+#include "base/errno_name.h"
+
+#define UP_LOOK_MS 100 /* while it is not Up */
+#define SAY_MS 1000
+
+static struct {
+    struct sockaddr_un to;
+    socklen_t to_bytes;
+    int period_ms; /* between beats; 0: no watchdog */
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    pthread_t thread;
+    bool runs; /* the thread */
+    _Atomic bool over;
+    int wake_fd; /* eventfd, never closed (Y3); 0: not made yet */
+    _Atomic bool answered;
+
+    pthread_mutex_t lock; /* for what follows */
+    int fd;               /* -1: nobody wants to know */
+    trp_system *system;   /* NULL: it stops */
+    bool ready, stopping;
+    bool failed; /* and logged */
+} notify = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1 };
+
+/* ---- words ----------------------------------------------------------------------------------- */
+
+/* With lock. */
+static void
+say(const char *words)
+{
+    if (notify.fd < 0 ||
+        sendto(notify.fd, words, strlen(words), MSG_NOSIGNAL, (const struct sockaddr *)&notify.to,
+               notify.to_bytes) >= 0 ||
+        notify.failed || notify.system == NULL) {
+        return;
+    }
+    int error = errno;
+    notify.failed = true;
+    trp_system_log(notify.system, TRP_LOG_WARNING, "node",
+                   "the service manager cannot be told \"%.*s\": %s (%s), NOTIFY_SOCKET is %s",
+                   (int)strcspn(words, "\n"), words, strerror(error), trpi_errno_name(error),
+                   getenv("NOTIFY_SOCKET"));
+}
+
+/* With lock. */
+static void
+say_ready(void)
+{
+    char words[sizeof notify.address + 64];
+    notify.ready = true;
+    (void)snprintf(words, sizeof words, "READY=1\nSTATUS=started as %s", notify.address);
+    say(words);
+}
+
+void
+trpi_notify_reloading(void)
+{
+    (void)pthread_mutex_lock(&notify.lock);
+    if (notify.ready && !notify.stopping) {
+        char words[64];
+        uint64_t now_us = trpi_world_mono_ns(trpi_system_world(notify.system)) / 1000u;
+        (void)snprintf(words, sizeof words, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_us);
+        say(words);
+    }
+    (void)pthread_mutex_unlock(&notify.lock);
+}
+
+void
+trpi_notify_reloaded(void)
+{
+    (void)pthread_mutex_lock(&notify.lock);
+    if (notify.ready && !notify.stopping) {
+        say_ready();
+    }
+    (void)pthread_mutex_unlock(&notify.lock);
+}
+
+static void
+wake(void)
+{
+    uint64_t one = 1;
+    (void)!write(notify.wake_fd, &one, sizeof one); /* cannot fail: nobody writes 2^64 times */
+}
+
+void
+trpi_notify_stopping(void)
+{
+    (void)pthread_mutex_lock(&notify.lock);
+    if (notify.fd >= 0 && !notify.stopping) {
+        notify.stopping = true; /* Y1 */
+        say("STOPPING=1\nSTATUS=leaving the cluster, or ending");
+        notify.system = NULL; /* Y2 */
+        wake();
+    }
+    (void)pthread_mutex_unlock(&notify.lock);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+/* On the dispatcher "system". */
+static void
+answered(void *arg)
+{
+    (void)arg;
+    atomic_store_explicit(&notify.answered, true, memory_order_relaxed);
+    wake();
+}
+
+/* Say that it is ready, if it has become so. true: no need to look again. */
+static bool
+ready_look(void)
+{
+    trp_member self;
+    (void)pthread_mutex_lock(&notify.lock);
+    if (!notify.ready && notify.system != NULL &&
+        trp_cluster_self(notify.system, &self) == TRP_OK && self.status == TRP_MEMBER_UP) {
+        say_ready();
+    }
+    bool done = notify.ready || notify.stopping;
+    (void)pthread_mutex_unlock(&notify.lock);
+    return done;
+}
+
+/* true: an answer will come, or is there. false: no memory, it is to be asked again. */
+static bool
+ask(void)
+{
+    (void)pthread_mutex_lock(&notify.lock);
+    trp_err err = notify.system == NULL
+                      ? TRP_ECLOSED
+                      : trp_dispatcher_execute(notify.system, "system", answered, NULL);
+    (void)pthread_mutex_unlock(&notify.lock);
+    if (err == TRP_ECLOSED) {
+        answered(NULL); /* it ends: that is progress */
+    }
+    return err == TRP_OK || err == TRP_ECLOSED;
+}
+
+/* Say that it lives, if it does. */
+static bool
+beat(void)
+{
+    (void)pthread_mutex_lock(&notify.lock);
+    bool lives = notify.system == NULL ||
+                 atomic_exchange_explicit(&notify.answered, false, memory_order_relaxed);
+    if (lives) {
+        say("WATCHDOG=1");
+    }
+    (void)pthread_mutex_unlock(&notify.lock);
+    return lives;
+}
+
+static void *
+run(void *arg)
+{
+    struct pollfd fd = { notify.wake_fd, POLLIN, 0 };
+    int left_ms = 0; /* to the next question */
+    bool asked = false;
+    (void)pthread_setname_np(pthread_self(), "trp-notify");
+    while (!atomic_load_explicit(&notify.over, memory_order_relaxed)) {
+        uint64_t count;
+        bool look = !ready_look();
+        if (notify.period_ms != 0 && !asked && left_ms == 0) {
+            asked = ask();
+            left_ms = asked ? 0 : UP_LOOK_MS;
+        }
+        if (asked && beat()) {
+            asked = false;
+            left_ms = notify.period_ms;
+        }
+        int wait_ms = asked || notify.period_ms == 0 ? -1 : left_ms;
+        wait_ms = look && (wait_ms < 0 || wait_ms > UP_LOOK_MS) ? UP_LOOK_MS : wait_ms;
+        if (poll(&fd, 1, wait_ms) > 0) {
+            (void)!read(notify.wake_fd, &count, sizeof count); /* it was readable, and is ours */
+        } else if (wait_ms > 0) {
+            left_ms -= left_ms < wait_ms ? left_ms : wait_ms;
+        }
+    }
+    return arg;
+}
+
+/* ---- begin and end --------------------------------------------------------------------------- */
+
+static bool
+address_take(const char *text)
+{
+    size_t bytes = strlen(text);
+    memset(&notify.to, 0, sizeof notify.to);
+    if ((text[0] != '/' && text[0] != '@') || bytes < 2 || bytes >= sizeof notify.to.sun_path) {
+        return false;
+    }
+    notify.to.sun_family = AF_UNIX;
+    memcpy(notify.to.sun_path, text, bytes);
+    notify.to_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes);
+    if (text[0] == '@') {
+        notify.to.sun_path[0] = '\0';
+    }
+    return true;
+}
+
+/* Half of WATCHDOG_USEC, where that is meant for this process. 0: no watchdog. */
+static int
+period_find(void)
+{
+    const char *text = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+    char *end = NULL;
+    unsigned long long us = text != NULL ? strtoull(text, &end, 10) : 0;
+    if (text == NULL || *end != '\0' || us == 0 ||
+        (pid != NULL && strtoll(pid, NULL, 10) != (long long)getpid())) {
+        return 0;
+    }
+    return us / 2000u > INT_MAX ? INT_MAX : us < 2000u ? 1 : (int)(us / 2000u);
+}
+
+static bool
+begin_locked(bool has_no_seeds)
+{
+    struct timeval patience = { SAY_MS / 1000, 0 };
+    notify.period_ms = period_find();
+    notify.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (notify.wake_fd == 0) {
+        int made = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        notify.wake_fd = made > 0 ? made : 0;
+    }
+    if (notify.fd < 0 || notify.wake_fd == 0 ||
+        setsockopt(notify.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) { /* Y4 */
+        return false;
+    }
+    if (has_no_seeds) {
+        say_ready();
+    } else {
+        say("STATUS=joining the cluster");
+    }
+    notify.runs = pthread_create(&notify.thread, NULL, run, NULL) == 0;
+    return notify.runs;
+}
+
+void
+trpi_notify_begin(trp_node *node, bool has_no_seeds)
+{
+    const char *text = getenv("NOTIFY_SOCKET");
+    if (text == NULL || *text == '\0') {
+        return;
+    }
+    if (!address_take(text)) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node",
+                       "the service manager is told nothing: NOTIFY_SOCKET is neither a path from "
+                       "/ on nor @NAME, or too long: %s",
+                       text);
+        return;
+    }
+    (void)pthread_mutex_lock(&notify.lock);
+    notify.system = node->system;
+    notify.ready = notify.stopping = notify.failed = false;
+    (void)snprintf(notify.address, sizeof notify.address, "%s", node->address);
+    atomic_store_explicit(&notify.over, false, memory_order_relaxed);
+    if (!begin_locked(has_no_seeds)) {
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "the service manager is told nothing of this node's life: no descriptor or "
+                       "thread is free");
+        say_ready(); /* it would wait for ever */
+    }
+    (void)pthread_mutex_unlock(&notify.lock);
+}
+
+void
+trpi_notify_end(void)
+{
+    if (notify.runs) {
+        atomic_store_explicit(&notify.over, true, memory_order_relaxed);
+        wake();
+        (void)pthread_join(notify.thread, NULL);
+        notify.runs = false;
+    }
+    (void)pthread_mutex_lock(&notify.lock);
+    if (notify.fd >= 0) {
+        (void)close(notify.fd); /* it carried datagrams: nothing is on its way */
+        notify.fd = -1;
+    }
+    notify.system = NULL;
+    (void)pthread_mutex_unlock(&notify.lock);
+}
