@@ -8,12 +8,16 @@
  *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
  *       through us, for a second signal means "at once" to a node.
  *   D3  Two that run at once choose different ports: each port of ours is a name that we hold.
- * Limits.  DEV_NODES_MAX nodes.
+ *   D4  What a node prints comes through us, each line with its node in front; a reader of ours
+ *       who does not read costs lines, and holds up no end.
+ * Limits.  DEV_NODES_MAX nodes; a line of DEV_LINE_BYTES, longer ones become several.
  * Tests.   tests/system/dev.sh
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -31,7 +35,16 @@
 #define DEV_NODES_DEFAULT 3u
 #define DEV_PORT_FIRST 2552u
 #define DEV_SYSTEM "demo"
-#define STOP_MS 50000u /* above the default of cluster.leave-timeout (45 s) */
+#define STOP_MS 50000u       /* above the default of cluster.leave-timeout (45 s) */
+#define DEV_LINE_BYTES 4096u /* PIPE_BUF: a pipe that has room takes all of it */
+#define DEV_PATIENCE_MS 250  /* for a reader of ours, once; then lines are lost */
+
+typedef struct dev_output { /* of a node: its standard output, or error */
+    int fd;                 /* -1: closed */
+    int to;
+    size_t head, held; /* the node's name and what is held behind it, in line */
+    char line[DEV_LINE_BYTES];
+} dev_output;
 
 typedef struct dev {
     const char *system;
@@ -39,6 +52,8 @@ typedef struct dev {
     unsigned alive;
     unsigned ports[DEV_NODES_MAX];
     pid_t pids[DEV_NODES_MAX];
+    dev_output outputs[2 * DEV_NODES_MAX];
+    bool is_full; /* nobody reads */
     char **extra;
     int extra_count;
 } dev;
@@ -88,6 +103,81 @@ port_reserve(unsigned port)
     return false;
 }
 
+/* ---- what nodes print (D4) ------------------------------------------------------------------- */
+
+/* A pipe to us in the place of `to`. Returns the end for the node, or -1. */
+static int
+output_open(dev_output *output, int to, unsigned port)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        return -1;
+    }
+    (void)fcntl(ends[0], F_SETFL, O_NONBLOCK); /* of the end that we read */
+    output->fd = ends[0];
+    output->to = to;
+    output->head = (size_t)snprintf(output->line, sizeof output->line, "127.0.0.1:%u | ", port);
+    output->held = output->head;
+    return ends[1];
+}
+
+static void
+output_line(dev *d, dev_output *output)
+{
+    struct pollfd reader = { output->to, POLLOUT, 0 };
+    output->line[output->held++] = '\n';
+    bool has_room = poll(&reader, 1, d->is_full ? 0 : DEV_PATIENCE_MS) > 0;
+    if (has_room) {
+        (void)!write(output->to, output->line, output->held); /* what is lost is lost */
+    }
+    d->is_full = !has_room;
+    output->held = output->head;
+}
+
+static void
+output_take(dev *d, dev_output *output)
+{
+    char bytes[DEV_LINE_BYTES];
+    ssize_t count = read(output->fd, bytes, sizeof bytes);
+    for (ssize_t i = 0; i < count; i++) {
+        if (bytes[i] == '\n' || output->held == sizeof output->line - 1) {
+            output_line(d, output);
+        }
+        if (bytes[i] != '\n') {
+            output->line[output->held++] = bytes[i];
+        }
+    }
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) {
+        if (output->held > output->head) {
+            output_line(d, output);
+        }
+        (void)close(output->fd);
+        output->fd = -1;
+    }
+}
+
+/* Pass on what nodes print, or wait for some for wait_ms, or a signal. false: there was nothing. */
+static bool
+outputs_pass(dev *d, int wait_ms)
+{
+    struct pollfd fds[2 * DEV_NODES_MAX];
+    nfds_t count = 2 * d->nodes_count;
+    for (nfds_t i = 0; i < count; i++) {
+        fds[i] = (struct pollfd){ d->outputs[i].fd, POLLIN, 0 };
+    }
+    if (poll(fds, count, wait_ms) <= 0) {
+        return false;
+    }
+    for (nfds_t i = 0; i < count; i++) {
+        if (fds[i].revents != 0) {
+            output_take(d, &d->outputs[i]);
+        }
+    }
+    return true;
+}
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
 /* The node's process: `troupe node ...`, in a group of its own. Does not return. */
 static void
 node_exec(const dev *d, unsigned index, pid_t parent)
@@ -104,6 +194,7 @@ node_exec(const dev *d, unsigned index, pid_t parent)
         _exit(0);
     }
     (void)unsetenv("TROUPE_SOCKET"); /* where commands look; here all nodes would meet there */
+    (void)unsetenv("NOTIFY_SOCKET"); /* a manager that started us asks for our word */
     (void)snprintf(port, sizeof(port), "%u", d->ports[index]);
     (void)snprintf(seed, sizeof(seed), "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
     const char *fixed[] = { "troupe",    "node",   "--system", d->system, "--host",
@@ -116,6 +207,31 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     }
     (void)execv("/proc/self/exe", words);
     _exit(TRPI_CTL_EXIT_INTERNAL);
+}
+
+/* Returns 0, or the exit code. */
+static int
+node_start(dev *d, unsigned index, pid_t self)
+{
+    int out = output_open(&d->outputs[2 * index], STDOUT_FILENO, d->ports[index]);
+    int err = output_open(&d->outputs[2 * index + 1], STDERR_FILENO, d->ports[index]);
+    d->pids[index] = out >= 0 && err >= 0 ? fork() : -1;
+    if (d->pids[index] == 0) {
+        if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) {
+            _exit(TRPI_CTL_EXIT_INTERNAL);
+        }
+        node_exec(d, index, self);
+    }
+    int error = errno;
+    if (out >= 0) {
+        (void)close(out);
+    }
+    if (err >= 0) {
+        (void)close(err);
+    }
+    return d->pids[index] > 0 ? 0
+                              : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
+                                              "a node cannot be started: %s", strerror(error));
 }
 
 static int
@@ -131,12 +247,9 @@ nodes_start(dev *d)
             return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "no free port on 127.0.0.1");
         }
         d->ports[index] = port++;
-        d->pids[index] = fork();
-        if (d->pids[index] == 0) {
-            node_exec(d, index, self);
-        }
-        if (d->pids[index] < 0) {
-            return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "fork: %s", strerror(errno));
+        int code = node_start(d, index, self);
+        if (code != 0) {
+            return code;
         }
         d->alive++;
     }
@@ -161,6 +274,8 @@ nodes_reap(dev *d, bool stopping)
     for (unsigned index = 0; index < d->nodes_count; index++) {
         if (d->pids[index] <= 0 || waitpid(d->pids[index], &status, WNOHANG) != d->pids[index]) {
             continue;
+        }
+        while (outputs_pass(d, 0)) { /* its last words come first */
         }
         int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         (void)fprintf(stderr, "node 127.0.0.1:%u ended%s%d\n", d->ports[index],
@@ -194,7 +309,7 @@ nodes_run(dev *d)
         banner(d);
     }
     while (code == 0 && stop_signals == 0 && d->alive > 0) {
-        trpi_cli_sleep_ms(100);
+        (void)outputs_pass(d, 100);
         int ended = nodes_reap(d, false);
         if (ended != 0 &&
             d->alive == 0) { /* a killed one is what people try out; all gone is an error */
@@ -205,36 +320,62 @@ nodes_run(dev *d)
     uint64_t deadline = trpi_cli_now_ms() + STOP_MS;
     sig_atomic_t seen = stop_signals;
     while (d->alive > 0 && trpi_cli_now_ms() < deadline && stop_signals <= seen) {
-        trpi_cli_sleep_ms(20);
+        (void)outputs_pass(d, 20);
         (void)nodes_reap(d, true); /* reported; we are stopping anyway */
     }
     nodes_signal(d, SIGKILL);
     while (d->alive > 0) {
-        trpi_cli_sleep_ms(5);
+        (void)outputs_pass(d, 5);
         (void)nodes_reap(d, true);
     }
     return code;
+}
+
+/* What dev gives to each node itself, as an option and as a key. */
+static const struct {
+    const char *option, *key, *why;
+} own[] = {
+    { "--host", "remote.hostname", "all nodes of it are on 127.0.0.1" },
+    { "--port", "remote.port", "it takes free ports from 2552 on" },
+    { "--bind-port", "remote.bind-port", "it takes free ports from 2552 on" },
+    { "--seed", "cluster.seed-nodes", "all nodes of it join through its first one" },
+    { "--socket", "control.socket", "each node has its own, which commands find" },
+};
+
+/* Is text NAME, or NAME=...? */
+static bool
+is_named(const char *text, const char *name)
+{
+    size_t bytes = strlen(name);
+    return strncmp(text, name, bytes) == 0 && (text[bytes] == '\0' || text[bytes] == '=');
 }
 
 /* Options of `troupe node` that dev has to know, or gives to each node itself. 0, or 64. */
 static int
 extra_check(dev *d)
 {
-    static const char *const own[] = { "--host", "--port", "--bind-port", "--seed", "--socket" };
     for (int word = 0; word < d->extra_count; word++) {
         const char *text = d->extra[word];
+        const char *next = word + 1 < d->extra_count ? d->extra[word + 1] : "";
+        const char *setting = strncmp(text, "--set=", 6) == 0 ? text + 6
+                              : strcmp(text, "--set") == 0    ? next
+                                                              : "";
         for (size_t index = 0; index < sizeof(own) / sizeof(own[0]); index++) {
-            size_t bytes = strlen(own[index]);
-            if (strncmp(text, own[index], bytes) == 0 &&
-                (text[bytes] == '\0' || text[bytes] == '=')) {
-                return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                                     "dev gives each node its own %s; see troupe dev --help",
-                                     own[index]);
+            if (is_named(text, own[index].option) || is_named(setting, own[index].key)) {
+                return trpi_cli_fail(
+                    TRPI_CTL_EXIT_USAGE,
+                    "dev sets %s (%s) itself: %s; leave it out, or start nodes one "
+                    "by one: troupe node %s ...",
+                    own[index].option, own[index].key, own[index].why, own[index].option);
             }
+        }
+        if (is_named(setting, "system")) {
+            return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
+                                 "dev has to know the system's name: write --system NAME");
         }
         if (strncmp(text, "--system=", 9) == 0) {
             d->system = text + 9;
-        } else if (strcmp(text, "--system") == 0 && word + 1 < d->extra_count) {
+        } else if (strcmp(text, "--system") == 0 && *next != '\0') {
             d->system = d->extra[++word];
         }
     }
@@ -248,6 +389,9 @@ trpi_cli_run_dev(trpi_cli *cli)
     const char *system = trpi_cli_text(cli, TRPI_CLI_SYSTEM);
     d.system = system != NULL ? system : DEV_SYSTEM;
     d.nodes_count = DEV_NODES_DEFAULT;
+    for (size_t index = 0; index < 2 * DEV_NODES_MAX; index++) {
+        d.outputs[index].fd = -1;
+    }
     d.extra = cli->rest;
     d.extra_count = cli->rest_count;
     if (cli->rest_count > 0 &&

@@ -445,6 +445,7 @@ int
 trp_node_main(int argc, char **argv)
 {
     char name[] = "troupe node";
+    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what plugins print is read through pipes, too */
     if (argc > 0) {
         argv[0] = name;
     }

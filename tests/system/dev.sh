@@ -11,6 +11,15 @@ expect dev_needs_a_sane_number 64 "$troupe" dev 0
 expect dev_above_the_limit 64 "$troupe" dev 65
 expect dev_chooses_the_ports 64 "$troupe" dev 2 --port 2552
 has dev_names_what_it_chooses "--port" "$work/err"
+for own in --host=127.0.0.2 --port=1 --bind-port=1 --seed=self --socket=/tmp/x remote.hostname=127.0.0.2 remote.port=1 remote.bind-port=1 \
+    cluster.seed-nodes=self control.socket=/tmp/x; do
+    words=("$own")
+    [ "${own#--}" != "$own" ] || words=(--set "$own")
+    expect "dev_sets_${own%%=*}_itself" 64 "$troupe" dev 2 "${words[@]}"
+    has "dev_says_what_to_write_for_${own%%=*}" "${own%%=*}" "$work/err" && has "and_how_${own%%=*}_is_set" "leave it out, or start nodes one by one: troupe node --" "$work/err"
+done
+expect dev_has_to_know_the_system 64 "$troupe" dev 2 --set=system=other
+has dev_says_how_the_system_is_named "write --system NAME" "$work/err"
 background "$troupe" --system "$system" dev 3 --load "$build/examples/.libs/echo.so" --log-level warning >"$work/dev.log" 2>&1
 dev=$started
 expect dev_forms_a_cluster 0 mine wait --members 3 --converged --timeout 90s
@@ -43,9 +52,13 @@ kill -TERM "$dev_a" "$dev_b"
 ended the_first_of_them_ends_with_0 "$dev_a" 0
 ended the_second_of_them_ends_with_0 "$dev_b" 0
 # Killed itself, it takes the nodes with it.
-background env TROUPE_SOCKET="$work/one.sock" "$troupe" dev 2 --system "$system" --log-level warning >"$work/dev.log" 2>&1
+background env TROUPE_SOCKET="$work/one.sock" "$troupe" dev 2 --system "$system" --log-level info >"$work/dev.log" 2>&1
 dev=$started
 expect dev_again 0 mine wait --members 2 --timeout 90s
+for node in $(sed -nE 's/^  troupe.tcp:.*@(127.0.0.1:[0-9]+) .*/\1/p' "$work/dev.log"); do
+    check "lines_have_their_node_${node#*:}" wait_until 30 grep -q "^$node | .*started version=.* address=troupe.tcp://$system@$node " "$work/dev.log"
+done
+is no_line_is_without_its_node "$(grep -vcE '^127.0.0.1:[0-9]+ \| |^2 nodes of system|^  troupe.tcp://|^In another terminal' "$work/dev.log")" 0
 kill -9 "$dev"
 wait "$dev" 2>/dev/null
 forget "$dev"
