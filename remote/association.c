@@ -12,8 +12,9 @@
  *   A1  A barred uid never becomes active again, as long as this machine stands: its peer is
  *       forgotten 24 hours after, 10 minutes if it said goodbye (tick.c T4).
  *   A2  A uid that is replaced is barred in the same step and its end is told exactly once.
- *   A5  An incarnation that is connected is replaced only when it owes an answer for ask_ms; a
- *       caller with its address and another uid is refused until then.
+ *   A5  An incarnation that is connected is replaced only when it owes an answer for ask_ms in
+ *       which this node did not stand still; a caller with its address and another uid is refused
+ *       until then.
  *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
  *   A4  HANDSHAKING lasts at most handshake_timeout.
  * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation
@@ -268,6 +269,12 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
         break;
     case TRPI_ASSOC_ALIVE:
         assoc->asked_ms = 0;
+        break;
+    case TRPI_ASSOC_PAUSED:
+        if (assoc->asked_ms != 0) { /* A5: the time for an answer begins anew */
+            assoc->asked_ms = 0;
+            ask(assoc, now_ms, &effects);
+        }
         break;
     case TRPI_ASSOC_HURRY:
         on_hurry(assoc, config, now_ms);

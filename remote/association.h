@@ -34,7 +34,8 @@ enum trpi_assoc_event_kind {
     TRPI_ASSOC_GOODBYE,       /* the present incarnation ends its remoting for good */
     TRPI_ASSOC_TICK,          /* time passes; want: would somebody like a connection */
     TRPI_ASSOC_HURRY,         /* what kept it away may be over: dial without a long pause */
-    TRPI_ASSOC_ALIVE          /* the present incarnation has answered what DO_ASK has asked */
+    TRPI_ASSOC_ALIVE,         /* the present incarnation has answered what DO_ASK has asked */
+    TRPI_ASSOC_PAUSED         /* this node stood still: what was answered may not be read yet */
 };
 
 typedef struct trpi_assoc_event {

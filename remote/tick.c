@@ -397,6 +397,9 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
     if (peer->watching) {
         trpi_detector_own_pause(&peer->watch_detector, now_ms, pause_ms);
     }
+    const trpi_assoc_event paused = { .kind = TRPI_ASSOC_PAUSED };
+    trpi_later nothing = { 0 };
+    (void)trpi_peer_step(peer, NULL, &paused, "", &nothing);
     pthread_mutex_unlock(&peer->lock);
 }
 

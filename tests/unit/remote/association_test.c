@@ -160,6 +160,20 @@ a_present_incarnation_is_asked_before_another_takes_its_place(void)
     UNIT_EQUAL(step(&a, 15000, TRPI_ASSOC_REQUEST, 7).bits, refused); /* A1 */
 }
 
+/* Its answer may have come while this node stood still. */
+static void
+who_was_asked_before_a_pause_of_ours_is_asked_again(void)
+{
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 1000, 7);
+    UNIT_EQUAL(step(&a, 1500, TRPI_ASSOC_PAUSED, 0).bits, 0); /* nobody was asked */
+    (void)step(&a, 2000, TRPI_ASSOC_REQUEST, 8);
+    UNIT_EQUAL(step(&a, 7000, TRPI_ASSOC_PAUSED, 0).bits, TRPI_ASSOC_DO_ASK);
+    UNIT_EQUAL(step(&a, 7000, TRPI_ASSOC_TICK, 0).bits, 0);
+    UNIT_EQUAL(step(&a, 9999, TRPI_ASSOC_TICK, 0).bits, 0);
+    UNIT_TRUE((step(&a, 10000, TRPI_ASSOC_TICK, 0).bits & TRPI_ASSOC_DO_END) != 0);
+}
+
 /* REMOTE-36 A2 */
 static void
 another_uid_replaces_one_that_is_not_connected(void)
@@ -282,6 +296,7 @@ UNIT(a_lost_association_is_gated_until_its_time_and_dials_when_wanted)
 UNIT(a_gate_that_nobody_waits_at_ends_in_idle)
 UNIT(a_handshake_has_its_deadline)
 UNIT(a_present_incarnation_is_asked_before_another_takes_its_place)
+UNIT(who_was_asked_before_a_pause_of_ours_is_asked_again)
 UNIT(another_uid_replaces_one_that_is_not_connected)
 UNIT(a_quarantined_uid_is_refused_and_another_one_welcome)
 UNIT(quarantining_an_earlier_uid_does_not_touch_the_present_one)
