@@ -74,7 +74,8 @@ peer_get(trpi_remote *remote, const trpi_address *address, bool make, uint32_t s
         err = peer != NULL ? TRP_OK : TRP_ENOMEM;
     }
     if (err == TRP_OK) {
-        if (share < TRPI_SHARES && peer->pins == 0 && !peer->shared && peer->assoc.uid == 0) {
+        if (share < TRPI_SHARES && peer->pins == 0 && !peer->shared && peer->assoc.uid == 0 &&
+            !atomic_load_explicit(&peer->member, memory_order_relaxed)) {
             peer->share = share;
             peer->shared = true;
             remote->share_peers[share]++;

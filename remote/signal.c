@@ -98,10 +98,11 @@ trpi_signal_send(void *arg, trp_system *system, uint32_t node, enum trpi_remote_
     trpi_system_message message = { .signal = (uint8_t)signal, .flag = (uint8_t)flag,
                                     .to_slot = target.slot, .to_generation = target.generation,
                                     .from_slot = from.slot, .from_generation = from.generation };
-    (void)system;
     if (peer != NULL) {
         (void)signal_send(arg, peer, id, node, &message, &none); /* never too much */
         trpi_peer_unpin(peer);
+    } else if (signal == TRPI_SIGNAL_WATCH) { /* nobody would ever hear of its end */
+        trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, from, target, 0);
     }
 }
 

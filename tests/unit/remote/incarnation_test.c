@@ -367,6 +367,43 @@ so_many_addresses_are_known_and_not_one_more(void)
     pair_end(&p);
 }
 
+/* Others told of it before it called. */
+static void
+a_member_that_calls_counts_for_no_host(void)
+{
+    trpi_address address[2];
+    pair_start(&p, true, NULL);
+    for (int i = 0; i < 2; i++) {
+        trpi_peer *peer = NULL;
+        address[i] = *trpi_remote_address(p.remote[1]);
+        address[i].port = (uint16_t)(7001 + i);
+        trpi_remote_watch_delegate(p.remote[0], &address[i], i == 0);
+        UNIT_EQUAL(trpi_peer_get_caller(p.remote[0], &address[i], 5, &peer), TRP_OK);
+        UNIT_EQUAL(peer->shared, i == 1);
+        trpi_peer_unpin(peer);
+    }
+    pair_end(&p);
+}
+
+/* A number that was given back, and an address that this transport does not dial. */
+static void
+who_watches_a_node_that_nobody_reaches_is_told_at_once(void)
+{
+    trpi_node_id other;
+    trp_ref given_back = { 5u << 16 | 60000u, 3, 5, 0 }, odd = { 0, 3, 5, 0 };
+    begin(NULL);
+    watch(given_back);
+    UNIT_WAIT(end_of(given_back) != NULL, 60000);
+    UNIT_FALSE(end_of(given_back)->confirmed);
+    memset(&other, 0, sizeof other);
+    UNIT_EQUAL(trpi_address_parse("troupe.other://x@h:1", &other.address, NULL, NULL), TRP_OK);
+    other.uid = 9;
+    UNIT_REQUIRE(trpi_node_intern(p.system[0], &other, &odd.node) == TRP_OK);
+    watch(odd);
+    UNIT_WAIT(end_of(odd) != NULL, 60000);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("incarnation")
 UNIT(a_watch_of_a_newer_incarnation_while_disconnected_reaches_it)
 UNIT(a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone)
@@ -378,4 +415,6 @@ UNIT(a_quarantined_incarnation_agrees_on_nothing)
 UNIT(the_tick_survives_a_time_without_memory)
 UNIT(an_end_that_cannot_be_told_is_logged_without_a_lock)
 UNIT(so_many_addresses_are_known_and_not_one_more)
+UNIT(who_watches_a_node_that_nobody_reaches_is_told_at_once)
+UNIT(a_member_that_calls_counts_for_no_host)
 UNIT_END
