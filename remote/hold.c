@@ -11,8 +11,9 @@
  *       route had gathered before is on the lane first (trpi_hold_enter), and a hold ends when it
  *       is empty. It gives to the lane that its recipient takes at that moment: route_lane.c, G1.
  *   H2  A hold is of one incarnation of the peer, which has said CREDIT: it ends with it.
- *   H3  What waits without credit asks again, so no word is missed for ever: on the lane, behind
- *       all that was sent, so that the answer knows of it.
+ *   H3  What waits without credit asks again, and so does who waits for nothing and is not free,
+ *       so no word is missed for ever: on the lane, behind all that was sent, so that the answer
+ *       knows of it. A full lane has enough of them.
  *   H4  A lane that has enough to send gets no more: others come in between.
  * Limits. remote.receiver-limit, remote.receivers-limit (dead letters: receiver-full); what
  *         trp_try_tell() was promised is kept. HOLDS_MAX receivers of a peer; more are not held,
@@ -354,13 +355,18 @@ lane_of(const trpi_peer *peer, const hold *h) /* H1 */
 static void
 ask(trpi_peer *peer, const hold *h)
 {
+    enum trpi_lane lane = lane_of(peer, h);
     trpi_credit_frame frame = { h->slot, h->generation, 0 };
     uint8_t body[TRPI_CREDIT_BYTES];
     trpi_buffer frames = { 0 };
+    if (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
+        LANE_ENOUGH_BYTES) {
+        return; /* what was asked before stands there still, if its connection does not move */
+    }
     trpi_credit_encode(body, &frame);
     if (trpi_frame_append(&frames, TRPI_FRAME_CREDIT_ASK, 0, 0, body, TRPI_CREDIT_ASK_BYTES) ==
         TRP_OK) {
-        (void)trpi_peer_append(peer, lane_of(peer, h), h->uid, &frames, true); /* else: the tick */
+        (void)trpi_peer_append(peer, lane, h->uid, &frames, true); /* else: the tick */
     }
     trpi_buffer_fini(&frames);
 }
@@ -412,9 +418,10 @@ trpi_holds_release(trpi_peer *peer, trpi_later *later)
     while (holds != NULL && peer->assoc.state == TRPI_ASSOC_ACTIVE &&
            (h = holds->ready_first) != NULL) {
         enum trpi_lane lane = lane_of(peer, h);
-        if (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
-                LANE_ENOUGH_BYTES || /* H4; the end of its write comes by here */
-            give(peer, h, lane) != TRP_OK) {
+        if (h->credit > 0 && /* else it was taken back while it stood in line */
+            (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
+                 LANE_ENOUGH_BYTES || /* H4; the end of its write comes by here */
+             give(peer, h, lane) != TRP_OK)) {
             return;
         }
         holds->ready_first = h->ready_next;
@@ -450,7 +457,7 @@ trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
     }
     for (int i = 0; active && i < ASKS_MAX && now_ms - holds->oldest->news_ms >= ASK_MS; i++) {
         hold *h = holds->oldest;
-        if (h->credit == 0) {
+        if (h->credit == 0 || h->first == NULL) { /* empty: the word that it is free may be lost */
             ask(peer, h);
         }
         news_remove(holds, h);

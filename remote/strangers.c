@@ -10,7 +10,7 @@
  *   G1  A third node gets a number when a message that names it is delivered, never for one that is
  *       refused, or whose receiver is not there. One that has no number is nobody in a message.
  *   G2  Of the peers the one gives way that has been gone longest: not connected, wanted by nobody,
- *       no member. Its incarnations end first, and their watchers are told.
+ *       in nobody's hands, no member. Its incarnations end first, and their watchers are told.
  *   G3  An incarnation that gave way without having said goodbye is barred (association.c A1):
  *       the numbers of its stream are forgotten.
  * Limits.  peers_max, host_peers_max, host_nodes_max; TRPI_NODES_INTRODUCED (nodes.h);
@@ -127,16 +127,21 @@ candidate(trpi_remote *remote, uint32_t share)
     return peer;
 }
 
-/* G2. The caller holds peer->lock. */
+/* G2. The caller holds peer->lock, and a pin. */
 static bool
 may_give_way(const trpi_peer *peer)
 {
     bool may = !peer->awake && peer->line == &peer->remote->gone && !peer->watch_delegated &&
                peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->conns == NULL &&
                !trpi_peer_wants(peer);
+    uint32_t pins = 1; /* the caller's, and one a route */
     for (const trpi_route *route = peer->routes; may && route != NULL; route = route->next) {
         may = route->uid != 0; /* else: somebody here has asked for whoever lives there */
+        pins++;
     }
+    pthread_mutex_lock(&peer->remote->lock);
+    may = may && peer->pins == pins; /* else: it calls, or is called, at this moment */
+    pthread_mutex_unlock(&peer->remote->lock);
     return may;
 }
 
