@@ -119,8 +119,9 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 /* While a node is a member, the cluster decides when its watched actors are lost: remote watch
  * alone would quarantine it after some seconds, and a cut link could not heal (FD-19, -20). */
 static void
-judge(trpi_cluster *cluster, uint32_t event, const trp_member *member)
+judge(trpi_cluster *cluster, uint32_t event, const trp_member_event *what)
 {
+    const trp_member *member = &what->member;
     trpi_node_id id;
     memset(&id, 0, sizeof(id));
     if (member->self != 0 ||
@@ -132,7 +133,7 @@ judge(trpi_cluster *cluster, uint32_t event, const trp_member *member)
     uint32_t node = removed ? trpi_node_find(cluster->system, &id) : 0;
     trpi_remote_watch_delegate(cluster->remote, &id.address, !removed);
     if (node != 0) { /* B3: else nobody here watches it */
-        trpi_node_lost(cluster->system, node);
+        trpi_node_lost(cluster->system, node, what->previous_status != TRP_MEMBER_DOWN);
     }
 }
 
@@ -200,7 +201,7 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
     if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
         event.member = &action->published.member;
         remember(cluster, action->event, &event.member->member);
-        judge(cluster, action->event, &event.member->member);
+        judge(cluster, action->event, event.member);
         trpi_metrics_members_changed(cluster->metrics);
     } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) !=
                0) {

@@ -358,8 +358,9 @@ void trpi_inbound_order(trp_system *system, enum trpi_remote_signal signal, trp_
  * trp_terminated with address_terminated. Later tells to it are dead letters with `reason`. */
 void trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason);
 /* The same for watchers only: what it still says is heard, and what it is told goes its way, until
- * it is terminated. */
-void trpi_node_lost(trp_system *system, uint32_t node);
+ * it is terminated. left: in good order, so its actors still handle what they have; the parents of
+ * remote children there are told by the end of each, or when the node is terminated. */
+void trpi_node_lost(trp_system *system, uint32_t node, bool left);
 /* Count a message that was lost in an upper room, and publish it as a dead letter: one whose
  * payload is not at hand, one that is known in parts, or one as it was told. Borrow everything. */
 void trpi_dead_letter(trp_system *system, trp_ref sender, trp_ref recipient, trp_dead_reason reason,

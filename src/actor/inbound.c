@@ -288,9 +288,9 @@ trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason)
 }
 
 void
-trpi_node_lost(trp_system *system, uint32_t node)
+trpi_node_lost(trp_system *system, uint32_t node, bool left)
 {
-    trpi_node_lost_notify(system, node);
+    trpi_node_lost_notify(system, node, left);
 }
 
 /* ---- timers for upper rooms ------------------------------------------------------------------ */

@@ -237,8 +237,9 @@ void trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref targ
 void trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
 /* Its watchers here learn that the node is gone; what it watched here forgets it. */
 void trpi_node_watchers_notify(trp_system *system, uint32_t node);
-/* The first half: what it watches here stays watched, for it may still be there to be told. */
-void trpi_node_lost_notify(trp_system *system, uint32_t node);
+/* The first half: what it watches here stays watched, for it may still be there to be told. left:
+ * it works off what it has, so the parents of its remote children wait for the end of each. */
+void trpi_node_lost_notify(trp_system *system, uint32_t node, bool left);
 /* Terminated that came over the wire. */
 void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
                                   bool existence_confirmed);

@@ -35,7 +35,7 @@ typedef struct remote_watch { /* one watcher of one remote actor */
 typedef struct node_watches {
     struct node_watches *next;
     uint32_t node;
-    trpi_ref_map watched;  /* remote ref -> list of remote_watch */
+    trpi_ref_map watched; /* remote ref -> list of remote_watch */
     /* pair_key() of one of its actors and a local one that it watches, and that lives -> that one's
      * slot and generation (W3) */
     trpi_ref_map watchers;
@@ -257,10 +257,9 @@ trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
 
     pthread_mutex_lock(&watches->lock);
     node = node_get(watches, watcher.node);
-    if (node != NULL &&
-        trpi_ref_map_put(&node->watchers, pair_key(watcher, target),
-                         (void *)(uintptr_t)((uint64_t)target.generation << 32 | target.slot)) !=
-            TRP_OK) {
+    if (node != NULL && trpi_ref_map_put(&node->watchers, pair_key(watcher, target),
+                                         (void *)(uintptr_t)((uint64_t)target.generation << 32 |
+                                                             target.slot)) != TRP_OK) {
         node_put(watches, node);
     }
     pthread_mutex_unlock(&watches->lock);
@@ -273,8 +272,7 @@ inbound_forget(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref tar
 
     pthread_mutex_lock(&watches->lock);
     node = *node_find(watches, watcher.node);
-    if (node != NULL &&
-        trpi_ref_map_remove(&node->watchers, pair_key(watcher, target), NULL)) {
+    if (node != NULL && trpi_ref_map_remove(&node->watchers, pair_key(watcher, target), NULL)) {
         node_put(watches, node);
     }
     pthread_mutex_unlock(&watches->lock);
@@ -335,42 +333,78 @@ trpi_node_is_watched(trp_system *system, uint32_t node)
     return watched;
 }
 
-/* Tell the watchers in this map, and empty it. */
 static void
-watched_notify(trp_ctx *ctx, trpi_ref_map *watched)
+list_notify(trp_ctx *ctx, remote_watch *told)
 {
+    remote_watch *next;
+
+    for (; told != NULL; told = next) {
+        next = told->next;
+        terminated_of(told->prepared)->address_terminated = 1;
+        trpi_watch_answer(ctx, told->watcher, told->prepared, true);
+        trpi_free(told);
+    }
+}
+
+/* A remote child's parent watches it through a deputy. */
+static bool
+is_of_deputy(const trp_system *system, const remote_watch *record)
+{
+    const trpi_cell *cell = trpi_cells_find(system->cells, record->watcher.slot);
+
+    return cell != NULL &&
+           atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY;
+}
+
+/* Take the records out of the map, but those of deputies, if they are to stay. With the lock. */
+static remote_watch *
+watched_take(const trp_system *system, trpi_ref_map *watched, bool deputies_stay)
+{
+    trpi_ref_map kept = { 0 };
+    remote_watch *told = NULL;
     const trpi_ref_pair *pair;
     uint32_t position = 0;
 
     while ((pair = trpi_ref_map_next(watched, &position)) != NULL) {
-        remote_watch *next;
+        remote_watch *staying = NULL, *next;
 
         for (remote_watch *record = pair->value; record != NULL; record = next) {
+            remote_watch **list = deputies_stay && is_of_deputy(system, record) ? &staying : &told;
+
             next = record->next;
-            terminated_of(record->prepared)->address_terminated = 1;
-            trpi_watch_answer(ctx, record->watcher, record->prepared, true);
-            trpi_free(record);
+            record->next = *list;
+            *list = record;
+        }
+        if (staying != NULL && trpi_ref_map_put(&kept, pair->ref, staying) != TRP_OK) {
+            remote_watch *last = staying; /* no memory: too early is better than never */
+
+            while (last->next != NULL) {
+                last = last->next;
+            }
+            last->next = told;
+            told = staying;
         }
     }
     trpi_ref_map_fini(watched);
+    *watched = kept;
+    return told;
 }
 
 void
-trpi_node_lost_notify(trp_system *system, uint32_t node)
+trpi_node_lost_notify(trp_system *system, uint32_t node, bool left)
 {
     struct trpi_remote_watches *watches = system->life->watches;
-    trpi_ref_map watched = { 0 };
     trp_ctx *ctx = trpi_enter(system);
+    remote_watch *told = NULL;
     node_watches *entry;
 
     pthread_mutex_lock(&watches->lock);
     entry = *node_find(watches, node);
     if (entry != NULL) {
-        watched = entry->watched;
-        entry->watched = (trpi_ref_map){ 0 };
+        told = watched_take(system, &entry->watched, left);
     }
     pthread_mutex_unlock(&watches->lock);
-    watched_notify(ctx, &watched);
+    list_notify(ctx, told);
     trpi_leave(ctx);
 }
 
@@ -391,7 +425,7 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
     }
     pthread_mutex_unlock(&watches->lock);
     if (gone != NULL) {
-        watched_notify(ctx, &gone->watched);
+        list_notify(ctx, watched_take(system, &gone->watched, false));
     }
     while (gone != NULL && (pair = trpi_ref_map_next(&gone->watchers, &position)) != NULL) {
         uint64_t packed = (uintptr_t)pair->value;
