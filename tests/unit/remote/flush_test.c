@@ -84,7 +84,7 @@ expect_all(int64_t count, uint64_t dead)
     UNIT_WAIT(atomic_load(&counted) == count - (int64_t)dead, 60000);
     UNIT_EQUAL(atomic_load(&disorder), 0);
     UNIT_WAIT(pair_logged("association ended peer="), 60000);
-    UNIT_TRUE(pair_logged("peer said goodbye"));
+    UNIT_WAIT(pair_logged("peer said goodbye"), 60000);
     UNIT_TRUE(dead > 0 || !pair_logged("messages were not sent before the end"));
 }
 

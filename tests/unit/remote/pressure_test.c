@@ -137,7 +137,7 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     }
     UNIT_EQUAL(arrived(&p), first + 20);
     UNIT_EQUAL(atomic_load(&slow_handled), 0);
-    UNIT_TRUE(pair_logged("receiver is slower than its senders actor=/user/slow"));
+    UNIT_WAIT(pair_logged("receiver is slower than its senders actor=/user/slow"), 60000);
     UNIT_EQUAL(pair_log_count("receiver is slower"), 1);
     atomic_store(&slow_gate_open, true);
     UNIT_WAIT(atomic_load(&slow_handled) == TELLS, 60000);
@@ -227,7 +227,7 @@ who_knows_no_credit_meets_the_limit_at_the_receiver(void)
     UNIT_WAIT(dead(&p, 1, TRP_DEAD_RECEIVER_FULL) >= (uint64_t)(3 * most) - 2, 60000);
     UNIT_TRUE(dead(&p, 1, TRP_DEAD_RECEIVER_FULL) <= (uint64_t)(3 * most));
     neighbour_answers(&p, echo);
-    UNIT_TRUE(pair_logged("remote.receiver-limit"));
+    UNIT_WAIT(pair_logged("remote.receiver-limit"), 60000);
     UNIT_EQUAL(info_of(&p, 0).slow_there, 0);
     trpi_remote_stats stats;
     trpi_remote_stats_get(p.remote[0], &stats);

@@ -68,7 +68,7 @@ who_has_called_and_cannot_be_called_is_not_reached(void)
     (void)snprintf(wanted, sizeof wanted, "lane ordinary-1 cannot be dialled: %s", why);
     UNIT_TEXT(problem(0), wanted);
     UNIT_TEXT(problem(1), "");
-    UNIT_TRUE(pair_logged("lane cannot be dialled peer=troupe.mem://right@right:"));
+    UNIT_WAIT(pair_logged("lane cannot be dialled peer=troupe.mem://right@right:"), 60000);
     atomic_store(&verdict, TRPI_MEM_PASS);
     UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_OK);
     UNIT_TEXT(problem(0), "");
