@@ -158,7 +158,7 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
  * memory. */
 trp_err trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_snapshot);
 void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fine */
-/* What the downing strategy will decide: trpi_member_forecast. Thread: any; answers from memory. */
+/* Forecast the downing strategy's decision (trpi_member_forecast). Thread: any; from memory. */
 bool trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast);
 
 /* Once that incarnation has left: whose crash would stop the rest, or leave nobody? */

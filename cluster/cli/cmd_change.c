@@ -26,7 +26,7 @@ change_request(const trpi_cli *cli, const char *cmd)
     return request;
 }
 
-/* What becomes of the rest when, after this leave, one more crashes. Of a node of an earlier
+/* The fate of the other members when, after this leave, one more crashes. Of a node of an earlier
  * version nothing. */
 static void
 print_forecast(const cJSON *reply)

@@ -34,7 +34,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[N] [OPTION]...",
       .summary = "throw-away local cluster of N nodes; Ctrl-C makes them leave",
       .text = "Starts N nodes (default 3, at most 64) on 127.0.0.1, free ports from 2552 on, and "
-              "ends them together. What they print has its node in front: 127.0.0.1:2552 | ...\n"
+              "ends them together. Each line that a node prints begins with its address: "
+              "127.0.0.1:2552 | ...\n"
               "All other options go to each node: troupe dev 3 --load ./echo.so --set "
               "log.level=debug\n",
       .args_max = TRPI_CLI_ARGS_MAX,

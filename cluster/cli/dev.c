@@ -331,7 +331,7 @@ nodes_run(dev *d)
     return code;
 }
 
-/* What dev gives to each node itself, as an option and as a key. */
+/* The settings that dev gives to each node itself, as an option and as a key. */
 static const struct {
     const char *option, *key, *why;
 } own[] = {
