@@ -196,6 +196,7 @@ trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
     trpi_member_action *action = &core->actions[core->actions_count++];
     action->kind = kind; /* fields are set by who asked; only what is freed must be clean */
     memset(&action->bytes, 0, sizeof(action->bytes));
+    action->own_end = false;
     return action;
 }
 
@@ -641,13 +642,13 @@ settle(trpi_member_core *core)
     trpi_core_learn_votes(core); /* alone, a node has seen all that it does */
     self = trpi_core_self_index(core);
     bool downed = self != TRPI_GOSSIP_NONE && core->gossip->members[self].status == TRP_MEMBER_DOWN;
-    trpi_events_publish(core);
     if (self == TRPI_GOSSIP_NONE) { /* removed, by ourselves as the last one or by what we merged */
         const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, core->self->key);
         bool left = t != NULL && t->status == TRP_MEMBER_EXITING;
         trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);
         return;
     }
+    trpi_events_publish(core);
     if (!downed || core->changed_here) { /* whoever marks itself Down says so, once */
         trpi_gossip_spread(core);
     }
@@ -691,6 +692,13 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
     }
     core->wake_ms = wake;
     return err;
+}
+
+void
+trpi_member_end(trpi_member_core *core)
+{
+    actions_clear(core);
+    trpi_events_stopped(core);
 }
 
 const trpi_member_action *

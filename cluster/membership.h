@@ -133,6 +133,7 @@ typedef enum trpi_member_action_kind {
 typedef struct trpi_member_action {
     trpi_member_action_kind kind;
     uint32_t event; /* one bit of trp_cluster_events */
+    bool own_end;   /* of an event: this node is out, of the others it says nothing (EVENTS-14) */
     trpi_buffer bytes;
     union { /* by kind: who joins a large cluster hears of all its members in one step */
         trpi_node_id to;
@@ -166,6 +167,9 @@ trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now,
                          const trpi_member_event *event);
 /* Move the bytes of an action of the last step, a TRPI_ACTION_SEND, to the caller. */
 trpi_buffer trpi_member_take_bytes(trpi_member_core *core, uint32_t action);
+/* Leave the events of this node's end (EVENTS-14), if it is a member, as the only actions: its
+ * system stops without a word to the others. No step may follow. */
+void trpi_member_end(trpi_member_core *core);
 /* What the last step wants done, in order; borrowed until the next step. */
 const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count);
 /* When the next TICK is due; UINT64_MAX: never. */

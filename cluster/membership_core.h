@@ -80,6 +80,7 @@ struct trpi_member_core {
     trpi_gossip *published;  /* what subscribers know */
     uint32_t published_seen; /* count of the last SeenChanged */
     bool published_converged;
+    bool ends; /* what is published now is the end of this node's membership */
     uint64_t converged_changed_ms;
 
     uint64_t gossip_ms;  /* next regular round */
@@ -233,7 +234,7 @@ void trpi_removed_tick(trpi_member_core *core);
 void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */
 void trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision,
                          const char *what);
-/* Subscribers that still know this node as a member hear that it is not (EVENTS-14). */
+/* Subscribers hear that this node is out, and with it each other member (EVENTS-14). */
 void trpi_events_stopped(trpi_member_core *core);
 void trpi_core_track(trpi_member_core *core); /* stable_ms, since */
 

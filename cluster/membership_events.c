@@ -7,6 +7,7 @@
  *       whatever was seen.
  *   V2  UnreachableMember and ReachableMember of a member alternate.
  *   V3  All events of a view are told, or none: without memory the next step tells them.
+ *   V4  When this node is out, all others are told as removed before it is: a mirror ends empty.
  * Tests.   tests/unit/cluster/shell_test.c, tests/sim/sim_test.c (S10)
  */
 #include "cluster/membership_core.h"
@@ -103,10 +104,13 @@ trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
                                buffer, bytes);
 }
 
-/* Of this node, which has stopped. */
+/* Of this node, which has stopped; while its membership lasts, what it is. */
 static uint32_t
 last_status(const trpi_member_core *core, const trpi_gossip_member *self)
 {
+    if (core->phase != TRPI_PHASE_STOPPED) {
+        return trpi_member_status(self);
+    }
     uint32_t last = core->stop == TRPI_STOP_LEFT ? TRP_MEMBER_EXITING : TRP_MEMBER_DOWN;
     return self->status < last ? last : self->status;
 }
@@ -124,7 +128,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     ret->up_number = member->up_number;
     ret->reachable = member->unreachable == 0;
     ret->self = ident->key == core->self->key;
-    if (ret->self && core->phase == TRPI_PHASE_STOPPED && member->status != 0) {
+    if (ret->self && member->status != 0) {
         ret->status = last_status(core, member); /* nobody may have said so */
     }
 }
@@ -256,11 +260,10 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
     }
 }
 
+/* last: what its tombstone says. */
 static void
-publish_removed(trpi_member_core *core, const trpi_gossip_member *m)
+publish_removed(trpi_member_core *core, const trpi_gossip_member *m, uint32_t last)
 {
-    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, m->ident->key);
-    uint32_t last = t != NULL ? t->status : TRP_MEMBER_DOWN;
     if (m->status < last) {
         publish_path(core, m, trpi_member_status(m), last);
     }
@@ -271,6 +274,21 @@ publish_removed(trpi_member_core *core, const trpi_gossip_member *m)
             action->to = m->ident->id;
         }
     }
+}
+
+static void
+publish_member_end(trpi_member_core *core, const trpi_gossip_member *m)
+{
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
+    if (action == NULL) {
+        return;
+    }
+    action->event = TRP_CLUSTER_MEMBER_REMOVED;
+    action->own_end = true;
+    trpi_member_fill(core, m, &action->published.member.member);
+    action->published.member.previous_status = trpi_member_status(m);
+    action->published.member.zero = 0;
+    action->published.member.member.status = TRP_MEMBER_REMOVED;
 }
 
 static void
@@ -315,7 +333,9 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     at = 0;
     for (uint32_t i = 0; i < old->members_count; i++) {
         if (counterpart(new, old->members[i].ident, &at) == NULL) {
-            publish_removed(core, &old->members[i]);
+            const trpi_gossip_member *m = &old->members[i];
+            const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, m->ident->key);
+            publish_removed(core, m, t != NULL ? t->status : TRP_MEMBER_DOWN);
         }
     }
     at = 0;
@@ -359,13 +379,16 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     if (was_key == is_key) {
         return;
     }
-    trpi_core_log(core, TRP_LOG_INFO, "leader%s%s is %s", role == NULL ? "" : " of role ",
-                  role == NULL ? "" : role,
-                  is == TRPI_GOSSIP_NONE ? "nobody" : new->members[is].ident->address);
+    if (!core->ends) {
+        trpi_core_log(core, TRP_LOG_INFO, "leader%s%s is %s", role == NULL ? "" : " of role ",
+                      role == NULL ? "" : role,
+                      is == TRPI_GOSSIP_NONE ? "nobody" : new->members[is].ident->address);
+    }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL) {
         return;
     }
+    action->own_end = core->ends;
     action->event = role == NULL ? TRP_CLUSTER_LEADER_CHANGED : TRP_CLUSTER_ROLE_LEADER_CHANGED;
     action->published.leader = leader_event(new, is, role);
 }
@@ -483,20 +506,40 @@ trpi_events_publish(trpi_member_core *core)
     }
 }
 
+/* EVENTS-14. Publish that this node is out: to its subscribers nobody is a member any more. The
+ * others are in the cluster still, so no log, listener or watcher hears of them. */
+static void
+publish_end(trpi_member_core *core, const trpi_gossip *old)
+{
+    static const trpi_gossip nothing = { .refs = 1, .frozen = true };
+    uint32_t self = trpi_gossip_find(old, core->self->key);
+    for (uint32_t i = 0; i < old->members_count; i++) {
+        const trpi_gossip_member *m = &old->members[i];
+        const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, m->ident->key);
+        if (t != NULL && i != self) { /* removed with the same change */
+            publish_removed(core, m, t->status);
+        } else if (i != self) {
+            publish_member_end(core, m);
+        }
+    }
+    if (self != TRPI_GOSSIP_NONE && core->phase == TRPI_PHASE_STOPPED) {
+        publish_removed(core, &old->members[self], last_status(core, &old->members[self]));
+    } else if (self != TRPI_GOSSIP_NONE) {
+        publish_member_end(core, &old->members[self]);
+    }
+    core->ends = true;
+    publish_leader(core, old, &nothing, NULL);
+    publish_role_leaders(core, old, &nothing);
+    core->ends = false;
+}
+
 void
 trpi_events_stopped(trpi_member_core *core)
 {
-    uint32_t self = core->published == NULL ? TRPI_GOSSIP_NONE
-                                            : trpi_gossip_find(core->published, core->self->key);
     uint32_t begin = core->actions_count;
     core->actions_err = TRP_OK;
-    if (self != TRPI_GOSSIP_NONE) {
-        const trpi_gossip_member *m = &core->published->members[self];
-        uint32_t last = last_status(core, m);
-        if (m->status < last) {
-            publish_path(core, m, trpi_member_status(m), last);
-        }
-        publish_member(core, TRP_CLUSTER_MEMBER_REMOVED, m, TRP_MEMBER_REMOVED, last);
+    if (core->published != NULL) {
+        publish_end(core, core->published);
     }
     if (is_complete(core, begin)) { /* else the next step asks again */
         trpi_gossip_unref(core->published);

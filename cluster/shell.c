@@ -562,9 +562,14 @@ cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp
 static void
 cluster_post_stop(trp_ctx *ctx, void *state)
 {
+    trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
     if (!trpi_system_is_ending(trp_ctx_system(ctx))) {
-        end_membership(((struct shell_state *)state)->cluster, "it was stopped");
+        end_membership(cluster, "it was stopped");
     }
+    pthread_mutex_lock(&cluster->engine);
+    trpi_member_end(cluster->core);
+    pthread_mutex_unlock(&cluster->engine);
+    carry_out(cluster, ctx); /* EVENTS-14 */
 }
 
 const trp_behaviour trpi_cluster_behaviour = {

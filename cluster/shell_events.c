@@ -198,6 +198,10 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
                                  .wall_ms = trpi_world_wall_ms(cluster->world) };
     const void *payload = &action->published;
     size_t bytes = shell_event_type(action->event)->bytes;
+    if (action->own_end) { /* the cluster goes on: routers, watchers and operators need not know */
+        tell_subscribers(cluster, ctx, action->event, payload, bytes);
+        return;
+    }
     if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
         event.member = &action->published.member;
         remember(cluster, action->event, &event.member->member);
@@ -255,7 +259,8 @@ shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx)
 void
 shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
 {
-    const trpi_gossip *view = trpi_member_view(cluster->core);
+    bool out = trpi_member_phase_get(cluster->core) == TRPI_PHASE_STOPPED;
+    const trpi_gossip *view = out ? NULL : trpi_member_view(cluster->core); /* EVENTS-14 */
     uint32_t count = view == NULL ? 0 : view->members_count;
     size_t bytes = sizeof(trp_current_cluster_state) + count * sizeof(trp_member);
     trp_msg *msg;
@@ -321,7 +326,8 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *it
     }
     cluster->subscribers[at].events |= item->events;
     shell_send_state(cluster, ctx, item->ref); /* B1 */
-    if ((item->events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0) { /* it has no room for them */
+    if ((item->events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0 &&
+        trpi_member_phase_get(cluster->core) != TRPI_PHASE_STOPPED) { /* it has no room for them */
         trpi_member_each_role_leader(cluster->core, tell_role_leader,
                                      &(struct told){ ctx, item->ref });
     }

@@ -67,9 +67,9 @@ mirror_remove(const struct sim_world *w, struct sim_node *n, struct sim_mirror_m
 
 /* May this event come in this status? */
 static bool
-event_fits(uint32_t event, const struct sim_mirror_member *m)
+event_fits(const trpi_member_action *action, const struct sim_mirror_member *m)
 {
-    switch (event) {
+    switch (action->event) {
     case TRP_CLUSTER_MEMBER_JOINED:
         return m == NULL;
     case TRP_CLUSTER_MEMBER_WEAKLY_UP:
@@ -84,7 +84,9 @@ event_fits(uint32_t event, const struct sim_mirror_member *m)
     case TRP_CLUSTER_MEMBER_DOWNED:
         return m != NULL && m->status != TRP_MEMBER_DOWN;
     case TRP_CLUSTER_MEMBER_REMOVED:
-        return m != NULL && (m->status == TRP_MEMBER_EXITING || m->status == TRP_MEMBER_DOWN);
+        return m != NULL &&
+               (action->own_end ? m->status == action->published.member.previous_status
+                                : m->status == TRP_MEMBER_EXITING || m->status == TRP_MEMBER_DOWN);
     case TRP_CLUSTER_UNREACHABLE:
         return m != NULL && !m->unreachable;
     default:
@@ -123,7 +125,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
     }
     const trp_member *member = &action->published.member.member;
     struct sim_mirror_member *m = sim_mirror_find(w, n, member->uid);
-    if (!event_fits(action->event, m)) {
+    if (!event_fits(action, m)) {
         sim_fail(w, "S10: node %u: event %u for %s does not follow from status %u", node,
                  action->event, member->address, m == NULL ? 0 : m->status);
         return;
@@ -133,7 +135,8 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
         mirror_add(w, n, member->uid);
         break;
     case TRP_CLUSTER_MEMBER_REMOVED:
-        w->removed_by_down += action->published.member.previous_status == TRP_MEMBER_DOWN ? 1 : 0;
+        w->removed_by_down +=
+            !action->own_end && action->published.member.previous_status == TRP_MEMBER_DOWN ? 1 : 0;
         mirror_remove(w, n, m);
         break;
     case TRP_CLUSTER_UNREACHABLE:

@@ -86,14 +86,19 @@ TRP_API int trp_member_is_older_than(const trp_member *a, const trp_member *b);
  *     RoleLeaderChanged, SeenChanged. So who is told of a new leader knows of its Up;
  *   - DowningDecision comes before what follows from it.
  *
- * Who takes the state and then each event in turn knows what the node knows. Behind this node's own
- * MemberRemoved comes nothing but the rest of that change. */
+ * Who takes the state and then each event in turn knows what the node knows.
+ *
+ * When this node is out (it has left, was downed or removed, or its system stops), its subscribers
+ * are told MemberRemoved of every member, of this node last, and that nobody leads; behind that
+ * comes nothing, and the state is empty from then on. previous_status is then what each was: a
+ * member that was Up is in the cluster still, and watchers of its actors hear nothing. */
 
 /* Payload of the member events: joined, weakly up, up, left, exited, downed, removed, unreachable,
  * reachable. */
 typedef struct trp_member_event {
     trp_member member;
-    uint32_t previous_status; /* of a removed member: TRP_MEMBER_EXITING or TRP_MEMBER_DOWN */
+    /* of a removed member: TRP_MEMBER_EXITING or _DOWN; any other: this node is out */
+    uint32_t previous_status;
     uint32_t zero;
 } trp_member_event;
 

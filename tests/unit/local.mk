@@ -197,6 +197,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/metrics_gossip_test.c \
 	tests/unit/cluster/metrics_proc_test.c \
 	tests/unit/cluster/metrics_test.c \
+	tests/unit/cluster/own_end_test.c \
 	tests/unit/cluster/phi_test.c \
 	tests/unit/cluster/removed_test.c \
 	tests/unit/cluster/replay_test.c \

@@ -24,6 +24,7 @@ static struct mirror {
 static uint64_t dice;
 static bool broken;
 static uint32_t kinds; /* of events that were told */
+static uint32_t ends;  /* of nodes to whose events a mirror listened */
 
 static uint32_t
 below(uint32_t bound)
@@ -102,7 +103,7 @@ enum part { NEW_CHANGE, KNOWN_REACHABILITY, REMOVED, MEMBERS, LEADER, ROLE_LEADE
 static struct {
     enum part part, before; /* of the last event; of the last one about somebody else */
     uint64_t uid;           /* of whom the last event told, unless that was a leader */
-    bool ending, ended;     /* it has told of its own removal; and of all that came with it */
+    bool ending;            /* it has told of its own removal */
 } telling[MESH_NODES_MAX];
 
 static bool
@@ -127,7 +128,8 @@ static bool
 is_in_order(uint32_t node, const trpi_member_action *action)
 {
     enum part before = telling[node].part;
-    if (telling[node].ended) {
+    if (telling[node].ending &&
+        (action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) == 0) {
         return false;
     }
     if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
@@ -136,7 +138,6 @@ is_in_order(uint32_t node, const trpi_member_action *action)
     telling[node].part = action->event == TRP_CLUSTER_LEADER_CHANGED        ? LEADER
                          : action->event == TRP_CLUSTER_ROLE_LEADER_CHANGED ? ROLE_LEADERS
                                                                             : NEW_CHANGE;
-    telling[node].ended = telling[node].ending && action->event == TRP_CLUSTER_SEEN_CHANGED;
     return action->event == TRP_CLUSTER_SEEN_CHANGED || telling[node].part >= before;
 }
 
@@ -179,6 +180,14 @@ is_equal(struct mirror *told, const struct mirror *is)
     return equal;
 }
 
+/* EVENTS-14: to those who listened to a node that is out nobody is a member, and nobody leads */
+static bool
+knows_nobody(const struct mirror *told)
+{
+    return told->count == 0 && told->leader == 0 && told->role_leader[0] == 0 &&
+           told->role_leader[1] == 0;
+}
+
 static void
 compare_all(const struct mesh *m)
 {
@@ -188,7 +197,10 @@ compare_all(const struct mesh *m)
         if (is_member) {
             now = snapshot(m, i);
         }
-        if (is_member && mirrors[i].begun) {
+        if (m->stopped[i] != 0 && mirrors[i].begun) {
+            broken = !knows_nobody(&mirrors[i]);
+            ends++;
+        } else if (is_member && mirrors[i].begun) {
             broken = !is_equal(&mirrors[i], &now);
         } else if (is_member && below(8) == 0) {
             mirrors[i] = now; /* somebody subscribes */
@@ -257,7 +269,7 @@ replays(uint64_t seed)
     return !broken;
 }
 
-/* EVENTS-01, EVENTS-13; and in the order that troupe/cluster.h promises */
+/* EVENTS-01, EVENTS-13, EVENTS-14; and in the order that troupe/cluster.h promises */
 static void
 events_from_any_snapshot_on_give_what_the_node_knows(void)
 {
@@ -268,6 +280,7 @@ events_from_any_snapshot_on_give_what_the_node_knows(void)
             return;
         }
     }
+    UNIT_TRUE(ends > 100);
     UNIT_EQUAL(kinds, TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED); /* all have come */
 }
 
