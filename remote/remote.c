@@ -256,12 +256,12 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
         return TRP_EINVAL;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
-    int length =
-        snprintf(text, sizeof text,
-                 strchr(o->host, ':') != NULL ? "troupe.%s://%s@[%s]:%u" : "troupe.%s://%s@%s:%u",
-                 o->tls ? trpi_secure_tls_ops.scheme : o->transport->scheme,
-                 trp_system_name(remote->system), o->host,
-                 o->port != 0 ? o->port : 1u);
+    int length = snprintf(text, sizeof text,
+                          strchr(o->host, ':') != NULL ? "troupe.%s%s://%s@[%s]:%u"
+                                                       : "troupe.%s%s://%s@%s:%u",
+                          o->test_adapters && o->adapters_in_address ? TRPI_FAULT_SCHEMES : "",
+                          o->tls ? trpi_secure_tls_ops.scheme : o->transport->scheme,
+                          trp_system_name(remote->system), o->host, o->port != 0 ? o->port : 1u);
     if (length < 0 || (size_t)length >= sizeof text) {
         return TRP_EINVAL;
     }

@@ -17,6 +17,8 @@ typedef struct trpi_remote trpi_remote;
 /* How changes of links are logged: each at the level of its weight, not at all, or all at one. */
 enum trpi_lifecycle_logging { TRPI_LIFECYCLE_EACH = 0, TRPI_LIFECYCLE_OFF = -1 };
 
+#define TRPI_FAULT_SCHEMES "trttl.gremlin." /* of an address that shows the adapters, before tcp */
+
 typedef struct trpi_remote_options {
     const trpi_transport_ops *transport; /* NULL: tcp on nng */
     void *transport_arg;
@@ -41,6 +43,7 @@ typedef struct trpi_remote_options {
     uint32_t flush_on_shutdown_ms;  /* 0: 2000 */
     /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
     bool test_adapters;             /* trpi_remote_faults() can make this network bad */
+    bool adapters_in_address;       /* and the own address shows them: TRPI_FAULT_SCHEMES */
     bool tls;                       /* encrypted, both ends prove who they are; troupe.tls:// */
     const char *tls_ca, *tls_cert, *tls_key, *tls_crl; /* PEM files; tls_crl NULL or "": no list */
     const char *tls_ciphers;        /* NULL or "": the three of TLS 1.3 */

@@ -42,8 +42,14 @@ target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_targ
                 hint ? hint : "write /user/NAME or troupe.tcp://system@host:port/user/NAME");
             return false;
         }
-        ret_target->remote =
-            !trpi_address_equal(&ret_target->address, &trpi_system_self(node->system)->address);
+        const trpi_address *self = &trpi_system_self(node->system)->address;
+        if (strcmp(ret_target->address.protocol, self->protocol) != 0) {
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL,
+                                  "'%.256s': this node is %s://, no other protocol can be reached",
+                                  text, self->protocol);
+            return false;
+        }
+        ret_target->remote = !trpi_address_equal(&ret_target->address, self);
     }
     if (strlen(rest) > TRP_PATH_BYTES_MAX) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "the path is longer than %d bytes",

@@ -157,8 +157,12 @@ security_check(const trpi_config *config, trpi_config_error *ret_error)
 static const char *
 own_protocol(const trpi_config *config)
 {
-    return strcmp(trpi_config_text(config, "remote.transport"), "tls") == 0 ? "troupe.tls"
-                                                                            : "troupe.tcp";
+    bool tls = strcmp(trpi_config_text(config, "remote.transport"), "tls") == 0;
+    if (trpi_config_bool(config, "remote.test-adapters") &&
+        trpi_config_bool(config, "remote.adapters-in-address")) {
+        return tls ? "troupe." TRPI_FAULT_SCHEMES "tls" : "troupe." TRPI_FAULT_SCHEMES "tcp";
+    }
+    return tls ? "troupe.tls" : "troupe.tcp";
 }
 
 /* false: its port is not chosen yet, or remoting will refuse its host. */

@@ -226,6 +226,7 @@ more_options(trp_node *node, trpi_remote_options *options)
         options->on_quarantined_arg = node;
     }
     options->test_adapters = trpi_config_bool(node->config, "remote.test-adapters");
+    options->adapters_in_address = trpi_config_bool(node->config, "remote.adapters-in-address");
 }
 
 /* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */

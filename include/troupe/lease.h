@@ -17,8 +17,8 @@ extern "C" {
 #endif
 
 #define TRP_LEASE_NAME_BYTES_MAX 127
-#define TRP_LEASE_OWNER_BYTES_MAX 364
-#define TRP_LEASE_WHY_BYTES 512 /* the least that there is: owner, name and a few words fit */
+#define TRP_LEASE_OWNER_BYTES_MAX 371
+#define TRP_LEASE_WHY_BYTES 520 /* the least that there is: owner, name and a few words fit */
 
 typedef struct trp_lease_ops {
     size_t size;      /* sizeof(trp_lease_ops) */

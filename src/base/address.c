@@ -65,14 +65,18 @@ parse_protocol(cursor *c, trpi_address *address)
         return fail(c, "unknown protocol: write troupe.tcp:// (or troupe.tls:// when encrypted)");
     }
     if (bytes > TRPI_PROTOCOL_BYTES_MAX) {
-        return fail(c, "protocol is longer than 15 bytes: write troupe.tcp://");
+        return fail(c, "protocol is longer than 24 bytes: write troupe.tcp://");
     }
     for (size_t i = 7; i < bytes; i++) {
-        if (!((c->at[i] >= 'a' && c->at[i] <= 'z') || (c->at[i] >= '0' && c->at[i] <= '9'))) {
+        char at = c->at[i];
+        if (!((at >= 'a' && at <= 'z') || (at >= '0' && at <= '9') || at == '.')) {
             return fail(c, "protocol has other characters than a-z and 0-9: write troupe.tcp://");
         }
+        if (at == '.' && c->at[i - 1] == '.') {
+            return fail(c, "protocol has an empty part: write troupe.tcp://");
+        }
     }
-    if (bytes == 7) {
+    if (bytes > 6 && c->at[bytes - 1] == '.') {
         return fail(c, "transport is missing behind \"troupe.\": write troupe.tcp://");
     }
     memcpy(address->protocol, c->at, bytes);

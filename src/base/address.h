@@ -12,19 +12,19 @@
 
 #include <troupe/base.h>
 
-#define TRPI_PROTOCOL_BYTES_MAX 15
+#define TRPI_PROTOCOL_BYTES_MAX 24 /* "troupe.trttl.gremlin.tcp" */
 #define TRPI_SYSTEM_BYTES_MAX 63
 #define TRPI_HOST_BYTES_MAX 253
-/* "protocol://system@[host]:port" and the NUL */
+/* "protocol://system@host:port" and the NUL; a host in brackets is a short one */
 #define TRPI_ADDRESS_TEXT_BYTES                                                                    \
-    (TRPI_PROTOCOL_BYTES_MAX + 3 + TRPI_SYSTEM_BYTES_MAX + 1 + TRPI_HOST_BYTES_MAX + 2 + 1 + 5 + 1)
+    (TRPI_PROTOCOL_BYTES_MAX + 3 + TRPI_SYSTEM_BYTES_MAX + 1 + TRPI_HOST_BYTES_MAX + 1 + 5 + 1)
 
 /* A local-only system has protocol "troupe", an empty host and port 0. Zero the struct before
  * filling it: it is compared field by field, but hashed and copied whole. IPv6 hosts stand without
  * brackets. */
 typedef struct trpi_address {
     uint16_t port;
-    char protocol[TRPI_PROTOCOL_BYTES_MAX + 1]; /* "troupe.tcp" */
+    char protocol[TRPI_PROTOCOL_BYTES_MAX + 1]; /* "troupe.tcp"; adapters stand before the tcp */
     char system[TRPI_SYSTEM_BYTES_MAX + 1];
     char host[TRPI_HOST_BYTES_MAX + 1];
 } trpi_address;

@@ -350,6 +350,9 @@ const trpi_config_row trpi_config_rows[] = {
       "76, or stay for the others." },
     { "remote.test-adapters", BOOL, "off", 0, 0, NULL,
       "For tests: `troupe fault` and the multi-node kit may make this node's network bad." },
+    { "remote.adapters-in-address", BOOL, "off", 0, 0, NULL,
+      "With test-adapters the node's address shows them, troupe.trttl.gremlin.tcp://...; such "
+      "nodes talk only to one another." },
     { "remote.watch-failure-detector.implementation-class", TEXT, "phi-accrual", 0, 0,
       "phi-accrual|deadline",
       "What decides: phi-accrual, deadline (interval and pause), or a name the program brings." },

@@ -1,4 +1,6 @@
 /* Addresses: what is read, what is refused with which hint, limits, order, hash. */
+#include <troupe/cluster.h>
+
 #include "base/address.h"
 
 #include <stdlib.h>
@@ -165,7 +167,7 @@ each_part_may_be_as_long_as_its_limit_and_no_longer(void)
     UNIT_EQUAL(parse_lengths(TRPI_PROTOCOL_BYTES_MAX, TRPI_SYSTEM_BYTES_MAX, TRPI_HOST_BYTES_MAX,
                              &hint), TRP_OK);
     UNIT_EQUAL(parse_lengths(TRPI_PROTOCOL_BYTES_MAX + 1, 1, 1, &hint), TRP_EINVAL);
-    UNIT_TRUE(strstr(hint, "15 bytes") != NULL);
+    UNIT_TRUE(strstr(hint, "24 bytes") != NULL);
     UNIT_EQUAL(parse_lengths(10, TRPI_SYSTEM_BYTES_MAX + 1, 1, &hint), TRP_EINVAL);
     UNIT_TRUE(strstr(hint, "63 bytes") != NULL);
     UNIT_EQUAL(parse_lengths(10, 1, TRPI_HOST_BYTES_MAX + 1, &hint), TRP_EINVAL);
@@ -181,11 +183,30 @@ the_longest_address_fits_its_text_buffer(void)
 
     memset(address.protocol, 'p', TRPI_PROTOCOL_BYTES_MAX);
     memset(address.system, 's', TRPI_SYSTEM_BYTES_MAX);
-    memset(address.host, ':', TRPI_HOST_BYTES_MAX); /* brackets are added */
+    memset(address.host, 'h', TRPI_HOST_BYTES_MAX);
     address.port = 65535;
     trpi_address_format(&address, text, sizeof(text));
     UNIT_EQUAL(strlen(text), TRPI_ADDRESS_TEXT_BYTES - 1);
+    UNIT_TRUE(TRPI_ADDRESS_TEXT_BYTES <= TRP_ADDRESS_BYTES); /* what programs make room for */
     UNIT_TEXT(trpi_address_format(&address, small, sizeof(small)), "ppppppp");
+}
+
+/* REMOTE-64 */
+static void
+adapters_stand_before_the_transport(void)
+{
+    trpi_address shown = parsed("troupe.trttl.gremlin.tcp://demo@10.0.0.1:2552");
+    trpi_address plain = parsed("troupe.tcp://demo@10.0.0.1:2552");
+    char text[TRPI_ADDRESS_TEXT_BYTES];
+
+    UNIT_TEXT(shown.protocol, "troupe.trttl.gremlin.tcp");
+    UNIT_EQUAL(strlen(shown.protocol), TRPI_PROTOCOL_BYTES_MAX);
+    UNIT_TEXT(trpi_address_format(&shown, text, sizeof(text)),
+              "troupe.trttl.gremlin.tcp://demo@10.0.0.1:2552");
+    UNIT_FALSE(trpi_address_equal(&shown, &plain));
+    refused("troupe..tcp://demo@host:2552", "empty part");
+    refused("troupe.trttl..tcp://demo@host:2552", "empty part");
+    refused("troupe.trttl.://demo@host:2552", "transport is missing");
 }
 
 /* Host bytes, then port as a number (999 before 2552), then uid. */
@@ -240,6 +261,7 @@ UNIT(the_path_behind_an_address_is_handed_back)
 UNIT(a_mistake_is_named_and_the_right_form_shown)
 UNIT(each_part_may_be_as_long_as_its_limit_and_no_longer)
 UNIT(the_longest_address_fits_its_text_buffer)
+UNIT(adapters_stand_before_the_transport)
 UNIT(order_is_host_then_port_as_a_number_then_uid)
 UNIT(equal_addresses_hash_equal_on_every_machine)
 UNIT_END

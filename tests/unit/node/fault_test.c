@@ -150,8 +150,51 @@ a_link_is_cut_in_one_direction_and_heals(void)
     trp_node_close(near);
 }
 
+static bool
+begins(const trp_node *node, const char *scheme)
+{
+    return strncmp(trp_node_address(node), scheme, strlen(scheme)) == 0;
+}
+
+/* REMOTE-64: nodes whose addresses show the adapters are a cluster, and no others are of it */
+static void
+adapters_show_in_the_address_where_that_is_wanted(void)
+{
+    static const char *const shown[] = { "remote.test-adapters=on", "remote.adapters-in-address=on",
+                                         "cluster.seed-nodes=self", NULL };
+    static const char *const beside[] = { "remote.test-adapters=on",
+                                          "remote.adapters-in-address=on", NULL };
+    static const char *const without[] = { "remote.adapters-in-address=on", NULL };
+    trp_node_error error = { "" };
+    trp_node *none = NULL, *plain = opened("remote.test-adapters=on"), *a = up(shown);
+    trp_node *b = up_beside(a, beside);
+    size_t members = 0;
+    UNIT_TRUE(begins(plain, "troupe.tcp://"));
+    UNIT_TRUE(begins(a, "troupe.trttl.gremlin.tcp://"));
+    UNIT_TRUE(begins(b, "troupe.trttl.gremlin.tcp://"));
+    UNIT_EQUAL(trp_cluster_members(trp_node_system(a), NULL, 0, &members), TRP_OK);
+    UNIT_EQUAL(members, 2);
+    char seed[512];
+    (void)snprintf(seed, sizeof seed, "{\"cmd\":\"ping\",\"target\":\"%s/user\"}",
+                   trp_node_address(a));
+    cJSON *reply = control_ask(trp_node_control_path(plain), seed);
+    UNIT_TRUE(strstr(trpi_json_get_text(reply, "error"), "this node is troupe.tcp://") != NULL);
+    cJSON_Delete(reply);
+    (void)snprintf(seed, sizeof seed, "cluster.seed-nodes=%s", trp_node_address(a));
+    const char *const other[] = { seed, NULL };
+    UNIT_TRUE(node_open(other, &none, &error) != TRP_OK);
+    UNIT_TRUE(strstr(error.text, "members have the same system name and protocol") != NULL);
+    trp_node_close(b);
+    trp_node_close(a);
+    trp_node_close(plain);
+    UNIT_REQUIRE(node_open(without, &plain, &error) == TRP_OK); /* there is nothing to show */
+    UNIT_TRUE(begins(plain, "troupe.tcp://"));
+    trp_node_close(plain);
+}
+
 UNIT_BEGIN("fault")
 UNIT(without_the_key_every_action_is_refused)
 UNIT(rules_are_set_replaced_listed_and_cleared)
 UNIT(a_link_is_cut_in_one_direction_and_heals)
+UNIT(adapters_show_in_the_address_where_that_is_wanted)
 UNIT_END
