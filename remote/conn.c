@@ -398,6 +398,8 @@ agree(trpi_conn *conn, const trpi_handshake *handshake)
         return;
     }
     set_ready(conn, true);
+    peer->cert_until_ms =
+        conn->remote->ops->until != NULL ? conn->remote->ops->until(conn->link) : 0;
     trpi_peer_agree(peer, handshake);
 }
 
@@ -427,7 +429,10 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     }
     if (claims(conn, &request->from.address) != TRP_OK) {
         trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
-        return refuse_stranger(conn, conn->failure);
+        /* with the word in front, as a dialler has it that refuses us for our name */
+        (void)snprintf(reason, sizeof reason, "%s: %.200s",
+                       trpi_refusal_text(TRPI_REFUSED_WRONG_NAME), conn->failure);
+        return refuse_stranger(conn, reason);
     }
     conn->whose = trpi_whose(conn);
     trp_err err = trpi_peer_get_caller(remote, &request->from.address, conn->whose, &peer);

@@ -666,6 +666,14 @@ faults_whose(trpi_link *link)
     return ops->whose != NULL ? ops->whose(link->inner) : 0;
 }
 
+static int64_t
+faults_until(trpi_link *link)
+{
+    const trpi_transport_ops *ops = link->transport->inner_ops;
+
+    return ops->until != NULL ? ops->until(link->inner) : 0;
+}
+
 static void
 faults_close(trpi_link *link)
 {
@@ -757,6 +765,7 @@ const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
                                                  .pause = faults_pause,
                                                  .claims = faults_claims,
                                                  .whose = faults_whose,
+                                                 .until = faults_until,
                                                  .close = faults_close,
                                                  .release = faults_release,
                                                  .stop = faults_stop,

@@ -228,6 +228,7 @@ struct trpi_peer {
     _Atomic uint32_t frame_bytes_max; /* that both ends take */
     _Atomic uint32_t features;        /* that both ends have; of the last handshake */
     uint32_t minor;                   /* that both ends speak; by lock */
+    int64_t cert_until_ms; /* of its certificate at the last handshake; 0: none; by lock */
     /* ordinary lanes in use, and the large one with them; 0: one lane for all messages, because the
      * peer takes no more, or was not met. Written by lock, read relaxed by routes */
     _Atomic uint32_t spread;

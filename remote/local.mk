@@ -7,7 +7,7 @@ troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/ass
 	remote/round_trip.c remote/stop.c remote/remote.c
 troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c
 troupe_sources += remote/refusal.c remote/tls_openssl.c remote/cookie.c remote/secure.c \
-	remote/secure_keeper.c remote/security.c remote/untrusted.c remote/deployment.c remote/strangers.c remote/pending.c remote/unfinished.c
+	remote/secure_keeper.c remote/security.c remote/trouble.c remote/untrusted.c remote/deployment.c remote/strangers.c remote/pending.c remote/unfinished.c
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_frame_fuzz_LDADD = $(TEST_LDADD)

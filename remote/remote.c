@@ -245,6 +245,7 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_configured(&o->host_peers_max, "remote.peers-per-host");
     or_configured(&o->host_nodes_max, "remote.named-nodes-per-host");
     or_configured(&o->tls_old_end_ms, "remote.tls.old-connections-end-after");
+    or_configured(&o->tls_warn_ms, "remote.tls.expiry-warning");
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
         o->receiver_bytes_max < o->frame_bytes_max ||

@@ -11,6 +11,7 @@
 #include "base/transport.h"
 #include "remote/fault_text.h"
 #include "remote/faults.h"
+#include "remote/tls.h"
 
 typedef struct trpi_remote trpi_remote;
 
@@ -52,6 +53,7 @@ typedef struct trpi_remote_options {
     bool tls_ignore_address;        /* do not compare a peer's address with its certificate */
     uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
     uint32_t tls_old_end_ms;        /* connections of replaced files; 0: 3,600,000 */
+    uint32_t tls_warn_ms;           /* before a certificate ends; 0: 14 days */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
     /* Drop what manages actors here: system messages, possibly harmful ones, commands to the node,
@@ -152,6 +154,11 @@ typedef struct trpi_tls_state {
 } trpi_tls_state;
 /* The certificate in use. false: TLS is not. */
 bool trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state);
+/* What is wrong with this node's files, or soon will be, and what to do. false: nothing of that
+ * kind. Thread: any. */
+bool trpi_remote_trouble(trpi_remote *remote, trpi_trouble kind, trpi_trouble_text *ret_text);
+/* When the certificate ends that the node at address has shown last; 0: not known. */
+int64_t trpi_remote_certificate_until(trpi_remote *remote, const trpi_address *address);
 
 enum { TRPI_REMOTE_LANES = 10, TRPI_REACH_WHY_BYTES = 160 };
 typedef struct trpi_peer_info {

@@ -606,6 +606,19 @@ trpi_secure_whose(trpi_link *outer)
     return key;
 }
 
+int64_t
+trpi_secure_until(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    int64_t until_ms = 0;
+    if (link->session != NULL) {
+        pthread_mutex_lock(&link->lock);
+        until_ms = trpi_tls_session_until(link->session);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return until_ms;
+}
+
 void
 trpi_secure_close(trpi_link *outer)
 {

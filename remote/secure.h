@@ -20,6 +20,10 @@ typedef struct trpi_secure_options {
     /* What a reading of the files brought; from the keeper thread. May be NULL. */
     void (*reloaded)(void *arg, trp_err err, const char *what);
     void *reloaded_arg;
+    int64_t warn_ms; /* certificates: trouble from so long before their end */
+    /* A trouble that has come, or that is still there a day after it was told; from the keeper
+     * thread. May be NULL. */
+    void (*troubled)(void *arg, const trpi_trouble_text *text);
     /* open() only: why it failed, for a person; at least 200 bytes. May be NULL. */
     char *why;
     size_t why_bytes;
@@ -34,7 +38,11 @@ void trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets);
 /* What this node advertises, once it is known and before anybody is dialled or accepted: what a
  * cookie is made for. Not said: for nobody in particular, as earlier versions do. */
 void trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port);
+/* The host that this node advertises: its own certificate should be for it. Thread: any. */
+void trpi_secure_host(trpi_transport *transport, const char *host);
 /* Of the files in use. false: no TLS. */
 bool trpi_secure_info(trpi_transport *transport, trpi_tls_info *ret_info);
+/* What is wrong now, of that kind. false: nothing. Thread: any. */
+bool trpi_secure_trouble(trpi_transport *transport, trpi_trouble kind, trpi_trouble_text *ret_text);
 
 #endif

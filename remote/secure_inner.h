@@ -41,8 +41,12 @@ typedef struct trpi_secure {
     trpi_secure_link *links;                /* connected ones; by lock */
     uint64_t looked_ms;                     /* the keeper's */
     uint64_t file_marks[TRPI_SECURE_FILES]; /* the keeper's: of what is in use */
-    char failure[TRPI_SECURE_WHY_BYTES];    /* the keeper's: told last, and when; "": none */
-    uint64_t failure_ms;
+    char failure[TRPI_SECURE_WHY_BYTES];    /* of the last reading; "": it went well; by lock */
+    uint64_t failure_ms;                    /* the keeper's: when it was told */
+    char host[TRPI_HOST_BYTES_MAX + 1];     /* advertised; "": not known yet; by lock */
+    bool looked_for_trouble;                /* of what there is now; by lock */
+    uint64_t troubles_ms;                   /* the keeper's: when it looked last */
+    uint64_t told_ms[TRPI_TROUBLE_COUNT];   /* when each was told; 0: it is not there */
 } trpi_secure;
 
 typedef enum trpi_secure_stage {
@@ -94,6 +98,7 @@ void trpi_secure_pause(trpi_link *link);
 trp_err trpi_secure_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
                            size_t detail_bytes);
 uint64_t trpi_secure_whose(trpi_link *link);
+int64_t trpi_secure_until(trpi_link *link);
 void trpi_secure_close(trpi_link *link);
 void trpi_secure_release(trpi_link *link);
 

@@ -25,7 +25,9 @@
 enum {
     LOOK_MS = 100,
     WHY_BYTES = TRPI_SECURE_WHY_BYTES,
-    TELL_AGAIN_MS = 600000 /* of a failure that stays as it is */
+    TELL_AGAIN_MS = 600000, /* of a failure that stays as it is */
+    TROUBLE_LOOK_MS = 60000,
+    TROUBLE_AGAIN_MS = 86400000
 };
 
 /* ---- credentials ----------------------------------------------------------------------------- */
@@ -235,17 +237,69 @@ trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
+/* What a reading brought, "" when it went well, stays until the next one (trpi_secure_trouble). */
 static bool
 is_news(trpi_secure *secure, bool asked, const char *why)
 {
     uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
-    if (!asked && strcmp(secure->failure, why) == 0 &&
-        now_ms - secure->failure_ms < TELL_AGAIN_MS) {
-        return false;
+    pthread_mutex_lock(&secure->lock);
+    bool is =
+        asked || strcmp(secure->failure, why) != 0 || now_ms - secure->failure_ms >= TELL_AGAIN_MS;
+    if (is) {
+        (void)snprintf(secure->failure, sizeof secure->failure, "%s", why);
+        secure->failure_ms = now_ms;
     }
-    (void)snprintf(secure->failure, sizeof secure->failure, "%s", why);
-    secure->failure_ms = now_ms;
-    return true;
+    pthread_mutex_unlock(&secure->lock);
+    return is;
+}
+
+bool
+trpi_secure_trouble(trpi_transport *transport, trpi_trouble kind, trpi_trouble_text *ret_text)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    trpi_tls_info info;
+    if (kind == TRPI_TROUBLE_RELOAD) {
+        pthread_mutex_lock(&secure->lock);
+        bool failed = secure->failure[0] != '\0';
+        if (failed) {
+            (void)snprintf(ret_text->what, sizeof ret_text->what,
+                           "certificates and cookies were not read again, the old ones stay: %s",
+                           secure->failure);
+            (void)snprintf(ret_text->help, sizeof ret_text->help, "mend that, then SIGHUP");
+        }
+        pthread_mutex_unlock(&secure->lock);
+        return failed;
+    }
+    return trpi_secure_info(transport, &info) &&
+           trpi_tls_trouble(&info, kind, trpi_world_wall_ms(secure->world), secure->options.warn_ms,
+                            ret_text);
+}
+
+/* Tell what has come, and once a day what has stayed. (A failed reading is told by reloaded().) */
+static void
+troubles_look(trpi_secure *secure)
+{
+    trpi_trouble_text text;
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    pthread_mutex_lock(&secure->lock);
+    bool due = !secure->looked_for_trouble || now_ms - secure->troubles_ms >= TROUBLE_LOOK_MS;
+    secure->looked_for_trouble = true;
+    pthread_mutex_unlock(&secure->lock);
+    if (!due) {
+        return;
+    }
+    secure->troubles_ms = now_ms;
+    for (int kind = TRPI_TROUBLE_RELOAD + 1; kind < TRPI_TROUBLE_COUNT; kind++) {
+        uint64_t *told_ms = &secure->told_ms[kind];
+        if (!trpi_secure_trouble((trpi_transport *)secure, (trpi_trouble)kind, &text)) {
+            *told_ms = 0;
+        } else if (*told_ms == 0 || now_ms - *told_ms >= TROUBLE_AGAIN_MS) {
+            *told_ms = now_ms > 0 ? now_ms : 1;
+            if (secure->options.troubled != NULL) {
+                secure->options.troubled(secure->options.reloaded_arg, &text);
+            }
+        }
+    }
 }
 
 /* W1. With secure->lock, which is given back meanwhile. */
@@ -262,6 +316,7 @@ read_again(trpi_secure *secure)
     trpi_cleanse(&secrets, sizeof secrets);
     if (err == TRP_OK) {
         pthread_mutex_lock(&secure->lock);
+        secure->looked_for_trouble = false; /* of the new ones */
         trpi_credentials *old = secure->credentials;
         secure->credentials = made;
         pthread_mutex_unlock(&secure->lock);
@@ -291,6 +346,9 @@ files_changed(trpi_secure *secure)
     }
     secure->looked_ms = now_ms;
     files_mark(secure, marks);
+    if (secure->failure[0] != '\0') { /* W3; only this thread writes it */
+        return true;
+    }
     return memcmp(marks, secure->file_marks, sizeof marks) != 0;
 }
 
@@ -309,6 +367,7 @@ keeper_thread(void *arg)
             (void)pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
         }
         pthread_mutex_unlock(&secure->lock);
+        troubles_look(secure);
         bool changed = files_changed(secure); /* asks the file system: without the lock */
         pthread_mutex_lock(&secure->lock);
         if ((changed || secure->reload_asked) && !secure->ending) {
@@ -333,6 +392,16 @@ trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets)
     pthread_mutex_unlock(&secure->lock);
 }
 
+void
+trpi_secure_host(trpi_transport *transport, const char *host)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    pthread_mutex_lock(&secure->lock);
+    (void)snprintf(secure->host, sizeof secure->host, "%s", host);
+    secure->looked_for_trouble = false;
+    pthread_mutex_unlock(&secure->lock);
+}
+
 bool
 trpi_secure_info(trpi_transport *transport, trpi_tls_info *ret_info)
 {
@@ -341,7 +410,11 @@ trpi_secure_info(trpi_transport *transport, trpi_tls_info *ret_info)
         return false;
     }
     trpi_credentials *credentials = trpi_credentials_get(secure);
-    trpi_tls_context_info(credentials->tls, ret_info);
+    pthread_mutex_lock(&secure->lock);
+    char host[sizeof secure->host];
+    memcpy(host, secure->host, sizeof host);
+    pthread_mutex_unlock(&secure->lock);
+    trpi_tls_context_info(credentials->tls, host, ret_info);
     trpi_credentials_unref(credentials);
     return true;
 }
@@ -506,8 +579,9 @@ secure_stop(trpi_transport *transport)
     {                                                                                              \
         .scheme = name, .open = (opener), .listen = secure_listen, .accept = secure_accept,        \
         .connect = trpi_secure_connect, .write = trpi_secure_write, .pause = trpi_secure_pause,    \
-        .claims = trpi_secure_claims, .whose = trpi_secure_whose, .close = trpi_secure_close,      \
-        .release = trpi_secure_release, .stop = secure_stop, .free = secure_free,                  \
+        .claims = trpi_secure_claims, .whose = trpi_secure_whose, .until = trpi_secure_until,      \
+        .close = trpi_secure_close, .release = trpi_secure_release, .stop = secure_stop,           \
+        .free = secure_free,                                                                       \
     }
 const trpi_transport_ops trpi_secure_tls_ops = OPS("tls", tls_open);
 const trpi_transport_ops trpi_secure_tcp_ops = OPS("tcp", tcp_open);

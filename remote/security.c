@@ -48,6 +48,13 @@ on_reloaded(void *arg, trp_err err, const char *what)
     }
 }
 
+static void
+on_troubled(void *arg, const trpi_trouble_text *text)
+{
+    trpi_remote *remote = arg;
+    trpi_log(remote->system, TRP_LOG_WARNING, "remote", "%s: %s", text->what, text->help);
+}
+
 /* Open remote->ops, or them with the adapters around, which see frames and not what TLS makes of
  * them. */
 static trp_err
@@ -74,6 +81,9 @@ secure_transport(trpi_remote *remote)
 void
 trpi_remote_secure_self(trpi_remote *remote)
 {
+    if (remote->secure) {
+        trpi_secure_host(secure_transport(remote), remote->address.host);
+    }
     if (remote->secure && remote->options.wire_minor >= 4) {
         trpi_secure_self(secure_transport(remote), remote->address.host, remote->address.port);
     }
@@ -96,6 +106,8 @@ trpi_remote_transport_open(trpi_remote *remote)
                                    .old_end_ms = o->tls_old_end_ms,
                                    .reloaded = on_reloaded,
                                    .reloaded_arg = remote,
+                                   .troubled = on_troubled,
+                                   .warn_ms = o->tls_warn_ms,
                                    .why = o->why,
                                    .why_bytes = o->why_bytes };
     const trpi_tls_options tls = { .ca = o->tls_ca,
@@ -181,4 +193,25 @@ trpi_remote_tls_state(trpi_remote *remote, trpi_tls_state *ret_state)
     memcpy(ret_state->issuer, info.issuer, sizeof ret_state->issuer);
     ret_state->not_after_ms = info.not_after_ms;
     return true;
+}
+
+bool
+trpi_remote_trouble(trpi_remote *remote, trpi_trouble kind, trpi_trouble_text *ret_text)
+{
+    return remote->secure && remote->transport != NULL &&
+           trpi_secure_trouble(secure_transport(remote), kind, ret_text);
+}
+
+int64_t
+trpi_remote_certificate_until(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer *peer = NULL;
+    if (!remote->options.tls || trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return 0;
+    }
+    pthread_mutex_lock(&peer->lock);
+    int64_t until_ms = peer->cert_until_ms;
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return until_ms;
 }

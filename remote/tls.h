@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/address.h"
 #include "base/buffer.h"
 #include "base/transport.h"
 
@@ -39,8 +40,27 @@ typedef struct trpi_tls_info {
     char subject[65], issuer[65];
     char digest[65]; /* SHA-256 of the certificate, hexadecimal */
     int64_t not_before_ms, not_after_ms;
-    int64_t crl_next_ms; /* when the list is due; 0: no list */
+    char authority[65];               /* of those above it, the one that ends first; "" none */
+    int64_t authority_end_ms;         /* then; 0: none */
+    int64_t crl_from_ms, crl_next_ms; /* since when, and when the list is due; 0: no list */
+    char uncovered[TRPI_HOST_BYTES_MAX + 1]; /* own host that the certificate is not for; "" */
 } trpi_tls_info;
+
+typedef struct trpi_trouble_text {
+    char what[560], help[160]; /* what is wrong, and what to do */
+} trpi_trouble_text;
+typedef enum trpi_trouble {
+    TRPI_TROUBLE_RELOAD,      /* the last reading of the files failed */
+    TRPI_TROUBLE_CERTIFICATE, /* ends, or has */
+    TRPI_TROUBLE_AUTHORITY,   /* the same of one above it */
+    TRPI_TROUBLE_LIST,        /* of revoked ones: is due, or was */
+    TRPI_TROUBLE_NAME,        /* is not for the own address */
+    TRPI_TROUBLE_COUNT
+} trpi_trouble;
+/* trouble.c: is something wrong with info at wall_ms, or will it be within warn_ms? Only then
+ * *ret_text is of use. TRPI_TROUBLE_RELOAD is the transport's (trpi_secure_trouble). Pure. */
+bool trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms,
+                      int64_t warn_ms, trpi_trouble_text *ret_text);
 
 /* Read the files and check that they fit one another at wall_ms: key to certificate, certificate to
  * authority, not expired, not revoked. Gives *ret_context (unref). why: for a person.
@@ -49,7 +69,12 @@ trp_err trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
                               trpi_tls_context **ret_context, char *why, size_t why_bytes);
 trpi_tls_context *trpi_tls_context_ref(trpi_tls_context *context);
 void trpi_tls_context_unref(trpi_tls_context *context); /* NULL is fine */
-void trpi_tls_context_info(const trpi_tls_context *context, trpi_tls_info *ret_info);
+/* host: what this node advertises; "": not known yet. */
+void trpi_tls_context_info(const trpi_tls_context *context, const char *host,
+                           trpi_tls_info *ret_info);
+/* trouble.c: as sshd does with its own: who else may read a key has it. Another user's file is its
+ * matter. false, with *why: others may read it. */
+bool trpi_tls_key_is_private(const char *key, char *why, size_t why_bytes);
 
 typedef enum trpi_tls_result {
     TRPI_TLS_OK,    /* done, or the room is full */
@@ -76,6 +101,8 @@ trpi_tls_result trpi_tls_session_write(trpi_tls_session *session, const void *by
 trpi_refusal trpi_tls_session_failure(const trpi_tls_session *session, const char **ret_detail);
 /* Of the public key that the peer has shown; 0: none. */
 uint64_t trpi_tls_session_key(const trpi_tls_session *session);
+/* When the certificate that the peer has shown ends; 0: it has shown none. */
+int64_t trpi_tls_session_until(const trpi_tls_session *session);
 /* May the peer call itself host? Errors: TRP_EPERM. */
 trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *host,
                                 char *ret_detail, size_t detail_bytes);

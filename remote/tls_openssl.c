@@ -27,8 +27,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -126,6 +124,8 @@ say_openssl(char *why, size_t why_bytes, const char *what, const char *file)
     unsigned long first = ERR_peek_error(); /* of the system, where a file cannot be opened */
     if (ERR_SYSTEM_ERROR(first)) {
         reason = strerror(ERR_GET_REASON(first));
+    } else if (ERR_GET_REASON(error) == ERR_R_PEM_LIB || ERR_GET_REASON(error) == ERR_R_ASN1_LIB) {
+        reason = ERR_reason_error_string(first); /* "PEM lib" says only who complained */
     }
     return say(TRP_ECONFIG, why, why_bytes, "%s %s: %s", what, file,
                reason != NULL ? reason : "cannot be read");
@@ -270,9 +270,25 @@ on_verify(int holds, X509_STORE_CTX *store)
     return holds;
 }
 
-/* Does cert with what stands behind it stand before the context's authorities? X509_V_*. */
+/* Of those above the first one, the one that ends first. */
+static void
+authority_note(const STACK_OF(X509) * chain, trpi_tls_info *info)
+{
+    for (int i = 1; i < sk_X509_num(chain); i++) {
+        X509 *cert = sk_X509_value(chain, i);
+        int64_t end_ms = time_ms(X509_get0_notAfter(cert));
+        if (info->authority_end_ms == 0 || end_ms < info->authority_end_ms) {
+            info->authority_end_ms = end_ms;
+            common_name(X509_get_subject_name(cert), info->authority);
+        }
+    }
+}
+
+/* Does cert with what stands behind it stand before the context's authorities? X509_V_*. info: of
+ * the authorities is written there; may be NULL. */
 static long
-judge(trpi_tls_context *context, X509 *cert, STACK_OF(X509) *chain, int64_t wall_ms)
+judge(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain, int64_t wall_ms,
+      trpi_tls_info *info)
 {
     X509_STORE_CTX *store = X509_STORE_CTX_new();
     long error = X509_V_ERR_OUT_OF_MEM;
@@ -281,6 +297,9 @@ judge(trpi_tls_context *context, X509 *cert, STACK_OF(X509) *chain, int64_t wall
         X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(store),
                                    (time_t)(wall_ms / 1000)); /* T2 */
         error = X509_verify_cert(store) == 1 ? X509_V_OK : X509_STORE_CTX_get_error(store);
+        if (error == X509_V_OK && info != NULL) {
+            authority_note(X509_STORE_CTX_get0_chain(store), info);
+        }
     }
     X509_STORE_CTX_free(store);
     ERR_clear_error();
@@ -312,9 +331,14 @@ trpi_tls_context_unref(trpi_tls_context *context)
 }
 
 void
-trpi_tls_context_info(const trpi_tls_context *context, trpi_tls_info *ret_info)
+trpi_tls_context_info(const trpi_tls_context *context, const char *host, trpi_tls_info *ret_info)
 {
     *ret_info = context->info;
+    if (host[0] != '\0' && !context->ignore_address &&
+        !covers(SSL_CTX_get0_certificate(context->ssl), host)) {
+        (void)snprintf(ret_info->uncovered, sizeof ret_info->uncovered, "%s", host);
+    }
+    ERR_clear_error();
 }
 
 static int
@@ -357,6 +381,7 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
         int64_t next_ms = time_ms(X509_CRL_get0_nextUpdate(list));
         if (context->info.crl_next_ms == 0 || next_ms < context->info.crl_next_ms) {
             context->info.crl_next_ms = next_ms;
+            context->info.crl_from_ms = time_ms(X509_CRL_get0_lastUpdate(list));
         }
         taken = taken && X509_STORE_add_crl(store, list) == 1;
         count++;
@@ -374,19 +399,6 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
     return TRP_OK;
 }
 
-/* As sshd does with its own: who else may read it has it. Another user's file is its matter. */
-static bool
-is_private(const char *key, char *why, size_t why_bytes)
-{
-    struct stat status;
-    if (stat(key, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 077) == 0) {
-        return true; /* what cannot be read is told by who reads it */
-    }
-    (void)snprintf(why, why_bytes, "key %s: others may read it (mode %04o): chmod 600", key,
-                   (unsigned)status.st_mode & 07777);
-    return false;
-}
-
 static trp_err
 files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why,
            size_t why_bytes)
@@ -398,7 +410,7 @@ files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why
     if (SSL_CTX_use_certificate_chain_file(ssl, options->cert) != 1) {
         return say_openssl(why, why_bytes, "certificate", options->cert);
     }
-    if (!is_private(options->key, why, why_bytes)) {
+    if (!trpi_tls_key_is_private(options->key, why, why_bytes)) {
         return TRP_ECONFIG;
     }
     if (SSL_CTX_use_PrivateKey_file(ssl, options->key, SSL_FILETYPE_PEM) != 1 ||
@@ -429,7 +441,7 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
             digest_text(ca, context->ca_digest);
         }
     }
-    long error = judge(context, cert, chain, wall_ms);
+    long error = judge(context, cert, chain, wall_ms, &context->info);
     if (error == X509_V_OK) {
         return TRP_OK;
     }
@@ -723,13 +735,21 @@ trpi_tls_session_key(const trpi_tls_session *session)
     return key;
 }
 
+int64_t
+trpi_tls_session_until(const trpi_tls_session *session)
+{
+    X509 *cert = SSL_get0_peer_certificate(session->ssl);
+    return cert != NULL ? time_ms(X509_get0_notAfter(cert)) : 0;
+}
+
 bool
 trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
                         int64_t wall_ms, trpi_refusal *ret_why)
 {
     X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    long error = cert != NULL ? judge(context, cert, SSL_get_peer_cert_chain(session->ssl), wall_ms)
-                              : X509_V_ERR_UNSPECIFIED;
+    long error = cert != NULL
+                     ? judge(context, cert, SSL_get_peer_cert_chain(session->ssl), wall_ms, NULL)
+                     : X509_V_ERR_UNSPECIFIED;
     if (error == X509_V_OK && !is_allowed(context, cert)) {
         error = X509_V_ERR_APPLICATION_VERIFICATION;
     }
@@ -754,6 +774,7 @@ trpi_tls_session_binding(const trpi_tls_session *session, uint8_t ret_binding[32
 }
 
 /* ---- digests --------------------------------------------------------------------------------- */
+
 
 bool
 trpi_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,

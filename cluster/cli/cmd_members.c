@@ -139,7 +139,7 @@ remark(const cJSON *reply, const char *address, char *buffer, size_t bytes)
 static bool
 member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cli_table *table)
 {
-    char roles[256], age[24], rtt[24], phi[24], up[24], uid[24], last[128], reach[32];
+    char roles[256], age[24], rtt[24], phi[24], up[24], uid[24], last[128], reach[32], cert[24];
     const char *address = trpi_cli_get(member, "node");
     bool reachable = trpi_cli_get_true(member, "reachable");
     double rtt_ms =
@@ -156,6 +156,9 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     remark(reply, address, last, sizeof(last));
     const char *star = text_equal(trpi_json_get_text(reply, "selfNode"), address) ? "*" : "";
     const char *version = trpi_cli_get(member, "appVersion"); /* 0.0.0: cluster.app-version unset */
+    double days = trpi_cli_get_number(member, "certificateDaysLeft", 0);
+    bool has_cert = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(member, "certificateDaysLeft"));
+    (void)snprintf(cert, sizeof(cert), !has_cert ? "-" : days < 0 ? "ended" : "%.0fd", days);
     const char *cells[] = { star,
                             address,
                             trpi_cli_get(member, "status"),
@@ -167,11 +170,13 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
                             last,
                             trpi_cli_uid(member, "nodeUid", uid),
                             up,
-                            phi };
+                            phi,
+                            cert };
     if (cli->output == TRPI_CLI_WIDE) {
-        const char *wide[] = { cells[0], cells[1], cells[2], cells[3],  cells[4],  cells[5],
-                               cells[6], cells[7], cells[9], cells[10], cells[11], cells[8] };
-        return trpi_cli_table_row(table, 12, wide);
+        const char *wide[] = { cells[0],  cells[1],  cells[2], cells[3], cells[4],
+                               cells[5],  cells[6],  cells[7], cells[9], cells[10],
+                               cells[11], cells[12], cells[8] };
+        return trpi_cli_table_row(table, 13, wide);
     }
     return trpi_cli_table_row(table, 9, cells);
 }
@@ -181,11 +186,12 @@ members_table(const trpi_cli *cli, const cJSON *reply)
 {
     static const char *const narrow[] = { "",    "ADDRESS", "STATUS",  "REACH", "ROLES",
                                           "AGE", "RTT",     "VERSION", "" };
-    static const char *const wide[] = { "",    "ADDRESS", "STATUS", "REACH", "ROLES", "AGE",
-                                        "RTT", "VERSION", "UID",    "UP",    "PHI",   "" };
+    static const char *const wide[] = { "",    "ADDRESS", "STATUS",  "REACH", "ROLES",
+                                        "AGE", "RTT",     "VERSION", "UID",   "UP",
+                                        "PHI", "CERT",    "" };
     trpi_cli_table table = { 0 };
     bool is_wide = cli->output == TRPI_CLI_WIDE;
-    bool done = trpi_cli_table_row(&table, is_wide ? 12 : 9, is_wide ? wide : narrow);
+    bool done = trpi_cli_table_row(&table, is_wide ? 13 : 9, is_wide ? wide : narrow);
     unsigned shown = 0, unreachable = 0;
     const cJSON *member;
     cJSON_ArrayForEach(member, cJSON_GetObjectItemCaseSensitive(reply, "members"))

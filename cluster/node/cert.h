@@ -53,6 +53,9 @@ trp_err trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *ol
                          int64_t next_update_ms, char **ret_list, char *why, size_t why_bytes);
 /* The first certificate of a text. */
 trp_err trpi_cert_read(const char *cert, trpi_cert_info *ret_info, char *why, size_t why_bytes);
+/* Read the certificate that stands next in the text *at, and move *at behind it. Errors, besides:
+ * TRP_ENOENT: none follows. TRP_EDATA: one that cannot be read. */
+trp_err trpi_cert_next(const char **at, trpi_cert_info *ret_info, char *why, size_t why_bytes);
 /* Its names, one by one, into names[] as texts of *storage (freed with trpi_free). */
 trp_err trpi_cert_names(const char *cert, const char *names[TRPI_CERT_NAMES_MAX],
                         size_t *ret_count, char **ret_storage);

@@ -52,7 +52,8 @@ static const char help[] =
     "node     make a certificate for each HOST, a name or an address: HOST.pem and HOST.key\n"
     "renew    write FILE and its key anew: same names, new key, new time\n"
     "revoke   add certificates to the list crl.pem, which every host gets\n"
-    "show     what certificates say and how long they last; exit 1 when one has ended\n"
+    "show     what each certificate of the files says and how long it lasts; exit 1 when one has\n"
+    "         ended\n"
     "\n"
     "  --dir DIR       where ca.pem and ca.key are and files are written (default: here)\n"
     "  --san NAME      one more name or address of the host\n"
@@ -463,7 +464,7 @@ run_revoke(command *c)
 }
 
 static bool
-show_json(cJSON *array, const char *path, const trpi_cert_info *info, long left)
+show_json(cJSON *array, const char *path, unsigned number, const trpi_cert_info *info, long left)
 {
     char from[32], until[32];
     cJSON *row = cJSON_CreateObject();
@@ -478,7 +479,57 @@ show_json(cJSON *array, const char *path, const trpi_cert_info *info, long left)
                               trpi_time_format(info->not_after_ms, until, sizeof until)) &&
            cJSON_AddNumberToObject(row, "daysLeft", (double)left) != NULL &&
            trpi_json_add_text(row, "serial", info->serial) &&
-           trpi_json_add_text(row, "sha256", info->digest);
+           trpi_json_add_text(row, "sha256", info->digest) &&
+           cJSON_AddNumberToObject(row, "number", (double)number) != NULL;
+}
+
+static void
+show_text(const char *path, unsigned number, const trpi_cert_info *info, long left)
+{
+    char date[32], which[32] = "";
+    if (number > 1) {
+        (void)snprintf(which, sizeof which, ", certificate %u", number);
+    }
+    (void)printf("%s%s\n  subject   %s%s\n  issuer    %s\n", path, which, info->subject,
+                 info->is_authority ? " (authority)" : "", info->issuer);
+    if (info->names[0] != '\0') {
+        (void)printf("  names     %s\n", info->names);
+    }
+    (void)printf("  until     %s, %ld days left%s\n  sha256    %s\n",
+                 date_of(info->not_after_ms, date), left, left < 0 ? ": it has ended" : "",
+                 info->digest);
+}
+
+/* Each certificate of a file: of a bundle there are several. Returns the exit code. */
+static int
+show_file(command *c, cJSON *array, const char *path)
+{
+    char *text = NULL;
+    int code = file_read(path, &text), worst = code;
+    const char *at = text;
+    unsigned number = 0;
+    trp_err err = TRP_OK;
+    while (code == 0 && err == TRP_OK) {
+        trpi_cert_info info;
+        err = trpi_cert_next(&at, &info, c->why, sizeof c->why);
+        if (err == TRP_OK) {
+            long left = days_left(c, info.not_after_ms);
+            bool due = left < 0 || (c->within > 0 && left <= c->within);
+            number++;
+            worst = due ? TRPI_CTL_EXIT_NO : worst;
+            if (array != NULL) { /* without memory: not shown */
+                (void)show_json(array, path, number, &info, left);
+            } else {
+                show_text(path, number, &info, left);
+            }
+        } else if (err != TRP_ENOENT) {
+            worst = fail(exit_of(err), "%s, certificate %u: %s", path, number + 1, c->why);
+        } else if (number == 0) {
+            worst = fail(TRPI_CTL_EXIT_DATA, "%s: no certificate in PEM form", path);
+        }
+    }
+    trpi_free(text);
+    return worst;
 }
 
 static int
@@ -489,37 +540,15 @@ run_show(command *c)
     int worst = 0;
     if (c->words_count == 0) {
         if (path_of(c, "ca", ".pem", own) != 0) {
+            cJSON_Delete(array);
             return TRPI_CTL_EXIT_USAGE;
         }
         c->words[c->words_count++] = own;
     }
     for (size_t i = 0; i < c->words_count; i++) {
-        char *text = NULL, date[32];
-        trpi_cert_info info;
-        int code = file_read(c->words[i], &text);
-        if (code == 0 && trpi_cert_read(text, &info, c->why, sizeof c->why) != TRP_OK) {
-            code = fail(TRPI_CTL_EXIT_DATA, "%s: %s", c->words[i], c->why);
-        }
-        trpi_free(text);
-        if (code != 0) {
-            worst = code;
-            continue;
-        }
-        long left = days_left(c, info.not_after_ms);
-        bool due = left < 0 || (c->within > 0 && left <= c->within);
-        worst = worst == 0 && due ? TRPI_CTL_EXIT_NO : worst;
-        if (array != NULL) {
-            (void)show_json(array, c->words[i], &info, left); /* without memory: not shown */
-            continue;
-        }
-        (void)printf("%s\n  subject   %s%s\n  issuer    %s\n", c->words[i], info.subject,
-                     info.is_authority ? " (authority)" : "", info.issuer);
-        if (info.names[0] != '\0') {
-            (void)printf("  names     %s\n", info.names);
-        }
-        (void)printf("  until     %s, %ld days left%s\n  sha256    %s\n",
-                     date_of(info.not_after_ms, date), left, left < 0 ? ": it has ended" : "",
-                     info.digest);
+        int code = show_file(c, array, c->words[i]);
+        /* what cannot be read is worse than what has ended */
+        worst = code != 0 && (worst == 0 || code != TRPI_CTL_EXIT_NO) ? code : worst;
     }
     char *json = array != NULL ? cJSON_Print(array) : NULL;
     if (json != NULL) {

@@ -581,6 +581,29 @@ trpi_cert_read(const char *cert_pem, trpi_cert_info *ret_info, char *why, size_t
     return TRP_OK;
 }
 
+trp_err
+trpi_cert_next(const char **at, trpi_cert_info *ret_info, char *why, size_t why_bytes)
+{
+    BIO *bio = BIO_new_mem_buf(*at, -1);
+    ERR_clear_error();
+    X509 *cert = bio != NULL ? PEM_read_bio_X509(bio, NULL, no_password, NULL) : NULL;
+    size_t left = bio != NULL ? BIO_ctrl_pending(bio) : 0;
+    unsigned long error = ERR_peek_last_error();
+    bool none = cert == NULL && ERR_GET_LIB(error) == ERR_LIB_PEM &&
+                ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+    bool found = cert != NULL;
+    X509_free(cert);
+    (void)BIO_free(bio);
+    ERR_clear_error();
+    if (!found) {
+        return none ? TRP_ENOENT
+                    : say(TRP_EDATA, why, why_bytes, "a certificate that cannot be read");
+    }
+    trp_err err = trpi_cert_read(*at, ret_info, why, why_bytes);
+    *at += strlen(*at) - left;
+    return err;
+}
+
 /* ---- secrets --------------------------------------------------------------------------------- */
 
 trp_err

@@ -19,6 +19,7 @@ typedef struct trpi_view_member {
     bool remover;             /* says that it has removed this node from its cluster */
     char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
     char cause[96];                  /* of an unreachable one, what its link says; "": nothing */
+    int64_t cert_until_ms;           /* of its certificate, as far as this node has seen; 0: not */
     const char **observers;   /* who says that it is unreachable (addresses); NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
@@ -44,6 +45,8 @@ typedef struct trpi_view {
     bool foresees;       /* trpi_view_foresee() found somebody missed; forecast */
     trpi_downing_forecast forecast;
     trpi_member_stats stats;
+    trpi_trouble_text troubles[TRPI_NODE_TROUBLES]; /* of this node's own files */
+    size_t troubles_count;
     void *memory;
 } trpi_view;
 
@@ -56,6 +59,10 @@ void trpi_view_foresee(trp_node *node, trpi_view *view);
 void trpi_view_fini(trpi_view *view);
 /* Fill in each member's link: what remoting knows against those that are reachable. */
 void trpi_view_look_at_links(trp_node *node, trpi_view *view);
+/* The same for when the members' certificates end, as far as this node has seen them. */
+void trpi_view_look_at_certificates(trp_node *node, trpi_view *view);
+/* And for what is wrong with this node's certificate, or with what it was to read again. */
+void trpi_view_look_at_files(trp_node *node, trpi_view *view);
 
 /* The members with a role, one after the other; the oldest of them; the first that may lead. */
 const trp_member *trpi_view_oldest(const trpi_view *view, const char *role);

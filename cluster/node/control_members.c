@@ -65,8 +65,15 @@ per_role_add(cJSON *reply, const char *key, const trpi_view *view,
     return p.object != NULL && trpi_view_each_role(view, role_add, &p);
 }
 
+/* Whole days; less than 0 when it has ended. */
+static int64_t
+days_until(int64_t end_ms, int64_t wall_ms)
+{
+    return end_ms >= wall_ms ? (end_ms - wall_ms) / DAY_MS : -1;
+}
+
 static bool
-member_row_add(cJSON *list, const trpi_view_member *v)
+member_row_add(cJSON *list, const trpi_view_member *v, int64_t wall_ms)
 {
     char time_text[32];
     cJSON *row = cJSON_CreateObject();
@@ -80,7 +87,13 @@ member_row_add(cJSON *list, const trpi_view_member *v)
         trpi_json_add_i64(row, "ageMs", (int64_t)v->age_ms) &&
         number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
         number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
-        trpi_json_add_text(row, "appVersion", v->m.app_version);
+        trpi_json_add_text(row, "appVersion", v->m.app_version) &&
+        trpi_json_add_text(row, "certificateNotAfter",
+                           v->cert_until_ms
+                               ? trpi_time_format(v->cert_until_ms, time_text, sizeof time_text)
+                               : NULL) &&
+        number_or_null_add(row, "certificateDaysLeft",
+                           (double)days_until(v->cert_until_ms, wall_ms), v->cert_until_ms != 0);
     return trpi_json_append(list, row, ok);
 }
 
@@ -106,6 +119,8 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
     if (!trpi_view_take_for(node, call, &view)) {
         return;
     }
+    trpi_view_look_at_certificates(node, &view);
+    int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_json_add_text(reply, "selfNode", node->address) &&
               trpi_json_add_text(reply, "selfStatus", self_status(&view)) &&
@@ -116,7 +131,7 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
     cJSON *list = ok ? cJSON_AddArrayToObject(reply, "members") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < view.count; i++) {
-        ok = member_row_add(list, &view.members[i]);
+        ok = member_row_add(list, &view.members[i], wall_ms);
     }
     list = ok ? cJSON_AddArrayToObject(reply, "unreachable") : NULL;
     ok = list != NULL;
@@ -426,14 +441,6 @@ downing_add(trp_node *node, cJSON *reply)
                              trpi_config_int(node->config, "cluster.downing.stable-after"));
 }
 
-/* Whole days; less than 0 when it has ended. */
-static int64_t
-days_until(trp_node *node, int64_t end_ms)
-{
-    int64_t left_ms = end_ms - trpi_world_wall_ms(trpi_system_world(node->system));
-    return left_ms >= 0 ? left_ms / DAY_MS : -1;
-}
-
 /* How links are protected, and by which certificate. */
 static bool
 links_add(trp_node *node, cJSON *reply)
@@ -452,7 +459,9 @@ links_add(trp_node *node, cJSON *reply)
            trpi_json_add_text(certificate, "issuer", tls.issuer) &&
            trpi_json_add_text(certificate, "notAfter",
                               trpi_time_format(tls.not_after_ms, until, sizeof until)) &&
-           trpi_json_add_i64(certificate, "daysLeft", days_until(node, tls.not_after_ms));
+           trpi_json_add_i64(
+               certificate, "daysLeft",
+               days_until(tls.not_after_ms, trpi_world_wall_ms(trpi_system_world(node->system))));
 }
 
 /* Connections that were refused since the start, by the word for it. */
@@ -485,12 +494,15 @@ gossip_add(trp_node *node, cJSON *reply, const trpi_view *view)
            trpi_json_add_i64(reply, "framesOut", (int64_t)stats.frames_out);
 }
 
+/* What is wrong with this node's own files. */
 static bool
-certificate_problem_add(trp_node *node, cJSON *problems)
+file_problems_add(cJSON *problems, const trpi_view *view)
 {
-    trpi_tls_state tls;
-    return !trpi_remote_tls_state(node->remote, &tls) || days_until(node, tls.not_after_ms) >= 0 ||
-           problem_add(problems, "this node's certificate has ended: troupe cert renew");
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->troubles_count; i++) {
+        ok = problem_add(problems, view->troubles[i].what);
+    }
+    return ok;
 }
 
 /* Whoever fills the places of those who have not said who they are, or the descriptors. */
@@ -543,9 +555,10 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     trpi_view_foresee(node, &view);
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
     trpi_view_look_at_links(node, &view);
+    trpi_view_look_at_files(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view) && peers_problem_add(node, problems, &view) &&
-              certificate_problem_add(node, problems) && crowd_problems_add(node, problems);
+              file_problems_add(problems, &view) && crowd_problems_add(node, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
          trpi_json_add_text(reply, "selfNode", node->address) &&

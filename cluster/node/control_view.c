@@ -21,6 +21,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->seen = from->seen;
     to->remover = from->remover;
     to->link[0] = '\0';
+    to->cert_until_ms = 0;
 }
 
 /* On whose word is it unreachable? On that of observers that can be reached themselves, where there
@@ -89,6 +90,45 @@ trpi_view_look_at_links(trp_node *node, trpi_view *view)
             (void)trpi_remote_problem(node->remote, &address, v->link, sizeof v->link);
         }
     }
+}
+
+void
+trpi_view_look_at_certificates(trp_node *node, trpi_view *view)
+{
+    trpi_tls_state own;
+    if (!trpi_remote_tls_state(node->remote, &own)) {
+        return;
+    }
+    for (size_t i = 0; i < view->count; i++) {
+        trpi_view_member *v = &view->members[i];
+        trpi_address address;
+        if (v == view->self) {
+            v->cert_until_ms = own.not_after_ms;
+        } else if (trpi_address_parse(v->m.address, &address, NULL, NULL) == TRP_OK) {
+            v->cert_until_ms = trpi_remote_certificate_until(node->remote, &address);
+        }
+    }
+}
+
+void
+trpi_view_look_at_files(trp_node *node, trpi_view *view)
+{
+    view->troubles_count = 0;
+    for (int kind = 0; kind < TRPI_TROUBLE_COUNT; kind++) {
+        view->troubles_count += trpi_remote_trouble(node->remote, (trpi_trouble)kind,
+                                                    &view->troubles[view->troubles_count]);
+    }
+    trpi_trouble_text *own = &view->troubles[view->troubles_count];
+    (void)pthread_mutex_lock(&node->lock);
+    if (node->reload_refused[0] != '\0') {
+        (void)snprintf(own->what, sizeof own->what, "the last reload was refused: %s",
+                       node->reload_refused);
+        (void)snprintf(own->help, sizeof own->help,
+                       "nothing of it was taken; mend the configuration (troupe config check), "
+                       "then SIGHUP");
+        view->troubles_count++;
+    }
+    (void)pthread_mutex_unlock(&node->lock);
 }
 
 trp_err

@@ -278,6 +278,18 @@ links_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
+/* What will cut this node off some day, or keeps it as it was. */
+static bool
+files_add(cJSON *list, const trpi_view *view)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->troubles_count; i++) {
+        ok = reason_add(list, NULL, "credentials", 0, "%s: %s", view->troubles[i].what,
+                        view->troubles[i].help);
+    }
+    return ok;
+}
+
 /* Seeds that live, and are no members. */
 static bool
 foreign_add(cJSON *list, const trpi_view *view)
@@ -376,7 +388,7 @@ trpi_why_add_reasons(cJSON *reply, const trpi_view *view)
               (view->count == 0  ? not_joined_add(list, view)
                : view->converged ? waiting_add(list, view)
                                  : blockers_add(list, view)) &&
-              links_add(list, view);
+              links_add(list, view) && files_add(list, view);
     cJSON_ArrayForEach(row, list)
     {
         cJSON_DeleteItemFromObjectCaseSensitive(row, KEY);
@@ -408,6 +420,7 @@ trpi_node_serve_why(trp_node *node, trpi_call *call)
     }
     trpi_view_look_at_links(node, &view);
     trpi_view_foresee(node, &view);
+    trpi_view_look_at_files(node, &view);
     cJSON *reply = trpi_call_reply();
     bool ok = trpi_why_fill(reply, node->address, &view);
     trpi_view_fini(&view);

@@ -183,6 +183,15 @@ signals_open(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* What stays a problem until a reload goes well; "": it has. */
+static void
+reload_note(trp_node *node, const char *refused)
+{
+    (void)pthread_mutex_lock(&node->lock);
+    (void)snprintf(node->reload_refused, sizeof node->reload_refused, "%s", refused);
+    (void)pthread_mutex_unlock(&node->lock);
+}
+
 /* Read the configuration again and take log.level and the cookies from it, and the files of TLS;
  * the rest needs a restart. */
 static void
@@ -194,6 +203,7 @@ reload(trp_node *node, const trpi_node_options *options)
                                &error) != TRP_OK) {
         trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload refused, nothing changed: %s",
                        error.text);
+        reload_note(node, error.text);
         return;
     }
     const char *name = trpi_config_text(config, "log.level");
@@ -222,6 +232,7 @@ reload(trp_node *node, const trpi_node_options *options)
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
                        "reload: remote.secure-cookie is longer than 255 bytes; the old one stays");
     }
+    reload_note(node, err == TRP_EINVAL ? "remote.secure-cookie is longer than 255 bytes" : "");
     char digest[TRPI_REMOTE_SECRETS_BYTES];
     if (err == TRP_OK && cookie != NULL &&
         trpi_remote_secrets_digest(cookie, before, digest) == TRP_OK) {

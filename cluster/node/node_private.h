@@ -27,6 +27,10 @@
 
 #define TRPI_NODE_COOKIE_KEY "remote.secure-cookie" /* among what all members have alike */
 
+/* What may be wrong with this node's own files at once: those of remoting, the configuration. */
+#define TRPI_NODE_TROUBLES (TRPI_TROUBLE_COUNT + 1)
+#define TRPI_NODE_RELOAD_BYTES 512
+
 struct trpi_carry;
 
 typedef enum trpi_node_task { /* of the coordinated shutdown; node_shutdown.c */
@@ -69,6 +73,7 @@ struct trp_node {
     bool gave_up;        /* cluster.leave-timeout has passed */
     uint64_t cluster_ends_ns; /* till then an end is that of the whole cluster; 0: none is */
     uint64_t drain_task; /* of the shutdown's actor */
+    char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
 
     /* messages per second, as status shows them; with lock */
     uint64_t rate_ns, rate_messages;

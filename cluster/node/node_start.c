@@ -252,6 +252,7 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
         !trpi_config_bool(node->config, "remote.tls.verify-peer-address");
     options->tls_reload_interval_ms = trpi_node_number(node, "remote.tls.reload-interval");
     options->tls_old_end_ms = trpi_node_number(node, "remote.tls.old-connections-end-after");
+    options->tls_warn_ms = trpi_node_number(node, "remote.tls.expiry-warning");
     options->tls_allowed_count =
         trpi_config_list_count(node->config, "remote.tls.allowed-names");
     for (size_t i = 0; i < options->tls_allowed_count; i++) {

@@ -330,6 +330,8 @@ const trpi_config_row trpi_config_rows[] = {
       "How often the files are looked at; changed ones are read again; 0ms: only on SIGHUP." },
     { "remote.tls.old-connections-end-after", DURATION, "1h", 1, 30 * DAYS, NULL,
       "Connections that began with replaced files, or a replaced cookie, end so long after." },
+    { "remote.tls.expiry-warning", DURATION, "14d", 1, 45 * DAYS, NULL,
+      "A certificate that ends within that time is a problem: in the log, `status` and `why`." },
     { "remote.untrusted-mode", BOOL, "off", 0, 0, NULL,
       "on: peers may not watch, stop or kill actors here, nor select paths that are not trusted." },
     { "remote.deployment-allowed", LIST, "", 0, 0, NULL,

@@ -20,6 +20,14 @@ has show_days "9 days left"
 expect show_within 1 "$troupe" cert show "$pki/host2.pem" --within 14
 expect show_json 0 "$troupe" cert show "$pki/ca.pem" "$pki/host2.pem" -o json
 has show_json_days '"daysLeft":'
+cat "$pki/ca.pem" "$pki/host2.pem" >"$work/bundle.pem"
+expect show_bundle 0 "$troupe" cert show "$work/bundle.pem"
+has bundle_begins_with_the_first "subject   demo-ca (authority)" && has bundle_has_the_second "$work/bundle.pem, certificate 2" &&
+    has second_is_shown "subject   host2"
+expect what_ends_in_a_bundle_counts 1 "$troupe" cert show "$work/bundle.pem" --within 14
+{ cat "$pki/ca.pem"; head -n 4 "$pki/host2.pem"; } >"$work/cut.pem"
+expect damaged_bundle 65 "$troupe" cert show "$work/cut.pem"
+has damaged_one_is_named "cut.pem, certificate 2: a certificate that cannot be read" "$work/err"
 cp "$pki/host2.pem" "$work/before.pem"
 expect renew_writes_anew 0 "$troupe" cert renew "$pki/host2.pem" --dir "$pki"
 has renew_keeps_names "for host2, host2.example, 10.0.0.2, valid until"

@@ -164,6 +164,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/secure_test.c \
 	tests/unit/remote/serialization_test.c \
 	tests/unit/remote/serialize_test.c \
+	tests/unit/remote/trouble_test.c \
 	tests/unit/remote/untrusted_test.c \
 	tests/unit/remote/waiting_test.c
 if TEST_PROTOBUF_C

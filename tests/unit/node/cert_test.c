@@ -60,6 +60,32 @@ a_node_certificate_says_who_for_whom_and_how_long(void)
     trpi_free(ca_key);
 }
 
+/* A bundle, as `cat` makes it of two authorities; what stands around them is no certificate. */
+static void
+each_certificate_of_a_bundle_is_read(void)
+{
+    char *first = NULL, *second = NULL, *key = NULL, *other = NULL, bundle[8192];
+    trpi_cert_info info;
+    authority(&first, &key);
+    authority(&second, &other);
+    (void)snprintf(bundle, sizeof bundle, "a line\n%s%s# and another\n%s", first, key, second);
+    const char *at = bundle;
+    UNIT_EQUAL(trpi_cert_next(&at, &info, why, sizeof why), TRP_OK);
+    char digest[65];
+    memcpy(digest, info.digest, sizeof digest);
+    UNIT_EQUAL(trpi_cert_next(&at, &info, why, sizeof why), TRP_OK);
+    UNIT_TRUE(strcmp(digest, info.digest) != 0);
+    UNIT_EQUAL(trpi_cert_next(&at, &info, why, sizeof why), TRP_ENOENT);
+    (void)snprintf(bundle, sizeof bundle, "%s%.300s", first, second); /* the second one is cut */
+    at = bundle;
+    UNIT_EQUAL(trpi_cert_next(&at, &info, why, sizeof why), TRP_OK);
+    UNIT_EQUAL(trpi_cert_next(&at, &info, why, sizeof why), TRP_EDATA);
+    trpi_free(first);
+    trpi_free(second);
+    trpi_free(key);
+    trpi_free(other);
+}
+
 /* A name that is more than a name would add what it likes to the certificate. */
 static void
 names_are_checked_and_counted(void)
@@ -251,6 +277,7 @@ an_ed25519_authority_signs_and_revokes(void)
 
 UNIT_BEGIN("cert")
 UNIT(a_node_certificate_says_who_for_whom_and_how_long)
+UNIT(each_certificate_of_a_bundle_is_read)
 UNIT(names_are_checked_and_counted)
 UNIT(requests_without_sense_are_refused)
 UNIT(only_an_authority_with_its_own_key_signs)

@@ -23,6 +23,14 @@ has_said_all(duo *d, int i)
     return count > 0 && info.lanes[TRPI_LANE_CONTROL].waiting_bytes == 0;
 }
 
+/* Is that said of the node's own files? */
+static bool
+is_troubled(duo *d, trpi_trouble kind, const char *what)
+{
+    trpi_trouble_text text;
+    return trpi_remote_trouble(d->remote[0], kind, &text) && strstr(text.what, what) != NULL;
+}
+
 static void
 new_files_are_taken_without_a_restart(void)
 {
@@ -42,17 +50,46 @@ new_files_are_taken_without_a_restart(void)
     UNIT_TEXT(state.subject, "left");
     UNIT_TRUE(is_active(&d, 0));
     UNIT_EQUAL(accepted(&d), before);
+    UNIT_TRUE(is_troubled(&d, TRPI_TROUBLE_RELOAD, "the old ones stay: certificate"));
     moving_copy("brief");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT(pair_logged("credentials read again subject=brief"), 60000);
     UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
     UNIT_TEXT(state.subject, "brief");
+    UNIT_TRUE(!is_troubled(&d, TRPI_TROUBLE_RELOAD, "")); /* mended */
+    UNIT_EQUAL(trpi_remote_certificate_until(d.remote[1], trpi_remote_address(d.remote[0])) / 1000,
+               (all.now_ms + 400 * PKI_DAY) / 1000); /* it has shown the old one */
     /* the connection of the old ones ends in its time, and another one follows; one that came
      * before the end is noticed would leave nothing to tell of */
     UNIT_WAIT(pair_logged("was replaced"), 60000);
     UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 60000);
     UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
+    UNIT_EQUAL(trpi_remote_certificate_until(d.remote[1], trpi_remote_address(d.remote[0])) / 1000,
+               (all.now_ms + 30 * PKI_DAY) / 1000);
+    duo_end(&d);
+}
+
+/* Each is told once, and stands until the files are others. */
+static void
+what_ends_soon_is_told(void)
+{
+    duo d;
+    side moving = { .ca = "ca", .cert = "moving", .days_ahead = 20 };
+    setup();
+    moving_copy("brief"); /* ends in 30 days */
+    duo_start(&d, &moving, &good_right);
+    UNIT_WAIT(pair_logged("this node's certificate (brief) ends in 9 days"), 60000);
+    UNIT_TRUE(is_troubled(&d, TRPI_TROUBLE_CERTIFICATE, "(brief) ends in 9 days"));
+    moving_copy("elsewhere"); /* for another host: nobody would let it in */
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(pair_logged("(elsewhere) is not for 127.0.0.1, which this node advertises"), 60000);
+    UNIT_TRUE(is_troubled(&d, TRPI_TROUBLE_NAME, "(elsewhere) is not for"));
+    UNIT_TRUE(!is_troubled(&d, TRPI_TROUBLE_CERTIFICATE, ""));
+    moving_copy("left");
+    UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
+    UNIT_WAIT(!is_troubled(&d, TRPI_TROUBLE_NAME, ""), 60000);
+    UNIT_EQUAL(pair_log_count("ends in 9 days"), 1);
     duo_end(&d);
 }
 
@@ -230,6 +267,7 @@ files_are_removed(void)
 
 UNIT_BEGIN("reload")
 UNIT(new_files_are_taken_without_a_restart)
+UNIT(what_ends_soon_is_told)
 UNIT(who_is_revoked_while_connected_is_cut_off)
 UNIT(files_that_failed_are_tried_again)
 UNIT(who_is_revoked_while_it_shakes_hands_is_not_let_in)

@@ -362,6 +362,7 @@ silent_connections_shut_nobody_out(void)
         fd[i] = dial(&d);
         UNIT_WAIT(accepted(&d) == (uint64_t)i + 1, 60000);
     }
+    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) >= SILENT - PLACES / 2, 60000);
     UNIT_EQUAL(refused(&d, 0, TRPI_REFUSED_PENDING), SILENT - PLACES / 2);
     trpi_remote_stats_get(d.remote[0], &stats);
     UNIT_EQUAL(stats.pending, PLACES / 2);
