@@ -273,7 +273,7 @@ struct trpi_peer {
     uint32_t attempts_at_stop; /* failed attempts when remoting began to stop; by lock */
     uint64_t overflowed_uid; /* too many system messages for it; the tick quarantines. 0: none */
     /* watched incarnations that are over: the tick tells. As many as there are numbers of nodes */
-    uint64_t *end_again;
+    uint32_t *end_again;     /* their numbers, which have ended */
     uint32_t end_again_count;
     uint32_t end_again_lost; /* that found no memory, since the last tick */
     trpi_detector link_detector; /* is the association alive */

@@ -312,20 +312,28 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
 void
 trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
 {
+    trpi_node_id id = { peer->address, uid };
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
     trpi_peer_wake(peer);
+    if (node == 0) { /* nobody here watches it, or has anything to tell it */
+        return;
+    }
+    if (uid != 0) {
+        trpi_node_doom(peer->remote->system, node); /* now: should it be met, it gets another */
+    }
     for (uint32_t i = 0; i < peer->end_again_count; i++) {
-        if (peer->end_again[i] == uid) {
+        if (peer->end_again[i] == node) {
             return;
         }
     }
-    uint64_t *more =
+    uint32_t *more =
         trpi_realloc(peer->end_again, (peer->end_again_count + 1) * sizeof *peer->end_again);
     if (more == NULL) {
         peer->end_again_lost++; /* the tick says so, without the lock */
         return;
     }
     peer->end_again = more;
-    peer->end_again[peer->end_again_count++] = uid;
+    peer->end_again[peer->end_again_count++] = node;
 }
 
 void
@@ -368,7 +376,7 @@ activate(trpi_peer *peer, trpi_later *later)
     trpi_peer_spread(peer, later);
     uint32_t node = trpi_node_find(peer->remote->system, &id);
     if (node != 0) { /* no more than named: the end of its association is its end now */
-        (void)trpi_node_intern(peer->remote->system, &id, &node);
+        node = trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK ? node : 0;
     }
     /* pairs with readers' acquire */
     atomic_store_explicit(&peer->node, node, memory_order_release);
@@ -399,7 +407,7 @@ trpi_peer_node(trpi_peer *peer)
     trpi_node_id id = { peer->address, peer->assoc.uid };
     uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
     if (node == 0 && id.uid != 0 &&
-        trpi_node_intern(peer->remote->system, &id, &node) == TRP_OK) {
+        trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK) {
         atomic_store_explicit(&peer->node, node, memory_order_release);
     }
     return node;

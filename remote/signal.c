@@ -10,6 +10,20 @@
 #include "remote/deployment.h"
 #include "remote/internal.h"
 
+/* So that the tick finds whom we watch before a handshake succeeded. The caller holds
+ * peer->lock. */
+static void
+number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)
+{
+    trpi_node_id id = { peer->address, uid };
+    uint32_t kept = 0; /* one that was only named gives way no more */
+    if (atomic_load_explicit(&peer->node, memory_order_relaxed) == 0 &&
+        trpi_node_intern(peer->remote->system, &id, &kept) == TRP_OK && kept == node &&
+        !trpi_node_has_ended(peer->remote->system, node)) {
+        atomic_store_explicit(&peer->node, node, memory_order_release);
+    }
+}
+
 /* Into the numbered stream, or, while another incarnation has that, to those who wait. The caller
  * holds peer->lock. */
 static void
@@ -26,9 +40,7 @@ signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
         err = trpi_waiting_add_tail(&peer->waiting, peer->remote->options.system_messages_max, uid,
                                     now_ms, body, tail->data, (uint32_t)tail->count);
     } else {
-        uint32_t unset = 0; /* so that the tick finds whom we watch before a handshake succeeded */
-        (void)atomic_compare_exchange_strong_explicit(&peer->node, &unset, node,
-                                                      memory_order_release, memory_order_relaxed);
+        number_keep(peer, node, uid);
         err = trpi_redelivery_push_tail(&peer->redelivery, now_ms, body, tail->data,
                                         (uint32_t)tail->count);
     }

@@ -145,9 +145,10 @@ may_give_way(const trpi_peer *peer)
     return may;
 }
 
-/* The numbers that have to end first. The caller holds peer->lock. */
+/* The numbers that have to end first: they have ended now, should one of them be met at once. The
+ * caller holds peer->lock. */
 static uint32_t
-numbers_of(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
+numbers_end(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
 {
     uint32_t count = 0;
     uint32_t own = atomic_load_explicit(&peer->node, memory_order_relaxed);
@@ -156,6 +157,9 @@ numbers_of(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
     }
     for (const trpi_route *r = peer->routes; r != NULL && count < ENDS_MAX; r = r->next) {
         numbers[count++] = r->node;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_node_doom(peer->remote->system, numbers[i]);
     }
     return count;
 }
@@ -187,7 +191,7 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     bool may = may_give_way(peer);
     uint64_t uid = peer->assoc.uid;
     if (may) {
-        count = numbers_of(peer, numbers);
+        count = numbers_end(peer, numbers);
     }
     if (may && uid != 0 && !trpi_assoc_is_barred(&peer->assoc, uid)) {
         trpi_assoc_bar(&peer->assoc, uid);
@@ -208,19 +212,24 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
 
 /* ---- third nodes ----------------------------------------------------------------------------- */
 
-/* Is it the present incarnation of a member? */
-static bool
-is_member(trpi_remote *remote, const trpi_node_id *id)
+/* Its number, if it is connected, or the present incarnation of a member: that is its peer's, and
+ * gives way to no name. 0: it is neither. */
+static uint32_t
+present_number(trpi_remote *remote, const trpi_node_id *id)
 {
     trpi_peer *peer = NULL;
+    uint32_t node = 0;
     if (trpi_peer_get(remote, &id->address, false, &peer) != TRP_OK) {
-        return false;
+        return 0;
     }
     pthread_mutex_lock(&peer->lock);
-    bool is = peer->watch_delegated && peer->assoc.uid == id->uid;
+    if (peer->assoc.uid == id->uid &&
+        (peer->watch_delegated || peer->assoc.state == TRPI_ASSOC_ACTIVE)) {
+        node = trpi_peer_node(peer);
+    }
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
-    return is;
+    return node;
 }
 
 trp_err
@@ -241,8 +250,11 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
         *ret_node = known;
         return TRP_OK;
     }
-    return known == 0 && is_member(remote, id)
-               ? trpi_node_intern(remote->system, id, ret_node)
-               : trpi_node_introduce(remote->system, id, conn->whose,
-                                     remote->options.host_nodes_max, ret_node);
+    uint32_t present = known == 0 ? present_number(remote, id) : 0;
+    if (present != 0) {
+        *ret_node = present;
+        return TRP_OK;
+    }
+    return trpi_node_introduce(remote->system, id, conn->whose, remote->options.host_nodes_max,
+                               ret_node);
 }

@@ -351,7 +351,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     }
     tick_waiting(peer, now_ms, &later);
     trpi_holds_tick(peer, now_ms, &later);
-    uint64_t *end_again = peer->end_again;
+    uint32_t *end_again = peer->end_again;
     uint32_t end_again_count = peer->end_again_count, end_again_lost = peer->end_again_lost;
     peer->end_again = NULL;
     peer->end_again_count = peer->end_again_lost = 0;
@@ -373,7 +373,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
         trpi_unfinished_say_late(peer, late);
     }
     for (uint32_t i = 0; i < end_again_count; i++) {
-        trpi_peer_tell_end(peer, end_again[i], TRP_DEAD_STALE);
+        trpi_node_terminated(system, end_again[i], TRP_DEAD_STALE);
     }
     trpi_free(end_again);
     if (end_again_lost > 0) {
@@ -464,6 +464,7 @@ void
 trpi_peer_forget(trpi_peer *peer, bool over)
 {
     trpi_remote *remote = peer->remote;
+    uint32_t node = 0;
     pthread_mutex_lock(&remote->lock);
     over = over && peer->pins == 1 && /* ours */
            !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
@@ -474,12 +475,16 @@ trpi_peer_forget(trpi_peer *peer, bool over)
         remote->redelivered_before += peer->redelivery.resent;
         epochs_keep(peer);
         trpi_peer_remove(peer);
+        node = atomic_load_explicit(&peer->node, memory_order_relaxed);
     } else if (!peer->awake) {
         line_append(peer, &remote->gone);
     }
     pthread_mutex_unlock(&remote->lock);
     pthread_mutex_unlock(&peer->lock);
     if (over) {
+        /* refs lead there still, as those to a node that was only named */
+        uint64_t by = peer->shared ? peer->share : trpi_whose_text(peer->address.host);
+        trpi_node_release(remote->system, node, by, remote->options.host_nodes_max);
         trpi_peer_free(peer);
     } else {
         trpi_peer_unpin(peer);

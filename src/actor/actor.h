@@ -25,14 +25,23 @@
 #define TRPI_NODE_SELF 1u
 #define TRPI_NODES_MAX 0xffffffu /* 24 bits in a message */
 
-/* Find or add; it stands until trpi_node_terminated(). Errors: TRP_ELIMIT (all numbers are in use),
- * TRP_ENOMEM. Thread: any. */
+/* Find or add; it stands until trpi_node_terminated(), and may have ended already. Errors:
+ * TRP_ELIMIT (all numbers are in use), TRP_ENOMEM. Thread: any. */
 trp_err trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node);
+/* The same of a node that has shown that it lives: it never has a number that has ended. */
+trp_err trpi_node_meet(trp_system *system, const trpi_node_id *id, uint32_t *ret_node);
+/* It has ended as soon as this returns; the caller says trpi_node_terminated() soon, without its
+ * locks. Thread: any. */
+void trpi_node_doom(trp_system *system, uint32_t node);
+/* Thread: any, in a run or entered. */
+bool trpi_node_has_ended(trp_system *system, uint32_t node);
 /* Find or add a node that a peer has named: beyond share_max of those that were named by whoever
  * has this key, the one that was named longest ago is terminated. Errors: as trpi_node_intern().
  * Thread: any, without a lock that trpi_node_terminated() takes. */
 trp_err trpi_node_introduce(trp_system *system, const trpi_node_id *id, uint64_t by,
                             uint32_t share_max, uint32_t *ret_node);
+/* From now on it is as if this one had only been named so; it may be ended already. */
+void trpi_node_release(trp_system *system, uint32_t node, uint64_t by, uint32_t share_max);
 /* The number that it has; 0: none, so no reference of it was ever seen here. */
 uint32_t trpi_node_find(trp_system *system, const trpi_node_id *id);
 /* Borrow the identity of a node, valid until the caller's run ends, or its trpi_leave(); NULL: no

@@ -12,11 +12,14 @@
  *   N4  An entry is unreachable, and then retired, before it is freed: readers are in a run or
  *       between trpi_enter() and trpi_leave().
  *   N5  Whom a peer has only introduced counts for the share of its introducer. Beyond a share, or
- *       beyond all of them, the one that was introduced longest ago has ended.
+ *       beyond all of them, the one that was introduced longest ago gives way: its number has
+ *       ended, and it is as if nobody had named it.
+ *   N6  Who shows that it lives has a number that has not ended, whatever was said of it before.
  * Limits.  TRPI_NODES_LIMIT numbers at a time, TRPI_NODES_ENDED of which are remembered after their
  *          end, so that their last messages can say who it was; TRPI_NODES_INTRODUCED.
  * Cost.    A lookup is two loads and a compare; an ended incarnation costs 11 bytes of its index.
- * Tests.   tests/unit/actor/system_test.c, limits_test.c, tests/sim/strangers_test.c
+ * Tests.   tests/unit/actor/system_test.c, limits_test.c, tests/sim/strangers_test.c,
+ *          forgotten_test.c
  */
 #include "actor/nodes_inner.h"
 
@@ -46,6 +49,14 @@ trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
                       : NULL;
 
     return entry != NULL && entry->number == number ? entry : NULL;
+}
+
+bool
+trpi_node_has_ended(trp_system *system, uint32_t number)
+{
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+
+    return entry == NULL || atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0;
 }
 
 trpi_node *
@@ -133,6 +144,9 @@ index_remove(struct trpi_nodes *nodes, const trpi_node *entry)
     uint32_t mask = nodes->index_places - 1;
     uint32_t hole = index_place(nodes, &entry->id);
 
+    if (entry->unnamed) {
+        return;
+    }
     trpi_assert(nodes->index[hole] == entry->number);
     for (uint32_t at = (hole + 1) & mask; nodes->index[at] != 0; at = (at + 1) & mask) {
         uint32_t home = index_home(nodes, &trpi_node_at(nodes, nodes->index[at])->id);
@@ -219,11 +233,12 @@ index_take(struct trpi_nodes *nodes, uint32_t index)
     }
 }
 
+/* Without a number, or in place of the one that has ended. */
 static trp_err
 add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
 {
     struct trpi_nodes *nodes = system->nodes;
-    uint32_t index = index_next(nodes);
+    uint32_t index = index_next(nodes), place;
     trpi_node *entry = index != 0 ? trpi_node_new(system, id) : NULL;
 
     if (index == 0) {
@@ -235,7 +250,12 @@ add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
         return TRP_ENOMEM;
     }
     index_take(nodes, index);
-    nodes->index[index_place(nodes, id)] = entry->number;
+    place = index_place(nodes, id);
+    if (nodes->index[place] != 0) {
+        trpi_node_at(nodes, nodes->index[place])->unnamed = true;
+        nodes->live--;
+    }
+    nodes->index[place] = entry->number;
     nodes->live++;
     *ret_entry = entry;
     return TRP_OK;
@@ -260,8 +280,15 @@ find(struct trpi_nodes *nodes, const trpi_node_id *id)
     return number != 0 ? trpi_node_at(nodes, number) : NULL;
 }
 
-trp_err
-trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
+static bool
+has_ended(const trpi_node *entry)
+{
+    return atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0;
+}
+
+/* lives: it has shown that it does. N6 */
+static trp_err
+number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret_node)
 {
     struct trpi_nodes *nodes = system->nodes;
     trp_err err = TRP_OK;
@@ -273,7 +300,7 @@ trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
     }
     (void)pthread_mutex_lock(&nodes->lock);
     entry = find(nodes, id);
-    if (entry == NULL) {
+    if (entry == NULL || (lives && has_ended(entry))) {
         err = add(system, id, &entry);
     } else {
         trpi_node_keep(nodes, entry);
@@ -283,6 +310,18 @@ trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
     }
     (void)pthread_mutex_unlock(&nodes->lock);
     return err;
+}
+
+trp_err
+trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
+{
+    return number_get(system, id, false, ret_node);
+}
+
+trp_err
+trpi_node_meet(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
+{
+    return number_get(system, id, true, ret_node);
 }
 
 uint32_t
@@ -319,6 +358,58 @@ victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
     return most->first;
 }
 
+/* Under the lock. */
+static void
+doom(struct trpi_nodes *nodes, trpi_node *entry)
+{
+    trpi_node_keep(nodes, entry);
+    if (!has_ended(entry)) {
+        atomic_store_explicit(&entry->ended, TRP_DEAD_STALE, memory_order_seq_cst); /* N3 */
+    }
+}
+
+void
+trpi_node_doom(trp_system *system, uint32_t number)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *entry;
+
+    (void)pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
+    if (entry != NULL) {
+        doom(nodes, entry);
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+}
+
+/* Under the lock. Errors: TRP_ENOMEM. */
+static trp_err
+shares_get(struct trpi_nodes *nodes)
+{
+    if (nodes->shares == NULL) {
+        nodes->shares = trpi_alloc(TRPI_NODE_SHARES * sizeof *nodes->shares);
+    }
+    return nodes->shares != NULL ? TRP_OK : TRP_ENOMEM;
+}
+
+/* It is the newest of its share; gives the number of one that has to end for it, 0: none. Under the
+ * lock. */
+static uint32_t
+share_add(struct trpi_nodes *nodes, trpi_node *entry, uint32_t share, uint32_t share_max)
+{
+    trpi_node *over = victim(nodes, share, share_max);
+
+    if (over != NULL) {
+        doom(nodes, over); /* here: nobody finds it before its end comes, in a moment */
+        index_remove(nodes, over);
+        over->unnamed = true;
+    }
+    entry->share = (uint16_t)share;
+    line_append(&nodes->shares[share], entry, TRPI_NODE_IN_SHARE);
+    nodes->introduced++;
+    return over != NULL ? over->number : 0;
+}
+
 /* Under the lock. *ret_over: the number of one that has to end, 0: none. */
 static trp_err
 introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t share_max,
@@ -326,6 +417,7 @@ introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t s
 {
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *entry = find(nodes, id);
+    trp_err err = TRP_OK;
 
     if (entry != NULL && entry->in == TRPI_NODE_IN_SHARE) { /* the newest again */
         trpi_node_list *list = &nodes->shares[entry->share];
@@ -334,30 +426,14 @@ introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t s
         line_append(list, entry, TRPI_NODE_IN_SHARE);
     }
     if (entry == NULL) {
-        trp_err err;
-        trpi_node *over;
-
-        if (nodes->shares == NULL) {
-            nodes->shares = trpi_alloc(TRPI_NODE_SHARES * sizeof *nodes->shares);
+        err = shares_get(nodes);
+        err = err != TRP_OK ? err : add(system, id, &entry);
+        if (err == TRP_OK) {
+            *ret_over = share_add(nodes, entry, share, share_max);
         }
-        if (nodes->shares == NULL) {
-            return TRP_ENOMEM;
-        }
-        over = victim(nodes, share, share_max);
-        err = add(system, id, &entry);
-        if (err != TRP_OK) {
-            return err;
-        }
-        if (over != NULL) {
-            *ret_over = over->number;
-            trpi_node_keep(nodes, over); /* its end comes in a moment */
-        }
-        entry->share = (uint16_t)share;
-        line_append(&nodes->shares[share], entry, TRPI_NODE_IN_SHARE);
-        nodes->introduced++;
     }
     *ret_entry = entry;
-    return TRP_OK;
+    return err;
 }
 
 trp_err
@@ -384,6 +460,25 @@ trpi_node_introduce(trp_system *system, const trpi_node_id *id, uint64_t by, uin
         trpi_node_terminated(system, over, TRP_DEAD_STALE);
     }
     return err;
+}
+
+void
+trpi_node_release(trp_system *system, uint32_t number, uint64_t by, uint32_t share_max)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *entry;
+    uint32_t over = 0;
+
+    (void)pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
+    if (entry != NULL && entry->in == TRPI_NODE_IN_NONE && !has_ended(entry) &&
+        shares_get(nodes) == TRP_OK) {
+        over = share_add(nodes, entry, (uint32_t)(by % TRPI_NODE_SHARES), share_max);
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+    if (over != 0) {
+        trpi_node_terminated(system, over, TRP_DEAD_STALE);
+    }
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

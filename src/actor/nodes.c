@@ -418,10 +418,9 @@ trpi_nodes_end(trp_system *system, uint32_t number, trp_dead_reason reason)
 
     if (entry != NULL) {
         (void)pthread_mutex_lock(&nodes->lock);
-        first = atomic_load_explicit(&entry->ended, memory_order_relaxed) == 0;
-        if (first) {
-            trpi_node_keep(nodes, entry);
-        }
+        first = !entry->over;
+        entry->over = true;
+        trpi_node_keep(nodes, entry);
         atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* N3 */
         (void)pthread_mutex_unlock(&nodes->lock);
         waiting_tell(system, entry, number); /* there will be no room, and no reason to wait */

@@ -35,6 +35,8 @@ typedef struct trpi_node {
     trpi_ref_map waiting;     /* by wait_lock; keys: waiting_key(), values: told generations */
     _Atomic bool waiting_any; /* written under wait_lock; seq_cst: N3 */
     /* by nodes->lock */
+    bool over;    /* trpi_nodes_end() has begun; `ended` may be set before */
+    bool unnamed; /* its identity does not lead here: it gave way, or has a newer number */
     enum trpi_node_line in;
     uint16_t share;
     struct trpi_node *line_next, *line_before;

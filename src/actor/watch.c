@@ -297,8 +297,11 @@ remote_add(trp_ctx *ctx, trp_ref watcher, trp_ref ref, trp_msg *prepared)
         trpi_free(record);
         return err;
     }
-    if (!trpi_remote_signal(ctx->system, TRPI_SIGNAL_WATCH, ref, watcher, 0)) {
-        record = remote_remove(watches, watcher, ref); /* no remoting, so no such node */
+    /* After its end came: a later one sees the record. The node is not asked: it may live, under
+     * another number, and would answer for that. Without remoting there is no such node. */
+    if (trpi_node_has_ended(ctx->system, ref.node) ||
+        !trpi_remote_signal(ctx->system, TRPI_SIGNAL_WATCH, ref, watcher, 0)) {
+        record = remote_remove(watches, watcher, ref);
         if (record != NULL) {
             terminated_of(record->prepared)->address_terminated = 1;
             trpi_watch_answer(ctx, watcher, record->prepared, false);

@@ -36,6 +36,10 @@ tests_sim_idle_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/strangers_test
 tests_sim_strangers_test_SOURCES = tests/sim/strangers_test.c
 tests_sim_strangers_test_LDADD = $(unit_ldadd)
+# Numbers of nodes that ended while their nodes live.
+test_programs += tests/sim/forgotten_test
+tests_sim_forgotten_test_SOURCES = tests/sim/forgotten_test.c
+tests_sim_forgotten_test_LDADD = $(unit_ldadd)
 # Clusters that are started and restarted node by node, a crash and a cut meanwhile.
 test_programs += tests/sim/restart_test
 tests_sim_restart_test_SOURCES = tests/sim/restart_test.c

@@ -330,6 +330,7 @@ an_end_that_cannot_be_told_is_logged_without_a_lock(void)
     begin(NULL);
     (void)right_first();
     trpi_peer *peer = peer_at(0);
+    (void)abroad((trp_ref){ 0, 3, 5, 0 }, 7);
     pthread_mutex_lock(&peer->lock);
     trpi_alloc_fail_here_after(0);
     trpi_peer_end_again(peer, 7);
