@@ -5,7 +5,7 @@
  *     err = trp_durable_register(system, "orders-mail", &options);
  *     ...
  *     spawn.name = "orders";
- *     spawn.mailbox = "orders-mail"; // or by its dispatcher, or its deployment section
+ *     spawn.mailbox = "orders-mail"; // or by a dispatcher, or its deployment section
  *
  * What an actor with such a mailbox is told is stored (LMDB) before the tell returns, on the
  * thread that tells. It is removed when the actor comes to it. What is left when the process dies,

@@ -1,6 +1,7 @@
 #!/bin/bash
 # smoke.sh - every workload of the bench with a small count, on one and on two threads: it ends, loses nothing, and
 # prints the lines that are promised. Its speed is not looked at: figures.sh does that.
+# Proves HEADLINE-18.
 set -u
 bench=${TROUPE_BUILDDIR:-.}/tests/bench/bench
 status=0
@@ -60,7 +61,9 @@ judge() { # judge NAME VALUE at-most|at-least BOUND
 }
 if [ $sanitized = 1 ]; then
     out=$(timeout 300 "$bench" create --threads 1 --count 2700000 2>&1)
+    # HEADLINE-2
     judge an_idle_actor_costs_at_most_300_bytes "$(sed -n 's/^troupe create bytes_per_live_actor \([0-9.]*\) bytes$/\1/p' <<<"$out")" at-most 300
+    # HEADLINE-1
     judge a_gib_holds_two_million_seven_hundred_thousand_actors \
         "$(sed -n 's/^troupe create actors_per_gib \([0-9]*\) actors$/\1/p' <<<"$out")" at-least 2700000
 fi

@@ -1,6 +1,7 @@
 #!/bin/bash
 # guide.sh - each snippet of docs/guide.md belongs to a program that compiles with what pkg-config says and prints what the
 # guide says. `<!-- file: NAME.c -->` above a block appends it to that file, `<!-- prints: NAME.c -->` is its output.
+# Proves HEADLINE-3, SUP-19, SERIAL-16.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}
@@ -38,6 +39,7 @@ missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Wa
         "$top/docs/guide.md" || echo "$topic"
 done)
 if [ -z "$missing" ]; then
+    # SYS-37, SYS-38, CB-07, UJ-30
     echo "PASS the_guide_has_each_topic"
 else
     fail the_guide_has_each_topic <<<"$missing"

@@ -2,6 +2,7 @@
 # programs.sh - each program of examples/ compiles with what pkg-config says and nothing else, has at most 60 lines (a
 # header beside it, too), and prints what tests/examples/NAME.out says: a line of it is a pattern of the shell, of which *
 # and ? mean something. Each feature of the list below has its program, and each program stands in examples/README.md.
+# Proves HEADLINE-8, HEADLINE-13, SYS-38.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}

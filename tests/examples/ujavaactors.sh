@@ -5,6 +5,7 @@ directory=${TROUPE_BUILDDIR:?}/examples
 failed=0
 for example in "${examples[@]}"; do
     if output=$(timeout 60 "$directory/$example" 2>&1); then
+        # UJ-28, UJ-31, UJ-33, UJ-30, UJ-34, UJ-35, UJ-36, UJ-38, UJ-39, UJ-41, TRP-01, UJ-42
         echo "PASS ${example}_finds_its_figures"
     else
         echo "FAIL ${example}_finds_its_figures"
@@ -22,6 +23,7 @@ for pid in "${pids[@]}"; do
     wait "$pid" || together=1
 done
 if [ "$together" = 0 ]; then
+    # UJ-43
     echo "PASS all_at_once"
 else
     echo "FAIL all_at_once"

@@ -49,6 +49,7 @@ seed=troupe.tcp://demo@$public:4000 # so that it is the other one who dials
 start_at 2 "$seed" --host "$public" --port 4000 --bind-host "$net.2" --bind-port 2600
 start_at 1 "$seed" --host "$public_1" --port 4000 --bind-host "$net.1" --bind-port 2552
 check translated_nodes_form_a_cluster wait_until 30 all_up 2 1 2
+# REMOTE-02
 expect actor_behind_translation_answers 0 ctl 1 ask "troupe.tcp://demo@$public:4000/user/echo" seven
 is translated_reply "$(cat "$work/out")" seven
 expect who_is_behind_it_asks_out 0 ctl 2 ask "troupe.tcp://demo@$public_1:4000/user/echo" eight

@@ -41,6 +41,7 @@ done
 took=$(($(now_ms) - begin))
 is each_cycle_ends_well "$done" "$cycles"
 check nobody_is_left_over wait_until 60 all_up 3 1 2 3
+# NodeChurnSpec
 check removed_ones_are_forgotten wait_until 60 forgotten
 expect three_are_converged 0 ctl 1 wait --converged --members 3 --timeout 60s
 is the_clock_has_as_many_entries_as_before "$([ "$(number 1 clock)" -le 3 ] && echo yes)" yes
@@ -51,5 +52,6 @@ echo "troupe churn clock_entries_before $clock entries"
 echo "troupe churn clock_entries_after $(number 1 clock) entries"
 echo "troupe churn resident_before $before KiB"
 echo "troupe churn resident_after $after KiB"
+# NodeChurnSpec
 judge memory_is_where_it_was $((after - before)) "$growth" KiB
 test_end

@@ -20,6 +20,7 @@ check cut_side_sees_the_others wait_until 30 sees_unreachable "$(addr 1)" 3
 left=$((${CUT_SECONDS:-15} * 1000 - $(now_ms) + begin))
 [ "$left" -le 0 ] || sleep "$((left / 1000)).$(printf %03d $((left % 1000)))"
 host_heal 3
+# ClusterAccrualFailureDetectorSpec
 if timed 60 none_unreachable 1 2 3; then pass link_heals && measure heal "$took" ms; else fail link_heals; fi
 check nobody_was_removed wait_until 30 all_up 3 1 2 3
 is member_is_the_same_incarnation "$(uid_of 1 "$cut")" "$uid"

@@ -16,16 +16,20 @@ agree() { # NODE...: one digest of members, statuses and seen set, all converged
     done
     [ "$(sort -u <<<"${digests%$'\n'}" | wc -l)" -eq 1 ] && grep -q '"converged":true' <<<"$digests"
 }
+# HEADLINE-5, JoinSeedNodeSpec
 if timed 60 agree "${all[@]}"; then pass eight_agree; measure eight_converged "$took" ms; else fail eight_agree; fi
 same_order() { [ "$(for index in "${all[@]}"; do ctl "$index" members -o name | md5sum; done | sort -u | wc -l)" -eq 1 ]; }
 check order_is_the_same wait_until 30 same_order
+# ROLES-01
 is roles_are_known "$(ctl 5 members --role r1 -o name | wc -l)" 4
 leader=$(ctl 4 leader)
+# CLI-09
 is leader_has_the_lowest_address "$leader" "$(addr 1)"
 expect leader_leaves 0 ctl 4 leave "$leader" --timeout 120s
 node_ended leader_ends_with_0 1 0
 rest=(2 3 4 5 6 7 8)
 check seven_remain wait_until 60 all_up 7 "${rest[@]}"
+# LeaderLeavingSpec
 check next_one_leads wait_until 60 eval '[ "$(for i in "${rest[@]}"; do ctl "$i" leader; done | sort -u)" = "$(addr 2)" ]'
 sleep 3 # some heartbeats among the seven
 kill -KILL "${node_pid[5]}" "${node_pid[6]}"

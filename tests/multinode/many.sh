@@ -63,6 +63,7 @@ for size in "${sizes[@]}"; do
     ctl 1 wait --members "$size" --converged --timeout 120s >/dev/null &&
         wait_until 60 all_up "$size" "${nodes[@]}" || { fail all_joiners_come_up "$(ctl 1 members 2>&1 | tail -n 5)"; test_end; }
     took=$(($(now_ms) - begin))
+    # JoinSeedNodeSpec
     pass all_joiners_come_up
     figure all_up "$took" ms
     within time_of_all_joiners "$took" 10000 # 30 s: three times that

@@ -43,11 +43,14 @@ leaders() { # 1 2 3 4: the first leaves, the next one crashes
     check next_one_leads wait_until 30 leads 2 2 3 4
     check three_remain wait_until 30 all_up 3 2 3 4
     check it_was_seen_leaving event '"type":"MemberLeft"'
+    # MembershipChangeListenerExitingSpec
     check it_was_seen_exiting event '"type":"MemberExited"'
+    # LeaderLeavingSpec
     check it_was_seen_removed event '"type":"MemberRemoved"'
     unsuspected it_was_not_suspected "$(suspicions "$work/events")" 10000
     kill_node 2
     if timed 60 sees_gone "$(addr 2)" 3 4; then pass leader_that_died_is_removed; measure leader_removed "$took" ms; else fail leader_that_died_is_removed; fi
+    # LeaderElectionSpec
     check the_one_after_it_leads wait_until 30 leads 3 3 4
     expect two_are_healthy 0 ctl 4 wait --converged --members 2 --timeout 60s
     check by_downing_it event '"type":"MemberDowned"'
@@ -60,6 +63,7 @@ restarts() { # 5 6 7: the first seed starts again; another one again and again, 
     kill_node 5
     start_node 5 "${quick[@]}" --seed "$(addr 6)"
     check first_seed_joins_those_that_remain wait_until 60 is_another 6 "$(addr 5)" "$old"
+    # RestartFirstSeedNodeSpec
     check no_island wait_until 60 all_up 3 5 6 7
     for round in 1 2 3; do
         old=$(uid_of 5 "$(addr 7)")
@@ -71,8 +75,11 @@ restarts() { # 5 6 7: the first seed starts again; another one again and again, 
         fi
         check "incarnation_${round}_is_up" wait_until 60 is_another 5 "$(addr 7)" "$old"
     done
+    # QuickRestartSpec
     check nobody_is_listed_twice wait_until 60 all_up 3 5 6 7
+    # QuickRestartSpec
     expect restarted_ones_converge 0 ctl 7 wait --converged --members 3 --timeout 60s
+    # DisallowJoinOfTwoClustersSpec
     expect two_clusters_stay_two 1 ctl 6 join "$(addr 13)"
     is one_leader_of_three "$(for index in 5 6 7; do ctl "$index" leader; done | sort -u)" "$(addr 5)"
 }

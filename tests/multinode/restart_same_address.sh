@@ -36,6 +36,7 @@ seed_is_back() {
     uid=$(uid_of 3 "$first")
     [ -n "$uid" ] && [ "$uid" != "$old" ] && all_up 3 1 2 3
 }
+# SEED-02, RestartFirstSeedNodeSpec
 if timed 60 seed_is_back; then pass first_seed_joins_the_others && measure restart_seed "$took" ms; else fail first_seed_joins_the_others; fi
 check one_cluster wait_until 30 one_leader 1 2 3
 test_end

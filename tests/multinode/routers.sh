@@ -26,14 +26,18 @@ routees() { [[ $(ctl 1 ask /user/front routees 2>/dev/null) == "$1" ]]; }
 check a_router_waits_for_routees wait_until 30 routees "0 0"
 start_worker 2
 start_worker 3
+# ClusterRoundRobinSpec
 check routees_come_with_their_nodes wait_until 30 routees "4 2"
 start_worker 4
+# ClusterConsistentHashingRouterSpec
 check a_new_node_gets_some_too wait_until 30 routees "6 3"
 
 if [ "$hosts_mode" = namespaces ]; then
     host_cut 4
+    # CROUTE-02, ClusterRoundRobinSpec
     check who_is_cut_off_is_taken_out wait_until 60 routees "4 2"
     host_heal 4
+    # CROUTE-02, ClusterRoundRobinSpec
     check and_put_back wait_until 60 routees "6 3"
 fi
 
@@ -49,5 +53,6 @@ report=$(ctl 1 ask /user/front end --timeout 60s)
 read -r _ sent _ answered <<<"$report"
 echo "$report"
 check there_was_traffic [ "${sent:-0}" -ge 480 ]
+# CROUTE-02
 is nothing_was_lost "${answered:-none}" "${sent:-0}"
 test_end

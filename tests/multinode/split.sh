@@ -17,6 +17,7 @@ check majority_goes_on wait_until 30 all_up 2 1 2
 expect majority_is_healthy 0 ctl 1 wait --converged --members 2 --timeout 60s
 host_heal 3
 start_node 3
+# UnreachableNodeJoinsAgainSpec
 if timed 60 all_up 3 1 2 3; then pass fresh_process_is_welcome; measure split_back_up "$took" ms; else fail fresh_process_is_welcome; fi
 check one_leader wait_until 30 one_leader 1 2 3
 test_end

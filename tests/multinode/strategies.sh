@@ -85,10 +85,14 @@ for index in "${!clusters[@]}"; do
     left=$(wc -w <<<"${stays[index]}")
     for host in ${stays[index]}; do check "${name}_goes_on_on_host_$host" wait_until 60 counts "$left" "$name" "$host"; done
 done
+# SplitBrainSpec
 check auto_other_side_goes_on_too wait_until 60 counts 1 auto 3
+# SplitBrainSpec
 check both_sides_of_auto_marked_the_other_down wait_until 30 all_marked
+# ClientDowningNodeThatIsUnreachableSpec
 check manual_waits_for_the_operator three_there 1 2 3 # all the other clusters have decided meanwhile
 is manual_has_marked_nobody_down "$(marked manual)" ""
+# ClientDowningNodeThatIsUnreachableSpec
 expect operator_downs_who_is_cut_off 0 ask manual 1 down "$(node_at manual 3)" --yes --timeout 60s
 for host in 1 2; do check "manual_goes_on_on_host_$host" wait_until 60 counts 2 manual "$host"; done
 check manual_cut_off_side_waits_on three_there 3

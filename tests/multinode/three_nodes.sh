@@ -29,8 +29,10 @@ one_round() {
 
     expect actor_on_another_host_replies 0 ctl 1 ask "$(addr 2)/user/echo" hello
     is reply_is_the_question "$(cat "$work/out")" hello
+    # CLI-03
     expect leave_of_an_unknown_member_is_refused 68 ctl 1 leave 10.9.9.9:2552
     for index in 1 2 3; do expect healthy 0 ctl "$index" wait --up --members 3 --converged --timeout 60s; done
+    # MBeanSpec
     expect status_is_healthy 0 ctl 2 status
 
     # Who gets no processor for seconds is rightly suspected: then the machine is asked for another try.
@@ -42,6 +44,7 @@ one_round() {
         [ "$try" -lt 3 ] && ! none_unreachable 1 2 3 && [ "$pause_most" -ge 1000 ] || break
         wait_until 60 none_unreachable 1 2 3 || break
     done
+    # ClusterAccrualFailureDetectorSpec
     unsuspected nobody_was_suspected "$(suspects 1 2 3)" $((beat * 1000))
 
     dead=$(addr 3)
@@ -56,9 +59,12 @@ one_round() {
     done
     within members_latency "$figure" 5000 us
     expect status_is_not_healthy 1 ctl 1 status
+    # CLI-11
     expect killed_node_is_not_available 1 ctl 1 is-available "${dead##*@}"
     expect dry_run_changes_nothing 0 ctl 1 down "${dead##*@}" --dry-run
+    # CLI-04, MBeanSpec
     expect down_takes_it_out 0 ctl 1 down "${dead##*@}" --yes --timeout 90s
+    # ClientDowningNodeThatIsUnreachableSpec
     check down_reached_all wait_until 60 sees_gone "$dead" 1 2
 
     start_node 3 --load "$plugins/echo.so" "${calm[@]}"

@@ -213,7 +213,8 @@ time_until_lost(mesh *m, uint32_t limit_ms)
     return ms;
 }
 
-/* As soon as if it had been asked all the time: 1 s until a PING, 4 s of silence. */
+/* FD-23, REMOTE-29: As soon as if it had been asked all the time: 1 s until a PING, 4 s of silence.
+ */
 static void
 a_link_that_died_at_rest_is_found_by_who_uses_it(void)
 {
@@ -230,6 +231,7 @@ a_link_that_died_at_rest_is_found_by_who_uses_it(void)
     mesh_end(&m);
 }
 
+/* FD-23 */
 static void
 a_link_that_died_at_rest_is_found_though_nobody_uses_it(void)
 {
@@ -546,7 +548,7 @@ a_dead_letter_names_the_incarnation_that_it_was_for(void)
     letters_end(&m);
 }
 
-/* The other end crashes, what is told waits, and another incarnation calls. */
+/* ES-03: The other end crashes, what is told waits, and another incarnation calls. */
 static void
 what_waited_for_a_dead_incarnation_names_it_and_not_its_successor(void)
 {
@@ -567,7 +569,7 @@ what_waited_for_a_dead_incarnation_names_it_and_not_its_successor(void)
     letters_end(&m);
 }
 
-/* Nobody has ever met it, and nobody, or somebody else, is there. */
+/* ES-03: Nobody has ever met it, and nobody, or somebody else, is there. */
 static void
 what_waited_for_an_incarnation_that_was_never_met_names_it(void)
 {
@@ -650,7 +652,8 @@ blocks_tell(mesh *m)
     }
 }
 
-/* Only what was given to the network when the connection broke may have arrived, and may not. */
+/* ES-03: Only what was given to the network when the connection broke may have arrived, and may
+ * not. */
 static void
 what_a_broken_connection_had_not_sent_yet_is_dead_letters(void)
 {
@@ -744,7 +747,7 @@ static const trp_behaviour inquirer = {
     .size = sizeof(trp_behaviour), .name = "inquirer", .receive = inquirer_receive
 };
 
-/* By the name in the dead letter its asker is found. */
+/* ES-03: By the name in the dead letter its asker is found. */
 static void
 who_asks_an_incarnation_that_is_not_met_is_told_when_that_is_given_up(void)
 {

@@ -94,8 +94,8 @@ oldest_leaves(uint64_t seed, uint32_t at, uint32_t status)
     return w;
 }
 
-/* It crashes before all have heard that the oldest is Exiting, whose removal has to wait for its
- * end then; the oldest does not wait for so long. */
+/* SplitBrainResolverIntegrationSpec: It crashes before all have heard that the oldest is Exiting,
+ * whose removal has to wait for its end then; the oldest does not wait for so long. */
 static void
 a_crash_while_the_oldest_leaves_stops_nobody(void)
 {
@@ -107,7 +107,8 @@ a_crash_while_the_oldest_leaves_stops_nobody(void)
     }
 }
 
-/* It has removed the oldest, which hears it and ends, and nobody else has. */
+/* SplitBrainResolverIntegrationSpec: It has removed the oldest, which hears it and ends, and nobody
+ * else has. */
 static void
 a_leader_that_crashes_with_the_removal_of_the_oldest_stops_nobody(void)
 {
@@ -167,7 +168,8 @@ a_link_that_flaps_beside_a_cut_for_too_long_stops_all(void)
     stage_end(w);
 }
 
-/* SplitBrainResolver.resetReachabilityChangedStatsIfAllUnreachableDowned */
+/* DownAllUnstable5NodeSpec: SplitBrainResolver.resetReachabilityChangedStatsIfAllUnreachableDowned
+ */
 static void
 a_cut_that_heals_each_time_stops_nobody(void)
 {

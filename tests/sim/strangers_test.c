@@ -14,8 +14,8 @@ enum { STRANGERS = 70000 }; /* more than there are numbers of nodes */
 #endif
 enum { CROWD = 100 };
 
-/* Numbers of nodes were used up by one client that restarts often enough. Each is heard; what ended
- * gives back what it held; and a ref to one never names an actor of a later one. */
+/* REMOTE-09: Numbers of nodes were used up by one client that restarts often enough. Each is heard;
+ * what ended gives back what it held; and a ref to one never names an actor of a later one. */
 static void
 so_many_come_and_go_and_their_refs_stay_dead(void)
 {
@@ -177,7 +177,8 @@ a_node_that_is_named_in_a_refused_message_gets_no_number(void)
     end();
 }
 
-/* In untrusted mode a sender lives here or on the peer: nobody makes the node dial others. */
+/* REMOTE-53: In untrusted mode a sender lives here or on the peer: nobody makes the node dial
+ * others. */
 static void
 in_untrusted_mode_nobody_speaks_for_a_third_node(void)
 {
@@ -363,7 +364,7 @@ unfinished_frames_have_a_budget_and_a_deadline(void)
     end();
 }
 
-/* A frame of the control lane that only a large view needs. */
+/* REMOTE-66: A frame of the control lane that only a large view needs. */
 static void
 wide_frames_are_taken_from_members_only(void)
 {

@@ -17,6 +17,7 @@ node() { # N PORT OPTION...
 
 # ---- without a node
 expect help_exits_0 0 "$troupe" help
+# CLI-01
 expect no_command_is_usage 64 "$troupe"
 has usage_goes_to_stderr "Usage: troupe" "$work/err"
 for words in "--version node" "node --version" "members --version"; do
@@ -41,6 +42,7 @@ done
 expect help_of_one_command 0 "$troupe" help status
 has help_tells_the_formats_of_that_command "FMT           table, json, jsonl, name"
 has help_tells_the_timeout_of_that_command "(default 5s)"
+# CLI-16
 expect unknown_command 64 "$troupe" membres
 has did_you_mean_a_command "did you mean 'members'?" "$work/err"
 expect abbreviation_is_refused 64 "$troupe" mem
@@ -58,7 +60,9 @@ expect unknown_flag 64 "$troupe" members --ouput json
 has did_you_mean_a_flag "did you mean '--output'?" "$work/err"
 expect abbreviated_flag_is_refused 64 "$troupe" members --outp json
 expect akka_address_is_not_ours 64 "$troupe" join akka.tcp://demo@a:1
+# CLI-12
 has did_you_mean_troupe "did you mean 'troupe.tcp://demo@a:1'?" "$work/err"
+# CLI-16
 expect no_node 69 env XDG_RUNTIME_DIR="$work" "$troupe" --system "no-such-system-$$" members
 has no_node_tells_where_it_looked "tried      /run/troupe/*.sock, $work/troupe/*.sock" "$work/err"
 has no_node_tells_what_to_do "troupe dev 3" "$work/err"
@@ -80,25 +84,32 @@ expect members_before_joining 0 one members
 has members_says_what_to_type "troupe join" "$work/err"
 expect status_before_joining_is_not_healthy 1 one status
 expect member_status_before_joining 0 one member-status
+# CLI-05
 is before_joining_is_removed "$(cat "$work/out")" Removed
 expect not_available_before_joining 1 one is-available
+# CLI-09
 expect no_leader_before_joining 1 one leader
 expect why_before_joining 1 one why
 has why_says_what_to_type "troupe join"
 expect same_node_twice 69 timeout 60 "$troupe" node --system demo --host 127.0.0.1 --port "$port1" --socket "$work/1.sock"
 has already_running_names_the_pid "pid ${pids[0]}" "$work/err"
 expect join_needs_an_address 64 one join demo
+# CLI-02
 expect join_other_system 64 one join troupe.tcp://other@127.0.0.1:"$port1"
+# CLI-02
 expect join_itself 0 one join "$A" --timeout 60s
 expect joining_twice_is_no 1 one join "$A"
 has already_a_member "already a member" "$work/err"
+# CLI-10
 expect single_member 0 one is-singleton
+# CLI-11
 expect available 0 one is-available
 expect wait_up 0 one wait --up --converged --timeout 60s
 
 # ---- two nodes
 node 2 "$port2" --seed "$A" --role backend --set cluster.downing.active-strategy=manual
 expect wait_for_two 0 one wait --members 2 --role backend=1 --timeout 60s
+# CLI-10
 expect two_is_no_singleton 1 one is-singleton
 expect converged 0 two wait --members 2 --converged --timeout 60s
 expect converged_here_too 0 one wait --members 2 --converged --timeout 60s
@@ -108,6 +119,7 @@ expect nothing_to_explain 0 two why
 expect members 0 one members
 has members_marks_itself "*  $A"
 lacks no_escape_code $'\033'
+# CLI-06
 is lists_are_equal_on_both "$(one members -o name)" "$(two members -o name)"
 one_digest() { [ "$(one members -o json | grep '^  "version"')" = "$(two members -o json | grep '^  "version"')" ]; }
 check views_have_one_digest wait_until 30 one_digest
@@ -122,7 +134,9 @@ is akka_keys "$(one members -o json | grep -cE '^  "(selfNode|members|unreachabl
 expect member_by_host_and_port 0 one member-status "127.0.0.1:$port2"
 uid=$(one members -o json | tr -d ' \n' | sed 's/.*"node":"[^"]*'"$port2"'","nodeUid":"\([0-9]*\)".*/\1/')
 expect member_by_uid 0 one member-status "$uid"
+# CLI-05
 is member_by_uid_is_up "$(cat "$work/out")" Up
+# CLI-16
 expect unknown_member 68 one member-status 127.0.0.1:1
 expect bad_member 64 one member-status 'troupe.tcp://demo@'
 expect leave_of_unknown_member 68 one leave 127.0.0.1:1
@@ -157,6 +171,7 @@ expect ping_path 0 one ping "$B/user/echo" -c 3 --interval 1ms
 has ping_summary "3 sent, 3 received, 0 lost" "$work/err"
 expect ping_nobody 68 one ping "$B/user/nobody"
 expect tree 0 one tree /user
+# HEADLINE-8
 has tree_has_the_actors echo
 expect tree_there 0 one tree "$B/user" -o name
 has tree_there_has_paths "/user/counter"
@@ -194,9 +209,13 @@ expect down_dry_run_of_a_reachable_member 0 one down "127.0.0.1:$port2" --dry-ru
 has dry_run_says_reachable "reachable"
 expect still_two 0 one wait --members 2 --timeout 60s
 second=${pids[-1]}
+# CLI-04
 expect down_of_a_reachable_member 0 one down "127.0.0.1:$port2" --yes --timeout 60s
 ended downed_node_ends_with_76 "$second" 76
-node 2 "$port2" --seed "$A" --set cluster.downing.active-strategy=manual
+node 2 "$port2" --set cluster.downing.active-strategy=manual
+wait_until 60 two members >/dev/null || fail node_without_seeds_starts
+# CLI-02
+expect join_another 0 two join "$A" --timeout 60s
 expect back_again 0 two wait --members 2 --timeout 60s
 # what the stream says from its snapshot on, put together: the addresses of the members
 replayed() {
@@ -205,11 +224,13 @@ replayed() {
 }
 background "$troupe" --socket "$work/1.sock" events -o jsonl >"$work/stream"
 stream=$started; forget "$stream"
+# EVENTS-01
 check the_stream_begins_with_a_snapshot wait_until 30 grep -q SeenChanged "$work/stream"
 is the_snapshot_is_the_state "$(replayed)" "$(one members -o name | sort)"
 check the_snapshot_says_that_it_is_one grep -q '"status":"Up".*"snapshot":true' "$work/stream"
 expect leave_dry_run_foresees 0 one leave --dry-run "127.0.0.1:$port2"
 has leave_dry_run_tells_what_the_next_crash_does "once it has left, one member is left: the next crash ends the cluster" "$work/out"
+# CLI-03
 expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 60s
 has leave_tells_what_the_next_crash_does "the next crash ends the cluster" "$work/out"
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
@@ -219,19 +240,24 @@ leave_timeout=4s
 node 2 "$port2" --seed "$A" --set "cluster.leave-timeout=$leave_timeout" --set cluster.downing.active-strategy=manual
 expect third_time 0 two wait --members 2 --converged --timeout 60s
 is_replayed() { [ "$(replayed)" = "$(one members -o name | sort)" ]; }
+# EVENTS-01
 if wait_until 30 is_replayed && grep -q '"MemberRemoved"' "$work/stream"; then pass the_stream_replayed_gives_the_state; else fail the_stream_replayed_gives_the_state "$(replayed)"; fi
+# EVENTS-05
 check who_is_removed_says_what_it_was grep -q '"type":"MemberRemoved".*"previousStatus":"Exiting"}' "$work/stream"
 kill "$stream"; wait "$stream" 2>/dev/null
 second=${pids[-1]} first=${pids[0]}
 kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
 wait_until 60 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
+# CLI-07
 is unreachable_names_the_killed_one "$(two unreachable -o name)" "$A"
 expect unreachable_of_the_survivor 0 two unreachable
+# CLI-07
 has unreachable_says_who_sees_it "$B"
 view() { two cluster-status -o table | tr '\t\n' ' |'; }
 member_is() { echo " Member(address = $1, status = Up)|"; }
 first_two=$(member_is "$A")$(member_is "$B")
 [ "$port1" -lt "$port2" ] || first_two=$(member_is "$B")$(member_is "$A")
+# CLI-08
 is cluster_status_is_the_whole_view "$(view)" "Members:|$first_two""Unreachable:| Member(address = $A)|"
 # Of two, the half with the lower address may go on without the other.
 helps="do not mark it Down here"

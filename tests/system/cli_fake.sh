@@ -95,6 +95,7 @@ is prom_counts_members "$(grep '^troupe_cluster_members ' "$work/out")" "troupe_
 is prom_has_a_type_for_each_sample "$(grep -c '^# TYPE' "$work/out")" "$(grep -vc '^#' "$work/out")"
 is prom_lines_are_samples "$(grep -v '^#' "$work/out" | grep -vcE '^troupe_[a-z_]+(\{version="[^"]*"\})? [0-9.e+-]+$')" 0
 expect unreachable_table 0 good unreachable
+# CLI-07
 has unreachable_names_observers "$A,$B"
 expect peers_table 0 good peers
 has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "may dial again in 120 ms"
@@ -119,11 +120,13 @@ expect fault_has_no_other_word 64 good fault explode
 expect fault_clear_takes_one_peer 64 good fault clear a:1 b:1
 expect fault_clear_all 0 good fault clear
 expect leader_word 0 good leader
+# CLI-09
 is leader_prints_the_address "$(cat "$work/out")" "$A"
 expect leader_of_role 0 good leader --role backend
 is leader_of_role_is_another "$(cat "$work/out")" "$B"
 expect leader_of_unknown_role_exits_1 1 good leader --role nobody
 expect cluster_status_is_status_json 1 good cluster-status
+# CLI-08
 is_json cluster_status_json
 expect cluster_status_as_akka_prints_it 0 good cluster-status -o table
 has akka_text "	Member(address = $A, status = Up)"
@@ -269,6 +272,7 @@ is watch_drew_twice "$(wc -l <"$work/out")" 2
 expect ping_asks_again 0 "$troupe" --socket "$work/short.sock" ping /user/a -c 2 --interval 1ms
 expect message_from_stdin_is_sent 0 "$troupe" --socket "$work/short.sock" send /user/a --on 10.0.0.2 - <<<hello
 for words in "down 10.0.0.3:2552" shutdown; do
+    # CLI-04
     # shellcheck disable=SC2086
     expect "${words%% *}_is_ordered_after_a_prompt" 0 "$fake" --yes "$troupe" --socket "$work/short.sock" $words
     is "${words%% *}_is_ordered_once" "$(grep -c "\"cmd\":\"${words%% *}\".*\"dryRun\":false" "$work/short.requests")" 1
@@ -284,6 +288,7 @@ for words in status members "leave --no-wait" "wait --up" "events --count 1"; do
     expect "deaf_node_${words%% *}" 75 deaf $words -t 100ms
 done
 deaf status -t 100ms 2>"$work/err"
+# CLI-16
 has deaf_node_is_named "the node at $work/deaf.sock does not accept: stopped (SIGSTOP), or it hangs" "$work/err"
 expect deaf_node_is_running 69 timeout 20 "$troupe" node --port 0 --socket "$work/deaf.sock"
 has deaf_node_is_running_and_told "already running: somebody listens at $work/deaf.sock, but does not accept" "$work/err"

@@ -59,8 +59,10 @@ done
 for name in other_system wrong_cookie no_cookie unwanted_cookie; do
     lacks "${name}_is_told_nothing_that_does_not_help" "enforce-compatible" "$work/$name.log"
 done
+# SEED-02
 expect lenient_joins 0 at open wait --members 2 --timeout 60s
 check lenient_warns wait_until 30 grep -qF "configured otherwise than troupe.tcp://demo@127.0.0.1:$open: cluster.downing.active-strategy" \
     "$work/lenient.log"
+# SEED-01
 expect a_secret_in_common_is_enough 0 at guarded wait --members 2 --timeout 60s
 test_end

@@ -43,6 +43,7 @@ wait_until 60 up 1 || fail self_makes_a_cluster "$(tail -n 2 "$work/1.log")"
 is warning_level_is_silent "$(grep -cv '"level":"\(warning\|error\)"' "$work/1.log")" 0
 printf 'system = demo\nlog { level = info format = json }\ncluster { seed-nodes = self gossip-interval = 2s }\n' >"$work/a.conf"
 kill -HUP "$started"
+# CONF-7
 wait_until 60 grep -q '"reloaded: log.level is info"' "$work/1.log" && pass hup_reloads_the_log_level || fail hup_reloads_the_log_level "$(cat "$work/1.log")"
 has hup_names_what_it_refuses "cluster.gossip-interval has changed; that needs a restart" "$work/1.log"
 printf 'sistem = demo\n' >"$work/a.conf"
@@ -98,6 +99,7 @@ has detector_nowhere_is_named "no failure detector 'nobody'" "$work/err"
 expect plugin_twice 78 "$troupe" node --port 0 --socket "$work/0.sock" --load "$plugins/echo.so" --load "$plugins/echo.so"
 has plugin_twice_says_so "loaded twice" "$work/err"
 expect plugin_of_another_role 78 "$troupe" node --port 0 --socket "$work/0.sock" --role frontend --load "$plugins/backend.so"
+# ROLES-05
 has plugin_of_another_role_says_which "does not have the role [backend], but [frontend]" "$work/err"
 expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load no-such-plugin.so
 has plugin_nowhere_says_where_it_looked "/troupe and where" "$work/err"

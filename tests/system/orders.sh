@@ -32,6 +32,7 @@ has interrupted_says_that_it_is_not_confirmed "interrupted; not confirmed by the
 kill -CONT "$first"
 check it_goes_on wait_until 60 at 1 wait --members 2 --converged --timeout 1s
 expect nobody_leaves 0 at 1 wait --members 2 --converged
+# CLI-03
 is the_first_is_still_up "$(at 1 member-status)" Up
 is the_second_is_still_up "$(at 1 member-status "$second")" Up
 lacks the_first_was_told_nothing "leaving the cluster" "$work/1.log"

@@ -42,6 +42,7 @@ check the_second_joins wait_until 60 at 2 wait --members 2 --converged --timeout
 freeze "$started"
 is_missed() { [ -n "$(at 1 unreachable -o name)" ]; }
 check it_is_missed wait_until 60 is_missed
+# CLI-04
 expect this_side_does_not_go_on 1 at 1 down "$(address "$two")" --yes
 has down_says_what_may_come "members that live would go on as another cluster" "$work/err"
 expect the_operator_says_that_it_is_dead 0 at 1 down "$(address "$two")" --yes --dead

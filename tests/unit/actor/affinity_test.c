@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-/* A4J-29: bound to one thread for life; two of them are shared by many. */
+/* A4J-29, TRP-04: bound to one thread for life; two of them are shared by many. */
 static void
 an_affine_actor_never_changes_its_thread(void)
 {
@@ -57,8 +57,8 @@ hold_affine_thread(void)
     UNIT_WAIT(atomic_load(&gate_waiting) == 1, 5000);
 }
 
-/* A4J-31 (Execution 4): a directive goes before all mail, also that of actors which waited longer;
- * TRP-06, MBOX-15: and before the mail of its own actor. */
+/* MSG-8, SUP-16, A4J-31 (Execution 4): a directive goes before all mail, also that of actors which
+ * waited longer; TRP-06, MBOX-15: and before the mail of its own actor. */
 static void
 directives_are_served_first_on_an_affine_thread(void)
 {

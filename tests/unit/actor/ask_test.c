@@ -162,7 +162,7 @@ a_thread_gets_the_first_reply_and_later_ones_are_dead_letters(void)
     stage_close(system);
 }
 
-/* MSG-4 */
+/* MSG-4, HEADLINE-3 */
 static void
 an_actor_gets_the_first_reply_in_its_continuation(void)
 {
@@ -288,6 +288,7 @@ graceful_stop_returns_while_the_default_dispatcher_is_blocked(void)
     stage_close(system);
 }
 
+/* LIFE-14 */
 static void
 graceful_stop_times_out_when_the_actor_does_not_end(void)
 {
@@ -339,7 +340,7 @@ bad_arguments_are_refused(void)
     stage_close(system);
 }
 
-/* SYS-25, SYS-26 */
+/* SYS-25, SYS-26, MSC-04 */
 static void
 a_path_is_resolved_or_known_to_name_nobody(void)
 {
@@ -360,6 +361,13 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     UNIT_WAIT(stage_has("found=TRP_OK(msg)") && stage_has("relative=TRP_OK(msg)") &&
                   stage_has("none=TRP_ENOENT(null)"),
               5000);
+    stage_tell(system, server_ref, "wait"); /* it is there, and does not say so in time */
+    UNIT_WAIT(atomic_load(&is_waiting), 60000);
+    uint64_t start = unit_now_ms();
+    UNIT_EQUAL(trp_system_resolve(system, "/user/server", 40, &ref), TRP_ETIMEDOUT);
+    UNIT_TRUE(unit_now_ms() - start >= 39);
+    atomic_store(&may_answer, true);
+    UNIT_EQUAL(trp_system_resolve(system, "/user/server", 60000, &ref), TRP_OK);
     stage_close(system);
 }
 
@@ -413,7 +421,7 @@ a_path_elsewhere_is_asked_for_again(void)
     stage_close(system);
 }
 
-/* DESIGN: a behaviour never blocks */
+/* UJ-49: DESIGN: a behaviour never blocks */
 static void
 calls_that_block_are_refused_inside_a_behaviour(void)
 {
@@ -442,8 +450,9 @@ asked(trp_system *system, trp_ref ref, const char *text)
     return err;
 }
 
-/* MSG-15: not at its timeout: from a thread, an actor and a future, also through a router, by the
- * actor's answer or by what it accepts. What a router gave to several may be handled by one. */
+/* MSG-15, MSG-4: not at its timeout: from a thread, an actor and a future, also through a router,
+ * by the actor's answer or by what it accepts. What a router gave to several may be handled by one.
+ */
 static void
 an_ask_that_nobody_handles_fails_at_once(void)
 {

@@ -129,7 +129,7 @@ parts_of_a_behaviour_are_tried_in_their_order(void)
     stage_close(system);
 }
 
-/* BEH-5, WATCH-5: Terminated that no part handles is a death pact, not an event */
+/* BEH-5, WATCH-5, MSG-15: Terminated that no part handles is a death pact, not an event */
 static void
 a_terminated_that_no_part_handles_is_a_death_pact(void)
 {

@@ -46,7 +46,8 @@ held(const char *mailbox)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* MBOX-4, MBOX-1: at the capacity all are taken, one past it is a dead letter, mailbox-full. */
+/* MBOX-4, MBOX-1, A4J-35: at the capacity all are taken, one past it is a dead letter,
+ * mailbox-full. */
 static void
 a_bounded_mailbox_holds_its_capacity_and_not_one_more(void)
 {
@@ -139,8 +140,8 @@ static const trp_behaviour flood = {
     .size = sizeof(trp_behaviour), .name = "flood", .version = 1, .receive = flood_receive
 };
 
-/* MBOX-4, DESIGN Overload: an actor in front of a full mailbox is not run, and its worker is free;
- * when there is room, what it told is let in, in its order, and it goes on. */
+/* MBOX-4, MBOX-16, DESIGN Overload: an actor in front of a full mailbox is not run, and its worker
+ * is free; when there is room, what it told is let in, in its order, and it goes on. */
 static void
 an_actor_waits_for_room_without_its_worker(void)
 {
@@ -676,8 +677,8 @@ static const trp_behaviour sizer = {
     .size = sizeof(trp_behaviour), .name = "sizer", .version = 1, .receive = size_receive
 };
 
-/* MBOX-14, ROUTE-9: the owner counts its queue; from outside it is a hint, or exact where counted.
- * */
+/* MBOX-14, ROUTE-9, MSG-1, MBOX-2: the owner counts its queue; from outside it is a hint, or exact
+ * where counted. */
 static void
 the_messages_of_a_mailbox_can_be_counted(void)
 {

@@ -199,7 +199,8 @@ first_generations_of(uint64_t key, uint32_t *generations)
     trpi_cells_free(cells);
 }
 
-/* C4: neither equal, nor at a distance that comes again, nor alike in any bit. C3: room upwards. */
+/* REMOTE-55: C4: neither equal, nor at a distance that comes again, nor alike in any bit. C3: room
+ * upwards. */
 static void
 a_ref_does_not_tell_the_generation_of_another_slot(void)
 {

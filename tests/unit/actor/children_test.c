@@ -68,7 +68,7 @@ static const trp_behaviour mother = {
 };
 static char answer[64];
 
-/* SUP-18, SYS-23 */
+/* SUP-18, SYS-23, SUP-1, A4J-04, A4J-09 */
 static void
 an_actor_knows_its_children_and_its_parent(void)
 {

@@ -144,7 +144,7 @@ subscriptions_end_with_the_actor(void)
     stage_close(system);
 }
 
-/* LIFE-11, LIFE-15, ES-03 */
+/* LIFE-11, LIFE-15, ES-03, MSG-21 */
 static void
 dead_letters_are_counted_and_published_with_reason_and_path(void)
 {
@@ -262,7 +262,7 @@ a_lost_event_makes_no_event(void)
     stage_close(system);
 }
 
-/* MSG-15, ES-05 */
+/* MSG-15, ES-05, MSG-21 */
 static void
 unhandled_messages_are_published(void)
 {

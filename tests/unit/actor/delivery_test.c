@@ -91,9 +91,9 @@ static const trp_behaviour sender = { .size = sizeof(trp_behaviour),
                                       .state_bytes = sizeof(sender_state),
                                       .receive = sender_receive };
 
-/* MSG-6, MSG-7, MSG-9, MEM-1, MEM-2: receivers fail, and one of them stops on the way. What was
- * sent was received once, or is counted as lost with a reason; what was received came in the order
- * of its sender, with all that the sender had written. */
+/* MSG-6, MSG-7, MSG-9, MEM-1, MEM-2, HEADLINE-12: receivers fail, and one of them stops on the way.
+ * What was sent was received once, or is counted as lost with a reason; what was received came in
+ * the order of its sender, with all that the sender had written. */
 static void
 messages_arrive_once_at_most_in_order_and_complete(void)
 {
@@ -246,8 +246,8 @@ open_echo(trp_ref *ret_one)
     return system;
 }
 
-/* MSG-1, MSG-2: self is the sender, another one if it is named; a sender is a value that may be
- * kept; from outside there is none, and what is replied is a dead letter */
+/* MSG-1, MSG-2, UJ-01: self is the sender, another one if it is named; a sender is a value that may
+ * be kept; from outside there is none, and what is replied is a dead letter */
 static void
 the_sender_goes_along_and_may_be_kept(void)
 {

@@ -78,6 +78,7 @@ static uint64_t seen[SEEN_MAX];
 static pthread_t seen_thread[SEEN_MAX];
 static _Atomic int gate_open, gate_waiting;
 static _Atomic uint64_t handled;
+static _Atomic uint32_t two_at_once; /* turns of one actor that met */
 
 static inline void
 note(uint64_t number)
@@ -99,7 +100,10 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     const dispatched_work *work = trp_msg_payload(msg);
 
-    (void)state;
+    if (state != NULL) { /* plain memory: what one turn writes the next one sees */
+        atomic_fetch_add(&two_at_once, *(int *)state != 0);
+        *(int *)state = 1;
+    }
     if (trp_msg_is(msg, &dispatched_block_type)) {
         atomic_fetch_add(&gate_waiting, 1);
         while (!atomic_load(&gate_open)) {
@@ -112,6 +116,9 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     note(work->number);
     if (trp_msg_is(msg, &dispatched_work_type)) {
         atomic_fetch_add(&handled, 1);
+    }
+    if (state != NULL) {
+        *(int *)state = 0;
     }
     return TRP_OK;
 }
@@ -127,6 +134,7 @@ stopped(trp_ctx *ctx, void *state)
 static const trp_behaviour noter __attribute__((unused)) = { .size = sizeof(trp_behaviour),
                                                              .name = "noter",
                                                              .version = 1,
+                                                             .state_bytes = sizeof(int),
                                                              .receive = receive,
                                                              .post_stop = stopped };
 
@@ -209,6 +217,7 @@ conserve_within(const char *dispatcher, bool stops, bool drops)
     if (!stops && !drops) {
         UNIT_EQUAL(dead_sum(), 0);
     }
+    UNIT_EQUAL(atomic_load(&two_at_once), 0); /* each actor handles one message at a time */
 }
 
 static inline void

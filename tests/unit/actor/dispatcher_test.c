@@ -118,7 +118,7 @@ the_number_of_threads_follows_the_cores_within_bounds(void)
     end();
 }
 
-/* DISP-3, DISP-4, DISP-12, A4J-29: sent = handled + dead letters on each kind. */
+/* DISP-3, DISP-4, DISP-12, A4J-29, UJ-25, TRP-04: sent = handled + dead letters on each kind. */
 static void
 no_kind_of_dispatcher_loses_a_message(void)
 {
@@ -139,7 +139,7 @@ no_kind_of_dispatcher_loses_a_message(void)
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
-/* DISP-4: a thread of its own, the same for life; gone with the actor. */
+/* DISP-4, SYS-38: a thread of its own, the same for life; gone with the actor. */
 static void
 a_pinned_actor_has_a_thread_of_its_own_for_life(void)
 {
@@ -167,7 +167,7 @@ a_pinned_actor_has_a_thread_of_its_own_for_life(void)
     end();
 }
 
-/* DISP-10: grows up to its bound and no further, and idle threads end. */
+/* DISP-10, SYS-38: grows up to its bound and no further, and idle threads end. */
 static void
 a_blocking_dispatcher_grows_to_its_bound_and_shrinks_again(void)
 {
@@ -222,7 +222,7 @@ a_dispatcher_without_actors_lets_its_threads_go(void)
     end();
 }
 
-/* DISP-3: what blocks in one pool does not hold up another. */
+/* DISP-3, SYS-38: what blocks in one pool does not hold up another. */
 static void
 pools_are_bulkheads(void)
 {
@@ -243,7 +243,7 @@ pools_are_bulkheads(void)
     end();
 }
 
-/* DISP-11: no more than throughput messages before the next actor has its turn. */
+/* DISP-11, DISP-3: no more than throughput messages before the next actor has its turn. */
 static void
 throughput_of_a_dispatcher_makes_actors_take_turns(void)
 {

@@ -165,7 +165,7 @@ open_mode(uint32_t mode)
     return stage_open_with(options);
 }
 
-/* Issue 3, Failure in C: each fault is the failure of the actor that made it; its supervisor
+/* SYS-4: Issue 3, Failure in C: each fault is the failure of the actor that made it; its supervisor
  * restarts it, the mailbox stays, and nobody else notices */
 static void
 a_fault_of_an_actor_is_its_failure(void)
@@ -377,8 +377,8 @@ expect_death(uint32_t mode, const char *how, int number, const char *said)
     }
 }
 
-/* Issue 3: without the trap, and for what it does not cover, the last line of a crash names the
- * actor, and the process dies of the same signal */
+/* SYS-4: Issue 3: without the trap, and for what it does not cover, the last line of a crash names
+ * the actor, and the process dies of the same signal */
 static void
 the_last_line_of_a_crash_names_the_actor(void)
 {

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <troupe/category.h>
 #include <troupe/mailbox.h>
+#include <troupe/scheduler.h>
 #include <unistd.h>
 
 static _Atomic bool let_go, let_go_late, went_on;
@@ -61,7 +62,7 @@ spawn_internal(trp_system *system, const char *name)
     return ref;
 }
 
-/* SYS-7, SYS-41: user before system */
+/* SYS-7, SYS-41, UJ-24: user before system */
 static void
 the_user_tree_ends_before_the_system_tree(void)
 {
@@ -77,7 +78,7 @@ the_user_tree_ends_before_the_system_tree(void)
     trp_system_free(system);
 }
 
-/* SYS-41: from a behaviour */
+/* SYS-41, UJ-24: from a behaviour */
 static void
 shutdown_can_be_ordered_by_an_actor(void)
 {
@@ -182,7 +183,7 @@ when_the_user_guardian_ends_the_system_does(void)
     trp_system_free(system);
 }
 
-/* SYS-7 */
+/* SYS-7, SYS-8 */
 static void
 when_the_system_guardian_ends_the_system_does_in_order(void)
 {
@@ -220,7 +221,7 @@ guardians_discard_what_they_are_told(void)
     stage_close(system);
 }
 
-/* SYS-1, HEADLINE-16: several systems share nothing */
+/* SYS-1, HEADLINE-16, UJ-13: several systems share nothing */
 static void
 several_systems_live_in_one_process(void)
 {
@@ -231,7 +232,11 @@ several_systems_live_in_one_process(void)
     bounded.kind = TRP_MAILBOX_KIND_BOUNDED;
     bounded.capacity = 2;
     for (int i = 0; i < 4; i++) {
-        systems[i] = stage_open();
+        char text[96];
+
+        snprintf(text, sizeof text,
+                 "app { number = %d } actor { default-dispatcher { workers = 1 } }", i);
+        systems[i] = stage_open_config(text);
         refs[i] = stage_spawn(systems[i], &actor, "same");
     }
     for (int i = 0; i < 4; i++) {
@@ -249,6 +254,27 @@ several_systems_live_in_one_process(void)
         UNIT_EQUAL(trp_category_size(systems[i], "crew"), 0);
         UNIT_EQUAL(stage_dead_sum(systems[i]), 0);
     }
+    /* Each has a configuration, a scheduler and threads of its own: the only worker of one is
+     * held, and another one's timer rings and its actors answer. */
+    for (int i = 0; i < 4; i++) {
+        trp_config *config = trp_system_config(systems[i]);
+        int64_t number = -1;
+
+        UNIT_EQUAL(trp_config_get_int(config, "app.number", &number, NULL), TRP_OK);
+        UNIT_EQUAL(number, i);
+        trp_config_unref(config);
+    }
+    atomic_store(&let_go, false);
+    stage_tell(systems[2], stage_spawn(systems[2], &actor, NULL), "stick");
+    UNIT_WAIT(stage_has("stuck"), 60000);
+    other_system = systems[3];
+    UNIT_EQUAL(trp_schedule_once(systems[3], 1, refs[3], (trp_ref)TRP_REF_NONE, &trp_string_type,
+                                 "hello", 5, NULL),
+               TRP_OK);
+    UNIT_WAIT(stage_has("there"), 60000);
+    UNIT_EQUAL(stage_ask(systems[3], refs[3], "ping", answer, sizeof answer), TRP_OK);
+    atomic_store(&let_go, true);
+    stage_clear(&stage_events);
     /* An actor may tell one of another system, though both have the same number in theirs. */
     other_system = systems[1];
     other_ref = refs[1];

@@ -249,7 +249,7 @@ echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour echo = { .size = sizeof(trp_behaviour), .name = "echo", .version = 1,
                                     .receive = echo_receive };
 
-/* The trailer stands behind payloads of every size, in line and out of line. */
+/* A4J-10: The trailer stands behind payloads of every size, in line and out of line. */
 static void
 a_payload_of_any_size_carries_it(void)
 {

@@ -6,6 +6,8 @@ typedef struct player {
     bool started;
 } player;
 
+static _Atomic bool let_go; /* "hold" */
+
 static trp_err
 player_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
@@ -48,6 +50,8 @@ player_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (stage_said(msg, "stop")) {
         trp_stop(ctx, trp_self(ctx));
         stage_note("%s:stopping", p->name);
+    } else if (stage_said(msg, "hold")) {
+        stage_hold("held", &let_go);
     } else if (stage_said(msg, "fail")) {
         trp_fail(ctx, 42, "no %s", "way");
     } else if (stage_said(msg, "error")) {
@@ -66,7 +70,7 @@ static const trp_behaviour player_behaviour = { .size = sizeof(trp_behaviour),
                                                 .pre_start = player_pre_start,
                                                 .post_stop = player_post_stop };
 
-/* SYS-23, LIFE-2 */
+/* SYS-23, LIFE-2, SYS-20, A4J-01 */
 static void
 an_actor_starts_by_itself_and_keeps_what_it_was_told_at_once(void)
 {
@@ -79,7 +83,7 @@ an_actor_starts_by_itself_and_keeps_what_it_was_told_at_once(void)
     STAGE_EXPECT("a+ a:hello a-");
 }
 
-/* LIFE-2 */
+/* LIFE-2, UJ-14, A4J-17 */
 static void
 pre_start_is_given_the_arguments(void)
 {
@@ -96,7 +100,7 @@ pre_start_is_given_the_arguments(void)
     stage_close(system);
 }
 
-/* LIFE-9 */
+/* LIFE-9, SUP-1, SUP-3, A4J-22 */
 static void
 children_end_before_their_parent(void)
 {
@@ -114,7 +118,7 @@ children_end_before_their_parent(void)
     stage_close(system);
 }
 
-/* LIFE-8 */
+/* LIFE-8, LIFE-11, MSG-8, A4J-20 */
 static void
 stop_ends_an_actor_after_its_present_message_and_the_rest_is_dead_letters(void)
 {
@@ -134,7 +138,7 @@ stop_ends_an_actor_after_its_present_message_and_the_rest_is_dead_letters(void)
     stage_close(system);
 }
 
-/* LIFE-12 */
+/* LIFE-12, MSG-17, A4J-20 */
 static void
 a_poison_pill_stops_after_what_was_queued_before(void)
 {
@@ -148,7 +152,7 @@ a_poison_pill_stops_after_what_was_queued_before(void)
     stage_close(system);
 }
 
-/* LIFE-13, SUP-8 */
+/* LIFE-13, SUP-8, MSG-17 */
 static void
 kill_is_a_failure_that_stops_by_default(void)
 {
@@ -161,7 +165,7 @@ kill_is_a_failure_that_stops_by_default(void)
     stage_close(system);
 }
 
-/* LIFE-18, SUP-8, SUP-11: with path, reason, file and line */
+/* LIFE-18, SUP-8, SUP-11, LOG-14, A4J-22: with path, reason, file and line */
 static void
 a_failure_restarts_and_is_logged_with_its_place(void)
 {
@@ -237,7 +241,7 @@ static const trp_behaviour fragile = { .size = sizeof(trp_behaviour),
                                        .pre_restart = fragile_pre_restart,
                                        .post_restart = fragile_post_restart };
 
-/* SUP-15: post_stop is not called for an instance that never was */
+/* SUP-15, SUP-8: post_stop is not called for an instance that never was */
 static void
 a_failure_in_pre_start_stops_the_actor(void)
 {
@@ -348,7 +352,7 @@ an_actor_that_never_started_is_created_by_a_restart(void)
     }
 }
 
-/* SYS-18, SYS-22 */
+/* SYS-18, SYS-22, SYS-19, LIFE-21 */
 static void
 a_name_is_free_again_only_after_the_end(void)
 {
@@ -359,13 +363,19 @@ a_name_is_free_again_only_after_the_end(void)
 
     options.name = "a";
     UNIT_EQUAL(trp_system_spawn(system, &player_behaviour, &options, &b), TRP_EEXIST);
+    atomic_store(&let_go, false);
+    stage_tell(system, a, "hold");
+    UNIT_WAIT(stage_has("held"), 60000);
+    trp_system_stop_actor(system, a); /* told to end, and not yet done */
+    UNIT_EQUAL(trp_system_spawn(system, &player_behaviour, &options, &b), TRP_EEXIST);
+    atomic_store(&let_go, true);
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_WAIT(trp_system_spawn(system, &player_behaviour, &options, &b) == TRP_OK, 5000);
     UNIT_FALSE(trp_ref_equal(a, b)); /* SYS-16 */
     stage_close(system);
 }
 
-/* SYS-22 */
+/* SYS-22, UJ-14 */
 static void
 a_bad_name_is_refused(void)
 {

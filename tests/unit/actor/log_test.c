@@ -232,8 +232,8 @@ mute_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour own_logger = TRP_BEHAVIOUR_INIT("own", char, logger_receive);
 static const trp_behaviour mute_logger = TRP_BEHAVIOUR_INIT("mute", char, mute_receive);
 
-/* LOG-07, LOG-14: it is asked whether it is ready; when it fails or logs, nothing goes round. In
- * virtual time: only who says nothing is late. */
+/* LOG-07, LOG-14, LOG-01: it is asked whether it is ready; when it fails or logs, nothing goes
+ * round. In virtual time: only who says nothing is late. */
 static void
 a_program_brings_its_own_logger_which_may_fail(void)
 {
@@ -269,7 +269,7 @@ a_program_brings_its_own_logger_which_may_fail(void)
     UNIT_TRUE(stage_is("good bad again")); /* the mute one was told nothing */
 }
 
-/* LOG-08. Limits: queue_max at it and one past it; the drop is counted and said */
+/* LOG-08, LOG-01. Limits: queue_max at it and one past it; the drop is counted and said */
 static void
 too_many_lines_for_a_slow_logger_are_dropped_and_counted(void)
 {
@@ -512,7 +512,8 @@ debug_lines_are(uint32_t debug)
     }
 }
 
-/* LOG-13, MSG-19, ES-07, LIFE-20: each switch makes its lines, and none is made without it */
+/* LOG-13, MSG-19, ES-07, LIFE-20, MSG-17, TEST-14: each switch makes its lines, and none is made
+ * without it */
 static void
 debug_lines_have_a_switch_for_each_kind(void)
 {

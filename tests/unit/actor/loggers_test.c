@@ -57,8 +57,8 @@ who_writes(const char *text, bool want_red, bool want_blue, bool want_default)
     trp_config_unref(config);
 }
 
-/* CONF-7, LOG-07: `loggers` names them; without it the code decides, and what is only offered waits
- * to be named */
+/* CONF-7, LOG-07, ES-02: `loggers` names them; without it the code decides, and what is only
+ * offered waits to be named */
 static void
 the_configuration_names_the_loggers(void)
 {

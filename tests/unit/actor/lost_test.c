@@ -207,7 +207,8 @@ a_payload_above_the_limit_is_told_of_without_it(void)
     stage_close(system);
 }
 
-/* ES-03, LIFE-17: a loss that is no news is an event of another type, with its message, too */
+/* ES-03, LIFE-17, ES-04: a loss that is no news is an event of another type, with its message, too
+ */
 static void
 a_suppressed_dead_letter_holds_its_message_and_is_not_logged(void)
 {

@@ -255,6 +255,7 @@ teller(void *arg)
     return NULL;
 }
 
+/* UJ-12 */
 static void
 no_message_is_lost_and_order_holds_with_many_tellers(void)
 {

@@ -91,7 +91,7 @@ select_from(trp_system *system, const char *from, const char *selection)
     stage_tell(system, at(system, from), text);
 }
 
-/* SYS-12, SYS-13, SYS-22 */
+/* SYS-12, SYS-13, SYS-22, A4J-05 */
 static void
 a_ref_has_a_path_while_it_lives(void)
 {
@@ -149,7 +149,7 @@ obituaries_are_bounded(void)
     stage_close(system);
 }
 
-/* DESIGN, Paths: remote */
+/* SYS-13: DESIGN, Paths: remote */
 static void
 a_remote_ref_has_the_path_that_came_with_it(void)
 {
@@ -216,7 +216,7 @@ a_selection_matches_with_wildcards(void)
     stage_close(system);
 }
 
-/* SYS-24: looked up at delivery; a miss is a dead letter */
+/* SYS-24, SYS-19: looked up at delivery; a miss is a dead letter */
 static void
 a_selection_that_names_nobody_is_a_dead_letter(void)
 {
@@ -287,8 +287,8 @@ static const trp_behaviour finder = {
     .size = sizeof(trp_behaviour), .name = "finder", .version = 1, .receive = finder_receive
 };
 
-/* SYS-25, SYS-9: all actors answer, the guardians too; a concrete path without an actor is
- * answered with none */
+/* SYS-25, SYS-9, SYS-5, MSG-17, MSC-04: all actors answer, the guardians too; a concrete path
+ * without an actor is answered with none */
 static void
 every_actor_answers_identify(void)
 {

@@ -155,7 +155,7 @@ what_waits_at_the_end_is_dead_letters(void)
     UNIT_EQUAL(stage_count("end"), 1);
 }
 
-/* A payload that is held out of line is copied, too. */
+/* CONTRIB-40: A payload that is held out of line is copied, too. */
 static void
 a_large_message_is_given_again_whole(void)
 {

@@ -181,6 +181,7 @@ look_count_remove(const char *of)
     stage_close(system);
 }
 
+/* UJ-07, UJ-08, UJ-09 */
 static void
 mail_that_waits_is_seen_removed_and_withdrawn(void)
 {

@@ -95,8 +95,8 @@ refs_of_every_kind_are_values_that_can_be_sent_told_and_watched(void)
     stage_close(system);
 }
 
-/* SYS-10, SYS-16, SYS-17: equal means the same incarnation, over restarts; the same name later is
- * somebody else, who never gets what was told to the old ref; paths look past that */
+/* SYS-10, SYS-16, SYS-17, SYS-12, MSC-03: equal means the same incarnation, over restarts; the same
+ * name later is somebody else, who never gets what was told to the old ref; paths look past that */
 static void
 refs_are_equal_when_they_name_the_same_life_paths_when_they_name_the_same_place(void)
 {

@@ -130,7 +130,7 @@ static const trp_behaviour plain_behaviour = { .size = sizeof(trp_behaviour),
 
 static char answer[64];
 
-/* LIFE-3, LIFE-4 (2, 4, 5, 7), LIFE-5 with the failing message */
+/* A4J-19, LIFE-3, LIFE-4 (2, 4, 5, 7), LIFE-5 with the failing message */
 static void
 hooks_run_in_order_on_the_old_and_the_new_instance(void)
 {
@@ -143,8 +143,8 @@ hooks_run_in_order_on_the_old_and_the_new_instance(void)
     stage_close(system);
 }
 
-/* LIFE-3: ref, mailbox and what was told stay; the failing message is not handled again; state is
- * new */
+/* LIFE-3, SYS-16, A4J-03: ref, mailbox and what was told stay; the failing message is not handled
+ * again; state is new */
 static void
 a_restart_keeps_the_ref_and_the_mailbox_but_not_the_state(void)
 {
@@ -183,8 +183,8 @@ the_default_hooks_stop_the_children_and_start_again(void)
     stage_close(system);
 }
 
-/* LIFE-4 (3): the new instance does not start before the children that were stopped have ended;
- * their names are free for it */
+/* A4J-23, TRP-05, LIFE-4 (3): the new instance does not start before the children that were stopped
+ * have ended; their names are free for it */
 static void
 the_new_instance_waits_for_the_children_that_were_stopped(void)
 {
@@ -207,8 +207,8 @@ the_new_instance_waits_for_the_children_that_were_stopped(void)
     stage_close(system);
 }
 
-/* LIFE-4 (6), LIFE-5 (no message), LIFE-7: surviving children keep their refs and are restarted,
- * after their parent */
+/* SUP-3, LIFE-4 (6), LIFE-5 (no message), LIFE-7: surviving children keep their refs and are
+ * restarted, after their parent */
 static void
 surviving_children_are_restarted_and_keep_their_refs(void)
 {
@@ -273,8 +273,8 @@ static const trp_behaviour top_behaviour = { .size = sizeof(trp_behaviour),
                                              .post_stop = node_post_stop,
                                              .strategy = &slow_strategy };
 
-/* SUP-2, SUP-3 (resume): the failed one and all below it wait for the decision, and go on with
- * their state */
+/* LIFE-4, MSG-8, SUP-16, A4J-33, SUP-2, SUP-3 (resume): the failed one and all below it wait for
+ * the decision, and go on with their state */
 static void
 a_failure_suspends_the_whole_subtree_until_the_supervisor_has_decided(void)
 {

@@ -395,8 +395,9 @@ shown(const char *what, uint64_t seed)
     return text;
 }
 
-/* SUP-17: three increments a second to 51: 17 steps, 16 s. Storage fails at 11, 12, 13 (restarts)
- * and 14 (one too many: stopped, 4 s), and is made anew 10 s later; the count never stops. */
+/* SUP-17, HEADLINE-4, SUP-19: three increments a second to 51: 17 steps, 16 s. Storage fails at 11,
+ * 12, 13 (restarts) and 14 (one too many: stopped, 4 s), and is made anew 10 s later; the count
+ * never stops. */
 static void
 the_counter_goes_on_while_its_storage_fails_and_comes_back(void)
 {

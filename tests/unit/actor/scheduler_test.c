@@ -39,7 +39,8 @@ clock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour clock_behaviour = TRP_BEHAVIOUR_INIT("clock", char, clock_receive);
 static const trp_ref none = TRP_REF_NONE;
 
-/* SCH-01, -02: the n-th firing is at start + delay + n * interval, in virtual time exactly */
+/* SCH-01, -02, MSG-20, SCH-07, UJ-02, UJ-23, TRP-02: the n-th firing is at start + delay + n *
+ * interval, in virtual time exactly */
 static void
 the_nth_time_is_start_plus_n_intervals(void)
 {
@@ -84,7 +85,7 @@ the_nth_time_is_start_plus_n_intervals(void)
     }
 }
 
-/* MSG-20, UJ-23: from an actor and from outside, with a sender; nothing polls */
+/* MSG-20, UJ-23, UJ-02, TRP-02: from an actor and from outside, with a sender; nothing polls */
 static void
 a_message_comes_from_actors_and_from_outside(void)
 {
@@ -110,7 +111,7 @@ cancel_main(void *arg)
     return NULL;
 }
 
-/* SCH-08, TRP-12 */
+/* SCH-08, TRP-12, SCH-01 */
 static void
 cancelling_tells_whether_it_came_in_time(void)
 {

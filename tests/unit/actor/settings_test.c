@@ -119,7 +119,7 @@ deployment_sections_move_actors_by_their_path(void)
     stage_close(system);
 }
 
-/* CONF-9: "*" stands for automatic names too */
+/* CONF-9, DISP-2: "*" stands for automatic names too */
 static void
 unnamed_actors_are_deployed_by_a_star(void)
 {
@@ -281,7 +281,7 @@ wrong_dispatchers_are_refused(void)
                           "another name");
 }
 
-/* CONF-9 */
+/* CONF-9, REMOTE-19 */
 static void
 sections_are_found_by_path(void)
 {
@@ -359,7 +359,7 @@ note_line(void *arg, const trp_log_line *line)
     stage_write(&stage_lines, "[%d %s]", (int)line->level, line->text);
 }
 
-/* SYS-2, SYS-6, CONF-6, CONF-7; decision 30 */
+/* SYS-2, SYS-6, CONF-6, CONF-7, CONF-25, LOG-12; decision 30 */
 static void
 configuration_is_stronger_than_code_and_code_than_the_reference(void)
 {
@@ -457,7 +457,7 @@ scheduler_is_configured(void)
     UNIT_TEXT(error.text, "t.conf:1: scheduler.ticks-per-wheel: 100 is no power of two");
 }
 
-/* TEST-7 */
+/* TEST-7, TEST-1, MNT-17 */
 static void
 test_kit_is_configured(void)
 {

@@ -45,7 +45,7 @@ resume_sevens(trp_ctx *ctx, void *state, const trp_failure *failure)
     return failure->code == 7 ? TRP_RESUME : trp_default_decider(ctx, state, failure);
 }
 
-/* SYS-6, SUP-13: the strategy of /user is a value of the options, copied */
+/* SYS-6, SUP-13, SUP-4: the strategy of /user is a value of the options, copied */
 static void
 the_user_guardian_can_use_a_strategy_of_ones_own(void)
 {
@@ -69,7 +69,7 @@ the_user_guardian_can_use_a_strategy_of_ones_own(void)
     UNIT_EQUAL(trp_system_new("stage", &options, &system), TRP_EINVAL);
 }
 
-/* SUP-7, SYS-6: so is its limit */
+/* SUP-7, SYS-6, SUP-13: so is its limit */
 static void
 a_top_level_actor_has_as_many_restarts_as_the_guardian_allows(void)
 {

@@ -106,7 +106,7 @@ open_with(const trp_behaviour *boss, trp_ref kids[3])
     return system;
 }
 
-/* SUP-3, SUP-4, SUP-6 */
+/* SUP-3, SUP-4, SUP-6, SUP-1, A4J-22, A4J-26, A4J-27 */
 static void
 one_for_one_concerns_the_failed_child_alone(void)
 {
@@ -128,7 +128,27 @@ one_for_one_concerns_the_failed_child_alone(void)
     stage_close(system);
 }
 
-/* SUP-6, LIFE-5 */
+/* LIFE-13: to be killed is a failure as others are: its supervisor decides what comes of it */
+static void
+a_supervisor_decides_about_a_killed_child(void)
+{
+    trp_ref kids[3];
+    trp_system *system = open_with(&boss_one, kids);
+
+    atomic_store(&directive, TRP_RESUME);
+    trp_system_tell(system, kids[0], &trp_kill_type, NULL, 0);
+    UNIT_EQUAL(stage_ask(system, kids[0], "ping", answer, sizeof answer), TRP_OK);
+    STAGE_EXPECT("decide(k1,0,1)");
+    atomic_store(&directive, TRP_RESTART);
+    trp_system_tell(system, kids[0], &trp_kill_type, NULL, 0);
+    STAGE_EXPECT("decide(k1,0,1) decide(k1,0,2) k1- k1+");
+    atomic_store(&directive, TRP_STOP);
+    trp_system_tell(system, kids[0], &trp_kill_type, NULL, 0);
+    STAGE_EXPECT("decide(k1,0,1) decide(k1,0,2) k1- k1+ decide(k1,0,3) k1-");
+    stage_close(system);
+}
+
+/* SUP-6, LIFE-5, A4J-27 */
 static void
 all_for_one_restarts_or_stops_all_children(void)
 {
@@ -284,7 +304,7 @@ decide_some(trp_ctx *ctx, void *state, const trp_failure *failure)
 static const trp_strategy some = { sizeof(trp_strategy), 0, decide_some, -1, 0, 0 };
 BOSS(boss_some, &some)
 
-/* SUP-9 */
+/* SUP-9, SUP-4 */
 static void
 a_decider_can_leave_the_rest_to_the_default_one(void)
 {
@@ -343,6 +363,7 @@ the_user_guardian_can_use_the_stopping_strategy(void)
 
 UNIT_BEGIN("supervise")
 UNIT(one_for_one_concerns_the_failed_child_alone)
+UNIT(a_supervisor_decides_about_a_killed_child)
 UNIT(all_for_one_restarts_or_stops_all_children)
 UNIT(all_for_one_ignores_a_normal_stop)
 UNIT(a_child_that_exceeds_its_restarts_is_stopped)

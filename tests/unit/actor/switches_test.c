@@ -85,7 +85,7 @@ state_machines_and_automatic_messages_are_traced_by_their_keys(void)
     }
 }
 
-/* Each key of actor.debug is read by its own flag. */
+/* TEST-14, LOG-13: Each key of actor.debug is read by its own flag. */
 static void
 every_key_of_a_trace_sets_its_flag(void)
 {

@@ -318,7 +318,7 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* What the runtime handles is for whom it was told to; so are replies and the stash. */
+/* MBOX-13: What the runtime handles is for whom it was told to; so are replies and the stash. */
 static void
 what_is_for_one_actor_stays_its_own(void)
 {
@@ -364,7 +364,8 @@ what_is_for_one_actor_stays_its_own(void)
 
 /* ---- ends and failures ----------------------------------------------------------------------- */
 
-/* DISP-5: what a stopped actor was told is left to the team; by the last one it is dead. */
+/* DISP-5, MBOX-13: what a stopped actor was told is left to the team; by the last one it is dead.
+ */
 static void
 the_mail_of_who_ends_is_left_to_the_team(void)
 {
@@ -481,7 +482,7 @@ restarts_lose_nothing(void)
     end();
 }
 
-/* Members come and go while others tell them. */
+/* DISP-5, TRP-04: Members come and go while others tell them. */
 static void
 members_that_come_and_go_lose_nothing(void)
 {

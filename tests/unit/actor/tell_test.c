@@ -105,6 +105,7 @@ a_message_told_from_outside_has_no_sender(void)
     end();
 }
 
+/* UJ-01, A4J-06 */
 static void
 payloads_of_all_sizes_arrive(void)
 {
@@ -198,7 +199,7 @@ what_an_actor_tells_arrives_as_it_was(void)
     end();
 }
 
-/* MSG-7 */
+/* MSG-7, UJ-25, A4J-33 */
 static void
 messages_of_one_thread_keep_their_order(void)
 {
@@ -301,7 +302,7 @@ static const trp_behaviour forwarder = {
     .size = sizeof(trp_behaviour), .name = "forwarder", .version = 1, .receive = forward
 };
 
-/* MSG-3 */
+/* MSG-3, A4J-07 */
 static void
 a_forwarded_message_keeps_its_sender(void)
 {
@@ -323,6 +324,7 @@ a_forwarded_message_keeps_its_sender(void)
 
 /* ---- targets that are nobody ----------------------------------------------------------------- */
 
+/* MSG-9 */
 static void
 what_reaches_nobody_is_a_dead_letter_with_its_reason(void)
 {
@@ -481,9 +483,9 @@ produce(trp_ctx *ctx, void *state, const trp_msg *msg)
 
 static const trp_behaviour producer = TRP_BEHAVIOUR_INIT("producer", uint64_t, produce);
 
-/* A machine that takes the core from the sink's worker before the sink has seen what waits for it
- * lets them run ahead for as long. That cannot be with one worker; with two it is not seen in each
- * of five runs. */
+/* A4J-35: A machine that takes the core from the sink's worker before the sink has seen what waits
+ * for it lets them run ahead for as long. That cannot be with one worker; with two it is not seen
+ * in each of five runs. */
 static void
 producers_are_slowed_down_to_their_receiver(void)
 {

@@ -108,7 +108,30 @@ what_a_test_actor_takes_out_of_its_stash_is_handled(void)
     }
 }
 
+static void
+wrong_options_are_refused(void)
+{
+    const trp_testkit_options plain = TRP_TESTKIT_OPTIONS_INIT;
+    trp_testkit_options options = plain;
+    trp_testkit *kit = NULL;
+
+    options.clock = TRP_CLOCK_MANUAL + 1;
+    UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_EINVAL);
+    options = plain;
+    options.timefactor = -1.0;
+    UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_EINVAL);
+    options = plain;
+    options.name = "not a name";
+    UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_EINVAL);
+    options = plain;
+    options.size = 1;
+    UNIT_EQUAL(trp_testkit_open(&options, &kit), TRP_EINVAL);
+    UNIT_TRUE(kit == NULL);
+    UNIT_EQUAL(trp_testkit_close(NULL), TRP_OK);
+}
+
 UNIT_BEGIN("test_actor")
 UNIT(what_a_test_actor_orders_from_itself_is_done)
 UNIT(what_a_test_actor_takes_out_of_its_stash_is_handled)
+UNIT(wrong_options_are_refused)
 UNIT_END

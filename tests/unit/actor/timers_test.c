@@ -109,7 +109,7 @@ pause_ms(uint64_t ms)
     }
 }
 
-/* MSG-20, SCH-01 */
+/* MSG-20, SCH-01, UJ-28 */
 static void
 a_timer_rings_once_and_not_early(void)
 {

@@ -111,7 +111,8 @@ open_watch(trp_ref *ret_watcher)
     return system;
 }
 
-/* WATCH-1, WATCH-6; what the dead actor told before is seen first (DESIGN, Terminated) */
+/* WATCH-1, WATCH-6, WATCH-2, A4J-25; what the dead actor told before is seen first (DESIGN,
+ * Terminated) */
 static void
 a_watcher_is_told_once_and_after_the_last_words(void)
 {
@@ -160,7 +161,7 @@ a_dead_ref_answers_at_once_that_nobody_was_there(void)
     stage_close(system);
 }
 
-/* WATCH-4 */
+/* WATCH-4, WATCH-1 */
 static void
 unwatch_ends_the_watch(void)
 {
@@ -176,7 +177,7 @@ unwatch_ends_the_watch(void)
     stage_close(system);
 }
 
-/* WATCH-4: also when it is queued already */
+/* WATCH-4, MSG-17, MSC-02: also when it is queued already */
 static void
 unwatch_suppresses_a_terminated_that_is_queued(void)
 {
@@ -232,7 +233,7 @@ a_terminated_can_be_stashed(void)
     stage_close(system);
 }
 
-/* WATCH-1: a restart is invisible */
+/* WATCH-1, LIFE-3: a restart is invisible */
 static void
 a_restart_of_the_watched_is_not_seen(void)
 {
@@ -249,7 +250,7 @@ a_restart_of_the_watched_is_not_seen(void)
     stage_close(system);
 }
 
-/* WATCH-5, MSG-15 */
+/* WATCH-5, MSG-15, MSC-01 */
 static void
 an_unhandled_terminated_is_a_death_pact(void)
 {
@@ -354,7 +355,7 @@ end_second_kid(trp_system *system)
     UNIT_EQUAL(trp_system_graceful_stop(system, kid, 60000), TRP_OK);
 }
 
-/* SYS-18 */
+/* SYS-18, LIFE-21 */
 static void
 on_terminated_of_a_child_its_name_is_free(void)
 {

@@ -1,4 +1,5 @@
-/* Addresses: what is read, what is refused with which hint, limits, order, hash. */
+/* Addresses: what is read, what is refused with which hint, limits, order, hash.
+ * Proves REMOTE-05. */
 #include <troupe/cluster.h>
 
 #include "base/address.h"
@@ -99,6 +100,7 @@ refused(const char *text, const char *word)
     }
 }
 
+/* REMOTE-04, GAP-01 */
 static void
 a_mistake_is_named_and_the_right_form_shown(void)
 {
@@ -209,7 +211,7 @@ adapters_stand_before_the_transport(void)
     refused("troupe.trttl.://demo@host:2552", "transport is missing");
 }
 
-/* Host bytes, then port as a number (999 before 2552), then uid. */
+/* MEMB-16, MEMB-37: Host bytes, then port as a number (999 before 2552), then uid. */
 static void
 order_is_host_then_port_as_a_number_then_uid(void)
 {

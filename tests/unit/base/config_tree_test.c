@@ -183,7 +183,7 @@ subtrees_are_limited(void)
     }
 }
 
-/* CONF-3, CONF-5 */
+/* CONF-3, CONF-5, CONF-1 */
 static void
 later_keys_win_whether_included_or_not(void)
 {
@@ -268,6 +268,7 @@ files_are_limited_in_size_and_depth(void)
     files_remove(names);
 }
 
+/* CONF-3 */
 static void
 mistakes_in_included_files_are_told_with_their_place(void)
 {
@@ -352,7 +353,7 @@ getters_read_types_and_say_what_is_wrong_and_where(void)
     trp_config_unref(config);
 }
 
-/* CONF-2, -4 */
+/* CONF-2, -4, REMOTE-69 */
 static void
 layers_are_values_that_stay_as_they_were(void)
 {
@@ -442,7 +443,7 @@ what_is_rendered_reads_back(void)
     trp_config_unref(config);
 }
 
-/* CONF-26: nothing is lost when a default is written down and read */
+/* CONF-26, HEADLINE-13: nothing is lost when a default is written down and read */
 static void
 reference_has_every_key_with_its_default_and_a_sentence(void)
 {

@@ -168,7 +168,7 @@ figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten(vo
     meter_end(&a);
 }
 
-/* CMETRIC-02 */
+/* CMETRIC-02, ClusterMetricsDisabledSpec */
 static void
 a_node_that_is_switched_off_measures_nothing_and_tells_nothing(void)
 {
@@ -379,7 +379,7 @@ a_pool_over_the_cluster_weighs_the_nodes_of_its_children(void)
     meter_end(&a);
 }
 
-/* CMETRIC-08, -09 */
+/* CMETRIC-08, -09, CONF-23 */
 static void
 a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
 {

@@ -271,7 +271,7 @@ own_route(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
     }
 }
 
-/* CROUTE-01, -03, -04, -11, -20 */
+/* CROUTE-01, -03, -04, -11, -20, ClusterConsistentHashingRouterSpec */
 static void
 any_logic_routes_over_the_nodes(void)
 {
@@ -309,8 +309,8 @@ any_logic_routes_over_the_nodes(void)
     hosts_end(); /* the pools' children on the other node ended with them */
 }
 
-/* CROUTE-02, -06, -08, -09, -10, -14: a router without routees waits for some; what ends, or cannot
- * be made yet, is tried again */
+/* CROUTE-02, -06, -08, -09, -10, -14, ClusterRoundRobinSpec: a router without routees waits for
+ * some; what ends, or cannot be made yet, is tried again */
 static void
 routees_come_with_their_nodes(void)
 {
@@ -425,7 +425,8 @@ routees_of_a_leaving_node_go_first_and_finish_what_they_have(void)
 
 /* ---- hashing --------------------------------------------------------------------------------- */
 
-/* CROUTE-16: ClusterConsistentHashingGroupSpec: a key leads to the same actor from every node */
+/* CROUTE-16, CROUTE-03: ClusterConsistentHashingGroupSpec: a key leads to the same actor from every
+ * node */
 static void
 a_key_leads_to_the_same_actor_from_every_node(void)
 {
@@ -474,8 +475,8 @@ a_key_leads_to_the_same_actor_from_every_node(void)
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-/* CROUTE-05, -07, -13, -15; CONF-23: the section of its path decides, and what contradicts itself
- * makes no router */
+/* CROUTE-05, -07, -13, -15, ROUTE-26, CONF-9; CONF-23: the section of its path decides, and what
+ * contradicts itself makes no router */
 static void
 the_configuration_decides_and_contradictions_are_refused(void)
 {

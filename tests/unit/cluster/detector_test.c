@@ -4,6 +4,7 @@
 #include "base/detector.h"
 #include "tests/unit/unit.h"
 
+/* FD-23 */
 static void
 a_deadline_is_interval_and_pause(void)
 {

@@ -9,7 +9,7 @@
 
 /* ---- codec ----------------------------------------------------------------------------------- */
 
-/* GOSSIP-15: what is written is read back the same, byte for byte */
+/* GOSSIP-15, GOSSIP-03: what is written is read back the same, byte for byte */
 static void
 a_view_survives_its_encoding(void)
 {
@@ -510,7 +510,8 @@ golden_read(char *text)
     UNIT_EQUAL(frames, 15);
 }
 
-/* Wire version 1 does not change: what an older build wrote is what this one writes and reads. */
+/* SERIAL-04: Wire version 1 does not change: what an older build wrote is what this one writes and
+ * reads. */
 static void
 the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 {

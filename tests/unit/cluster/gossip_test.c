@@ -4,7 +4,7 @@
 
 /* ---- vclock ---------------------------------------------------------------------------------- */
 
-/* GOSSIP-02 */
+/* GOSSIP-02, GOSSIP-05 */
 static void
 clocks_compare_as_same_before_after_and_concurrent(void)
 {
@@ -38,7 +38,8 @@ counting_up_makes_a_clock_newer(void)
 
 /* ---- transitions ----------------------------------------------------------------------------- */
 
-/* MEMB-23, pair by pair; Joining and WeaklyUp -> Leaving: a node may leave before it is Up */
+/* MEMB-23, MEMB-06, pair by pair; Joining and WeaklyUp -> Leaving: a node may leave before it is Up
+ */
 static void
 every_pair_of_statuses_is_legal_or_not_as_the_table_says(void)
 {
@@ -138,7 +139,7 @@ laws_hold(uint64_t seed)
     return hold;
 }
 
-/* GOSSIP-11 */
+/* GOSSIP-11, MEMB-37 */
 static void
 merge_is_commutative_associative_idempotent_and_monotone(void)
 {
@@ -159,8 +160,8 @@ is_number(const void *arg, uint32_t index)
     return index == *(const uint32_t *)arg;
 }
 
-/* GOSSIP-12, net#8467: a merge with who has not heard of the removal does not bring the member
- * back */
+/* GOSSIP-12, GAP-10, net#8467: a merge with who has not heard of the removal does not bring the
+ * member back */
 static void
 a_removed_member_is_not_resurrected_by_an_older_view(void)
 {

@@ -372,7 +372,7 @@ who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_ane
     trpi_gossip_unref(view);
 }
 
-/* H4 */
+/* FD-18: H4 */
 static void
 an_answer_of_another_incarnation_does_not_count(void)
 {
@@ -386,6 +386,34 @@ an_answer_of_another_incarnation_does_not_count(void)
     UNIT_FALSE(trpi_heartbeat_reply(answer, sizeof(answer), answer)); /* an answer is no request */
     UNIT_FALSE(trpi_heartbeat_reply(answer, 3, answer));
     trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
+/* FD-18: another incarnation of an address has none of what was heard of the one before it */
+static void
+a_node_that_joins_again_has_a_clean_history(void)
+{
+    trpi_gossip *view = view_of(2), *again = trpi_gossip_new();
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = beat(hb, SECOND, 60 * SECOND, NODES);
+    now_us = beat(hb, now_us, now_us + 10 * SECOND, 1); /* it has died */
+    UNIT_EQUAL(silent(hb), 1);
+    UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi >= 8.0);
+
+    trpi_node_id id = mesh_id(1, 999);
+    UNIT_EQUAL(trpi_gossip_add(again, idents[0], TRP_MEMBER_UP, 1), TRP_OK);
+    UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &idents[1]) == TRP_OK);
+    UNIT_EQUAL(trpi_gossip_add(again, idents[1], TRP_MEMBER_UP, 2), TRP_OK);
+    trpi_ident_unref(idents[1]);
+    UNIT_EQUAL(trpi_gossip_freeze(again), TRP_OK);
+    UNIT_EQUAL(trpi_heartbeat_members(hb, now_us, again), TRP_OK);
+    UNIT_EQUAL(silent(hb), 0);
+    UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi < 1.0);
+    UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).round_trip_us, 0);
+    beat(hb, now_us, now_us + 5 * SECOND, NODES);
+    UNIT_EQUAL(silent(hb), 0);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(again);
     trpi_gossip_unref(view);
 }
 
@@ -464,6 +492,7 @@ UNIT(crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one)
 UNIT(one_that_is_late_is_no_more_than_late)
 UNIT(who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_anew)
 UNIT(an_answer_of_another_incarnation_does_not_count)
+UNIT(a_node_that_joins_again_has_a_clean_history)
 UNIT(a_deadline_detector_judges_by_interval_and_pause_alone)
 UNIT(own_pauses_again_and_again_accuse_nobody)
 UNIT(a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable)

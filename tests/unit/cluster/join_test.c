@@ -26,7 +26,8 @@ a_node_that_is_not_told_to_join_stays_alone(void)
     mesh_free(m);
 }
 
-/* SEED-03, MEMB-09, MEMB-10: joined through a member, Up on all, each event once */
+/* SEED-03, MEMB-09, MEMB-10, MEMB-08, GOSSIP-04, GOSSIP-16: joined through a member, Up on all,
+ * each event once */
 static void
 a_joiner_becomes_up_on_every_node(void)
 {
@@ -42,8 +43,8 @@ a_joiner_becomes_up_on_every_node(void)
     mesh_free(m);
 }
 
-/* MEMB-04: heartbeats of a node that nobody can dial would flow on its own connection, and every
- * message to it would wait */
+/* MEMB-04, SEED-05: heartbeats of a node that nobody can dial would flow on its own connection, and
+ * every message to it would wait */
 static void
 a_joiner_that_cannot_be_dialled_is_not_let_in(void)
 {
@@ -214,7 +215,7 @@ a_member_that_is_told_to_join_again_refuses(void)
     mesh_free(m);
 }
 
-/* SEED-06, SEED-07: any order; only the first makes a cluster */
+/* SEED-06, SEED-07, GOSSIP-13: any order; only the first makes a cluster */
 static void
 seeds_started_in_any_order_form_one_cluster(void)
 {
@@ -418,7 +419,7 @@ a_node_of_another_system_is_refused(void)
     }
 }
 
-/* MEMB-19 */
+/* MEMB-19, MEMB-10 */
 static void
 nobody_is_up_before_the_minimum_number_is_there(void)
 {
@@ -440,7 +441,7 @@ nobody_is_up_before_the_minimum_number_is_there(void)
     mesh_free(m);
 }
 
-/* MEMB-20 */
+/* MEMB-20, MEMB-10, GAP-11 */
 static void
 nobody_is_up_before_the_minimum_of_a_role_is_there(void)
 {
@@ -460,7 +461,7 @@ nobody_is_up_before_the_minimum_of_a_role_is_there(void)
     mesh_free(m);
 }
 
-/* ROLES-02, ROLES-04: roles travel with the join and stand in every event */
+/* ROLES-02, ROLES-04, MEMB-25: roles travel with the join and stand in every event */
 static void
 roles_are_known_on_every_node(void)
 {
@@ -635,7 +636,7 @@ a_contact_of_20(void)
     return m;
 }
 
-/* J10 */
+/* GOSSIP-16: J10 */
 static void
 who_joins_a_large_cluster_together_comes_in_with_one_version(void)
 {

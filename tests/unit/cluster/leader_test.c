@@ -13,8 +13,8 @@ the_leader_is_the_first_in_order_on_every_node(void)
     mesh_free(m);
 }
 
-/* MEMB-11, MEMB-12, EVENTS-04, EVENTS-05: any member may order it; Left, Exited, Removed once each
- */
+/* MEMB-11, MEMB-12, EVENTS-04, EVENTS-05, MEMB-08, MEMB-09: any member may order it; Left, Exited,
+ * Removed once each */
 static void
 a_member_that_leaves_is_gone_everywhere_within_four_seconds(void)
 {
@@ -109,7 +109,7 @@ a_node_that_never_joined_leaves_at_once(void)
     mesh_free(m);
 }
 
-/* DOWN-04, DOWN-05, MEMB-28 */
+/* DOWN-04, DOWN-05, MEMB-28, MEMB-08, EVENTS-05, GAP-05 */
 static void
 a_healthy_member_that_is_downed_stops_and_is_removed(void)
 {
@@ -171,7 +171,8 @@ a_command_for_a_stranger_says_so(void)
     mesh_free(m);
 }
 
-/* MEMB-17, GOSSIP-04: no joiner becomes Up while a member is unreachable; MEMB-07: it heals */
+/* MEMB-17, GOSSIP-04, MEMB-10, EVENTS-06: no joiner becomes Up while a member is unreachable;
+ * MEMB-07: it heals */
 static void
 an_unreachable_member_blocks_the_leader_until_it_is_reachable_again(void)
 {
@@ -189,10 +190,21 @@ an_unreachable_member_blocks_the_leader_until_it_is_reachable_again(void)
     mesh_run(m, 2000);
     UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_REACHABLE, 2), 1);
     UNIT_EQUAL(mesh_status(m, 2, 3), TRP_MEMBER_UP);
+    m->cut[2] = true; /* again, and for good: the next joiner waits until it is Down */
+    mesh_observe(m, 0, 1u << 2);
+    mesh_run(m, 500);
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 4, 0), TRP_OK);
+    mesh_run(m, 5000);
+    UNIT_EQUAL(mesh_status(m, 0, 4), TRP_MEMBER_JOINING);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, 4), TRP_MEMBER_UP);
+    UNIT_EQUAL(mesh_status(m, 1, 4), TRP_MEMBER_UP);
     mesh_free(m);
 }
 
-/* akka#21999: the rows of an observer that is gone pin nobody */
+/* GAP-05: akka#21999: the rows of an observer that is gone pin nobody */
 static void
 rows_of_an_observer_that_was_downed_do_not_count(void)
 {
@@ -209,7 +221,7 @@ rows_of_an_observer_that_was_downed_do_not_count(void)
     mesh_free(m);
 }
 
-/* the default strategy, from the observation to the removal */
+/* MEMB-13, DOWN-04: the default strategy, from the observation to the removal */
 static void
 keep_majority_removes_a_dead_member_after_stable_after(void)
 {
@@ -265,6 +277,7 @@ the_word_of_an_observer_that_died_removes_nobody(void) /* D5: it cannot take it 
     mesh_free(m);
 }
 
+/* DOWN-03, GAP-06 */
 static void
 auto_down_after_marks_an_unreachable_member_down(void)
 {
@@ -414,7 +427,8 @@ largest_numbers_of_a_peer_do_not_stop_the_cluster(void)
     mesh_free(m);
 }
 
-/* GOSSIP-15, Q8: a converged cluster sends digests only, about one a second and node */
+/* GOSSIP-15, GOSSIP-06, GOSSIP-08, Q8: a converged cluster sends digests only, about one a second
+ * and node */
 static void
 an_idle_cluster_is_nearly_silent(void)
 {

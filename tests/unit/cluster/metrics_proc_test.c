@@ -128,7 +128,7 @@ log_line(void *arg, const trp_log_line *what)
     }
 }
 
-/* A service with ProcSubset=pid: of /proc there is only what is about processes. */
+/* CMETRIC-12: A service with ProcSubset=pid: of /proc there is only what is about processes. */
 static void
 what_is_hidden_is_said_once_with_what_to_look_at(void)
 {

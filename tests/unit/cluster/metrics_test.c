@@ -107,7 +107,7 @@ capacity(const char *selector, const trp_node_metrics *node)
     return trp_metrics_capacity(selector, node, &value) ? value : -1;
 }
 
-/* CMETRIC-04, -05, -06, -07 */
+/* CMETRIC-04, -05, -06, -07, CMETRIC-11 */
 static void
 each_selector_says_what_is_left(void)
 {

@@ -181,6 +181,7 @@ check_end(const struct host *a, const struct host *b, uint32_t own_previous)
     UNIT_EQUAL(count_of(trp_terminated_tag), 0);
 }
 
+/* EVENTS-14 */
 static void
 a_subscriber_learns_that_its_node_has_left(void)
 {
@@ -201,6 +202,7 @@ a_subscriber_learns_that_its_node_has_left(void)
     host_end(&a);
 }
 
+/* EVENTS-14 */
 static void
 a_subscriber_learns_that_its_node_was_downed(void)
 {
@@ -213,6 +215,7 @@ a_subscriber_learns_that_its_node_was_downed(void)
     host_end(&a);
 }
 
+/* EVENTS-14 */
 static void
 a_subscriber_learns_that_its_system_stops_without_leaving(void)
 {

@@ -23,7 +23,7 @@ without_a_heartbeat_nothing_is_suspicious(void)
     trpi_phi_fini(&phi);
 }
 
-/* FD-09: one heartbeat is enough to become suspicious */
+/* FD-09, FD-21: one heartbeat is enough to become suspicious */
 static void
 one_heartbeat_is_enough_to_judge(void)
 {
@@ -33,7 +33,7 @@ one_heartbeat_is_enough_to_judge(void)
     trpi_phi_fini(&phi);
 }
 
-/* FD-04, FD-05, FD-07: 1 s + 3 s pause + 5.2 x 100 ms */
+/* FD-04, FD-05, FD-07, GAP-12: 1 s + 3 s pause + 5.2 x 100 ms */
 static void
 after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds(void)
 {
@@ -44,7 +44,42 @@ after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds(void)
     trpi_phi_fini(&phi);
 }
 
-/* FD-02, FD-03, FD-11 */
+/* When a detector that has heard 1,200 beats gives a silence up, in steps of 100 ms. */
+static uint64_t
+given_up_after_ms(const trpi_phi_options *options)
+{
+    trpi_phi phi;
+    UNIT_REQUIRE(trpi_phi_init(&phi, options) == TRP_OK);
+    for (uint64_t i = 0; i < 1200; i++) {
+        trpi_phi_heartbeat(&phi, 1000 + i * 1000);
+    }
+    uint64_t last_ms = 1000 + 1199 * 1000, after_ms = 0;
+    while (trpi_phi_is_available(&phi, last_ms + after_ms) && after_ms < 60000) {
+        after_ms += 100;
+    }
+    trpi_phi_fini(&phi);
+    return after_ms;
+}
+
+/* FD-04, FD-05: a higher threshold is slower, a longer pause forgives as much more */
+static void
+threshold_and_pause_are_what_was_set(void)
+{
+    trpi_phi_options options = { .threshold = 8.0 };
+    uint64_t usual_ms = given_up_after_ms(&options);
+    UNIT_TRUE(usual_ms > 4000 && usual_ms < 5000);
+    options.threshold = 1.0;
+    UNIT_TRUE(given_up_after_ms(&options) < usual_ms);
+    options.threshold = 12.0;
+    uint64_t careful_ms = given_up_after_ms(&options);
+    UNIT_TRUE(careful_ms > usual_ms);
+    options.acceptable_pause_ms = 6000; /* 3 s more than the default */
+    UNIT_EQUAL(given_up_after_ms(&options), careful_ms + 3000);
+    options.acceptable_pause_ms = TRPI_PHI_NO_PAUSE;
+    UNIT_EQUAL(given_up_after_ms(&options), careful_ms - 3000);
+}
+
+/* FD-02, FD-03, FD-11, FD-01 */
 static void
 phi_never_falls_with_time_and_rises_with_a_steeper_curve(void)
 {
@@ -193,6 +228,7 @@ UNIT_BEGIN("phi")
 UNIT(without_a_heartbeat_nothing_is_suspicious)
 UNIT(one_heartbeat_is_enough_to_judge)
 UNIT(after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds)
+UNIT(threshold_and_pause_are_what_was_set)
 UNIT(phi_never_falls_with_time_and_rises_with_a_steeper_curve)
 UNIT(phi_is_the_formula_to_a_millionth)
 UNIT(a_burst_does_not_skew_the_window)

@@ -54,7 +54,8 @@ half_seen(const trpi_member_options *options)
     return m;
 }
 
-/* GOSSIP-07: with its probability to who has another view, else to anybody: 3 of 6 have one */
+/* GOSSIP-07, GOSSIP-01: with its probability to who has another view, else to anybody: 3 of 6 have
+ * one */
 static void
 a_peer_with_another_view_is_chosen_with_the_set_probability(void)
 {
@@ -256,8 +257,9 @@ who_was_removed_is_forgotten_after_the_age_of_its_tombstone(void)
     mesh_free(m);
 }
 
-/* L4: neither when the one that removes a member is a day behind, nor when one that hears of it is
- * a day ahead. Who was not there when it went goes by the wall clock, and forgets at once. */
+/* GAP-10: L4: neither when the one that removes a member is a day behind, nor when one that hears
+ * of it is a day ahead. Who was not there when it went goes by the wall clock, and forgets at once.
+ */
 static void
 a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
 {

@@ -297,7 +297,7 @@ a_share_moves_and_is_evened_out(void)
     scene_end(&s);
 }
 
-/* CROUTE-08, -09: UseRoleIgnoredSpec, 6 in all and 2 on a node */
+/* CROUTE-08, -09, ROLES-03: UseRoleIgnoredSpec, 6 in all and 2 on a node */
 static void
 roles_and_the_own_node_decide_who_has_routees(void)
 {
@@ -511,6 +511,7 @@ check_laws(const struct scene *s, bool calm)
     }
 }
 
+/* CROUTE-02 */
 static void
 laws_hold_over_drawn_histories(void)
 {

@@ -59,7 +59,8 @@ a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace(void)
     mesh_free(m);
 }
 
-/* J1, J6: the first seed has heard of a cluster; that this one refuses it makes it no second one */
+/* SEED-04, SEED-08: J1, J6: the first seed has heard of a cluster; that this one refuses it makes
+ * it no second one */
 static void
 a_first_seed_that_its_cluster_refuses_ends_and_makes_no_other(void)
 {
@@ -147,7 +148,8 @@ a_node_ends_when_every_other_seed_is_of_another_system(void)
     mesh_free(m);
 }
 
-/* J1, J6: refused by all is no silence, whether it ends for it or not; by one of two it is */
+/* SEED-08: J1, J6: refused by all is no silence, whether it ends for it or not; by one of two it is
+ */
 static void
 a_first_seed_that_every_other_refuses_makes_no_cluster(void)
 {
@@ -451,6 +453,58 @@ a_node_joins_by_addresses_that_were_found_later(void)
     mesh_free(m);
 }
 
+/* The kind of the frame that is delivered next. */
+static uint32_t
+next_kind(const struct mesh *m)
+{
+    const struct mesh_frame *f = &m->queue[m->head % 4096];
+    trpi_frame frame = { .kind = 0 };
+    UNIT_EQUAL(
+        trpi_frame_decode(f->bytes.data, f->bytes.count, &m->ids[f->from], NULL, NULL, &frame),
+        TRP_OK);
+    uint32_t kind = frame.kind;
+    trpi_frame_fini(&frame);
+    return kind;
+}
+
+/* GOSSIP-16: a joiner takes its welcome from whom it asked, and from nobody else */
+static void
+a_welcome_of_somebody_else_is_not_taken(void)
+{
+    struct mesh *m = mesh_cluster(2, NULL);
+    uint32_t node = mesh_add(m, NULL);
+    UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
+    const struct mesh_frame *f = NULL;
+    for (uint32_t steps = 0; steps < 10000 && f == NULL; steps++) {
+        if (m->head == m->tail) {
+            m->now_ms++;
+            for (uint32_t i = 0; i < m->count; i++) {
+                trpi_member_event tick = { .kind = TRPI_MEMBER_TICK };
+                if (trpi_member_wake_ms(m->cores[i]) <= m->now_ms) {
+                    (void)mesh_step(m, i, &tick);
+                }
+            }
+        } else if (m->queue[m->head % 4096].to == node && next_kind(m) == TRPI_FRAME_WELCOME) {
+            f = &m->queue[m->head % 4096];
+        } else {
+            mesh_deliver(m);
+        }
+    }
+    UNIT_REQUIRE(f != NULL);
+    UNIT_EQUAL(f->from, 0);
+    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME,
+                                .from = m->ids[1],
+                                .bytes = f->bytes.data,
+                                .count = f->bytes.count };
+    UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_SEEKING);
+    UNIT_EQUAL(mesh_members(m, node), 0);
+    mesh_deliver(m); /* the same one, from its contact: the whole state */
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_MEMBER);
+    UNIT_EQUAL(mesh_members(m, node), 3);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
 UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
@@ -470,4 +524,5 @@ UNIT(a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled)
 UNIT(a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough)
 UNIT(a_first_seed_that_was_found_needs_an_answer_that_says_so_still)
 UNIT(a_node_joins_by_addresses_that_were_found_later)
+UNIT(a_welcome_of_somebody_else_is_not_taken)
 UNIT_END

@@ -83,7 +83,8 @@ heard_of(uint16_t tag)
     return count;
 }
 
-/* EVENTS-01, -03, -04, -05, -11; MEMB-12, -21; SEED-09, -12 */
+/* EVENTS-01, -03, -04, -05, -11, MEMB-25, SEED-03, MinMembersBeforeUpSpec; MEMB-12, -21; SEED-09,
+ * -12 */
 static void
 a_subscriber_hears_the_state_first_and_then_every_change(void)
 {
@@ -134,7 +135,7 @@ a_subscriber_hears_the_state_first_and_then_every_change(void)
     host_end(&a);
 }
 
-/* EVENTS-02, -10 */
+/* EVENTS-02, -10, EVENTS-15 */
 static void
 before_joining_the_state_is_empty_and_an_ended_subscription_is_silent(void)
 {
@@ -307,7 +308,8 @@ look_before_the_removal(void *arg, const trpi_cluster_event *event)
     atomic_fetch_add(&looks, 1);
 }
 
-/* EVENTS-08, -16; FD-19, -20; MEMB-21, -28: the leader dies, and everybody is told once */
+/* EVENTS-08, -16, EVENTS-06, GAP-08; FD-19, -20; MEMB-21, -28: the leader dies, and everybody is
+ * told once */
 static void
 a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
 {
@@ -424,7 +426,7 @@ knows_since_when(struct host *h)
     return known;
 }
 
-/* the snapshot behind `troupe members` and `status` */
+/* MEMB-01, SEED-13, MBeanSpec: the snapshot behind `troupe members` and `status` */
 static void
 a_snapshot_says_what_the_command_line_shows(void)
 {
@@ -439,6 +441,10 @@ a_snapshot_says_what_the_command_line_shows(void)
     UNIT_REQUIRE(trpi_cluster_snapshot_get(b.cluster, &s) == TRP_OK);
     UNIT_EQUAL(s->phase, TRPI_PHASE_MEMBER);
     UNIT_EQUAL(s->members_count, 2);
+    /* MEMB-01: of one machine, each with a uid of its own, and neither has an actor */
+    UNIT_TRUE(strcmp(s->members[0].member.address, s->members[1].member.address) != 0);
+    UNIT_TRUE(s->members[0].member.uid != s->members[1].member.uid);
+    UNIT_TRUE(s->members[0].member.uid != 0 && s->members[1].member.uid != 0);
     UNIT_TRUE(s->self != TRPI_CLUSTER_NONE && s->members[s->self].member.self);
     UNIT_TRUE(s->oldest != TRPI_CLUSTER_NONE);
     UNIT_TEXT(s->members[s->oldest].member.address, a.address);

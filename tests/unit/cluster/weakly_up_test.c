@@ -165,6 +165,41 @@ a_cluster_that_shrinks_below_the_minimum_goes_on(void)
     mesh_free(m);
 }
 
+/* GAP-11: one that cannot be reached counts for the minimum, one that is Down does not */
+static void
+members_that_are_down_do_not_count_for_a_minimum(void)
+{
+    trpi_member_options two = { .seed = 1, .role_minima_count = 1, .downing_strategy = "manual" };
+    char lacking[160];
+    snprintf(two.role_minima[0].role, sizeof(two.role_minima[0].role), "backend");
+    two.role_minima[0].members = 2;
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 4; i++) {
+        mesh_add_as(m, mesh_id(i, 11 + i), i == 0 ? "frontend" : "backend", &two);
+        UNIT_EQUAL(mesh_join(m, i, 0), TRP_OK);
+    }
+    mesh_run(m, 5000);
+    UNIT_EQUAL(mesh_status(m, 0, 3), TRP_MEMBER_UP);
+    for (uint32_t i = 2; i < 4; i++) { /* the others' word of 3 is missing: nobody is removed */
+        m->cut[i] = true;
+        mesh_observe(m, 0, i == 2 ? 1u << 2 : 1u << 2 | 1u << 3);
+    }
+    mesh_run(m, 1000);
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)), "");
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_DOWN);
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)), "");
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 1), TRP_OK); /* Leaving counts */
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 0, 1), TRP_MEMBER_LEAVING);
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)), "");
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 3), TRP_OK);
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)),
+              "1 of 2 members with role backend are there");
+    mesh_free(m);
+}
+
 UNIT_BEGIN("weakly_up")
 UNIT(a_joiner_is_weakly_up_after_the_delay_and_up_when_nodes_agree_again)
 UNIT(without_the_option_a_joiner_waits)
@@ -172,4 +207,5 @@ UNIT(both_sides_of_a_cut_take_joiners_in_and_merge)
 UNIT(a_weakly_up_member_leaves_or_is_downed_like_any_other)
 UNIT(nobody_is_weakly_up_before_the_minimum_number_is_there)
 UNIT(a_cluster_that_shrinks_below_the_minimum_goes_on)
+UNIT(members_that_are_down_do_not_count_for_a_minimum)
 UNIT_END

@@ -54,7 +54,7 @@ the_only_node_passes_at_once(void)
     is_step(enter(&barrier, 1, "x"), B, true);
 }
 
-/* ... and all later ones */
+/* MNT-08: ... and all later ones */
 static void
 another_name_fails_all_who_wait(void)
 {
@@ -66,6 +66,7 @@ another_name_fails_all_who_wait(void)
     is_step(enter(&barrier, 0, "z"), A, false);
 }
 
+/* MNT-08 */
 static void
 a_lost_node_fails_who_wait_and_is_not_missed_by_who_come_later(void)
 {
@@ -84,6 +85,7 @@ a_lost_node_fails_who_wait_and_is_not_missed_by_who_come_later(void)
     is_step(trpi_barrier_lose(&barrier, roles, 1), A, false);
 }
 
+/* MNT-08 */
 static void
 a_node_whose_end_is_planned_is_not_waited_for(void)
 {
@@ -98,6 +100,7 @@ a_node_whose_end_is_planned_is_not_waited_for(void)
     is_step(enter(&barrier, 2, "y"), A | C, true);
 }
 
+/* MNT-08 */
 static void
 time_fails_it_and_can_only_become_shorter(void)
 {
@@ -114,6 +117,7 @@ time_fails_it_and_can_only_become_shorter(void)
     is_step(trpi_barrier_tick(&barrier, roles, 50), A | B, false);
 }
 
+/* MNT-16 */
 static void
 an_unknown_node_is_refused_alone_and_a_double_one_fails_all(void)
 {

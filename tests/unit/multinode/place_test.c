@@ -55,6 +55,7 @@ what_is_not_set_has_its_default(void)
     UNIT_FALSE(place.listing);
 }
 
+/* MNT-04, MNT-17 */
 static void
 each_variable_is_read(void)
 {

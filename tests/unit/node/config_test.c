@@ -53,6 +53,7 @@ env_gives(const char *variable, const char *want)
     trpi_config_free(config);
 }
 
+/* CONF-17, CONF-26 */
 static void
 every_default_passes_its_own_check(void)
 {
@@ -74,7 +75,8 @@ every_default_passes_its_own_check(void)
     trpi_config_free(config);
 }
 
-/* CONF-26: engines of the cluster are made by the thousand, and do not read the table for that */
+/* CONF-26, GAP-12: engines of the cluster are made by the thousand, and do not read the table for
+ * that */
 static void
 engines_have_the_defaults_of_the_table(void)
 {
@@ -155,7 +157,7 @@ file_values_are_read_with_their_types_and_origin(void)
     trpi_config_free(config);
 }
 
-/* CONF-2, CONF-5 */
+/* CONF-2, CONF-5, REMOTE-69 */
 static void
 flags_beat_environment_beats_file_beats_default_in_any_order(void)
 {
@@ -237,6 +239,7 @@ lines_are_counted_right_behind_comments(void)
     trpi_config_free(config);
 }
 
+/* CONF-1 */
 static void
 variables_are_replaced_in_the_file(void)
 {
@@ -319,6 +322,7 @@ a_duration_that_may_be_0_may_be_off(void)
     trpi_config_free(config);
 }
 
+/* GAP-02 */
 static void
 mistakes_in_a_file_are_refused_with_place_and_right_name(void)
 {
@@ -413,9 +417,11 @@ keys_of_akka_that_are_not_here_say_what_to_write(void)
     set_gives("cluster.auto-downs=on", "--set: no such key 'cluster.auto-downs'");
 }
 
+/* MEMB-19, REMOTE-03 */
 static void
 ranges_hold_at_the_limit_and_not_one_past_it(void)
 {
+    UNIT_EQUAL(trpi_config_int(NULL, "remote.port"), 2552);
     set_gives("remote.port=65535", NULL);
     set_gives("remote.port=65536", "--set: remote.port: 65536 is out of range: 0 to 65535");
     set_gives("remote.port=-1", "--set: remote.port: -1 is out of range: 0 to 65535");

@@ -175,6 +175,7 @@ order_and_hang_up(const trp_node *node, const char *request)
     close(fd);
 }
 
+/* CLI-03 */
 static void
 an_order_that_was_taken_back_is_never_carried_out(void)
 {
@@ -311,6 +312,7 @@ refuses(const trp_node *node, const char *command, int code, const char *words)
     cJSON_Delete(reply);
 }
 
+/* CLI-03 */
 static void
 who_gave_up_leaving_does_not_say_that_it_has_left(void)
 {

@@ -1,4 +1,6 @@
 /* fault_test.c - the test adapters of a running node, switched through its control socket. */
+#include <stdatomic.h>
+
 #include "remote/fault_gate.h"
 #include "tests/unit/node/inside.h"
 
@@ -54,7 +56,34 @@ opened(const char *adapters)
     return node;
 }
 
-/* MNT-10: nothing can be disturbed where nobody asked for it */
+static _Atomic int warned;
+
+static void
+find_warning(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    if (line->level == TRP_LOG_WARNING &&
+        strstr(line->text, "remote.test-adapters is on") != NULL) {
+        atomic_fetch_add(&warned, 1);
+    }
+}
+
+/* REMOTE-63: who has forgotten them reads it in the log of each start */
+static void
+a_start_with_adapters_is_warned_of(void)
+{
+    for (int on = 0; on < 2; on++) {
+        atomic_store(&warned, 0);
+        node_log = find_warning;
+        trp_node *node = opened(on ? "remote.test-adapters=on" : "remote.test-adapters=off");
+        node_log = quiet;
+        UNIT_EQUAL(trp_log_flush(trp_node_system(node), 60000), TRP_OK);
+        UNIT_EQUAL(atomic_load(&warned), on);
+        trp_node_close(node);
+    }
+}
+
+/* MNT-10, REMOTE-61: nothing can be disturbed where nobody asked for it */
 static void
 without_the_key_every_action_is_refused(void)
 {
@@ -69,6 +98,7 @@ without_the_key_every_action_is_refused(void)
     trp_node_close(node);
 }
 
+/* REMOTE-61 */
 static void
 rules_are_set_replaced_listed_and_cleared(void)
 {
@@ -119,7 +149,7 @@ lost(trp_node *node)
     return frames;
 }
 
-/* MNT-02, MNT-07: unplugged in one direction, shown, plugged back, disconnected */
+/* MNT-02, MNT-07, REMOTE-62: unplugged in one direction, shown, plugged back, disconnected */
 static void
 a_link_is_cut_in_one_direction_and_heals(void)
 {
@@ -193,6 +223,7 @@ adapters_show_in_the_address_where_that_is_wanted(void)
 }
 
 UNIT_BEGIN("fault")
+UNIT(a_start_with_adapters_is_warned_of)
 UNIT(without_the_key_every_action_is_refused)
 UNIT(rules_are_set_replaced_listed_and_cleared)
 UNIT(a_link_is_cut_in_one_direction_and_heals)

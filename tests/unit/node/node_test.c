@@ -3,6 +3,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include <troupe/metrics.h>
+
 #include "cluster/membership_core.h"
 #include "cluster/ident.h"
 #include "cluster/node/node_plugin.h"
@@ -18,6 +20,7 @@ self_is_up(trp_node *node)
     return trp_cluster_self(trp_node_system(node), &self) == TRP_OK && self.status == TRP_MEMBER_UP;
 }
 
+/* REMOTE-01 */
 static void
 wrong_settings_are_refused_with_a_sentence(void)
 {
@@ -252,7 +255,7 @@ peers_tells_the_state_the_reason_and_what_comes_next(void)
     trp_node_close(node);
 }
 
-/* CONF-22: each key arrives where it belongs; no two have one value */
+/* CONF-22, MEMB-32, SEED-04: each key arrives where it belongs; no two have one value */
 static void
 keys_of_the_membership_reach_the_engine(void)
 {
@@ -316,7 +319,42 @@ keys_of_the_membership_reach_the_engine(void)
     }
 }
 
+static uint64_t
+measured(trp_node *node)
+{
+    trp_node_metrics own;
+    size_t count = 0;
+    trp_err err = trp_cluster_metrics(trp_node_system(node), &own, 1, &count);
+    return err == TRP_OK && count == 1 ? own.number : 0;
+}
+
+/* CMETRIC-02: whether a node measures itself, and how often. With the default of 3 s ten
+ * measurements would take 27 s. */
+static void
+keys_of_the_metrics_are_obeyed(void)
+{
+    const char *extra[] = { "cluster.seed-nodes=self", "cluster.metrics.enabled=off", NULL };
+    trp_member self = { .status = 0 };
+    trp_node *node = NULL;
+    trp_node_error error = { "" };
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    UNIT_WAIT(trp_cluster_self(trp_node_system(node), &self) == TRP_OK &&
+                  self.status == TRP_MEMBER_UP,
+              60000);
+    UNIT_TRUE(node->cluster->metrics == NULL);
+    UNIT_EQUAL(measured(node), 0);
+    trp_node_close(node);
+    extra[1] = "cluster.metrics.collect-interval=10ms";
+    UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
+    UNIT_WAIT(measured(node) > 0, 60000);
+    uint64_t first = measured(node), began_ms = unit_now_ms();
+    UNIT_WAIT(measured(node) >= first + 10, 60000);
+    UNIT_TRUE(unit_now_ms() - began_ms < 27000);
+    trp_node_close(node);
+}
+
 UNIT_BEGIN("node")
+UNIT(keys_of_the_metrics_are_obeyed)
 UNIT(keys_of_the_membership_reach_the_engine)
 UNIT(wrong_settings_are_refused_with_a_sentence)
 UNIT(settings_are_limited)

@@ -80,6 +80,7 @@ reason_lacks(const trpi_view *view, int index, const char *words)
     cJSON_Delete(reply);
 }
 
+/* MEMB-32 */
 static void
 a_cluster_that_agrees_has_no_reason(void)
 {

@@ -6,7 +6,7 @@
 #include "sched/worker.h"
 #include "tests/unit/actor/stage.h"
 
-/* CB-02, CB-03, CB-04, TRP-11 */
+/* CB-02, CB-03, CB-04, TRP-11, CONTRIB-47 */
 static void
 the_machine_opens_lets_one_call_probe_and_closes(void)
 {
@@ -90,7 +90,7 @@ note_state(void *arg, trp_breaker_state state)
     stage_note("%s%d", (const char *)arg, (int)state);
 }
 
-/* CB-01 to CB-06, TRP-11 */
+/* CB-01 to CB-06, TRP-11, CB-07 */
 static void
 synchronous_calls_open_it_and_time_half_opens_it(void)
 {
@@ -122,7 +122,7 @@ synchronous_calls_open_it_and_time_half_opens_it(void)
     close_breaker(breaker);
 }
 
-/* CB-05 */
+/* CB-05, CONTRIB-47 */
 static void
 listeners_run_on_the_dispatcher_that_is_named(void)
 {
@@ -165,7 +165,7 @@ expect_outcome(trp_future *future, trp_err want)
     trp_future_unref(future);
 }
 
-/* CB-02, CB-06, CB-08 */
+/* CB-02, CB-06, CB-08, CONTRIB-47 */
 static void
 asynchronous_calls_begin_only_when_they_may_and_fail_when_they_are_late(void)
 {
@@ -316,7 +316,8 @@ of_many_threads_one_call_passes_when_it_is_half_open(void)
     stage_close(system);
 }
 
-/* CB-02 to -04: calls that are neither a function nor a future; who has a count may use it */
+/* CB-02 to -04, CB-06: calls that are neither a function nor a future; who has a count may use it
+ */
 static void
 calls_of_other_kinds_are_begun_and_ended(void)
 {

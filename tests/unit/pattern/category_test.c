@@ -80,7 +80,8 @@ a_message_goes_to_the_least_loaded_member(void)
     stage_close(system);
 }
 
-/* UJ-16, UJ-18, TRP-03: a count and an error for each target, the same for one, some and all */
+/* UJ-16, UJ-18, TRP-03, UJ-04, UJ-06: a count and an error for each target, the same for one, some
+ * and all */
 static void
 what_becomes_of_a_tell_to_several_is_told(void)
 {
@@ -219,7 +220,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour teller = { .size = sizeof(trp_behaviour), .name = "teller",
                                       .version = 1, .receive = teller_receive };
 
-/* UJ-03: each gets a copy of its own with the sender in it */
+/* UJ-03, UJ-16: each gets a copy of its own with the sender in it */
 static void
 one_message_is_told_to_several(void)
 {

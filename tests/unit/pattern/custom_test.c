@@ -8,6 +8,7 @@ typedef struct votes {
     trp_ref democrat, republican;
 } votes;
 static _Atomic int votes_alive;
+static pthread_t votes_routed_by; /* who tells routes */
 
 static trp_err
 votes_create(void *arg, trp_routee_provider *provider, void **ret_state)
@@ -42,6 +43,7 @@ votes_route(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
 {
     const votes *v = state;
 
+    votes_routed_by = pthread_self();
     if (trp_msg_bytes(msg) > 0 && *(const char *)trp_msg_payload(msg) == 'd') {
         trp_route_to(route, v->democrat, sender);
     } else if (trp_msg_bytes(msg) > 0 && *(const char *)trp_msg_payload(msg) == 'r') {
@@ -83,8 +85,8 @@ static const trp_routing_logic careless_logic = { sizeof(trp_routing_logic),
                                                   NULL,
                                                   &unregistered };
 
-/* ROUTE-21, ROUTE-25: named children of any behaviour, a choice by what the message says, a sender
- * of the logic's choice; what is for nobody is for the router's own mailbox. */
+/* ROUTE-21, ROUTE-25, ROUTE-1: named children of any behaviour, a choice by what the message says,
+ * a sender of the logic's choice; what is for nobody is for the router's own mailbox. */
 static void
 logic_of_ones_own_routes_by_what_it_reads(void)
 {
@@ -100,6 +102,7 @@ logic_of_ones_own_routes_by_what_it_reads(void)
     UNIT_TRUE(stage_has("party=three"));
     UNIT_EQUAL(crew_of(system, router, refs), 2);
     stage_tell(system, router, "democrat");
+    UNIT_TRUE(pthread_equal(votes_routed_by, pthread_self())); /* ROUTE-1: on the teller's thread */
     stage_tell(system, router, "republican");
     UNIT_WAIT(stage_has("d:democrat") && stage_has("r:republican"), 5000);
     UNIT_EQUAL(stage_ask(system, router, "what is that?", name, sizeof name), TRP_OK);

@@ -315,8 +315,55 @@ an_unknown_type_is_a_dead_letter(void)
     forget();
 }
 
-/* DUR-06: it needs an owner with a name; one directory may serve many mailboxes and systems, but
- * one actor at a time has a path's mail. */
+/* DUR-01, MBOX-07: the section of a deployment may name it, too, and so may a dispatcher. One of
+ * the configuration cannot: its section is read before the program has registered the mailbox. */
+static void
+a_section_or_a_dispatcher_names_it_too(void)
+{
+    static const char *const texts[] = { "deployment \"/clerk\" { mailbox = kept }", "" };
+
+    for (int i = 0; i < 2; i++) {
+        trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
+        trp_durable_options options = TRP_DURABLE_OPTIONS_INIT;
+        trp_spawn_options spawn_options = TRP_SPAWN_OPTIONS_INIT;
+        trp_dispatcher_options dispatcher = TRP_DISPATCHER_OPTIONS_INIT;
+        trp_config_error error = { "" };
+        trp_config *config = NULL;
+        post_hold hold = { 0 };
+        trp_ref ref = TRP_REF_NONE;
+
+        fresh();
+        UNIT_REQUIRE(trp_config_parse_text("t.conf", texts[i], &config, &error) == TRP_OK);
+        UNIT_EQUAL(trp_protocol_register(&post_protocol), TRP_OK);
+        system_options.config = config;
+        UNIT_REQUIRE(trp_system_new("post", &system_options, &system_) == TRP_OK);
+        trp_config_unref(config);
+        options.directory = directory;
+        UNIT_EQUAL(trp_durable_register(system_, "kept", &options), TRP_OK);
+        dispatcher.kind = TRP_DISPATCHER_POOL;
+        dispatcher.mailbox = "kept";
+        UNIT_EQUAL(trp_dispatcher_register(system_, "d", &dispatcher), TRP_OK);
+        atomic_store(&holding, 0);
+        atomic_store(&gate_open, 0);
+        spawn_options.name = "clerk";
+        spawn_options.dispatcher = i == 1 ? "d" : NULL;
+        UNIT_REQUIRE(trp_system_spawn(system_, &clerk, &spawn_options, &ref) == TRP_OK);
+        trp_system_tell(system_, ref, &post_hold_type, &hold, sizeof hold);
+        UNIT_REQUIRE(UNIT_WAIT(atomic_load(&holding) == 1, 60000));
+        tell(ref, 7);
+        tell(ref, 8);
+        stop_held(ref);
+        start(NULL);
+        (void)spawn_clerk();
+        UNIT_WAIT(atomic_load(&seen_count) == 2, 60000);
+        UNIT_TRUE(seen[0] == 7 && seen[1] == 8);
+        stop();
+        forget();
+    }
+}
+
+/* DUR-06, DUR-01: it needs an owner with a name; one directory may serve many mailboxes and
+ * systems, but one actor at a time has a path's mail. */
 static void
 who_may_have_one(void)
 {
@@ -366,6 +413,7 @@ UNIT(a_full_disk_refuses_and_recovers)
 UNIT(a_disk_without_room_refuses_and_recovers)
 UNIT(damaged_and_foreign_files_are_refused)
 UNIT(an_unknown_type_is_a_dead_letter)
+UNIT(a_section_or_a_dispatcher_names_it_too)
 UNIT(who_may_have_one)
 UNIT_END
 

@@ -94,8 +94,8 @@ static const trp_behaviour host_behaviour = { .size = sizeof(trp_behaviour), .na
                                               .version = 1, .state_bytes = sizeof(host),
                                               .receive = host_receive, .pre_start = host_start };
 
-/* A4J-15: called synchronously in its host, with a queue only when it is addressed; it ends with
- * the host's state */
+/* A4J-15, A4J-35: called synchronously in its host, with a queue only when it is addressed; it ends
+ * with the host's state */
 static void
 an_embedded_actor_is_called_and_has_a_queue_only_when_addressed(void)
 {
@@ -176,7 +176,7 @@ owner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour owner = { .size = sizeof(trp_behaviour), .name = "owner",
                                      .version = 1, .receive = owner_receive };
 
-/* A4J-12: off the workers; one without state in parallel, one with a state never */
+/* A4J-12, A4J-33: off the workers; one without state in parallel, one with a state never */
 static void
 resource_actors_run_apart_and_in_parallel_without_state(void)
 {

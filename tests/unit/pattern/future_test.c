@@ -154,7 +154,7 @@ broken(trp_err err)
     return future;
 }
 
-/* FUT-4, FUT-6, FUT-8 */
+/* FUT-4, FUT-6, FUT-8, FUT-2 */
 static void
 combinators_pass_successes_and_failures_as_they_say(void)
 {
@@ -228,19 +228,46 @@ where_am_i(void *arg, const trp_outcome *in, trp_promise *out)
     return trp_promise_succeed(out, &trp_i64_type, &inside, sizeof inside);
 }
 
+static _Atomic bool hold_is_over;
+
+static trp_err
+hold(void *arg, const trp_outcome *in, trp_promise *out)
+{
+    int64_t nothing = 0;
+
+    (void)arg;
+    (void)in;
+    stage_hold("held", &hold_is_over);
+    return trp_promise_succeed(out, &trp_i64_type, &nothing, sizeof nothing);
+}
+
 /* FUT-1, FUT-2, FUT-3 */
 static void
 a_function_runs_on_the_dispatcher_that_is_named_and_must_not_wait_there(void)
 {
-    trp_future *f;
+    trp_dispatcher_options pool = TRP_DISPATCHER_OPTIONS_INIT;
+    trp_system_options one = TRP_SYSTEM_OPTIONS_INIT;
+    trp_future *f, *held;
 
-    stage = stage_open();
+    one.workers = 1;
+    stage = stage_open_with(one);
     UNIT_EQUAL(trp_future_run(stage, NULL, where_am_i, stage, NULL, &f), TRP_OK);
     UNIT_EQUAL(result_of(f, TRP_OK), 1);
     UNIT_EQUAL(trp_future_run(stage, "calling-thread", add_one, NULL, NULL, &f), TRP_OK);
     UNIT_TRUE(trp_future_outcome(f) != NULL); /* it ran here */
     trp_future_unref(f);
     UNIT_EQUAL(trp_future_run(stage, "nowhere", add_one, NULL, NULL, &f), TRP_ENOENT);
+    pool.kind = TRP_DISPATCHER_POOL; /* and on a pool: while the only worker is held */
+    pool.threads_min = pool.threads_max = 1;
+    UNIT_EQUAL(trp_dispatcher_register(stage, "pool", &pool), TRP_OK);
+    atomic_store(&hold_is_over, false);
+    UNIT_EQUAL(trp_future_run(stage, NULL, hold, NULL, NULL, &held), TRP_OK);
+    UNIT_WAIT(stage_has("held"), 60000);
+    UNIT_EQUAL(trp_future_run(stage, "pool", add_one, NULL, NULL, &f), TRP_OK);
+    UNIT_EQUAL(result_of(f, TRP_OK), 1);
+    UNIT_TRUE(trp_future_outcome(held) == NULL);
+    atomic_store(&hold_is_over, true);
+    (void)result_of(held, TRP_OK);
     stage_close(stage);
 }
 
@@ -392,7 +419,7 @@ never(void *arg, trp_dispatcher_job *job)
     (void)job;
 }
 
-/* F2, F3 */
+/* EXT-03: F2, F3 */
 static void
 a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
 {
@@ -430,7 +457,7 @@ a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
     trp_future_unref(timer);
 }
 
-/* F2: callbacks that wait in a queue when the threads end */
+/* FUT-5: F2: callbacks that wait in a queue when the threads end */
 static void
 callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
 {
@@ -490,8 +517,8 @@ late_step(void *arg, const trp_outcome *in, trp_future **ret_next)
     return trp_future_succeeded(arg, &trp_i64_type, &number, sizeof number, ret_next);
 }
 
-/* F2: a callback may tell, ask and make futures while its system is freed; what it tells is a dead
- * letter, and is logged as one where that is on. */
+/* FUT-5: F2: a callback may tell, ask and make futures while its system is freed; what it tells is
+ * a dead letter, and is logged as one where that is on. */
 static void
 what_a_callback_tells_while_its_system_is_freed_is_a_dead_letter(void)
 {

@@ -47,7 +47,7 @@ is_text(void *arg, const trp_msg *msg, trp_ref sender)
     return stage_said(msg, arg);
 }
 
-/* SYS-36 */
+/* SYS-36, A4J-13 */
 static void
 several_replies_come_and_can_be_selected(void)
 {

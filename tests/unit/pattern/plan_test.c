@@ -28,6 +28,13 @@ every_key_of_a_section_beats_the_code(void)
     UNIT_EQUAL(trpi_router_plan_init(&plan, &options), TRP_OK);
     UNIT_EQUAL(set(&plan, "router", "from-code"), TRP_OK);
     UNIT_TEXT(plan.logic, "random");
+    static const char *const ready[] = { "round-robin",        "random",    "smallest-mailbox",
+                                         "scatter-gather",     "broadcast", "tail-chopping",
+                                         "consistent-hashing", "balancing" };
+    for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++) { /* ROUTE-4 */
+        UNIT_EQUAL(set(&plan, "router", ready[i]), TRP_OK);
+        UNIT_TEXT(plan.logic, ready[i]);
+    }
     UNIT_EQUAL(set(&plan, "router", "scatter-gather"), TRP_OK);
     UNIT_TEXT(plan.logic, "scatter-gather");
     UNIT_EQUAL(set(&plan, "nr-of-instances", "17"), TRP_OK);

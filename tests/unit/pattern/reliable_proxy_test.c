@@ -478,6 +478,7 @@ it_looks_so_often_and_ends(void)
     close_kit();
 }
 
+/* CONTRIB-34 */
 static void
 options_have_bounds(void)
 {

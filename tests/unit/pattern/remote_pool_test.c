@@ -84,7 +84,8 @@ static const char *const logics[] = { "round-robin",       "random",         "sm
                                       "consistent-hashing" };
 enum { LOGICS = sizeof logics / sizeof logics[0], ASKS = 40 };
 
-/* ROUTE-6 REMOTE-21: two nodes in turn, ours being one of them. */
+/* ROUTE-6 REMOTE-21, REMOTE-70, RemoteRandomSpec, RemoteRoundRobinSpec, RemoteScatterGatherSpec:
+ * two nodes in turn, ours being one of them. */
 static void
 children_are_made_on_nodes_in_turn_whatever_the_logic(void)
 {
@@ -126,7 +127,7 @@ children_are_made_on_nodes_in_turn_whatever_the_logic(void)
     deploy_end();
 }
 
-/* The same for groups: half of the paths are far. */
+/* REMOTE-21, RemoteRoundRobinSpec: The same for groups: half of the paths are far. */
 static void
 groups_find_far_paths_whatever_the_logic(void)
 {
@@ -165,7 +166,8 @@ groups_find_far_paths_whatever_the_logic(void)
     deploy_end();
 }
 
-/* CONF-9: by configuration, over a router of code; a resizer's children, too. */
+/* CONF-9, ROUTE-6, RemoteRoundRobinSpec: by configuration, over a router of code; a resizer's
+ * children, too. */
 static void
 the_configuration_says_on_which_nodes(void)
 {
@@ -206,7 +208,7 @@ the_configuration_says_on_which_nodes(void)
     deploy_end();
 }
 
-/* ROUTE-16 ROUTE-18: a far child's failure is its router's; one that has ended leaves. */
+/* ROUTE-16 ROUTE-18, ROUTE-6: a far child's failure is its router's; one that has ended leaves. */
 static void
 far_children_fail_and_leave_as_others_do(void)
 {

@@ -171,7 +171,7 @@ pressure_counts_what_the_threshold_says(void)
     }
 }
 
-/* ROUTE-19: every tenth message. */
+/* ROUTE-19, ROUTE-20: every tenth message. */
 static void
 messages_between_two_looks_are_counted(void)
 {

@@ -46,7 +46,8 @@ configuration_decides_how_a_router_routes_and_over_whom(void)
     stage_close(system);
 }
 
-/* ROUTE-24: on demand it is said that a section means a router and the code a plain actor. */
+/* ROUTE-24, TEST-14, LOG-13: on demand it is said that a section means a router and the code a
+ * plain actor. */
 static void
 a_router_section_of_a_plain_actor_is_warned_of(void)
 {

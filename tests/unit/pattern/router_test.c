@@ -16,8 +16,8 @@ processed_visit(void *arg, const trp_tree_entry *entry)
     return 1;
 }
 
-/* ROUTE-1, ROUTE-2, ROUTE-5, ROUTE-7: five children, strict rotation, from the first tell on; the
- * routee sees who asked, and the router's own mailbox sees nothing of it. */
+/* ROUTE-1, ROUTE-2, ROUTE-5, ROUTE-7, HEADLINE-15, SYS-11: five children, strict rotation, from the
+ * first tell on; the routee sees who asked, and the router's own mailbox sees nothing of it. */
 static void
 messages_rotate_over_children_and_pass_the_router_by(void)
 {
@@ -186,6 +186,7 @@ never(trp_ctx *ctx, void *state, const trp_failure *failure)
     }
     return TRP_RESUME;
 }
+/* ROUTE-9, REMOTE-70 */
 static void
 suspended_and_remote_routees_come_last(void)
 {

@@ -276,7 +276,7 @@ order_and_separation(const fixture *on)
     end();
 }
 
-/* DUR-06: a queue gives what it was given, in order, and nothing of another one. */
+/* DUR-06, DUR-07: a queue gives what it was given, in order, and nothing of another one. */
 static void
 a_queue_keeps_its_order_and_its_own(void)
 {
@@ -307,7 +307,7 @@ what_is_left(const fixture *on)
     end();
 }
 
-/* DUR-01: closed and opened again it has what was not taken, and says how much. */
+/* DUR-01, DUR-07: closed and opened again it has what was not taken, and says how much. */
 static void
 what_was_not_taken_is_there_after_a_restart(void)
 {
@@ -338,7 +338,7 @@ odd_records(const fixture *on)
     end();
 }
 
-/* DUR-06: any bytes of any length; one that could not be given is not lost. */
+/* DUR-06, DUR-07: any bytes of any length; one that could not be given is not lost. */
 static void
 any_bytes_are_kept_and_none_is_lost_on_the_way(void)
 {
@@ -572,8 +572,8 @@ a_storage_is_checked_and_shared(void)
     memory_forget();
 }
 
-/* DESIGN 1.3: in a world of virtual time a directory is that world's: nothing is on the disk, a
- * system that comes back finds its mail, and the next world does not. */
+/* DUR-06: DESIGN 1.3: in a world of virtual time a directory is that world's: nothing is on the
+ * disk, a system that comes back finds its mail, and the next world does not. */
 static void
 a_virtual_world_has_a_disk_of_its_own(void)
 {

@@ -33,6 +33,7 @@ wanting_dials_and_the_answer_makes_it_active(void)
     UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_WANT, 0).bits, 0);
 }
 
+/* REMOTE-31 */
 static void
 a_request_makes_it_active_from_idle_too(void)
 {
@@ -121,7 +122,7 @@ a_gate_that_nobody_waits_at_ends_in_idle(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_IDLE);
 }
 
-/* A4: at the deadline and one before it */
+/* REMOTE-29: A4: at the deadline and one before it */
 static void
 a_handshake_has_its_deadline(void)
 {

@@ -131,7 +131,7 @@ check_names(const golden_names *back)
     UNIT_TRUE(trp_ref_is_none(back->nobody));
 }
 
-/* SERIAL-11 SERIAL-12 REMOTE-11 */
+/* SERIAL-11 SERIAL-12 REMOTE-11, SYS-10 */
 static void
 refs_in_payloads_mean_the_same_actor_at_the_other_end(void)
 {
@@ -180,6 +180,7 @@ raw_and_json_bring_back_every_kind_of_field(void)
     trpi_buffer_fini(&out);
 }
 
+/* SERIAL-15 */
 static void
 a_ref_in_json_carries_its_node_as_text(void)
 {
@@ -287,7 +288,7 @@ text_and_opaque_bytes_travel_as_they_are(void)
     trpi_buffer_fini(&out);
 }
 
-/* REMOTE-43 REMOTE-66: at the limit and one past it; the buffer is as before */
+/* REMOTE-43 REMOTE-66, REMOTE-44: at the limit and one past it; the buffer is as before */
 static void
 a_message_too_large_is_refused_alone(void)
 {
@@ -664,7 +665,7 @@ golden_write(FILE *file)
     trpi_buffer_fini(&out);
 }
 
-/* Wire version 1 does not change: what an older build wrote is what this one writes. */
+/* REMOTE-30: Wire version 1 does not change: what an older build wrote is what this one writes. */
 static void
 the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 {

@@ -178,7 +178,7 @@ is_meant(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_
     return trpi_cookie_is_meant(&a, acceptor, from, to);
 }
 
-/* K4: whoever lures a node to its own address cannot pass its proof on to another one */
+/* REMOTE-56: K4: whoever lures a node to its own address cannot pass its proof on to another one */
 static void
 a_proof_is_for_two_addresses(void)
 {

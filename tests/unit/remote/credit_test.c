@@ -27,6 +27,7 @@ the_window_shrinks_as_more_waits_in_all(void)
     UNIT_EQUAL(trpi_credit_most(&usual, 256 * MIB), 4 * TRPI_CREDIT_LEAST_BYTES);
 }
 
+/* A4J-35 */
 static void
 a_receiver_is_limited_one_past_its_window_and_free_at_a_quarter(void)
 {

@@ -20,6 +20,7 @@ map_of(void)
     return map;
 }
 
+/* REMOTE-23 */
 static void
 an_order_is_read_as_it_was_written(void)
 {

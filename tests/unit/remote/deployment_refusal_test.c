@@ -51,7 +51,7 @@ what_is_not_registered_there_fails_and_a_restart_tries_again(void)
     deploy_end();
 }
 
-/* The allow-list: names, beginnings, everything, nothing. */
+/* REMOTE-24: The allow-list: names, beginnings, everything, nothing. */
 static void
 only_allowed_behaviours_are_made(void)
 {
@@ -277,7 +277,7 @@ spawn_at(const char *node, const char *name, const trp_type *type, const void *a
     return deploy_spawn_with(&deploy_worker, &options, &ref);
 }
 
-/* REMOTE-18 REMOTE-22 SYS-29: what cannot work is refused at once. */
+/* REMOTE-18 REMOTE-22 SYS-29, REMOTE-23: what cannot work is refused at once. */
 static void
 what_cannot_work_is_refused_at_the_spawn(void)
 {
@@ -343,8 +343,8 @@ behaviours_are_registered_by_their_names(void)
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* REMOTE-16 REMOTE-19 REMOTE-20 REMOTE-22 SYS-32: the configuration is stronger than the code, a
- * name than a star. */
+/* REMOTE-16 REMOTE-19 REMOTE-20 REMOTE-22 SYS-32, CONF-9, NewRemoteActorSpec: the configuration is
+ * stronger than the code, a name than a star. */
 static void
 the_configuration_says_where_an_actor_lives(void)
 {

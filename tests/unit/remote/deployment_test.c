@@ -4,8 +4,9 @@
 #include "actor/life.h"
 #include "tests/unit/remote/deploy.h"
 
-/* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15: made over there, with its arguments, under both of
- * its paths; what it was told before it was there comes first. */
+/* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15, REMOTE-06, REMOTE-17, NewRemoteActorSpec: made over
+ * there, with its arguments, under both of its paths; what it was told before it was there comes
+ * first. */
 static void
 a_child_is_made_on_another_node_and_answers(void)
 {
@@ -110,6 +111,7 @@ static const trp_behaviour nest = { .size = sizeof(trp_behaviour),
                                     .receive = pair_echo_receive,
                                     .pre_start = nest_start };
 
+/* SYS-15, REMOTE-17 */
 static void
 what_is_below_it_is_found_by_its_logical_path(void)
 {
@@ -313,7 +315,7 @@ stopping_it_at_once_leaves_nothing_behind(void)
     deploy_end();
 }
 
-/* WATCH-8: the death of its node is its end. */
+/* WATCH-8, HEADLINE-4, RemoteDeploymentDeathWatchSpec: the death of its node is its end. */
 static void
 the_loss_of_its_node_is_its_end(void)
 {
@@ -328,7 +330,7 @@ the_loss_of_its_node_is_its_end(void)
     deploy_end();
 }
 
-/* And the other way round: who has lost its supervisor's node is stopped. */
+/* REMOTE-23: And the other way round: who has lost its supervisor's node is stopped. */
 static void
 the_loss_of_its_parents_node_stops_it(void)
 {
@@ -343,8 +345,8 @@ the_loss_of_its_parents_node_stops_it(void)
     deploy_end();
 }
 
-/* The system of the parent ends although the child's node does not answer any more; so does one
- * whose remoting has ended first. */
+/* NewRemoteActorSpec: The system of the parent ends although the child's node does not answer any
+ * more; so does one whose remoting has ended first. */
 static void
 a_system_ends_without_its_remoting(void)
 {

@@ -227,7 +227,7 @@ count_level(void *arg, const trp_log_line *line)
     }
 }
 
-/* REMOTE-50: or given a level of their own */
+/* REMOTE-50, CONF-17: or given a level of their own */
 static void
 the_log_of_changes_can_have_one_level(void)
 {
@@ -314,8 +314,8 @@ echo_path(char path[TRP_PATH_BYTES_MAX])
     return pair_path(&p, 1, "/user/echo", path, TRP_PATH_BYTES_MAX);
 }
 
-/* A process that stood still for so long that the other one has given it up: it is told, each call
- * to that one fails at once, and who lives there later is talked to */
+/* REMOTE-36: A process that stood still for so long that the other one has given it up: it is told,
+ * each call to that one fails at once, and who lives there later is talked to */
 static void
 who_is_quarantined_is_told_so_at_once(void)
 {

@@ -12,7 +12,7 @@ static const uint64_t always[4] = { 0, UINT64_MAX, 0, 0 };
 
 /* ---- one frame ------------------------------------------------------------------------------- */
 
-/* MNT-07, MNT-09: no rule, a rate with its bucket, a blackhole */
+/* MNT-07, MNT-09, REMOTE-62: no rule, a rate with its bucket, a blackhole */
 static void
 rates_and_blackholes_are_kept(void)
 {
@@ -36,7 +36,7 @@ rates_and_blackholes_are_kept(void)
     UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 1000 * MS, 1, true, never).copies, 1);
 }
 
-/* G1 */
+/* REMOTE-63: G1 */
 static void
 frames_are_lost_repeated_delayed_and_overtaken(void)
 {
@@ -454,7 +454,8 @@ a_slow_network_keeps_order_to_the_end(void)
     close_pair();
 }
 
-/* MNT-07: connections are cut while much is under way: what arrives is in order, each once */
+/* MNT-07, REMOTE-63: connections are cut while much is under way: what arrives is in order, each
+ * once */
 static void
 cuts_lose_but_never_reorder(void)
 {

@@ -112,13 +112,14 @@ what_was_told_before_the_stop_arrives_over_tcp(void)
     stop_at_once(false);
 }
 
+/* REMOTE-46 */
 static void
 what_was_told_before_the_stop_arrives_over_memory(void)
 {
     stop_at_once(true);
 }
 
-/* A proxy that is held, because its lane is above the mark, has mail of its own. */
+/* REMOTE-46: A proxy that is held, because its lane is above the mark, has mail of its own. */
 static void
 what_a_held_proxy_has_goes_before_the_goodbye(void)
 {
@@ -141,7 +142,7 @@ stopper(void *arg)
     return NULL;
 }
 
-/* The peer shakes hands only when remoting stops already. */
+/* REMOTE-46: The peer shakes hands only when remoting stops already. */
 static void
 a_peer_that_still_shakes_hands_gets_what_was_told(void)
 {
@@ -178,6 +179,7 @@ gate_left(trp_ref to)
     UNIT_WAIT(strcmp(pair_state(&p, 0), "gated") == 0, 60000);
 }
 
+/* REMOTE-46 */
 static void
 a_gated_peer_that_is_back_gets_what_was_told(void)
 {

@@ -121,7 +121,8 @@ a_huge_length_is_refused_before_it_is_allocated(void)
     pair_end(&p);
 }
 
-/* who cannot be dialled by its address is nobody: without a host, or of another protocol */
+/* MEMB-29: who cannot be dialled by its address is nobody: without a host, or of another protocol
+ */
 static void
 an_address_that_nobody_can_have_is_refused(void)
 {
@@ -469,7 +470,7 @@ echo_ref(void)
     return ref;
 }
 
-/* REMOTE-43: at the limit and one past it; the association lives */
+/* REMOTE-43, MSG-12, REMOTE-15: at the limit and one past it; the association lives */
 static void
 a_message_larger_than_a_frame_is_dropped_alone(void)
 {

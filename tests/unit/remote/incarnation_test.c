@@ -164,8 +164,8 @@ a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone(void)
     UNIT_EQUAL(atomic_load(&ends_count), 5);
 }
 
-/* REMOTE-36 REMOTE-41: what is known of the one before does not count for the next, also when
- * somebody asked for the next before it was met */
+/* REMOTE-36 REMOTE-41, RemoteNodeShutdownAndComesBackSpec: what is known of the one before does not
+ * count for the next, also when somebody asked for the next before it was met */
 static void
 a_new_incarnation_that_was_watched_before_it_was_met_begins_anew(void)
 {

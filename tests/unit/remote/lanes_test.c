@@ -167,7 +167,7 @@ all_right(pair *p)
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* Receivers change their lane and back; each gets all of its messages in their order */
+/* REMOTE-14: Receivers change their lane and back; each gets all of its messages in their order */
 static void
 a_receiver_keeps_its_order_across_lanes(void)
 {
@@ -201,7 +201,8 @@ a_receiver_keeps_its_order_across_lanes(void)
     pair_end(&p);
 }
 
-/* A lost connection of any lane leaves gaps, never another order, and the large lane goes on */
+/* REMOTE-14: A lost connection of any lane leaves gaps, never another order, and the large lane
+ * goes on */
 static void
 cuts_leave_gaps_and_keep_the_order(void)
 {

@@ -109,6 +109,7 @@ connect_to(const char *host, uint16_t to)
     UNIT_REQUIRE(ops->connect(transport, host, to, 60000, &dialled, &link) == TRP_OK);
 }
 
+/* REMOTE-60 */
 static void
 bytes_arrive_in_order_and_short_sends_go_on(void)
 {

@@ -87,10 +87,10 @@ talk(trp_system *system, const char *path)
     trp_inbox_close(inbox);
 }
 
-/* HEADLINE-5: the same code, the same that happens, here and on another node. (Across nodes
- * watches and notices of an end travel on a lane of their own: they may overtake messages, or be
- * overtaken, so that existence_confirmed and what comes first, last words or the end, may differ.)
- */
+/* HEADLINE-5, REMOTE-25: the same code, the same that happens, here and on another node. (Across
+ * nodes watches and notices of an end travel on a lane of their own: they may overtake messages, or
+ * be overtaken, so that existence_confirmed and what comes first, last words or the end, may
+ * differ.) */
 static void
 the_same_code_serves_here_and_there(void)
 {

@@ -86,7 +86,7 @@ static const trp_behaviour lookup = { .size = sizeof(trp_behaviour),
                                       .receive = lookup_receive,
                                       .pre_start = lookup_start };
 
-/* REMOTE-13 REMOTE-07 */
+/* REMOTE-13 REMOTE-07, SERIAL-03 */
 static void
 looking_up_goes_on_until_somebody_is_there(void)
 {
@@ -155,7 +155,8 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour watcher = TRP_BEHAVIOUR_INIT("watcher", char, watcher_receive);
 
-/* REMOTE-27: the second's end is sent after the first's, so that nothing of the first can follow */
+/* REMOTE-27, RemoteNodeDeathWatchSpec: the second's end is sent after the first's, so that nothing
+ * of the first can follow */
 static void
 after_unwatching_nothing_comes_from_the_other_node(void)
 {

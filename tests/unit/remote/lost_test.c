@@ -64,7 +64,7 @@ through(pair *p, trp_ref to)
     trp_msg_free(reply);
 }
 
-/* ES-04, ES-03 */
+/* ES-04, ES-03, REMOTE-15 */
 static void
 a_dead_letter_stays_on_the_node_that_found_it_out(void)
 {

@@ -176,7 +176,7 @@ receivers_are_counted_apart(void)
     pair_end(&p);
 }
 
-/* At the limit and one past it, at the node that sends */
+/* A4J-35: At the limit and one past it, at the node that sends */
 static void
 what_is_above_the_limit_is_a_dead_letter_where_it_was_told(void)
 {

@@ -115,7 +115,8 @@ a_struct_is_a_protobuf_message_on_the_wire(void)
     close_system(system);
 }
 
-/* The same type with the descriptor of another version, at the writer or at the reader. */
+/* SERIAL-03: The same type with the descriptor of another version, at the writer or at the reader.
+ */
 static void
 versions_understand_each_other(void)
 {

@@ -100,8 +100,8 @@ dead(trp_dead_reason reason)
     return stats.dead_letters[reason];
 }
 
-/* CONTRIB-31 CONTRIB-32 CONTRIB-34 CONTRIB-35: order, once each, whatever the connections do; a
- * lane with little room refuses, and nothing of it is lost */
+/* CONTRIB-31 CONTRIB-32 CONTRIB-34 CONTRIB-35, ReliableProxySpec: order, once each, whatever the
+ * connections do; a lane with little room refuses, and nothing of it is lost */
 static void
 nothing_is_lost_when_connections_break_and_are_full(void)
 {
@@ -172,7 +172,8 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     pair_end(&p);
 }
 
-/* The target's node ends, and another incarnation has one of that name: it gets what was kept. */
+/* CONTRIB-33: The target's node ends, and another incarnation has one of that name: it gets what
+ * was kept. */
 static void
 a_new_target_gets_what_was_kept(void)
 {

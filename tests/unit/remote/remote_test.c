@@ -25,7 +25,8 @@ ask_echo(void)
     trp_msg_free(reply);
 }
 
-/* REMOTE-07 REMOTE-11 SYS-25 SYS-26 */
+/* REMOTE-07 REMOTE-11 SYS-25 SYS-26, REMOTE-01, REMOTE-04, REMOTE-06, REMOTE-31,
+ * LookupRemoteActorSpec */
 static void
 a_path_on_another_system_answers_over_tcp(void)
 {
@@ -34,6 +35,12 @@ a_path_on_another_system_answers_over_tcp(void)
     ask_echo();
     ask_echo();
     UNIT_TEXT(pair_state(&p, 0), "active");
+    /* REMOTE-31: what the other side answers comes on connections that this one has dialled */
+    trpi_remote_stats stats;
+    trpi_remote_stats_get(p.remote[1], &stats);
+    UNIT_TRUE(stats.accepted >= 1);
+    trpi_remote_stats_get(p.remote[0], &stats);
+    UNIT_EQUAL(stats.accepted, 0);
     UNIT_WAIT(pair_logged("association active"), 60000);
     pair_end(&p);
 }
@@ -110,7 +117,7 @@ resolve_right(const char *path)
     return ref;
 }
 
-/* REMOTE-14, MSG-11 */
+/* REMOTE-14, MSG-11, HEADLINE-12 */
 static void
 messages_keep_their_order_and_none_is_lost(void)
 {
@@ -234,7 +241,7 @@ watcher_of_many_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour watcher_of_many =
     TRP_BEHAVIOUR_INIT("watcher-of-many", char, watcher_of_many_receive);
 
-/* REMOTE-26: the address is somebody else's now, and was more than one before */
+/* REMOTE-26, FD-22: the address is somebody else's now, and was more than one before */
 static void
 watches_of_several_earlier_incarnations_are_all_answered(void)
 {
@@ -331,7 +338,8 @@ a_watcher_is_told_when_the_other_system_says_goodbye(void)
     pair_end(&p);
 }
 
-/* FD-21 FD-22 REMOTE-25: a peer that falls silent, without a goodbye */
+/* FD-21 FD-22 REMOTE-25, WATCH-8, CONF-20, REMOTE-26: a peer that falls silent, without a goodbye
+ */
 static void
 a_watcher_is_told_when_the_other_node_falls_silent(void)
 {
@@ -370,7 +378,7 @@ an_association_that_was_cut_comes_back_by_itself(void)
     pair_end(&p);
 }
 
-/* REMOTE-37 REMOTE-41: a watch survives a cut; its answer too */
+/* REMOTE-37 REMOTE-41, TransportFailSpec: a watch survives a cut; its answer too */
 static void
 system_messages_survive_a_cut(void)
 {
@@ -391,7 +399,8 @@ system_messages_survive_a_cut(void)
     UNIT_EQUAL(atomic_load(&ended), 1);
 }
 
-/* REMOTE-36: another incarnation on the same address takes the place of the first */
+/* REMOTE-36, REMOTE-09, RemoteNodeRestartDeathWatchSpec: another incarnation on the same address
+ * takes the place of the first */
 static void
 a_restart_on_the_same_address_is_a_new_incarnation(void)
 {
@@ -433,8 +442,8 @@ unhandled_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour unhandling = TRP_BEHAVIOUR_INIT("unhandling", char, unhandled_receive);
 
-/* MSG-15: an ask that an actor elsewhere does not handle fails at once; who only told it something
- * hears nothing of it */
+/* MSG-15, MSG-4: an ask that an actor elsewhere does not handle fails at once; who only told it
+ * something hears nothing of it */
 static void
 an_ask_that_nobody_handles_elsewhere_fails_at_once(void)
 {
@@ -463,7 +472,7 @@ ask_once(uint32_t timeout_ms)
     return err;
 }
 
-/* REMOTE-36 */
+/* REMOTE-36, RemoteQuarantinePiercingSpec */
 static void
 a_quarantined_incarnation_is_not_talked_to_any_more(void)
 {
@@ -574,7 +583,7 @@ a_control_frame_may_be_as_long_as_the_view_of_a_large_cluster(void)
     }
 }
 
-/* Two dials at once end in one association that works both ways. */
+/* REMOTE-32: Two dials at once end in one association that works both ways. */
 static void
 two_systems_that_dial_each_other_at_once_both_work(void)
 {

@@ -59,7 +59,7 @@ a_list_that_revokes_nobody_lets_everybody_in(void)
     messages_pass(&left, &right);
 }
 
-/* "both" trusts two authorities, as while one is replaced by another */
+/* REMOTE-57: "both" trusts two authorities, as while one is replaced by another */
 static void
 wrong_authority_is_refused_by_either_end(void)
 {
@@ -88,6 +88,7 @@ not_yet_valid_is_refused_by_either_end(void)
     is_refused(&early, &good_right, 1, TRPI_REFUSED_NOT_YET_VALID);
 }
 
+/* REMOTE-57 */
 static void
 a_certificate_for_another_host_is_refused_by_either_end(void)
 {
@@ -129,6 +130,7 @@ who_is_not_on_the_list_of_allowed_is_refused(void)
     messages_pass(&left, &good_right);
 }
 
+/* REMOTE-57 */
 static void
 plain_and_encrypted_tell_each_other_apart(void)
 {
@@ -200,7 +202,7 @@ the_right_cookie_is_let_in_plain_and_encrypted(void)
     messages_pass(&left, &right);
 }
 
-/* REMOTE-56 */
+/* REMOTE-56, CONF-16 */
 static void
 a_wrong_cookie_is_refused_and_told_so(void)
 {

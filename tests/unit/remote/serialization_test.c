@@ -209,7 +209,8 @@ numbers_of_serializers_have_a_range(void)
 
 /* ---- bindings -------------------------------------------------------------------------------- */
 
-/* SERIAL-05 SERIAL-06: its name, its parent's, the longest pattern, all; nothing: its own form */
+/* SERIAL-05 SERIAL-06, CONF-10: its name, its parent's, the longest pattern, all; nothing: its own
+ * form */
 static void
 the_most_specific_binding_wins(void)
 {
@@ -237,7 +238,7 @@ the_most_specific_binding_wins(void)
     close_system(system);
 }
 
-/* SERIAL-01 SERIAL-06, CONF: as keys; a serializer may come after its binding */
+/* SERIAL-01 SERIAL-06, CONF-10, CONF: as keys; a serializer may come after its binding */
 static void
 the_configuration_binds(void)
 {
@@ -263,6 +264,7 @@ the_configuration_binds(void)
     trp_system_free(system);
 }
 
+/* CONF-10 */
 static void
 a_wrong_binding_is_told(void)
 {
@@ -392,8 +394,9 @@ resolve_at(trp_system *system, const char *address, const char *path)
     return ref;
 }
 
-/* SERIAL-11 SERIAL-12 SERIAL-14 REMOTE-11: bound to one address, advertised under another; a ref of
- * the sender, of the receiver and of a third system; by each serializer, told and selected */
+/* SERIAL-11 SERIAL-12 SERIAL-14 REMOTE-11, SERIAL-15: bound to one address, advertised under
+ * another; a ref of the sender, of the receiver and of a third system; by each serializer, told and
+ * selected */
 static void
 refs_in_payloads_lead_to_their_actors_from_any_node(void)
 {

@@ -72,7 +72,7 @@ dropped(void)
     return stats.untrusted_dropped;
 }
 
-/* REMOTE-53 REMOTE-54 REMOTE-55: any other message goes to any actor whose ref is known */
+/* REMOTE-53 REMOTE-54 REMOTE-55, CONF-16: any other message goes to any actor whose ref is known */
 static void
 harmful_messages_are_dropped_and_others_arrive(void)
 {
@@ -204,7 +204,7 @@ frames_end(void)
     pair_end(&p);
 }
 
-/* Who may join may say that others are down. */
+/* REMOTE-53: Who may join may say that others are down. */
 static void
 a_cluster_is_joined_only_where_its_path_is_trusted(void)
 {
