@@ -112,6 +112,7 @@ typedef struct trpi_cluster_member {
     uint64_t age_ms;         /* since this node saw it first */
     uint64_t unreachable_ms; /* for how long; 0: reachable */
     bool seen;               /* has seen the present version */
+    bool awaited;            /* convergence waits until it has */
     bool remover;            /* says that it has removed this node from its cluster */
 } trpi_cluster_member;
 

@@ -37,6 +37,7 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
     ret->phi = peer.monitored ? peer.phi : -1.0;
     ret->round_trip_us = peer.round_trip_us;
     ret->seen = trpi_seen_get(trpi_member_seen(cluster->core), index);
+    ret->awaited = trpi_gossip_awaits(view, index);
     const struct shell_known *known = known_of(cluster, m->ident->id.uid);
     if (known != NULL) {
         ret->up_since_wall_ms = known->up_since_wall_ms;

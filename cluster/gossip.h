@@ -153,10 +153,14 @@ bool trpi_gossip_is_unreachable(const trpi_gossip *gossip, uint32_t index);
 bool trpi_gossip_observes(const trpi_gossip *gossip, uint64_t observer, uint64_t subject);
 /* Everything that keeps members from agreeing; counts only, 0 and 0 is convergence (GOSSIP-04). */
 typedef struct trpi_gossip_blockers {
-    uint32_t unseen;      /* Up or Leaving members that have not seen the version */
+    uint32_t unseen;      /* members it waits for that have not seen the version */
     uint32_t unreachable; /* unreachable members that are neither Down nor Exiting */
 } trpi_gossip_blockers;
 trpi_gossip_blockers trpi_gossip_blocked_by(const trpi_gossip *gossip, const trpi_seen *seen);
+/* Does convergence wait until members[index] has seen the version? Who is Up or Leaving; a joiner
+ * at the address of a Down one that had been Up, for it votes in its place; where nobody is Up or
+ * Leaving, each joiner. */
+bool trpi_gossip_awaits(const trpi_gossip *gossip, uint32_t index);
 /* First reachable member in order that is Up or Leaving; else Joining; else Exiting. `self` counts
  * as reachable. role: among those that have it; NULL: all. TRPI_GOSSIP_NONE: nobody (MEMB-14,
  * -16). */

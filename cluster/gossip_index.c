@@ -78,6 +78,51 @@ trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
+/* Up or Leaving: what is decided waits for its word, always. */
+static bool
+is_settled(const trpi_gossip_member *m)
+{
+    return m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
+}
+
+/* A joiner at the address of one that is Down and had been Up: it votes in that one's place (D6 of
+ * downing_votes.c), so nobody may be removed before it knows. */
+static bool
+is_successor(const trpi_gossip *g, uint32_t index)
+{
+    const trpi_address *address = &g->members[index].ident->id.address;
+    bool found = false;
+    for (uint32_t i = index; i > 0 && !found; i--) { /* they stand side by side */
+        const trpi_gossip_member *m = &g->members[i - 1];
+        if (!trpi_address_equal(&m->ident->id.address, address)) {
+            break;
+        }
+        found = m->status == TRP_MEMBER_DOWN && m->up_number != 0;
+    }
+    for (uint32_t i = index + 1; i < g->members_count && !found; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        if (!trpi_address_equal(&m->ident->id.address, address)) {
+            break;
+        }
+        found = m->status == TRP_MEMBER_DOWN && m->up_number != 0;
+    }
+    return found;
+}
+
+/* Those whom convergence waits for: besides who is settled each joiner that has a vote; and where
+ * nobody is settled all who join, for any of them may lead. */
+static void
+deciders_mark(const trpi_gossip *g, bool settled, uint64_t *deciders)
+{
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        bool joins = m->status == TRP_MEMBER_JOINING;
+        if (is_settled(m) || (joins && (!settled || is_successor(g, i)))) {
+            deciders[i / 64] |= (uint64_t)1 << (i % 64);
+        }
+    }
+}
+
 /* Joiners do not count in the shape: one that crashes and comes back again and again must not keep
  * a decision from being made, nor may one that is told to leave. If there are only joiners, they
  * do. */
@@ -86,6 +131,7 @@ trpi_gossip_index_state(trpi_gossip *gossip)
 {
     uint64_t *deciders = trpi_alloc((gossip->members_count / 64 + 2) * sizeof(*deciders));
     uint64_t shapes[2] = { 0, 0 };
+    bool any_settled = false;
     if (deciders == NULL) {
         return TRP_ENOMEM;
     }
@@ -95,25 +141,24 @@ trpi_gossip_index_state(trpi_gossip *gossip)
     gossip->reach = 0;
     for (uint32_t i = 0; i < gossip->members_count; i++) {
         const trpi_gossip_member *m = &gossip->members[i];
-        bool decides = m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
+        bool settled = is_settled(m);
         uint64_t stays = m->status != TRP_MEMBER_LEAVING ? m->status
                          : m->up_number != 0             ? TRP_MEMBER_UP
                                                          : TRP_MEMBER_JOINING;
         uint64_t packed[2] = { m->ident->key, stays << 1 | m->unreachable };
         shapes[1] = trpi_hash(packed, sizeof(packed), shapes[1]);
-        if (decides) {
-            deciders[i / 64] |= (uint64_t)1 << (i % 64);
-        }
-        if (decides && m->up_number != 0) {
+        any_settled = any_settled || settled;
+        if (settled && m->up_number != 0) {
             shapes[0] = trpi_hash(packed, sizeof(packed), shapes[0]);
         }
         if (m->unreachable != 0) {
             gossip->unreachable_count++;
             gossip->blocking_count += m->status < TRP_MEMBER_EXITING ? 1 : 0;
-            gossip->reach = decides ? trpi_hash(&packed[0], sizeof(packed[0]), gossip->reach)
-                                    : gossip->reach;
+            gossip->reach =
+                settled ? trpi_hash(&packed[0], sizeof(packed[0]), gossip->reach) : gossip->reach;
         }
     }
+    deciders_mark(gossip, any_settled, deciders);
     gossip->shape = shapes[0] != 0 ? shapes[0] : shapes[1];
     return TRP_OK;
 }

@@ -96,6 +96,13 @@ trpi_gossip_blocked_by(const trpi_gossip *gossip, const trpi_seen *seen)
     return blockers;
 }
 
+bool
+trpi_gossip_awaits(const trpi_gossip *gossip, uint32_t index)
+{
+    trpi_assert(gossip->frozen && index < gossip->members_count);
+    return (gossip->deciders[index / 64] >> (index % 64) & 1) != 0;
+}
+
 uint32_t
 trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char *role)
 {

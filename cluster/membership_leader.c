@@ -15,6 +15,9 @@
  *   L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and only then (MEMB-22).
  *   L3  WeaklyUp is the only thing that a leader does without agreement: both sides of a cut may do
  *       it, and their views merge.
+ *   L6  Nor does a node that a member has told that it is removed, until that is taken back or the
+ *       member is Down here: whom it buries it does not count any more, and so it may find that it
+ *       stays, beside those that have removed it.
  *   L5  A node that is waking (trpi_member_now) leads nothing: it may have been removed.
  *   L4  A tombstone is forgotten when its age has passed since this node saw that member go, by the
  *       clock that nobody sets; one that it was only told of, by the wall clock and what it says.
@@ -182,13 +185,27 @@ act_once(trpi_member_core *core)
     return trpi_core_commit(core, edited) == TRP_OK;
 }
 
+/* L6. Is there a remover that is not Down here? */
+static bool
+is_in_doubt(const trpi_member_core *core)
+{
+    for (uint32_t i = 0; i < core->removers_count; i++) {
+        uint32_t at = trpi_gossip_find(core->gossip, core->removers[i]);
+        if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void
 trpi_leader_act(trpi_member_core *core)
 {
     for (uint32_t round = 0; round < ACT_ROUNDS_MAX; round++) {
         uint32_t self = trpi_core_self_index(core);
         if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status == TRP_MEMBER_DOWN ||
-            core->now.waking || trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
+            core->now.waking || is_in_doubt(core) ||
+            trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
             !trpi_member_is_converged(core) || TRPI_BUGGIFY(core) || !act_once(core)) {
             return;
         }

@@ -14,6 +14,8 @@
  *       before it was removed. A refused handshake speaks for one.
  *       A node that was removed while it was reachable was not cut off: somebody ordered it, and
  *       half of the votes are enough, whatever the strategy. (Of two, one orders the other's end.)
+ *       So are all others who are not Down, though none of them has a vote: a joiner may order the
+ *       end of the last member that is Up.
  *   X2  The lease is apart: who says GONE has it, or gives up its own side (W2 of
  *       membership_downing.c), and is obeyed at once.
  *   X3  A frame of another kind takes the word of a member back; its removal from the own view
@@ -145,6 +147,25 @@ say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const 
 }
 
 /* X1 */
+static bool
+is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
+{
+    const trpi_gossip *g = core->gossip;
+    bool anybody = false;
+    for (uint32_t i = 0; i < g->members_count && core->removed_near; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        if (m->ident->key == core->self->key || m->status == TRP_MEMBER_DOWN) {
+            continue;
+        }
+        if (marks[i] != TRPI_MARK_CLEAR) {
+            return false;
+        }
+        anybody = true;
+    }
+    return anybody;
+}
+
+/* X1 */
 static void
 consider(trpi_member_core *core)
 {
@@ -161,7 +182,7 @@ consider(trpi_member_core *core)
     char names[160];
     (void)trpi_sides_text(g, marks, true, names, sizeof(names));
     if (trpi_member_may_go_on(core, marks, &count) ||
-        (core->removed_near && 2 * count.side >= count.all)) {
+        (core->removed_near && 2 * count.side >= count.all) || is_ordered_by_all(core, marks)) {
         trpi_core_log(core, TRP_LOG_WARNING,
                       "this node was removed%s: %s say so, %u of %u votes, which may go on by %s; "
                       "it stops; what next: start it again, it joins them",

@@ -16,6 +16,7 @@ typedef struct trpi_view_member {
     uint64_t age_ms;          /* since this node saw it first */
     uint64_t unreachable_ms;  /* since when; 0: reachable */
     bool seen;                /* has seen the present version of the view */
+    bool awaited;             /* the others cannot agree before it has */
     bool remover;             /* says that it has removed this node from its cluster */
     char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
     char cause[96];                  /* of an unreachable one, what its link says; "": nothing */

@@ -249,7 +249,7 @@ static bool
 lags(const trpi_view *view, const trpi_view_member *v)
 {
     return !v->seen && v->m.reachable && view->converged_ms > JOINING_LONG_MS &&
-           (v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING);
+           (v->awaited || v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING);
 }
 
 /* What may be wrong with a member; how it is said of one and of several. */

@@ -19,6 +19,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->age_ms = from->age_ms;
     to->unreachable_ms = from->unreachable_ms;
     to->seen = from->seen;
+    to->awaited = from->awaited;
     to->remover = from->remover;
     to->link[0] = '\0';
     to->cert_until_ms = 0;

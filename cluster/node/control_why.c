@@ -234,7 +234,8 @@ blockers_add(cJSON *list, const trpi_view *view)
         if (!v->m.reachable && status != TRP_MEMBER_DOWN && status != TRP_MEMBER_EXITING) {
             ok = unreachable_add(list, view, v);
         }
-        if (ok && !v->seen && (status == TRP_MEMBER_UP || status == TRP_MEMBER_LEAVING)) {
+        bool awaited = v->awaited || status == TRP_MEMBER_UP || status == TRP_MEMBER_LEAVING;
+        if (ok && !v->seen && awaited) {
             ok = unseen_add(list, view, v);
         }
     }

@@ -312,8 +312,8 @@ sim_check_view(struct sim_world *w, uint32_t node)
     if (checked->from != n->checked || checked->to != new) {
         check_members(w, node, old, new);
         check_rows(w, node, old, new);
+        check_burials(w, node, old, new); /* by whom had been Up before this step */
         check_decisions(w, node, old, new);
-        check_burials(w, node, old, new);
         trpi_gossip_unref(checked->from);
         trpi_gossip_unref(checked->to);
         checked->from = n->checked == NULL ? NULL : trpi_gossip_ref(n->checked);

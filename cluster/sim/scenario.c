@@ -70,19 +70,17 @@ sim_start_all(struct sim_world *w, uint32_t spread_ms)
     sim_start_but(w, spread_ms, 0);
 }
 
+/* It makes a cluster of its own when nobody answers who is in one, and who stands still does not;
+ * who leaves may be gone before it has asked. */
 static bool
 first_seed_may_start(const struct sim_world *w)
 {
-    bool seeds = false;
     for (uint32_t i = 1; i < w->seeds_count; i++) {
-        if (sim_is_member(&w->nodes[i])) {
-            seeds = true;
-            if (w->nodes[i].paused_until_us <= w->now_us) {
-                return true;
-            }
+        if (sim_is_member(&w->nodes[i]) && w->nodes[i].paused_until_us > w->now_us) {
+            return false;
         }
     }
-    return !seeds; /* then nobody lives, or node.c names one who does */
+    return true;
 }
 
 /* Does a node run as a member that another one has removed, or is about to? */

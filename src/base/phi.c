@@ -14,6 +14,8 @@
  *                                                                                 (heartbeat)
  *   P4  What comes in a burst (an eighth of the interval after the last one) is not a sample: else
  *       answers that were held up together, or came twice, make the detector rash. (heartbeat)
+ *   P5  A silence longer than what is forgiven that was not judged, as in a young window, counts
+ *       as long as that and no longer: else a few of them hide a crash for minutes.
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
  * Tests.   tests/unit/cluster/phi_test.c
  * Sources. Hayashibara and others, "The phi accrual failure detector", 2004; FD-01 .. FD-11.
@@ -34,6 +36,7 @@
 #define PHI_IS_BROKEN(phi) false
 #endif
 #define PHI_INTERVAL_MS_MAX 3600000u
+#define PHI_RHYTHM_MAX 4u /* so many times slower than told a rhythm may be and is learned */
 
 static void
 phi_defaults(trpi_phi_options *o)
@@ -149,6 +152,17 @@ phi_bootstrap(trpi_phi *phi, uint64_t now_ms)
     phi->last_ms = now_ms;
 }
 
+/* P5 */
+static uint64_t
+phi_weight(const trpi_phi *phi, uint64_t interval_ms)
+{
+    uint64_t told_ms = phi->options.heartbeat_interval_ms;
+    uint64_t forgiven_ms = told_ms + phi->options.acceptable_pause_ms;
+    uint64_t most_ms = PHI_RHYTHM_MAX * told_ms;
+    most_ms = most_ms > forgiven_ms ? most_ms : forgiven_ms;
+    return interval_ms < most_ms ? interval_ms : most_ms;
+}
+
 void
 trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms)
 {
@@ -159,8 +173,10 @@ trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms)
     uint64_t interval = now_ms > phi->last_ms ? now_ms - phi->last_ms : 0; /* P2 */
     bool judged = phi->after_failure || trpi_phi_value(phi, now_ms) >= phi->options.threshold;
     bool burst = interval < phi->options.heartbeat_interval_ms / PHI_BURST_PART; /* P4 */
-    if ((!judged && !burst) || PHI_IS_BROKEN(phi)) {
-        phi_sample(phi, interval); /* P3 */
+    if (PHI_IS_BROKEN(phi)) {
+        phi_sample(phi, interval);
+    } else if (!judged && !burst) { /* P3 */
+        phi_sample(phi, phi_weight(phi, interval));
     }
     phi->after_failure = false;
     if (now_ms > phi->last_ms) {

@@ -44,3 +44,7 @@ tests_sim_forgotten_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/restart_test
 tests_sim_restart_test_SOURCES = tests/sim/restart_test.c
 tests_sim_restart_test_LDADD = $(unit_ldadd)
+# Schedules in which the simulator found something wrong once.
+test_programs += tests/sim/found_test
+tests_sim_found_test_SOURCES = tests/sim/found_test.c
+tests_sim_found_test_LDADD = $(unit_ldadd)

@@ -108,6 +108,45 @@ a_long_failure_does_not_make_the_detector_blind(void)
     trpi_phi_fini(&phi);
 }
 
+/* Seed 1652 of `troupe sim --nodes 2 --faults swarm`: of three samples one was a pause, so the
+ * next, longer one was not too long, and half a minute of beating did not outweigh the two. */
+static void
+pauses_in_a_young_window_hide_no_crash_later(void)
+{
+    trpi_phi phi = steady(2);
+    uint64_t last = 2000;
+    static const uint32_t pauses_ms[] = { 4900, 9700, 9700 };
+    for (size_t i = 0; i < 3; i++) {
+        last += pauses_ms[i];
+        trpi_phi_heartbeat(&phi, last);
+    }
+    for (uint32_t i = 0; i < 30; i++) {
+        last += 1000;
+        trpi_phi_heartbeat(&phi, last);
+    }
+    UNIT_TRUE(trpi_phi_is_available(&phi, last + 4000));
+    UNIT_FALSE(trpi_phi_is_available(&phi, last + 12000));
+    trpi_phi_fini(&phi);
+}
+
+/* A rhythm that is slower than told is learned, up to four times, with any pause. */
+static void
+a_slower_rhythm_is_learned(void)
+{
+    trpi_phi_options options = { .acceptable_pause_ms = TRPI_PHI_NO_PAUSE };
+    trpi_phi phi;
+    UNIT_REQUIRE(trpi_phi_init(&phi, &options) == TRP_OK);
+    uint64_t last = 1000;
+    for (uint32_t interval_ms = 1000; interval_ms <= 3900; interval_ms += 100) {
+        for (uint32_t i = 0; i < 20; i++) {
+            last += interval_ms;
+            UNIT_TRUE(trpi_phi_is_available(&phi, last));
+            trpi_phi_heartbeat(&phi, last);
+        }
+    }
+    trpi_phi_fini(&phi);
+}
+
 static void
 a_clock_that_steps_back_changes_nothing(void)
 {
@@ -234,6 +273,8 @@ UNIT(phi_is_the_formula_to_a_millionth)
 UNIT(a_burst_does_not_skew_the_window)
 UNIT(an_interval_with_an_own_pause_in_it_is_no_sample)
 UNIT(a_long_failure_does_not_make_the_detector_blind)
+UNIT(pauses_in_a_young_window_hide_no_crash_later)
+UNIT(a_slower_rhythm_is_learned)
 UNIT(a_clock_that_steps_back_changes_nothing)
 UNIT(an_own_pause_is_not_the_silence_of_the_other)
 UNIT(the_window_forgets_what_is_older_than_max_samples)

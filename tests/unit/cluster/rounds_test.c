@@ -215,6 +215,27 @@ gossip_of_an_unreachable_member_is_heard(void)
 static void
 joiners_need_not_have_seen_the_view(void)
 {
+    trpi_member_options options = { .seed = 5, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(2, &options);
+    m->cut[1] = true; /* nobody has noticed: who comes waits */
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 2, 0), TRP_OK);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_JOINING);
+    m->cut[2] = true; /* from now on it hears nothing */
+    m->cut[1] = false;
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 3, 0), TRP_OK);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_UP);
+    UNIT_FALSE(trpi_member_is_converged(m->cores[0])); /* as one that is Up it counts */
+    mesh_free(m);
+}
+
+/* Any of them may lead, so two could make members Up at one time. */
+static void
+where_nobody_is_up_all_who_join_must_have_seen_the_view(void)
+{
     trpi_member_options options = { .seed = 5, .min_nr_of_members = 4,
                                     .downing_strategy = "manual" };
     struct mesh *m = mesh_new();
@@ -222,13 +243,18 @@ joiners_need_not_have_seen_the_view(void)
         mesh_add(m, &options);
         UNIT_EQUAL(mesh_join(m, i, 0), TRP_OK);
         mesh_run(m, 1000);
-        m->cut[2] = i >= 2; /* from now on it hears nothing, and nobody has noticed */
+        m->cut[2] = i >= 2;
     }
     mesh_run(m, 3000);
     for (uint32_t i = 0; i < 4; i++) {
-        UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
+        UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_JOINING);
     }
-    UNIT_FALSE(trpi_member_is_converged(m->cores[0])); /* as one that is Up it counts */
+    m->cut[2] = false;
+    mesh_run(m, 3000);
+    for (uint32_t i = 0; i < 4; i++) {
+        UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
+        UNIT_EQUAL(mesh_status(m, 2, i), TRP_MEMBER_UP);
+    }
     mesh_free(m);
 }
 
@@ -299,6 +325,7 @@ UNIT(rounds_come_at_their_interval_and_faster_while_few_have_seen_the_view)
 UNIT(gossip_for_another_incarnation_of_a_stranger_without_us_or_too_old_changes_nothing)
 UNIT(gossip_of_an_unreachable_member_is_heard)
 UNIT(joiners_need_not_have_seen_the_view)
+UNIT(where_nobody_is_up_all_who_join_must_have_seen_the_view)
 UNIT(who_was_removed_is_forgotten_after_the_age_of_its_tombstone)
 UNIT(a_wrong_wall_clock_ends_no_tombstone_before_its_age)
 UNIT_END

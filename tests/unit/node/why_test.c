@@ -69,6 +69,19 @@ reason_is(const trpi_view *view, int index, const char *reason, const char *help
     cJSON_Delete(reply);
 }
 
+/* A joiner whose word is waited for is named; another one is not. */
+static void
+a_joiner_that_is_waited_for_is_a_reason(void)
+{
+    trpi_view view = view_make();
+    view.converged = false;
+    rows[2].m.status = TRP_MEMBER_JOINING;
+    rows[2].seen = false;
+    reason_is(&view, 0, "", "");
+    rows[2].awaited = true;
+    reason_is(&view, 0, "not-seen c:3 60000 0", "its word that it knows this view does not arrive");
+}
+
 static void
 reason_lacks(const trpi_view *view, int index, const char *words)
 {
@@ -321,6 +334,7 @@ a_node_that_has_not_joined_says_whom_it_asks(void)
 }
 
 UNIT_BEGIN("why")
+UNIT(a_joiner_that_is_waited_for_is_a_reason)
 UNIT(a_cluster_that_agrees_has_no_reason)
 UNIT(an_unreachable_member_is_named_with_its_observers)
 UNIT(who_has_removed_this_node_and_that_it_stood_still_is_told)
