@@ -61,6 +61,7 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     self.address = *trpi_remote_address(cluster->remote);
     trpi_member_options member = options->member;
     member.dial_back = true;
+    member.build = trp_version();
     if (member.seed == 0) {
         member.seed = trpi_world_random(cluster->world);
     }

@@ -40,9 +40,10 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
     ret->awaited = trpi_gossip_awaits(view, index);
     const struct shell_known *known = known_of(cluster, m->ident->id.uid);
     if (known != NULL) {
-        ret->up_since_wall_ms = known->up_since_wall_ms;
         ret->age_ms = now_us / 1000 - known->first_seen_ms;
     }
+    ret->up_since_wall_ms = (int64_t)m->up_since_s * 1000;
+    memcpy(ret->build, m->ident->build, sizeof(ret->build));
     ret->remover = trpi_member_is_remover(cluster->core, m->ident->key);
     uint64_t since_ms = trpi_member_unreachable_since_ms(cluster->core, m->ident->key);
     if (m->unreachable != 0) {

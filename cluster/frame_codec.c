@@ -37,6 +37,10 @@ pack_join(trpi_pack_writer *w, const trpi_ident *ident)
     }
     trpi_pack_text(w, "app");
     trpi_pack_text(w, ident->app_version);
+    if (ident->build[0] != '\0') {
+        trpi_pack_text(w, "troupe");
+        trpi_pack_text(w, ident->build);
+    }
 }
 
 static void
@@ -54,7 +58,8 @@ static void
 pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
 {
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
-                     (f->clock_count > 0) + 2u * (f->ident != NULL) + (f->gossip != NULL) +
+                     (f->clock_count > 0) + 2u * (f->ident != NULL) +
+                     (f->ident != NULL && f->ident->build[0] != '\0') + (f->gossip != NULL) +
                      (f->reason[0] != '\0') + (f->system[0] != '\0') + (f->compat != NULL) +
                      (f->keys_count > 0) + (f->told != NULL) + (f->near ? 1u : 0u);
     trpi_pack_map(w, pairs);
@@ -226,7 +231,7 @@ read_join(const trpi_pack_value *root, const trpi_node_id *from, trpi_frame *f)
 {
     char texts[TRPI_ROLES_MAX][TRPI_ROLE_BYTES_MAX + 1];
     const char *roles[TRPI_ROLES_MAX];
-    char version[TRPI_APP_VERSION_BYTES_MAX + 1];
+    char version[TRPI_APP_VERSION_BYTES_MAX + 1], build[TRPI_BUILD_BYTES_MAX + 1];
     const trpi_pack_value *array = trpi_pack_find(root, "roles");
     uint32_t count;
     if (!trpi_pack_get_count(array, TRPI_ROLES_MAX, &count) ||
@@ -240,6 +245,9 @@ read_join(const trpi_pack_value *root, const trpi_node_id *from, trpi_frame *f)
         roles[i] = texts[i];
     }
     trp_err err = trpi_ident_new(from, roles, count, version, &f->ident);
+    if (err == TRP_OK && trpi_pack_get_text(trpi_pack_find(root, "troupe"), build, sizeof(build))) {
+        trpi_ident_set_build(f->ident, build);
+    }
     return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
 }
 

@@ -159,7 +159,7 @@ trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_
     }
     m = &gossip->members[at];
     memmove(m + 1, m, (gossip->members_count - at) * sizeof(*m));
-    *m = (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0, 0 };
+    *m = (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0, 0, 0 };
     gossip->members_count++;
     return TRP_OK;
 }

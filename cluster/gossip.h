@@ -36,6 +36,7 @@ typedef struct trpi_gossip_member {
     uint16_t status;     /* trp_member_status, in the order of a life: never WEAKLY_UP */
     uint8_t weakly_up;   /* of a Joining member; nothing else looks at it but trpi_member_status */
     uint8_t unreachable; /* computed by freeze from the rows */
+    uint32_t up_since_s; /* of who made it Up, by its wall clock; 0: unknown, or never was Up */
 } trpi_gossip_member;
 
 typedef struct trpi_reach_row { /* observer says: subject is unreachable */

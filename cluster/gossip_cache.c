@@ -112,7 +112,7 @@ static bool
 idents_are_equal(const trpi_ident *a, const trpi_ident *b)
 {
     return trpi_node_id_equal(&a->id, &b->id) && strcmp(a->app_version, b->app_version) == 0 &&
-           strcmp(a->roles_text, b->roles_text) == 0;
+           strcmp(a->build, b->build) == 0 && strcmp(a->roles_text, b->roles_text) == 0;
 }
 
 trpi_ident *

@@ -4,7 +4,8 @@
  *          and cross-checked here, so that the engine may assert.
  * Shape.   frame {k, to, ttl, ...}   k is trpi_frame_kind; keys that are not known are skipped
  *          view  {v:1, p:protocol, s:system, r:[role],
- *                 m:[[host, port, uid, status, up-number, version, [role#], weakly-up?]],
+ *                 m:[[host, port, uid, status, up-number, version, [role#], weakly-up?,
+ *                     up-since?, build?]],
  *                 o:[[member#, version, [member#]]], c:[[member#, counter]],
  *                 t:[[key, wall, status]]}
  *          A view stands as a byte string inside a frame, so that its encoding is made once per
@@ -70,7 +71,8 @@ collect_roles(const trpi_gossip *g, trpi_role_table *table)
 static void
 pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *table)
 {
-    trpi_pack_array(w, m->weakly_up != 0 ? 8 : 7);
+    bool more = m->up_since_s != 0 || m->ident->build[0] != '\0';
+    trpi_pack_array(w, more ? 10 : m->weakly_up != 0 ? 8 : 7);
     trpi_pack_text(w, m->ident->id.address.host);
     trpi_pack_u64(w, m->ident->id.address.port);
     trpi_pack_u64(w, m->ident->id.uid);
@@ -83,8 +85,12 @@ pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *t
         (void)role_index(table, m->ident->roles[r], &index); /* collect_roles() put it there */
         trpi_pack_u64(w, index);
     }
-    if (m->weakly_up != 0) {
-        trpi_pack_u64(w, 1);
+    if (m->weakly_up != 0 || more) {
+        trpi_pack_u64(w, m->weakly_up);
+    }
+    if (more) {
+        trpi_pack_u64(w, m->up_since_s);
+        trpi_pack_text(w, m->ident->build);
     }
 }
 
@@ -220,11 +226,19 @@ read_roles(struct view_reader *r)
     return TRP_OK;
 }
 
+/* Does this member's entry say which version of Troupe it runs? */
+static bool
+read_build(const trpi_pack_value *member, char build[TRPI_BUILD_BYTES_MAX + 1])
+{
+    return trpi_pack_get_text(trpi_pack_at(member, 9), build, TRPI_BUILD_BYTES_MAX + 1) &&
+           build[0] != '\0';
+}
+
 static trp_err
 read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_node_id *id,
                trpi_ident **ret_ident)
 {
-    char version[TRPI_APP_VERSION_BYTES_MAX + 1];
+    char version[TRPI_APP_VERSION_BYTES_MAX + 1], build[TRPI_BUILD_BYTES_MAX + 1];
     const trpi_pack_value *array = trpi_pack_at(member, 6);
     uint32_t count = 0;
     const char *roles[TRPI_ROLES_MAX];
@@ -242,7 +256,23 @@ read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_
         roles[i] = r->roles[number];
     }
     trp_err err = trpi_ident_new(id, roles, count, version, ret_ident);
+    if (err == TRP_OK && read_build(member, build)) {
+        trpi_ident_set_build(*ret_ident, build);
+    }
     return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
+}
+
+/* What builds before it do not write, and drop when they pass a view on: then this node's own view
+ * knows it, if it is the same Up. Of another form than today's it is unknown. */
+static uint32_t
+read_up_since(const trpi_pack_value *member, uint64_t up_number, const trpi_gossip_member *known)
+{
+    uint64_t since_s = 0;
+    if (up_number != 0 && !trpi_pack_get_u64(trpi_pack_at(member, 8), UINT32_MAX, &since_s) &&
+        known != NULL && known->up_number == up_number) {
+        since_s = known->up_since_s;
+    }
+    return (uint32_t)since_s;
 }
 
 static trp_err
@@ -268,8 +298,11 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
     r->keys[number] = trpi_ident_key(&id);
     uint32_t at = r->known == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(r->known, r->keys[number]);
     trpi_ident *ident = NULL;
-    if (at != TRPI_GOSSIP_NONE && trpi_node_id_equal(&r->known->members[at].ident->id, &id)) {
-        ident = trpi_ident_ref(r->known->members[at].ident);
+    const trpi_gossip_member *known = at == TRPI_GOSSIP_NONE ? NULL : &r->known->members[at];
+    char build[TRPI_BUILD_BYTES_MAX + 1];
+    if (known != NULL && trpi_node_id_equal(&known->ident->id, &id) &&
+        (known->ident->build[0] != '\0' || !read_build(member, build))) {
+        ident = trpi_ident_ref(known->ident);
     } else {
         trp_err err = read_new_ident(r, member, &id, &ident);
         if (err != TRP_OK) {
@@ -285,8 +318,12 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
         return TRP_EDATA;
     }
     g->members[g->members_count++] =
-        (trpi_gossip_member){ ident, (uint32_t)up_number, (uint16_t)status,
-                              weakly_up != 0 && status == TRP_MEMBER_JOINING, 0 };
+        (trpi_gossip_member){ ident,
+                              (uint32_t)up_number,
+                              (uint16_t)status,
+                              weakly_up != 0 && status == TRP_MEMBER_JOINING,
+                              0,
+                              read_up_since(member, up_number, known) };
     return TRP_OK;
 }
 

@@ -6,7 +6,7 @@
  * Must hold (property tests over random histories).
  *   M1  Commutative, associative, idempotent.
  *   M2  Per member the later status wins, weakly up is later than Joining; Up-numbers: the lower
- *       one that is not 0.
+ *       one that is not 0, with the moment that belongs to it.
  *   M3  A tombstone on either side wins over the member on the other: nobody is resurrected.
  *   M4  Rows of an observer come from the side that knows its higher version: only the observer
  *       changes its rows, so that side knows more.
@@ -37,8 +37,16 @@ trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b)
 static void
 push_member(trpi_gossip *out, const trpi_gossip_member *m)
 {
-    out->members[out->members_count++] =
-        (trpi_gossip_member){ trpi_ident_ref(m->ident), m->up_number, m->status, m->weakly_up, 0 };
+    out->members[out->members_count++] = (trpi_gossip_member){
+        trpi_ident_ref(m->ident), m->up_number, m->status, m->weakly_up, 0, m->up_since_s
+    };
+}
+
+/* The lower one, but one that is known. */
+static uint32_t
+lower_known(uint32_t a, uint32_t b)
+{
+    return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 static void
@@ -66,8 +74,14 @@ merge_members(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
             const trpi_gossip_member *other = &b->members[j++];
             m.status = m.status > other->status ? m.status : other->status;
             m.weakly_up = (m.weakly_up | other->weakly_up) != 0 && m.status == TRP_MEMBER_JOINING;
-            if (m.up_number == 0 || (other->up_number != 0 && other->up_number < m.up_number)) {
+            if (m.up_number == other->up_number) {
+                m.up_since_s = lower_known(m.up_since_s, other->up_since_s);
+            } else if (lower_known(m.up_number, other->up_number) == other->up_number) {
                 m.up_number = other->up_number;
+                m.up_since_s = other->up_since_s;
+            }
+            if (strcmp(m.ident->build, other->ident->build) < 0) {
+                m.ident = other->ident; /* its contact did not pass it on, or could not */
             }
             push_member(out, &m);
         }

@@ -125,6 +125,15 @@ trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_
     return TRP_OK;
 }
 
+void
+trpi_ident_set_build(trpi_ident *ident, const char *build)
+{
+    trpi_assert(ident->refs == 1);
+    if (ident_text_is_valid(build, TRPI_BUILD_BYTES_MAX)) {
+        memcpy(ident->build, build, strlen(build) + 1);
+    }
+}
+
 trpi_ident *
 trpi_ident_ref(trpi_ident *ident)
 {

@@ -15,6 +15,7 @@
 #define TRPI_ROLE_BYTES_MAX 63         /* without the NUL */
 #define TRPI_ROLES_TEXT_BYTES_MAX 511  /* "a,b,c" without the NUL */
 #define TRPI_APP_VERSION_BYTES_MAX 31  /* without the NUL */
+#define TRPI_BUILD_BYTES_MAX 31        /* of the version of Troupe, without the NUL */
 
 typedef struct trpi_ident {
     uint32_t refs;
@@ -25,6 +26,7 @@ typedef struct trpi_ident {
     uint64_t roles_hash; /* equal for equal roles */
     trpi_node_id id;
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
+    char build[TRPI_BUILD_BYTES_MAX + 1]; /* the version of Troupe that it runs; "": unknown */
     const char *address;    /* as text */
     const char *roles_text; /* "a,b,c" */
     const char *roles[]; /* sorted, unique; the texts stand behind */
@@ -36,6 +38,8 @@ typedef struct trpi_ident {
  * TRP_ELIMIT (too many roles or together too long), TRP_ENOMEM. */
 trp_err trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_count,
                        const char *app_version, trpi_ident **ret_ident);
+/* Of one that nobody shares yet. A text that cannot be one leaves it unknown. */
+void trpi_ident_set_build(trpi_ident *ident, const char *build);
 trpi_ident *trpi_ident_ref(trpi_ident *ident);
 void trpi_ident_unref(trpi_ident *ident); /* NULL is fine */
 bool trpi_ident_has_role(const trpi_ident *ident, const char *role);

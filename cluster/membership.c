@@ -103,6 +103,9 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
         trpi_member_free(core);
         return err;
     }
+    if (checked.build != NULL) {
+        trpi_ident_set_build(core->self, checked.build);
+    }
     core->self = trpi_gossip_cache_ident(checked.cache, core->self);
     if (checked.compat != NULL) {
         core->compat = trpi_alloc(sizeof(*core->compat));
@@ -114,6 +117,7 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     }
     core->options = checked;
     core->options.compat = NULL; /* the caller's */
+    core->options.build = NULL;
     core->options.downing_strategy = trpi_downing_name(downing);
     core->downing = downing;
     core->random = trpi_hash_u64(checked.seed ^ core->self->key);

@@ -31,6 +31,7 @@ typedef struct trpi_role_minimum {
 /* A zero field is its default. All times in milliseconds. */
 typedef struct trpi_member_options {
     uint64_t seed;                       /* of the generator; 0 is a seed like any other */
+    const char *build;                   /* of Troupe, told to all; NULL: it is not told */
     uint32_t gossip_interval_ms;         /* 1000 */
     uint32_t leader_actions_interval_ms; /* 1000 */
     /* 2000: gossip that waited longer for this node is dropped */
@@ -68,7 +69,7 @@ typedef struct trpi_member_options {
 
 typedef struct trpi_member_now {
     uint64_t mono_ms;
-    int64_t wall_ms; /* tombstones and logs only */
+    int64_t wall_ms; /* tombstones, since when a member is Up, and logs only */
     /* This node stood still for so long that the others may have removed it, and does not know yet
      * who is there (trpi_heartbeat_is_waking): it leads nothing, marks nobody Down, and lets nobody
      * in. */

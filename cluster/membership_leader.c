@@ -109,6 +109,14 @@ has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
     return false;
 }
 
+/* 0: no such moment. */
+static uint32_t
+wall_s(const trpi_member_core *core)
+{
+    int64_t seconds = core->now.wall_ms / 1000;
+    return seconds < 0 || seconds > UINT32_MAX ? 0 : (uint32_t)seconds;
+}
+
 /* What the leader makes of this member now; its present status when nothing. */
 static uint32_t
 next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool large_enough)
@@ -176,6 +184,7 @@ act_once(trpi_member_core *core)
         if (status == TRP_MEMBER_UP) {
             up_number += up_number < TRPI_GOSSIP_UP_NUMBER_MAX ? 1 : 0; /* then by address */
             edited->members[at].up_number = up_number;
+            edited->members[at].up_since_s = wall_s(core);
         }
     }
     if (err != TRP_OK) {

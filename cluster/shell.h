@@ -68,7 +68,6 @@ struct shell_listener {
 struct shell_known { /* what the view does not say about a member; engine lock */
     uint64_t uid;
     uint64_t first_seen_ms;
-    int64_t up_since_wall_ms;
 };
 
 struct shell_quarantine {

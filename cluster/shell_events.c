@@ -104,13 +104,9 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
     } else if (at < cluster->known_count ||
                shell_grow((void **)&cluster->known, at, &cluster->known_room,
                           sizeof(*cluster->known))) {
-        trpi_member_now now = shell_now(cluster);
         if (at == cluster->known_count) {
-            cluster->known[at] = (struct shell_known){ member->uid, now.mono_ms, 0 };
+            cluster->known[at] = (struct shell_known){ member->uid, shell_now(cluster).mono_ms };
             cluster->known_count++;
-        }
-        if (event == TRP_CLUSTER_MEMBER_UP) {
-            cluster->known[at].up_since_wall_ms = now.wall_ms;
         }
     }
     pthread_mutex_unlock(&cluster->engine);

@@ -209,7 +209,7 @@ void trpi_cli_watch_begin(const trpi_cli *cli);
 int trpi_cli_repeat(trpi_cli *cli, int (*once)(trpi_cli *cli));
 
 /* table.c: columns as wide as their widest cell. Cells are copied. */
-#define TRPI_CLI_COLUMNS_MAX 13u
+#define TRPI_CLI_COLUMNS_MAX 14u
 typedef struct trpi_cli_table {
     unsigned columns;
     size_t rows_count, rows_capacity;

@@ -159,6 +159,7 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     double days = trpi_cli_get_number(member, "certificateDaysLeft", 0);
     bool has_cert = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(member, "certificateDaysLeft"));
     (void)snprintf(cert, sizeof(cert), !has_cert ? "-" : days < 0 ? "ended" : "%.0fd", days);
+    const char *troupe = trpi_json_get_text(member, "troupeVersion");
     const char *cells[] = { star,
                             address,
                             trpi_cli_get(member, "status"),
@@ -173,10 +174,11 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
                             phi,
                             cert };
     if (cli->output == TRPI_CLI_WIDE) {
-        const char *wide[] = { cells[0],  cells[1],  cells[2], cells[3], cells[4],
-                               cells[5],  cells[6],  cells[7], cells[9], cells[10],
-                               cells[11], cells[12], cells[8] };
-        return trpi_cli_table_row(table, 13, wide);
+        const char *wide[] = { cells[0],  cells[1],  cells[2],  cells[3],
+                               cells[4],  cells[5],  cells[6],  cells[7],
+                               troupe == NULL ? "-" : troupe, cells[9],
+                               cells[10], cells[11], cells[12], cells[8] };
+        return trpi_cli_table_row(table, 14, wide);
     }
     return trpi_cli_table_row(table, 9, cells);
 }
@@ -186,12 +188,12 @@ members_table(const trpi_cli *cli, const cJSON *reply)
 {
     static const char *const narrow[] = { "",    "ADDRESS", "STATUS",  "REACH", "ROLES",
                                           "AGE", "RTT",     "VERSION", "" };
-    static const char *const wide[] = { "",    "ADDRESS", "STATUS",  "REACH", "ROLES",
-                                        "AGE", "RTT",     "VERSION", "UID",   "UP",
-                                        "PHI", "CERT",    "" };
+    static const char *const wide[] = { "",    "ADDRESS", "STATUS",  "REACH",  "ROLES",
+                                        "AGE", "RTT",     "VERSION", "TROUPE", "UID",
+                                        "UP",  "PHI",     "CERT",    "" };
     trpi_cli_table table = { 0 };
     bool is_wide = cli->output == TRPI_CLI_WIDE;
-    bool done = trpi_cli_table_row(&table, is_wide ? 13 : 9, is_wide ? wide : narrow);
+    bool done = trpi_cli_table_row(&table, is_wide ? 14 : 9, is_wide ? wide : narrow);
     unsigned shown = 0, unreachable = 0;
     const cJSON *member;
     cJSON_ArrayForEach(member, cJSON_GetObjectItemCaseSensitive(reply, "members"))

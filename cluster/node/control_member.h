@@ -12,7 +12,8 @@ typedef struct trpi_view_member {
     trp_member m;
     double round_trip_ms;     /* negative: unknown */
     double phi;               /* negative: unknown */
-    int64_t up_since_wall_ms; /* 0: unknown */
+    int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown */
+    char build[TRPI_BUILD_BYTES_MAX + 1]; /* of Troupe; "": unknown */
     uint64_t age_ms;          /* since this node saw it first */
     uint64_t unreachable_ms;  /* since when; 0: reachable */
     bool seen;                /* has seen the present version of the view */

@@ -76,18 +76,20 @@ static bool
 member_row_add(cJSON *list, const trpi_view_member *v, int64_t wall_ms)
 {
     char time_text[32];
+    bool was_up = v->up_since_wall_ms != 0;
+    double age_ms = wall_ms < v->up_since_wall_ms ? 0 : (double)(wall_ms - v->up_since_wall_ms);
     cJSON *row = cJSON_CreateObject();
     bool ok =
         trpi_member_add(row, &v->m) && trpi_json_add_bool(row, "reachable", v->m.reachable) &&
         number_or_null_add(row, "upNumber", v->m.up_number, v->m.up_number != 0) &&
-        trpi_json_add_text(row, "upSince",
-                           v->up_since_wall_ms
-                               ? trpi_time_format(v->up_since_wall_ms, time_text, sizeof time_text)
-                               : NULL) &&
-        trpi_json_add_i64(row, "ageMs", (int64_t)v->age_ms) &&
+        trpi_json_add_text(
+            row, "upSince",
+            was_up ? trpi_time_format(v->up_since_wall_ms, time_text, sizeof time_text) : NULL) &&
+        number_or_null_add(row, "ageMs", age_ms, was_up) &&
         number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
         number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
         trpi_json_add_text(row, "appVersion", v->m.app_version) &&
+        trpi_json_add_text(row, "troupeVersion", v->build[0] != '\0' ? v->build : NULL) &&
         trpi_json_add_text(row, "certificateNotAfter",
                            v->cert_until_ms
                                ? trpi_time_format(v->cert_until_ms, time_text, sizeof time_text)

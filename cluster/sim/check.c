@@ -79,6 +79,20 @@ check_rows(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trp
     }
 }
 
+/* A fact that comes with the up-number: known with it, and of two that were there the earlier. */
+static void
+check_up_since(struct sim_world *w, uint32_t node, const trpi_gossip_member *was,
+               const trpi_gossip_member *is)
+{
+    bool same = was->up_number == is->up_number && is->up_number != 0;
+    if ((is->up_number != 0) != (is->up_since_s != 0) ||
+        (same && is->up_since_s > was->up_since_s)) {
+        sim_fail(w, "S7: node %u: %s is Up %u since %u, and was Up %u since %u", node,
+                 is->ident->id.address.host, is->up_number, is->up_since_s, was->up_number,
+                 was->up_since_s);
+    }
+}
+
 static void
 check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
@@ -105,6 +119,7 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
                                   new->members[at].up_number > m->up_number)) {
             sim_fail(w, "S7: node %u saw an up-number grow", node);
         }
+        check_up_since(w, node, m, &new->members[at]);
     }
     for (uint32_t i = 0; i < old->tombstones_count; i++) {
         if (trpi_gossip_tombstone(new, old->tombstones[i].key) == NULL) {

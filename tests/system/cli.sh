@@ -121,6 +121,10 @@ has members_marks_itself "*  $A"
 lacks no_escape_code $'\033'
 # CLI-06
 is lists_are_equal_on_both "$(one members -o name)" "$(two members -o name)"
+facts() { "$1" members -o json | grep -oE '"(upSince|troupeVersion)": ?"[^"]*"'; }
+is both_say_since_when_each_is_up_and_what_it_runs "$(facts one)" "$(facts two)"
+is each_of_them_is_said_of_each_member "$(facts two | sed 's/":.*//' | sort | uniq -c | tr -d '\n" ')" "2troupeVersion2upSince"
+is troupe_is_what_the_tool_is "$(facts two | grep -c "\"$("$troupe" --version | awk '{ print $2 }')\"")" 2
 one_digest() { [ "$(one members -o json | grep '^  "version"')" = "$(two members -o json | grep '^  "version"')" ]; }
 check views_have_one_digest wait_until 30 one_digest
 for command in status why members member-status unreachable cluster-status leader is-singleton is-available tree version \

@@ -8,11 +8,11 @@ A=troupe.tcp://demo@10.0.0.1:2552 B=troupe.tcp://demo@10.0.0.2:2552 C=troupe.tcp
 
 member() { # address uid reachable up-number roles
     printf '{"node":"%s","nodeUid":"%s","status":"Up","roles":[%s],"reachable":%s,"upNumber":%s,' "$1" "$2" "$5" "$3" "$4"
-    printf '"upSince":"2026-11-20T12:01:46.000Z","ageMs":192000,"rttMs":0.31,"phi":0.2,"appVersion":"0.1.0"}'
+    printf '"upSince":"2026-11-20T12:01:46.000Z","ageMs":192000,"rttMs":0.31,"phi":0.2,"appVersion":"0.1.0","troupeVersion":%s}' "${6:-\"0.9.1\"}"
 }
 members="{\"ok\":true,\"selfNode\":\"$A\",\"selfStatus\":\"Up\",\"leader\":\"$A\",\"oldest\":\"$A\",\"oldestPerRole\":{},"
 members+="\"leaderPerRole\":{\"backend\":\"$B\"},\"members\":[$(member $A 5700353371690149461 true 1 '"backend","seed"'),"
-members+="$(member $B 18446744073709551615 true 2 '"backend"'),$(member $C 3 false 3 '')],"
+members+="$(member $B 18446744073709551615 true 2 '"backend"'),$(member $C 3 false 3 '' null)],"
 members+="\"unreachable\":[{\"node\":\"$C\",\"observedBy\":[\"$A\",\"$B\"],\"sinceMs\":6120}],\"converged\":false,\"version\":\"9f2c\"}"
 status="{\"ok\":true,\"system\":\"demo\",\"selfNode\":\"$A\",\"selfUid\":\"5700353371690149461\",\"selfStatus\":\"Up\",\"uptimeMs\":192000,"
 status+="\"pid\":812,\"version\":\"0.1.0\",\"healthy\":false,\"problems\":[\"$C is unreachable (6 s)\"],\"members\":3,\"up\":3,"
@@ -82,6 +82,8 @@ expect members_unreachable_only 0 good members --unreachable -o name
 is unreachable_filter_keeps_one "$(cat "$work/out")" "$C"
 expect wide_output 0 good members -o wide
 has wide_output_has_the_uid ffffffffffffffff
+is wide_output_has_the_version_of_troupe "$(awk 'NR == 1 { at = index($0, "TROUPE") } NR > 1 { split(substr($0, at), cell, " "); print cell[1] }' \
+    "$work/out" | tr '\n' ' ')" "0.9.1 0.9.1 - "
 expect status_exits_1_when_unhealthy 1 good status
 has status_screen "Cluster demo: NOT healthy (3 members, 3 Up, 1 unreachable, not converged)"
 has status_uid_in_hex "uid 4f1bb93095caa655"

@@ -299,9 +299,13 @@ large_view(uint32_t members)
         trpi_ident *ident;
         (void)snprintf(id.address.host, sizeof id.address.host, "worker-%06u.example.org", i);
         UNIT_REQUIRE(trpi_ident_new(&id, roles, 2, "1.0.0", &ident) == TRP_OK);
+        trpi_ident_set_build(ident, "0.1.0");
         UNIT_REQUIRE(trpi_gossip_add(g, ident, TRP_MEMBER_UP, i + 1) == TRP_OK);
         UNIT_REQUIRE(trpi_gossip_add_clock(g, ident->key, 1 + i % 7) == TRP_OK);
         trpi_ident_unref(ident);
+    }
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        g->members[i].up_since_s = 1700000000;
     }
     UNIT_REQUIRE(trpi_gossip_freeze(g) == TRP_OK);
     return g;
@@ -387,6 +391,26 @@ golden_sure(FILE *file)
     trpi_gossip_unref(g);
 }
 
+/* With the facts that no digest covers: since when it is Up, what it runs. */
+static void
+golden_facts(FILE *file)
+{
+    trpi_gossip *g = trpi_gossip_new();
+    trpi_node_id id = mesh_id(0, 100);
+    trpi_ident *ident;
+    UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0", &ident) == TRP_OK);
+    trpi_ident_set_build(ident, "0.1.0");
+    trpi_frame join = { .kind = TRPI_FRAME_JOIN, .to_uid = 101, .ticket = 0x8899, .ident = ident };
+    golden_frame(file, "join-build", &join, NULL);
+    UNIT_EQUAL(trpi_gossip_add(g, ident, TRP_MEMBER_UP, 1), TRP_OK);
+    g->members[0].up_since_s = 1700000000;
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    trpi_frame envelope = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = 102, .gossip = g };
+    golden_frame(file, "facts-up-since-and-build", &envelope, NULL);
+    trpi_ident_unref(ident);
+    trpi_gossip_unref(g);
+}
+
 static void
 golden_write(FILE *file)
 {
@@ -455,6 +479,7 @@ golden_write(FILE *file)
     golden_line(file, "heartbeat-request", request, sizeof(request));
     UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
     golden_line(file, "heartbeat-answer", answer, sizeof(answer));
+    golden_facts(file);
 }
 
 /* Every gossip frame of the file is understood, and says the same when it is written again. */
@@ -492,7 +517,10 @@ golden_read(char *text)
         }
         UNIT_EQUAL(trpi_frame_encode(&frame, has_seen ? &seen : NULL, &again), TRP_OK);
         UNIT_TRUE(again.count == count && memcmp(again.data, bytes, count) == 0);
-        if (frame.kind == TRPI_FRAME_ENVELOPE) {
+        if (strncmp(line, "facts-", 6) == 0) {
+            UNIT_EQUAL(frame.gossip->members[0].up_since_s, 1700000000);
+            UNIT_TEXT(frame.gossip->members[0].ident->build, "0.1.0");
+        } else if (frame.kind == TRPI_FRAME_ENVELOPE) {
             trpi_gossip *g = golden_view();
             bool weak = strncmp(line, "envelope-weakly-up", 18) == 0;
             UNIT_EQUAL(frame.gossip->members[IDENTS - 1].weakly_up, weak);
@@ -507,7 +535,7 @@ golden_read(char *text)
         trpi_frame_fini(&frame);
         frames++;
     }
-    UNIT_EQUAL(frames, 15);
+    UNIT_EQUAL(frames, 17);
 }
 
 /* SERIAL-04: Wire version 1 does not change: what an older build wrote is what this one writes and

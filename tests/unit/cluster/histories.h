@@ -62,6 +62,7 @@ edit(trpi_gossip *view, uint32_t by)
             trpi_gossip_set_status(g, at, status);
             if (status == TRP_MEMBER_UP) {
                 g->members[at].up_number = 1 + below(9);
+                g->members[at].up_since_s = 1000 * g->members[at].up_number; /* one moment each */
             }
         }
     }

@@ -451,6 +451,8 @@ a_snapshot_says_what_the_command_line_shows(void)
     UNIT_EQUAL(trpi_cluster_snapshot_oldest(s, "worker"), s->oldest);
     UNIT_EQUAL(trpi_cluster_snapshot_oldest(s, "none"), TRPI_CLUSTER_NONE);
     UNIT_EQUAL(trpi_cluster_snapshot_leader(s, NULL), s->leader);
+    UNIT_TEXT(s->members[0].build, trp_version());
+    UNIT_TEXT(s->members[1].build, trp_version());
     UNIT_TEXT(s->strategy, "keep-majority");
     UNIT_EQUAL(s->stable_after_ms, 20000);
     trpi_cluster_snapshot_free(s);
