@@ -40,6 +40,8 @@ typedef struct trpi_lease_file trpi_lease_file;
 trp_err trpi_lease_file_new(const char *path, trpi_lease_file **ret_file);
 void trpi_lease_file_free(trpi_lease_file *file); /* gives the lock back; NULL is fine */
 extern const trp_lease_ops trpi_lease_file_ops;   /* arg: the trpi_lease_file */
+/* Could the file be opened, or made, now? false, with *why: no. Leaves nothing behind. */
+bool trpi_lease_file_check(const char *path, char *why, size_t why_bytes);
 /* Can the lock decide anything: is the directory there, and on a file system that hosts share?
  * false: why says what is the matter; it may still be right where all nodes are on one host. */
 bool trpi_lease_file_is_shared(const char *path, char *why, size_t why_bytes);

@@ -53,6 +53,25 @@ trpi_lease_file_free(trpi_lease_file *file)
     }
 }
 
+bool
+trpi_lease_file_check(const char *path, char *why, size_t why_bytes)
+{
+    char copy[4096];
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    bool missing = fd < 0 && errno == ENOENT;
+    (void)snprintf(copy, sizeof(copy), "%s", path);
+    if (fd >= 0) {
+        (void)close(fd);
+        return true;
+    }
+    if (missing && faccessat(AT_FDCWD, dirname(copy), W_OK | X_OK, AT_EACCESS) == 0) {
+        return true;
+    }
+    (void)snprintf(why, why_bytes, "%.150s: %s (%s)", path, strerror(errno),
+                   trpi_errno_name(errno));
+    return false;
+}
+
 /* Who has it, as the file says. F2 */
 static void
 holder_read(int fd, char *why, size_t why_bytes)

@@ -411,9 +411,17 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     remote->options.tls_ca = remote->options.tls_cert = remote->options.tls_key = NULL;
     remote->options.tls_crl = remote->options.tls_ciphers = remote->options.why = NULL;
     remote->options.tls_allowed = NULL;
-    remote->ops->accept(remote->transport); /* last: who calls needs the port that was bound */
+    if (!remote->options.accepts_later) {
+        trpi_remote_accept(remote); /* last: who calls needs the port that was bound */
+    }
     *ret_remote = remote;
     return TRP_OK;
+}
+
+void
+trpi_remote_accept(trpi_remote *remote)
+{
+    remote->ops->accept(remote->transport);
 }
 
 const trpi_address *

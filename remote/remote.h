@@ -53,6 +53,7 @@ typedef struct trpi_remote_options {
     bool tls_ignore_address;        /* do not compare a peer's address with its certificate */
     uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
     uint32_t tls_old_end_ms;        /* connections of replaced files; 0: 3,600,000 */
+    bool accepts_later;             /* nobody is let in before trpi_remote_accept() */
     uint32_t tls_warn_ms;           /* before a certificate ends; 0: 14 days */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
@@ -100,6 +101,8 @@ typedef struct trpi_remote_options {
  *         TRP_ECONFIG (files of TLS, cookie). */
 trp_err trpi_remote_start(trp_system *system, const trpi_remote_options *options,
                           trpi_remote **ret_remote);
+/* accepts_later: from now on. Who has called since the start is let in now. Once. Thread: owner. */
+void trpi_remote_accept(trpi_remote *remote);
 /* Flush, say GOODBYE to peers, close. Before trp_system_free, after or before trp_system_stop. NULL
  * ok. */
 void trpi_remote_stop(trpi_remote *remote);

@@ -1,9 +1,11 @@
 /* config_main.c - `troupe config show [--origin] [-o table|json]`, `troupe config show --reference`
  * and `troupe config check [FILE]`.
  *
- * Both read what `troupe node` with the same options and environment would read, and start nothing.
+ * Both read what `troupe node` with the same options and environment would read. `check` runs the
+ * node's own start as far as nobody notices (trpi_node_check), so that both refuse the same.
  * Tests. tests/system, tests/unit/node/node_options_test.c
  */
+#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,17 +16,28 @@
 #include "base/nearest.h"
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/node_options.h"
+#include "cluster/node/node_private.h"
 
 static const char help[] =
     "usage: troupe config show [KEY] [--origin] [-o table|json] [--config FILE] [--set "
     "KEY=VALUE]...\n"
     "       troupe config show --reference\n"
-    "       troupe config check [FILE]\n"
+    "       troupe config check [FILE] [--keys-only]\n"
     "\n"
     "show    print every key with the value that a node started with the same options would use\n"
-    "check   read FILE (and the environment) as a node would, and say what is wrong (exit 78):\n"
-    "        unknown keys, wrong values, and keys that contradict each other\n"
+    "check   read FILE (and the environment) as a node would, and say what is wrong, with the "
+    "exit\n"
+    "        code of a node that does not start for it: 78 for unknown keys, wrong values, keys "
+    "that\n"
+    "        contradict each other, files of TLS, plugins, lease and log; 77 for the control "
+    "socket;\n"
+    "        69 for a host name or address that is not this host's. It runs the node's own start, "
+    "as\n"
+    "        the user who calls it, up to where others would notice: no port is opened, no "
+    "plugin's\n"
+    "        init is run, and a node that runs here is no error\n"
     "\n"
+    "  --keys-only       check: keys and values alone, for a file of another host\n"
     "  --reference       print a file with every key, its default and what it means\n"
     "  --origin          say where each value comes from\n"
     "  -o, --output FMT  table (default) or json\n"
@@ -144,6 +157,62 @@ reference_show(void)
     return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
 }
 
+/* A node starts with a name that does not resolve, and keeps asking; it may be the mistake. */
+static void
+name_note(const char *what, const char *host)
+{
+    struct addrinfo *found = NULL;
+    int rc = getaddrinfo(host, NULL, NULL, &found);
+    if (rc != 0) {
+        (void)fprintf(stderr, "note: %s: the name %s does not resolve here: %s\n", what, host,
+                      gai_strerror(rc));
+    } else {
+        freeaddrinfo(found);
+    }
+}
+
+static void
+names_note(const trpi_config *config)
+{
+    static const char seeds[] = "cluster.seed-nodes";
+    trpi_address address;
+    name_note("remote.hostname", trpi_config_text(config, "remote.hostname"));
+    for (size_t i = 0; i < trpi_config_list_count(config, seeds); i++) {
+        const char *seed = trpi_config_list_at(config, seeds, i);
+        if (trpi_address_parse(seed, &address, NULL, NULL) == TRP_OK) { /* else: self */
+            name_note(seeds, address.host);
+        }
+    }
+}
+
+/* Returns the exit code. */
+static int
+config_check(trpi_config *config, const trpi_node_options *options)
+{
+    trpi_config_error error = { "" };
+    trp_node_error node_error = { "" };
+    trp_node_options node_options = TRP_NODE_OPTIONS_INIT;
+    node_options.control_socket_forced = 1; /* as `troupe node` */
+    if (options->keys_only) {
+        trp_err err = trpi_node_config_check(config, &error);
+        if (err != TRP_OK) {
+            (void)fprintf(stderr, "troupe: %s\n", error.text);
+            return TRPI_CTL_EXIT_CONFIG;
+        }
+    } else {
+        trp_err err = trpi_node_check(config, &node_options, &node_error);
+        if (err != TRP_OK) {
+            (void)fprintf(stderr, "troupe: %s\n", node_error.text);
+            return trpi_node_open_exit(err);
+        }
+        names_note(config);
+    }
+    trpi_node_config_notes(config, stderr);
+    (void)printf("%s: ok\n",
+                 options->config_file ? options->config_file : "defaults and environment");
+    return 0;
+}
+
 int
 trp_config_main(int argc, char **argv)
 {
@@ -178,16 +247,7 @@ trp_config_main(int argc, char **argv)
         (void)fprintf(stderr, "troupe: %s\n", error.text);
         return TRPI_CTL_EXIT_CONFIG;
     }
-    if (check && trpi_node_config_check(config, &error) != TRP_OK) {
-        (void)fprintf(stderr, "troupe: %s\n", error.text);
-        rc = TRPI_CTL_EXIT_CONFIG;
-    } else if (check) {
-        trpi_node_config_notes(config, stderr);
-        (void)printf("%s: ok\n",
-                     options.config_file ? options.config_file : "defaults and environment");
-    } else {
-        rc = config_show(config, &options);
-    }
+    rc = check ? config_check(config, &options) : config_show(config, &options);
     trpi_config_free(config);
     return fflush(stdout) == 0 ? rc : TRPI_CTL_EXIT_INTERNAL;
 }

@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -22,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/errno_name.h"
 #include "cluster/node/ctl_proto.h"
 
 #define BACKLOG 64
@@ -62,6 +64,38 @@ trpi_control_is_live(const char *path, int *ret_pid)
         (void)close(fd);
     }
     return err == TRP_OK || err == TRP_ETIMEDOUT;
+}
+
+bool
+trpi_control_socket_check(const char *path, char *why, size_t why_bytes)
+{
+    char directory[TRPI_CTL_PATH_BYTES] = ".";
+    const char *slash = strrchr(path, '/');
+    struct stat info;
+    if (slash != NULL) {
+        size_t bytes = slash == path ? 1 : (size_t)(slash - path);
+        memcpy(directory, path, bytes);
+        directory[bytes] = '\0';
+    }
+    if (stat(directory, &info) != 0) {
+        (void)snprintf(why, why_bytes, errno == ENOENT ? "no such directory" : "%s",
+                       strerror(errno));
+        return false;
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        (void)snprintf(why, why_bytes, "%s is no directory", directory);
+        return false;
+    }
+    if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode)) {
+        (void)snprintf(why, why_bytes, "something else than a socket of that name is in the way");
+        return false;
+    }
+    if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {
+        (void)snprintf(why, why_bytes, "no file may be made in its directory: %s (%s)",
+                       strerror(errno), trpi_errno_name(errno));
+        return false;
+    }
+    return true;
 }
 
 static trp_err

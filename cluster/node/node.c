@@ -1,12 +1,14 @@
 /* node.c - a node: everything that belongs to it, started in order and stopped in the other one.
  *
- * Shape.   config -> control socket free? -> system -> remoting -> membership -> carry
- *          -> control server -> listener -> plugins -> join
- *          Membership comes after the address is known, plugins after everything that they may
- *          use, the join last: nobody sees a member whose actors are missing.
+ * Shape.   config -> control socket free? -> system -> plugins loaded -> remoting -> membership
+ *          -> carry -> control server -> listener -> plugins begun -> port open -> join
+ *          Membership comes after the address is known, plugins begin after everything that they
+ *          may use, the join last: nobody sees a node whose actors are missing.
  * Must hold.
  *   I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
  *   I2  on failure trp_node_close() copes with what is there (node_start)
+ *   I4  What may be refused is looked at in node_prepare(), which `troupe config check` runs, too:
+ *       only what others would notice differs there.                     (node->only_check)
  *   I3  who has actors left leaks: they may run code of a plugin, log, and look at the node
  *       (trp_node_close)
  * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
@@ -163,8 +165,9 @@ control_start(trp_node *node, trp_node_error *ret_error)
     }
 }
 
+/* They are loaded before anybody can call: one that is missing must not cost the others a peer. */
 static trp_err
-plugins_load(trp_node *node, trp_node_error *ret_error)
+plugins_open(trp_node *node, trp_node_error *ret_error)
 {
     size_t count = trpi_config_list_count(node->config, "plugins");
     if (count > TRPI_PLUGINS_MAX) {
@@ -172,11 +175,23 @@ plugins_load(trp_node *node, trp_node_error *ret_error)
     }
     for (size_t i = 0; i < count; i++) {
         const char *specification = trpi_config_list_at(node->config, "plugins", i);
-        trp_err err = trpi_plugin_load(node, specification, &node->plugins[i], ret_error);
+        trp_err err = trpi_plugin_open(specification, &node->plugins[i], ret_error);
         if (err != TRP_OK) {
             return err;
         }
         node->plugins_count++;
+    }
+    return TRP_OK;
+}
+
+static trp_err
+plugins_begin(trp_node *node, trp_node_error *ret_error)
+{
+    for (size_t i = 0; i < node->plugins_count; i++) {
+        trp_err err = trpi_plugin_begin(node, &node->plugins[i], ret_error);
+        if (err != TRP_OK) {
+            return err;
+        }
         trp_system_log(node->system, TRP_LOG_INFO, "node", "plugin %s loaded from %s",
                        node->plugins[i].plugin->name ? node->plugins[i].plugin->name : "?",
                        node->plugins[i].path);
@@ -229,16 +244,21 @@ seeds_look_up(trp_node *node, trp_node_error *ret_error)
                : trpi_node_fail(ret_error, err, "cannot look up seed nodes: %s", trp_strerror(err));
 }
 
+static trp_err
+seeds_check(const trp_node *node, trp_node_error *ret_error)
+{
+    return trpi_config_list_count(node->config, "cluster.seed-nodes") <= TRP_CLUSTER_SEEDS_MAX
+               ? TRP_OK
+               : trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d",
+                                TRP_CLUSTER_SEEDS_MAX);
+}
+
 /* "self" becomes the own address. */
 static trp_err
 seeds_join(trp_node *node, trp_node_error *ret_error)
 {
     const char *addresses[TRP_CLUSTER_SEEDS_MAX];
     size_t count = trpi_config_list_count(node->config, "cluster.seed-nodes");
-    if (count > TRP_CLUSTER_SEEDS_MAX) {
-        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.seed-nodes: more than %d",
-                              TRP_CLUSTER_SEEDS_MAX);
-    }
     if (count == 0) {
         return seeds_look_up(node, ret_error);
     }
@@ -252,38 +272,68 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
                                           trp_strerror(err));
 }
 
+/* I4. The control socket's place, and who is there already. */
 static trp_err
-node_start(trp_node *node, const trp_node_options *options, trp_node_error *ret_error)
+control_check(trp_node *node, trp_node_error *ret_error)
+{
+    char why[256];
+    if (!node->control_path[0]) {
+        return TRP_OK;
+    }
+    if (!trpi_control_socket_check(node->control_path, why, sizeof why)) {
+        return trpi_node_fail(ret_error, TRP_EPERM, "control socket %s: %s", node->control_path,
+                              why);
+    }
+    return node->only_check ? TRP_OK : running_check(node, ret_error);
+}
+
+/* I4. All that may be refused, before anybody else can notice that there is a node. */
+static trp_err
+node_prepare(trp_node *node, const trp_node_options *options, trp_node_error *ret_error)
 {
     unsigned port = (unsigned)trpi_config_int(node->config, "remote.port");
-    trp_err err = control_path_decide(node, options, port, ret_error);
-    err = err == TRP_OK ? running_check(node, ret_error) : err;
+    trp_err err = seeds_check(node, ret_error);
+    err = err == TRP_OK ? control_path_decide(node, options, port, ret_error) : err;
+    err = err == TRP_OK ? control_check(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_system_start(node, options, ret_error) : err;
+    err = err == TRP_OK ? plugins_open(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_remote_start(node, ret_error) : err;
     if (err == TRP_OK && !node->control_path[0]) {
         err =
             control_path_decide(node, options, trpi_remote_address(node->remote)->port, ret_error);
     }
     err = err == TRP_OK ? trpi_node_cluster_start(node, ret_error) : err;
-    err = err == TRP_OK ? trpi_node_shutdown_start(node, ret_error) : err;
-    if (err == TRP_OK && (err = trpi_carry_new(node, &node->carry)) != TRP_OK) {
+    err = err == TRP_OK && node->plugins_count == 0 ? trpi_node_lease_check(node, ret_error) : err;
+    return err == TRP_OK ? trpi_node_shutdown_start(node, ret_error) : err;
+}
+
+static trp_err
+node_begin(trp_node *node, trp_node_error *ret_error)
+{
+    trp_err err = trpi_carry_new(node, &node->carry);
+    if (err != TRP_OK) {
         return trpi_node_fail(ret_error, err, "out of memory");
     }
-    err = err == TRP_OK ? control_start(node, ret_error) : err;
+    err = control_start(node, ret_error);
     if (err == TRP_OK) {
         trpi_carry_bind(node->carry, true);
     }
     if (err == TRP_OK && node->control && (err = trpi_node_events_start(node)) != TRP_OK) {
         return trpi_node_fail(ret_error, err, "control: %s", trp_strerror(err));
     }
-    err = err == TRP_OK ? plugins_load(node, ret_error) : err;
-    err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err;
-    return err == TRP_OK ? seeds_join(node, ret_error) : err;
+    err = err == TRP_OK ? plugins_begin(node, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_lease_check(node, ret_error) : err; /* of a plugin */
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_remote_accept(node->remote);
+    return seeds_join(node, ret_error);
 }
 
-trp_err
-trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
-               trp_node_error *ret_error)
+/* Gives *ret_node; only_check: and nothing of it has begun. */
+static trp_err
+node_make(trpi_config *config, const trp_node_options *options, bool only_check,
+          trp_node **ret_node, trp_node_error *ret_error)
 {
     trpi_config_error error = { "" };
     if (trpi_node_config_check(config, &error) != TRP_OK) {
@@ -295,11 +345,13 @@ trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **
     }
     node->magic = TRPI_NODE_MAGIC;
     node->config = config;
+    node->only_check = only_check;
     (void)pthread_mutex_init(&node->lock, NULL);
     node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     trp_err err =
         node->end_fd < 0 ? trpi_node_fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;
-    err = err == TRP_OK ? node_start(node, options, ret_error) : err;
+    err = err == TRP_OK ? node_prepare(node, options, ret_error) : err;
+    err = err == TRP_OK && !only_check ? node_begin(node, ret_error) : err;
     if (err != TRP_OK) {
         node->config = NULL;  /* still the caller's */
         trp_node_close(node); /* I2 */
@@ -307,6 +359,42 @@ trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **
     }
     *ret_node = node;
     return TRP_OK;
+}
+
+trp_err
+trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
+               trp_node_error *ret_error)
+{
+    return node_make(config, options, false, ret_node, ret_error);
+}
+
+trp_err
+trpi_node_check(trpi_config *config, const trp_node_options *options, trp_node_error *ret_error)
+{
+    trp_node *node = NULL;
+    trp_err err = node_make(config, options, true, &node, ret_error);
+    if (err == TRP_OK) {
+        node->config = NULL; /* the caller's */
+        trp_node_close(node);
+    }
+    return err;
+}
+
+int
+trpi_node_open_exit(trp_err err)
+{
+    switch (err) {
+    case TRP_ECONFIG:
+    case TRP_EINVAL:
+        return TRPI_CTL_EXIT_CONFIG;
+    case TRP_EADDRINUSE:
+    case TRP_EEXIST:
+        return TRPI_CTL_EXIT_UNREACHABLE;
+    case TRP_EPERM:
+        return TRPI_CTL_EXIT_PERMISSION;
+    default:
+        return TRPI_CTL_EXIT_INTERNAL;
+    }
 }
 
 trp_err

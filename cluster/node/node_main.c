@@ -61,23 +61,6 @@ static const char help[] =
     "logs what the node knows of itself, its cluster and its peers.\n";
 
 static int
-open_exit(trp_err err)
-{
-    switch (err) {
-    case TRP_ECONFIG:
-    case TRP_EINVAL:
-        return TRPI_CTL_EXIT_CONFIG;
-    case TRP_EADDRINUSE:
-    case TRP_EEXIST:
-        return TRPI_CTL_EXIT_UNREACHABLE;
-    case TRP_EPERM:
-        return TRPI_CTL_EXIT_PERMISSION;
-    default:
-        return TRPI_CTL_EXIT_INTERNAL;
-    }
-}
-
-static int
 end_exit(trp_node *node, trp_node_end end)
 {
     char text[TRPI_NODE_END_BYTES];
@@ -395,7 +378,7 @@ begin(const trpi_node_options *options, const trp_node_options *given, trp_node_
     if (err != TRP_OK) {
         (void)fprintf(stderr, "troupe: %s\n", error.text);
         trpi_config_free(config);
-        return open_exit(err);
+        return trpi_node_open_exit(err);
     }
     err = start ? start(*ret_node, arg) : TRP_OK;
     if (err != TRP_OK) {

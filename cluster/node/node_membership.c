@@ -214,6 +214,11 @@ lease_file_take(trp_node *node, trp_node_error *ret_error)
     if (path[0] == '\0') {
         return TRP_OK;
     }
+    bool needed =
+        strcmp(trpi_config_text(node->config, "cluster.downing.active-strategy"), "lease") == 0;
+    if (needed && !trpi_lease_file_check(path, why, sizeof why)) { /* not at the first split */
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "cluster.downing.lease.file: %s", why);
+    }
     trp_err err = trpi_lease_file_new(path, &file);
     if (err == TRP_OK) { /* an acquire that hangs may outlive the node */
         trpi_cluster_lease_keep(node->cluster, lease_file_end, file);

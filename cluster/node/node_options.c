@@ -34,6 +34,7 @@ static const struct flag {
     { "--help", NULL, false },
     { "--origin", NULL, false, .of_config = true },
     { "--reference", NULL, false, .of_config = true },
+    { "--keys-only", NULL, false, .of_config = true },
     { "--output", NULL, true, .of_config = true },
 };
 #define FLAGS_COUNT (sizeof flags / sizeof flags[0])
@@ -92,6 +93,7 @@ flag_take(trpi_node_options *options, const struct flag *flag, const char *value
     options->help |= strcmp(flag->name, "--help") == 0;
     options->origin |= strcmp(flag->name, "--origin") == 0;
     options->reference |= strcmp(flag->name, "--reference") == 0;
+    options->keys_only |= strcmp(flag->name, "--keys-only") == 0;
     if (!flag->has_value) {
         return 0;
     }

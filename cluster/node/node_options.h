@@ -24,6 +24,7 @@ typedef struct trpi_node_options {
     const char *positional[4];
     size_t positional_count;
     bool origin, as_json, reference; /* config show --origin, -o json, --reference */
+    bool keys_only;                  /* config check --keys-only */
 } trpi_node_options;
 
 /* Borrows argv. positional_max 0: of `troupe node`, else of `troupe config`. Returns 0, or the exit

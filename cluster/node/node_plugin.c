@@ -58,12 +58,11 @@ open_fail(const char *name, trp_node_error *ret_error)
 }
 
 trp_err
-trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plugin,
-                 trp_node_error *ret_error)
+trpi_plugin_open(const char *specification, trpi_plugin *ret_plugin, trp_node_error *ret_error)
 {
     char name[2048];
     size_t name_bytes = strcspn(specification, ":");
-    const char *arguments = specification[name_bytes] ? specification + name_bytes + 1 : "";
+    ret_plugin->arguments = specification[name_bytes] ? specification + name_bytes + 1 : "";
     if (name_bytes == 0 || name_bytes >= sizeof name) {
         return fail(ret_error, "plugin '%.64s': expected PATH or PATH:ARGUMENTS", specification);
     }
@@ -84,23 +83,30 @@ trpi_plugin_load(trp_node *node, const char *specification, trpi_plugin *ret_plu
         return fail(ret_error, "plugin %s: it was built for plugin version %u, this node has %u",
                     name, plugin->abi, TRP_PLUGIN_ABI);
     }
-    trpi_fault_trust(plugin);
+    ret_plugin->plugin = plugin;
+    return TRP_OK;
+}
+
+trp_err
+trpi_plugin_begin(trp_node *node, trpi_plugin *plugin, trp_node_error *ret_error)
+{
     trp_plugin_error error = { "" };
-    trp_err err = plugin->init(node, arguments, &ret_plugin->state, &error);
+    trpi_fault_trust(plugin->plugin);
+    trp_err err = plugin->plugin->init(node, plugin->arguments, &plugin->state, &error);
     if (err != TRP_OK) {
-        return fail(ret_error, "plugin %s: %s%s%s%s", name,
+        return fail(ret_error, "plugin %s: %s%s%s%s", plugin->path,
                     error.text[0] ? error.text : "it failed to start", error.text[0] ? "" : ": ",
                     error.text[0] ? "" : trp_strerror(err),
                     err == TRP_EEXIST ? "; is it loaded twice?" : "");
     }
-    ret_plugin->plugin = plugin;
+    plugin->begun = true;
     return TRP_OK;
 }
 
 void
 trpi_plugin_fini(trpi_plugin *plugin)
 {
-    if (plugin->plugin && plugin->plugin->fini) {
+    if (plugin->begun && plugin->plugin->fini) {
         plugin->plugin->fini(plugin->state);
     }
     plugin->plugin = NULL;

@@ -45,6 +45,7 @@ struct trp_node {
     uint64_t magic;
     trpi_config *config;
     trpi_node_log log;
+    bool only_check; /* the start ends before anything can be noticed by others: config check */
     bool log_own; /* lines go to log, not to the opener's function */
     trp_log_fn program_log; /* the opener's; NULL: log_own */
     void *program_log_arg;
@@ -83,6 +84,13 @@ struct trp_node {
 /* Start from a configuration. Takes config, on success only. Errors as trp_node_open. */
 trp_err trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
                        trp_node_error *ret_error);
+/* Would a node start from a configuration? All of the start that may be refused, up to where others
+ * would notice it: the port is another one, plugins are loaded and not begun, a node that runs
+ * already is no error, no log line is written. Borrows config. Errors as trp_node_open. */
+trp_err trpi_node_check(trpi_config *config, const trp_node_options *options,
+                        trp_node_error *ret_error);
+/* The exit code of a node that does not start for err. */
+int trpi_node_open_exit(trp_err err);
 /* The membership has ended; the first reason counts. Any thread. */
 void trpi_node_end(trp_node *node, trp_node_end end);
 /* node_shutdown.c: the same through the phases of the shutdown. The cluster's thread. */

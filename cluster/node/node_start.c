@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <troupe/log.h>
 
@@ -89,29 +90,49 @@ watchman_spawn(trp_node *node)
     return trpi_system_spawn_internal(node->system, &watchman_behaviour, &options, &ref);
 }
 
+static void
+line_dropped(void *arg, const trp_log_line *line)
+{
+    (void)arg;
+    (void)line;
+}
+
+/* The log of the configuration. A check leaves no file and no line behind. */
+static trp_err
+log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error)
+{
+    trp_log_level level = trpi_log_level_parse(trpi_config_text(node->config, "log.level"));
+    int format = trpi_log_format_parse(trpi_config_text(node->config, "log.format"));
+    const char *file = trpi_config_text(node->config, "log.file");
+    bool is_new = node->only_check && *file && access(file, F_OK) != 0;
+    if (trpi_node_log_open(&node->log, format, level, file) != TRP_OK) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "log.file %s: %s (%s)", file, strerror(errno),
+                              trpi_errno_name(errno));
+    }
+    node->log_own = true;
+    options->log = node->only_check ? line_dropped : trpi_node_log_line;
+    options->log_arg = &node->log;
+    if (is_new) {
+        (void)unlink(file);
+    }
+    return TRP_OK;
+}
+
 trp_err
 trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_error *ret_error)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trp_log_level level = trpi_log_level_parse(trpi_config_text(node->config, "log.level"));
     options.config = node->config;
     options.fault_trap = given->fault_trap;
     options.log = given->log;
     options.log_arg = given->log_arg;
     node->program_log = given->log;
     node->program_log_arg = given->log_arg;
-    if (!given->log) {
-        int format = trpi_log_format_parse(trpi_config_text(node->config, "log.format"));
-        const char *file = trpi_config_text(node->config, "log.file");
-        if (trpi_node_log_open(&node->log, format, level, file) != TRP_OK) {
-            return trpi_node_fail(ret_error, TRP_ECONFIG, "log.file %s: %s (%s)", file,
-                                  strerror(errno), trpi_errno_name(errno));
-        }
-        node->log_own = true;
-        options.log = trpi_node_log_line;
-        options.log_arg = &node->log;
+    trp_err err = given->log ? TRP_OK : log_start(node, &options, ret_error);
+    if (err != TRP_OK) {
+        return err;
     }
-    trp_err err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
+    err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
     if (err == TRP_OK) {
         node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
@@ -144,7 +165,8 @@ remote_fail(trp_node *node, const trpi_remote_options *options, trp_err err,
 {
     const char *host =
         options->bind_host && *options->bind_host ? options->bind_host : options->host;
-    int port = options->bind_port >= 0 ? (int)options->bind_port : (int)options->port;
+    int64_t bind_port = trpi_config_int(node->config, "remote.bind-port");
+    int port = bind_port >= 0 ? (int)bind_port : (int)options->port;
     const char *hint = address_hint(node, options->host);
     switch (err) {
     case TRP_EADDRINUSE:
@@ -333,6 +355,10 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.port = (uint16_t)trpi_node_number(node, "remote.port");
     options.bind_host = *bind_host ? bind_host : NULL;
     options.bind_port = (int32_t)trpi_config_int(node->config, "remote.bind-port");
+    options.accepts_later = true; /* node.c: when the plugins have begun */
+    if (node->only_check) {
+        options.bind_port = 0; /* the node itself may run and have it */
+    }
     options.handshake_timeout_ms = trpi_node_number(node, "remote.handshake-timeout");
     options.frame_bytes_max = trpi_node_number(node, "remote.maximum-frame-size");
     options.lane_bytes_max = trpi_node_number(node, "remote.lane-buffer-size");

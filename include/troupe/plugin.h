@@ -37,7 +37,8 @@ typedef struct trp_plugin {
     const char *name; /* for logs */
     /* Register types and start actors. arguments: what stood behind the colon, "" without one;
      * borrowed until return. *ret_state is passed to fini. Any result but TRP_OK ends the node
-     * (exit 78).
+     * (exit 78). Other nodes are let in when the init of every plugin has returned: what waits for
+     * them is an actor's work, not init's.
      * Thread: the one that opens the node; may block. */
     trp_err (*init)(trp_node *node, const char *arguments, void **ret_state,
                     trp_plugin_error *ret_error);

@@ -2,6 +2,10 @@
 test_programs += tests/system/crowd
 tests_system_crowd_SOURCES = tests/system/crowd.c
 tests_system_crowd_LDADD = $(TEST_LDADD)
+noinst_LTLIBRARIES += tests/system/late.la
+tests_system_late_la_SOURCES = tests/system/late.c
+tests_system_late_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_system_late_la_LIBADD = libtroupe.la
 noinst_LTLIBRARIES += tests/system/stuck.la
 tests_system_stuck_la_SOURCES = tests/system/stuck.c
 tests_system_stuck_la_LDFLAGS = $(PLUGIN_LDFLAGS)

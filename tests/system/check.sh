@@ -1,0 +1,72 @@
+#!/bin/bash
+# check.sh - `troupe config check` refuses what a node refuses, in the same words and with the same exit code, for it is the
+# node's own start; and plugins are loaded before the port opens, begun before anybody is let in.
+# shellcheck source=tests/system/lib.sh
+. "$(cd "$(dirname "$0")" && pwd)/lib.sh"
+test_begin
+hosts_port || { fail "a free port"; test_end; }
+port=$hosts_free
+echo "not a plugin" >"$work/text.so"
+mkdir "$work/dir" "$work/pki"
+check files_are_made eval '"$troupe" cert ca demo-ca --dir "$work/pki" && "$troupe" cert node 127.0.0.1 --dir "$work/pki"'
+tls() { # CERTIFICATE
+    echo "--set remote.transport=tls --set remote.tls.ca=$work/pki/ca.pem --set remote.tls.cert=$work/pki/$1.pem --set remote.tls.key=$work/pki/127.0.0.1.key"
+}
+refused() { # NAME CODE ARGUMENT...
+    local name=$1 want=$2
+    shift 2
+    expect "node_refuses_$name" "$want" "$troupe" node --port "$port" --set log.level=error --socket "$work/x.sock" "$@"
+    tail -n 1 "$work/err" >"$work/node.said"
+    expect "check_refuses_$name" "$want" "$troupe" config check --port "$port" --set log.level=error --socket "$work/x.sock" "$@"
+    is "in_the_same_words_$name" "$(tail -n 1 "$work/err")" "$(cat "$work/node.said")"
+}
+refused a_key 78 --set remote.prot=1
+refused a_contradiction 78 --set remote.retry-backoff-min=1m --set remote.retry-backoff-max=1s
+refused a_missing_plugin 78 --load "$work/none.so"
+refused a_text_as_a_plugin 78 --load "$work/text.so"
+refused a_library_that_is_no_plugin 78 --load "$build/.libs/libtroupe.so"
+refused a_host_name_that_does_not_resolve 69 --host no-such-host.invalid
+refused an_address_of_another_host 69 --bind-host 203.0.113.7
+refused a_host_that_cannot_be_advertised 78 --host 0.0.0.0
+refused a_lease_file_nowhere 78 --set cluster.downing.active-strategy=lease --set "cluster.downing.lease.file=$work/none/lease"
+refused a_lease_file_that_is_a_directory 78 --set cluster.downing.active-strategy=lease --set "cluster.downing.lease.file=$work/dir"
+refused no_lease_at_all 78 --set cluster.downing.active-strategy=lease
+refused a_log_file_nowhere 78 --log-file "$work/none/log"
+# shellcheck disable=SC2046 # words
+refused a_certificate_that_is_none 78 $(tls ca.key)
+# shellcheck disable=SC2046
+refused a_key_of_another_certificate 78 $(tls ca)
+refused a_detector_that_nobody_brings 78 --set cluster.failure-detector.implementation-class=mine
+refused a_socket_directory_nowhere 77 --socket "$work/none/x.sock"
+refused a_socket_that_is_a_file 77 --socket "$work/text.so"
+refused a_socket_path_that_is_too_long 78 --socket "$work/$(printf 'x%.0s' {1..120})"
+
+# What it looks at it leaves as it was; beside a node that runs it finds nothing wrong.
+expect good_settings 0 "$troupe" config check --port "$port" --log-file "$work/new.log" --socket "$work/x.sock" \
+    --load "$build/tests/system/.libs/late.so:$work/never" --set cluster.downing.active-strategy=lease --set "cluster.downing.lease.file=$work/lease"
+check nothing_is_left test ! -e "$work/new.log" -a ! -e "$work/x.sock" -a ! -e "$work/lease"
+expect seed_that_does_not_resolve 0 "$troupe" config check --host localhost --set cluster.seed-nodes=troupe.tcp://demo@localhost:2552
+lacks seed_that_resolves "does not resolve" "$work/err"
+expect keys_of_another_host 0 "$troupe" config check --keys-only --host 203.0.113.7 --load "$work/none.so"
+expect wrong_keys_of_another_host 78 "$troupe" config check --keys-only --set remote.prot=1
+
+# A plugin that is missing costs nobody a peer: the port was not open.
+expect node_without_its_plugin 78 "$troupe" node --port "$port" --log-file "$work/early.log" --socket "$work/x.sock" --load "$work/none.so"
+lacks its_port_was_not_open "remoting listens" "$work/early.log"
+
+# Nobody is let in before every plugin has begun; who waits meanwhile joins then.
+background "$troupe" node --port "$port" --socket "$work/one.sock" --seed self --load "$build/tests/system/.libs/late.so:$work/go" 2>"$work/one.log"
+one=$started
+check control_socket_is_there wait_until 60 "$troupe" --socket "$work/one.sock" peers
+expect check_beside_a_node 0 "$troupe" config check --port "$port" --socket "$work/one.sock"
+background "$troupe" node --port 0 --socket "$work/two.sock" --seed "troupe.tcp://demo@127.0.0.1:$port" --set remote.handshake-timeout=500ms 2>"$work/two.log"
+two=$started
+gated() { "$troupe" --socket "$work/two.sock" peers | grep -q "127.0.0.1:$port *gated"; }
+check nobody_answers_yet wait_until 60 gated
+touch "$work/go"
+expect then_it_joins 0 "$troupe" --socket "$work/two.sock" wait --members 2
+kill -TERM "$two"
+ended two_leaves "$two" 0
+kill -TERM "$one"
+ended one_leaves "$one" 0
+test_end
