@@ -154,6 +154,7 @@ trpi_member_free(trpi_member_core *core)
     trpi_free(core->joiners);
     trpi_prove_forget_all(core);
     trpi_free(core->buried);
+    trpi_free(core->near_downs);
     trpi_free(core->removers);
     trpi_free(core->since);
     trpi_seen_fini(&core->seen);

@@ -33,9 +33,14 @@ typedef struct trpi_prove { /* a joiner that is being dialled back (J12) */
     uint64_t until_ms;
 } trpi_prove;
 
+typedef struct trpi_remover {
+    uint64_t key;
+    bool near; /* it says, or is named where it is said, that this node was reachable then */
+} trpi_remover;
+
 typedef struct trpi_burial { /* of a tombstone */
     uint64_t ms; /* L4: when this node saw it happen; TRPI_NEVER: it was told */
-    bool near;   /* it saw it happen, and the member was reachable */
+    bool near;   /* it saw it become Down, and the member was reachable */
 } trpi_burial;
 
 #define TRPI_FOREIGN_MAX 8u
@@ -113,16 +118,18 @@ struct trpi_member_core {
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
     uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
+    uint64_t *near_downs; /* keys of Down members that were reachable when they became so */
+    uint32_t near_downs_count;
     trpi_burial *buried; /* of each tombstone of the view; NULL: no memory, all are as if told */
     trpi_foreign foreign[TRPI_FOREIGN_MAX]; /* membership_foreign.c */
     uint32_t foreign_count;
     uint64_t seeds_look_ms; /* when seeds that are no members are asked; 0: not a member yet */
-    uint64_t *removers;  /* keys of members that say that they have removed this node; sorted */
+    trpi_remover *removers; /* members that say that they have removed this node; by key */
     uint32_t removers_count, removers_room;
+    uint32_t lost_next; /* of the members, who is looked at first for one to ask */
     uint32_t removed_next; /* whom to ask next whether it has, too */
     uint64_t removed_ms;   /* since when there is one */
     uint64_t removed_log_ms;
-    bool removed_near;     /* one of them says that this node was reachable then */
     trpi_since *since;   /* sorted by key */
     uint32_t since_count;
     uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
@@ -198,7 +205,7 @@ void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step 
 void trpi_gossip_ask_suspects(trpi_member_core *core);
 void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
                            uint32_t ttl);
-/* near: it was reachable when it was removed. */
+/* near: it was reachable when it became Down. */
 void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status,
                            bool near);
 /* Say what this node's version is; who has another one answers. */
@@ -208,7 +215,7 @@ void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 void trpi_leader_tick(trpi_member_core *core);
 /* `next` is about to be the view: who is gone from it (L4). No memory: all are as if told. */
 void trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next);
-/* Was it reachable when it was removed, as far as this node knows? t: of the present view. */
+/* Was it reachable when it became Down, as far as this node knows? t: of the present view. */
 bool trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t);
 void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
 void trpi_exiting_tick(trpi_member_core *core);
@@ -228,6 +235,8 @@ void trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id);
  * node. */
 void trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone);
 void trpi_removed_heard(trpi_member_core *core, uint64_t key); /* it talks to this node after all */
+/* An incarnation that is no member says so, at the address of one. */
+void trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id);
 void trpi_removed_tick(trpi_member_core *core);
 
 /* membership_events.c */

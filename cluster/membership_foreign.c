@@ -12,6 +12,8 @@
  *       round.
  *   G2  An answer is no invitation: nobody joins, or lets in, for it.
  *   G3  The leader asks each interval; another member the less often, the more there are.
+ *   G4  Where a member is that is unreachable, whoever lives there now is asked, too: it may know
+ *       that this node was removed (X5 of membership_removed.c). LOST_ASKED each time, in turn.
  * Limits.  TRPI_FOREIGN_MAX are remembered; one that was not heard of for SILENT intervals is
  *          forgotten.
  * Tests.   tests/unit/cluster/foreign_test.c, tests/system/two_clusters.sh
@@ -23,6 +25,7 @@
 #define MEMBERS_PER_ASKER 16u
 #define TIMES_SURE 2u /* G1 */
 #define SILENT 3u
+#define LOST_ASKED 8u
 
 static bool
 is_member(const trpi_member_core *core, const trpi_address *address)
@@ -72,12 +75,24 @@ static void
 ask(trpi_member_core *core)
 {
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN };
+    const trpi_gossip *g = core->gossip;
     const trpi_address *seed;
+    uint32_t asked = 0, n = 0;
     memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
     for (uint32_t at = 0; (seed = trpi_member_absent_seed(core, &at)) != NULL;) {
         trpi_node_id to = { .address = *seed, .uid = 0 };
         trpi_core_send(core, &to, &frame, NULL);
     }
+    for (; n < g->members_count && asked < LOST_ASKED && g->unreachable_count > 0; n++) { /* G4 */
+        const trpi_gossip_member *m =
+            &g->members[(core->lost_next + n) % g->members_count];
+        if (m->unreachable != 0 && m->ident->key != core->self->key) {
+            trpi_node_id to = { .address = m->ident->id.address, .uid = 0 };
+            trpi_core_send(core, &to, &frame, NULL);
+            asked++;
+        }
+    }
+    core->lost_next = (core->lost_next + n) % g->members_count;
 }
 
 static void

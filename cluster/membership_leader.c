@@ -21,6 +21,8 @@
  *   L5  A node that is waking (trpi_member_now) leads nothing: it may have been removed.
  *   L4  A tombstone is forgotten when its age has passed since this node saw that member go, by the
  *       clock that nobody sets; one that it was only told of, by the wall clock and what it says.
+ *   L7  Whether a removed member was cut off is decided when it becomes Down, by what anybody says
+ *       of it then: later nobody watches it, and who did may be Exiting, Down or gone.
  * Tests.   tests/unit/cluster/leader_test.c, rounds_test.c
  */
 #include "cluster/membership_core.h"
@@ -199,7 +201,7 @@ static bool
 is_in_doubt(const trpi_member_core *core)
 {
     for (uint32_t i = 0; i < core->removers_count; i++) {
-        uint32_t at = trpi_gossip_find(core->gossip, core->removers[i]);
+        uint32_t at = trpi_gossip_find(core->gossip, core->removers[i].key);
         if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
             return true;
         }
@@ -270,6 +272,61 @@ consider_weakly_up(trpi_member_core *core)
 
 /* ---- housekeeping ---------------------------------------------------------------------------- */
 
+static bool
+is_near_down(const trpi_member_core *core, uint64_t key)
+{
+    for (uint32_t i = 0; i < core->near_downs_count; i++) {
+        if (core->near_downs[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whoever says so, and whether its word counts or not: who is Exiting or Down may be right. */
+static bool
+is_accused(const trpi_gossip *g, uint64_t key)
+{
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        if (g->rows[i].subject == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A member that is not Down yet: was it there? Nobody watches one that is Joining. */
+static bool
+is_near(const trpi_gossip *g, uint32_t index)
+{
+    return index != TRPI_GOSSIP_NONE && g->members[index].status != TRP_MEMBER_DOWN &&
+           g->members[index].status != TRP_MEMBER_JOINING &&
+           !is_accused(g, g->members[index].ident->key);
+}
+
+/* L7 */
+static void
+note_downs(trpi_member_core *core, const trpi_gossip *next)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t downs = 0, count = 0;
+    for (uint32_t i = 0; i < next->members_count; i++) {
+        downs += next->members[i].status == TRP_MEMBER_DOWN;
+    }
+    uint64_t *near = downs == 0 || g == NULL ? NULL : trpi_alloc(downs * sizeof(*near));
+    for (uint32_t i = 0; i < next->members_count && near != NULL; i++) {
+        uint64_t key = next->members[i].ident->key;
+        if (next->members[i].status == TRP_MEMBER_DOWN &&
+            (is_near_down(core, key) ||
+             (is_near(g, trpi_gossip_find(g, key)) && !is_accused(next, key)))) {
+            near[count++] = key;
+        }
+    }
+    trpi_free(core->near_downs);
+    core->near_downs = near;
+    core->near_downs_count = count;
+}
+
 /* How this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
  * first tombstone whose key is not below; moves on. */
 static trpi_burial
@@ -286,7 +343,8 @@ burial_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
     uint32_t member = trpi_gossip_find(g, key);
     return member == TRPI_GOSSIP_NONE
                ? told
-               : (trpi_burial){ core->now.mono_ms, g->members[member].unreachable == 0 };
+               : (trpi_burial){ core->now.mono_ms,
+                                is_near_down(core, key) || is_near(g, member) };
 }
 
 bool
@@ -311,6 +369,7 @@ trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next)
     }
     trpi_free(core->buried);
     core->buried = buried;
+    note_downs(core, next);
 }
 
 static bool

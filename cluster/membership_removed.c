@@ -19,9 +19,12 @@
  *   X2  The lease is apart: who says GONE has it, or gives up its own side (W2 of
  *       membership_downing.c), and is obeyed at once.
  *   X3  A frame of another kind takes the word of a member back; its removal from the own view
- *       makes it forgotten.
+ *       makes it forgotten. So it is with the word that this node was reachable.
  *   X4  All that are no removers are dialled anew when there is one, whatever the pause between
  *       attempts, so that TWO_CLUSTERS_MS after the first refusal all have been asked.
+ *   X5  Whoever has removed this node may have been restarted since. The present incarnation at the
+ *       address of an unreachable member, which is asked from time to time (membership_foreign.c),
+ *       says so in that one's place: that one has ended.
  * Limits.  ASKED_LEAST members, and a quarter of all, are asked in each round of the leader.
  * Tests.   tests/unit/cluster/removed_test.c, tests/sim/split_test.c
  */
@@ -48,7 +51,7 @@ place_of(const trpi_member_core *core, uint64_t key)
     uint32_t high = core->removers_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (core->removers[middle] < key) {
+        if (core->removers[middle].key < key) {
             low = middle + 1;
         } else {
             high = middle;
@@ -61,7 +64,7 @@ bool
 trpi_member_is_remover(const trpi_member_core *core, uint64_t key)
 {
     uint32_t at = place_of(core, key);
-    return at < core->removers_count && core->removers[at] == key;
+    return at < core->removers_count && core->removers[at].key == key;
 }
 
 uint64_t
@@ -76,7 +79,7 @@ add(trpi_member_core *core, uint64_t key)
     uint32_t at = place_of(core, key);
     if (core->removers_count == core->removers_room) {
         uint32_t room = core->removers_room * 2 + 8;
-        uint64_t *bigger = trpi_realloc(core->removers, room * sizeof(*bigger));
+        trpi_remover *bigger = trpi_realloc(core->removers, room * sizeof(*bigger));
         if (bigger == NULL) {
             return false; /* it says so again */
         }
@@ -85,7 +88,7 @@ add(trpi_member_core *core, uint64_t key)
     }
     memmove(core->removers + at + 1, core->removers + at,
             (core->removers_count - at) * sizeof(*core->removers));
-    core->removers[at] = key;
+    core->removers[at] = (trpi_remover){ key, false };
     core->removers_count++;
     return true;
 }
@@ -146,13 +149,25 @@ say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const 
     }
 }
 
+/* X3: as long as the word of one who says so stands. */
+static bool
+was_near(const trpi_member_core *core)
+{
+    for (uint32_t i = 0; i < core->removers_count; i++) {
+        if (core->removers[i].near) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* X1 */
 static bool
 is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 {
     const trpi_gossip *g = core->gossip;
-    bool anybody = false;
-    for (uint32_t i = 0; i < g->members_count && core->removed_near; i++) {
+    bool near = was_near(core), anybody = false;
+    for (uint32_t i = 0; i < g->members_count && near; i++) {
         const trpi_gossip_member *m = &g->members[i];
         if (m->ident->key == core->self->key || m->status == TRP_MEMBER_DOWN) {
             continue;
@@ -182,11 +197,11 @@ consider(trpi_member_core *core)
     char names[160];
     (void)trpi_sides_text(g, marks, true, names, sizeof(names));
     if (trpi_member_may_go_on(core, marks, &count) ||
-        (core->removed_near && 2 * count.side >= count.all) || is_ordered_by_all(core, marks)) {
+        (was_near(core) && 2 * count.side >= count.all) || is_ordered_by_all(core, marks)) {
         trpi_core_log(core, TRP_LOG_WARNING,
                       "this node was removed%s: %s say so, %u of %u votes, which may go on by %s; "
                       "it stops; what next: start it again, it joins them",
-                      core->removed_near ? "" : " while it was cut off or stood still", names,
+                      was_near(core) ? "" : " while it was cut off or stood still", names,
                       count.side, count.all, trpi_downing_name(core->downing));
         trpi_core_stop(core, TRPI_STOP_DOWNED);
     } else {
@@ -195,26 +210,31 @@ consider(trpi_member_core *core)
     trpi_free(marks);
 }
 
-/* false: it is no member, or was known. */
+/* false: it is no member, or nothing of this is new. */
 static bool
-add_member(trpi_member_core *core, uint64_t key)
+add_member(trpi_member_core *core, uint64_t key, bool near)
 {
-    return key != core->self->key && trpi_gossip_find(core->gossip, key) != TRPI_GOSSIP_NONE &&
-           !trpi_member_is_remover(core, key) && add(core, key);
+    bool known = trpi_member_is_remover(core, key);
+    if (key == core->self->key || trpi_gossip_find(core->gossip, key) == TRPI_GOSSIP_NONE ||
+        (!known && !add(core, key))) {
+        return false;
+    }
+    trpi_remover *remover = &core->removers[place_of(core, key)];
+    bool more = !known || (near && !remover->near);
+    remover->near = remover->near || near;
+    return more;
 }
 
 /* Take up whom it speaks for, and whether the cluster was whole. true: something is new. */
 static bool
 take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
 {
-    bool first = core->removers_count == 0;
-    bool more = add_member(core, trpi_ident_key(id));
+    bool near = gone != NULL && gone->near;
+    bool more = add_member(core, trpi_ident_key(id), near);
     for (uint32_t i = 0; gone != NULL && i < gone->keys_count; i++) {
-        more = add_member(core, gone->keys[i]) || more;
+        more = add_member(core, gone->keys[i], near) || more;
     }
-    bool was = !first && core->removed_near;
-    core->removed_near = was || (gone != NULL && gone->near);
-    return more || (core->removers_count > 0 && core->removed_near != was);
+    return more;
 }
 
 void
@@ -237,10 +257,29 @@ trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame
 }
 
 void
+trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id)
+{
+    const trpi_gossip *g = core->gossip;
+    if (core->phase != TRPI_PHASE_MEMBER || g == NULL) {
+        return;
+    }
+    for (uint32_t i = trpi_gossip_lower(g, &id->address);
+         i < g->members_count &&
+         trpi_address_equal(&g->members[i].ident->id.address, &id->address);
+         i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        if (m->ident->id.uid != id->uid && m->unreachable != 0 && m->status < TRP_MEMBER_EXITING) {
+            trpi_removed_by(core, &m->ident->id, NULL);
+            return;
+        }
+    }
+}
+
+void
 trpi_removed_tick(trpi_member_core *core)
 {
     for (uint32_t i = core->removers_count; i-- > 0;) {
-        if (trpi_gossip_find(core->gossip, core->removers[i]) == TRPI_GOSSIP_NONE) {
+        if (trpi_gossip_find(core->gossip, core->removers[i].key) == TRPI_GOSSIP_NONE) {
             take_out(core, i); /* X3 */
         }
     }

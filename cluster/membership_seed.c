@@ -520,6 +520,9 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         frame->code == TRPI_NACK_LEAVING || frame->code == TRPI_NACK_INCOMPATIBLE) {
         trpi_foreign_heard(core, from);
     }
+    if (frame->code == TRPI_NACK_REMOVED) {
+        trpi_removed_by_successor(core, from);
+    }
     if (core->phase != TRPI_PHASE_SEEKING || !was_asked(seek, from)) {
         core->stats.ignored += core->phase == TRPI_PHASE_SEEKING ? 1 : 0;
         return;

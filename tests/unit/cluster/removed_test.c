@@ -202,6 +202,117 @@ who_was_cut_off_when_it_was_downed_was_not_near(void)
     mesh_free(m);
 }
 
+/* Of four, two are cut off. Who said so is itself Down when they are removed; at that moment nobody
+ * whose word counts says that they were away. */
+static void
+who_was_cut_off_was_not_near_when_its_observer_is_down_with_it(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(4, &options);
+    m->cut[0] = m->cut[1] = true;
+    mesh_observe(m, 3, 3);
+    mesh_run(m, 1000);
+    mesh_add(m, &options); /* stays Joining, and has no vote */
+    UNIT_EQUAL(mesh_join(m, 4, 2), TRP_OK);
+    mesh_run(m, 2000);
+    mesh_observe(m, 4, 3);
+    mesh_run(m, 1000);
+    mesh_observe(m, 3, 0);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 2, 4), TRP_MEMBER_JOINING);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, i < 2 ? i : 4), TRP_OK);
+    }
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 2), 2);
+    m->cut[0] = m->cut[1] = false;
+    mesh_run(m, 5000);
+    UNIT_TRUE(trpi_member_removed_since_ms(m->cores[0]) != 0);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_NONE);
+    mesh_free(m);
+}
+
+/* Nobody watches who is Joining: whether it was cut off is not known. */
+static void
+who_was_joining_when_it_was_downed_was_not_near(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(4, &options);
+    m->waking[0] = true; /* leads nothing */
+    mesh_add(m, &options);
+    UNIT_EQUAL(mesh_join(m, 4, 1), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_status(m, 4, 4), TRP_MEMBER_JOINING);
+    m->cut[0] = m->cut[1] = m->cut[4] = true;
+    mesh_observe(m, 2, 3);
+    mesh_observe(m, 3, 3);
+    mesh_run(m, 1000);
+    UNIT_EQUAL(mesh_status(m, 2, 4), TRP_MEMBER_JOINING);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, i < 2 ? i : 4), TRP_OK);
+    }
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_members(m, 2), 2);
+    m->cut[4] = false;
+    mesh_run(m, 5000);
+    UNIT_TRUE(trpi_member_removed_since_ms(m->cores[4]) != 0);
+    UNIT_EQUAL(m->stopped[4], TRPI_STOP_NONE);
+    mesh_free(m);
+}
+
+/* X3: that the node was reachable is a part of a word, and taken back with it */
+static void
+a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(6, &options);
+    trpi_frame gone = { .kind = TRPI_FRAME_GONE,
+                        .to_uid = m->ids[0].uid,
+                        .code = TRP_MEMBER_DOWN,
+                        .near = true };
+    trpi_frame other = { .kind = TRPI_FRAME_DIGEST,
+                         .to_uid = m->ids[0].uid,
+                         .digest = trpi_member_view(m->cores[0])->digest };
+    m->cut[0] = true;
+    mesh_hand(m, 0, m->ids[1], &gone, NULL);
+    refuse(m, 0, 3);
+    mesh_hand(m, 0, m->ids[1], &other, NULL);
+    UNIT_FALSE(trpi_member_is_remover(m->cores[0], trpi_ident_key(&m->ids[1])));
+    refuse(m, 0, 4);
+    refuse(m, 0, 5);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE); /* half of the votes, without the lowest address */
+    mesh_hand(m, 0, m->ids[3], &gone, NULL); /* known before, but not this */
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_DOWNED);
+    mesh_free(m);
+}
+
+/* X5: who removed it has been restarted since, one after the other. */
+static void
+the_successors_of_its_removers_end_a_node(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(3, &options);
+    m->cut[2] = true;
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
+    mesh_run(m, 2000);
+    UNIT_EQUAL(mesh_members(m, 0), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        m->cut[i] = true;
+        mesh_add_as(m, mesh_id(i, 5000 + i), NULL, &options);
+        UNIT_EQUAL(mesh_join(m, 3 + i, i == 0 ? 1 : 3), TRP_OK);
+        mesh_run(m, 3000);
+        UNIT_EQUAL(mesh_status(m, 3 + i, 3 + i), TRP_MEMBER_UP);
+    }
+    UNIT_EQUAL(mesh_members(m, 3), 2);
+    mesh_observe(m, 2, 3);
+    m->cut[2] = false;
+    mesh_run(m, 30000);
+    UNIT_EQUAL(m->stopped[2], TRPI_STOP_DOWNED);
+    UNIT_EQUAL(m->stopped[3], TRPI_STOP_NONE);
+    mesh_free(m);
+}
+
 /* X2, W2 of membership_downing.c */
 static void
 with_a_lease_one_word_is_enough(void)
@@ -340,6 +451,10 @@ UNIT(gone_counts_for_those_that_it_names)
 UNIT(who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes)
 UNIT(one_of_two_that_is_downed_by_the_other_ends)
 UNIT(who_was_cut_off_when_it_was_downed_was_not_near)
+UNIT(who_was_cut_off_was_not_near_when_its_observer_is_down_with_it)
+UNIT(who_was_joining_when_it_was_downed_was_not_near)
+UNIT(a_word_that_was_taken_back_does_not_say_that_the_node_was_near)
+UNIT(the_successors_of_its_removers_end_a_node)
 UNIT(with_a_lease_one_word_is_enough)
 UNIT(one_refusal_makes_the_node_dial_all_others_anew)
 UNIT(a_leader_that_is_waking_makes_nobody_up_and_removes_nobody)
