@@ -429,7 +429,7 @@ shell_waiter_answer(void *waiter, trp_err err)
     waiter_drop(w);
 }
 
-/* Who waits has not given up while this lock is held, so it still owns what is_wanted looks at. */
+/* The waiter has not given up while this lock is held: it still owns what is_wanted looks at. */
 bool
 shell_waiter_begins(void *waiter)
 {

@@ -11,9 +11,10 @@
  * Must hold.
  *   D3  A tie goes to the side of the lowest member in order that has a vote.
  *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also
- *       those which are Down. What is Down here may be alive and Up over there; a restarted node
- *       votes in its predecessor's place. Joiners have no vote, whatever they were told since. Who
- *       is Exiting has none, nor has its successor, when all have seen it Exiting.
+ *       those which are Down. A member that is Down here may be alive and Up over there; a
+ *       restarted node votes in its predecessor's place. Joiners have no vote, whatever they were
+ *       told since. A member that is Exiting has none, nor has its successor, when all have seen
+ *       it Exiting.
  *   D10 An oldest that leaves is removed on one side only, perhaps, and ends. So it is on no side;
  *       but where it has seen that it is Exiting, which it told and this node remembers, it cannot
  *       keep another side whose view says less. There a poll that counts it has the oldest on this
@@ -114,7 +115,7 @@ address_end(const trpi_gossip *g, uint32_t from)
     return to;
 }
 
-/* Who of those that count in this poll has been Up for longest; of equals the first in order. */
+/* The oldest of those that count in this poll; of equals the first in order. */
 static uint32_t
 oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
 {

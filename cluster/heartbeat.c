@@ -193,9 +193,9 @@ ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
            (ident->ring_hash == self->ring_hash && ident->key <= self->key);
 }
 
-/* H1, H5. Go along until k answer. Who has not been asked for long enough may answer: k of those
- * will do while nobody is late; but the fewer answer, the more of them are asked for each late
- * one. */
+/* H1, H5. Go along until k answer. A peer that has not been asked for long enough may answer: k of
+ * those will do while nobody is late; but the fewer answer, the more of them are asked for each
+ * late one. */
 static void
 ring_walk(const trpi_heartbeat *hb, struct ring *ring)
 {

@@ -167,8 +167,8 @@ push_to_unseen(trpi_member_core *core, uint32_t targets)
     }
 }
 
-/* Who has just learnt that all have seen a change of votes tells it at once: who is cut off before
- * it hears that counts the vote both ways. Each node does so once. */
+/* A node that learns that all have seen a change of votes tells it at once: another one that is cut
+ * off before it hears that counts the vote both ways. Each node does so once. */
 static void
 tell_votes(trpi_member_core *core)
 {

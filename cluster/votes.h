@@ -1,7 +1,7 @@
 /* votes.h - what one node knows of the changes of votes: who was made Up, or Exiting, and whether
  * all have seen it.
  *
- * Who decides which side of a cut stays counts votes, and both sides must count the same ones. A
+ * The side of a cut that stays is decided by votes, and both sides must count the same ones. A
  * change that a node has seen is *sure* when it knows that every member has seen it, too; until
  * then it is open, and its vote may be counted or not (downing_votes.c asks for both). This is no
  * part of a view, for it changes without a new version, as the seen set does.

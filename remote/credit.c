@@ -56,7 +56,7 @@ say(trpi_credit *credit, uint8_t flags, uint64_t bytes)
     return (trpi_credit_word){ true, flags, bytes };
 }
 
-/* Who has kept much asks again when that is used up: it must not come all at once. */
+/* A sender that has kept much asks again when that is used up: it must not come all at once. */
 static trpi_credit_word
 set_free(trpi_credit *credit, uint64_t window, uint64_t waiting)
 {

@@ -29,7 +29,7 @@ typedef struct trpi_credit_limits {
 /* What may wait for one receiver before its senders are slowed, while `waiting` wait for all. The
  * more wait in all, the less each may have. */
 uint64_t trpi_credit_window(const trpi_credit_limits *limits, uint64_t waiting);
-/* What more than so much waits for a receiver becomes a dead letter. */
+/* Mail above this for one receiver becomes dead letters. */
 uint64_t trpi_credit_most(const trpi_credit_limits *limits, uint64_t waiting);
 
 /* The receiving side. All zero: free. */

@@ -1,6 +1,6 @@
 /* hold.c - what is kept here for receivers on another node that are slower than their senders.
  *
- * Why.    A receiver that cannot keep up says so (CREDIT, receiver.c). What it is told from then on
+ * Why.    A receiver that cannot keep up says so (CREDIT, receiver.c). Its mail from then on
  *         stays here, apart from the lane, so that nobody else's messages stand behind it; it goes
  *         to the lane as far as there is credit. Its tellers are slowed, others are not.
  * Shape.  proxy's run -> deliver() -> [is it held?] -> chunks of frames, in order

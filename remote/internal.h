@@ -702,7 +702,7 @@ bool trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refus
  * the next. */
 void trpi_holds_release(trpi_peer *peer, trpi_later *later);
 void trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later);
-/* What is kept for uid (0: for all) becomes dead letters. */
+/* The mail kept for uid (0: for all) becomes dead letters. */
 void trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later);
 bool trpi_holds_any(const trpi_peer *peer);
 void trpi_holds_forget(trpi_peer *peer, const trpi_route *route); /* which ends */

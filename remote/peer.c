@@ -87,7 +87,7 @@ peer_get(trpi_remote *remote, const trpi_address *address, bool make, uint32_t s
     return err;
 }
 
-/* Who gives way may have proxies, which takes a moment: so one does before there is no room. */
+/* A peer that gives way may have proxies, which takes a moment: so one goes while there is room. */
 static void
 make_room_ahead(trpi_remote *remote, uint32_t share)
 {

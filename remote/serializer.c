@@ -250,7 +250,7 @@ raw_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_ma
     return encode_fields(fields, count, payload, 0, map, out);
 }
 
-/* What is being read, and the block that it becomes. */
+/* The bytes that are read, and the block that they become. */
 typedef struct reading {
     const uint8_t *wire, *end;
     const trpi_node_map *map;
@@ -260,7 +260,7 @@ typedef struct reading {
 
 static trp_err decode_value(reading *r, uint32_t kind, const trp_type *of, size_t at);
 
-/* What ends before the last field, or goes on behind it, is of another version of the type. */
+/* A payload that ends before the last field, or goes on behind it, is of another version. */
 static trp_err
 decode_fields(reading *r, const trp_field *fields, uint32_t count, size_t at)
 {

@@ -71,7 +71,7 @@ typedef struct beside {
     char *texts;
 } beside;
 
-/* What varies is checked and stays where it is; NUL-terminated texts as they are. */
+/* Fields that vary are checked and stay where they are; NUL-terminated texts as they are. */
 static void
 set_varying(const trp_field *field, const uint8_t *payload, const ProtobufCFieldDescriptor *of,
             uint8_t *message, beside *room)

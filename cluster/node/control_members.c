@@ -308,7 +308,7 @@ finding_add(cJSON *problems, const trpi_view *view, const finding *f)
     return problem_add(problems, text);
 }
 
-/* Who will stop, in how many seconds. */
+/* The members that will stop, in how many seconds. */
 static bool
 outlook_problem_add(cJSON *problems, const trpi_view *view)
 {

@@ -21,7 +21,7 @@
 
 #define KEY "key" /* of a row while it is made: its help for several members */
 
-/* What helps, for one member (one) and for several (many, the same for all of them). */
+/* The advice for one member (one) and for several (many, the same for all of them). */
 typedef struct advice {
     char one[HELP_BYTES], many[HELP_BYTES];
 } advice;
@@ -242,7 +242,7 @@ blockers_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
-/* What no agreement heals: others have gone on without this node. */
+/* No agreement heals this: others have gone on without this node. */
 static bool
 removed_add(cJSON *list, const trpi_view *view)
 {

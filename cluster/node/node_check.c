@@ -373,8 +373,8 @@ is_built_in_logic(const char *words, const char *id)
     return found;
 }
 
-/* Who is told to leave just after another one has crashed waits until that one is downed: it is
- * noticed, nothing changes for stable-after, half as long again when members are slow to see it. */
+/* A node that is told to leave just after a crash waits until the crashed one is downed: it is
+ * noticed, nothing changes for stable-after, half as long again when members see it late. */
 static void
 leave_timeout_note(const trpi_config *config, FILE *out)
 {

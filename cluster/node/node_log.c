@@ -6,7 +6,7 @@
  *          reader of its log.
  * Must hold.
  *   L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one that waited in vain none
- *       waits at all until there is room again. What was lost is counted, and said then.
+ *       waits at all until there is room again. Lost lines are counted, and the count is said then.
  *   L2  Whoever shares our standard error (a shell, other nodes) sees no O_NONBLOCK on it: a pipe
  *       or terminal is opened a second time, and that description is ours alone.
  * Tests.   tests/unit/node/node_log_test.c, tests/system/node.sh
@@ -65,8 +65,8 @@ trpi_log_format_parse(const char *name)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* L2. What cannot be opened again is asked for room before each write; another writer may take that
- * room, and then we wait for the reader. */
+/* L2. An output that cannot be opened again is asked for room before each write; another writer may
+ * take that room, and then we wait for the reader. */
 static void
 stderr_take(trpi_node_log *log)
 {
@@ -182,7 +182,7 @@ bytes_write(trpi_node_log *log, const char *bytes, size_t count)
     return true;
 }
 
-/* What was lost comes first. */
+/* The count of lost lines comes first. */
 static bool
 lost_write(trpi_node_log *log, const trp_log_line *next)
 {

@@ -319,7 +319,7 @@ run(trp_node *node, const trpi_node_options *options, int signal_fd)
     }
 }
 
-/* What the program itself sets stands before the command line, which is stronger. */
+/* The program's own settings stand before the command line, which is stronger. */
 static trp_err
 settings_add(trpi_node_options *options, const trp_node_options *given)
 {

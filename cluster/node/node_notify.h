@@ -9,7 +9,7 @@
 #include "cluster/node/node_private.h"
 
 /* READY=1 once the node is Up, or now where nobody tells it whom to join (has_no_seeds); and
- * WATCHDOG=1 as often as WATCHDOG_USEC wants. What cannot be told is logged. */
+ * WATCHDOG=1 as often as WATCHDOG_USEC wants. A word that cannot be sent is logged. */
 void trpi_notify_begin(trp_node *node, bool has_no_seeds);
 /* Around what a SIGHUP does. Nothing is said while the node is not ready, or stops. */
 void trpi_notify_reloading(void);

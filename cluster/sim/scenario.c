@@ -287,8 +287,7 @@ play_crash(struct sim_world *w)
         sim_node_kill(w, last);
     }
     uint64_t end_us = w->now_us + 6 * SECOND_US;
-    /* Who was monitored only by nodes that died with it is found by new neighbours (H5): in twice
-     * the time. */
+    /* A node whose monitors died with it is found by new neighbours (H5): in twice the time. */
     end_us += victims > 4 ? 4 * SECOND_US : 0;
     sim_run_until(w, end_us);
     for (uint32_t i = 0; i < w->nodes_count && victims > 0; i++) {

@@ -337,7 +337,7 @@ void trpi_inbound_begin(trp_system *system);
 void trpi_inbound_end(trp_system *system);
 /* Does this actor live, now? */
 bool trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation);
-/* What is known of an actor's mail. A hint: it changes meanwhile. */
+/* An actor's mail. A hint: it changes meanwhile. */
 enum trpi_mail {
     TRPI_MAIL_NONE,     /* nothing waits there, or nobody is there */
     TRPI_MAIL_WAITS,    /* something does; how much, a mark tells */
@@ -351,7 +351,7 @@ enum trpi_mail trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t gen
 typedef void (*trpi_mark_fn)(void *arg, uint64_t number);
 void trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_mark_fn fn,
                        void *arg, uint64_t number);
-/* What was to be selected elsewhere is not told to anybody; who asked (sender) is told err at once.
+/* A message to a selection elsewhere is told to nobody; its sender is told err at once.
  * Thread: any. */
 void trpi_selection_failed(trp_system *system, trp_ref sender, trp_err err);
 /* Deliver to what path selects. For Identify a concrete path that names nobody is answered with

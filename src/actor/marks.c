@@ -3,7 +3,7 @@
  * Why.     The usual mailbox is a queue that nobody counts: a counter would cost every tell of
  *          every program. Who must know how much of what it told still waits (remoting, which
  *          bounds what a receiver may pile up) puts a mark behind some thousand bytes of it, and is
- *          called when the mark's turn comes. What is told between two marks costs nothing more.
+ *          called when the mark's turn comes. A message between two marks costs nothing more.
  * Shape.   m1 m2 ... m99 MARK(fn, arg, number) m100 ...: a message of type TRPI_TYPE_MARK, which
  *          the run loop hands to trpi_life_auto(), and an ended actor's drain to trpi_life_dead().
  * Must hold.

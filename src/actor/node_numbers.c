@@ -340,7 +340,7 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
 
 /* ---- introduced ones ------------------------------------------------------------------------- */
 
-/* Who gives way to one more of this share; NULL: nobody need. N5 */
+/* The node that gives way to one more of this share; NULL: none need. N5 */
 static trpi_node *
 victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
 {

@@ -48,8 +48,8 @@ wrong(const char **ret_what, const char *what)
     return TRP_ECONFIG;
 }
 
-/* What is no whole number. A quotient of two exact doubles is the nearest one; with more digits the
- * C library knows, as long as the program's locale has a point. */
+/* A number that is not whole. A quotient of two exact doubles is the nearest one; with more digits
+ * the C library knows, as long as the program's locale has a point. */
 static double
 float_of(const char *text, const trpi_decimal *d)
 {

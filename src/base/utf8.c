@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* What may follow a first byte: how many bytes, and the bounds of the second. 0: it is none. */
+/* The bytes that may follow a first one: how many, and the bounds of the second. 0: it is none. */
 static size_t
 sequence(uint8_t first, uint8_t *ret_low, uint8_t *ret_high)
 {

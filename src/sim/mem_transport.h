@@ -48,7 +48,7 @@ trp_err trpi_mem_network_thread_start(trpi_mem_network *network);
 void trpi_mem_network_thread_stop(trpi_mem_network *network);
 /* Close all links between two hosts (NULL: any) now, as a broken cable does. */
 void trpi_mem_network_cut(trpi_mem_network *network, const char *host_a, const char *host_b);
-/* What waits on its way for a later time than now_ns arrives then, in its order. */
+/* Frames on their way for a later time than now_ns arrive then, in their order. */
 void trpi_mem_network_hasten(trpi_mem_network *network, uint64_t now_ns);
 
 /* The driver; transport_arg is a trpi_mem_network. In connect the dialling host is the one that the

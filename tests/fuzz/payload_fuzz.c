@@ -112,7 +112,7 @@ read_block(const void *data, size_t bytes)
     free(image.moved.data);
 }
 
-/* What passes the check goes through every serializer and comes back as it was, but for invalid
+/* A block that passes the check comes back through every serializer as it was, but for invalid
  * numbers and refs. */
 static void
 round_trip(const void *block, size_t bytes)

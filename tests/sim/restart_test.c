@@ -3,7 +3,7 @@
  * instant.
  *
  * TROUPE_SIM_FIRST=SEED TROUPE_SIM_SEEDS=1 plays one seed again; TROUPE_SIM_STRATEGY names one
- * strategy, TROUPE_SIM_TRACE=1 tells everything. What it prints of windows and crashes stands in
+ * strategy, TROUPE_SIM_TRACE=1 tells everything. Its figures of windows and crashes stand in
  * docs/operating.md and decision 160.
  */
 #include "tests/sim/stage.h"
@@ -192,7 +192,7 @@ table_says(const struct sim_world *w, const trpi_gossip *g, uint32_t crashes, co
     }
 }
 
-/* What should become of those who are left, as things are now. */
+/* The fate of those who are left, as things are now. */
 static struct verdict
 foresee(struct sim_world *w, uint32_t crashes, const char *strategy)
 {

@@ -125,7 +125,7 @@ an_unreachable_member_is_named_with_its_observers(void)
     reason_is(&view, 0, "", "");
 }
 
-/* What agreement does not heal comes first, also in a view that has converged. */
+/* A problem that agreement does not heal comes first, also in a view that has converged. */
 static void
 who_has_removed_this_node_and_that_it_stood_still_is_told(void)
 {

@@ -24,7 +24,7 @@ write_failure(void *arg, const char *file, int line, const char *text)
 TRP_STRUCT(talk, line, TALK_LINE)
 TRP_PROTOCOL(talk, TALK_MESSAGES)
 
-/* What varies is compared as bytes, which the same calls of a builder make the same. */
+/* Fields that vary are compared as bytes, which the same calls of a builder make the same. */
 static void
 a_message_of_variable_length_is_compared_and_shown(void)
 {

@@ -319,7 +319,7 @@ what_is_not_of_its_kind_is_refused(void)
                TRP_EDATA);
 }
 
-/* What a few bytes may become is bounded before it is allocated. */
+/* The size that a few bytes may become is bounded before it is allocated. */
 static void
 an_array_on_the_wire_makes_at_most_payload_bytes_max(void)
 {

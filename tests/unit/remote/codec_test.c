@@ -242,7 +242,7 @@ json_keeps_to_its_fields(void)
     trpi_buffer_fini(&payload);
 }
 
-/* What is encoded reads back equal; the rest is refused, at both ends. */
+/* A value that is encoded reads back equal; any other is refused, at both ends. */
 static void
 json_gives_back_what_it_was_given_or_refuses(void)
 {

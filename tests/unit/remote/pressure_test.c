@@ -148,7 +148,7 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     pair_end(&p);
 }
 
-/* Who is told through the same place of any table as a slow one is not taken for it */
+/* A receiver that shares its place in any table with a slow one is not taken for it */
 static void
 receivers_are_counted_apart(void)
 {
@@ -344,7 +344,7 @@ remoting_may_stop_while_a_receiver_is_slow(void)
     pair_end(&p);
 }
 
-/* What is held for a node that ends, or when the own one does, is dead letters */
+/* Mail held for a node that ends, or when the own one does, is dead letters */
 static void
 the_peer_may_end_while_its_receiver_is_slow(void)
 {
