@@ -45,7 +45,7 @@ trpi_side trpi_side_sum(trpi_side a, trpi_side b);
 typedef bool (*trpi_stays_fn)(const trpi_downing_options *options, trpi_side mine, trpi_side others,
                               const char **ret_why);
 
-/* Which part of a side is meant: the members that are clear, with the indirectly connected, and with
+/* Which part of a side is meant: the clear members, with the indirectly connected, and with
  * the unsure. */
 typedef enum trpi_side_part { TRPI_PART_CLEAR, TRPI_PART_OURS, TRPI_PART_HOPED } trpi_side_part;
 
