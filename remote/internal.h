@@ -332,6 +332,7 @@ struct trpi_remote {
     trpi_transport *transport;
     bool secure; /* secure.h is around the transport; written before listening */
     trpi_faults *faults; /* around that, for tests; NULL: not */
+    char cookie_file[TRPI_REMOTE_COOKIE_FILE_BYTES]; /* as the options have it; "": none */
     trpi_address address;
     uint64_t uid;
     trpi_serializers *serializers; /* the system's */

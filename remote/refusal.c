@@ -193,7 +193,8 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
     bool other = strncmp(peer->reason, called, sizeof called - 1) == 0 &&
                  peer->refused_by[0] != '\0' && strcmp(peer->refused_by, address->system) != 0;
     bool secret = why == TRPI_REFUSED_COOKIE ||
-                  (why == TRPI_REFUSED_BY_PEER && strstr(peer->reason, "secure-cookie") != NULL);
+                  (why == TRPI_REFUSED_BY_PEER && (strstr(peer->reason, "secure-cookie") != NULL ||
+                                                   strstr(peer->reason, "another cookie") != NULL));
     bool loopback = strcmp(peer->reason, TRPI_LOOPBACK_REFUSAL) == 0;
     bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret || loopback);
     if (is && loopback) {
@@ -203,6 +204,11 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
     } else if (is && other) {
         (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
                        peer->refused_by, address->host, address->port);
+    } else if (is && remote->cookie_file[0] != '\0') {
+        (void)snprintf(ret_why, why_bytes,
+                       "remote.cookie: %s:%u has another cookie than %s: of another user? "
+                       "remote.require-cookie",
+                       address->host, address->port, remote->cookie_file);
     } else if (is) {
         (void)snprintf(ret_why, why_bytes, "remote.secure-cookie: %s",
                        strchr(peer->reason, ':') + 2);
@@ -250,7 +256,8 @@ trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detai
         return TRPI_REFUSED_PEER_TLS;
     }
     if (count >= 4 && memcmp(bytes, TRPI_COOKIE_MAGIC, 4) == 0) {
-        *ret_detail = "the peer wants a cookie, this node has none: remote.require-cookie";
+        *ret_detail = "the peer wants a cookie, this node has none: remote.require-cookie, or on "
+                      "loopback remote.cookie";
         return TRPI_REFUSED_COOKIE;
     }
     return TRPI_REFUSED_NONE;

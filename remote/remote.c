@@ -407,7 +407,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     warn_of_waiting(remote);
     /* The caller's texts need not live longer than this call. */
     remote->options.host = remote->options.bind_host = NULL;
-    remote->options.cookie = remote->options.cookie_before = NULL;
+    remote->options.cookie = remote->options.cookie_before = remote->options.cookie_file = NULL;
     remote->options.tls_ca = remote->options.tls_cert = remote->options.tls_key = NULL;
     remote->options.tls_crl = remote->options.tls_ciphers = remote->options.why = NULL;
     remote->options.tls_allowed = NULL;

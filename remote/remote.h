@@ -19,6 +19,7 @@ typedef struct trpi_remote trpi_remote;
 enum trpi_lifecycle_logging { TRPI_LIFECYCLE_EACH = 0, TRPI_LIFECYCLE_OFF = -1 };
 
 #define TRPI_FAULT_SCHEMES "trttl.gremlin." /* of an address that shows the adapters, before tcp */
+#define TRPI_REMOTE_COOKIE_FILE_BYTES 512 /* a path, with its NUL */
 
 typedef struct trpi_remote_options {
     const trpi_transport_ops *transport; /* NULL: tcp on nng */
@@ -57,6 +58,10 @@ typedef struct trpi_remote_options {
     uint32_t tls_warn_ms;           /* before a certificate ends; 0: 14 days */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
+    /* The cookie is from this file, which nodes of one user share on loopback: it is shown to peers
+     * there only, and a refusal names the file. NULL: it was configured. Fewer bytes than
+     * TRPI_REMOTE_COOKIE_FILE_BYTES. */
+    const char *cookie_file;
     /* Drop what manages actors here: system messages, possibly harmful ones, commands to the node,
      * and selections of other paths than these. */
     bool untrusted;

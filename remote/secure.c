@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -228,6 +229,18 @@ refuse_session(trpi_secure_link *link)
 
 /* ---- steps of a beginning: with link->lock, in a callback of the inner link ------------------ */
 
+/* Where the cookie is one that this user's nodes share, its file says whose. */
+static void
+refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users, const char *configured)
+{
+    char detail[sizeof link->reason];
+    const char *file = link->transport->options.cookie_file;
+    bool is_users = file != NULL && file[0] != '\0';
+    (void)snprintf(detail, sizeof detail, "%s%s", is_users ? users : configured,
+                   is_users ? file : "");
+    refuse(link, why, detail);
+}
+
 /* said: what the step wants the peer to hear; freed here. */
 static void
 cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *said)
@@ -254,13 +267,16 @@ cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *sa
         pump(link);
         break;
     case TRPI_COOKIE_MISSING:
-        refuse(link, TRPI_REFUSED_COOKIE, "the peer shows none; require-cookie is on here");
+        refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer shows none; wanted is that of ",
+                      "the peer shows none; require-cookie is on here");
         break;
     case TRPI_COOKIE_WRONG:
-        refuse(link, TRPI_REFUSED_COOKIE, "the peer has another secure-cookie");
+        refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer has another cookie than ",
+                      "the peer has another secure-cookie");
         break;
     case TRPI_COOKIE_REFUSED:
-        refuse(link, TRPI_REFUSED_BY_PEER, "the peer has another secure-cookie");
+        refuse_cookie(link, TRPI_REFUSED_BY_PEER, "the peer has another cookie than ",
+                      "the peer has another secure-cookie");
         break;
     case TRPI_COOKIE_BROKEN:
         shut(link, "out of memory");
@@ -272,7 +288,7 @@ static void
 cookie_begin(trpi_secure_link *link)
 {
     uint8_t nonce[TRPI_COOKIE_NONCE_BYTES], binding[32] = { 0 };
-    if (link->credentials->secrets.count == 0) {
+    if (link->credentials->secrets.count == 0 || link->bare) {
         link->stage = TRPI_SECURE_OPEN;
         return;
     }
@@ -400,7 +416,11 @@ in_connected(void *user, trpi_link *inner)
     } else {
         cookie_begin(link);
     }
+    bool is_open = link->stage == TRPI_SECURE_OPEN && !link->closing;
     pthread_mutex_unlock(&link->lock);
+    if (is_open) { /* bare: it waits for nothing */
+        link->transport->events->connected(link->user, (trpi_link *)link); /* V1 */
+    }
 }
 
 /* What is decrypted goes to the user, without the lock. The caller holds it. */
@@ -544,6 +564,8 @@ trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
     }
     link->user = user;
     (void)snprintf(link->to, sizeof link->to, "%.253s:%u", host, port);
+    link->bare = secure->options.cookie_file != NULL && secure->options.cookie_file[0] != '\0' &&
+                 !trpi_host_is_loopback(host);
     *ret_link = (trpi_link *)link; /* before the first callback may come */
     trp_err err = secure->inner->connect(secure->inner_transport, host, port, timeout_ms, link,
                                          &link->inner);

@@ -69,6 +69,7 @@ struct trpi_channel_secure {
     pthread_mutex_t lock;
     trpi_tls_session *session; /* NULL: a cookie alone; calls by lock */
     char to[TRPI_COOKIE_PLACE_BYTES]; /* whom it dialled */
+    bool bare; /* that is no peer on loopback, and the cookie is for those */
     trpi_cookie cookie;        /* the six below by lock */
     trpi_secure_stage stage;
     bool closing;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "remote/internal.h"
 #include "remote/secure.h"
 #include "remote/tls.h"
@@ -104,6 +105,7 @@ trpi_remote_transport_open(trpi_remote *remote)
                                    .handshake_bytes_max = o->handshake_bytes_max,
                                    .reload_interval_ms = o->tls_reload_interval_ms,
                                    .old_end_ms = o->tls_old_end_ms,
+                                   .cookie_file = remote->cookie_file,
                                    .reloaded = on_reloaded,
                                    .reloaded_arg = remote,
                                    .troubled = on_troubled,
@@ -118,6 +120,9 @@ trpi_remote_transport_open(trpi_remote *remote)
                                    .allowed = o->tls_allowed,
                                    .allowed_count = o->tls_allowed_count,
                                    .ignore_address = o->tls_ignore_address };
+    const char *file = o->cookie_file != NULL ? o->cookie_file : "";
+    trpi_assert(strlen(file) < sizeof remote->cookie_file);
+    (void)snprintf(remote->cookie_file, sizeof remote->cookie_file, "%s", file);
     trp_err err = secrets_fill(o->cookie, o->cookie_before, &secure.secrets);
     if (err != TRP_OK) {
         return TRP_ECONFIG;

@@ -451,8 +451,7 @@ links_add(trp_node *node, cJSON *reply)
     char until[32];
     bool is_tls = trpi_remote_tls_state(node->remote, &tls);
     bool ok = trpi_json_add_text(reply, "encryption", is_tls ? "TLS 1.3 mutual" : "none") &&
-              trpi_json_add_bool(reply, "cookie",
-                                 trpi_config_bool(node->config, "remote.require-cookie"));
+              trpi_json_add_bool(reply, "cookie", node->has_cookie);
     if (!is_tls) {
         return ok && cJSON_AddNullToObject(reply, "certificate") != NULL;
     }

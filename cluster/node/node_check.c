@@ -18,6 +18,7 @@
 #include "base/address.h"
 #include "base/nearest.h"
 #include "cluster/cluster.h"
+#include "cluster/node/cookie_file.h"
 #include "cluster/node/node_options.h"
 #include "cluster/node/seed_dns.h"
 #include "pattern/pattern.h"
@@ -129,10 +130,11 @@ security_check(const trpi_config *config, trpi_config_error *ret_error)
 {
     static const char *const files[] = { "remote.tls.ca", "remote.tls.cert", "remote.tls.key",
                                          "remote.tls.crl" };
-    if (trpi_config_bool(config, "remote.require-cookie") &&
-        *trpi_config_text(config, "remote.secure-cookie") == '\0') {
-        return refuse(config, ret_error, "remote.require-cookie",
-                      "it is on, and remote.secure-cookie is empty; `troupe cookie gen` makes one");
+    trpi_node_secrets secrets;
+    trp_err err = trpi_node_secrets_load(config, TRPI_SECRETS_KEYS, &secrets, ret_error);
+    explicit_bzero(&secrets, sizeof secrets);
+    if (err != TRP_OK) {
+        return err;
     }
     if (strcmp(trpi_config_text(config, "remote.transport"), "tls") != 0) {
         return TRP_OK;

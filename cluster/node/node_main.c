@@ -101,12 +101,10 @@ banner_print(const trp_node *node, const trpi_node_options *options)
                   (int)getpid(), "node", node->address,
                   (unsigned long long)trpi_system_self(node->system)->uid);
     trpi_tls_state tls;
-    const char *cookie, *before;
-    trpi_node_cookies(node->config, &cookie, &before);
     (void)fprintf(stderr, "  %-10s %s:%d   %s%s\n", "listen", bind_host,
                   bind_port >= 0 ? (int)bind_port : (int)trpi_remote_address(node->remote)->port,
                   trpi_remote_tls_state(node->remote, &tls) ? "TLS 1.3 mutual" : "not encrypted",
-                  cookie != NULL ? ", cookie" : "");
+                  node->has_cookie ? ", cookie" : "");
     (void)fprintf(stderr, "  %-10s %s\n", "control",
                   trp_node_control_path(node) ? trp_node_control_path(node) : "none");
     if (options->config_file) {
@@ -175,6 +173,51 @@ reload_note(trp_node *node, const char *refused)
     (void)pthread_mutex_unlock(&node->lock);
 }
 
+/* The cookies, of the configuration or a file, and the files of TLS. What came of it is logged. */
+static void
+secrets_reload(trp_node *node, const trpi_config *config)
+{
+    trpi_node_secrets secrets;
+    trpi_tls_state tls;
+    trpi_config_error error = { "" };
+    char digest[TRPI_REMOTE_SECRETS_BYTES];
+    /* Whether there is a cookie, and of what kind, needs a restart. */
+    if (!node->has_cookie || trpi_node_has_users_cookie(config) != node->secrets.is_users) {
+        reload_note(node, "");
+        (void)trpi_remote_secrets_reload(node->remote, NULL, NULL); /* ESTATE: no files either */
+        return;
+    }
+    if (trpi_node_secrets_load(config, TRPI_SECRETS_READ, &secrets, &error) != TRP_OK) {
+        reload_note(node, error.text);
+        trp_system_log(node->system, TRP_LOG_ERROR, "node", "reload: %s; the old cookie stays",
+                       error.text);
+        if (trpi_remote_tls_state(node->remote, &tls)) { /* its files all the same */
+            (void)trpi_remote_secrets_reload(node->remote, NULL, NULL);
+        }
+        return;
+    }
+    reload_note(node, "");
+    if (secrets.is_users && node->secrets.is_users && /* connections need not begin anew */
+        strcmp(secrets.now, node->secrets.now) == 0 &&
+        strcmp(secrets.before, node->secrets.before) == 0) {
+        return;
+    }
+    trp_err err = trpi_remote_secrets_reload(node->remote, secrets.now, secrets.before);
+    if (err == TRP_EINVAL) {
+        trp_system_log(node->system, TRP_LOG_ERROR, "node",
+                       "reload: remote.secure-cookie-before without remote.secure-cookie; the old "
+                       "cookies stay");
+        reload_note(node, "remote.secure-cookie-before without remote.secure-cookie");
+    }
+    if (err == TRP_OK && secrets.now[0] != '\0' &&
+        trpi_remote_secrets_digest(secrets.now, secrets.before, digest) == TRP_OK) {
+        trpi_cluster_compat_set(node->cluster, TRPI_NODE_COOKIE_KEY, digest); /* for joiners */
+    }
+    if (err == TRP_OK) {
+        node->secrets = secrets;
+    }
+}
+
 /* Read the configuration again and take log.level and the cookies from it, and the files of TLS;
  * the rest needs a restart. */
 static void
@@ -207,20 +250,7 @@ reload(trp_node *node, const trpi_node_options *options)
     atomic_store_explicit(&node->log.level, (int)level, memory_order_relaxed);
     trp_log_level_set(node->system, level);
     trp_system_log(node->system, TRP_LOG_INFO, "node", "reloaded: log.level is %s", name);
-    const char *cookie, *before;
-    trpi_node_cookies(config, &cookie, &before);
-    /* Files of TLS, too; what came of it is logged. ESTATE: neither is in use. */
-    trp_err err = trpi_remote_secrets_reload(node->remote, cookie, before);
-    if (err == TRP_EINVAL) {
-        trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "reload: remote.secure-cookie is longer than 255 bytes; the old one stays");
-    }
-    reload_note(node, err == TRP_EINVAL ? "remote.secure-cookie is longer than 255 bytes" : "");
-    char digest[TRPI_REMOTE_SECRETS_BYTES];
-    if (err == TRP_OK && cookie != NULL &&
-        trpi_remote_secrets_digest(cookie, before, digest) == TRP_OK) {
-        trpi_cluster_compat_set(node->cluster, TRPI_NODE_COOKIE_KEY, digest); /* for joiners */
-    }
+    secrets_reload(node, config);
     trpi_config_free(config);
 }
 

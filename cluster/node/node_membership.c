@@ -111,7 +111,6 @@ compat_fill(const trp_node *node, trpi_compat *ret_compat, trp_node_error *ret_e
     };
     static const char strategy_key[] = "cluster.downing.active-strategy";
     const char *strategy = trpi_config_text(node->config, strategy_key);
-    const char *cookie, *before;
     char secrets[TRPI_REMOTE_SECRETS_BYTES];
     trp_err err = trpi_compat_add(ret_compat, strategy_key, strategy);
     for (size_t i = 0; i < sizeof keys / sizeof keys[0] && err == TRP_OK; i++) {
@@ -122,9 +121,8 @@ compat_fill(const trp_node *node, trpi_compat *ret_compat, trp_node_error *ret_e
             err = trpi_compat_add(ret_compat, key, entry.values[0]);
         }
     }
-    trpi_node_cookies(node->config, &cookie, &before);
     if (err == TRP_OK) {
-        err = trpi_remote_secrets_digest(cookie, before, secrets);
+        err = trpi_remote_secrets_digest(node->secrets.now, node->secrets.before, secrets);
     }
     if (err == TRP_OK) {
         err = trpi_compat_add(ret_compat, TRPI_NODE_COOKIE_KEY, secrets);

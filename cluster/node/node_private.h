@@ -12,6 +12,7 @@
 #include "base/config.h"
 #include "cluster/cluster.h"
 #include "cluster/node/control.h"
+#include "cluster/node/cookie_file.h"
 #include "cluster/node/ctl_proto.h"
 #include "cluster/node/node_log.h"
 #include "cluster/node/node_options.h"
@@ -44,6 +45,8 @@ typedef enum trpi_node_task { /* of the coordinated shutdown; node_shutdown.c */
 struct trp_node {
     uint64_t magic;
     trpi_config *config;
+    trpi_node_secrets secrets; /* set before it listens; later the main thread's, at SIGHUP */
+    bool has_cookie;           /* set before it listens */
     trpi_node_log log;
     bool only_check; /* the start ends before anything can be noticed by others: config check */
     bool log_own; /* lines go to log, not to the opener's function */

@@ -257,7 +257,15 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
               const char **trusted, const char **deployable, char *ciphers,
               size_t ciphers_bytes, trp_node_error *ret_error)
 {
-    trpi_node_cookies(node->config, &options->cookie, &options->cookie_before);
+    trpi_config_error error = { "" };
+    trpi_secrets_use use = node->only_check ? TRPI_SECRETS_CHECK : TRPI_SECRETS_MAKE;
+    if (trpi_node_secrets_load(node->config, use, &node->secrets, &error) != TRP_OK) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "%s", error.text);
+    }
+    node->has_cookie = node->secrets.now[0] != '\0';
+    options->cookie = node->secrets.now;
+    options->cookie_before = node->secrets.before;
+    options->cookie_file = node->secrets.is_users ? node->secrets.file : NULL;
     options->pending_handshakes_max = trpi_node_number(node, "remote.pending-handshakes-max");
     options->unfinished_bytes_max = trpi_node_number(node, "remote.unfinished-frames-max");
     options->peer_watches_max = trpi_node_number(node, "remote.watches-per-peer");
@@ -308,16 +316,6 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
     }
     options->tls_ciphers = ciphers;
     return TRP_OK;
-}
-
-void
-trpi_node_cookies(const trpi_config *config, const char **ret_cookie, const char **ret_before)
-{
-    bool required = trpi_config_bool(config, "remote.require-cookie");
-    const char *cookie = trpi_config_text(config, "remote.secure-cookie");
-    const char *before = trpi_config_text(config, "remote.secure-cookie-before");
-    *ret_cookie = required && *cookie ? cookie : NULL;
-    *ret_before = required && *cookie && *before ? before : NULL;
 }
 
 /* Extensions are there now, and may have brought one. */
@@ -395,7 +393,8 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     err = trpi_remote_start(node->system, &options, &node->remote);
     if (err == TRP_ECONFIG) {
         return trpi_node_fail(ret_error, err, "remote.transport: %s",
-                              *why ? why : "a cookie is longer than 255 bytes");
+                              *why ? why
+                                   : "remote.secure-cookie-before without remote.secure-cookie");
     }
     if (err != TRP_OK) {
         return remote_fail(node, &options, err, ret_error);

@@ -14,9 +14,6 @@ uint32_t trpi_node_number(const trp_node *node, const char *key);
 trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);
-/* The cookies of a configuration, borrowed from it; NULL: none are asked for. */
-void trpi_node_cookies(const trpi_config *config, const char **ret_cookie,
-                       const char **ret_before);
 trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);
 /* Behind the plugins: is there a lease where the downing strategy needs one? */
 trp_err trpi_node_lease_check(trp_node *node, trp_node_error *ret_error);

@@ -341,12 +341,18 @@ const trpi_config_row trpi_config_rows[] = {
       "A child that is to live on a node that has not answered for so long ends." },
     { "remote.trusted-selection-paths", LIST, "", 0, 0, NULL,
       "Paths that peers may select in untrusted mode; \"/system/cluster\" lets nodes join." },
+    { "remote.cookie", BOOL, "on", 0, 0, NULL,
+      "On loopback without TLS and require-cookie: peers must know the cookie of this user, the "
+      "file `cookie` in $STATE_DIRECTORY, else $XDG_CONFIG_HOME/troupe, else ~/.config/troupe, "
+      "which the first node makes; off: any local user may command the actors here." },
     { "remote.require-cookie", BOOL, "off", 0, 0, NULL,
       "Peers must know remote.secure-cookie; the cookie itself is never sent." },
     { "remote.secure-cookie", TEXT, "", 0, 0, NULL,
       "Secret that all nodes of a cluster share (`troupe cookie gen`); never shown or logged." },
     { "remote.secure-cookie-before", TEXT, "", 0, 0, NULL,
       "The one before it: taken as well, while the nodes change over one by one." },
+    { "remote.secure-cookie-file", TEXT, "", 0, 0, NULL,
+      "File with both instead, a line each; refused where others may read it." },
     { "remote.when-quarantined", CHOICE, "stay", 0, 0, "stay|end",
       "When a peer has quarantined this node, so that they never talk again: end, with exit code "
       "76, or stay for the others." },
@@ -605,6 +611,7 @@ trpi_config_shown(const trpi_config_entry *entry, size_t index)
 {
     static const char secret[] = "remote.secure-cookie"; /* and the one before it */
     const char *value = entry->values[index];
-    return *value != '\0' && strncmp(entry->key, secret, sizeof secret - 1) == 0 ? "(secret)"
-                                                                                 : value;
+    bool is_secret = strncmp(entry->key, secret, sizeof secret - 1) == 0 &&
+                     strcmp(entry->key + sizeof secret - 1, "-file") != 0;
+    return *value != '\0' && is_secret ? "(secret)" : value;
 }

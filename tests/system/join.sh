@@ -7,7 +7,7 @@ hosts_port && open=$hosts_free && hosts_port && guarded=$hosts_free || { fail "t
 node() { # NAME PORT OPTION...
     local name=$1 port=$2
     shift 2
-    background "$troupe" node --host 127.0.0.1 --port "$port" --socket "$work/$name.sock" "$@" >"$work/$name.log" 2>&1
+    background "$troupe" node --host 127.0.0.1 --port "$port" --socket "$work/$name.sock" --set remote.cookie=off "$@" >"$work/$name.log" 2>&1
 }
 at() { "$troupe" --socket "$work/$1.sock" "${@:2}"; }
 to() { echo "--set cluster.seed-nodes=troupe.tcp://${2:-demo}@127.0.0.1:$1"; }

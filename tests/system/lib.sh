@@ -43,6 +43,9 @@ test_begin() {
     [ -x "$troupe" ] || { echo "FAIL build: no program at $troupe"; exit 1; }
     [ ${#TMPDIR} -le 70 ] || unset TMPDIR # a socket's path has at most 107 bytes
     work=$(mktemp -d "${TMPDIR:-/tmp}/troupe-test.XXXXXX") || { echo "FAIL build: no temporary directory"; exit 1; }
+    # Nodes on loopback share a cookie of their user: here the test's own, never the caller's.
+    export STATE_DIRECTORY=$work/state
+    mkdir "$STATE_DIRECTORY"
     if [ -n "$sanitizer" ]; then
         for name in ASAN_OPTIONS LSAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS; do
             export "$name=${!name:+${!name}:}log_path=$work/finding"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """speaker.py - a second implementation of docs/wire.md, written from that page alone: a member of a cluster in Python.
 
-    speaker.py SYSTEM PORT SEED-PORT
+    speaker.py SYSTEM PORT SEED-PORT [COOKIE-FILE]
 
-It joins through the seed on 127.0.0.1, is welcomed, answers heartbeats, gossips, and has an actor /user/echo, which sends
+With a file it shows its first line as a cookie, and asks for it. It joins through the seed on 127.0.0.1, is welcomed, answers heartbeats, gossips, and has an actor /user/echo, which sends
 back what it is told. At SIGTERM it leaves. It prints a line for each of these, and says on stderr what it does not understand.
 """
+import hmac
 import os
 import random
 import selectors
@@ -230,24 +231,84 @@ def is_newer(a, b, view):
     return all(a.get(k, 0) >= b.get(k, 0) for k in keys) and any(a.get(k, 0) > b.get(k, 0) for k in keys)
 
 
+# ---- the cookie, before the preamble
+
+def keyed(label, *parts):
+    return hmac.new(secret, label.encode().ljust(24, b"\0") + b"".join(parts), "sha256").digest()
+
+
+def mark_and_tag(fresh, dialler, acceptor):
+    places = [("%s:%d" % (HOST, port)).encode() for port in (dialler, acceptor)]
+    return keyed("troupe cookie nonce", fresh)[:4], keyed("troupe cookie addresses", fresh, b"\0".join(places))[:8]
+
+
+class Cookie:
+    """The four steps: take() gets bytes of the other end and returns what to send; wants is 0 at the end."""
+
+    HELLO = b"TRC\x1a\x01\0\0\0"
+
+    def __init__(self, dialler_to=None):
+        self.dialled = dialler_to is not None
+        self.wants, self.is_shown = 40, False
+        self.own, self.theirs = os.urandom(32), b""
+        if self.dialled:
+            mark, tag = mark_and_tag(self.own[:8], node.port, dialler_to)
+            self.own = self.own[:8] + 2 * (mark + tag)
+
+    def proof(self, end):
+        nonces = (self.own, self.theirs) if self.dialled else (self.theirs, self.own)
+        return keyed("troupe cookie " + end, *nonces, bytes(32))
+
+    def take(self, data):
+        if not self.theirs:
+            if data[:8] != self.HELLO:
+                raise ValueError("shows no cookie")
+            self.theirs = data[8:]
+            self.wants = 40 if self.dialled else 64
+            return 2 * self.proof("dialler") if self.dialled else self.HELLO + self.own
+        self.wants = 0
+        if self.dialled:
+            self.is_shown = data[0] == 1 and hmac.compare_digest(data[8:], self.proof("acceptor"))
+            return b""
+        mine = self.proof("dialler")
+        self.is_shown = hmac.compare_digest(data[:32], mine) or hmac.compare_digest(data[32:], mine)
+        return struct.pack("<Q", self.is_shown) + (self.proof("acceptor") if self.is_shown else bytes(32))
+
+    def is_meant_for(self, dialler):
+        """An acceptor, when it knows who has dialled: was it made for these two addresses?"""
+        mark, tag = mark_and_tag(self.theirs[:8], dialler, node.port)
+        slots = [self.theirs[at:at + 12] for at in (8, 20)]
+        return next((slot[4:] == tag for slot in slots if slot[:4] == mark), True)
+
+
 # ---- connections
 
 class Connection:
     def __init__(self, sock, lane=None, port=None):
         self.sock, self.lane, self.port, self.uid = sock, lane, port, 0
         self.dialled = lane is not None
+        self.cookie = Cookie(port if self.dialled else None) if secret else None
+        self.behind = b""  # what goes out when the cookie has been shown
         self.is_open = False
         self.opened_lane = False
         self.inbox, self.outbox = b"", b""
         self.preamble_read = False
         sock.setblocking(False)
         node.selector.register(sock, selectors.EVENT_READ, self)
+        if self.cookie and self.dialled:
+            self.outbox = Cookie.HELLO + self.cookie.own
+
+    def put(self, data):
+        if self.cookie and self.cookie.wants:
+            self.behind += data
+        else:
+            self.outbox += data
 
     def preamble(self):
-        self.outbox += b"TRP\x1a" + struct.pack("<BBHQ", 1, self.lane, 0, node.uid)
+        self.put(b"TRP\x1a" + struct.pack("<BBHQ", 1, self.lane, 0, node.uid))
 
     def frame(self, kind, body=b"", flags=0, extra=0):
-        self.outbox += struct.pack("<IBBH", len(body), kind, flags, extra) + body
+        self.put(struct.pack("<IBBH", len(body), kind, flags, extra) + body)
         self.flush()
 
     def message(self, kind, body=b"", flags=0, extra=0):
@@ -284,11 +345,14 @@ class Connection:
             self.close()
             return
         self.inbox += data
+        if self.cookie and self.cookie.wants and not self.show_cookie():
+            return
         if not self.preamble_read:
             if len(self.inbox) < 16:
                 return
             magic, version, lane, _, self.uid = struct.unpack("<4sBBHQ", self.inbox[:16])
             if magic != b"TRP\x1a" or version != 1:
+                print("it wants a cookie" if magic == b"TRC\x1a" else "no preamble", file=sys.stderr)
                 self.close()
                 return
             self.inbox, self.preamble_read = self.inbox[16:], True
@@ -299,12 +363,34 @@ class Connection:
             if lane != 0:
                 self.is_open = True
                 self.port = node.ports.get(self.uid)
+                if self.cookie and not self.cookie.is_meant_for(self.port):
+                    self.close()
+                    return
         while len(self.inbox) >= 8:
             size, kind, flags, extra = struct.unpack_from("<IBBH", self.inbox)
             if len(self.inbox) < 8 + size:
                 return
             body, self.inbox = self.inbox[8:8 + size], self.inbox[8 + size:]
             node.take(self, kind, flags, extra, body)
+
+
+    def show_cookie(self):
+        """The steps that inbox has come for. False: it goes on later, or never."""
+        while self.cookie.wants and len(self.inbox) >= self.cookie.wants:
+            data, self.inbox = self.inbox[:self.cookie.wants], self.inbox[self.cookie.wants:]
+            try:
+                self.outbox += self.cookie.take(data)
+            except ValueError as error:
+                print("%s: %s" % (self.port, error), file=sys.stderr)
+                self.close()
+                return False
+        if not self.cookie.wants:
+            self.outbox, self.behind = self.outbox + self.behind, b""
+        self.flush()
+        if not self.cookie.wants and not self.cookie.is_shown:
+            print("another cookie", file=sys.stderr)
+            self.close()
+        return self.cookie.is_shown
 
 
 # ---- the node
@@ -355,6 +441,9 @@ class Node:
         if kind in (REQUEST, RESPONSE):
             said = unpack(body)
             connection.port = int(said["from"].rsplit(":", 1)[1])
+            if kind == REQUEST and connection.cookie and not connection.cookie.is_meant_for(connection.port):
+                connection.close()
+                return
             self.ports[connection.uid] = connection.port
             connection.is_open = True
             if kind == REQUEST:
@@ -610,6 +699,7 @@ class Node:
 
 
 system, own_port, seed_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+secret = open(sys.argv[4], "rb").readline().strip() if len(sys.argv) > 4 else b""
 node = Node(own_port, seed_port)
 
 

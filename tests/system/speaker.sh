@@ -1,16 +1,15 @@
 #!/bin/bash
-# speaker.sh - a second implementation of docs/wire.md (speaker.py) is a member among Troupe's own nodes: it joins, is
-# welcomed, beats, is asked, and leaves.
+# speaker.sh - a second implementation of docs/wire.md (speaker.py) is a member among Troupe's own nodes: it shows the
+# cookie that they share, joins, is welcomed, beats, is asked, and leaves; without the cookie it is not let in.
 . "$(dirname "$0")/lib.sh"
 test_begin
 command -v python3 >/dev/null || skip "no python3: deploy/bootstrap --tests installs it"
 name=speaker$$
-# The speaker knows no secret: where there is one by default, it is switched off.
-secret=$("$troupe" config show 2>/dev/null | sed -nE 's/^((remote\.)?cookie) .*/\1=off/p' | head -n 1)
+cookie=$STATE_DIRECTORY/cookie # that the nodes share, and the speaker shows
 node() { # N OPTION...
     local number=$1
     shift
-    background "$troupe" node ${secret:+--set "$secret"} --system "$name" --socket "$work/$number.sock" "$@" 2>"$work/$number.log"
+    background "$troupe" node --system "$name" --socket "$work/$number.sock" "$@" 2>"$work/$number.log"
 }
 ctl() {
     local number=$1
@@ -34,7 +33,7 @@ life() {
     node 1 --port "$first" --seed self
     one=$started
     wait_until 60 members_are 1 "Up " || fail "${role}_has_a_seed" "$(tail -n 2 "$work/1.log")"
-    background python3 "$src/tests/system/speaker.py" "$name" "$other" "$first" >"$work/speaker.out" 2>"$work/speaker.log"
+    background python3 "$src/tests/system/speaker.py" "$name" "$other" "$first" "$cookie" >"$work/speaker.out" 2>"$work/speaker.log"
     speaker=$started
     wait_until 60 grep -qx welcomed "$work/speaker.out" && pass "${role}_is_welcomed" || fail "${role}_is_welcomed" "$(tail -n 3 "$work/speaker.log")"
     wait_until 60 members_are 1 "Up Up " && pass "${role}_is_up" || fail "${role}_is_up" "$(ctl 1 members)"
@@ -64,8 +63,35 @@ life() {
     ended "the_seed_of_the_${role}_leaves" "$one" 0
     [ ! -s "$work/speaker.log" ] || cat "$work/speaker.log" >&2
 }
+# stranger NAME WHY FILE...: one that is not let in, and hears why. Then no node must go on with it.
+stranger() {
+    local number=$1 why=$2 port
+    shift 2
+    hosts_port || { fail "${number}_has_a_port"; return; }
+    port=$hosts_free
+    background python3 "$src/tests/system/speaker.py" "$name" "$port" "$seed_port" "$@" >"$work/$number.out" 2>"$work/$number.err"
+    wait_until 60 grep -qx "$why" "$work/$number.err" && pass "speaker_with_${number}_is_told" || fail "speaker_with_${number}_is_told" "$(tail -n 3 "$work/$number.err")"
+    counted() { [ "$(ctl 3 status -o json | grep -oE '"cookie": ?[0-9]+' | grep -oE '[0-9]+')" -gt "$seen" ]; }
+    wait_until 60 counted && pass "speaker_with_${number}_is_counted" || fail "speaker_with_${number}_is_counted" "$(ctl 3 status)"
+    seen=$(ctl 3 status -o json | grep -oE '"cookie": ?[0-9]+' | grep -oE '[0-9]+')
+    is "speaker_with_${number}_is_no_member" "$(ctl 3 members -o name | wc -l)" 1
+    lacks "speaker_with_${number}_is_not_welcomed" welcomed "$work/$number.out"
+    kill -KILL "$started"
+    await "$started" 60
+}
+strangers() {
+    local seen=0 seed_port
+    hosts_port || { fail strangers_have_a_seed; return; }
+    seed_port=$hosts_free
+    node 3 --port "$seed_port" --seed self
+    wait_until 60 members_are 3 "Up " || fail strangers_have_a_seed "$(tail -n 2 "$work/3.log")"
+    echo "another cookie" >"$work/wrong"
+    stranger no_cookie "it wants a cookie"
+    stranger a_wrong_cookie "another cookie" "$work/wrong"
+}
 round_trip() { ctl 1 members | grep ":$1 " | grep -qE '[0-9]ms'; } # of heartbeats that it answered
 converged() { ctl 1 status -o json | grep -qE '"converged": ?true'; }
 life follower
 life leader
+strangers
 test_end

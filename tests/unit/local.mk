@@ -225,6 +225,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/control_member_test.c \
 	tests/unit/node/control_request_test.c \
 	tests/unit/node/control_test.c \
+	tests/unit/node/cookie_file_test.c \
 	tests/unit/node/fault_test.c \
 	tests/unit/node/node_end_test.c \
 	tests/unit/node/node_log_test.c \

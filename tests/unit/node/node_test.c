@@ -96,7 +96,7 @@ settings_are_limited(void)
     UNIT_EQUAL(
         open_with_many("remote.secure-cookie", 1, cookie, "remote.require-cookie=on", &error),
         TRP_ECONFIG);
-    UNIT_TEXT(error.text, "remote.transport: a cookie is longer than 255 bytes");
+    UNIT_TEXT(error.text, "settings: remote.secure-cookie: longer than 255 bytes");
     cookie[TRPI_SECRET_BYTES_MAX] = '\0';
     UNIT_EQUAL(
         open_with_many("remote.secure-cookie", 1, cookie, "remote.require-cookie=on", &error),

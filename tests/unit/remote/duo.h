@@ -47,7 +47,7 @@ typedef struct side {
     const char *host;            /* NULL: 127.0.0.1 */
     const char *ca, *cert, *crl; /* names of files; cert NULL: plain tcp */
     int days_ahead;              /* of its calendar */
-    const char *cookie, *before;
+    const char *cookie, *before, *cookie_file;
     const char *allowed;
     bool ignore_address;
     uint32_t old_end_ms, reload_ms;
@@ -75,6 +75,7 @@ side_start(duo *d, int i, const side *s, uint32_t pending_max, uint32_t bytes_ma
                               .host = s->host != NULL ? s->host : "127.0.0.1",
                               .cookie = s->cookie,
                               .cookie_before = s->before,
+                              .cookie_file = s->cookie_file,
                               .tls_ignore_address = s->ignore_address,
                               .tls_old_end_ms = s->old_end_ms,
                               .tls_reload_interval_ms = s->reload_ms,

@@ -242,6 +242,47 @@ bucket_of(const trpi_remote *remote)
     return trpi_address_hash(trpi_remote_address(remote)) % TRPI_PEER_BUCKETS;
 }
 
+/* A peer beyond loopback is asked nothing, since it cannot have that file. */
+static void
+cookie_of_a_user_is_shown_on_loopback_alone(void)
+{
+    duo d;
+    side far = { .host = "2130706433" }; /* 127.0.0.1, to the resolver and not to us */
+    side user = { .cookie = "of a user", .cookie_file = "/home/a/cookie" };
+    side other = user;
+    duo_start(&d, &far, &user);
+    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_EQUAL(refused_sum(&d, 1), 0);
+    /* but it does not come in without one */
+    duo_end(&d);
+    is_refused(&user, &plain, 0, TRPI_REFUSED_COOKIE);
+    messages_pass(&user, &other);
+}
+
+static void
+cookie_of_a_user_is_refused_by_the_name_of_its_file(void)
+{
+    side left = { .cookie = "one", .cookie_file = "/home/a/cookie" };
+    side right = { .cookie = "two", .cookie_file = "/home/b/cookie" };
+    side none = { .cookie = NULL };
+    duo d;
+    char why[160];
+    duo_start(&d, &left, &right);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
+    UNIT_WAIT(pair_logged("the peer has another cookie than /home/a/cookie"), 60000);
+    UNIT_WAIT(pair_logged("the peer has another cookie than /home/b/cookie"), 60000);
+    UNIT_WAIT(trpi_remote_is_incompatible(d.remote[1], trpi_remote_address(d.remote[0]), why,
+                                          sizeof why),
+              60000);
+    UNIT_TRUE(strncmp(why, "remote.cookie: 127.0.0.1:", 25) == 0);
+    UNIT_TRUE(strstr(why, "has another cookie than /home/b/cookie") != NULL);
+    duo_end(&d);
+    duo_start(&d, &none, &right);
+    UNIT_WAIT((knock(&d, 1), refused(&d, 1, TRPI_REFUSED_COOKIE) > 0), 60000);
+    UNIT_WAIT(pair_logged("the peer shows none; wanted is that of /home/b/cookie"), 60000);
+    duo_end(&d);
+}
+
 /* Its certificate is as good as the other's, for its own address; the left one finds it first. */
 static void
 a_uid_that_somebody_else_claims_takes_no_lane_away(void)
@@ -540,6 +581,8 @@ UNIT(the_right_cookie_is_let_in_plain_and_encrypted)
 UNIT(a_wrong_cookie_is_refused_and_told_so)
 UNIT(no_cookie_is_refused_either_way)
 UNIT(two_cookies_are_valid_while_they_are_changed)
+UNIT(cookie_of_a_user_is_shown_on_loopback_alone)
+UNIT(cookie_of_a_user_is_refused_by_the_name_of_its_file)
 UNIT(a_uid_that_somebody_else_claims_takes_no_lane_away)
 UNIT(pending_handshakes_are_bounded)
 UNIT(silent_connections_shut_nobody_out)
