@@ -244,6 +244,7 @@ what_actors_use_stays_when_they_do_not_end(void)
         node_log = open_gate;
         UNIT_REQUIRE(node_open(stuck ? extra : NULL, &used, &error) == TRP_OK);
         node_log = quiet;
+        used->plugins[used->plugins_count].begun = true;
         used->plugins[used->plugins_count++].plugin = &plugin;
         UNIT_EQUAL(trp_system_spawn(trp_node_system(used), &holder, NULL, &ref), TRP_OK);
         trp_system_tell(trp_node_system(used), ref, &trp_string_type, "x", 1);
