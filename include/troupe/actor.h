@@ -308,7 +308,7 @@ TRP_API void trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason);
  * Errors:    TRP_ENOMEM   out of memory
  *            TRP_EINVAL   bytes does not fit type
  *            TRP_ENOTYPE  type is not registered
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DESIGN 3, Message.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg,
                                            void **ret_payload);
@@ -650,7 +650,7 @@ TRP_API void trp_publish(trp_ctx *ctx, const trp_type *type, const void *payload
  * 1, and return buffer.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SYS-13; DESIGN 3, Paths.  Since: 0.1 */
 TRP_API char *trp_path(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 

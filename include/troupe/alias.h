@@ -23,7 +23,7 @@ extern "C" {
  *            TRP_ENOENT  ref has ended
  *            TRP_ELIMIT  TRP_ALIASES_MAX reached
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_alias_set(trp_system *system, const char *alias, trp_ref ref);
 
@@ -32,7 +32,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_alias_set(trp_system *system, const char *ali
  * Ownership: borrows alias.
  * Errors:    TRP_EINVAL  alias is NULL
  *            TRP_ENOENT  nobody has it
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API trp_err trp_alias_clear(trp_system *system, const char *alias);
 
@@ -41,7 +41,7 @@ TRP_API trp_err trp_alias_clear(trp_system *system, const char *alias);
  * Ownership: borrows alias.
  * Errors:    TRP_EINVAL  an argument is NULL
  *            TRP_ENOENT  nobody that lives has it
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_alias_find(trp_system *system, const char *alias,
                                               trp_ref *ret_ref);
@@ -55,7 +55,7 @@ typedef void (*trp_alias_fn)(void *arg, const char *alias, trp_ref ref);
  *
  * Ownership: arg is passed through.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; fn runs in it.
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API void trp_alias_each(trp_system *system, trp_ref ref, trp_alias_fn fn, void *arg);
 

@@ -3,6 +3,20 @@
  * Every fallible function returns trp_err. Outputs are named ret_*, come last and are written only
  * on success. Strings are UTF-8 and NUL-terminated; durations are milliseconds unless the name says
  * otherwise; sizes are bytes.
+ *
+ * "Thread" says of each function who may call it, and what waits there are:
+ *
+ *     any                        each thread, and each behaviour
+ *     lock-free                  takes no lock and waits for nobody; malloc() is not counted
+ *     takes a lock for a moment  for some steps in memory
+ *     may block until ...        waits for what it says; never from a behaviour: or a thread of
+ *                                the system is missing meanwhile
+ *     actor                      the actor itself, inside its behaviour; never blocks
+ *     owner                      whoever made it, one thread at a time; never blocks, unless it
+ *                                says until when
+ *
+ * Not counted is what the program puts in the way: the file of a durable mailbox, a mailbox, logger
+ * or dispatcher of its own, an actor on calling-thread take their time in the call that meets them.
  */
 #ifndef TROUPE_BASE_H
 #define TROUPE_BASE_H

@@ -62,7 +62,7 @@ typedef trp_err (*trp_breaker_begin_fn)(void *arg, trp_future **ret_future);
  *            borrows options.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  *            TRP_ENOENT  no dispatcher has this id
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CB-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_breaker_new(trp_system *system,
                                                const trp_breaker_options *options,
@@ -80,7 +80,7 @@ TRP_API trp_breaker *trp_breaker_ref(trp_breaker *breaker);
  *
  * Ownership: takes one count.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CB-01.  Since: 0.1 */
 TRP_API void trp_breaker_unref(trp_breaker *breaker);
 
@@ -89,7 +89,7 @@ TRP_API void trp_breaker_unref(trp_breaker *breaker);
  * Ownership: arg is passed through, for as long as the breaker lives.
  * Errors:    TRP_EINVAL
  *            TRP_ELIMIT  TRP_BREAKER_LISTENERS_MAX reached
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CB-05.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_breaker_on(trp_breaker *breaker, trp_breaker_state state,
                                               trp_breaker_fn fn, void *arg);
@@ -97,7 +97,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_breaker_on(trp_breaker *breaker, trp_breaker_
 /* Return the state, now.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; listeners may run in it.
  * Source:    CB-02.  Since: 0.1 */
 TRP_API trp_breaker_state trp_breaker_state_get(trp_breaker *breaker);
 
@@ -107,7 +107,7 @@ TRP_API trp_breaker_state trp_breaker_state_get(trp_breaker *breaker);
  * Ownership: arg is passed through.
  * Errors:    TRP_EBREAKER  it was not called; and those of body
  *            TRP_EINVAL
- * Thread:    any; as long as body takes.
+ * Thread:    any; takes a lock for a moment; as long as body takes.
  * Source:    CB-02 to -04, -06.  Since: 0.1 */
 TRP_API trp_err trp_breaker_sync(trp_breaker *breaker, trp_breaker_body_fn body, void *arg);
 
@@ -116,7 +116,7 @@ TRP_API trp_err trp_breaker_sync(trp_breaker *breaker, trp_breaker_body_fn body,
  *
  * Ownership: gives *ret_future; arg is passed through.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; begin runs in it.
  * Source:    CB-02 to -04, -06, -08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_breaker_async(trp_breaker *breaker, trp_breaker_begin_fn begin,
                                                  void *arg, trp_future **ret_future);
@@ -126,7 +126,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_breaker_async(trp_breaker *breaker, trp_break
  *
  * Errors:    TRP_EBREAKER  not now
  *            TRP_EINVAL
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; listeners may run in it.
  * Source:    CB-02 to -04.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_breaker_begin(trp_breaker *breaker, trp_breaker_call *ret_call);
 
@@ -134,7 +134,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_breaker_begin(trp_breaker *breaker, trp_break
  * failed.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; listeners may run in it.
  * Source:    CB-02.  Since: 0.1 */
 TRP_API void trp_breaker_end(trp_breaker *breaker, trp_breaker_call call, trp_err err);
 

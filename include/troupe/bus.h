@@ -90,7 +90,7 @@ typedef struct trp_bus_options {
  * Ownership: gives *ret_bus (trp_bus_free); borrows options; arg is passed through.
  * Errors:    TRP_EINVAL  kind is none, or a function that it needs is NULL
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    EB-01, -03 to -06.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_bus_new(const trp_bus_options *options, trp_bus **ret_bus);
 
@@ -107,7 +107,7 @@ TRP_API void trp_bus_free(trp_bus *bus);
  * Errors:    TRP_EEXIST  it is subscribed already
  *            TRP_ELIMIT  subscriptions_max reached
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; the bus's own functions run in it.
  * Source:    EB-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_bus_subscribe(trp_bus *bus, trp_bus_value subscriber,
                                                  trp_bus_value classifier);
@@ -116,7 +116,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_bus_subscribe(trp_bus *bus, trp_bus_value sub
  *
  * Errors:    TRP_ENOENT  there is none
  *            TRP_ENOMEM  out of memory; it is still subscribed
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; the bus's own functions run in it.
  * Source:    EB-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_bus_unsubscribe(trp_bus *bus, trp_bus_value subscriber,
                                                    trp_bus_value classifier);
@@ -125,7 +125,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_bus_unsubscribe(trp_bus *bus, trp_bus_value s
  *
  * Errors:    TRP_ENOENT  there is none
  *            TRP_ENOMEM  out of memory; it is still subscribed
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; the bus's own functions run in it.
  * Source:    EB-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_bus_unsubscribe_all(trp_bus *bus, trp_bus_value subscriber);
 
@@ -133,7 +133,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_bus_unsubscribe_all(trp_bus *bus, trp_bus_val
  *
  * Ownership: borrows event until return; what publish() does with it is its own affair.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; the bus's own functions run in it.
  * Source:    EB-01, -02.  Since: 0.1 */
 TRP_API uint32_t trp_bus_publish(trp_bus *bus, const void *event);
 

@@ -42,7 +42,7 @@ typedef struct trp_delivery {
  *            TRP_ENOENT  ref has ended
  *            TRP_ELIMIT  TRP_CATEGORY_MEMBERS_MAX, or as many categories as aliases
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    UJ-04, UJ-50.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_category_join(trp_system *system, const char *category,
                                                  trp_ref ref);
@@ -52,7 +52,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_category_join(trp_system *system, const char 
  * Ownership: borrows category.
  * Errors:    TRP_EINVAL  ref is nobody
  *            TRP_ENOENT  it is not a member
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    UJ-04.  Since: 0.1 */
 TRP_API trp_err trp_category_leave(trp_system *system, const char *category, trp_ref ref);
 
@@ -60,7 +60,7 @@ TRP_API trp_err trp_category_leave(trp_system *system, const char *category, trp
  *
  * Ownership: borrows category.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    UJ-04.  Since: 0.1 */
 TRP_API uint32_t trp_category_size(trp_system *system, const char *category);
 
@@ -81,7 +81,8 @@ TRP_API trp_err trp_category_send(trp_ctx *ctx, const char *category, const trp_
  *
  * Ownership: borrows all; ret_delivery may be NULL.
  * Errors:    as trp_category_send
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    UJ-17.  Since: 0.1 */
 TRP_API trp_err trp_system_category_send(trp_system *system, const char *category,
                                          const trp_type *type, const void *payload, size_t bytes,
@@ -103,7 +104,8 @@ TRP_API trp_err trp_category_broadcast(trp_ctx *ctx, const char *category, const
  *
  * Ownership: borrows all; ret_delivery may be NULL.
  * Errors:    as trp_category_broadcast
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    UJ-18.  Since: 0.1 */
 TRP_API trp_err trp_system_category_broadcast(trp_system *system, const char *category,
                                               const trp_type *type, const void *payload,

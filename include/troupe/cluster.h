@@ -62,14 +62,14 @@ typedef struct trp_member {
 /* Tell whether the member has a role.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    ROLES-02, MEMB-25.  Since: 0.1 */
 TRP_API int trp_member_has_role(const trp_member *member, const char *role);
 
 /* Tell whether a was Up before b; only among present members.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    MEMB-24.  Since: 0.1 */
 TRP_API int trp_member_is_older_than(const trp_member *a, const trp_member *b);
 
@@ -201,7 +201,7 @@ enum trp_cluster_events {
  * Errors:    TRP_EINVAL  events has unknown bits or is 0; subscriber is TRP_REF_NONE
  *            TRP_ESTATE  this system is no cluster node
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    EVENTS-01, -02, -09, -12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_subscribe(trp_system *system, trp_ref subscriber,
                                                      uint32_t events);
@@ -209,14 +209,14 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_subscribe(trp_system *system, trp_ref
 /* End the subscription to `events` (EVENTS-10); events already told may still be in the mailbox.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    EVENTS-10.  Since: 0.1 */
 TRP_API void trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uint32_t events);
 
 /* Send the present state to receiver once (EVENTS-15).
  *
  * Errors:    TRP_ESTATE  this system is no cluster node; TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    EVENTS-15.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_send_state(trp_system *system, trp_ref receiver);
 
@@ -224,7 +224,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_send_state(trp_system *system, trp_re
  * is short, may spawn and tell, must not block.
  *
  * Errors:    TRP_EINVAL fn is NULL; TRP_ESTATE this system is no cluster node; TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    MEMB-21.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg),
                                                         void *arg);
@@ -234,7 +234,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_on_member_up(trp_system *system, void
 /* Copy at most max members, in order; *ret_count is how many there are (0: not joined).
  *
  * Errors:    TRP_ESTATE this system is no cluster node
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    EVENTS-12, MEMB-25.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_members(trp_system *system, trp_member *members,
                                                    size_t max, size_t *ret_count);
@@ -242,14 +242,14 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_members(trp_system *system, trp_membe
 /* Copy what this node knows of itself; status 0 before it has joined.
  *
  * Errors:    TRP_ESTATE this system is no cluster node
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    MEMB-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_self(trp_system *system, trp_member *ret_member);
 
 /* Copy the leader, of a role or of all (role NULL), as seen from here.
  *
  * Errors:    TRP_ENOENT nobody leads; TRP_ESTATE this system is no cluster node
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    MEMB-14.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char *role,
                                                   trp_member *ret_member);
@@ -265,7 +265,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char
  * Errors:    TRP_EROLE   this node does not have the role
  *            TRP_EINVAL  role is empty
  *            TRP_ESTATE  this system is no cluster node
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROLES-03, ROLES-05.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_require_role(trp_system *system, const char *role);
 
@@ -277,7 +277,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_require_role(trp_system *system, cons
  * Errors:    TRP_EINVAL  role is empty
  *            TRP_ESTATE  this system is no cluster node
  *            and those of trp_system_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROLES-03, ROLES-05.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, const char *role,
                                                          const trp_behaviour *behaviour,

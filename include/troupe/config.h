@@ -90,7 +90,7 @@ TRP_API void trp_config_unref(trp_config *config);
  * Ownership: gives *ret_config (trp_config_unref); borrows both.
  * Errors:    TRP_EINVAL   an argument is NULL
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-4 (withFallback).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_with_fallback(const trp_config *config,
                                                         const trp_config *fallback,
@@ -103,7 +103,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_with_fallback(const trp_config *config
  * Errors:    TRP_ECONFIG  no such key, or the value cannot stand there
  *            TRP_EINVAL   an argument is NULL
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-4 (parseMap).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_with_setting(const trp_config *config,
                                                        const char *assignment, const char *origin,
@@ -115,7 +115,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_with_setting(const trp_config *config,
  * Ownership: gives *ret_config (trp_config_unref); borrows config and path.
  * Errors:    TRP_EINVAL   an argument is NULL
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-4 (withOnlyPath).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_with_only_path(const trp_config *config,
                                                          const char *path,
@@ -126,7 +126,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_with_only_path(const trp_config *confi
  * Ownership: gives *ret_config (trp_config_unref); borrows config and path.
  * Errors:    TRP_EINVAL   an argument is NULL
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-4 (withoutPath).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_without_path(const trp_config *config, const char *path,
                                                        trp_config **ret_config);
@@ -138,7 +138,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_without_path(const trp_config *config,
  * Errors:    TRP_ENOENT   nothing stands below path
  *            TRP_EINVAL   an argument is NULL
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-4 (getConfig).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_get_subtree(const trp_config *config, const char *path,
                                                       trp_config **ret_config);
@@ -262,7 +262,7 @@ TRP_API int trp_config_at(const trp_config *config, size_t index, trp_config_ent
  * Ownership: gives *ret_text (trp_config_text_free); borrows config.
  * Errors:    TRP_EINVAL   ret_text is NULL
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-5, SYS-2 (settings().toString), CONF-26.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_render(const trp_config *config, unsigned flags,
                                                  char **ret_text);
@@ -271,7 +271,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_render(const trp_config *config, unsig
  *
  * Ownership: takes text.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-5.  Since: 0.1 */
 TRP_API void trp_config_text_free(char *text);
 

@@ -97,7 +97,7 @@ typedef struct trp_dispatcher_options {
  *                        or BALANCING: its mailbox is none that actors can share
  *            TRP_ENOENT  no mailbox has that id
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DISP-1, -3 to -10, MBOX-13; DESIGN 3, Dispatchers.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_register(trp_system *system, const char *id,
                                                        const trp_dispatcher_options *options);
@@ -116,7 +116,7 @@ typedef struct trp_dispatcher_info {
  *
  * Errors:    TRP_ENOENT  no dispatcher has this id
  *            TRP_EINVAL  ret_info is NULL or its size is not set
- * Thread:    any; lock-free.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DISP-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_find(trp_system *system, const char *id,
                                                    trp_dispatcher_info *ret_info);
@@ -131,7 +131,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_find(trp_system *system, const cha
  *            TRP_ENOMEM  out of memory
  *            TRP_ELIMIT  PINNED: no thread is left;  TRP_EIO  none can be made
  *            TRP_ECLOSED the system is stopping its threads
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; with calling-thread fn runs in it.
  * Source:    DISP-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_execute(trp_system *system, const char *id,
                                                       void (*fn)(void *arg), void *arg);
@@ -141,7 +141,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_execute(trp_system *system, const 
  *
  * Ownership: takes job.
  * Errors:    none
- * Thread:    any that is not in a behaviour of this system.
+ * Thread:    any that is not in a behaviour of this system; takes a lock for a moment; as long as
+ *            the turn takes.
  * Source:    DISP-7.  Since: 0.1 */
 TRP_API void trp_dispatcher_job_run(trp_system *system, trp_dispatcher_job *job);
 

@@ -117,7 +117,7 @@ typedef struct trp_durable_options {
  *            TRP_EIO          it cannot be made or opened
  *            TRP_ENOMEM       out of memory
  *            and those of trp_mailbox_register and trp_extension_get
- * Thread:    any.
+ * Thread:    any; may block until the directory is opened; never from a behaviour.
  * Source:    DUR-01 to -06, MBOX-7.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_durable_register(trp_system *system, const char *id,
                                                     const trp_durable_options *options);
@@ -130,7 +130,7 @@ typedef struct trp_durable_memory trp_durable_memory;
  * Ownership: gives *ret_memory (trp_durable_memory_free, behind the systems that use it).
  * Errors:    TRP_EINVAL  ret_memory is NULL
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    DUR-06, DUR-07.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_durable_memory_new(trp_durable_memory **ret_memory);
 
@@ -138,28 +138,28 @@ TRP_API TRP_MUST_CHECK trp_err trp_durable_memory_new(trp_durable_memory **ret_m
  *
  * Ownership: takes memory.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    DUR-07.  Since: 0.1 */
 TRP_API void trp_durable_memory_free(trp_durable_memory *memory);
 
 /* Borrow what trp_durable_options.storage wants, as long as memory.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    DUR-06.  Since: 0.1 */
 TRP_API const trp_durable_storage *trp_durable_memory_storage(trp_durable_memory *memory);
 
 /* Let its next `calls` operations fail with TRP_EIO, as a disk may; 0: it is well.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DUR-04, DUR-07.  Since: 0.1 */
 TRP_API void trp_durable_memory_fail(trp_durable_memory *memory, uint32_t calls);
 
 /* Let it have no room for more than so many bytes of records; 0: no bound.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DUR-05, DUR-07.  Since: 0.1 */
 TRP_API void trp_durable_memory_limit(trp_durable_memory *memory, uint64_t bytes);
 

@@ -72,7 +72,7 @@ TRP_API void *trp_extension_find(trp_system *system, const char *name);
  * Errors:    TRP_ENOENT   it cannot be loaded; the log says why
  *            TRP_EVERSION it has no trp_extension_v1
  *            and those of trp_extension_get
- * Thread:    any.
+ * Thread:    any; may block until the file is loaded and its create has returned.
  * Source:    EXT-01, SYS-39.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_extension_load(trp_system *system, const char *path);
 

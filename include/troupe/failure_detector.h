@@ -59,7 +59,7 @@ TRP_API extern const trp_failure_detector trp_deadline_failure_detector;
  * Errors:    TRP_EINVAL  a function or the name is missing, or state_bytes is too large
  *            TRP_EEXIST  another one has the name
  *            TRP_ELIMIT  TRP_FAILURE_DETECTORS_MAX are registered
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FD-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err
 trp_failure_detector_register(const trp_failure_detector *detector);
@@ -67,7 +67,7 @@ trp_failure_detector_register(const trp_failure_detector *detector);
 /* Find a detector by its name; NULL: there is none.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FD-08.  Since: 0.1 */
 TRP_API const trp_failure_detector *trp_failure_detector_find(const char *name);
 

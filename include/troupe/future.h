@@ -68,7 +68,7 @@ typedef trp_err (*trp_traverse_fn)(void *arg, size_t index, trp_future **ret_fut
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  *            TRP_ENOENT   no dispatcher has this id
  *            TRP_ECLOSED  the system has stopped
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FUT-1, -2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_promise_new(trp_system *system, const char *dispatcher,
                                                trp_promise **ret_promise);
@@ -94,7 +94,7 @@ TRP_API trp_promise *trp_promise_ref(trp_promise *promise);
  *
  * Ownership: takes one count.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API void trp_promise_unref(trp_promise *promise);
 
@@ -103,7 +103,7 @@ TRP_API void trp_promise_unref(trp_promise *promise);
  * Ownership: borrows payload.
  * Errors:    TRP_EEXIST   it was kept, or failed, before
  *            TRP_EINVAL   bytes does not fit type; TRP_ENOTYPE, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API trp_err trp_promise_succeed(trp_promise *promise, const trp_type *type, const void *payload,
                                     size_t bytes);
@@ -113,7 +113,7 @@ TRP_API trp_err trp_promise_succeed(trp_promise *promise, const trp_type *type, 
  * Ownership: takes msg (of trp_msg_new() or trp_msg_dup()), on success only.
  * Errors:    TRP_EEXIST   it was kept, or failed, before
  *            TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API trp_err trp_promise_succeed_msg(trp_promise *promise, trp_msg *msg);
 
@@ -122,7 +122,7 @@ TRP_API trp_err trp_promise_succeed_msg(trp_promise *promise, trp_msg *msg);
  * Ownership: borrows reason (copied, cut at TRP_FAILURE_REASON_BYTES); NULL: the text of err.
  * Errors:    TRP_EEXIST   it was kept, or failed, before
  *            TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2, -6.  Since: 0.1 */
 TRP_API trp_err trp_promise_fail(trp_promise *promise, trp_err err, const char *reason);
 
@@ -130,7 +130,7 @@ TRP_API trp_err trp_promise_fail(trp_promise *promise, trp_err err, const char *
  *
  * Ownership: shares both until then.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_promise_follow(trp_promise *promise, trp_future *future);
 
@@ -148,7 +148,7 @@ TRP_API trp_future *trp_future_ref(trp_future *future);
  *
  * Ownership: takes one count.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API void trp_future_unref(trp_future *future);
 
@@ -156,7 +156,7 @@ TRP_API void trp_future_unref(trp_future *future);
  *
  * Ownership: gives *ret_future; borrows payload.
  * Errors:    those of trp_promise_new() and trp_promise_succeed()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_succeeded(trp_system *system, const trp_type *type,
                                                     const void *payload, size_t bytes,
@@ -166,7 +166,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_succeeded(trp_system *system, const tr
  *
  * Ownership: gives *ret_future; borrows reason.
  * Errors:    those of trp_promise_new() and trp_promise_fail()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FUT-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_failed(trp_system *system, trp_err err,
                                                  const char *reason, trp_future **ret_future);
@@ -175,7 +175,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_failed(trp_system *system, trp_err err
  *
  * Ownership: gives *ret_future; borrows dispatcher (NULL: "default"); arg: see above.
  * Errors:    those of trp_promise_new()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2, -6.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_run(trp_system *system, const char *dispatcher,
                                               trp_outcome_map_fn fn, void *arg,
@@ -185,7 +185,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_run(trp_system *system, const char *di
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    those of trp_promise_new()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    FUT-7.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_after(trp_system *system, uint64_t delay_ms,
                                                 trp_outcome_map_fn fn, void *arg,
@@ -197,7 +197,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_after(trp_system *system, uint64_t del
  * Ownership: gives *ret_future; borrows payload.
  * Errors:    TRP_EINVAL   type is NULL or timeout_ms is 0
  *            TRP_ELIMIT   no slot is left for the promise; and those of trp_promise_new()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    MSG-4, FUT-6.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_ask(trp_system *system, trp_ref to, const trp_type *type,
                                               const void *payload, size_t bytes,
@@ -235,7 +236,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_result(trp_future *future, uint32_t ti
  *
  * Ownership: arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_on_complete(trp_future *future, trp_outcome_fn fn,
                                                       void *arg, trp_release_fn release);
@@ -244,7 +245,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_complete(trp_future *future, trp_ou
  *
  * Ownership: arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_on_success(trp_future *future, trp_outcome_fn fn,
                                                      void *arg, trp_release_fn release);
@@ -253,7 +254,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_success(trp_future *future, trp_out
  *
  * Ownership: arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_on_failure(trp_future *future, trp_outcome_fn fn,
                                                      void *arg, trp_release_fn release);
@@ -262,7 +263,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_failure(trp_future *future, trp_out
  * trp_status_failure; a success without a value as a failure with TRP_ENOENT.
  *
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    MSG-5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_pipe(trp_future *future, trp_ref to, trp_ref sender);
 
@@ -273,7 +274,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_pipe(trp_future *future, trp_ref to, t
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_map(trp_future *future, trp_outcome_map_fn fn, void *arg,
                                               trp_release_fn release, trp_future **ret_future);
@@ -282,7 +283,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_map(trp_future *future, trp_outcome_ma
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4, -8.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_flat_map(trp_future *future, trp_outcome_flat_fn fn,
                                                    void *arg, trp_release_fn release,
@@ -292,7 +293,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_flat_map(trp_future *future, trp_outco
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_filter(trp_future *future, trp_outcome_test_fn test,
                                                  void *arg, trp_release_fn release,
@@ -302,7 +303,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_filter(trp_future *future, trp_outcome
  *
  * Ownership: gives *ret_future.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_map_to(trp_future *future, const trp_type *type,
                                                  trp_future **ret_future);
@@ -311,7 +312,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_map_to(trp_future *future, const trp_t
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_recover(trp_future *future, trp_outcome_map_fn fn,
                                                   void *arg, trp_release_fn release,
@@ -321,7 +322,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_recover(trp_future *future, trp_outcom
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_recover_with(trp_future *future, trp_outcome_flat_fn fn,
                                                        void *arg, trp_release_fn release,
@@ -331,7 +332,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_recover_with(trp_future *future, trp_o
  *
  * Ownership: gives *ret_future; shares other until then.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_fallback_to(trp_future *future, trp_future *other,
                                                       trp_future **ret_future);
@@ -341,7 +342,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_fallback_to(trp_future *future, trp_fu
  *
  * Ownership: gives *ret_future; arg: see above.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_and_then(trp_future *future, trp_outcome_fn fn, void *arg,
                                                    trp_release_fn release, trp_future **ret_future);
@@ -352,7 +353,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_and_then(trp_future *future, trp_outco
  *
  * Ownership: gives *ret_future; shares both until then.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_zip(trp_future *first, trp_future *second,
                                               trp_future **ret_future);
@@ -363,7 +364,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_zip(trp_future *first, trp_future *sec
  * Ownership: gives *ret_future; shares the futures until then.
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  *            TRP_ELIMIT  more than TRP_FUTURE_LIST_MAX
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_sequence(trp_system *system, trp_future *const *futures,
                                                    size_t count, trp_future **ret_future);
@@ -372,7 +373,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_sequence(trp_system *system, trp_futur
  *
  * Ownership: gives *ret_future; takes what fn gives; arg is passed through.
  * Errors:    that of fn; and those of trp_future_sequence()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_traverse(trp_system *system, size_t count,
                                                    trp_traverse_fn fn, void *arg,
@@ -383,7 +384,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_traverse(trp_system *system, size_t co
  *
  * Ownership: gives *ret_future; borrows zero; shares the futures until then; arg: see above.
  * Errors:    those of trp_future_sequence() and trp_promise_succeed()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_fold(trp_system *system, trp_future *const *futures,
                                                size_t count, const trp_type *zero_type,
@@ -396,7 +397,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_fold(trp_system *system, trp_future *c
  *
  * Ownership: gives *ret_future; shares the futures until then; arg: see above.
  * Errors:    those of trp_future_sequence()
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_reduce(trp_system *system, trp_future *const *futures,
                                                  size_t count, trp_fold_fn fn, void *arg,
@@ -407,7 +408,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_reduce(trp_system *system, trp_future 
  * Ownership: gives *ret_future; shares the futures until each has its outcome.
  * Errors:    TRP_EINVAL  the list is empty; TRP_ENOMEM
  *            TRP_ELIMIT  more than TRP_FUTURE_LIST_MAX
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4, -7.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_future_first_completed(trp_system *system,
                                                           trp_future *const *futures, size_t count,

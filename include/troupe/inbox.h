@@ -40,7 +40,7 @@ typedef int (*trp_inbox_test_fn)(void *arg, const trp_msg *msg, trp_ref sender);
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  *            TRP_ELIMIT   actors-max reached
  *            TRP_ECLOSED  the system has stopped
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SYS-36.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_inbox_open(trp_system *system, const trp_inbox_options *options,
                                               trp_inbox **ret_inbox);
@@ -49,7 +49,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_inbox_open(trp_system *system, const trp_inbo
  *
  * Ownership: takes inbox.
  * Errors:    none
- * Thread:    any; nobody else may use the inbox any more.
+ * Thread:    any; takes a lock for a moment; nobody else may use the inbox any more.
  * Source:    SYS-36.  Since: 0.1 */
 TRP_API void trp_inbox_close(trp_inbox *inbox);
 
@@ -64,7 +64,8 @@ TRP_API trp_ref trp_inbox_ref(const trp_inbox *inbox);
  *
  * Ownership: borrows payload.
  * Errors:    none
- * Thread:    any; lock-free for a local to.
+ * Thread:    any; mostly lock-free, else takes a lock for a moment; outside of actors may
+ *            block until a full mailbox has room.
  * Source:    SYS-36.  Since: 0.1 */
 TRP_API void trp_inbox_tell(trp_inbox *inbox, trp_ref to, const trp_type *type, const void *payload,
                             size_t bytes);
@@ -92,7 +93,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_inbox_select(trp_inbox *inbox, uint32_t timeo
 /* Have a trp_terminated in the inbox when ref has ended.
  *
  * Errors:    TRP_EINVAL  ref is TRP_REF_NONE
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SYS-36, WATCH-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_inbox_watch(trp_inbox *inbox, trp_ref ref);
 

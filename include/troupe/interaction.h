@@ -41,7 +41,8 @@ TRP_API void trp_tell_in(trp_ctx *ctx, trp_ref to, const trp_interaction *intera
  *
  * Ownership: borrows interaction and payload.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    A4J-10.  Since: 0.1 */
 TRP_API void trp_system_tell_in(trp_system *system, trp_ref to, trp_ref sender,
                                 const trp_interaction *interaction, const trp_type *type,

@@ -51,7 +51,7 @@ typedef struct trp_live_actor {
  * Ownership: gives *ret_live (trp_live_close, before the system is freed).
  * Errors:    TRP_EINVAL  an argument is NULL
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    UJ-26, -45, -46.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_live_open(trp_system *system, trp_live **ret_live);
 

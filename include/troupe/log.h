@@ -180,7 +180,7 @@ TRP_API size_t trp_log_format(const trp_log_line *line, int json, char *buffer, 
  * logged after the return is made, or not, by the new level.
  *
  * Errors:    none; a level that is none is ignored
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    TRP-14, ES-02.  Since: 0.1 */
 TRP_API void trp_log_level_set(trp_system *system, trp_log_level level);
 

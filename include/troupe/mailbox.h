@@ -126,7 +126,7 @@ typedef struct trp_mailbox_options {
  *            TRP_EEXIST  the id is taken
  *            TRP_ELIMIT  TRP_MAILBOXES_MAX reached
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    MBOX-1 to -6, -11, -12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_mailbox_register(trp_system *system, const char *id,
                                                     const trp_mailbox_options *options);
@@ -156,7 +156,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_find(trp_system *system, const char *
  *
  * Errors:    TRP_EINVAL  requirement is not one bit
  *            TRP_ENOENT  no mailbox has this id, or it lacks what is required
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    MBOX-8.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t requirement,
                                                    const char *id);
@@ -179,7 +179,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_
  * Ownership: borrows payload.
  * Errors:    TRP_EAGAIN  it is full; nothing was told
  *            TRP_EINVAL  system or type is NULL
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    issue 3, Overload.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_try_tell(trp_system *system, trp_ref to,
                                                    const trp_type *type, const void *payload,
@@ -226,7 +226,7 @@ typedef struct trp_mailbox_view {
 /* Look at the mailbox of an actor of this system, in O(1): a hint that may be old when it is read.
  *
  * Errors:    TRP_ENOENT  ref has ended, or is of another node
- * Thread:    any; lock-free.
+ * Thread:    any; takes a lock for a moment.
  * Source:    MBOX-14, ROUTE-9.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_mailbox_look(trp_system *system, trp_ref ref,
                                                 trp_mailbox_view *ret_view);

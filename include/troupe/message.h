@@ -189,7 +189,7 @@ TRP_API uint16_t trp_msg_tag(const trp_msg *msg);
  *
  * Ownership: gives *ret_msg (free with trp_msg_free).
  * Errors:    TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DESIGN 3, Message.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg);
 
@@ -197,7 +197,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg
  *
  * Ownership: takes msg.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DESIGN 3, Message.  Since: 0.1 */
 TRP_API void trp_msg_free(trp_msg *msg);
 
@@ -211,14 +211,14 @@ TRP_API void trp_msg_free(trp_msg *msg);
  *            TRP_ECOLLISION two names have one wire id; both are logged
  *            TRP_ELIMIT     TRP_TYPES_MAX reached, or more structs in one another than
  *                           TRP_TYPE_NESTING_MAX
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DESIGN 3, Types; issue 2 (types bound by name).  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protocol);
 
 /* Find a registered type by its full name; NULL when there is none.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    DESIGN 3, Types.  Since: 0.1 */
 TRP_API const trp_type *trp_type_find(const char *name);
 
@@ -231,7 +231,7 @@ TRP_API const trp_type *trp_type_find(const char *name);
  *            TRP_ENOTYPE  one is not registered
  *            TRP_EEXIST   type has another parent
  *            TRP_ELIMIT   type, or one below it, would be more than TRP_TYPE_DEPTH_MAX levels deep
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    EB-04, ES-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_type_extend(const trp_type *type, const trp_type *parent);
 

@@ -64,7 +64,7 @@ typedef struct trp_node_metrics {
 /* Find a figure by name; 0: the node has none.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CMETRIC-11, -12.  Since: 0.1 */
 TRP_API int trp_metrics_find(const trp_node_metrics *node, const char *name, double *ret_value);
 
@@ -76,7 +76,7 @@ typedef struct trp_heap_metrics {
 /* Take the figures of memory out; 0: used or committed is not known.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CMETRIC-11.  Since: 0.1 */
 TRP_API int trp_metrics_heap(const trp_node_metrics *node, trp_heap_metrics *ret_heap);
 
@@ -90,7 +90,7 @@ typedef struct trp_cpu_metrics {
 /* Take the figures of processors out; 0: their number is not known.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CMETRIC-11.  Since: 0.1 */
 TRP_API int trp_metrics_cpu(const trp_node_metrics *node, trp_cpu_metrics *ret_cpu);
 
@@ -100,7 +100,7 @@ TRP_API int trp_metrics_cpu(const trp_node_metrics *node, trp_cpu_metrics *ret_c
  * unreachable, Exiting, Down or removed are forgotten.
  *
  * Errors:    TRP_ESTATE  this system is no cluster node; TRP_EINVAL  ret_count is NULL
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CMETRIC-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_metrics(trp_system *system, trp_node_metrics *nodes,
                                                    size_t max, size_t *ret_count);
@@ -145,7 +145,7 @@ typedef struct trp_metrics_collector {
  * Ownership: borrows collector until the process ends.
  * Errors:    TRP_EINVAL  collect or name is missing; TRP_EEXIST  another one has the name
  *            TRP_ELIMIT  TRP_METRICS_NAMED_MAX are registered
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CMETRIC-15.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err
 trp_metrics_collector_register(const trp_metrics_collector *collector);
@@ -166,7 +166,7 @@ typedef struct trp_metrics_selector {
  * Ownership: borrows selector until the process ends.
  * Errors:    TRP_EINVAL  capacity or name is missing; TRP_EEXIST  another one has the name
  *            TRP_ELIMIT  TRP_METRICS_NAMED_MAX are registered
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CMETRIC-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_metrics_selector_register(const trp_metrics_selector *selector);
 
@@ -174,7 +174,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_metrics_selector_register(const trp_metrics_s
  * has that name.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CMETRIC-04 to -08.  Since: 0.1 */
 TRP_API int trp_metrics_capacity(const char *selector, const trp_node_metrics *node,
                                  double *ret_capacity);

@@ -174,10 +174,10 @@ TRP_API int trp_multinode_pause(const trp_multinode *test, uint64_t until);
 
 /* ---- where am I ------------------------------------------------------------------------------ */
 
-/* The role of this process. Errors: none. Thread: any. Source: MNT-06.  Since: 0.1 */
+/* The role of this process. Errors: none. Thread: any; lock-free. Source: MNT-06.  Since: 0.1 */
 TRP_API const char *trp_multinode_role_name(const trp_multinode *test);
 /* Return 1 when this process has one of these roles, blanks between them: the blocks that only some
- * nodes run. Errors: none. Thread: any. Source: MNT-06 (runOn).  Since: 0.1 */
+ * nodes run. Errors: none. Thread: any; lock-free. Source: MNT-06 (runOn).  Since: 0.1 */
 TRP_API int trp_multinode_is(const trp_multinode *test, const char *roles);
 /* Borrow the node under test until it is shut down or the test is closed; NULL in between.
  * Errors: none. Thread: owner. Source: MNT-06.  Since: 0.1 */

@@ -55,20 +55,20 @@ typedef struct trp_node_error {
 TRP_API TRP_MUST_CHECK trp_err trp_node_open(const trp_node_options *options, trp_node **ret_node,
                                              trp_node_error *ret_error);
 
-/* Borrow the system until the node is closed. Errors: none. Thread: any.  Since: 0.1 */
+/* Borrow the system until the node is closed. Errors: none. Thread: any; lock-free.  Since: 0.1 */
 TRP_API trp_system *trp_node_system(trp_node *node);
 /* Borrow the advertised address ("troupe.tcp://demo@127.0.0.1:2552") until the node is closed.
- * Errors: none. Thread: any.  Since: 0.1 */
+ * Errors: none. Thread: any; lock-free.  Since: 0.1 */
 TRP_API const char *trp_node_address(const trp_node *node);
-/* Borrow the path of the control socket, NULL without one. Errors: none. Thread: any.  Since:
- * 0.1 */
+/* Borrow the path of the control socket, NULL without one. Errors: none.
+ * Thread: any; lock-free.  Since: 0.1 */
 TRP_API const char *trp_node_control_path(const trp_node *node);
 
 /* Read a value of the configuration as text: any key, "app.greeting" too. NULL: not set. Borrowed
  * until the node is closed. A list has several values: index from 0; NULL behind the last.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    CONF-25.  Since: 0.1 */
 TRP_API const char *trp_node_config_get(const trp_node *node, const char *key, size_t index);
 
@@ -90,7 +90,7 @@ typedef enum trp_node_end {
 TRP_API TRP_MUST_CHECK trp_err trp_node_await(trp_node *node, uint32_t timeout_ms,
                                               trp_node_end *ret_end);
 /* A descriptor that is readable once the membership has ended, for programs with an event loop. It
- * belongs to the node. Errors: none. Thread: any.  Since: 0.1 */
+ * belongs to the node. Errors: none. Thread: any; lock-free.  Since: 0.1 */
 TRP_API int trp_node_end_fd(const trp_node *node);
 
 /* Begin the coordinated shutdown (troupe/shutdown.h), of which leaving the cluster is a part;
@@ -141,7 +141,7 @@ TRP_API int trp_config_main(int argc, char **argv);
 
 /* The programs `troupe cert` and `troupe cookie`: certificates of an own authority, shared secrets.
  * argv[0] is the name of the command. They return the exit code. Errors: none; the exit code says.
- * Thread: any.  Since: 0.1 */
+ * Thread: any; may block until its files are written; never from a behaviour.  Since: 0.1 */
 TRP_API int trp_cert_main(int argc, char **argv);
 TRP_API int trp_cookie_main(int argc, char **argv);
 

@@ -74,7 +74,7 @@ typedef enum trp_ref_form {
  * Errors:    TRP_EINVAL    ref is nobody or none of this system's, or form is none
  *            TRP_ENOENT    the path of a remote actor is not known here (without uid)
  *            TRP_EMSGSIZE  bytes is too small; buffer is untouched
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-11, -12, -13, -14; SYS-13.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form,
                                               char *buffer, size_t bytes);
@@ -88,7 +88,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_ref_format(trp_system *system, trp_ref ref, t
  *            TRP_ENOENT   without a uid: nobody is there
  *            TRP_ESTATE   another node's, without the uids: ask by trp_resolve()
  *            TRP_ELIMIT, TRP_ENOMEM  no number for one more node
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-11, -13, -15; SYS-28.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_ref_parse(trp_system *system, const char *text,
                                              trp_ref *ret_ref);

@@ -101,7 +101,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_reliable_proxy_spawn(trp_ctx *ctx,
  *
  * Ownership: borrows options.
  * Errors:    as trp_reliable_proxy_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CONTRIB-31 to -36.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err
 trp_system_reliable_proxy_spawn(trp_system *system, const trp_reliable_proxy_options *options,

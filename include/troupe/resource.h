@@ -38,7 +38,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_resource_spawn(trp_ctx *ctx, const trp_behavi
  *
  * Ownership: borrows behaviour until the system ends; borrows options (NULL: all defaults).
  * Errors:    as trp_resource_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    A4J-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_resource_spawn(trp_system *system,
                                                          const trp_behaviour *behaviour,

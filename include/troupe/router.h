@@ -246,7 +246,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_router_spawn(trp_ctx *ctx, const trp_behaviou
  *
  * Ownership: borrows routee until the system ends; copies the rest, but for what options says.
  * Errors:    as trp_router_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROUTE-1, -3, -5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_router_spawn(
     trp_system *system, const trp_behaviour *routee, const trp_spawn_options *routee_options,
@@ -258,7 +258,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_router_spawn(
  * Errors:    TRP_EINVAL   route or name is missing
  *            TRP_EEXIST   another logic has the name
  *            TRP_ELIMIT   too many are registered
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROUTE-4, -21.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_routing_logic_register(const trp_routing_logic *logic);
 
@@ -278,7 +278,8 @@ TRP_API void trp_router_broadcast(trp_ctx *ctx, trp_ref router, const trp_type *
  *
  * Ownership: borrows payload.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    ROUTE-13.  Since: 0.1 */
 TRP_API void trp_system_router_broadcast(trp_system *system, trp_ref router, trp_ref sender,
                                          const trp_type *type, const void *payload, size_t bytes);
@@ -296,7 +297,8 @@ TRP_API void trp_router_tell_keyed(trp_ctx *ctx, trp_ref router, const void *key
  *
  * Ownership: borrows key and payload.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    ROUTE-12.  Since: 0.1 */
 TRP_API void trp_system_router_tell_keyed(trp_system *system, trp_ref router, trp_ref sender,
                                           const void *key, size_t key_bytes, const trp_type *type,
@@ -309,7 +311,7 @@ TRP_API void trp_system_router_tell_keyed(trp_system *system, trp_ref router, tr
  * Errors:    TRP_EINVAL   bytes does not fit type
  *            TRP_ENOTYPE  type is not registered
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROUTE-13.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_broadcast_new(const trp_type *type, size_t bytes,
                                                  trp_msg **ret_msg, void **ret_payload);
@@ -318,7 +320,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_broadcast_new(const trp_type *type, size_t by
  *
  * Ownership: borrows key; gives *ret_msg (to trp_send(), or trp_msg_free()).
  * Errors:    as trp_broadcast_new
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROUTE-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_keyed_new(const void *key, size_t key_bytes,
                                              const trp_type *type, size_t bytes, trp_msg **ret_msg,
@@ -330,7 +332,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_keyed_new(const void *key, size_t key_bytes,
  * Ownership: arg is passed through.
  * Errors:    TRP_ENOTYPE  type is not registered
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROUTE-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_type_hash_key_set(const trp_type *type, trp_hash_key_fn key,
                                                      void *arg);
@@ -350,7 +352,7 @@ typedef struct trp_destination {
  *            TRP_EINVAL   type is NULL
  *            TRP_ENOTYPE  type is not registered
  *            TRP_ENOMEM   out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; the logic runs in it.
  * Source:    TEST-15, ROUTE-24.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_router_route(trp_system *system, trp_ref router, trp_ref sender,
                                                 const trp_type *type, const void *payload,
@@ -360,7 +362,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_router_route(trp_system *system, trp_ref rout
 /* Copy the present routees of a router; *ret_count may be larger than `max`.
  *
  * Errors:    TRP_ENOENT   router is no live router of this system
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ROUTE-24.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_router_routees(trp_system *system, trp_ref router,
                                                   trp_ref *ret_routees, uint32_t max,
@@ -371,7 +373,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_router_routees(trp_system *system, trp_ref ro
  *
  * Ownership: borrows options.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    ROUTE-19.  Since: 0.1 */
 TRP_API int32_t trp_resizer_capacity(const trp_resizer_options *options, uint32_t routees,
                                      uint32_t busy);
@@ -381,35 +383,35 @@ TRP_API int32_t trp_resizer_capacity(const trp_resizer_options *options, uint32_
 /* Return the number of routees.
  *
  * Errors:    none
- * Thread:    any; inside trp_routing_logic.route only.
+ * Thread:    any; lock-free; inside trp_routing_logic.route only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API uint32_t trp_route_count(const trp_route *route);
 
 /* Return a routee, index < trp_route_count(); TRP_REF_NONE beyond.
  *
  * Errors:    none
- * Thread:    any; inside trp_routing_logic.route only.
+ * Thread:    any; lock-free; inside trp_routing_logic.route only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API trp_ref trp_route_routee(const trp_route *route, uint32_t index);
 
 /* Return the number of this message among those that the router was told, from 0 on.
  *
  * Errors:    none
- * Thread:    any; inside trp_routing_logic.route only.
+ * Thread:    any; lock-free; inside trp_routing_logic.route only.
  * Source:    ROUTE-7, -21.  Since: 0.1 */
 TRP_API uint64_t trp_route_number(const trp_route *route);
 
 /* Send the message to `to`, a routee or any other actor, as if `sender` had told it.
  *
  * Errors:    none
- * Thread:    any; inside trp_routing_logic.route only.
+ * Thread:    any; takes a lock for a moment; inside trp_routing_logic.route only.
  * Source:    ROUTE-21, -25.  Since: 0.1 */
 TRP_API void trp_route_to(trp_route *route, trp_ref to, trp_ref sender);
 
 /* Send the message to all routees.
  *
  * Errors:    none
- * Thread:    any; inside trp_routing_logic.route only.
+ * Thread:    any; takes a lock for a moment; inside trp_routing_logic.route only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API void trp_route_to_all(trp_route *route, trp_ref sender);
 
@@ -419,7 +421,7 @@ TRP_API void trp_route_to_all(trp_route *route, trp_ref sender);
  * say.
  *
  * Errors:    TRP_EINVAL, TRP_ELIMIT, TRP_ENOMEM and others as trp_router_spawn
- * Thread:    any; inside trp_routing_logic.create only.
+ * Thread:    any; takes a lock for a moment; inside trp_routing_logic.create only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_routees_create(trp_routee_provider *provider, uint32_t count);
 
@@ -427,7 +429,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_routees_create(trp_routee_provider *provider,
  *
  * Ownership: borrows behaviour until the system ends; borrows options.
  * Errors:    as trp_spawn
- * Thread:    any; inside trp_routing_logic.create only.
+ * Thread:    any; takes a lock for a moment; inside trp_routing_logic.create only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_routee_spawn(trp_routee_provider *provider,
                                                 const trp_behaviour *behaviour,
@@ -439,7 +441,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_routee_spawn(trp_routee_provider *provider,
  * Errors:    TRP_EINVAL   one of them is TRP_REF_NONE or the router itself
  *            TRP_ELIMIT   more than TRP_ROUTEES_MAX
  *            TRP_ENOMEM   out of memory
- * Thread:    any; inside trp_routing_logic.create only.
+ * Thread:    any; takes a lock for a moment; inside trp_routing_logic.create only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_routees_register(trp_routee_provider *provider,
                                                     const trp_ref *refs, uint32_t count);
@@ -448,7 +450,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_routees_register(trp_routee_provider *provide
  * until create returns; NULL: there is none.
  *
  * Errors:    none
- * Thread:    any; inside trp_routing_logic.create only.
+ * Thread:    any; lock-free; inside trp_routing_logic.create only.
  * Source:    ROUTE-21.  Since: 0.1 */
 TRP_API const char *trp_routee_setting(const trp_routee_provider *provider, const char *key);
 

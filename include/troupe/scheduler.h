@@ -54,7 +54,7 @@ typedef struct trp_schedule {
  *            TRP_ENOTYPE  type is not registered
  *            TRP_ENOMEM   out of memory, or schedules_max are pending
  *            TRP_ECLOSED  the system has ended
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SCH-01, -10.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_schedule_once(trp_system *system, uint64_t delay_ms, trp_ref to,
                                                  trp_ref sender, const trp_type *type,
@@ -68,7 +68,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_schedule_once(trp_system *system, uint64_t de
  * Ownership: borrows payload.
  * Errors:    as trp_schedule_once; also
  *            TRP_EINVAL   interval_ms is less than a tick, or too long
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SCH-01, -06, -07.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_schedule_repeat(trp_system *system, uint64_t delay_ms,
                                                    uint64_t interval_ms, trp_ref to, trp_ref sender,
@@ -83,7 +83,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_schedule_repeat(trp_system *system, uint64_t 
  * Ownership: arg is passed through; borrows dispatcher until return.
  * Errors:    TRP_EINVAL   fn is NULL, or as trp_schedule_repeat; dispatcher is longer than 63 bytes
  *            TRP_ENOMEM, TRP_ECLOSED  as trp_schedule_once
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SCH-01, -05, -09.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_schedule_run(trp_system *system, uint64_t delay_ms,
                                                 uint64_t interval_ms, const char *dispatcher,
@@ -94,7 +94,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_schedule_run(trp_system *system, uint64_t del
  * that has begun goes on); 0 when it has run, or was cancelled before.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SCH-08, TRP-12.  Since: 0.1 */
 TRP_API int trp_schedule_cancel(trp_system *system, trp_schedule *schedule);
 

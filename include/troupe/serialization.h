@@ -92,7 +92,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_wire_ref_parse(trp_wire *wire, const char *te
  *            TRP_ELIMIT  its id is above TRP_SERIALIZER_ID_MAX
  *            TRP_EEXIST  id or name is taken
  *            TRP_ENOMEM, TRP_ECLOSED, TRP_ECONFIG as trp_serializer_bind
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-01, SERIAL-07, SERIAL-18.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_serializer_add(trp_system *system,
                                                   const trp_serializer *serializer);
@@ -107,7 +107,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_serializer_add(trp_system *system,
  *            TRP_ENOMEM  out of memory
  *            TRP_ECLOSED the system has stopped
  *            TRP_ECONFIG actor.serialization-bindings is wrong; the log says where
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-01, SERIAL-05, SERIAL-06.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_serializer_bind(trp_system *system, const char *pattern,
                                                    const char *name);
@@ -117,7 +117,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_serializer_bind(trp_system *system, const cha
  *
  * Ownership: borrows; the name lives as long as the system.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-10.  Since: 0.1 */
 TRP_API const char *trp_serializer_of(trp_system *system, const trp_type *type, uint16_t *ret_id);
 
@@ -131,7 +131,7 @@ TRP_API const char *trp_serializer_of(trp_system *system, const trp_type *type, 
  *                         express it
  *            TRP_ELIMIT   it names more than 16 nodes
  *            and those of trp_serializer_bind that are not about its arguments
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-10, SERIAL-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_serialize(trp_system *system, const trp_type *type,
                                              const void *payload, size_t bytes,
@@ -145,7 +145,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_serialize(trp_system *system, const trp_type 
  *            TRP_ENOTYPE  this process has no such type, or one that never leaves its node
  *            TRP_ENOENT   this system has no such serializer
  *            and those of trp_serializer_bind that are not about its arguments
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-10, SERIAL-15.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_deserialize(trp_system *system, const void *data, size_t bytes,
                                                trp_msg **ret_msg);

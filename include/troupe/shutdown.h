@@ -84,7 +84,7 @@ typedef void (*trp_shutdown_fn)(void *arg, uint64_t task);
  *            TRP_ECONFIG the phases of the configuration go in a circle, or name what is not there
  *            TRP_ECLOSED the system has stopped
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    docs/decisions.md, 120.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add(trp_system *system, const char *phase,
                                                 const char *name, trp_shutdown_fn fn, void *arg,
@@ -96,7 +96,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add(trp_system *system, const char *
  *
  * Ownership: copies phase and name.
  * Errors:    as trp_shutdown_add; TRP_EINVAL  also: actor is TRP_REF_NONE
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    docs/decisions.md, 120.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add_stop(trp_system *system, const char *phase,
                                                      const char *name, trp_ref actor,
@@ -105,7 +105,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add_stop(trp_system *system, const c
 /* Take a task away, unless it has begun. Returns 1 when it will not run.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    docs/decisions.md, 120.  Since: 0.1 */
 TRP_API int trp_shutdown_remove(trp_system *system, uint64_t task);
 
@@ -113,7 +113,7 @@ TRP_API int trp_shutdown_remove(trp_system *system, uint64_t task);
  * after its phase, changes nothing.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    docs/decisions.md, 120.  Since: 0.1 */
 TRP_API void trp_shutdown_done(trp_system *system, uint64_t task, trp_err err);
 
@@ -132,7 +132,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_shutdown_run(trp_system *system, trp_shutdown
 /* Return why the shutdown has begun; TRP_SHUTDOWN_NONE: it has not.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    docs/decisions.md, 120.  Since: 0.1 */
 TRP_API trp_shutdown_reason trp_shutdown_reason_get(trp_system *system);
 

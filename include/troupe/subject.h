@@ -24,7 +24,7 @@ typedef struct trp_subject trp_subject;
  * Ownership: gives *ret_subject (trp_subject_free).
  * Errors:    TRP_EINVAL  the expression is wrong or too long
  *            TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    UJ-01, UJ-07.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_subject_new(const char *pattern, int regular,
                                                trp_subject **ret_subject);
@@ -33,7 +33,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_subject_new(const char *pattern, int regular,
  *
  * Ownership: takes subject.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    UJ-01.  Since: 0.1 */
 TRP_API void trp_subject_free(trp_subject *subject);
 
@@ -41,7 +41,7 @@ TRP_API void trp_subject_free(trp_subject *subject);
  *
  * Ownership: borrows msg.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    UJ-01, UJ-07.  Since: 0.1 */
 TRP_API int trp_subject_matches(const trp_subject *subject, const trp_msg *msg);
 

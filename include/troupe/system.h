@@ -100,7 +100,7 @@ typedef struct trp_system_options {
  *            TRP_ECONFIG  a dispatcher of the configuration is refused; the log says which
  *            TRP_EUNSUPPORTED  fault_trap cannot be TRP_FAULT_TRAP_ON here, or there are no
  *                              serializers for serialize_messages or serialize_creators
- * Thread:    any.
+ * Thread:    any; may block until its threads are made.
  * Source:    SYS-1, -2, -5.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_new(const char *name, const trp_system_options *options,
                                               trp_system **ret_system);
@@ -132,7 +132,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_await(trp_system *system, uint32_t tim
 /* Return non-zero once the tree has ended.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    SYS-41.  Since: 0.1 */
 TRP_API int trp_system_is_terminated(const trp_system *system);
 
@@ -157,7 +157,7 @@ TRP_API const char *trp_system_name(const trp_system *system);
  *
  * Ownership: shares the result (trp_config_unref).
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    SYS-2, CONF-25.  Since: 0.1 */
 TRP_API trp_config *trp_system_config(const trp_system *system);
 
@@ -166,7 +166,7 @@ TRP_API trp_config *trp_system_config(const trp_system *system);
  *
  * Ownership: borrows behaviour until the system ends; borrows options.
  * Errors:    as trp_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    SYS-19, -20.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_behaviour *behaviour,
                                                 const trp_spawn_options *options, trp_ref *ret_ref);
@@ -180,7 +180,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_be
  * Errors:    TRP_EINVAL  as trp_spawn; or its name is empty, or longer than TRP_NAME_BYTES_MAX
  *            TRP_EEXIST  another behaviour has the name
  *            TRP_ELIMIT  TRP_BEHAVIOURS_MAX reached; TRP_ENOMEM  out of memory
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    REMOTE-18; DESIGN 3, Spawn by value.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_behaviour_register(trp_system *system,
                                                       const trp_behaviour *behaviour);
@@ -196,7 +196,8 @@ TRP_API trp_ref trp_system_dead_letters(const trp_system *system);
  *
  * Ownership: borrows payload.
  * Errors:    none
- * Thread:    any; lock-free for a local to.
+ * Thread:    any; mostly lock-free, else takes a lock for a moment; outside of actors may
+ *            block until a full mailbox has room.
  * Source:    MSG-1.  Since: 0.1 */
 TRP_API void trp_system_tell(trp_system *system, trp_ref to, const trp_type *type,
                              const void *payload, size_t bytes);
@@ -205,7 +206,8 @@ TRP_API void trp_system_tell(trp_system *system, trp_ref to, const trp_type *typ
  *
  * Ownership: borrows payload.
  * Errors:    none
- * Thread:    any; lock-free for a local to.
+ * Thread:    any; mostly lock-free, else takes a lock for a moment; outside of actors may
+ *            block until a full mailbox has room.
  * Source:    MSG-2.  Since: 0.1 */
 TRP_API void trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender,
                                 const trp_type *type, const void *payload, size_t bytes);
@@ -216,7 +218,8 @@ TRP_API void trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender,
  * Ownership: borrows selection and payload.
  * Errors:    TRP_EINVAL   the selection does not parse; the log says where
  *            TRP_ESTATE   a remote address, and this system has no remoting
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    SYS-24.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_select_tell(trp_system *system, const char *selection,
                                                       const trp_type *type, const void *payload,
@@ -263,21 +266,21 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_resolve(trp_system *system, const char
 /* Stop an actor, as trp_stop. Asynchronous.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    LIFE-8.  Since: 0.1 */
 TRP_API void trp_system_stop_actor(trp_system *system, trp_ref ref);
 
 /* Deactivate an actor, as trp_deactivate. Asynchronous.
  *
  * Errors:    as trp_deactivate
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    A4J-16.  Since: 0.1 */
 TRP_API trp_err trp_system_deactivate(trp_system *system, trp_ref ref);
 
 /* Activate an actor, as trp_activate. Asynchronous.
  *
  * Errors:    as trp_deactivate
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    A4J-16.  Since: 0.1 */
 TRP_API trp_err trp_system_activate(trp_system *system, trp_ref ref);
 
@@ -297,7 +300,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_graceful_stop(trp_system *system, trp_
  *
  * Ownership: borrows payload.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    ES-1.  Since: 0.1 */
 TRP_API void trp_system_publish(trp_system *system, const trp_type *type, const void *payload,
                                 size_t bytes);
@@ -307,7 +311,7 @@ TRP_API void trp_system_publish(trp_system *system, const trp_type *type, const 
  * Errors:    TRP_ENOMEM   out of memory
  *            TRP_ENOENT   subscriber is dead
  *            TRP_ENOTYPE  type is not registered
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    ES-1.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_subscribe(trp_system *system, trp_ref subscriber,
                                                     const trp_type *type);
@@ -315,7 +319,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_subscribe(trp_system *system, trp_ref 
 /* End a subscription of any actor; type NULL: all of them.
  *
  * Errors:    TRP_ENOENT   there was none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    EB-01.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_unsubscribe(trp_system *system, trp_ref subscriber,
                                                       const trp_type *type);
@@ -332,7 +336,7 @@ typedef struct trp_system_stats {
 /* Copy the counters into *ret_stats, whose size the caller has set.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    DESIGN 3.  Since: 0.1 */
 TRP_API void trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats);
 
@@ -369,7 +373,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_tree(trp_system *system, const char *p
  *
  * Ownership: borrows source, format and its arguments.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    MSG-22.  Since: 0.1 */
 TRP_API void trp_system_log(trp_system *system, trp_log_level level, const char *source,
                             const char *format, ...) TRP_PRINTF(4, 5);

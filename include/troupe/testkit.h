@@ -95,7 +95,8 @@ typedef struct trp_testkit_options {
  * Errors:    TRP_EINVAL   an option is out of range, or the system's name is invalid
  *            TRP_ENOMEM   out of memory
  *            TRP_EIO      a thread cannot be made
- * Thread:    any; with a virtual clock the kit is this thread's from here on.
+ * Thread:    any; may block until its threads are made; with a virtual clock the kit is this
+ *            thread's from here on.
  * Source:    TEST-1, TEST-3, TEST-7.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_testkit_open(const trp_testkit_options *options,
                                                 trp_testkit **ret_kit);
@@ -112,14 +113,14 @@ TRP_API trp_err trp_testkit_close(trp_testkit *kit);
 /* Borrow the system, until the kit is closed.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    TEST-3.  Since: 0.1 */
 TRP_API trp_system *trp_testkit_system(trp_testkit *kit);
 
 /* Borrow the first probe (Akka's testActor), until the kit is closed.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    TEST-3.  Since: 0.1 */
 TRP_API trp_probe *trp_testkit_probe(trp_testkit *kit);
 
@@ -136,7 +137,7 @@ TRP_API uint32_t trp_testkit_failures(const trp_testkit *kit);
  *
  * Ownership: borrows file, format and its arguments.
  * Errors:    none
- * Thread:    any; a jump needs the thread of the test.
+ * Thread:    any; takes a lock for a moment (of stdio); a jump needs the thread of the test.
  * Source:    TEST-4.  Since: 0.1 */
 TRP_API void trp_testkit_fail_at(trp_testkit *kit, const char *file, int line, const char *format,
                                  ...) TRP_PRINTF(4, 5);
@@ -157,21 +158,21 @@ TRP_API uint32_t trp_testkit_run(trp_testkit *kit, void (*test)(trp_testkit *kit
 /* Multiply a time limit by the kit's timefactor.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    TEST-7.  Since: 0.1 */
 TRP_API uint32_t trp_testkit_dilated(const trp_testkit *kit, uint32_t ms);
 
 /* Return the kit's timeout_ms, dilated: for asks and stops.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    TEST-1.  Since: 0.1 */
 TRP_API uint32_t trp_testkit_timeout_ms(const trp_testkit *kit);
 
 /* Return the time of the kit's clock since it was opened, in milliseconds.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    DESIGN 1.3.  Since: 0.1 */
 TRP_API uint64_t trp_testkit_now_ms(trp_testkit *kit);
 
@@ -232,7 +233,7 @@ TRP_API void trp_probe_close(trp_probe *probe);
 /* Return the probe's name among actors.
  *
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; lock-free.
  * Source:    TEST-8.  Since: 0.1 */
 TRP_API trp_ref trp_probe_ref(const trp_probe *probe);
 
@@ -240,7 +241,8 @@ TRP_API trp_ref trp_probe_ref(const trp_probe *probe);
  *
  * Ownership: borrows payload.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment; outside of actors may block until a full mailbox has
+ *            room.
  * Source:    TEST-3.  Since: 0.1 */
 TRP_API void trp_probe_tell(trp_probe *probe, trp_ref to, const trp_type *type, const void *payload,
                             size_t bytes);
@@ -301,7 +303,7 @@ typedef int (*trp_match_fn)(void *arg, const trp_msg *msg);
  *
  * Ownership: arg is passed through, borrowed until it is replaced or the probe ends.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    TEST-5.  Since: 0.1 */
 TRP_API void trp_probe_ignore(trp_probe *probe, trp_match_fn fn, void *arg);
 
@@ -327,7 +329,7 @@ struct trp_pilot {
  *
  * Ownership: pilot.arg is passed through, borrowed until the pilot is replaced or the probe ends.
  * Errors:    none
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    TEST-9.  Since: 0.1 */
 TRP_API void trp_probe_pilot(trp_probe *probe, trp_pilot pilot);
 
@@ -549,7 +551,7 @@ TRP_API int trp_filter_end(trp_testkit *kit);
  *
  * Ownership: borrows behaviour until the system ends; borrows options (dispatcher is ignored).
  * Errors:    as trp_system_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    TEST-2, TEST-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_testkit_spawn(trp_testkit *kit, const trp_behaviour *behaviour,
                                                  const trp_spawn_options *options,

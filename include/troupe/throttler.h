@@ -65,7 +65,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_throttler_spawn(trp_ctx *ctx,
  *
  * Ownership: borrows options.
  * Errors:    as trp_throttler_spawn
- * Thread:    any.
+ * Thread:    any; takes a lock for a moment.
  * Source:    CONTRIB-37, -38, -39.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_throttler_spawn(trp_system *system,
                                                           const trp_throttler_options *options,
