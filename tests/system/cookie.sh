@@ -50,6 +50,7 @@ if [ "$(id -u)" -eq 0 ] && "${nobody[@]}" "$troupe" config show >/dev/null 2>&1;
     has thief_is_told_which_file "remote.cookie: cannot read $file: Permission denied; set STATE_DIRECTORY" "$work/thief.log"
 fi
 background "${other[@]}" "$troupe" node --port 0 --seed "$(address "$one")" --socket "$socket" >"$work/other.log" 2>&1
+# REMOTE-56
 ended another_user_is_not_let_in "$started" 78
 has another_user_is_told_its_file "this node cannot join as it is configured: remote.cookie: 127.0.0.1:$one has another cookie than $work/other/cookie" "$work/other.log"
 check the_member_names_its_own wait_until 60 grep -qF "the peer has another cookie than $file" "$work/one.log"

@@ -232,7 +232,7 @@ joiners_need_not_have_seen_the_view(void)
     mesh_free(m);
 }
 
-/* Any of them may lead, so two could make members Up at one time. */
+/* GAP-07: Any of them may lead, so two could make members Up at one time. */
 static void
 where_nobody_is_up_all_who_join_must_have_seen_the_view(void)
 {

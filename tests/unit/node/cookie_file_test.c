@@ -311,7 +311,7 @@ file_holds_one_or_two_lines(void)
     end();
 }
 
-/* REMOTE-56: the default is for loopback alone, and weaker than what was configured. */
+/* REMOTE-56, CONF-16: the default is for loopback alone, and weaker than what was configured. */
 static void
 user_cookie_is_for_plain_loopback_alone(void)
 {
