@@ -11,6 +11,7 @@ import shlex
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"]
 LIBRARY = ".libs/libtroupe.so.0"
 
 
@@ -170,6 +171,7 @@ class Build:
         for name, covered in (("base", False), ("cover", True)):
             directory = os.path.join(self.directory, name)
             os.makedirs(os.path.join(directory, "tests"), exist_ok=True)
+            self.link_deploy(directory)
             self.link_library(os.path.join(directory, LIBRARY), covered)
             self.link_tool(os.path.join(directory, "troupe"), covered)
             for plugin, found in self.plugins.items():
@@ -180,19 +182,25 @@ class Build:
                 if not covered or self.stands_alone(program):
                     self.link_program(program, directory, covered)
 
+    def link_deploy(self, directory):
+        path = os.path.join(directory, "deploy")
+        if not os.path.lexists(path):
+            os.symlink(os.path.join(self.top, "deploy"), path)  # where the tool finds the launcher of multinode
+
     def programs_with(self, source):
         """Programs that have a mutant of this file in themselves: linked anew for it."""
         found = [p for p in self.programs if self.stands_alone(p) and
                  (source in self.sources_of[p] or source in self.base)]
         return found
 
-    def mutate(self, source, text, directory):
-        """A directory as base, with one file of other text: only what has it is linked anew."""
+    def mutate(self, source, text, directory, more=()):
+        """A directory as base, with one file of other text: only what has it is linked anew. more: flags for that file,
+        which checks itself then."""
         path = os.path.join(directory, "mutant.c")
         with open(path, "w") as file:
             file.write('#line 1 "%s"\n' % os.path.join(self.top, source) + text)
         output = os.path.join(directory, "mutant.o")
-        self.compile(source, output, path)
+        self.compile(source, output, path, more)
         instead = {source: output}
         self.link_tool_if(source, directory, instead)
         for program in self.programs_with(source):
@@ -208,6 +216,7 @@ class Build:
         """The directory of a worker as base, by links to it."""
         base = os.path.join(self.directory, "base")
         os.makedirs(os.path.join(directory, ".libs"), exist_ok=True)
+        self.link_deploy(directory)
         for name in [LIBRARY, "troupe"] + self.programs + list(self.plugins):
             path = os.path.join(directory, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -20,9 +20,10 @@ OPEN = {"(": ")", "[": "]", "{": "}"}
 CONTROL = {"if", "while", "for", "switch", "return", "sizeof", "do", "else", "case", "default", "goto", "break",
            "continue", "_Alignof", "typeof", "__typeof__", "_Static_assert", "_Generic"}
 # What proves nothing when it is gone, and what must not meet a file or process that it is not meant for.
-CLAIM = re.compile(r"assert|^TRPI_LIKELY$", re.I)
+CLAIM = re.compile(r"assert|^TRPI_USE|^va_end$", re.I)
 HARMFUL = {"kill", "unlink", "unlinkat", "rename", "renameat", "rmdir", "remove", "chmod", "fchmod", "chown", "fchown",
            "truncate", "ftruncate"}
+SYMMETRIC = re.compile(r"equal$|^(str|mem|strn|strcase)cmp$")  # what is compared with what is the same
 OPERATORS = ("negated condition", "off by one", "dropped statement", "swapped arguments", "dropped else",
              "constant of another key")
 
@@ -120,11 +121,11 @@ class Reader:
         self.anchor = self.words[first].line
         index = first + 1
         begins = True  # a statement
-        head = first   # the last word of the head of the last `for`
+        self.head = first  # the last word of the head of the last `for`
         while index < last:
             word = self.words[index]
             if word.text == "for":
-                head = self.words[index + 1].mate
+                self.head = self.words[index + 1].mate
             if begins:
                 self.anchor = word.line
             if word.kind == "name" and CLAIM.search(word.text) and self.words[index + 1].text == "(":
@@ -132,7 +133,7 @@ class Reader:
                 begins = False
                 continue
             self.look(index, begins)
-            begins = word.text in (";", "{", "}", ":") and index > head or word.text in ("else", "do") or \
+            begins = word.text in (";", "{", "}", ":") and index > self.head or word.text in ("else", "do") or \
                 (word.text == ")" and self.closes_control(index))
             index += 1
         return self.found
@@ -160,7 +161,8 @@ class Reader:
                 self.add("dropped else", word.start, self.words[end].end, "", word.line)
         elif word.kind == "sign" and word.text in ("<", "<=", ">", ">="):
             new = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}[word.text]
-            self.add("off by one", word.start, word.end, new, word.line)
+            if not self.is_greatest(index):
+                self.add("off by one", word.start, word.end, new, word.line)
         elif word.kind == "number":
             self.number(index)
         elif self.is_constant(word):
@@ -168,7 +170,8 @@ class Reader:
         elif self.is_key(word) and self.words[index - 1].text in ("(", ",") and after.text in (",", ")"):
             for other in self.keys:
                 self.add("constant of another key", word.start, word.end, other, word.line)
-        if word.kind == "name" and after.text == "(" and word.text not in CONTROL and word.text not in HARMFUL:
+        if word.kind == "name" and after.text == "(" and word.text not in CONTROL and word.text not in HARMFUL and \
+                not SYMMETRIC.search(word.text):
             self.swap(index + 1)
         if begins and (word.kind == "name" or word.text in ("*", "(", "++", "--")):
             self.drop(index)
@@ -204,16 +207,47 @@ class Reader:
             start, stop = self.words[begin].start, self.words[end].end
             self.add("negated condition", start, stop, "!(%s)" % self.text[start:stop], self.words[begin].line)
 
+    def operand(self, index, step, signs):
+        """The words from index to one of these signs on the same level."""
+        texts = []
+        while self.body[0] < index < self.body[1]:
+            word = self.words[index]
+            if word.text in signs:
+                break
+            if word.mate is not None and (word.text in OPEN) == (step > 0):
+                first, last = sorted((index, word.mate))
+                texts.append(" ".join(w.text for w in self.words[first:last + 1]))
+                index = word.mate
+            elif word.mate is not None:
+                break
+            else:
+                texts.append(word.text)
+            index += step
+        return " ".join(texts[::step]), index
+
+    def is_greatest(self, index):
+        """a > b ? a : b, where equal ones are the same."""
+        ends = {";", ",", "=", "+=", "return", "&&", "||", "?", ":", "{", "}"}
+        left, _ = self.operand(index - 1, -1, ends)
+        right, at = self.operand(index + 1, 1, ends)
+        if self.words[at].text != "?":
+            return False
+        one, at = self.operand(at + 1, 1, ends)
+        two, _ = self.operand(at + 1, 1, ends)
+        return {left, right} == {one, two}
+
     # ---- numbers and constants
     def number(self, index):
         word, before = self.words[index], self.words[index - 1].text
         match = re.fullmatch(r"([0-9]+)([uUlL]*)", word.text)
-        if match is None or before not in ("+", "-", "<", "<=", ">", ">=", "==", "!=", "[", "+=", "-=", "(", ",", "?", ":",
-                                           "return", "=", "*", "/"):
-            return
+        begins_loop = before == "=" and index <= self.head
+        if match is None or not (begins_loop or before in ("+", "-", "<", "<=", ">", ">=", "==", "!=", "[", "+=", "-=")):
+            return  # beside a comparison or a sum, an index, or where a loop begins
         value = int(match.group(1))
-        if before == "[" and value >= 8:
-            return  # room for a text: one more or less is seldom another program
+        if value >= 256 or (before == "[" and value >= 8) or (value >= 16 and value & (value - 1) == 0):
+            return  # a unit, or room for a text: one more or less is seldom another program
+        if before == "-" and self.words[index - 2].text in ("?", ":", "return", "(", ",", "=", "=="):
+            return  # a sign that a comparison returns, or "none"
         self.add("off by one", word.start, word.end, "%d%s" % (value + 1, match.group(2)), word.line)
         if value > 1:
             self.add("off by one", word.start, word.end, "%d%s" % (value - 1, match.group(2)), word.line)

@@ -3,6 +3,7 @@
 Every test runs in namespaces of its own (processes, network, /run) with a directory of its own for what is temporary: a mutant
 may signal processes that are not its own, dial where it likes, and is ended before it has tidied up.
 """
+import ctypes
 import glob
 import json
 import os
@@ -14,6 +15,8 @@ import subprocess
 import tempfile
 import time
 
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 MEMORY_MAX = 3 << 30
 NAMESPACES = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--net", "sh", "-c",
               'ip link set lo up 2>/dev/null; mount -t tmpfs tmpfs /run && "$@"; exit $?', "sh"]
@@ -36,7 +39,6 @@ class Test:
         self.seconds = 0.0
         self.lines = {}    # source: set of lines
         self.tests = []    # names of those that passed
-        self.leaks = None  # whether it passes when leaks fail it; None: not tried yet
 
     def command(self, top, directory, program_directory):
         if self.script:
@@ -44,14 +46,19 @@ class Test:
         return [os.path.join(program_directory, self.program)] + self.arguments
 
 
-def leak_finder():
-    """The words before a command under which what is not freed at its end is exit status 23; None: not here."""
-    library = subprocess.run(["gcc", "-print-file-name=liblsan.so"], stdout=subprocess.PIPE, text=True).stdout.strip()
-    library = os.path.realpath(library)
-    return ["env", "LSAN_OPTIONS=exitcode=23", "LD_PRELOAD=" + library] if os.path.exists(library) else None
+def sanitizer():
+    """The words before a command in which one file was compiled for the address sanitizer; None: not here."""
+    libraries = []
+    for name in ("libasan.so", "libubsan.so"):
+        path = subprocess.run(["gcc", "-print-file-name=" + name], stdout=subprocess.PIPE, text=True).stdout.strip()
+        if not os.path.exists(path):
+            return None
+        libraries.append(os.path.realpath(path))
+    return ["env", "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1", "LD_PRELOAD=" + ":".join(libraries)]
 
 
 def limits():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # when the tester is killed, its tests end too
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (256 << 20, 256 << 20))
 

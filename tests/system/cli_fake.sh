@@ -29,9 +29,10 @@ status $status
 why {"ok":true,"selfNode":"$A","selfStatus":"Up","leader":"$A","members":3,"converged":false,"sinceMs":61000,$reasons,"gossip":{"merged":1}}
 member-status {"ok":true,"node":"$B","nodeUid":"9","status":"Up","reachable":true}
 join {"progress":"Joining, seen by 1 of 2"}
-join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":900}
+join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":90900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
 down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"left":7,"elapsedMs":1}
+reach {"ok":true,"failed":1,"ways":[{"from":"$A","to":"$B","ok":true,"reason":""},{"from":"$B","to":"$A","ok":false,"reason":"connection refused"},{"from":"$C","to":"$A","reason":"it does not answer"}]}
 shutdown {"ok":true,"node":"$A","dryRun":false,"nodes":["$A","$B"],"elapsedMs":1}
 events {"progress":"subscribed"}
 events $event
@@ -161,9 +162,18 @@ lacks ok_is_not_data '"ok"'
 for round in 1 2 3 4 5 6 7 8 9 10; do good members; done 2>/dev/null | sort | uniq -c | awk '$1 % 10 { bad = 1 } END { exit bad }' \
     && pass output_is_stable || fail output_is_stable "lists differ between calls"
 
+# ---- who can dial whom
+expect a_way_that_is_closed_is_a_no 1 good reach
+has closed_ways_have_their_reason "no       connection refused" && has a_way_that_was_not_asked_is_unknown "unknown  it does not answer"
+lacks open_ways_are_not_shown " yes" && has open_ways_are_counted "1 of 3 ways can be dialled"
+expect all_ways_are_shown 1 good reach -o wide
+is all_ways_are_shown_in_order "$(awk 'NR > 1 && NF > 2 { print $3 }' "$work/out" | tr '\n' ' ')" "yes no unknown 3 "
+expect names_are_those_that_cannot_be_dialled 1 good reach -o name
+is names_of_closed_ways "$(tr '\n' ' ' <"$work/out")" "$A $A "
+
 # ---- changes
 expect join_waits 0 good join $A
-has join_result "demo@10.0.0.2:2552  Up (0.9 s, member 2)"
+has join_result "demo@10.0.0.2:2552  Up (90.9 s, member 2)"
 expect leave_says_removed 0 good leave
 expect down_without_terminal_needs_yes 64 good down 10.0.0.3:2552 </dev/null
 has down_names_the_flag "--yes" "$work/err"
@@ -245,6 +255,7 @@ expect closed_pipe_is_no_error 0 bash -c 'for i in 1 2 3; do "$0" --socket "$1" 
 expect wait_members 0 good wait --members 3 --role backend=2
 says wait_times_out 75 "3/4 Up" good wait --members 4 --timeout 200ms
 has wait_says_what_is_missing "3/4 Up" "$work/err"
+says wait_says_all_that_is_missing 75 "3/4 Up, 2/3 Up with role backend" good wait --members 4 --role backend=3 -t 200ms
 expect wait_gone_of_nobody 0 good wait --gone 10.0.0.9:2552
 has wait_gone_says_that_it_was_no_member "10.0.0.9:2552 was no member" "$work/err"
 for name in 10.0.0.3:2552 10.0.0.3 demo@10.0.0.3:2552 "$C" 3 0000000000000003; do
@@ -372,15 +383,19 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     chmod 711 "$work"
     mkdir -m 1777 "$work/laid"
     cp "$work/good" "$work/laid/good" && chmod 644 "$work/laid/good"
-    background setpriv --reuid 65534 --regid 65534 --clear-groups "$fake" "$work/laid/demo@2552.sock" "$work/laid/good"
-    wait_until 30 test -S "$work/laid/demo@2552.sock" || fail "fake starts as another user"
-    expect a_socket_of_another_user_is_not_asked 77 "$troupe" --socket "$work/laid/demo@2552.sock" members
+    background setpriv --reuid 65534 --regid 65534 --clear-groups "$fake" "$work/laid/laid$$@2552.sock" "$work/laid/good"
+    wait_until 30 test -S "$work/laid/laid$$@2552.sock" || fail "fake starts as another user"
+    expect a_socket_of_another_user_is_not_asked 77 "$troupe" --socket "$work/laid/laid$$@2552.sock" members
     has it_says_why "was laid there by another user" "$work/err"
     mkdir -p "$work/runtime"
     mv "$work/laid" "$work/runtime/troupe"
-    expect a_directory_that_others_may_write_to_is_not_searched 77 env XDG_RUNTIME_DIR="$work/runtime" "$troupe" members
+    mkdir -m 755 "$work/shut" && mkdir -m 700 "$work/shut/troupe"
+    expect a_directory_that_may_not_be_read_is_not_passed_over 77 \
+        setpriv --reuid 65534 --regid 65534 --clear-groups env XDG_RUNTIME_DIR="$work/shut" "$troupe" --system "nobody$$" members
+    has it_is_named "$work/shut/troupe" "$work/err"
+    expect a_directory_that_others_may_write_to_is_not_searched 77 env XDG_RUNTIME_DIR="$work/runtime" "$troupe" --system "laid$$" members
     chown 65534 "$work/runtime/troupe" && chmod 755 "$work/runtime/troupe"
-    expect nor_one_of_another_user 77 env XDG_RUNTIME_DIR="$work/runtime" "$troupe" members
-    expect a_node_of_another_user_in_its_own_directory_is_asked 0 "$troupe" --socket "$work/runtime/troupe/demo@2552.sock" members
+    expect nor_one_of_another_user 77 env XDG_RUNTIME_DIR="$work/runtime" "$troupe" --system "laid$$" members
+    expect a_node_of_another_user_in_its_own_directory_is_asked 0 "$troupe" --socket "$work/runtime/troupe/laid$$@2552.sock" members
 fi
 test_end

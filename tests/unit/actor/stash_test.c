@@ -196,9 +196,13 @@ what_is_stashed_at_the_end_is_dead_letters(void)
     trp_system *system = stage_open();
     trp_ref d = stage_spawn(system, &door, "d");
     trp_system_stats stats = { .size = sizeof stats };
+    static char large[200000]; /* a block of its own, which the leak sanitizer would miss */
 
-    TELL(d, "close", "1", "2", "stop");
-    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STASH] == 2),
+    memset(large, 'x', sizeof large - 1);
+    TELL(d, "close", "1", "2");
+    stage_tell(system, d, large);
+    TELL(d, "stop");
+    UNIT_WAIT((trp_system_stats_get(system, &stats), stats.dead_letters[TRP_DEAD_STASH] == 3),
               5000);
     stage_close(system);
 }

@@ -1,6 +1,7 @@
 /* options_test.c - the command line: flags anywhere, limits of their values, suggestions, tables.
  * */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "cluster/cli/cli.h"
 #include "tests/unit/unit.h"
@@ -21,6 +22,24 @@ parse(const char *const *words)
     argv[argc] = NULL;
     return trpi_cli_parse(&cli, argc, argv);
 }
+/* As parse, and whether stderr has text. */
+static bool
+says(const char *text, const char *const *words)
+{
+    char said[2048];
+    FILE *file = tmpfile();
+    int stderr_before = dup(STDERR_FILENO);
+    UNIT_REQUIRE(file != NULL && stderr_before >= 0);
+    UNIT_REQUIRE(dup2(fileno(file), STDERR_FILENO) >= 0);
+    int code = parse(words);
+    UNIT_REQUIRE(dup2(stderr_before, STDERR_FILENO) >= 0);
+    (void)close(stderr_before);
+    rewind(file);
+    said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+    (void)fclose(file);
+    return code == 64 && strstr(said, text) != NULL;
+}
+#define SAYS(text, ...) says(text, (const char *const[]){ "troupe", __VA_ARGS__, NULL })
 #define PARSE(...) parse((const char *const[]){ "troupe", __VA_ARGS__, NULL })
 
 static void
@@ -55,6 +74,22 @@ unknown_words_and_abbreviations_are_refused(void)
     UNIT_EQUAL(PARSE("members", "--quiet=1"), 64);
     UNIT_EQUAL(PARSE("members", "--role"), 64);
     UNIT_EQUAL(parse((const char *const[]){ "troupe", NULL }), 64);
+}
+
+/* Only what the command knows is suggested; without a command, every flag. */
+static void
+mistyped_flag_of_the_command_is_suggested(void)
+{
+    UNIT_TRUE(SAYS("did you mean '--unreachable'?", "members", "--unreachble"));
+    UNIT_TRUE(
+        SAYS("no flag '--dryrun' of 'members'; see troupe members --help", "members", "--dryrun"));
+    UNIT_TRUE(SAYS("did you mean '--dry-run'?", "leave", "--dryrun"));
+    UNIT_TRUE(SAYS("did you mean '--output'?", "members", "--ouput=json"));
+    UNIT_TRUE(SAYS("did you mean '--timeout'?", "leave", "--timeot"));
+    UNIT_TRUE(SAYS("no flag '--dryrun'; did you mean '--dry-run'?", "--dryrun"));
+    UNIT_TRUE(SAYS("no flag '-5' of 'ask'; see troupe ask --help (text that begins with a dash: "
+                   "write -- before it)",
+                   "ask", "/user/a", "-5"));
 }
 
 static void
@@ -277,6 +312,7 @@ UNIT_BEGIN("options")
 UNIT(flags_stand_before_or_after_the_command)
 UNIT(two_dashes_end_the_flags)
 UNIT(unknown_words_and_abbreviations_are_refused)
+UNIT(mistyped_flag_of_the_command_is_suggested)
 UNIT(flag_that_means_nothing_to_a_command_is_never_ignored)
 UNIT(argument_counts_are_checked)
 UNIT(passing_commands_take_everything_behind_the_name)

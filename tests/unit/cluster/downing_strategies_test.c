@@ -167,6 +167,82 @@ a_broken_link_costs_the_other_end_its_place(void)
     }
 }
 
+/* The first in order cannot talk to two others: it goes, unless it is the one that is kept. */
+static void
+two_broken_links_cost_two_members_where_their_end_is_kept(void)
+{
+    static const char *const strategies[] = { "keep-majority", "keep-oldest", "keep-referee" };
+    for (size_t i = 0; i < 3; i++) {
+        trpi_downing_options options = options_of(3, 1);
+        options.referee = mesh_id(0, 0).address;
+        struct scene s;
+        scene_make(&s, 5, NULL);
+        scene_row(&s, 0, 3);
+        scene_row(&s, 3, 0);
+        scene_row(&s, 0, 4);
+        scene_row(&s, 4, 0);
+        bool kept = i > 0;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, kept ? 0 : 1, 0x1f),
+                   TRPI_DOWNING_DOWN_MEMBERS);
+        UNIT_EQUAL(s.decision.indexes_count, kept ? 2 : 1);
+        UNIT_EQUAL(s.decision.indexes[0], kept ? 3 : 0);
+        scene_end(&s);
+    }
+}
+
+/* where nobody is kept at any price the later end goes, however old it is */
+static void
+a_broken_link_costs_the_later_end_its_place(void)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "lease" };
+    for (size_t i = 0; i < 3; i++) {
+        trpi_downing_options options = options_of(3, 1);
+        struct scene s;
+        scene_make(&s, 5, NULL);
+        for (uint32_t m = 0; m < 5; m++) {
+            s.view->members[m].up_number = 5 - m;
+        }
+        scene_row(&s, 4, 1);
+        scene_row(&s, 1, 4);
+        s.lease = TRPI_LEASE_HELD;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+        UNIT_EQUAL(s.decision.indexes_count, 1);
+        UNIT_EQUAL(s.decision.indexes[0], 4);
+        scene_end(&s);
+    }
+}
+
+/* Nobody is Up yet: all that join have a vote, and are counted in what is said of the sides. */
+static void
+joiners_are_counted_where_nobody_is_up(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    static const uint32_t joining[SCENE_MEMBERS_MAX] = { TRP_MEMBER_JOINING, TRP_MEMBER_JOINING,
+                                                         TRP_MEMBER_JOINING };
+    struct scene s;
+    scene_make(&s, 3, joining);
+    scene_row(&s, 0, 2);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x3), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.reachable, 2);
+    UNIT_EQUAL(s.decision.members, 3);
+    UNIT_EQUAL(s.decision.unreachable, 1);
+    scene_end(&s);
+}
+
+/* D4: of a Leaving one and a joiner, with nobody Up and clear, the Leaving one acts */
+static void
+who_leaves_acts_before_who_joins(void)
+{
+    trpi_downing_options options = options_of(1, 1);
+    static const uint32_t status[SCENE_MEMBERS_MAX] = { TRP_MEMBER_JOINING, TRP_MEMBER_LEAVING, 0 };
+    struct scene s;
+    scene_make(&s, 3, status);
+    scene_row(&s, 0, 2);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x3), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 1, 0x3), TRPI_DOWNING_DOWN_MEMBERS);
+    scene_end(&s);
+}
+
 /* D1: at stable-after and down-all-when-unstable together, not one millisecond before */
 static void
 everybody_stops_when_reachability_does_not_come_to_rest(void)
@@ -332,6 +408,10 @@ UNIT(an_oldest_that_leaves_is_asked_about_twice)
 UNIT(a_joiner_that_leaves_brings_no_vote)
 UNIT(a_side_of_the_referee_that_is_too_small_stops)
 UNIT(a_broken_link_costs_the_other_end_its_place)
+UNIT(two_broken_links_cost_two_members_where_their_end_is_kept)
+UNIT(a_broken_link_costs_the_later_end_its_place)
+UNIT(joiners_are_counted_where_nobody_is_up)
+UNIT(who_leaves_acts_before_who_joins)
 UNIT(everybody_stops_when_reachability_does_not_come_to_rest)
 UNIT(a_leave_foretells_what_the_next_crash_does)
 UNIT(of_any_parts_at_most_one_stays)

@@ -187,6 +187,14 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     s.version_ms = s.word_ms = 5000; /* it has not */
     UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.unreachable, 1);
+    const trpi_downing_options quick = { .stable_after_ms = 6000 }; /* a third of it is less */
+    s.stable_ms = 6000;
+    s.doubt_ms = 5999;
+    s.version_ms = s.word_ms = 1999;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &quick, 0, 0x1b), TRPI_DOWNING_WAIT);
+    s.version_ms = s.word_ms = 2000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &quick, 0, 0x1b), TRPI_DOWNING_DOWN_MEMBERS);
+    s.stable_ms = 20000;
     s.version_ms = 0; /* a new version for another reason: it is not known to have been there */
     s.doubt_ms = 20000;
     UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
@@ -198,8 +206,9 @@ static void
 who_is_left_alone_asks_and_then_stops(void)
 {
     static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
-                                              "keep-referee", "down-all" };
+                                              "keep-referee",  "down-all",      "lease" };
     trpi_downing_options options = { .stable_after_ms = 20000,
+                                     .lease_minority_delay_ms = 2000,
                                      .quorum_size = 2,
                                      .least_nodes = 1,
                                      .referee = mesh_id(1, 0).address };
@@ -208,8 +217,15 @@ who_is_left_alone_asks_and_then_stops(void)
         scene_make(&s, 3, NULL);
         scene_row(&s, 0, 1); /* 0 is the oldest and the lowest */
         scene_row(&s, 0, 2);
-        s.stable_ms = s.version_ms = s.word_ms = 10001;
+        s.version_ms = s.word_ms = 10001;
+        s.stable_ms = 9999;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x7), TRPI_DOWNING_WAIT);
+        s.stable_ms = 10000; /* half-way */
         UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x7), TRPI_DOWNING_ROLL_CALL);
+        if (strcmp(strategies[i], "lease") == 0) {
+            scene_end(&s);
+            continue; /* which does not stop, but asks for it (downing_lease_test) */
+        }
         s.stable_ms = 20000;
         s.version_ms = s.word_ms = s.doubt_ms = 9999;
         UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x1), TRPI_DOWNING_DOWN_SELF);

@@ -548,6 +548,16 @@ the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
     idents_free();
 }
 
+static void
+a_cache_without_memory_is_none(void)
+{
+    for (long n = 0; n < 2; n++) {
+        trpi_alloc_fail_after(n);
+        UNIT_TRUE(trpi_gossip_cache_new(64) == NULL);
+        trpi_alloc_fail_after(-1);
+    }
+}
+
 UNIT_BEGIN("gossip_codec")
 UNIT(a_view_survives_its_encoding)
 UNIT(what_a_cache_keeps_is_shared)
@@ -560,4 +570,5 @@ UNIT(what_a_view_keeps_has_limits)
 UNIT(a_frame_leads_to_so_many_replies_at_most)
 UNIT(an_identity_is_checked_at_its_limits)
 UNIT(the_bytes_of_wire_version_1_are_those_of_the_golden_file)
+UNIT(a_cache_without_memory_is_none)
 UNIT_END

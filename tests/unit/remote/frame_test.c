@@ -12,6 +12,7 @@ typedef struct seen {
     uint32_t preambles, frames;
     uint64_t sum;       /* of kinds, lengths and body bytes, in order */
     trp_err answer;
+    struct account *account; /* or NULL */
 } seen;
 
 static trp_err
@@ -129,6 +130,64 @@ control_frames_have_a_limit_of_their_own(void)
     }
 }
 
+/* What the budget of unfinished frames is told (unfinished.c). */
+typedef struct account {
+    size_t now, most, grown;
+    size_t limit; /* bytes; 0: none */
+} account;
+
+static trp_err
+on_carry(void *arg, size_t before, size_t after)
+{
+    account *a = ((seen *)arg)->account;
+    UNIT_EQUAL(a->now, before);
+    if (a->limit != 0 && after > a->limit) {
+        return TRP_ELIMIT;
+    }
+    a->now = after;
+    a->most = after > a->most ? after : a->most;
+    a->grown += after > before;
+    return TRP_OK;
+}
+
+/* A long frame that comes in small pieces: memory doubles from 64 KiB on, to the frame's length and
+ * no further, all of it is told, and it is given back. */
+static void
+memory_for_a_long_frame_doubles_and_is_given_back(void)
+{
+    enum { LONG = 1000000, PIECE = 1000 };
+    static const uint8_t piece[PIECE];
+    account a = { 0 };
+    seen s = { .account = &a };
+    trpi_frame_decoder decoder;
+    uint8_t header[TRPI_FRAME_HEADER_BYTES];
+    trpi_frame_decoder_init(&decoder, LONG, on_preamble, on_frame, &s);
+    decoder.preamble_seen = true;
+    decoder.carry_goal = TRPI_FRAME_HEADER_BYTES;
+    decoder.on_carry = on_carry;
+    trpi_frame_header_encode(header, LONG, TRPI_FRAME_USER, 0, 0);
+    UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, header, sizeof header), TRP_OK);
+    for (size_t at = 0; at < LONG; at += PIECE) {
+        UNIT_TRUE(a.now <= 65536 || a.now <= 2 * (at + PIECE + sizeof header));
+        UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, piece, PIECE), TRP_OK);
+    }
+    UNIT_EQUAL(s.frames, 1);
+    UNIT_TRUE(a.grown <= 6); /* 8 bytes, 64 KiB, 128, 256, 512, the frame */
+    UNIT_EQUAL(a.most, LONG + sizeof header);
+    UNIT_EQUAL(a.now, 0);
+    /* one that the budget refuses ends the stream, and what was taken for it is given back too */
+    a = (account){ .limit = 300000 };
+    trp_err err = trpi_frame_decoder_feed(&decoder, header, sizeof header);
+    for (size_t at = 0; at < LONG && err == TRP_OK; at += PIECE) {
+        err = trpi_frame_decoder_feed(&decoder, piece, PIECE);
+    }
+    UNIT_EQUAL(err, TRP_ELIMIT);
+    UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, piece, 1), TRP_ELIMIT);
+    UNIT_TRUE(a.now > 0 && a.now <= 300000);
+    trpi_frame_decoder_fini(&decoder);
+    UNIT_EQUAL(a.now, 0);
+}
+
 static void
 kinds_of_a_later_version_pass_and_kind_0_is_refused(void)
 {
@@ -205,6 +264,7 @@ UNIT_BEGIN("frame")
 UNIT(frames_do_not_depend_on_where_the_stream_is_cut)
 UNIT(a_frame_at_the_limit_passes_and_one_byte_more_is_refused)
 UNIT(control_frames_have_a_limit_of_their_own)
+UNIT(memory_for_a_long_frame_doubles_and_is_given_back)
 UNIT(kinds_of_a_later_version_pass_and_kind_0_is_refused)
 UNIT(a_preamble_of_another_protocol_version_or_lane_is_refused)
 UNIT(out_of_memory_ends_the_stream_with_an_error)
