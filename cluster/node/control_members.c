@@ -420,13 +420,7 @@ static bool
 actors_add(trp_node *node, cJSON *reply)
 {
     trp_system_stats stats;
-    uint64_t dead = 0;
-    memset(&stats, 0, sizeof stats);
-    stats.size = sizeof stats;
-    trp_system_stats_get(node->system, &stats);
-    for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
-        dead += stats.dead_letters[i];
-    }
+    uint64_t dead = trpi_node_stats(node, &stats);
     return trpi_json_add_i64(reply, "actors", (int64_t)stats.actors) &&
            cJSON_AddNumberToObject(reply, "messagesPerSecond",
                                    rate_take(node, stats.messages_processed)) &&

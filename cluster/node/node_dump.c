@@ -89,17 +89,24 @@ peers_say(trp_node *node)
     trpi_free(peers);
 }
 
+uint64_t
+trpi_node_stats(trp_node *node, trp_system_stats *ret)
+{
+    uint64_t dead = 0;
+    memset(ret, 0, sizeof *ret);
+    ret->size = sizeof *ret;
+    trp_system_stats_get(node->system, ret);
+    for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
+        dead += ret->dead_letters[i];
+    }
+    return dead;
+}
+
 void
 trpi_node_dump(trp_node *node)
 {
     trp_system_stats stats;
-    uint64_t dead = 0;
-    memset(&stats, 0, sizeof stats);
-    stats.size = sizeof stats;
-    trp_system_stats_get(node->system, &stats);
-    for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
-        dead += stats.dead_letters[i];
-    }
+    uint64_t dead = trpi_node_stats(node, &stats);
     say(node,
         "actors %" PRIu64 " messages=%" PRIu64 " dead-letters=%" PRIu64 " log-dropped=%" PRIu64
         " log-lost=%" PRIu64 " shutdown=%d",

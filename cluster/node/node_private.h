@@ -106,6 +106,8 @@ int trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NO
 
 /* node_dump.c: log what is known here, whatever log.level is (SIGUSR2). */
 void trpi_node_dump(trp_node *node);
+/* Fills *ret with the engine's counters; returns the dead letters of all reasons. */
+uint64_t trpi_node_stats(trp_node *node, trp_system_stats *ret);
 
 /* control_commands.c: what the control server calls. */
 bool trpi_node_command_is_quick(trpi_control_command command);

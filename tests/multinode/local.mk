@@ -15,3 +15,8 @@ noinst_LTLIBRARIES += tests/multinode/routers.la
 tests_multinode_routers_la_SOURCES = tests/multinode/routers.c
 tests_multinode_routers_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_multinode_routers_la_LIBADD = libtroupe.la
+
+# The nodes of tests/chaos.
+test_programs += tests/multinode/witness
+tests_multinode_witness_SOURCES = tests/multinode/witness.c
+tests_multinode_witness_LDADD = libtroupe.la

@@ -303,37 +303,6 @@ sections_of_which_no_router_can_be_made_are_refused(void)
             "write /user/worker");
 }
 
-/* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
-static void
-names_that_nothing_defines_are_noted(void)
-{
-    static const char text[] = "dispatcher \"my-pool\" { type = pool mailbox-type = bounded }\n"
-                               "deployment \"/a\" { dispatcher = my-pool }\n"
-                               "deployment \"/b\" { dispatcher = pinned mailbox = counted }\n"
-                               "deployment \"/c\" { dispatcher = my-pol }\n"
-                               "deployment \"/d\" { mailbox = other }\n"
-                               "deployment \"/e\" { router = broadcast-group }\n"
-                               "deployment \"/f\" { router = sticky-pool }\n";
-    char *notes = NULL;
-    size_t bytes = 0;
-    trpi_config *config = NULL;
-    trpi_config_error error = { "" };
-    FILE *out = open_memstream(&notes, &bytes);
-    UNIT_REQUIRE(out != NULL && trpi_config_new(&config) == TRP_OK);
-    UNIT_EQUAL(trpi_config_load_text(config, "t.conf", text, &error), TRP_OK);
-    trpi_node_config_notes(config, out);
-    (void)fclose(out);
-    UNIT_TEXT(notes,
-              "note: t.conf:4: deployment./c.dispatcher: no dispatcher \"my-pol\" stands here; "
-              "define it, or see that a plugin does; did you mean 'my-pool'?\n"
-              "note: t.conf:5: deployment./d.mailbox: no mailbox \"other\" stands here; define "
-              "it, or see that a plugin does\n"
-              "note: t.conf:7: deployment./f.router: no routing logic is called \"sticky-pool\" "
-              "here; see that a plugin registers it\n");
-    free(notes);
-    trpi_config_free(config);
-}
-
 static void
 notes_are(const char *text, const char *notes_expected)
 {
@@ -349,6 +318,26 @@ notes_are(const char *text, const char *notes_expected)
     UNIT_TEXT(notes, notes_expected);
     free(notes);
     trpi_config_free(config);
+}
+
+/* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
+static void
+names_that_nothing_defines_are_noted(void)
+{
+    static const char text[] = "dispatcher \"my-pool\" { type = pool mailbox-type = bounded }\n"
+                               "deployment \"/a\" { dispatcher = my-pool }\n"
+                               "deployment \"/b\" { dispatcher = pinned mailbox = counted }\n"
+                               "deployment \"/c\" { dispatcher = my-pol }\n"
+                               "deployment \"/d\" { mailbox = other }\n"
+                               "deployment \"/e\" { router = broadcast-group }\n"
+                               "deployment \"/f\" { router = sticky-pool }\n";
+    notes_are(text,
+              "note: t.conf:4: deployment./c.dispatcher: no dispatcher \"my-pol\" stands here; "
+              "define it, or see that a plugin does; did you mean 'my-pool'?\n"
+              "note: t.conf:5: deployment./d.mailbox: no mailbox \"other\" stands here; define "
+              "it, or see that a plugin does\n"
+              "note: t.conf:7: deployment./f.router: no routing logic is called \"sticky-pool\" "
+              "here; see that a plugin registers it\n");
 }
 
 /* 20 s, half as long again, 3 s and 7 s; to the millisecond */

@@ -9,17 +9,8 @@
 #include "base/wire.h"
 #include "remote/serializer.h"
 #include "tests/unit/golden.h"
+#include "tests/unit/remote/chat_messages.h"
 #include "tests/unit/unit.h"
-
-#define CHAT_AUTHOR(F, S) F(S, text, name) F(S, ref, actor)
-#define CHAT_LINE(F, S)                                                                            \
-    F(S, struct(chat_author), author) F(S, text, body) F(S, array(u32), reads) F(S, i64, at_ms)
-#define CHAT_HISTORY(F, S)                                                                         \
-    F(S, text, room) F(S, bool, whole) F(S, array(struct(chat_line)), lines)                       \
-    F(S, array(text), tags) F(S, bytes, icon) F(S, array(ref), members) F(S, text32, kind)
-#define CHAT_MESSAGES(M, P) M(P, line, CHAT_LINE) M(P, history, CHAT_HISTORY)
-TRP_STRUCT(chat, author, CHAT_AUTHOR)
-TRP_PROTOCOL(chat, CHAT_MESSAGES)
 
 /* A version of the line before it had reads and at_ms, with an author who had no actor. */
 #define OLD_AUTHOR(F, S) F(S, text, name)
