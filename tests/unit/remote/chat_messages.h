@@ -1,4 +1,6 @@
-/* chat_messages.h - messages with everything that varies in length; included by one file of a program.
+/* chat_messages.h - messages with everything that varies in length; included by one file of a
+ * program.
+ */
  */
 #ifndef TESTS_UNIT_REMOTE_CHAT_MESSAGES_H
 #define TESTS_UNIT_REMOTE_CHAT_MESSAGES_H
