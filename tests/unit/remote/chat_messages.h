@@ -1,7 +1,6 @@
 /* chat_messages.h - messages with everything that varies in length; included by one file of a
  * program.
  */
- */
 #ifndef TESTS_UNIT_REMOTE_CHAT_MESSAGES_H
 #define TESTS_UNIT_REMOTE_CHAT_MESSAGES_H
 
