@@ -138,7 +138,16 @@ struct trpi_cli {
     /* NULL, or the request is an order: what goes on once the node has confirmed it */
     const char *order;
     trpi_buffer in;
+    /* A stream, whose end is no error: by then the first object must have come; 0: it has, or the
+     * request is none. first_is_note: that it has not is said, and it goes on. */
+    uint64_t first_due_ms;
+    uint32_t first_ms; /* so long after it was asked */
+    bool first_is_note;
+    bool holds_late; /* that no answer has come is written to late, for the caller to say */
+    char late[512];
 };
+/* Behind timeout_ms of a request: for the answer of a node that has used all of it to arrive. */
+#define TRPI_CLI_GRACE_MS 400u
 
 /* options.c. Fill cli from argv and the environment. 0, or the exit code with the reason printed.
  * */

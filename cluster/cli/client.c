@@ -5,10 +5,11 @@
  *          everywhere.
  * Must hold.
  *   C1  Nothing waits without a deadline: the node is given timeoutMs, to accept included, the
- *       client GRACE_MS more.
+ *       client TRPI_CLI_GRACE_MS more.
  *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
  *   C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses longer
  *       gives it up first, for the node closes one that rests.          (trpi_cli_disconnect)
+ *   C5  A node that does not answer is told by what its process does, of /proc.      (fail_late)
  *   C4  An order that ends without the node's word says so, whatever ended it: no answer, a closed
  *       connection, Ctrl-C. So Ctrl-C comes before an order is sent or when it can be told what is
  *       known of it, not between the two. (An order is short, and a new connection takes it at
@@ -26,8 +27,6 @@
 #include "base/alloc.h"
 #include "cluster/cli/cli.h"
 
-/* The node answers shortly before the time is over; this is for its answer to arrive. */
-#define GRACE_MS 400u
 #define READ_BYTES 65536u
 
 static int
@@ -232,17 +231,33 @@ fail_lost(trpi_cli *cli)
 static int
 fail_late(trpi_cli *cli)
 {
-    double limit_s = (double)cli->timeout_ms / 1000;
+    double limit_s = (double)(cli->timeout_ms > 0 ? cli->timeout_ms : cli->first_ms) / 1000;
     int code = TRPI_CTL_EXIT_TIMEOUT;
-    if (cli->order != NULL && !is_confirmed) {
-        (void)trpi_cli_fail(code, UNCONFIRMED " at %s within %.1f s: " DROPPED, cli->path, limit_s);
+    char process[TRPI_CTL_PROCESS_BYTES];
+    trpi_ctl_process_tell(cli->fd, process);
+    if (cli->holds_late) {
+        (void)snprintf(cli->late, sizeof(cli->late), "no answer from the node at %s%s", cli->path,
+                       process);
+    } else if (cli->order != NULL && !is_confirmed) {
+        (void)trpi_cli_fail(code, UNCONFIRMED " at %s within %.1f s%s; " DROPPED, cli->path,
+                            limit_s, process);
     } else if (cli->order != NULL) {
         (void)trpi_cli_fail(code, "no end within %.1f s; %s", limit_s, cli->order);
     } else {
-        (void)trpi_cli_fail(code, "no answer from the node at %s within %.1f s", cli->path,
-                            limit_s);
+        (void)trpi_cli_fail(code, "no answer from the node at %s within %.1f s%s", cli->path,
+                            limit_s, process);
     }
     return disconnect(cli, code);
+}
+
+/* A stream without an end of its own: what comes late comes. */
+static void
+note_late(trpi_cli *cli)
+{
+    char process[TRPI_CTL_PROCESS_BYTES];
+    trpi_ctl_process_tell(cli->fd, process);
+    trpi_cli_note(cli, "no answer yet from the node at %s%s", cli->path, process);
+    cli->first_due_ms = 0;
 }
 
 /* Wait until fd is ready for `events`. 0, or the exit code. deadline_ms 0: no limit. */
@@ -251,12 +266,17 @@ wait_ready(trpi_cli *cli, short events, uint64_t deadline_ms)
 {
     for (;;) {
         uint64_t now = trpi_cli_now_ms();
-        if (deadline_ms != 0 && now >= deadline_ms) {
-            return fail_late(cli);
+        uint64_t due_ms = cli->first_due_ms != 0 ? cli->first_due_ms : deadline_ms;
+        if (due_ms != 0 && now >= due_ms) {
+            if (cli->first_due_ms == 0 || !cli->first_is_note) {
+                return fail_late(cli);
+            }
+            note_late(cli);
+            continue;
         }
         struct pollfd polls[2] = { { .fd = cli->fd, .events = events },
                                    { .fd = STDOUT_FILENO, .events = 0 } };
-        int ready = poll(polls, 2, deadline_ms == 0 ? -1 : (int)(deadline_ms - now));
+        int ready = poll(polls, 2, due_ms == 0 ? -1 : (int)(due_ms - now));
         if (ready < 0 && errno != EINTR) {
             return disconnect(cli,
                               trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "poll: %s", strerror(errno)));
@@ -425,7 +445,7 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
 {
     *ret_final = NULL;
     uint64_t deadline_ms =
-        cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + GRACE_MS;
+        cli->timeout_ms == 0 ? 0 : trpi_cli_now_ms() + cli->timeout_ms + TRPI_CLI_GRACE_MS;
     int code = trpi_cli_connect(cli);
     if (code != 0) {
         cJSON_Delete(request);
@@ -444,6 +464,7 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
         if (code != 0) {
             return code;
         }
+        cli->first_due_ms = 0;
         if (cJSON_HasObjectItem(object, "ok")) {
             *ret_final = object;
             return 0;

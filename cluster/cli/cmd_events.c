@@ -26,6 +26,7 @@ const size_t trpi_cli_event_types_count =
 
 typedef struct event_stream {
     uint32_t left; /* events until the end; 0: no limit */
+    uint64_t end_ms; /* 0: none */
 } event_stream;
 
 static void
@@ -89,12 +90,34 @@ print_name(const cJSON *event)
     }
 }
 
+static void
+on_time_over(int signal_number)
+{
+    (void)signal_number;
+    _exit(0); /* each event was flushed when it came */
+}
+
+/* --timeout of a stream that has begun is its wanted end, not an error. 0: none. */
+static void
+end_at(uint64_t end_ms)
+{
+    uint64_t now_ms = trpi_cli_now_ms(), ms = end_ms > now_ms ? end_ms - now_ms : 1;
+    struct sigaction action = { .sa_handler = on_time_over };
+    struct itimerval once = { .it_value = { .tv_sec = (time_t)(ms / 1000),
+                                            .tv_usec = (suseconds_t)(ms % 1000) * 1000 } };
+    if (end_ms != 0) {
+        (void)sigaction(SIGALRM, &action, NULL); /* EINVAL only for a wrong number */
+        (void)setitimer(ITIMER_REAL, &once, NULL);
+    }
+}
+
 static bool
 on_event(trpi_cli *cli, const cJSON *object, void *arg)
 {
     event_stream *stream = arg;
     const cJSON *event = cJSON_GetObjectItemCaseSensitive(object, "event");
-    if (event == NULL) { /* progress: subscribed */
+    if (event == NULL) { /* progress: subscribed. From here on the limit is the wanted end */
+        end_at(stream->end_ms);
         if (cli->verbose) {
             trpi_cli_note(cli, "%s", trpi_cli_get(object, "progress"));
         }
@@ -140,24 +163,6 @@ add_types(cJSON *list, const char *text)
     return 0;
 }
 
-static void
-on_time_over(int signal_number)
-{
-    (void)signal_number;
-    _exit(0); /* each event was flushed when it came */
-}
-
-/* --timeout of a stream is its wanted end, not an error. */
-static void
-end_after(uint32_t ms)
-{
-    struct sigaction action = { .sa_handler = on_time_over };
-    struct itimerval once = { .it_value = { .tv_sec = ms / 1000,
-                                            .tv_usec = (suseconds_t)(ms % 1000) * 1000 } };
-    (void)sigaction(SIGALRM, &action, NULL); /* EINVAL only for a wrong number */
-    (void)setitimer(ITIMER_REAL, &once, NULL);
-}
-
 int
 trpi_cli_run_events(trpi_cli *cli)
 {
@@ -195,9 +200,10 @@ trpi_cli_run_events(trpi_cli *cli)
         return code;
     }
     cJSON *final;
-    if (limit_ms != 0) {
-        end_after(limit_ms);
-    }
+    cli->first_is_note = limit_ms == 0;
+    cli->first_ms = limit_ms > 0 ? limit_ms : TRPI_CTL_TIMEOUT_MS_DEFAULT;
+    cli->first_due_ms = trpi_cli_now_ms() + cli->first_ms;
+    stream.end_ms = limit_ms > 0 ? cli->first_due_ms : 0;
     code = trpi_cli_call(cli, request, on_event, &stream, &final);
     cJSON_Delete(final);
     return code;
@@ -367,11 +373,21 @@ wait_connect(trpi_cli *cli)
     return err;
 }
 
+/* What is left of the limit is for the request; a look that hangs does not show on a terminal. */
+static void
+look_limit(trpi_cli *cli, uint64_t left_ms)
+{
+    uint64_t ms = left_ms < TRPI_CTL_TIMEOUT_MS_DEFAULT ? left_ms : TRPI_CTL_TIMEOUT_MS_DEFAULT;
+    cli->timeout_ms =
+        (uint32_t)(ms > TRPI_CLI_GRACE_MS + POLL_MS ? ms - TRPI_CLI_GRACE_MS : POLL_MS);
+}
+
 /* Look once. TRPI_CTL_EXIT_TIMEOUT: not yet. */
 static int
 wait_look(trpi_cli *cli, condition *c, bool last)
 {
     cJSON *reply = NULL;
+    cli->late[0] = '\0';
     if (cli->fd < 0) { /* a node that is starting: be silent until the time is over */
         trp_err err = wait_connect(cli);
         if (err == TRP_ETIMEDOUT || (!last && (err == TRP_ENOENT || err == TRP_ECONN))) {
@@ -382,6 +398,9 @@ wait_look(trpi_cli *cli, condition *c, bool last)
     }
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "members"), NULL, NULL, &reply);
     if (code != 0) {
+        if (cli->late[0] != '\0') {
+            (void)snprintf(c->pending, sizeof(c->pending), "%s", cli->late);
+        }
         return code;
     }
     condition_look(c, reply);
@@ -407,15 +426,18 @@ trpi_cli_run_wait(trpi_cli *cli)
     if (code != 0) {
         return code;
     }
-    uint64_t begin = trpi_cli_now_ms();
+    uint64_t begin = trpi_cli_now_ms(), limit_ms = cli->timeout_ms;
+    cli->holds_late = true;
     for (;;) {
         uint64_t elapsed = trpi_cli_now_ms() - begin;
-        bool last = elapsed >= cli->timeout_ms;
+        bool last = elapsed >= limit_ms;
+        look_limit(cli, last ? 0 : limit_ms - elapsed);
         code = wait_look(cli, &c, last);
         if (code != TRPI_CTL_EXIT_TIMEOUT) {
             break;
         }
-        if (last) {
+        elapsed = trpi_cli_now_ms() - begin;
+        if (last || (cli->late[0] != '\0' && elapsed >= limit_ms)) { /* no other look: it hangs */
             return trpi_cli_fail(code, "still waiting after %.1f s: %s", (double)elapsed / 1000,
                                  c.pending);
         }

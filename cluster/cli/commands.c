@@ -231,7 +231,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .summary = "what happens in the cluster, as it happens",
       .text = "Begins with what is (in JSON \"snapshot\": true), so that the stream replayed gives "
               "the state; with\n--type or --count only when --snapshot asks for it. Runs until "
-              "Ctrl-C, --count events, or --timeout.\nSeveral types: --type "
+              "Ctrl-C, --count events, or --timeout\n(exit 0; 75 when the node has not answered by "
+              "then). Several types: --type "
               "MemberUp,MemberRemoved\n"
               "-o name prints whom each is about, and nothing for those about no member.\n",
       .flags = BIT(TYPE) | BIT(COUNT) | BIT(SNAPSHOT),

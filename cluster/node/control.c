@@ -37,55 +37,13 @@
 #include "base/assert.h"
 #include "base/buffer.h"
 #include "base/mutex.h"
+#include "cluster/node/control_inner.h"
 #include "cluster/node/control_socket.h"
 #include "cluster/node/ctl_proto.h"
 
 #define READ_BYTES 16384
-#define CALL_STACK_BYTES (512u * 1024u)
 #define LINGER_STEP_MS 10u
 #define POLL_MS 1000 /* with connections: idle ones are looked for this often */
-
-typedef struct out_frame {
-    struct out_frame *next;
-    size_t bytes, written;
-    bool is_event;
-    uint8_t data[]; /* header and body */
-} out_frame;
-
-typedef struct connection {
-    struct connection *next;
-    uint64_t id;
-    int fd;
-    trpi_buffer in;     /* I1 */
-    uint64_t active_ns; /* the last request ended, or the first byte of the next came */
-    out_frame *out_first, **out_last;
-    uint32_t events_count; /* of out */
-    uint32_t event_bits;   /* a stream: its types */
-    trpi_call *call;       /* in progress, NULL none */
-    bool closing;          /* close when out is empty */
-    bool dead;             /* close at once */
-    /* all but `in` with the lock */
-} connection;
-
-struct trpi_control {
-    trpi_control_options options;
-    char path[TRPI_CTL_PATH_BYTES];
-    int listen_fd, wake_fd;
-    int spare_fd; /* kept for one client where the process has no descriptor left; -1: in use */
-    dev_t device; /* of the file, so that we remove only our own */
-    ino_t inode;
-    pthread_t thread;
-    pthread_mutex_t lock; /* innermost: nothing is called out with it */
-    pthread_cond_t ended; /* calls_count has fallen */
-    connection *connections;
-    size_t connections_count;
-    uint32_t calls_count;
-    trpi_call *carried[TRPI_CONTROL_CARRIED_MAX]; /* for other nodes; NULL: free */
-    uint32_t streams_count;
-    uint64_t id_next;
-    bool stopping; /* no new requests */
-    bool quit;     /* the poll thread is to end */
-};
 
 static uint64_t
 now_ns(const trpi_control *control)
@@ -93,8 +51,8 @@ now_ns(const trpi_control *control)
     return trpi_world_mono_ns(control->options.world);
 }
 
-static void
-wake(trpi_control *control)
+void
+trpi_control_wake(trpi_control *control)
 {
     uint64_t one = 1;
     (void)!write(control->wake_fd, &one, sizeof one); /* full means that it is awake */
@@ -103,8 +61,8 @@ wake(trpi_control *control)
 /* ---- frames to a client: with the lock
  * ------------------------------------------------------------ */
 
-static bool
-frame_push(connection *c, const char *text, bool is_event)
+bool
+trpi_control_push(connection *c, const char *text, bool is_event)
 {
     size_t bytes = strlen(text);
     out_frame *frame = trpi_alloc(sizeof *frame + TRPI_CTL_HEADER_BYTES + bytes);
@@ -151,8 +109,8 @@ connection_touch(trpi_control *control, connection *c)
     (void)pthread_mutex_unlock(&control->lock);
 }
 
-static connection *
-connection_find(trpi_control *control, uint64_t id)
+connection *
+trpi_control_find(trpi_control *control, uint64_t id)
 {
     for (connection *c = control->connections; c; c = c->next) {
         if (c->id == id) {
@@ -163,21 +121,21 @@ connection_find(trpi_control *control, uint64_t id)
 }
 
 /* A client that closes its side, too: it does not wait for an answer. */
-static bool
-has_hung_up(const connection *c)
+bool
+trpi_control_hung_up(const connection *c)
 {
     struct pollfd fd = { c->fd, POLLRDHUP, 0 };
     return c->dead ||
            (poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0);
 }
 
-static void
-stream_end(trpi_control *control, connection *c, const char *final_text)
+void
+trpi_control_stream_end(trpi_control *control, connection *c, const char *final_text)
 {
     if (c->event_bits) {
         c->event_bits = 0;
         control->streams_count--;
-        (void)frame_push(c, final_text, false); /* on failure it is closed without */
+        (void)trpi_control_push(c, final_text, false); /* on failure it is closed without */
         c->closing = true;
     }
 }
@@ -194,17 +152,17 @@ trpi_control_publish(trpi_control *control, unsigned event_index, const char *te
         }
         any = true;
         if (text == NULL) { /* a stream with a hole would be a lie */
-            stream_end(control, c, trpi_call_no_memory);
+            trpi_control_stream_end(control, c, trpi_call_no_memory);
         } else if (c->events_count == TRPI_CONTROL_EVENTS_MAX) {
-            stream_end(control, c,
-                       "{\"ok\":false,\"exit\":75,\"error\":\"the client is too slow\"}");
+            trpi_control_stream_end(
+                control, c, "{\"ok\":false,\"exit\":75,\"error\":\"the client is too slow\"}");
         } else {
-            (void)frame_push(c, text, true); /* on failure the connection is closed */
+            (void)trpi_control_push(c, text, true); /* on failure the connection is closed */
         }
     }
     (void)pthread_mutex_unlock(&control->lock);
     if (any) {
-        wake(control);
+        trpi_control_wake(control);
     }
 }
 
@@ -217,163 +175,6 @@ trpi_control_has_streams(trpi_control *control)
     return any;
 }
 
-/* ---- calls
- * ----------------------------------------------------------------------------------------- */
-
-static void
-connection_emit(trpi_call *call, const char *text, bool final)
-{
-    trpi_control *control = call->emit_arg;
-    (void)pthread_mutex_lock(&control->lock);
-    connection *c = connection_find(control, call->emit_id);
-    if (c) {
-        (void)frame_push(c, text, false); /* on failure the connection is closed */
-        if (final) {
-            c->call = NULL; /* the next request may come */
-            c->active_ns = now_ns(control);
-        }
-    }
-    (void)pthread_mutex_unlock(&control->lock);
-    wake(control);
-}
-
-bool
-trpi_call_is_wanted(void *arg)
-{
-    trpi_call *call = arg;
-    if (atomic_load_explicit(&call->cancelled, memory_order_relaxed) ||
-        trpi_world_mono_ns(call->world) >= call->deadline_ns) {
-        return false;
-    }
-    if (call->emit != connection_emit) {
-        return true; /* another node's: its asker is not connected to this socket */
-    }
-    trpi_control *control = call->emit_arg;
-    (void)pthread_mutex_lock(&control->lock);
-    const connection *c = connection_find(control, call->emit_id);
-    bool is_there = c != NULL && !has_hung_up(c);
-    (void)pthread_mutex_unlock(&control->lock);
-    return is_there;
-}
-
-void
-trpi_call_stream(trpi_call *call)
-{
-    trpi_control *control = call->emit_arg;
-    trpi_assert(call->emit == connection_emit);
-    trpi_assert(!call->answered);
-    call->answered = true; /* by stream_end(), some day */
-    (void)pthread_mutex_lock(&control->lock);
-    connection *c = connection_find(control, call->emit_id);
-    if (c) {
-        (void)frame_push(c, "{\"progress\":\"subscribed\"}", false);
-        c->event_bits = call->request.event_bits;
-        control->streams_count += c->event_bits != 0;
-    }
-    (void)pthread_mutex_unlock(&control->lock);
-}
-
-void
-trpi_call_stream_fail(trpi_call *call)
-{
-    trpi_control *control = call->emit_arg;
-    (void)pthread_mutex_lock(&control->lock);
-    connection *c = connection_find(control, call->emit_id);
-    if (c) {
-        stream_end(control, c, trpi_call_no_memory);
-    }
-    (void)pthread_mutex_unlock(&control->lock);
-    wake(control);
-}
-
-static void
-call_free(trpi_call *call)
-{
-    trpi_control_request_fini(&call->request);
-    trpi_free(call);
-}
-
-static void
-call_serve(trpi_call *call)
-{
-    trpi_control *control = call->control;
-    control->options.serve(control->options.arg, call);
-    trpi_assert(call->answered);
-}
-
-/* With the lock. Where call stands among the carried ones (NULL: a free place); NULL: nowhere. */
-static trpi_call **
-carried_place(trpi_control *control, const trpi_call *call)
-{
-    for (size_t i = 0; i < TRPI_CONTROL_CARRIED_MAX; i++) {
-        if (control->carried[i] == call) {
-            return &control->carried[i];
-        }
-    }
-    return NULL;
-}
-
-static void *
-call_main(void *arg)
-{
-    trpi_call *call = arg;
-    trpi_control *control = call->control;
-    bool carried = call->emit != connection_emit;
-    call_serve(call);
-    (void)pthread_mutex_lock(&control->lock);
-    connection *c = carried ? NULL : connection_find(control, call->emit_id);
-    if (c && c->call == call) {
-        c->call = NULL;
-    }
-    if (carried) {
-        *carried_place(control, call) = NULL;
-    }
-    call_free(call);
-    control->calls_count--;
-    (void)pthread_cond_broadcast(&control->ended);
-    (void)pthread_mutex_unlock(&control->lock);
-    return NULL;
-}
-
-/* With the lock. On failure the caller still owns call. */
-static trp_err
-call_start(trpi_control *control, trpi_call *call)
-{
-    pthread_t thread;
-    pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0) {
-        return TRP_ENOMEM;
-    }
-    (void)pthread_attr_setstacksize(&attributes, CALL_STACK_BYTES);
-    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    int rc = pthread_create(&thread, &attributes, call_main, call);
-    (void)pthread_attr_destroy(&attributes);
-    if (rc != 0) {
-        return TRP_ENOMEM;
-    }
-    control->calls_count++;
-    return TRP_OK;
-}
-
-trp_err
-trpi_control_run(trpi_control *control, trpi_call *call)
-{
-    trp_err err = TRP_OK;
-    call->control = control;
-    (void)pthread_mutex_lock(&control->lock);
-    trpi_call **place = carried_place(control, NULL);
-    if (control->stopping) {
-        err = TRP_ECLOSED;
-    } else if (place == NULL) {
-        err = TRP_ELIMIT;
-    } else {
-        err = call_start(control, call);
-        *place = err == TRP_OK ? call : NULL; /* it does not end without the lock */
-    }
-    (void)pthread_mutex_unlock(&control->lock);
-    return err;
-}
-
 /* ---- requests: poll thread
  * ---------------------------------------------------------------------------- */
 
@@ -384,7 +185,7 @@ refuse(trpi_control *control, connection *c, int exit_code, const char *error, b
     (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code,
                    error);
     (void)pthread_mutex_lock(&control->lock);
-    (void)frame_push(c, text, false); /* on failure the connection is closed */
+    (void)trpi_control_push(c, text, false); /* on failure the connection is closed */
     c->closing |= closing;
     (void)pthread_mutex_unlock(&control->lock);
 }
@@ -402,12 +203,15 @@ call_new(trpi_control *control, const connection *c)
 {
     trpi_call *call = trpi_alloc(sizeof *call);
     if (call) {
-        call->emit = connection_emit;
+        call->emit = trpi_control_emit;
         call->emit_arg = control;
         call->emit_id = c->id;
         call->control = control;
         call->world = control->options.world;
         call->start_ns = now_ns(control);
+        call->by_known = c->by_known;
+        call->by_uid = c->by_uid;
+        call->by_pid = c->by_pid;
     }
     return call;
 }
@@ -427,22 +231,22 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
         if (!call->request.json && err == TRP_EDATA) {
             connection_close_after(control, c);
         }
-        call_free(call);
+        trpi_call_free(call);
         return;
     }
     call->deadline_ns = call->start_ns + (uint64_t)call->request.timeout_ms * 1000000u;
     if (control->options.is_quick(call->request.command)) {
-        call_serve(call); /* I3 */
-        call_free(call);
+        trpi_call_serve(call); /* I3 */
+        trpi_call_free(call);
         return;
     }
     (void)pthread_mutex_lock(&control->lock);
-    err = call_start(control, call);
+    err = trpi_call_start(control, call);
     c->call = err == TRP_OK ? call : NULL;
     (void)pthread_mutex_unlock(&control->lock);
     if (err != TRP_OK) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL, "no thread for the command");
-        call_free(call);
+        trpi_call_free(call);
     }
 }
 
@@ -541,6 +345,7 @@ connection_open(trpi_control *control)
     c->fd = fd;
     c->out_last = &c->out_first;
     c->active_ns = now_ns(control);
+    c->by_known = trpi_control_peer(fd, &c->by_uid, &c->by_pid);
     (void)pthread_mutex_lock(&control->lock);
     bool full = control->connections_count == TRPI_CTL_CONNECTIONS_MAX;
     c->id = ++control->id_next;
@@ -773,9 +578,10 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
     (void)pthread_mutex_lock(&control->lock);
     control->stopping = true;
     for (connection *c = control->connections; c; c = c->next) {
-        stream_end(control, c, "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
+        trpi_control_stream_end(control, c,
+                                "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
     }
-    wake(control);
+    trpi_control_wake(control);
     linger(control, linger_ms);
     for (connection *c = control->connections; c; c = c->next) {
         if (c->call) {
@@ -793,7 +599,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
     linger(control, flush_ms);
     control->quit = true;
     (void)pthread_mutex_unlock(&control->lock);
-    wake(control);
+    trpi_control_wake(control);
     (void)pthread_join(control->thread, NULL);
     control_free(control);
 }

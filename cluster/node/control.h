@@ -36,6 +36,9 @@ typedef struct trpi_call {
     uint64_t emit_id;
     trpi_control *control;
     trpi_world *world; /* its clock */
+    bool by_known;     /* who has asked, as the kernel says; false: another node */
+    uint32_t by_uid;
+    long by_pid;
 } trpi_call;
 
 typedef struct trpi_control_options {

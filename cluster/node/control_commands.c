@@ -74,6 +74,7 @@ void
 trpi_node_command_serve(void *arg, trpi_call *call)
 {
     trp_node *node = arg;
+    trpi_audit_call(node, call);
     switch (call->request.command) {
     case TRPI_CONTROL_VERSION:
         serve_version(node, call);

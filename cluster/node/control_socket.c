@@ -182,6 +182,19 @@ trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid)
 }
 
 bool
+trpi_control_peer(int fd, uint32_t *ret_uid, long *ret_pid)
+{
+    struct ucred peer;
+    socklen_t bytes = sizeof peer;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        return false;
+    }
+    *ret_uid = peer.uid;
+    *ret_pid = peer.pid;
+    return true;
+}
+
+bool
 trpi_control_peer_allowed(int fd, const char *path)
 {
     struct ucred peer;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <troupe/base.h>
 
@@ -13,6 +14,8 @@ trp_err trpi_control_socket_listen(const char *path, int *ret_fd, int *ret_pid);
 /* Could a socket be made there now, as far as the file system says? false, with *why: no. */
 bool trpi_control_socket_check(const char *path, char *why, size_t why_bytes);
 bool trpi_control_is_live(const char *path, int *ret_pid);
+/* Who is at the other end, as the kernel says (SO_PEERCRED). false: it does not. */
+bool trpi_control_peer(int fd, uint32_t *ret_uid, long *ret_pid);
 /* Root, our own user, and members of the file's group. */
 bool trpi_control_peer_allowed(int fd, const char *path);
 

@@ -16,6 +16,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +252,62 @@ trpi_ctl_peer_check(int fd, const char *path)
     bool own = directory.st_uid == 0 && lstat(path, &socket_file) == 0 &&
                socket_file.st_uid == peer.uid;
     return peer.uid == directory.st_uid || own ? TRP_OK : TRP_ESTATE;
+}
+
+/* Of /proc/PID/stat: the letter behind the name, which may hold anything; '\0': it is not there. */
+static char
+process_state(pid_t pid)
+{
+    char path[48], text[512];
+    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    text[count > 0 ? count : 0] = '\0';
+    const char *behind = strrchr(text, ')');
+    return behind != NULL && behind[1] == ' ' ? behind[2] : '\0';
+}
+
+bool
+trpi_ctl_process_is_stopped(pid_t pid, char text[TRPI_CTL_PROCESS_BYTES])
+{
+    if (process_state(pid) != 'T') {
+        return false;
+    }
+    (void)snprintf(text, TRPI_CTL_PROCESS_BYTES,
+                   ": process %ld is stopped (SIGSTOP); kill -CONT %ld lets it go on", (long)pid,
+                   (long)pid);
+    return true;
+}
+
+void
+trpi_ctl_process_tell(int fd, char text[TRPI_CTL_PROCESS_BYTES])
+{
+    long pid = (long)trpi_ctl_peer_pid(fd);
+    const char *what = "";
+    text[0] = '\0';
+    if (pid <= 0 || trpi_ctl_process_is_stopped((pid_t)pid, text)) { /* 0: another namespace */
+        return;
+    }
+    switch (process_state((pid_t)pid)) {
+    case 't':
+        what = "is stopped by a debugger";
+        break;
+    case 'D':
+        what = "waits for a disk or a network file system";
+        break;
+    case 'Z':
+    case 'X':
+    case '\0':
+        what = "is gone";
+        break;
+    default:
+        what = "runs, and does not answer";
+        break;
+    }
+    (void)snprintf(text, TRPI_CTL_PROCESS_BYTES, ": process %ld %s", pid, what);
 }
 
 pid_t

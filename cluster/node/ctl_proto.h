@@ -102,6 +102,14 @@ bool trpi_ctl_dir_is_trusted(const char *dir);
 /* Who is at the other end of a connected socket (SO_PEERCRED); 0 when the kernel does not say. */
 pid_t trpi_ctl_peer_pid(int fd);
 
+/* What the process that made the socket at the other end of fd is doing, where it does not answer:
+ * ": process 123 is stopped (SIGSTOP, or a terminal's Ctrl-Z); kill -CONT 123 lets it go on"; ""
+ * when the kernel does not say. Of /proc; for people. */
+#define TRPI_CTL_PROCESS_BYTES 128
+void trpi_ctl_process_tell(int fd, char text[TRPI_CTL_PROCESS_BYTES]);
+/* Is that process stopped? Then text says so, as above. */
+bool trpi_ctl_process_is_stopped(pid_t pid, char text[TRPI_CTL_PROCESS_BYTES]);
+
 typedef struct trpi_ctl_found {
     char path
         [TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM, TRP_ESTATE: the

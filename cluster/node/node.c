@@ -122,6 +122,11 @@ fail_running(const trp_node *node, int pid, trp_node_error *ret_error)
                               "stopped (SIGSTOP), or it hangs",
                               node->control_path);
     }
+    char process[TRPI_CTL_PROCESS_BYTES];
+    if (trpi_ctl_process_is_stopped(pid, process)) {
+        return trpi_node_fail(ret_error, TRP_EEXIST, "already running: %s%s", node->control_path,
+                              process);
+    }
     return trpi_node_fail(ret_error, TRP_EEXIST, "already running: %s answers, pid %d",
                           node->control_path, pid);
 }

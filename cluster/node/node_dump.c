@@ -16,10 +16,11 @@
 
 #define DUMP_ROWS_MAX 200u /* members, and peers; the rest is counted */
 
-static void __attribute__((format(printf, 2, 3))) say(trp_node *node, const char *format, ...)
+void
+trpi_node_say(trp_node *node, const char *source, const char *format, ...)
 {
     char text[TRP_LOG_TEXT_BYTES_MAX];
-    trp_log_line line = { .level = TRP_LOG_INFO, .source = "dump", .text = text };
+    trp_log_line line = { .level = TRP_LOG_INFO, .source = source, .text = text };
     trpi_world *world = trpi_system_world(node->system);
     va_list list;
     va_start(list, format);
@@ -33,6 +34,8 @@ static void __attribute__((format(printf, 2, 3))) say(trp_node *node, const char
         node->program_log(node->program_log_arg, &line);
     }
 }
+
+#define say(node, ...) trpi_node_say(node, "dump", __VA_ARGS__)
 
 static void
 members_say(trp_node *node)

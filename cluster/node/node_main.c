@@ -285,11 +285,13 @@ typedef struct leaving {
 
 /* true: at once. */
 static bool
-end_take(trp_node *node, const char *name, leaving *l)
+end_take(trp_node *node, const struct signalfd_siginfo *info, leaving *l)
 {
+    const char *name = info->ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT";
     uint64_t now_ms = trpi_world_mono_ns(trpi_system_world(node->system)) / 1000000u;
     if (l->since_ms == 0) {
         l->since_ms = now_ms;
+        trpi_audit_signal(node, "leave", name, info->ssi_uid, info->ssi_pid);
         trpi_notify_stopping();
         trp_system_log(node->system, TRP_LOG_INFO, "node",
                        "%s: leaving the cluster (once more to end at once)", name);
@@ -299,6 +301,7 @@ end_take(trp_node *node, const char *name, leaving *l)
     if (now_ms - l->since_ms < SAME_MS) {
         return false;
     }
+    trpi_audit_signal(node, "end-at-once", name, info->ssi_uid, info->ssi_pid);
     trp_system_log(node->system, TRP_LOG_WARNING, "node", "%s again: ending at once", name);
     return true;
 }
@@ -312,6 +315,7 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
     while (!at_once && read(fd, &info, sizeof info) == sizeof info) {
         switch (info.ssi_signo) {
         case SIGHUP:
+            trpi_audit_signal(node, "reload", "SIGHUP", info.ssi_uid, info.ssi_pid);
             trpi_notify_reloading();
             reload(node, options);
             trpi_notify_reloaded();
@@ -323,7 +327,7 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
             trpi_node_dump(node);
             break;
         default:
-            at_once = end_take(node, info.ssi_signo == SIGTERM ? "SIGTERM" : "SIGINT", l);
+            at_once = end_take(node, &info, l);
             break;
         }
     }

@@ -109,6 +109,15 @@ void trpi_node_dump(trp_node *node);
 /* Fills *ret with the engine's counters; returns the dead letters of all reasons. */
 uint64_t trpi_node_stats(trp_node *node, trp_system_stats *ret);
 
+/* node_dump.c: a log line of level info, whatever log.level is. */
+void trpi_node_say(trp_node *node, const char *source, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* control_audit.c: log what call orders, unless it only looks. Before it is begun. */
+void trpi_audit_call(trp_node *node, const trpi_call *call);
+/* As that, for a signal; pid 0: the terminal's. */
+void trpi_audit_signal(trp_node *node, const char *order, const char *name, uint32_t uid,
+                       uint32_t pid);
+
 /* control_commands.c: what the control server calls. */
 bool trpi_node_command_is_quick(trpi_control_command command);
 void trpi_node_command_serve(void *arg, trpi_call *call);

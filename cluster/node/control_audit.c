@@ -1,0 +1,151 @@
+/* control_audit.c - a log line for each change that somebody has ordered: what, on whom, by whom.
+ *
+ * Why.     "Who took this node out?" is asked weeks later, when the tool's history is gone. The
+ *          kernel says who is at the other end of the control socket, and who has sent a signal.
+ * Must hold.
+ *   A1  The line is written before the order is begun, whatever log.level is; it says what was
+ *       ordered, not what came of it: the membership's own lines say that.
+ *   A2  What a client has written reaches the log only as printable text.
+ * Tests.   tests/system/audit.sh
+ */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/node/control_member.h"
+#include "cluster/node/node_private.h"
+
+#define WHOM_BYTES 1024
+
+static void __attribute__((format(printf, 2, 3)))
+whom_add(char whom[WHOM_BYTES], const char *format, ...)
+{
+    size_t used = strlen(whom);
+    va_list list;
+    va_start(list, format);
+    (void)vsnprintf(whom + used, WHOM_BYTES - used, format, list); /* cut is fine */
+    va_end(list);
+}
+
+static void /* A2 */
+printable(char *text)
+{
+    for (char *c = text; *c != '\0'; c++) {
+        *c = *c > ' ' && *c < 127 && *c != '"' ? *c : '?';
+    }
+}
+
+/* A member by any of its names, as address and incarnation; what is none as it was written. */
+static void
+member_add(trp_node *node, const char *name, char whom[WHOM_BYTES])
+{
+    trpi_control_refusal refusal;
+    trp_member member;
+    if (trpi_member_find(node, name, &member, &refusal)) {
+        whom_add(whom, "%s#%016" PRIx64, member.address, member.uid);
+    } else {
+        char given[256];
+        (void)snprintf(given, sizeof given, "%s", name);
+        printable(given);
+        whom_add(whom, "%s", given);
+    }
+}
+
+static void
+incarnation_add(const trpi_view *view, uint64_t uid, char whom[WHOM_BYTES])
+{
+    for (size_t i = 0; i < view->count; i++) {
+        if (view->members[i].m.uid == uid) {
+            whom_add(whom, "%s", view->members[i].m.address);
+        }
+    }
+    whom_add(whom, "#%016" PRIx64, uid);
+}
+
+static void
+downed_add(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYTES])
+{
+    trpi_view view;
+    if (request->member != NULL) {
+        member_add(node, request->member, whom);
+    } else if (request->uids_count == 0 || trpi_view_take(node, &view) != TRP_OK) {
+        whom_add(whom, "all-unreachable");
+    } else {
+        for (size_t i = 0; i < request->uids_count; i++) {
+            whom_add(whom, "%s", i > 0 ? "," : "");
+            incarnation_add(&view, request->uids[i], whom);
+        }
+        trpi_view_fini(&view);
+    }
+}
+
+/* Gives the word for the order, and on whom it is. NULL: nothing is to be changed. */
+static const char *
+order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYTES])
+{
+    char text[WHOM_BYTES];
+    whom[0] = '\0';
+    if (request->dry_run) {
+        return NULL;
+    }
+    switch (request->command) {
+    case TRPI_CONTROL_JOIN:
+        whom_add(whom, "%s through=", node->address);
+        for (size_t i = 0; i < request->addresses_count; i++) {
+            (void)snprintf(text, sizeof text, "%s", request->addresses[i]);
+            printable(text);
+            whom_add(whom, "%s%s", i > 0 ? "," : "", text);
+        }
+        return "join";
+    case TRPI_CONTROL_LEAVE:
+        if (request->member != NULL) {
+            member_add(node, request->member, whom);
+        } else {
+            whom_add(whom, "%s", node->address);
+        }
+        return "leave";
+    case TRPI_CONTROL_DOWN:
+        downed_add(node, request, whom);
+        return "down";
+    case TRPI_CONTROL_SHUTDOWN:
+        whom_add(whom, "all-members");
+        return request->prepare ? "prepare-shutdown" : "shutdown";
+    case TRPI_CONTROL_FAULT:
+        if (strcmp(request->action, "list") == 0) {
+            return NULL;
+        }
+        (void)snprintf(text, sizeof text, "%s", request->path != NULL ? request->path : "all");
+        printable(text);
+        whom_add(whom, "%s", text);
+        (void)snprintf(text, sizeof text, "%s", request->rule != NULL ? request->rule : "");
+        printable(text);
+        whom_add(whom, " action=%s rule=%s", request->action, text);
+        return "fault";
+    default:
+        return NULL; /* it only looks, or tells actors something */
+    }
+}
+
+void
+trpi_audit_call(trp_node *node, const trpi_call *call)
+{
+    char whom[WHOM_BYTES];
+    const char *order = order_of(node, &call->request, whom);
+    if (order == NULL) {
+        return;
+    }
+    if (call->by_known) {
+        trpi_node_say(node, "audit", "order=%s on=%s by-uid=%" PRIu32 " by-pid=%ld", order, whom,
+                      call->by_uid, call->by_pid);
+    } else {
+        trpi_node_say(node, "audit", "order=%s on=%s by=another-node", order, whom);
+    }
+}
+
+void
+trpi_audit_signal(trp_node *node, const char *order, const char *name, uint32_t uid, uint32_t pid)
+{
+    trpi_node_say(node, "audit", "order=%s on=%s by-uid=%" PRIu32 " by-pid=%" PRIu32 " signal=%s",
+                  order, node->address, uid, pid, name);
+}

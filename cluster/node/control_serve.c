@@ -1,0 +1,176 @@
+/* control_serve.c - the calls of the control server: each request that takes time has a thread.
+ *
+ * Shape.   control.c reads requests, and starts a call here; what the call emits is a frame of its
+ *          connection, which control.c writes. A call for another node (carry.c) emits elsewhere.
+ * Must hold.
+ *   S1  A call ends once: its thread frees it, and tells trpi_control_close() by calls_count.
+ *   S2  What is put among a connection's frames by another thread wakes the poll thread.
+ * Tests.   tests/unit/node/control_test.c
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "cluster/node/control_inner.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define CALL_STACK_BYTES (512u * 1024u)
+
+void
+trpi_control_emit(trpi_call *call, const char *text, bool final)
+{
+    trpi_control *control = call->emit_arg;
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = trpi_control_find(control, call->emit_id);
+    if (c) {
+        (void)trpi_control_push(c, text, false); /* on failure the connection is closed */
+        if (final) {
+            c->call = NULL; /* the next request may come */
+            c->active_ns = trpi_world_mono_ns(control->options.world);
+        }
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    trpi_control_wake(control);
+}
+
+bool
+trpi_call_is_wanted(void *arg)
+{
+    trpi_call *call = arg;
+    if (atomic_load_explicit(&call->cancelled, memory_order_relaxed) ||
+        trpi_world_mono_ns(call->world) >= call->deadline_ns) {
+        return false;
+    }
+    if (call->emit != trpi_control_emit) {
+        return true; /* another node's: its asker is not connected to this socket */
+    }
+    trpi_control *control = call->emit_arg;
+    (void)pthread_mutex_lock(&control->lock);
+    const connection *c = trpi_control_find(control, call->emit_id);
+    bool is_there = c != NULL && !trpi_control_hung_up(c);
+    (void)pthread_mutex_unlock(&control->lock);
+    return is_there;
+}
+
+void
+trpi_call_stream(trpi_call *call)
+{
+    trpi_control *control = call->emit_arg;
+    trpi_assert(call->emit == trpi_control_emit);
+    trpi_assert(!call->answered);
+    call->answered = true; /* by trpi_control_stream_end(), some day */
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = trpi_control_find(control, call->emit_id);
+    if (c) {
+        (void)trpi_control_push(c, "{\"progress\":\"subscribed\"}", false);
+        c->event_bits = call->request.event_bits;
+        control->streams_count += c->event_bits != 0;
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    trpi_control_wake(control); /* S2 */
+}
+
+void
+trpi_call_stream_fail(trpi_call *call)
+{
+    trpi_control *control = call->emit_arg;
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = trpi_control_find(control, call->emit_id);
+    if (c) {
+        trpi_control_stream_end(control, c, trpi_call_no_memory);
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    trpi_control_wake(control);
+}
+
+void
+trpi_call_free(trpi_call *call)
+{
+    trpi_control_request_fini(&call->request);
+    trpi_free(call);
+}
+
+void
+trpi_call_serve(trpi_call *call)
+{
+    trpi_control *control = call->control;
+    control->options.serve(control->options.arg, call);
+    trpi_assert(call->answered);
+}
+
+/* With the lock. Where call stands among the carried ones (NULL: a free place); NULL: nowhere. */
+static trpi_call **
+carried_place(trpi_control *control, const trpi_call *call)
+{
+    for (size_t i = 0; i < TRPI_CONTROL_CARRIED_MAX; i++) {
+        if (control->carried[i] == call) {
+            return &control->carried[i];
+        }
+    }
+    return NULL;
+}
+
+static void *
+call_main(void *arg)
+{
+    trpi_call *call = arg;
+    trpi_control *control = call->control;
+    bool carried = call->emit != trpi_control_emit;
+    trpi_call_serve(call);
+    (void)pthread_mutex_lock(&control->lock);
+    connection *c = carried ? NULL : trpi_control_find(control, call->emit_id);
+    if (c && c->call == call) {
+        c->call = NULL;
+    }
+    if (carried) {
+        *carried_place(control, call) = NULL;
+    }
+    trpi_call_free(call);
+    control->calls_count--;
+    (void)pthread_cond_broadcast(&control->ended);
+    (void)pthread_mutex_unlock(&control->lock);
+    return NULL;
+}
+
+/* With the lock. On failure the caller still owns call. */
+trp_err
+trpi_call_start(trpi_control *control, trpi_call *call)
+{
+    pthread_t thread;
+    pthread_attr_t attributes;
+    if (pthread_attr_init(&attributes) != 0) {
+        return TRP_ENOMEM;
+    }
+    (void)pthread_attr_setstacksize(&attributes, CALL_STACK_BYTES);
+    (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    int rc = pthread_create(&thread, &attributes, call_main, call);
+    (void)pthread_attr_destroy(&attributes);
+    if (rc != 0) {
+        return TRP_ENOMEM;
+    }
+    control->calls_count++;
+    return TRP_OK;
+}
+
+trp_err
+trpi_control_run(trpi_control *control, trpi_call *call)
+{
+    trp_err err = TRP_OK;
+    call->control = control;
+    (void)pthread_mutex_lock(&control->lock);
+    trpi_call **place = carried_place(control, NULL);
+    if (control->stopping) {
+        err = TRP_ECLOSED;
+    } else if (place == NULL) {
+        err = TRP_ELIMIT;
+    } else {
+        err = trpi_call_start(control, call);
+        *place = err == TRP_OK ? call : NULL; /* it does not end without the lock */
+    }
+    (void)pthread_mutex_unlock(&control->lock);
+    return err;
+}
