@@ -354,3 +354,29 @@ trpi_node_secrets_load(const trpi_config *config, trpi_secrets_use use,
     (void)snprintf(ret_error->text + at, sizeof ret_error->text - at, "%s: %s", key, why);
     return TRP_ECONFIG;
 }
+
+bool
+trpi_node_secret_stands_open(const trpi_config *config, char *why)
+{
+    static const char *const keys[] = { SECRET, SECRET_BEFORE };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        trpi_config_entry entry;
+        char path[TRPI_COOKIE_FILE_PATH_BYTES];
+        struct stat status;
+        const char *line; /* "my.conf:7" */
+        if (!trpi_config_find(config, keys[i], &entry) || entry.layer != TRPI_CONFIG_FILE ||
+            entry.values[0][0] == '\0' || (line = strrchr(entry.origin, ':')) == NULL ||
+            (size_t)(line - entry.origin) >= sizeof path) {
+            continue;
+        }
+        (void)snprintf(path, sizeof path, "%.*s", (int)(line - entry.origin), entry.origin);
+        if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & 07) != 0) {
+            (void)say(why, TRP_OK,
+                      "%s: %s: others may read it there (mode %04o): chmod o-rwx, or put it into a "
+                      "file of its own, " SECRET_FILE,
+                      entry.origin, keys[i], (unsigned)status.st_mode & 07777);
+            return true;
+        }
+    }
+    return false;
+}

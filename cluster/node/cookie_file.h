@@ -47,6 +47,10 @@ bool trpi_node_has_users_cookie(const trpi_config *config);
 trp_err trpi_node_secrets_load(const trpi_config *config, trpi_secrets_use use,
                                trpi_node_secrets *ret_secrets, trpi_config_error *ret_error);
 
+/* Does a cookie stand in a file of the configuration that others may read? Such a file holds much
+ * else, and is often readable by all: no error. why: at least TRPI_COOKIE_FILE_WHY_BYTES. */
+bool trpi_node_secret_stands_open(const trpi_config *config, char *why);
+
 /* Read one or two cookies, each on a line of its own. why: at least TRPI_COOKIE_FILE_WHY_BYTES.
  * Errors: TRP_ENOENT, TRP_ECONFIG (others may read it, another user's, no cookie), TRP_EIO. */
 trp_err trpi_cookie_file_read(const char *path, bool is_users, trpi_node_secrets *ret_secrets,

@@ -414,7 +414,11 @@ trpi_node_config_notes(const trpi_config *config, FILE *out)
           "default-mailbox|unbounded|single-consumer|bounded|unbounded-deque|bounded-deque|"
           "control-aware|counted|bounded-control-aware" },
     };
+    char why[TRPI_COOKIE_FILE_WHY_BYTES];
     leave_timeout_note(config, out);
+    if (trpi_node_secret_stands_open(config, why)) {
+        (void)fprintf(out, "note: %s\n", why);
+    }
     for (size_t i = 0; i < trpi_config_count(config); i++) {
         trpi_config_entry entry;
         trpi_config_at(config, i, &entry);

@@ -401,6 +401,10 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     }
     (void)trpi_address_format(trpi_remote_address(node->remote), node->address,
                               sizeof node->address);
+    char open[TRPI_COOKIE_FILE_WHY_BYTES];
+    if (trpi_node_secret_stands_open(node->config, open)) {
+        trp_system_log(node->system, TRP_LOG_WARNING, "node", "%s", open);
+    }
     return TRP_OK;
 }
 

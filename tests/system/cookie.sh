@@ -105,6 +105,18 @@ ended elder_leaves "$elder" 0
 node newer -- --port 0 --set remote.require-cookie=on --set "remote.secure-cookie=$(head -n 1 "$work/new")" --seed "$place"
 expect the_new_cookie_is_taken 0 at newer wait --members 2 --timeout 60s
 
+# ---- one in the configuration: a warning, for such a file holds much else
+echo 'remote { require-cookie = on  secure-cookie = 0123456789abcdef }' >"$work/text.conf"
+chmod 640 "$work/text.conf"
+expect a_narrow_configuration_is_fine 0 "$troupe" config check "$work/text.conf"
+lacks nothing_is_said_of_a_narrow_one "others may read" "$work/err"
+chmod 644 "$work/text.conf"
+expect a_wide_configuration_is_no_error 0 "$troupe" config check "$work/text.conf"
+has the_check_says_what_to_do "note: $work/text.conf:1: remote.secure-cookie: others may read it there (mode 0644): chmod o-rwx, or put it into a file of its own, remote.secure-cookie-file" "$work/err"
+node text -- --config "$work/text.conf" --port 0 --seed self
+check the_node_warns wait_until 60 grep -qF "warning node $work/text.conf:1: remote.secure-cookie: others may read it there" "$work/text.log"
+lacks it_is_not_in_the_log 0123456789abcdef "$work/text.log"
+
 # ---- the user's file, too
 old=$(cat "$file")
 rm "$file"
