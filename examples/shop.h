@@ -8,6 +8,7 @@ enum { TYPES = 5 }; /* widget, framit, frizzle, gothca, splat: each takes longer
     M(P, init, ORDER) M(P, produce_n, ORDER) M(P, produce_1, ORDER) M(P, construct, ORDER)         \
     M(P, construction_complete, ORDER) M(P, totals, TOTALS)
 TRP_PROTOCOL(shop, SHOP_MESSAGES)
+#include "shop_times.h"
 static const trp_protocol *const shop_accepts[] = { &shop_protocol, NULL };
 
 typedef struct producer {
@@ -16,29 +17,6 @@ typedef struct producer {
     shop_totals totals;
     trp_ref client;
 } producer;
-
-/* 1 to 5 ms for the first type, 1 to 25 for the last one. */
-static uint32_t
-build_ms(uint32_t *seed, uint32_t item)
-{
-    return 1 + article_dice(seed, 5 * (item + 1));
-}
-
-/* Of many items each type takes its own longest time. */
-static int
-times_are_wrong(void)
-{
-    int wrong = 0;
-    for (uint32_t item = 0, seed = 1; item < TYPES; item++) {
-        uint32_t longest = 0;
-        for (int i = 0; i < 1000; i++) {
-            uint32_t ms = build_ms(&seed, item);
-            longest = ms > longest ? ms : longest;
-        }
-        wrong += longest != 5 * (item + 1);
-    }
-    return wrong;
-}
 
 static trp_err
 build(trp_ctx *ctx, void *state, const trp_msg *msg)
