@@ -489,11 +489,12 @@ gossip_add(trp_node *node, cJSON *reply, const trpi_view *view)
            trpi_json_add_i64(reply, "framesOut", (int64_t)stats.frames_out);
 }
 
-/* What is wrong with this node's own files. */
+/* What is wrong with this node's own files, its log among them. */
 static bool
-file_problems_add(cJSON *problems, const trpi_view *view)
+file_problems_add(trp_node *node, cJSON *problems, const trpi_view *view)
 {
-    bool ok = true;
+    char text[160];
+    bool ok = !trpi_node_log_problem(&node->log, text, sizeof text) || problem_add(problems, text);
     for (size_t i = 0; ok && i < view->troubles_count; i++) {
         ok = problem_add(problems, view->troubles[i].what);
     }
@@ -553,7 +554,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     trpi_view_look_at_files(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view) && peers_problem_add(node, problems, &view) &&
-              file_problems_add(problems, &view) && crowd_problems_add(node, problems);
+              file_problems_add(node, problems, &view) && crowd_problems_add(node, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
          trpi_json_add_text(reply, "selfNode", node->address) &&

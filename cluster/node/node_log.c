@@ -6,7 +6,8 @@
  *          reader of its log.
  * Must hold.
  *   L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one that waited in vain none
- *       waits at all until there is room again. Lost lines are counted, and the count is said then.
+ *       waits at all until there is room again. Lost lines, also those that a full disk did not
+ *       take, are counted; the count is said then, and `status` says it until then.
  *   L2  Whoever shares our standard error (a shell, other nodes) sees no O_NONBLOCK on it: a pipe
  *       or terminal is opened a second time, and that description is ours alone.
  * Tests.   tests/unit/node/node_log_test.c, tests/system/node.sh
@@ -25,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/assert.h"
+#include "base/errno_name.h"
 #include "base/mutex.h"
 
 #define WAITS_MAX 2u /* room that is there may be another writer's before it is ours */
@@ -120,7 +122,7 @@ trpi_node_log_reopen(trpi_node_log *log)
     (void)pthread_mutex_lock(&log->lock);
     int old = log->fd;
     log->fd = fd;
-    log->is_full = false;
+    log->is_full = log->is_torn = false;
     (void)pthread_mutex_unlock(&log->lock);
     (void)close(old);
     return TRP_OK;
@@ -165,6 +167,7 @@ static bool
 bytes_write(trpi_node_log *log, const char *bytes, size_t count)
 {
     uint32_t waits = log->is_full ? 0 : WAITS_MAX; /* L1 */
+    size_t all = count;
     while (count > 0) {
         ssize_t written = write_now(log, bytes, count);
         if (written >= 0) {
@@ -172,26 +175,38 @@ bytes_write(trpi_node_log *log, const char *bytes, size_t count)
             count -= (size_t)written;
         } else if (errno == EAGAIN) {
             if (waits == 0 || !has_room(log, TRPI_LOG_PATIENCE_MS / WAITS_MAX)) {
-                return false;
+                errno = EAGAIN;
+                break;
             }
             waits--;
         } else if (errno != EINTR) {
-            return true; /* a closed pipe, a full disk: there is nowhere to complain */
+            break;
         }
     }
-    return true;
+    log->error = count > 0 ? errno : 0;
+    log->is_torn = count > 0 && (count < all || log->is_torn);
+    return count == 0;
 }
 
 /* The count of lost lines comes first. */
 static bool
 lost_write(trpi_node_log *log, const trp_log_line *next)
 {
-    char text[96], buffer[256];
+    char text[128], buffer[256];
     trp_log_line line = { .level = TRP_LOG_WARNING, .source = "log", .text = text };
+    size_t torn = log->is_torn;
     line.wall_ms = next->wall_ms;
-    (void)snprintf(text, sizeof text, "nobody read the log: some lines are lost lines=%" PRIu64,
-                   log->lost);
-    return bytes_write(log, buffer, trp_log_format(&line, log->format, buffer, sizeof buffer));
+    buffer[0] = '\n'; /* behind the part of a line that was written */
+    if (log->error == EAGAIN) {
+        (void)snprintf(text, sizeof text, "nobody read the log: some lines are lost lines=%" PRIu64,
+                       log->lost);
+    } else {
+        (void)snprintf(text, sizeof text,
+                       "the log took no lines: some lines are lost lines=%" PRIu64 " error=%s",
+                       log->lost, trpi_errno_name(log->error));
+    }
+    size_t bytes = trp_log_format(&line, log->format, buffer + torn, sizeof buffer - torn);
+    return bytes_write(log, buffer, torn + bytes);
 }
 
 void
@@ -218,6 +233,23 @@ trpi_node_log_line(void *arg, const trp_log_line *line)
     if ((int)line->level <= atomic_load_explicit(&log->level, memory_order_relaxed)) {
         trpi_node_log_always(log, line);
     }
+}
+
+bool
+trpi_node_log_problem(trpi_node_log *log, char *text, size_t bytes)
+{
+    (void)pthread_mutex_lock(&log->lock);
+    bool is = log->lost > 0;
+    if (is && log->error == EAGAIN) {
+        (void)snprintf(text, bytes, "nobody reads the log: %" PRIu64 " lines are lost", log->lost);
+    } else if (is) {
+        (void)snprintf(text, bytes,
+                       "the log takes no lines (%s): %" PRIu64 " are lost; make room, or move it "
+                       "away and send SIGUSR1",
+                       trpi_errno_name(log->error), log->lost);
+    }
+    (void)pthread_mutex_unlock(&log->lock);
+    return is;
 }
 
 uint64_t

@@ -23,6 +23,8 @@ typedef struct trpi_node_log {
     bool is_socket;
     bool may_block; /* it could not be opened a second time, without blocking */
     bool is_full;   /* nobody reads: no line waits any more */
+    bool is_torn;   /* a part of a line was written, and no more */
+    int error;      /* errno of the line that was lost last */
     uint64_t lost;  /* lines, since the last that said so */
     uint64_t lost_all;
 } trpi_node_log;
@@ -40,6 +42,8 @@ void trpi_node_log_line(void *arg, const trp_log_line *line);
 void trpi_node_log_always(trpi_node_log *log, const trp_log_line *line);
 /* How many lines were lost since the start. Any thread. */
 uint64_t trpi_node_log_lost(trpi_node_log *log);
+/* Lines are being lost: false, or a sentence for `status` that says why. Any thread. */
+bool trpi_node_log_problem(trpi_node_log *log, char *text, size_t bytes);
 /* "2026-11-20T12:01:46.000Z"; returns buffer (at least 32 bytes). */
 char *trpi_time_format(int64_t wall_ms, char *buffer, size_t bytes);
 /* "error" -> TRP_LOG_ERROR; 0: no level. */

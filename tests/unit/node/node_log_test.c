@@ -106,6 +106,37 @@ bytes_of(const char *path)
     return stat(path, &file) == 0 ? (long)file.st_size : -1;
 }
 
+/* A full disk: the lines are counted, status says it, and the log, when there is room again. */
+static void
+a_full_disk_is_told(void)
+{
+    char directory[] = "/tmp/troupe-log-XXXXXX", path[64], text[200];
+    trpi_node_log log = { 0 };
+    UNIT_REQUIRE(mkdtemp(directory) != NULL);
+    snprintf(path, sizeof path, "%s/log", directory);
+    UNIT_EQUAL(symlink("/dev/full", path), 0);
+    UNIT_EQUAL(trpi_node_log_open(&log, 0, TRP_LOG_INFO, path), TRP_OK);
+    UNIT_TRUE(!trpi_node_log_problem(&log, text, sizeof text));
+    say(&log, TRP_LOG_INFO, "first");
+    say(&log, TRP_LOG_INFO, "second");
+    UNIT_EQUAL(trpi_node_log_lost(&log), 2);
+    UNIT_REQUIRE(trpi_node_log_problem(&log, text, sizeof text));
+    UNIT_TEXT(text, "the log takes no lines (ENOSPC): 2 are lost; make room, or move it away and "
+                    "send SIGUSR1");
+    UNIT_EQUAL(unlink(path), 0);
+    UNIT_EQUAL(trpi_node_log_reopen(&log), TRP_OK);
+    say(&log, TRP_LOG_INFO, "third");
+    UNIT_TRUE(!trpi_node_log_problem(&log, text, sizeof text));
+    int fd = open(path, O_RDONLY);
+    heard[0] = '\0';
+    UNIT_EQUAL(drained(fd, "some lines are lost lines=2 error=ENOSPC\n"), 1);
+    UNIT_EQUAL(drained(fd, "third\n"), 1);
+    (void)close(fd);
+    trpi_node_log_close(&log);
+    (void)unlink(path);
+    (void)rmdir(directory);
+}
+
 static void
 a_file_that_was_moved_away_is_made_again(void)
 {
@@ -202,6 +233,7 @@ many_fields_are_cut_between_two(void)
 
 UNIT_BEGIN("node_log")
 UNIT(nobody_waits_for_a_pipe_that_is_not_read)
+UNIT(a_full_disk_is_told)
 UNIT(a_file_that_was_moved_away_is_made_again)
 UNIT(standard_error_is_not_opened_again)
 UNIT(fields_causes_and_priorities_are_told_to_machines)
