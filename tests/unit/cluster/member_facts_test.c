@@ -65,7 +65,7 @@ static trpi_gossip *
 view_of_one(uint32_t up_number, uint32_t since_s, const char *build)
 {
     trpi_node_id id = mesh_id(0, 100);
-    trpi_ident *ident;
+    trpi_ident *ident = NULL;
     trpi_gossip *g = trpi_gossip_new();
     UNIT_REQUIRE(g != NULL && trpi_ident_new(&id, NULL, 0, "1.0", &ident) == TRP_OK);
     trpi_ident_set_build(ident, build);
