@@ -27,6 +27,7 @@
 #include "base/mutex.h"
 #include "cluster/node/control_socket.h"
 #include "cluster/node/node.h"
+#include "cluster/node/node_limits.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
@@ -342,6 +343,11 @@ node_make(trpi_config *config, const trp_node_options *options, bool only_check,
 {
     trpi_config_error error = { "" };
     if (trpi_node_config_check(config, &error) != TRP_OK) {
+        return trpi_node_fail(ret_error, TRP_ECONFIG, "%s", error.text);
+    }
+    trpi_node_limits limits;
+    trpi_node_limits_look(&limits);
+    if (!only_check && !trpi_node_limits_suffice(&limits, error.text, sizeof error.text)) {
         return trpi_node_fail(ret_error, TRP_ECONFIG, "%s", error.text);
     }
     trp_node *node = trpi_alloc(sizeof *node);

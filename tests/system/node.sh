@@ -106,6 +106,15 @@ has plugin_twice_says_so "loaded twice" "$work/err"
 expect plugin_of_another_role 78 "$troupe" node --port 0 --socket "$work/0.sock" --role frontend --load "$plugins/backend.so"
 # ROLES-05
 has plugin_of_another_role_says_which "does not have the role [backend], but [frontend]" "$work/err"
+limited() { # LIMIT VALUE: a node that may have no more than that
+    bash -c 'ulimit "$1" "$2" && shift 2 && exec "$@"' _ "$1" "$2" "$troupe" node --port 0 --socket "$work/0.sock" --seed self
+}
+expect too_few_descriptors 78 limited -n 15
+has descriptors_are_said_with_the_need "may have 15 descriptors (RLIMIT_NOFILE), and a node needs 16" "$work/err"
+if [ -z "$sanitizer" ]; then # which reserves terabytes
+    expect too_little_address_space 78 limited -v 300000
+    has address_space_is_said_with_the_need "may have 292 MiB of address space (RLIMIT_AS), and a node on" "$work/err"
+fi
 expect plugin_nowhere 78 "$troupe" node --port 0 --socket "$work/0.sock" --load no-such-plugin.so
 has plugin_nowhere_says_where_it_looked "/troupe and where" "$work/err"
 expect no_place_for_the_socket 77 "$troupe" node --port 0 --socket "$work/none/0.sock"

@@ -228,6 +228,7 @@ tests_unit_node_node_tests_SOURCES = \
 	tests/unit/node/cookie_file_test.c \
 	tests/unit/node/fault_test.c \
 	tests/unit/node/node_end_test.c \
+	tests/unit/node/node_limits_test.c \
 	tests/unit/node/node_log_test.c \
 	tests/unit/node/node_options_test.c \
 	tests/unit/node/node_remote_test.c \
