@@ -119,6 +119,26 @@ without_sides_the_larger_half_may_down(void)
     foretold("auto-down-after", 0x07, TRPI_FORECAST_GOES_ON, false); /* it goes on all the same */
 }
 
+/* ... and is told whom. */
+static void
+without_sides_it_is_said_who_may_be_downed(void)
+{
+    static const char *const strategies[] = { "manual", "auto-down-after", "keep-majority" };
+    for (uint32_t i = 0; i < 3; i++) {
+        trpi_member_options options = { .seed = 7, .downing_strategy = strategies[i] };
+        trpi_downing_forecast f;
+        struct mesh *m = mesh_cluster(3, &options);
+        m->cut[2] = true;
+        mesh_observe(m, 0, 1u << 2);
+        mesh_observe(m, 1, 1u << 2);
+        mesh_run(m, SETTLED_MS);
+        UNIT_TRUE(trpi_member_forecast(m->cores[1], &f));
+        UNIT_TRUE(f.may_down);
+        UNIT_TEXT(f.who, "host2:2554");
+        mesh_free(m);
+    }
+}
+
 static void
 nothing_is_foretold_where_nobody_is_missed(void)
 {
@@ -145,5 +165,6 @@ nothing_is_foretold_where_nobody_is_missed(void)
 UNIT_BEGIN("forecast")
 UNIT(each_strategy_does_what_was_foretold)
 UNIT(without_sides_the_larger_half_may_down)
+UNIT(without_sides_it_is_said_who_may_be_downed)
 UNIT(nothing_is_foretold_where_nobody_is_missed)
 UNIT_END

@@ -275,6 +275,7 @@ a_first_seed_that_restarts_comes_back_to_the_others(void)
     UNIT_EQUAL(mesh_status(m, 1, 0), 0);
     UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_MEMBER_DOWNED, 0), 1);
     UNIT_EQUAL(mesh_events(m, 1, TRP_CLUSTER_MEMBER_REMOVED, 0), 1);
+    UNIT_TRUE(strstr(m->infos, "host0:2552 has restarted: its predecessor is Down\n") != NULL);
     mesh_free(m);
 }
 

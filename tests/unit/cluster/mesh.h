@@ -34,6 +34,7 @@ struct mesh {
     trpi_member_stop stopped[MESH_NODES_MAX];
     bool asks_lease[MESH_NODES_MAX], released_lease[MESH_NODES_MAX];
     char warning[448]; /* the last, or an error */
+    char infos[4096];  /* what is no warning, a line each, as much as there is room for */
     char sides[448];   /* what the last that stopped itself saw, or was told */
     struct mesh_frame queue[4096];
     uint32_t head, tail;
@@ -99,6 +100,9 @@ mesh_take_actions(struct mesh *m, uint32_t node)
                 strncmp(a->text, "this node was removed", 21) == 0) {
                 snprintf(m->sides, sizeof(m->sides), "%s", a->text);
             }
+        } else if (a->kind == TRPI_ACTION_LOG && a->level == TRP_LOG_INFO) {
+            size_t used = strlen(m->infos);
+            snprintf(m->infos + used, sizeof(m->infos) - used, "%s\n", a->text);
         } else if (a->kind == TRPI_ACTION_LEASE_ACQUIRE) {
             m->asks_lease[node] = true;
         } else if (a->kind == TRPI_ACTION_LEASE_RELEASE) {

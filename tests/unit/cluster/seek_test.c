@@ -505,6 +505,26 @@ a_welcome_of_somebody_else_is_not_taken(void)
     mesh_free(m);
 }
 
+/* A node that waits in silence looks as if it hung: it names one that it waits for, not itself. */
+static void
+a_node_that_waits_for_its_seeds_says_so(void)
+{
+    struct mesh *m = mesh_new();
+    for (uint32_t i = 0; i < 3; i++) {
+        mesh_add(m, NULL);
+    }
+    m->cut[0] = m->cut[2] = true;
+    UNIT_EQUAL(mesh_join_seeds(m, 1, 3), TRP_OK);
+    mesh_run(m, 60000);
+    UNIT_TRUE(strstr(m->infos, "waiting for a cluster at seed node troupe.tcp://test@host0:2552 "
+                               "(and 1 more)\n") != NULL);
+    m->infos[0] = '\0';
+    UNIT_EQUAL(mesh_join_seeds(m, 1, 2), TRP_OK);
+    mesh_run(m, 60000);
+    UNIT_TRUE(strstr(m->infos, "at seed node troupe.tcp://test@host0:2552\n") != NULL);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
 UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
@@ -525,4 +545,5 @@ UNIT(a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough)
 UNIT(a_first_seed_that_was_found_needs_an_answer_that_says_so_still)
 UNIT(a_node_joins_by_addresses_that_were_found_later)
 UNIT(a_welcome_of_somebody_else_is_not_taken)
+UNIT(a_node_that_waits_for_its_seeds_says_so)
 UNIT_END

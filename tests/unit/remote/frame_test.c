@@ -186,6 +186,18 @@ memory_for_a_long_frame_doubles_and_is_given_back(void)
     UNIT_TRUE(a.now > 0 && a.now <= 300000);
     trpi_frame_decoder_fini(&decoder);
     UNIT_EQUAL(a.now, 0);
+    /* what could not be had is given back at once */
+    trpi_frame_decoder_init(&decoder, LONG, on_preamble, on_frame, &s);
+    decoder.preamble_seen = true;
+    decoder.carry_goal = TRPI_FRAME_HEADER_BYTES;
+    decoder.on_carry = on_carry;
+    UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, header, sizeof header), TRP_OK);
+    size_t before = a.now;
+    trpi_alloc_fail_after(0);
+    UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, piece, PIECE), TRP_ENOMEM);
+    trpi_alloc_fail_after(-1);
+    UNIT_EQUAL(a.now, before);
+    trpi_frame_decoder_fini(&decoder);
 }
 
 static void
