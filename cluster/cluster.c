@@ -47,9 +47,18 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
                                        sizeof(answer)); /* a lost answer is the asker's business */
         return;
     }
+    uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
     pthread_mutex_lock(&cluster->engine);
-    trpi_heartbeat_answer(cluster->heartbeat, shell_now_us(cluster), from, bytes, count);
+    uint64_t now_us = shell_now_us(cluster);
+    bool heard = trpi_heartbeat_testify(cluster->heartbeat, now_us, bytes, count, word);
+    if (!heard) {
+        trpi_heartbeat_answer(cluster->heartbeat, now_us, from, bytes, count);
+    }
     pthread_mutex_unlock(&cluster->engine);
+    if (heard) {
+        (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, word,
+                                       sizeof(word)); /* a lost word is asked for again */
+    }
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -20,8 +20,12 @@
  *       its first request on, without H2's patience.
  *   H6  When this node stood still for longer than its detector bears, it is *waking* until each
  *       peer has answered a request that was made since, or has been silent for as long anew.
+ *   H7  A peer that is late, long before it is silent, is asked after: its other observers on the
+ *       ring say when they heard it last. While one has, within WORD_INTERVALS, it is not called
+ *       silent, for at most twice the time that the detector bears. A crash is found as early as
+ *       without: when the detector judges, nobody has heard the peer for longer than that.
  * Limits.  Requests in one tick: k + the silent ones; a late one brings up to WIDEN more, at most
- *          WIDEN_MAX at a time.
+ *          WIDEN_MAX at a time. Questions in one tick: QUESTIONS_MAX, WITNESSES for each late peer.
  * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
  */
 #include "cluster/heartbeat.h"
@@ -35,6 +39,8 @@
 
 #define KIND_REQUEST 1u
 #define KIND_ANSWER 2u
+#define KIND_QUESTION 3u /* H7 */
+#define KIND_WORD 4u
 #define CHECKS_PER_INTERVAL 4u
 #define PAUSE_US 250000u         /* a tick later than this after its time: we were stopped */
 #define STRAIN_US_MAX 5000000u   /* at most so much is added to everybody's credit after a pause */
@@ -43,6 +49,9 @@
 #define WIDEN 8u                 /* H5: for each that is late, where nobody answers */
 #define WIDEN_MAX 64u
 #define WAKING_US_MAX 60000000u  /* H6: a detector that never judges must not hold a node */
+#define WORD_INTERVALS 2u        /* H7: so old is the hearing of a witness at most */
+#define WITNESSES 3u
+#define QUESTIONS_MAX 24u
 #define NEVER UINT64_MAX
 
 struct peer {
@@ -51,6 +60,8 @@ struct peer {
     uint64_t first_asked_us; /* 0: not yet */
     uint64_t heard_us;       /* its last answer; 0: none */
     uint64_t round_trip_us;
+    uint64_t asked_after_us; /* H7: the last question; 0: none */
+    uint64_t vouched_us;     /* H7: another observer heard it then; 0: none has */
     bool silent;
     bool late;     /* H5 */
     bool answers;  /* heard, and not late */
@@ -74,6 +85,8 @@ struct trpi_heartbeat {
     uint32_t targets_count;
     uint64_t *unreachable;
     uint32_t unreachable_count;
+    trpi_heartbeat_question questions[QUESTIONS_MAX];
+    uint32_t questions_count;
     bool changed;
 };
 
@@ -193,6 +206,22 @@ ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
            (ident->ring_hash == self->ring_hash && ident->key <= self->key);
 }
 
+/* The first place behind it. */
+static uint32_t
+ring_behind(const struct ring *ring, const trpi_ident *self)
+{
+    uint32_t low = 0, high = ring->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (ring_is_before(ring, middle, self)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
 /* H1, H5. Go along until k answer. A peer that has not been asked for long enough may answer: k of
  * those will do while nobody is late; but the fewer answer, the more of them are asked for each
  * late one. */
@@ -229,15 +258,7 @@ ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
     if (err != TRP_OK) {
         return err;
     }
-    uint32_t high = ring->count;
-    while (ring->start < high) {
-        uint32_t middle = ring->start + (high - ring->start) / 2;
-        if (ring_is_before(ring, middle, hb->self)) {
-            ring->start = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    ring->start = ring_behind(ring, hb->self);
     ring_walk(hb, ring);
     return TRP_OK;
 }
@@ -376,6 +397,18 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
     hb->strain_us = later(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
 }
 
+/* H7. A witness may have heard it an interval later than this node: so no word may be older than
+ * the pause that the detector bears on top of an interval, else a crash would be found later. */
+static bool
+is_vouched_for(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    uint64_t old_us = WORD_INTERVALS * interval_us;
+    old_us = old_us < hb->pause_us ? old_us : hb->pause_us;
+    return p->vouched_us != 0 && p->heard_us != 0 && now_us < p->vouched_us + old_us &&
+           now_us < p->heard_us + 2 * (hb->pause_us + interval_us);
+}
+
 static void
 judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
@@ -387,6 +420,7 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
     bool silent = !trpi_detector_is_available(&p->detector,
                                               p->silent ? now_us / 1000 : credit_us / 1000);
+    silent = silent && (p->silent || !is_vouched_for(hb, p, now_us));
     if (silent != p->silent) {
         p->silent = silent;
         hb->changed = true;
@@ -424,6 +458,86 @@ judge_all(trpi_heartbeat *hb, uint64_t now_us)
     }
 }
 
+/* ---- H7: what the others hear ---------------------------------------------------------------- */
+
+/* Those that stand before the peer on the ring ask it, too. */
+static void
+ask_after(trpi_heartbeat *hb, const struct peer *p)
+{
+    struct ring ring = { .view = hb->view };
+    if (hb->view == NULL || trpi_gossip_ring(hb->view, &ring.places, &ring.count) != TRP_OK ||
+        ring.count == 0) {
+        return;
+    }
+    uint32_t k = hb->options.monitored_by_nr_of_members, asked = 0;
+    ring.start = ring_behind(&ring, p->ident) + ring.count - 1; /* its own place */
+    for (uint32_t back = 1; back <= k && back < ring.count && asked < WITNESSES; back++) {
+        if (hb->questions_count == QUESTIONS_MAX) {
+            return;
+        }
+        const trpi_gossip_member *m = ring_at(&ring, ring.count - back);
+        const struct peer *known = find_peer(hb, m->ident->key);
+        if (m->ident->key == hb->self->key || m->ident->key == p->ident->key ||
+            m->unreachable != 0 || (known != NULL && (known->silent || known->late))) {
+            continue;
+        }
+        trpi_heartbeat_question *q = &hb->questions[hb->questions_count++];
+        memset(q, 0, sizeof(*q));
+        q->to = m->ident;
+        q->bytes[0] = KIND_QUESTION;
+        trpi_put_u64(q->bytes + 1, p->ident->key);
+        asked++;
+    }
+}
+
+static void
+ask_witnesses(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        struct peer *p = &hb->peers[i];
+        if (p->late && !p->silent && p->heard_us != 0 &&
+            now_us >= p->asked_after_us + interval_us) {
+            p->asked_after_us = now_us;
+            ask_after(hb, p);
+        }
+    }
+}
+
+uint32_t
+trpi_heartbeat_questions(const trpi_heartbeat *hb, const trpi_heartbeat_question **ret_questions)
+{
+    *ret_questions = hb->questions;
+    return hb->questions_count;
+}
+
+bool
+trpi_heartbeat_testify(const trpi_heartbeat *hb, uint64_t now_us, const uint8_t *bytes,
+                       size_t count, uint8_t word[TRPI_HEARTBEAT_WORD_BYTES])
+{
+    if (count < TRPI_HEARTBEAT_WORD_BYTES || bytes[0] != KIND_QUESTION) {
+        return false;
+    }
+    const struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
+    if (p == NULL || p->heard_us == 0) {
+        return false;
+    }
+    memcpy(word, bytes, TRPI_HEARTBEAT_WORD_BYTES);
+    word[0] = KIND_WORD;
+    trpi_put_u64(word + 9, now_us > p->heard_us ? (now_us - p->heard_us) / 1000 : 0);
+    return true;
+}
+
+static void
+word_arrived(trpi_heartbeat *hb, uint64_t arrived_us, const uint8_t *bytes)
+{
+    struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
+    uint64_t age_ms = trpi_get_u64(bytes + 9);
+    if (p != NULL && age_ms < arrived_us / 1000 && arrived_us - age_ms * 1000 > p->vouched_us) {
+        p->vouched_us = arrived_us - age_ms * 1000;
+    }
+}
+
 static void
 ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
 {
@@ -449,8 +563,10 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
     hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
     notice_own_pause(hb, now_us);
+    hb->questions_count = 0;
     if (now_us >= hb->check_us) {
         judge_all(hb, now_us); /* before asking: it may choose anew */
+        ask_witnesses(hb, now_us);
         hb->check_us = now_us + interval_us / CHECKS_PER_INTERVAL;
     }
     bool due = now_us >= hb->ask_us;
@@ -493,6 +609,10 @@ void
 trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_id *from,
                       const uint8_t *bytes, size_t count)
 {
+    if (count >= TRPI_HEARTBEAT_WORD_BYTES && bytes[0] == KIND_WORD) {
+        word_arrived(hb, arrived_us, bytes);
+        return;
+    }
     if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_ANSWER) {
         return;
     }

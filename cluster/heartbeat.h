@@ -4,7 +4,8 @@
  * Every node asks its next monitored-by-nr-of-members neighbours on a ring once an interval; they
  * answer. A neighbour is unreachable when its failure detector says so, and reachable again as soon
  * as it answers: what is unreachable is asked on until it is Down or removed, so that a healed
- * network heals the cluster.
+ * network heals the cluster. Before it is called unreachable its other observers are asked: while
+ * one of them hears it, it is the link that is bad, and it gets more time.
  */
 #ifndef TRPI_CLUSTER_HEARTBEAT_H
 #define TRPI_CLUSTER_HEARTBEAT_H
@@ -13,6 +14,7 @@
 #include "cluster/gossip.h"
 
 #define TRPI_HEARTBEAT_BYTES 9u /* kind, and 8 bytes which the answer returns */
+#define TRPI_HEARTBEAT_WORD_BYTES 17u /* kind, key of a member; a word: ms since it was heard */
 
 typedef struct trpi_heartbeat_options { /* a zero field is its default */
     trpi_phi_options phi;                /* heartbeat_interval_ms is the interval of asking */
@@ -37,8 +39,8 @@ uint64_t trpi_heartbeat_wake_us(const trpi_heartbeat *heartbeat);
 /* Has this node stood still for longer than its detector bears, and has some peer neither answered
  * since nor been judged unreachable anew? */
 bool trpi_heartbeat_is_waking(trpi_heartbeat *heartbeat, uint64_t now_us);
-/* Bytes of the channel that are an answer; others are ignored. arrived_us: when the transport had
- * them. */
+/* Bytes of the channel that are an answer, or the word of another observer; others are ignored.
+ * arrived_us: when the transport had them. */
 void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const trpi_node_id *from,
                            const uint8_t *bytes, size_t count);
 
@@ -46,6 +48,18 @@ void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const
 uint32_t trpi_heartbeat_targets(const trpi_heartbeat *heartbeat,
                                 const trpi_ident *const **ret_targets,
                                 uint8_t bytes[TRPI_HEARTBEAT_BYTES]);
+typedef struct trpi_heartbeat_question {
+    const trpi_ident *to;
+    uint8_t bytes[TRPI_HEARTBEAT_WORD_BYTES];
+} trpi_heartbeat_question;
+/* Questions of the last tick, to other observers of peers that are late (H7); borrowed until the
+ * next call. */
+uint32_t trpi_heartbeat_questions(const trpi_heartbeat *heartbeat,
+                                  const trpi_heartbeat_question **ret_questions);
+/* If bytes are such a question, and this node has heard the member: write the word to send back and
+ * return true. */
+bool trpi_heartbeat_testify(const trpi_heartbeat *heartbeat, uint64_t now_us, const uint8_t *bytes,
+                            size_t count, uint8_t word[TRPI_HEARTBEAT_WORD_BYTES]);
 /* Keys of all that are silent now, sorted; borrowed until the next call. */
 uint32_t trpi_heartbeat_unreachable(const trpi_heartbeat *heartbeat, const uint64_t **ret_keys);
 /* True once after the set of the unreachable has changed. */

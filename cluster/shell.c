@@ -257,6 +257,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint8_t bytes[TRPI_HEARTBEAT_BYTES];
     const trpi_ident *const *targets;
+    const trpi_heartbeat_question *questions;
     const uint64_t *keys;
     if (atomic_load_explicit(&cluster->silent, memory_order_relaxed)) {
         return;
@@ -264,6 +265,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     pthread_mutex_lock(&cluster->engine);
     trpi_heartbeat_tick(cluster->heartbeat, shell_now_us(cluster));
     uint32_t targets_count = trpi_heartbeat_targets(cluster->heartbeat, &targets, bytes);
+    uint32_t questions_count = trpi_heartbeat_questions(cluster->heartbeat, &questions);
     uint32_t keys_count = trpi_heartbeat_unreachable(cluster->heartbeat, &keys);
     bool changed = trpi_heartbeat_has_changed(cluster->heartbeat);
     pthread_mutex_unlock(&cluster->engine);
@@ -271,6 +273,11 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
         (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT,
                                        bytes,
                                        sizeof(bytes)); /* a lost one is what the detector is for */
+    }
+    for (uint32_t i = 0; i < questions_count; i++) { /* likewise */
+        (void)trpi_remote_control_send(cluster->remote, &questions[i].to->id,
+                                       TRPI_CHANNEL_HEARTBEAT, questions[i].bytes,
+                                       sizeof(questions[i].bytes));
     }
     if (changed || keys_count > 0 || cluster->unheard) {
         /* An answer may shorten the list meanwhile; then the engine hears of a silence for one

@@ -241,11 +241,17 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     struct sim_node *n = &w->nodes[node];
     uint8_t bytes[TRPI_HEARTBEAT_BYTES];
     const trpi_ident *const *targets;
+    const trpi_heartbeat_question *questions;
     const uint64_t *keys;
     trpi_heartbeat_tick(n->heartbeat, w->now_us);
     uint32_t count = trpi_heartbeat_targets(n->heartbeat, &targets, bytes);
     for (uint32_t i = 0; i < count; i++) {
         sim_send_small(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof(bytes));
+    }
+    count = trpi_heartbeat_questions(n->heartbeat, &questions);
+    for (uint32_t i = 0; i < count; i++) {
+        sim_send_small(w, node, &questions[i].to->id, SIM_HEARTBEAT, questions[i].bytes,
+                       sizeof(questions[i].bytes));
     }
     count = trpi_heartbeat_unreachable(n->heartbeat, &keys);
     if (trpi_heartbeat_has_changed(n->heartbeat) || count > 0) {
@@ -289,9 +295,11 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
         return;
     }
     if (e->channel == SIM_HEARTBEAT) {
-        uint8_t answer[TRPI_HEARTBEAT_BYTES];
+        uint8_t answer[TRPI_HEARTBEAT_BYTES], word[TRPI_HEARTBEAT_WORD_BYTES];
         if (trpi_heartbeat_reply(bytes, e->count, answer)) {
             sim_send_small(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof(answer));
+        } else if (trpi_heartbeat_testify(n->heartbeat, w->now_us, bytes, e->count, word)) {
+            sim_send_small(w, e->node, &from, SIM_HEARTBEAT, word, sizeof(word));
         } else {
             trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, bytes, e->count);
         }

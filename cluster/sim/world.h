@@ -8,7 +8,7 @@
 
 #define SIM_SEEDS 32u       /* in a cluster of at most so many nodes all are seeds */
 #define SIM_SEEDS_LARGE 3u  /* in a larger one the first few */
-#define SIM_SMALL_BYTES 16u /* a heartbeat needs no memory of its own */
+#define SIM_SMALL_BYTES 24u /* a heartbeat needs no memory of its own */
 #define SIM_CHECKED 512u    /* pairs of views that are remembered as checked; a power of two */
 #define SIM_QUARANTINED_MAX 64u
 #define SIM_QUARANTINE_AFTER_US 5000000u /* as the shell does */

@@ -28,6 +28,10 @@ tests_sim_split_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/removed_test
 tests_sim_removed_test_SOURCES = tests/sim/removed_test.c
 tests_sim_removed_test_LDADD = $(unit_ldadd)
+# A large cluster in which somebody is always unreachable.
+test_programs += tests/sim/churn_test
+tests_sim_churn_test_SOURCES = tests/sim/churn_test.c
+tests_sim_churn_test_LDADD = $(unit_ldadd)
 # Associations that nobody uses: what they cost, and that dead ones are found.
 test_programs += tests/sim/idle_test
 tests_sim_idle_test_SOURCES = tests/sim/idle_test.c

@@ -1,5 +1,7 @@
 /* The heartbeat ring and the detector in it (FD-12, -13, -16, own pauses). */
 #include "cluster/heartbeat.h"
+
+#include "base/wire.h"
 #include "tests/unit/cluster/mesh.h"
 
 #define SECOND 1000000u
@@ -30,6 +32,36 @@ heartbeat_of(uint32_t self, const trpi_heartbeat_options *options, const trpi_go
     return hb;
 }
 
+/* When all others have heard the dead ones for the last time, as they say when they are asked: 0:
+ * they say nothing, ALWAYS: just now. */
+#define ALWAYS UINT64_MAX
+static uint64_t others_heard_us;
+static uint32_t questions_asked;
+
+/* H7: the other observers of who is late are asked. */
+static void
+answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
+{
+    const trpi_heartbeat_question *questions;
+    uint32_t count = trpi_heartbeat_questions(hb, &questions);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t age_us = others_heard_us == ALWAYS ? 1000 : now_us - others_heard_us;
+        uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
+        memcpy(word, questions[i].bytes, sizeof(word));
+        for (uint32_t node = 0; node < NODES; node++) { /* nobody is asked who is late itself */
+            UNIT_FALSE(others_heard_us != 0 && (dead >> node & 1) != 0 &&
+                       questions[i].to == idents[node]);
+        }
+        UNIT_EQUAL(word[0], 3);
+        word[0] = 4;
+        trpi_put_u64(word + 9, age_us / 1000);
+        questions_asked++;
+        if (others_heard_us != 0) {
+            trpi_heartbeat_answer(hb, now_us + 400, &questions[i].to->id, word, sizeof(word));
+        }
+    }
+}
+
 /* Tick when due until `until_us`; those of `dead`, bit i is node i, do not answer, all others at
  * once. */
 static uint64_t
@@ -46,6 +78,7 @@ beat_without(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t de
         const trpi_ident *const *targets;
         trpi_heartbeat_tick(hb, now_us);
         uint32_t count = trpi_heartbeat_targets(hb, &targets, request);
+        answer_questions(hb, now_us, dead);
         for (uint32_t i = 0; i < count; i++) {
             uint32_t node = 0;
             while (targets[i] != idents[node]) {
@@ -479,7 +512,92 @@ a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable(void)
     trpi_gossip_unref(view);
 }
 
+/* H7: 20 % of the packets to one of five are lost, and its connection to this node stalls. */
+static void
+who_is_heard_by_another_observer_gets_twice_the_time(void)
+{
+    for (uint32_t nodes = 4; nodes <= NODES; nodes += 8) {
+        trpi_gossip *view = view_of(nodes);
+        trpi_heartbeat_options options = { .monitored_by_nr_of_members = nodes };
+        trpi_heartbeat *hb = heartbeat_of(0, &options, view);
+        uint64_t now_us = beat(hb, SECOND, 10 * SECOND, NODES);
+        others_heard_us = ALWAYS;
+        questions_asked = 0;
+        now_us = beat(hb, now_us, 16 * SECOND, 1);
+        UNIT_EQUAL(silent(hb), 0); /* without their word since 14.5 s */
+        UNIT_TRUE(questions_asked >= 6);
+        now_us = beat(hb, now_us, 18 * SECOND + SECOND / 2, 1);
+        UNIT_EQUAL(silent(hb), 1); /* it is the link: that is told, too */
+        questions_asked = 0;
+        now_us = beat(hb, now_us, 25 * SECOND, 1);
+        UNIT_EQUAL(silent(hb), 1); /* who is unreachable is so until it answers */
+        UNIT_EQUAL(questions_asked, 0);
+        beat(hb, now_us, 27 * SECOND, NODES);
+        UNIT_EQUAL(silent(hb), 0);
+        others_heard_us = 0;
+        trpi_heartbeat_free(hb);
+        trpi_gossip_unref(view);
+    }
+}
+
+/* When a peer dies in the second after its last answer to this node, others have heard it later. */
+static void
+a_crash_is_found_as_early_whatever_the_others_have_heard(void)
+{
+    uint64_t found_us[2] = { 0, 0 };
+    for (uint32_t words = 0; words < 2; words++) {
+        trpi_gossip *view = view_of(5);
+        trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+        uint64_t now_us = beat(hb, SECOND, 10 * SECOND, NODES);
+        others_heard_us = words == 0 ? 0 : 10 * SECOND + SECOND * 9 / 10;
+        while (silent(hb) == 0 && now_us < 20 * SECOND) {
+            now_us = beat(hb, now_us, now_us + SECOND / 20, 1);
+        }
+        found_us[words] = now_us;
+        others_heard_us = 0;
+        trpi_heartbeat_free(hb);
+        trpi_gossip_unref(view);
+    }
+    UNIT_TRUE(found_us[0] < 15 * SECOND);
+    UNIT_EQUAL(found_us[0], found_us[1]);
+}
+
+static void
+a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
+{
+    trpi_gossip *view = view_of(4);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint8_t question[TRPI_HEARTBEAT_WORD_BYTES] = { 3 }, word[TRPI_HEARTBEAT_WORD_BYTES];
+    trpi_put_u64(question + 1, idents[1]->key);
+    UNIT_FALSE(trpi_heartbeat_testify(hb, SECOND, question, sizeof(question), word)); /* not yet */
+    beat(hb, SECOND, 5 * SECOND + 300, NODES);
+    UNIT_TRUE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    UNIT_EQUAL(word[0], 4);
+    UNIT_TRUE(trpi_get_u64(word + 1) == idents[1]->key);
+    UNIT_TRUE(trpi_get_u64(word + 9) >= 1900 && trpi_get_u64(word + 9) <= 3000);
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question) - 1, word));
+    question[0] = 1;
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    question[0] = 3;
+    trpi_put_u64(question + 1, idents[0]->key); /* itself; and nobody */
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    trpi_put_u64(question + 1, 1);
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    question[0] = 4; /* a word of nobody, and one of the future */
+    trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof(question));
+    trpi_put_u64(question + 1, idents[1]->key);
+    trpi_put_u64(question + 9, UINT64_MAX);
+    trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof(question));
+    beat(hb, 7 * SECOND, 13 * SECOND, 1);
+    UNIT_EQUAL(silent(hb), 1);
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
 UNIT_BEGIN("heartbeat")
+UNIT(who_is_heard_by_another_observer_gets_twice_the_time)
+UNIT(a_crash_is_found_as_early_whatever_the_others_have_heard)
+UNIT(a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing)
 UNIT(every_member_is_asked_by_monitored_by_nr_of_members)
 UNIT(in_a_small_cluster_everybody_asks_everybody)
 UNIT(a_silent_member_is_found_within_six_seconds_of_its_last_answer)
