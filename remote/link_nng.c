@@ -24,6 +24,8 @@
  *   L3  bytes() calls of one link do not overlap and keep the order: `telling`.        (on_read)
  *   L4  A paused link is looked at by the reaper until it reads again or is closed: the thread that
  *       calls closed() is the one that looks, so nothing of a link is called after closed().
+ *   L5  A write that the way does not bear yet (link_nng_socket.c) is posted by the reaper when it
+ *       does, or never when the link is closed before.
  * Locks. link->lock, then transport->lock; no callback is called with either held.
  * Tests. tests/unit/remote/link_test.c
  */
@@ -33,6 +35,7 @@
 static void on_read(void *arg);
 static void resume(trpi_link *link);
 static void on_sent(void *arg);
+static void post_write(trpi_link *link);
 
 trp_err
 trpi_link_err(int code)
@@ -128,6 +131,7 @@ trpi_link_free_nng(trpi_link *link)
     if (link->stream != NULL) {
         nng_stream_free(link->stream);
         link->stream = NULL;
+        link->socket = -1;
     }
     for (uint32_t i = 0; i < TRPI_RESOLVER_ADDRESSES_MAX; i++) {
         if (link->dialers[i] != NULL) {
@@ -179,6 +183,59 @@ paused_add(trpi_link *link)
     pthread_mutex_unlock(&transport->lock);
 }
 
+/* The caller holds link->lock. */
+static void
+held_add(trpi_link *link)
+{
+    trpi_transport *transport = link->transport;
+    pthread_mutex_lock(&transport->lock);
+    if (transport->held == NULL && transport->paused == NULL) {
+        transport->paused_look_at = trpi_link_time_after_ms(HELD_LOOK_MS);
+        pthread_cond_broadcast(&transport->wake);
+    }
+    link->held = true;
+    link->held_next = transport->held;
+    transport->held = link;
+    pthread_mutex_unlock(&transport->lock);
+}
+
+static void
+held_remove(trpi_link *link)
+{
+    trpi_transport *transport = link->transport;
+    pthread_mutex_lock(&transport->lock);
+    for (trpi_link **at = &transport->held; link->held; at = &(*at)->held_next) {
+        if (*at == link) {
+            *at = link->held_next;
+            link->held = false;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&transport->lock);
+}
+
+/* On the reaper thread, with transport->lock; as paused_look(). */
+static void
+held_look(trpi_transport *transport)
+{
+    trpi_link *waiting = transport->held;
+    transport->held = NULL;
+    for (trpi_link *link = waiting; link != NULL; link = link->held_next) {
+        link->held = false;
+    }
+    pthread_mutex_unlock(&transport->lock);
+    while (waiting != NULL) {
+        trpi_link *link = waiting;
+        waiting = link->held_next;
+        pthread_mutex_lock(&link->lock);
+        if (!link->closing) {
+            post_write(link);
+        }
+        pthread_mutex_unlock(&link->lock);
+    }
+    pthread_mutex_lock(&transport->lock);
+}
+
 /* On the reaper thread, with transport->lock: nothing is reaped meanwhile, so links stay. */
 static void
 paused_look(trpi_transport *transport)
@@ -219,6 +276,7 @@ reap(trpi_link *link)
     pthread_mutex_unlock(&link->lock);
     trpi_link_free_nng(link);
     paused_remove(link);
+    held_remove(link);
     if (link->refused) {
         trpi_link_unref(link); /* the user's share: it never took it */
     } else {
@@ -254,6 +312,16 @@ accept_again(trpi_transport *transport)
     }
 }
 
+static void
+look_again(trpi_transport *transport)
+{
+    accept_again(transport);
+    held_look(transport);
+    paused_look(transport);
+    bool paused = transport->paused != NULL;
+    transport->paused_look_at = trpi_link_time_after_ms(paused ? PAUSE_LOOK_MS : HELD_LOOK_MS);
+}
+
 static void *
 reaper_thread(void *arg)
 {
@@ -271,11 +339,10 @@ reaper_thread(void *arg)
             pthread_mutex_lock(&transport->lock);
         } else if (transport->reaper_ends) {
             break;
-        } else if (transport->paused != NULL) {
+        } else if (transport->paused != NULL || transport->held != NULL) {
             if (pthread_cond_timedwait(&transport->wake, &transport->lock,
                                        &transport->paused_look_at) == ETIMEDOUT) {
-                accept_again(transport);
-                paused_look(transport);
+                look_again(transport);
             }
         } else if (transport->accept_retry) {
             (void)pthread_cond_timedwait(&transport->wake, &transport->lock,
@@ -302,6 +369,7 @@ trpi_link_new(trpi_transport *transport)
     link->transport = transport;
     pthread_mutex_init(&link->lock, NULL);
     atomic_init(&link->references, 2);
+    link->socket = -1;
     link->read_bytes = READ_FIRST_BYTES;
     link->read_buffers[0] = trpi_alloc(READ_FIRST_BYTES);
     if (link->read_buffers[0] == NULL || nng_aio_alloc(&link->rx, on_read, link) != 0 ||
@@ -348,6 +416,7 @@ trpi_link_open_stream(trpi_link *link)
     /* the default; said for safety */
     (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_NODELAY, true);
     (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_KEEPALIVE, true); /* best effort */
+    trpi_link_socket_open(link);
 }
 
 /* ---- reading and writing --------------------------------------------------------------------- */
@@ -458,7 +527,22 @@ static void
 post_write(trpi_link *link)
 {
     trpi_assert(!link->closing); /* L1 */
-    (void)nng_aio_set_iov(link->tx, link->iov_count, link->iov); /* write() checked the count */
+    size_t room = trpi_link_socket_room(link), bytes = 0, was = 0;
+    unsigned count = link->iov_count;
+    if (room == 0) {
+        held_add(link); /* L5 */
+        return;
+    }
+    for (unsigned i = 0; i < count; i++) { /* the rest goes on in on_sent(): H12 */
+        bytes += link->iov[i].iov_len;
+        if (bytes > room) {
+            count = i + 1;
+            was = link->iov[i].iov_len;
+            link->iov[i].iov_len -= bytes - room;
+        }
+    }
+    (void)nng_aio_set_iov(link->tx, count, link->iov); /* a copy; write() checked the count */
+    link->iov[count - 1].iov_len = was != 0 ? was : link->iov[count - 1].iov_len;
     nng_stream_send(link->stream, link->tx);
 }
 
@@ -489,15 +573,16 @@ on_sent(void *arg)
         fail(link, code);
         return;
     }
-    if (advance(link, nng_aio_count(link->tx))) {
-        pthread_mutex_lock(&link->lock);
-        if (!link->closing) {
-            post_write(link);
-        }
-        pthread_mutex_unlock(&link->lock);
-        return;
+    pthread_mutex_lock(&link->lock);
+    link->handed += nng_aio_count(link->tx);
+    bool more = advance(link, nng_aio_count(link->tx));
+    if (more && !link->closing) {
+        post_write(link);
     }
-    link->transport->events->written(link->user, link);
+    pthread_mutex_unlock(&link->lock);
+    if (!more) {
+        link->transport->events->written(link->user, link);
+    }
 }
 
 static trp_err

@@ -1,4 +1,4 @@
-/* link_nng_inner.h - what the two files of the tcp transport share: links, and their beginning and
+/* link_nng_inner.h - what the files of the tcp transport share: links, and their beginning and
  * end. The rules stand in link_nng.c.
  */
 #ifndef TRPI_REMOTE_LINK_NNG_INNER_H
@@ -27,6 +27,7 @@ enum {
     READ_EARLY_BYTES = 16384, /* a read that gave more lets the next one begin before it is told */
     ACCEPT_RETRY_MS = 50,
     PAUSE_LOOK_MS = 1, /* a pause is over so soon after its reason is */
+    HELD_LOOK_MS = 20, /* 160 bytes of a link of 64 kbit/s */
     DIAL_LEAST_MS = 200       /* what one of several addresses gets at least */
 };
 
@@ -46,6 +47,7 @@ struct trpi_link {
     bool pause_asked;      /* by lock; pause() was called in the bytes() in progress */
     bool pause_early;      /* by lock; paused while a read was posted, or waits */
     bool paused;           /* in transport->paused; by transport->lock */
+    bool held;             /* in transport->held; by transport->lock */
     bool refused;          /* accepted() said no: no closed() */
     bool stop_asked;       /* by transport->lock */
     size_t read_waiting;   /* by lock; bytes of a read that completed while telling, 0: none */
@@ -54,6 +56,15 @@ struct trpi_link {
     uint8_t *read_buffers[2];
     nng_iov iov[TRPI_TRANSPORT_IOV_MAX]; /* of the write in progress; by its one writer */
     unsigned iov_count;
+    int socket;         /* of the stream, -1: not known; by lock. S1 of link_nng_socket.c */
+    uint32_t limit;     /* of what the kernel holds of it, 0: none; by lock */
+    uint64_t look_ns;   /* when it is looked at next; this and the next ones by lock */
+    uint64_t looked_ns; /* the last look */
+    uint32_t searches;  /* for the socket */
+    bool was_held;      /* since then */
+    bool was_busy;      /* then */
+    uint64_t handed;    /* bytes, to the kernel */
+    uint64_t acked;     /* of them, at the last look */
     trp_err err; /* first failure; by lock */
     char reason[128];
     /* dialling; by the one dial in progress */
@@ -65,6 +76,7 @@ struct trpi_link {
     trpi_link *next, *previous; /* in transport->links, by its lock */
     trpi_link *reap_next;
     trpi_link *paused_next;
+    trpi_link *held_next;
 };
 
 struct trpi_transport {
@@ -79,7 +91,8 @@ struct trpi_transport {
     bool accept_retry; /* H8 */
     struct timespec accept_retry_at;
     trpi_link *paused; /* links that do not read; by lock, the reaper looks after them */
-    struct timespec paused_look_at;
+    trpi_link *held;   /* links whose write waits for room in the kernel; likewise */
+    struct timespec paused_look_at; /* and at those that are held */
     trpi_link *links, *reap_first, **reap_last;
     nng_stream_listener *listener;
     nng_aio *accept;
@@ -97,6 +110,12 @@ trpi_link *trpi_link_new(trpi_transport *transport);
 bool trpi_link_add(trpi_link *link);
 void trpi_link_post_read(trpi_link *link);
 void trpi_link_open_stream(trpi_link *link);
+
+/* link_nng_socket.c; the caller holds link->lock, or nobody else has the link yet. Find the socket
+ * of the new stream and set it up. Before each write: how many bytes the way bears now; SIZE_MAX:
+ * any, 0: none. */
+void trpi_link_socket_open(trpi_link *link);
+size_t trpi_link_socket_room(trpi_link *link);
 
 /* link_nng_open.c: as the transport's ops */
 void trpi_link_accept(trpi_transport *transport);

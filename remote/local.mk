@@ -2,7 +2,7 @@
 troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
 	remote/serialization.c remote/serializers.c remote/serializer_msgpack.c remote/serializer_protobuf.c \
 	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
-	remote/link_nng_open.c remote/note.c remote/lane.c remote/spread.c \
+	remote/link_nng_open.c remote/link_nng_socket.c remote/bottleneck.c remote/note.c remote/lane.c remote/spread.c \
 	remote/fence.c remote/parting.c remote/reach.c remote/compress_lz4.c remote/conn.c remote/conn_write.c remote/peer.c remote/tick.c remote/inbound.c remote/route.c remote/route_lane.c remote/credit.c remote/receiver.c remote/hold.c remote/signal.c \
 	remote/round_trip.c remote/stop.c remote/remote.c
 troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c

@@ -152,6 +152,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/garbage_test.c \
 	tests/unit/remote/incarnation_test.c \
 	tests/unit/remote/lanes_test.c \
+	tests/unit/remote/bottleneck_test.c \
 	tests/unit/remote/link_test.c \
 	tests/unit/remote/location_test.c \
 	tests/unit/remote/lookup_test.c \

@@ -1,0 +1,174 @@
+/* bottleneck_test.c - what may be on the way through a narrow link; against a model of one: a queue
+ * that is served at a rate, and a time that the way itself takes. */
+#include "remote/bottleneck.h"
+#include "tests/unit/unit.h"
+
+#define STEP_US 1000u
+#define STEPS_MAX 512u /* that the way takes, at most */
+#define SEGMENT 1448.0
+
+typedef struct way {
+    uint64_t bytes_a_second, base_us;
+    uint64_t now_us, look_us, looked_us;
+    double queue, in_kernel, acked, acked_was, srtt_us;
+    double flies[STEPS_MAX]; /* through the queue, and not acknowledged yet; by the step */
+    uint32_t limit;
+    bool held;
+    double worst_us; /* the longest queue, in time */
+} way;
+
+static void
+way_begin(way *w, uint64_t bytes_a_second, uint64_t base_us)
+{
+    memset(w, 0, sizeof(*w));
+    w->bytes_a_second = bytes_a_second;
+    w->base_us = base_us;
+    w->srtt_us = (double)base_us;
+    w->limit = trpi_bottleneck_first((uint32_t)base_us);
+}
+
+/* A step of the network. */
+static void
+serve(way *w)
+{
+    double served = (double)w->bytes_a_second * STEP_US / 1e6;
+    double *slot = &w->flies[w->now_us / STEP_US % STEPS_MAX];
+    double acked = *slot;
+    *slot = 0;
+    served = served < w->queue ? served : w->queue;
+    double queue_us = w->queue / (double)w->bytes_a_second * 1e6;
+    w->flies[(w->now_us + w->base_us) / STEP_US % STEPS_MAX] += served;
+    w->queue -= served;
+    w->in_kernel -= acked;
+    w->acked += acked;
+    w->worst_us = queue_us > w->worst_us ? queue_us : w->worst_us;
+    double part = acked / SEGMENT / 8 < 1 ? acked / SEGMENT / 8 : 1;
+    w->srtt_us += ((double)w->base_us + queue_us - w->srtt_us) * part;
+}
+
+/* Somebody always has more to send, 64 KiB at once where nothing is bounded. */
+static void
+pass(way *w, uint64_t ms)
+{
+    for (uint64_t end_us = w->now_us + ms * 1000; w->now_us < end_us; w->now_us += STEP_US) {
+        serve(w);
+        trpi_bottleneck look = { .in_kernel = w->in_kernel < 0 ? 0 : (uint32_t)w->in_kernel,
+                                 .rtt_us = (uint32_t)w->srtt_us,
+                                 .min_rtt_us = (uint32_t)w->base_us,
+                                 .held = w->held };
+        if (w->now_us >= w->look_us) {
+            look.rate = (uint64_t)((w->acked - w->acked_was) * 1e6 /
+                                   (double)(w->now_us - w->looked_us + 1));
+            w->limit = trpi_bottleneck_limit(&look, w->limit);
+            w->look_us = w->now_us + trpi_bottleneck_wait_us(&look, w->limit);
+            w->looked_us = w->now_us;
+            w->acked_was = w->acked;
+            w->held = false;
+        }
+        size_t room = trpi_bottleneck_room(&look, w->limit);
+        double more = room == SIZE_MAX ? (w->in_kernel < 65536 ? 65536 : 0) : (double)room;
+        w->held = w->held || room == 0;
+        w->in_kernel += more;
+        w->queue += more;
+    }
+}
+
+/* 64 kbit/s: what waits in front of it is never more than a second's worth, and it is used. */
+static void
+a_narrow_link_has_a_short_queue_and_is_used(void)
+{
+    for (uint64_t base_us = 20000; base_us <= 320000; base_us *= 2) {
+        way w;
+        way_begin(&w, 8000, base_us);
+        pass(&w, 60000);
+        UNIT_TRUE(w.worst_us < 1000000);
+        UNIT_TRUE(w.acked > 0.9 * 60 * 8000);
+        UNIT_TRUE(w.limit >= TRPI_BOTTLENECK_BYTES_MIN && w.limit < 16384);
+    }
+}
+
+static void
+where_round_trips_are_short_nothing_is_bounded(void)
+{
+    trpi_bottleneck look = { .in_kernel = 4000000,
+                             .rtt_us = TRPI_BOTTLENECK_RTT_US - 1,
+                             .rate = 1 };
+    UNIT_EQUAL(trpi_bottleneck_first(TRPI_BOTTLENECK_RTT_US - 1), 0);
+    UNIT_EQUAL(trpi_bottleneck_first(TRPI_BOTTLENECK_RTT_US), TRPI_BOTTLENECK_BYTES_MIN);
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 0), 0);
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 5000), 0); /* B1 */
+    UNIT_TRUE(trpi_bottleneck_room(&look, 0) == SIZE_MAX);
+    UNIT_EQUAL(trpi_bottleneck_wait_us(&look, 0), TRPI_BOTTLENECK_LOOK_US);
+}
+
+/* 100 Mbit/s to the other side of a continent, and of the world. */
+static void
+a_long_way_that_is_wide_is_soon_unbounded(void)
+{
+    for (uint64_t base_us = 50000; base_us <= 300000; base_us += 250000) {
+        way w;
+        way_begin(&w, 12500000, base_us);
+        UNIT_EQUAL(w.limit, TRPI_BOTTLENECK_BYTES_MIN);
+        pass(&w, base_us / 1000 * 30); /* so many round trips */
+        UNIT_EQUAL(w.limit, 0);
+    }
+}
+
+static void
+a_link_that_becomes_wide_is_used_and_one_that_becomes_narrow_is_bounded(void)
+{
+    way w;
+    way_begin(&w, 8000, 30000);
+    pass(&w, 10000);
+    w.bytes_a_second = 12500000;
+    pass(&w, 5000);
+    UNIT_EQUAL(w.limit, 0);
+    w.bytes_a_second = 8000; /* with 64 KiB in the kernel: 8 s */
+    pass(&w, 15000);
+    w.worst_us = 0;
+    pass(&w, 30000);
+    UNIT_TRUE(w.limit > 0 && w.worst_us < 1000000);
+}
+
+static void
+a_bound_that_held_nothing_back_does_not_grow(void)
+{
+    trpi_bottleneck look = { .in_kernel = 5000, .rtt_us = 100000, .min_rtt_us = 50000,
+                             .rate = 1000000 };
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 10000);
+    look.held = true;
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 40000); /* four times at most */
+    look.rate = 0;
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 10000);
+    look.rtt_us = 0; /* B5 */
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 10000);
+    UNIT_EQUAL(trpi_bottleneck_first(0), TRPI_BOTTLENECK_BYTES_MIN);
+}
+
+static void
+the_bounds_have_a_least_and_a_most(void)
+{
+    trpi_bottleneck look = { .in_kernel = 8192, .rtt_us = 60000000, .rate = 1 };
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 8192), TRPI_BOTTLENECK_BYTES_MIN);
+    look = (trpi_bottleneck){ .in_kernel = TRPI_BOTTLENECK_BYTES_MAX, .rtt_us = 500001,
+                              .rate = UINT64_MAX };
+    UNIT_TRUE(trpi_bottleneck_limit(&look, 0) < TRPI_BOTTLENECK_BYTES_MAX);
+    look.rtt_us = 499999;
+    look.held = true;
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, TRPI_BOTTLENECK_BYTES_MAX), 0);
+    look = (trpi_bottleneck){ .in_kernel = 100000, .rtt_us = 1600000, .min_rtt_us = 800000 };
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 0), 93750); /* B3: 1.5 s, not 1.6 s */
+    look = (trpi_bottleneck){ .in_kernel = 3072 };
+    UNIT_EQUAL(trpi_bottleneck_room(&look, 4096), 1024);
+    look.in_kernel = 3073; /* B4 */
+    UNIT_EQUAL(trpi_bottleneck_room(&look, 4096), 0);
+}
+
+UNIT_BEGIN("bottleneck")
+UNIT(a_narrow_link_has_a_short_queue_and_is_used)
+UNIT(where_round_trips_are_short_nothing_is_bounded)
+UNIT(a_long_way_that_is_wide_is_soon_unbounded)
+UNIT(a_link_that_becomes_wide_is_used_and_one_that_becomes_narrow_is_bounded)
+UNIT(a_bound_that_held_nothing_back_does_not_grow)
+UNIT(the_bounds_have_a_least_and_a_most)
+UNIT_END
