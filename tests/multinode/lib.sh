@@ -11,13 +11,15 @@
 #   unsuspected NAME COUNT MS    PASS when COUNT, of suspicions of nodes that live, is 0
 #   all_up N, sees I TEXT ...    conditions for wait_until
 #   host_deafen I, host_listen I host I hears nobody (and is heard); hears again (namespaces only)
+#   relay_begin I [OPTION]...    host I hangs at the switch by a relay of packets (relay.c); skips where there are no TAP devices
+#   relay_say I COMMAND          tells it a line; returns when it has obeyed, with its answer in $relay_said
 #   together CASE...             runs these functions at once, each with a cluster of its own and a $work of its own
 # shellcheck shell=bash
 
 multinode_dir=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/system/lib.sh
 . "$multinode_dir/../system/lib.sh"
-node_pid=()
+node_pid=() relay_in=()
 
 hosts_begin() {
     test_begin
@@ -73,6 +75,32 @@ kill_node() {
 # One way: what the switch would send to the host is dropped. Needs no kernel module.
 host_deafen() { "${hosts_enter[@]}" --target "$hosts_switch" --net tc qdisc replace dev "port$1" root pfifo limit 0; }
 host_listen() { "${hosts_enter[@]}" --target "$hosts_switch" --net tc qdisc del dev "port$1" root; }
+
+# The relay's TAP devices take the place of the veth pair of host I, under the same names.
+relay_begin() { # I [OPTION]...
+    local index=$1 switch=("${hosts_enter[@]}" --target "$hosts_switch" --net)
+    shift
+    [ -c /dev/net/tun ] && [ -r /dev/net/tun ] && [ -w /dev/net/tun ] || skip "needs TAP devices: /dev/net/tun cannot be opened"
+    "${switch[@]}" ip link del "port$index"
+    mkfifo "$work/relay-$index"
+    exec {relay_in[index]}<>"$work/relay-$index"
+    rm "$work/relay-$index"
+    "${switch[@]}" setpriv --pdeathsig KILL "$build/tests/multinode/relay" "$@" "$hosts_switch" "port$index" "${host_holder[index]}" eth0 \
+        <&"${relay_in[index]}" >"$work/relay-$index.out" 2>&1 &
+    pids+=("$!")
+    wait_until 30 grep -qx ready "$work/relay-$index.out" || fail "relay $index" "$(cat "$work/relay-$index.out")"
+    "${switch[@]}" ip link set "port$index" master br0 up
+    "${hosts_enter[@]}" --target "${host_holder[index]}" --net ip address add "${host_address[index]}/24" dev eth0
+    "${hosts_enter[@]}" --target "${host_holder[index]}" --net ip link set eth0 up
+}
+relay_answered() { [ "$(wc -l <"$work/relay-$1.out")" -gt "$2" ]; }
+relay_say() { # I COMMAND
+    local lines
+    lines=$(wc -l <"$work/relay-$1.out")
+    echo "$2" >&"${relay_in[$1]}"
+    wait_until 30 relay_answered "$1" "$lines" || fail "relay $1 obeys" "$2: $(tail -n 1 "$work/relay-$1.out")"
+    relay_said=$(tail -n 1 "$work/relay-$1.out")
+}
 
 # Each case in a shell of its own: its processes end with it, its findings and logs are shown when all have ended.
 together() {

@@ -20,3 +20,12 @@ tests_multinode_routers_la_LIBADD = libtroupe.la
 test_programs += tests/multinode/witness
 tests_multinode_witness_SOURCES = tests/multinode/witness.c
 tests_multinode_witness_LDADD = libtroupe.la
+
+# Bad links: bad_links.sh.
+test_programs += tests/multinode/relay
+tests_multinode_relay_SOURCES = tests/multinode/relay.c
+noinst_LTLIBRARIES += tests/multinode/mail.la
+tests_multinode_mail_la_SOURCES = tests/multinode/mail.c
+tests_multinode_mail_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_multinode_mail_la_LIBADD = libtroupe.la
+
