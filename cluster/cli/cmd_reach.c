@@ -67,8 +67,9 @@ reach_once(trpi_cli *cli)
     } else if (cli->output == TRPI_CLI_NAME) {
         cJSON_ArrayForEach(way, ways)
         {
+            const char *to = trpi_json_get_text(way, "to"); /* NULL: of one that did not answer */
             if (!is_ok(way)) {
-                (void)puts(trpi_cli_get(way, "to"));
+                (void)puts(to != NULL ? trpi_cli_get(way, "to") : trpi_cli_get(way, "from"));
             }
         }
     } else {

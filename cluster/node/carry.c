@@ -221,24 +221,50 @@ reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call, uint64_t until_
     return TRP_OK;
 }
 
-trp_err
-trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
-               uint32_t limit_ms, trpi_call *call, cJSON **ret_reply)
+static waiter *
+waiter_find(struct trpi_carry *carry, uint64_t id)
 {
-    uint64_t until_ns = trpi_world_mono_ns(call->world) + (uint64_t)limit_ms * 1000000u;
+    for (size_t i = 0; i < WAITERS_MAX; i++) {
+        if (carry->waiters[i].id == id) {
+            return &carry->waiters[i];
+        }
+    }
+    return NULL;
+}
+
+trp_err
+trpi_carry_begin(struct trpi_carry *carry, const trpi_address *address, const char *request,
+                 uint64_t *ret_id)
+{
     trpi_node_id to;
     memset(&to, 0, sizeof to);
     to.address = *address; /* uid 0: whoever lives there */
     (void)pthread_mutex_lock(&carry->lock);
     waiter *w = waiter_take(carry, address);
-    uint64_t id = w ? w->id : 0;
+    *ret_id = w ? w->id : 0;
     (void)pthread_mutex_unlock(&carry->lock);
     if (!w) {
         return TRP_EAGAIN;
     }
-    trp_err err = frame_send(carry->node, &to, KIND_REQUEST, id, request);
+    trp_err err = frame_send(carry->node, &to, KIND_REQUEST, *ret_id, request);
+    if (err != TRP_OK) {
+        (void)pthread_mutex_lock(&carry->lock);
+        trpi_free(w->reply);
+        memset(w, 0, sizeof *w);
+        (void)pthread_mutex_unlock(&carry->lock);
+        *ret_id = 0;
+    }
+    return err;
+}
+
+trp_err
+trpi_carry_end(struct trpi_carry *carry, uint64_t id, uint64_t until_ns, trpi_call *call,
+               cJSON **ret_reply)
+{
     (void)pthread_mutex_lock(&carry->lock);
-    err = err == TRP_OK ? reply_wait(carry, w, call, until_ns) : err;
+    waiter *w = waiter_find(carry, id);
+    trpi_assert(id != 0 && w != NULL);
+    trp_err err = reply_wait(carry, w, call, until_ns);
     uint8_t *reply = w->reply;
     size_t bytes = w->reply_bytes;
     memset(w, 0, sizeof *w);
@@ -252,6 +278,15 @@ trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char
     }
     trpi_free(reply);
     return err;
+}
+
+trp_err
+trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
+               uint32_t limit_ms, trpi_call *call, cJSON **ret_reply)
+{
+    uint64_t until_ns = trpi_world_mono_ns(call->world) + (uint64_t)limit_ms * 1000000u, id;
+    trp_err err = trpi_carry_begin(carry, address, request, &id);
+    return err == TRP_OK ? trpi_carry_end(carry, id, until_ns, call, ret_reply) : err;
 }
 
 /* ---- open and close

@@ -2,8 +2,9 @@
  *
  * Why.     Heartbeats flow on any connection, so a member that some others cannot dial looks well.
  *          Only who dials knows.
- * Shape.   this node dials all others; then it asks each of them to do the same (`local`, carried)
- * Limits.  DIAL_MS for the dials of one member, which go on at the same time; ASK_MS for a member.
+ * Shape.   this node dials all others; then it asks all of them to do the same (`local`, carried)
+ * Limits.  DIAL_MS for the dials of one member, which go on at the same time; ASK_MS for ASKED_MAX
+ *          members, which are asked at the same time.
  * Tests.   tests/system/reach.sh
  */
 #include <stdio.h>
@@ -16,6 +17,7 @@
 #define DIAL_MS 2000u
 #define ASK_MS 4000u
 #define LOOK_MS 5u
+#define ASKED_MAX 32u /* of the 64 questions that a node carries at a time */
 
 typedef struct dial {
     trpi_node_id id;
@@ -108,17 +110,33 @@ their_ways_add(const cJSON *reply, const char *member, cJSON *ways)
     return ok;
 }
 
-static bool
-member_ask(trp_node *node, trpi_call *call, const trpi_view_member *v, cJSON *ways)
+typedef struct asking {
+    const trpi_view_member *v;
+    uint64_t id; /* of the question; 0: it was not asked */
+    trp_err err;
+} asking;
+
+static void
+member_ask(trp_node *node, const trpi_view_member *v, asking *a)
 {
-    char request[96], why[200] = "it is unreachable";
-    cJSON *reply = NULL;
+    char request[96];
     trpi_address address;
-    trp_err err = TRP_EINVAL;
+    *a = (asking){ v, 0, TRP_EINVAL };
     if (v->m.reachable && trpi_address_parse(v->m.address, &address, NULL, NULL) == TRP_OK) {
         (void)snprintf(request, sizeof request,
                        "{\"v\":1,\"cmd\":\"reach\",\"local\":true,\"timeoutMs\":%u}", ASK_MS);
-        err = trpi_carry_ask(node->carry, &address, request, ASK_MS, call, &reply);
+        a->err = trpi_carry_begin(node->carry, &address, request, &a->id);
+    }
+}
+
+/* What it answers until then. */
+static bool
+member_ways_add(trp_node *node, trpi_call *call, const asking *a, uint64_t until_ns, cJSON *ways)
+{
+    char why[200] = "it is unreachable";
+    cJSON *reply = NULL;
+    trp_err err = a->id != 0 ? trpi_carry_end(node->carry, a->id, until_ns, call, &reply) : a->err;
+    if (a->v->m.reachable) {
         (void)snprintf(why, sizeof why, "it was asked: %s", trp_strerror(err));
     }
     bool known = err == TRP_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
@@ -126,9 +144,30 @@ member_ask(trp_node *node, trpi_call *call, const trpi_view_member *v, cJSON *wa
         const char *error = trpi_json_get_text(reply, "error");
         (void)snprintf(why, sizeof why, "%s", error != NULL ? error : "it refuses");
     }
-    bool ok = known ? their_ways_add(reply, v->m.address, ways)
-                    : way_add(ways, v->m.address, NULL, -1, why);
+    bool ok = known ? their_ways_add(reply, a->v->m.address, ways)
+                    : way_add(ways, a->v->m.address, NULL, -1, why);
     cJSON_Delete(reply);
+    return ok;
+}
+
+/* ASKED_MAX at a time, with one deadline. */
+static bool
+others_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways)
+{
+    asking asked[ASKED_MAX];
+    bool ok = true;
+    for (size_t i = 0; ok && i < view->count;) {
+        uint64_t until_ns = trpi_world_mono_ns(call->world) + ASK_MS * UINT64_C(1000000);
+        size_t count = 0;
+        for (; i < view->count && count < ASKED_MAX; i++) {
+            if (&view->members[i] != view->self) {
+                member_ask(node, &view->members[i], &asked[count++]);
+            }
+        }
+        for (size_t n = 0; n < count; n++) { /* all, so that each gives its place back */
+            ok = member_ways_add(node, call, &asked[n], until_ns, ways) && ok;
+        }
+    }
     return ok;
 }
 
@@ -143,11 +182,7 @@ trpi_node_serve_reach(trp_node *node, trpi_call *call)
     bool ok = trpi_json_add_text(reply, "selfNode", node->address);
     cJSON *ways = ok ? cJSON_AddArrayToObject(reply, "ways") : NULL;
     ok = ways != NULL && own_ways_add(node, call, &view, ways);
-    for (size_t i = 0; ok && !call->request.local && i < view.count; i++) {
-        if (&view.members[i] != view.self) {
-            ok = member_ask(node, call, &view.members[i], ways);
-        }
-    }
+    ok = ok && (call->request.local || others_ways_add(node, call, &view, ways));
     int64_t failed = 0;
     const cJSON *way;
     cJSON_ArrayForEach(way, ways)

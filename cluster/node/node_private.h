@@ -168,5 +168,11 @@ void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is
  * TRP_ENOMEM, TRP_ECANCELED, TRP_EDATA. Call threads only. */
 trp_err trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
                        uint32_t limit_ms, trpi_call *call, cJSON **ret_reply);
+/* The same in two: several may be asked before the first is waited for. Whoever has begun one
+ * (*ret_id is not 0 then) ends it. */
+trp_err trpi_carry_begin(struct trpi_carry *carry, const trpi_address *address, const char *request,
+                         uint64_t *ret_id);
+trp_err trpi_carry_end(struct trpi_carry *carry, uint64_t id, uint64_t until_ns, trpi_call *call,
+                       cJSON **ret_reply);
 
 #endif

@@ -50,6 +50,28 @@ has join_quotes_why "$why" "$work/err"
 expect why_of_the_joiner 1 at three why
 has why_quotes_why "$why"
 
+# Who does not answer is named, and two of them are waited for at one time: one after the other takes 8 s.
+hosts_port || { fail "a free port"; test_end; }
+port[four]=$hosts_free
+node four --seed "$(address one)"
+silence() { # the time of `reach`, while two of three stand still; seen from then on they are unreachable
+    expect three_agree 0 at one wait --members 3 --converged --timeout 60s
+    kill -STOP "${pid[two]}" "${pid[four]}"
+    at one reach -o json >"$work/silent" 2>"$work/err"
+    kill -CONT "${pid[two]}" "${pid[four]}"
+    took=$(tr -d ' \n' <"$work/silent" | grep -oE '"elapsedMs":[0-9]+' | cut -d: -f2)
+    [ "${took:-99999}" -lt 7500 ]
+}
+for _ in 1 2 3; do silence && break; done
+echo "measure reach_of_two_that_stand_still_ms $took ms"
+[ "${took:-99999}" -lt 7500 ] && pass members_are_asked_at_one_time || fail members_are_asked_at_one_time "$took ms"
+kill -STOP "${pid[four]}"
+at one reach -o name >"$work/out" 2>"$work/err"
+kill -CONT "${pid[four]}"
+is names_are_addresses "$(sort -u "$work/out")" "$(address four)"
+expect four_leaves 0 at four leave
+expect two_are_left 0 at one wait --members 2 --converged --timeout 60s
+
 # Now somebody does.
 check relay_listens relay_begin
 expect three_are_up 0 at one wait --members 3 --converged --timeout 60s
