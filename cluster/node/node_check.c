@@ -281,6 +281,19 @@ seed_dns_check(const trpi_config *config, trpi_config_error *ret_error)
     return TRP_OK;
 }
 
+static trp_err
+auto_down_check(const trpi_config *config, trpi_config_error *ret_error)
+{
+    const char *strategy = trpi_config_text(config, "cluster.downing.active-strategy");
+    return !trpi_config_bool(config, "cluster.auto-down") ||
+                   strcmp(strategy, "auto-down-after") == 0
+               ? TRP_OK
+               : refuse(config, ret_error, "cluster.auto-down",
+                        "it is on, and cluster.downing.active-strategy is %s; leave one of them "
+                        "out",
+                        strategy);
+}
+
 /* Cut short, it could be that of another cluster. */
 static trp_err
 lease_name_check(const trpi_config *config, trpi_config_error *ret_error)
@@ -309,6 +322,9 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
     }
     if (err == TRP_OK) {
         err = lease_name_check(config, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = auto_down_check(config, ret_error);
     }
     return err != TRP_OK ? err : members_check(config, ret_error);
 }
@@ -399,6 +415,33 @@ leave_timeout_note(const trpi_config *config, FILE *out)
     }
 }
 
+const char *
+trpi_node_config_idle(const trpi_config_entry *entry)
+{
+    static const struct {
+        const char *key, *why;
+    } idle[] = {
+        { "cluster.unreachable-nodes-reaper-interval",
+          "silence is looked for four times a heartbeat-interval" },
+        { "cluster.failure-detector.nr-of-end-heartbeats",
+          "each heartbeat is a request that is answered" },
+        { "management.", "this version answers no HTTP; troupe talks to the control socket" },
+    };
+    for (size_t i = 0; entry->layer != TRPI_CONFIG_DEFAULT && i < sizeof idle / sizeof idle[0];
+         i++) {
+        size_t bytes = strlen(idle[i].key);
+        if (strncmp(entry->key, idle[i].key, bytes) == 0 &&
+            (idle[i].key[bytes - 1] == '.' || entry->key[bytes] == '\0')) {
+            return idle[i].why;
+        }
+    }
+    if (strcmp(entry->key, "cluster.auto-down") == 0 && entry->layer != TRPI_CONFIG_DEFAULT &&
+        strcmp(entry->values[0], "off") == 0) {
+        return "cluster.downing.active-strategy decides; manual is what off was";
+    }
+    return NULL;
+}
+
 void
 trpi_node_config_notes(const trpi_config *config, FILE *out)
 {
@@ -422,6 +465,10 @@ trpi_node_config_notes(const trpi_config *config, FILE *out)
     for (size_t i = 0; i < trpi_config_count(config); i++) {
         trpi_config_entry entry;
         trpi_config_at(config, i, &entry);
+        const char *idle = trpi_node_config_idle(&entry);
+        if (idle != NULL) {
+            (void)fprintf(out, "note: %s: %s has no effect: %s\n", entry.origin, entry.key, idle);
+        }
         if (entry.row != NULL && strcmp(entry.row->key, "deployment.*.router") == 0 &&
             !is_built_in_logic(entry.row->choices, entry.values[0])) {
             (void)fprintf(out,

@@ -200,6 +200,21 @@ flags_apply(const trpi_node_options *options, trpi_config *config, trpi_config_e
 }
 
 /* The file first: titles and app keys that it has decide what a variable means. */
+/* Akka 2.2's switch is a strategy here. What is given as the strategy counts (node_check.c). */
+static trp_err
+auto_down_apply(trpi_config *config, trpi_config_error *ret_error)
+{
+    static const char strategy[] = "cluster.downing.active-strategy";
+    static const char *const value[] = { "auto-down-after" };
+    trpi_config_entry entry;
+    if (!trpi_config_bool(config, "cluster.auto-down") ||
+        !trpi_config_find(config, strategy, &entry) || entry.layer != TRPI_CONFIG_DEFAULT) {
+        return TRP_OK;
+    }
+    return trpi_config_put(config, TRPI_CONFIG_FLAG, strategy, value, 1, "cluster.auto-down",
+                           ret_error);
+}
+
 trp_err
 trpi_node_config_build(const trpi_node_options *options, char *const *environment,
                        trpi_config **ret_config, trpi_config_error *ret_error)
@@ -218,6 +233,9 @@ trpi_node_config_build(const trpi_node_options *options, char *const *environmen
     }
     if (err == TRP_OK) {
         err = flags_apply(options, config, ret_error);
+    }
+    if (err == TRP_OK) {
+        err = auto_down_apply(config, ret_error);
     }
     if (err != TRP_OK) {
         trpi_config_free(config);

@@ -41,7 +41,11 @@ trp_err trpi_node_config_build(const trpi_node_options *options, char *const *en
 /* node_check.c. Do the keys contradict each other? What a node would refuse to start with. Errors:
  * TRP_ECONFIG; *ret_error says where, and what to do. Thread: any. */
 trp_err trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error);
-/* A line for each dispatcher and mailbox that is used and not defined here: a plugin may do so. */
+/* Why a key that is accepted for configurations from elsewhere does nothing; NULL: it does what it
+ * says, or was not given. */
+const char *trpi_node_config_idle(const trpi_config_entry *entry);
+/* A line for each such key, and for each dispatcher and mailbox that is used and not defined here:
+ * a plugin may do so. */
 void trpi_node_config_notes(const trpi_config *config, FILE *out);
 
 #endif

@@ -118,6 +118,21 @@ log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error
     return TRP_OK;
 }
 
+/* A key that does nothing must not look as if it had been heard. */
+static void
+idle_keys_say(const trp_node *node)
+{
+    for (size_t i = 0; i < trpi_config_count(node->config); i++) {
+        trpi_config_entry entry;
+        trpi_config_at(node->config, i, &entry);
+        const char *idle = trpi_node_config_idle(&entry);
+        if (idle != NULL) {
+            trp_system_log(node->system, TRP_LOG_WARNING, "node", "%s: %s has no effect: %s",
+                           entry.origin, entry.key, idle);
+        }
+    }
+}
+
 trp_err
 trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_error *ret_error)
 {
@@ -136,6 +151,7 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     if (err == TRP_OK) {
         node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
+        idle_keys_say(node);
     }
     return err == TRP_OK ? TRP_OK
                          : trpi_node_fail(ret_error, err, "cannot start the actor system: %s",

@@ -403,7 +403,10 @@ number_get(const trpi_config *config, const char *key)
         return -1;
     }
     if (row->choices && row->type != TRPI_CONFIG_CHOICE && !isdigit((unsigned char)*value)) {
-        return strcmp(value, "on") == 0 ? row->max : row->min;
+        if (row->type != TRPI_CONFIG_DURATION || strcmp(value, "on") != 0) {
+            return strcmp(value, "on") == 0 ? row->max : row->min;
+        }
+        value = row->initial; /* a time that is on, and not said */
     }
     trp_err err = trpi_config_parse_number(row->type, value, &number, &what);
     trpi_assert(err == TRP_OK); /* I2 */

@@ -433,6 +433,11 @@ const trpi_config_row trpi_config_rows[] = {
       "So often a member asks the seed nodes that are no members whether they live in another "
       "cluster of this name, which `status` and `why` tell then; in a large cluster the leader "
       "only, the others more rarely. 0: never." },
+    { "cluster.auto-down", BOOL, "off", 0, 0, NULL,
+      "Akka 2.2's: on is downing.active-strategy = auto-down-after; off decides nothing, "
+      "active-strategy does." },
+    { "cluster.unreachable-nodes-reaper-interval", DURATION, "1s", 1, HOURS, NULL,
+      "Akka's, without effect: silence is looked for four times a heartbeat-interval." },
     { "cluster.seed-node-timeout", DURATION, "5s", 50, HOURS, NULL,
       "How long the seed nodes may take to answer." },
     { "cluster.retry-unsuccessful-join-after", DURATION, "10s", 0, HOURS, NULL,
@@ -478,6 +483,8 @@ const trpi_config_row trpi_config_rows[] = {
       "Heartbeats that are remembered." },
     { "cluster.failure-detector.monitored-by-nr-of-members", INT, "5", 1, 1000, NULL,
       "Neighbours on the ring that watch each member." },
+    { "cluster.failure-detector.nr-of-end-heartbeats", INT, "8", 0, 1000, NULL,
+      "Akka's, without effect: each heartbeat is a request that is answered." },
     { "cluster.failure-detector.expected-response-after", DURATION, "3s", 1, HOURS, NULL,
       "A member that was never heard is judged from then on." },
     { "cluster.downing.active-strategy", CHOICE, "keep-majority", 0, 0,
@@ -485,9 +492,9 @@ const trpi_config_row trpi_config_rows[] = {
       "Who downs members that stay unreachable; Akka 2.2 has only manual (off) and auto-down." },
     { "cluster.downing.stable-after", DURATION, "20s", 1, DAYS, NULL,
       "How long nothing may change before a strategy that resolves splits decides." },
-    { "cluster.downing.down-all-when-unstable", DURATION, "15s", 0, DAYS, NULL,
+    { "cluster.downing.down-all-when-unstable", DURATION, "15s", 0, DAYS, "on|off",
       "Somebody is missed, and who reaches whom keeps changing, for stable-after and this long: "
-      "all stop; 0s: never." },
+      "all stop; on: the default; 0s, off: never." },
     { "cluster.downing.auto-down-after", DURATION, "5s", 1, DAYS, NULL,
       "auto-down-after: an unreachable member is downed then (Akka: cluster.auto-down)." },
     { "cluster.downing.keep-majority.role", TEXT, "", 0, 0, NULL,
@@ -577,6 +584,13 @@ const trpi_config_row trpi_config_rows[] = {
       "What may be scheduled at one time, timers of actors and of the system too." },
     { "scheduler.shutdown-timeout", DURATION, MS_OF(TRP_SCHEDULER_STOP_MS_DEFAULT), 1, HOURS, NULL,
       "How long functions that are being run may take when the system ends." },
+
+    { "management.bind", TEXT, "127.0.0.1", 0, 0, NULL,
+      "Without effect, as all of management: this version answers no HTTP; `troupe` talks to the "
+      "control socket." },
+    { "management.port", INT, "8558", 0, 65535, NULL, "Without effect." },
+    { "management.read-only", BOOL, "on", 0, 0, NULL, "Without effect." },
+    { "management.route-providers-read-only", BOOL, "on", 0, 0, NULL, "Without effect." },
 
     { "test.timefactor", FLOAT, "1.0", 0.001, 1000000, NULL,
       "Time limits of the test kit are multiplied by it, for slow machines." },

@@ -210,8 +210,6 @@ instead_of(const char *name)
     static const struct {
         const char *akka, *instead;
     } table[] = {
-        { "cluster.auto-down", "write cluster { downing { active-strategy = auto-down-after } }, "
-                               "or manual where it was off" },
         { "cluster.auto-down-unreachable-after",
           "write cluster { downing { active-strategy = auto-down-after  auto-down-after = 5s } }" },
         { "cluster.split-brain-resolver", "write cluster { downing { ... } }" },
@@ -219,14 +217,10 @@ instead_of(const char *name)
           "write cluster { downing { active-strategy = keep-majority } }" },
         { "cluster.failure-detector.heartbeat-request",
           "write cluster { failure-detector { expected-response-after = 3s } }" },
-        { "cluster.failure-detector.nr-of-end-heartbeats",
-          "leave it out, each heartbeat is a request that is answered" },
         { "cluster.periodic-tasks-initial-delay",
           "leave it out, gossip begins an interval after the join" },
         { "cluster.jmx", "leave it out, a node has a control socket for troupe; a program that "
                          "embeds the library gets one by cluster { control-socket = on }" },
-        { "cluster.unreachable-nodes-reaper-interval",
-          "leave it out, silence is looked for four times a heartbeat-interval" },
         { "cluster.use-dispatcher", "leave it out, the cluster has a thread of its own" },
         { "cluster.scheduler", "leave it out, the system's timer is precise enough" },
     };

@@ -50,13 +50,42 @@ lacks seed_that_resolves "does not resolve" "$work/err"
 expect keys_of_another_host 0 "$troupe" config check --keys-only --host 203.0.113.7 --load "$work/none.so"
 expect wrong_keys_of_another_host 78 "$troupe" config check --keys-only --set remote.prot=1
 
+# The keys that operations.md has, and those of Akka 2.2 that it quotes for reuse: none is refused; what does nothing says so.
+cat >"$work/all.conf" <<'END'
+system = "${TROUPE_SYSTEM:-demo}"
+remote     { transport = tcp   hostname = 127.0.0.1   port = 2552   bind-hostname = ""   bind-port = ""   maximum-frame-size = 128000b   large-message-threshold = 256KiB }
+cluster    { seed-nodes = { "troupe.tcp://demo@127.0.0.1:2552", "troupe.tcp://demo@127.0.0.1:2553" }   roles = { backend }
+             min-nr-of-members = 1   role "backend" { min-nr-of-members = 2 }   gossip-interval = 1s   leave-timeout = 45s
+             leader-actions-interval = 1s   unreachable-nodes-reaper-interval = 1s   gossip-different-view-probability = 0.8   auto-down = off
+             may-create-cluster = on   seed-node-timeout = 5s   retry-unsuccessful-join-after = 10s   enforce-compatible = on
+             failure-detector { threshold = 8.0   acceptable-heartbeat-pause = 3s   heartbeat-interval = "1 s"   min-std-deviation = 100ms
+                                max-sample-size = 1000   monitored-by-nr-of-members = 5   nr-of-end-heartbeats = 8   expected-response-after = 3s }
+             downing { active-strategy = keep-majority   stable-after = 20s   down-all-when-unstable = on   auto-down-after = 5s
+                       static-quorum { quorum-size = 3  role = "" }   keep-majority { role = "" }   keep-oldest { down-if-alone = on  role = "" }
+                       keep-referee { address = ""  down-all-if-less-than-nodes = 1 }   lease { name = ""  acquire-lease-delay-for-minority = 2s } } }
+deployment "/user/workers" { router = round-robin-pool   nr-of-instances = 5 }
+app        { greeting = "hello"   limits { retries = 3 } }
+management { bind = 127.0.0.1  port = 8558  read-only = yes  route-providers-read-only = true }
+log        { level = info  format = text }
+tls        { ca = /etc/troupe/pki/ca.pem  cert = /etc/troupe/pki/node.pem  key = /etc/troupe/pki/node.key }
+END
+expect all_keys_for_reuse 0 "$troupe" config check "$work/all.conf" --socket "$work/x.sock"
+for key in cluster.unreachable-nodes-reaper-interval cluster.failure-detector.nr-of-end-heartbeats cluster.auto-down management.port; do
+    has "it_says_that_this_does_nothing_$key" "$key has no effect: " "$work/err"
+done
+lacks others_do_what_they_say "down-all-when-unstable" "$work/err"
+expect auto_down_is_a_strategy 0 "$troupe" config show cluster.downing --set cluster.auto-down=on --origin
+has auto_down_sets_it "cluster.downing.active-strategy = auto-down-after" && has auto_down_is_its_origin "# cluster.auto-down"
+refused auto_down_and_another_strategy 78 --set cluster.auto-down=on --set cluster.downing.active-strategy=manual
+
 # A plugin that is missing costs nobody a peer: the port was not open.
 expect node_without_its_plugin 78 "$troupe" node --port "$port" --log-file "$work/early.log" --socket "$work/x.sock" --load "$work/none.so"
 lacks its_port_was_not_open "remoting listens" "$work/early.log"
 
 # Nobody is let in before every plugin has begun; who waits meanwhile joins then.
-background "$troupe" node --port "$port" --socket "$work/one.sock" --seed self --load "$build/tests/system/.libs/late.so:$work/go" 2>"$work/one.log"
+background "$troupe" node --port "$port" --socket "$work/one.sock" --seed self --set management.port=1 --load "$build/tests/system/.libs/late.so:$work/go" 2>"$work/one.log"
 one=$started
+check node_says_what_does_nothing wait_until 60 grep -q 'warning node --set: management.port has no effect: this version answers no HTTP' "$work/one.log"
 check control_socket_is_there wait_until 60 "$troupe" --socket "$work/one.sock" peers
 expect check_beside_a_node 0 "$troupe" config check --port "$port" --socket "$work/one.sock"
 background "$troupe" node --port 0 --socket "$work/two.sock" --seed "troupe.tcp://demo@127.0.0.1:$port" --set remote.handshake-timeout=500ms 2>"$work/two.log"

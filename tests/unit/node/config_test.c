@@ -392,15 +392,12 @@ mistakes_in_a_file_are_refused_with_place_and_right_name(void)
 static void
 keys_of_akka_that_are_not_here_say_what_to_write(void)
 {
-    text_gives("cluster { auto-down = on }",
-               "t.conf:1: no such option 'auto-down' in cluster; write cluster { downing { "
-               "active-strategy = auto-down-after } }, or manual where it was off");
+    text_gives("cluster { auto-down-unreachable-after = 10s }",
+               "t.conf:1: no such option 'auto-down-unreachable-after' in cluster; write cluster { "
+               "downing { active-strategy = auto-down-after  auto-down-after = 5s } }");
     text_gives("cluster { scheduler { tick-duration = 33ms } }",
                "t.conf:1: no such option 'scheduler' in cluster; leave it out, the system's timer "
                "is precise enough");
-    text_gives("cluster { failure-detector { nr-of-end-heartbeats = 8 } }",
-               "t.conf:1: no such option 'nr-of-end-heartbeats' in cluster.failure-detector; leave "
-               "it out, each heartbeat is a request that is answered");
     text_gives("cluster { failure-detector { heartbeat-request { grace-period = 10s } } }",
                "t.conf:1: no such option 'heartbeat-request' in cluster.failure-detector; write "
                "cluster { failure-detector { expected-response-after = 3s } }");
@@ -414,7 +411,7 @@ keys_of_akka_that_are_not_here_say_what_to_write(void)
     set_gives("cluster.scheduler.ticks-per-wheel=512",
               "--set: no such key 'cluster.scheduler.ticks-per-wheel'; leave it out, the system's "
               "timer is precise enough");
-    set_gives("cluster.auto-downs=on", "--set: no such key 'cluster.auto-downs'");
+    set_gives("cluster.use-dispatchers=on", "--set: no such key 'cluster.use-dispatchers'");
 }
 
 /* MEMB-19, REMOTE-03 */
