@@ -153,6 +153,11 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
         err = watchman_spawn(node);
         idle_keys_say(node);
     }
+    if (err == TRP_OK && given->log && trpi_config_text(node->config, "log.file")[0] != '\0') {
+        trpi_log(node->system, TRP_LOG_WARNING, "node",
+                 "log.file is not used: this program takes the lines of the log itself file=%s",
+                 trpi_config_text(node->config, "log.file"));
+    }
     return err == TRP_OK ? TRP_OK
                          : trpi_node_fail(ret_error, err, "cannot start the actor system: %s",
                                           trp_strerror(err));

@@ -63,6 +63,11 @@ check usr2_dumps_into_the_log_of_the_program wait_until 30 grep -q 'own log: end
 is the_dump_does_not_go_to_standard_input "$(cat "$work/6.in")" ""
 kill -TERM "$sixth"
 ended a_program_with_its_own_log_ends_with_0 "$sixth" 0
+OWN_LOG=1 run 7 "$program" --log-file "$work/unused.log"
+seventh=$started
+check a_file_that_is_not_used_is_said wait_until 60 grep -qF "own log: log.file is not used: this program takes the lines of the log itself file=$work/unused.log" "$work/7.out"
+kill -TERM "$seventh"
+ended a_program_with_a_file_that_is_not_used_ends_with_0 "$seventh" 0
 
 # ---- a start that fails ends the program, and says why
 expect a_start_that_fails_is_70 70 "$program" --set app.start=no-memory --socket "$work/5.sock"
