@@ -187,6 +187,10 @@ class Build:
         if not os.path.lexists(path):
             os.symlink(os.path.join(self.top, "deploy"), path)  # where the tool finds the launcher of multinode
 
+    def is_of_library(self, source):
+        """And of nothing else: of the library alone a file may be built for a sanitizer that its program does not have."""
+        return source in self.library and source not in self.base
+
     def programs_with(self, source):
         """Programs that have a mutant of this file in themselves: linked anew for it."""
         found = [p for p in self.programs if self.stands_alone(p) and

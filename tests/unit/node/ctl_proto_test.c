@@ -73,6 +73,8 @@ socket_names_are_taken_apart_or_refused(void)
     UNIT_EQUAL(trpi_ctl_socket_name_parse("demo@65535.sock", system, &port), TRP_OK);
     UNIT_TEXT(system, "demo");
     UNIT_EQUAL(port, 65535);
+    UNIT_EQUAL(trpi_ctl_socket_name_parse("demo@20500.sock", system, &port), TRP_OK);
+    UNIT_EQUAL(port, 20500);
     for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
         UNIT_EQUAL(trpi_ctl_socket_name_parse(wrong[index], system, &port), TRP_EINVAL);
     }
