@@ -21,21 +21,21 @@
 #define RESERVED_BYTES (16 * MIB) /* by malloc for a thread: part of the threads get 64 MiB */
 #define FIXED_BYTES (256 * MIB)   /* programs, libraries, the heap */
 
+/* failed: of the getrlimit() that filled it. */
 static uint64_t
-limit_of(int resource)
+value_of(int failed, const struct rlimit *limit)
 {
-    struct rlimit limit;
-    return getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX
-                                                                               : limit.rlim_cur;
+    return failed != 0 || limit->rlim_cur == RLIM_INFINITY ? UINT64_MAX : limit->rlim_cur;
 }
 
 void
 trpi_node_limits_look(trpi_node_limits *ret_limits)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    ret_limits->descriptors = limit_of(RLIMIT_NOFILE);
-    ret_limits->address_bytes = limit_of(RLIMIT_AS);
-    ret_limits->stack_bytes = limit_of(RLIMIT_STACK);
+    struct rlimit limit = { 0, 0 };
+    ret_limits->descriptors = value_of(getrlimit(RLIMIT_NOFILE, &limit), &limit);
+    ret_limits->address_bytes = value_of(getrlimit(RLIMIT_AS, &limit), &limit);
+    ret_limits->stack_bytes = value_of(getrlimit(RLIMIT_STACK, &limit), &limit);
     ret_limits->processors = processors < 1 ? 1 : (uint32_t)processors;
 }
 
