@@ -63,7 +63,8 @@ background "$fake" "$work/good.sock" "$work/good" >"$work/requests"
 background "$fake" "$work/bad.sock" "$work/bad" >/dev/null
 sed '/^leave /s/ .*/ !hang/' "$work/good" >"$work/short"
 sed '/^leave /s/.*/leave {"ordered":true}\nleave !hang/; /^down /s/ .*/ !hang/; /^join /s/ .*/ !close/
-    /^status /s/12400.0/9400.0/; /^why /s/"members":3/"members":1/' "$work/good" >"$work/mute"
+    /^status /s/12400.0/9400.0/
+    /^status /s/"converged":false,"convergedForMs":null/"converged":true,"convergedForMs":0/; /^why /s/"members":3/"members":1/' "$work/good" >"$work/mute"
 background "$fake" "$work/mute.sock" "$work/mute" >"$work/mute.requests"
 background "$fake" --once "$work/short.sock" "$work/short" >"$work/short.requests"
 background "$fake" --deaf "$work/deaf.sock"
@@ -163,9 +164,12 @@ lacks ok_is_not_data '"ok"'
 for round in 1 2 3 4 5 6 7 8 9 10; do good members; done 2>/dev/null | sort | uniq -c | awk '$1 % 10 { bad = 1 } END { exit bad }' \
     && pass output_is_stable || fail output_is_stable "lists differ between calls"
 
+expect the_launcher_of_multinode_is_found_beside_the_program 0 "$troupe" multinode --help
+
 # ---- what differs a little
 expect status_of_a_slower_one 1 "$troupe" --socket "$work/mute.sock" status
 has small_rates_are_whole " 9,400 msg/s"
+has agreement_of_this_moment_has_an_age "converged 0"
 has status_names_the_leader "leader      $A"
 expect why_of_one 1 "$troupe" --socket "$work/mute.sock" why
 has why_counts_one "; 1 members, leader demo@10.0.0.1:2552"
@@ -180,7 +184,8 @@ expect names_are_those_that_cannot_be_dialled 1 good reach -o name
 is names_of_closed_ways "$(tr '\n' ' ' <"$work/out")" "$A $A "
 
 # ---- changes
-expect join_waits 0 good join $A
+expect join_waits 0 good join $A -v
+is progress_is_a_line "$(grep -c '^Joining, seen by 1 of 2$' "$work/err") $(tail -c 1 "$work/err" | wc -l)" "1 1"
 has join_result "demo@10.0.0.2:2552  Up (90.9 s, member 2)"
 expect leave_says_removed 0 good leave
 expect down_without_terminal_needs_yes 64 good down 10.0.0.3:2552 </dev/null

@@ -234,6 +234,12 @@ counts_have_a_limit(void)
                    past == 0);
         UNIT_EQUAL(count, TRPI_CLI_COUNT_MAX);
     }
+    /* as many digits as there may be, and one more */
+    UNIT_EQUAL(PARSE("events", "--count=0000000005"), 0);
+    UNIT_TRUE(trpi_cli_number(&cli, TRPI_CLI_COUNT, 1, TRPI_CLI_COUNT_MAX, 0, &count));
+    UNIT_EQUAL(count, 5);
+    UNIT_EQUAL(PARSE("events", "--count=00000000005"), 0);
+    UNIT_FALSE(trpi_cli_number(&cli, TRPI_CLI_COUNT, 1, TRPI_CLI_COUNT_MAX, 0, &count));
     UNIT_EQUAL(PARSE("events", "--count=0"), 0);
     UNIT_FALSE(trpi_cli_number(&cli, TRPI_CLI_COUNT, 1, TRPI_CLI_COUNT_MAX, 0, &count));
 }
