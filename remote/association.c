@@ -15,6 +15,9 @@
  *   A5  An incarnation that is connected is replaced only when it owes an answer for ask_ms in
  *       which this node did not stand still; a caller with its address and another uid is refused
  *       until then.
+ *   A6  One that is not connected, and whose address nobody has dialled in vain since it was, is
+ *       dialled before a caller with another uid replaces it: whoever answers is it. Where this
+ *       node may not dial, the caller is believed.
  *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
  *   A4  HANDSHAKING lasts at most handshake_timeout.
  * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation
@@ -49,6 +52,15 @@ trpi_assoc_is_rival(const trpi_assoc *assoc, uint64_t uid)
 {
     return assoc->state == TRPI_ASSOC_ACTIVE && uid != 0 && uid != assoc->uid &&
            !trpi_assoc_is_barred(assoc, uid);
+}
+
+bool
+trpi_assoc_is_claimant(const trpi_assoc *assoc, uint64_t uid)
+{
+    /* the first attempt in a row is the loss of its connection */
+    return assoc->state != TRPI_ASSOC_ACTIVE && assoc->uid != 0 && uid != 0 && uid != assoc->uid &&
+           assoc->attempts < 2 && !trpi_assoc_is_barred(assoc, uid) &&
+           !trpi_assoc_is_barred(assoc, assoc->uid);
 }
 
 uint32_t
@@ -181,6 +193,32 @@ on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
     }
 }
 
+/* A6 */
+static void
+look_who_answers(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+                 trpi_assoc_effects *effects)
+{
+    uint64_t soon_ms = now_ms + config->backoff_min_ms; /* A3 */
+    assoc->next_ms = assoc->next_ms < soon_ms ? assoc->next_ms : soon_ms;
+    on_want(assoc, config, now_ms, effects);
+}
+
+static void
+on_request(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+           const trpi_assoc_event *event, trpi_assoc_effects *effects)
+{
+    if (trpi_assoc_is_rival(assoc, event->uid)) {
+        effects->bits |= TRPI_ASSOC_DO_REFUSE;
+        ask(assoc, now_ms, effects);
+    } else if (event->want && trpi_assoc_is_claimant(assoc, event->uid)) {
+        effects->bits |= TRPI_ASSOC_DO_REFUSE;
+        look_who_answers(assoc, config, now_ms, effects);
+    } else {
+        bool is = prove(assoc, event->uid, effects);
+        effects->bits |= is ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
+    }
+}
+
 static void
 on_hurry(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms)
 {
@@ -226,13 +264,7 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
                             : TRPI_ASSOC_DO_CLOSE_THIS;
         break;
     case TRPI_ASSOC_REQUEST:
-        if (trpi_assoc_is_rival(assoc, event->uid)) {
-            effects.bits |= TRPI_ASSOC_DO_REFUSE;
-            ask(assoc, now_ms, &effects);
-            break;
-        }
-        effects.bits |=
-            prove(assoc, event->uid, &effects) ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
+        on_request(assoc, config, now_ms, event, &effects);
         break;
     case TRPI_ASSOC_RESPONSE:
         if (trpi_assoc_is_rival(assoc, event->uid)) { /* the present one called meanwhile */

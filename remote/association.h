@@ -40,7 +40,7 @@ enum trpi_assoc_event_kind {
 
 typedef struct trpi_assoc_event {
     enum trpi_assoc_event_kind kind;
-    bool want;
+    bool want; /* with TICK; with REQUEST: this node may dial */
     uint64_t uid;
     uint64_t random; /* for jitter, with LOST, REFUSED, TICK, QUARANTINE, GOODBYE */
 } trpi_assoc_event;
@@ -95,6 +95,9 @@ void trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid);
 bool trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid);
 /* Would uid take the place of an incarnation that is connected? */
 bool trpi_assoc_is_rival(const trpi_assoc *assoc, uint64_t uid);
+/* Is it to be found out by a dial whether the present incarnation, which is not connected, lives,
+ * before uid takes its place? */
+bool trpi_assoc_is_claimant(const trpi_assoc *assoc, uint64_t uid);
 /* Delay before attempt number `attempts` (from 1): doubling from min to max, then 50 % .. 100 % of
  * it. */
 uint32_t trpi_assoc_backoff_ms(const trpi_assoc_config *config, uint32_t attempts, uint64_t random);

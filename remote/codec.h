@@ -116,6 +116,10 @@ enum {
 #define TRPI_RIVAL_REASON                                                                          \
     "another node has your address and is connected here; while it answers, you are refused: "     \
     "give each its own remote.hostname and remote.port"
+/* The same where that one is not connected at this moment. */
+#define TRPI_CLAIMANT_REASON                                                                       \
+    "another node had your address and is looked for there first: if it does not answer, you are " \
+    "let in when you call again"
 /* The reason of a refusal for what the peer has done, with the uid of who is refused. It is read: a
  * node that was removed from a cluster learns by it that it was. */
 #define TRPI_BARRED_FORMAT "your incarnation %" PRIu64 " is quarantined here"

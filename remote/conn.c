@@ -449,7 +449,10 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     }
     trpi_peer_unpin(peer); /* its connection has pinned it */
     trpi_bygone_bar(peer, conn->uid);
-    agree(conn, request);
+    event.want = trpi_peer_may_dial(peer);
+    if (!event.want || !trpi_assoc_is_claimant(&peer->assoc, conn->uid)) {
+        agree(conn, request);
+    }
     bool rival = trpi_assoc_is_rival(&peer->assoc, conn->uid);
     (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
     trpi_peer_pump(peer, &later);

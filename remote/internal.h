@@ -205,6 +205,7 @@ typedef struct trpi_route {
     _Atomic(atomic_uint_least64_t *) large;
     uint32_t tries;          /* op_connect() that are on their way with it; by peer->lock */
     bool attached;           /* a proxy has it; by peer->lock */
+    uint64_t ready_turn;     /* of peer->ready_turns, that it was told of last; by peer->lock */
     struct trpi_route *next; /* in peer->routes, by peer->lock */
 } trpi_route;
 
@@ -219,6 +220,7 @@ struct trpi_peer {
     trpi_assoc assoc;
     trpi_redelivery redelivery;
     uint64_t redelivery_uid;     /* incarnation that it counts for */
+    uint64_t ready_turns;        /* how often all routes were told that there is room */
     uint64_t met_uid;            /* whose epochs and introduced nodes are known */
     trpi_waiting waiting;        /* signals for incarnations other than that */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
@@ -479,6 +481,8 @@ void trpi_peer_close(trpi_peer *peer, const trpi_conn *but);
 /* Does anything wait for a connection to it, on any lane, or on this one (never the control lane,
  * which is always needed)? The caller holds peer->lock, as for the next. */
 bool trpi_peer_wants(const trpi_peer *peer);
+/* The numbers of so many routes that this turn has not told yet; gives how many. */
+uint32_t trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max);
 bool trpi_lane_wants(const trpi_peer *peer, int lane);
 bool trpi_peer_may_dial(const trpi_peer *peer);
 /* Who watches that incarnation is told that it is over. Without locks. */

@@ -245,8 +245,9 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.minor = peer->remote->options.wire_minor;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
         (void)snprintf(handshake.reason, sizeof handshake.reason,
-                       trpi_assoc_is_rival(&peer->assoc, conn->uid) ? TRPI_RIVAL_REASON
-                                                                    : TRPI_BARRED_FORMAT,
+                       trpi_assoc_is_rival(&peer->assoc, conn->uid)      ? TRPI_RIVAL_REASON
+                       : trpi_assoc_is_claimant(&peer->assoc, conn->uid) ? TRPI_CLAIMANT_REASON
+                                                                         : TRPI_BARRED_FORMAT,
                        conn->uid);
         conn->close_when_sent = true;
     }
@@ -661,21 +662,30 @@ trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
     }
 }
 
+uint32_t
+trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max)
+{
+    uint32_t count = 0;
+    for (trpi_route *r = peer->routes; r != NULL && count < max; r = r->next) {
+        if (r->ready_turn < turn) { /* else by this one, or by one that began later */
+            r->ready_turn = turn;
+            nodes[count++] = r->node;
+        }
+    }
+    return count;
+}
+
 /* Without locks: who waits is told. Routes come and go meanwhile. */
 static void
 proxies_ready(trpi_peer *peer)
 {
     enum { AT_ONCE = 16 };
     uint32_t nodes[AT_ONCE], count = AT_ONCE;
-    for (uint32_t told = 0; count == AT_ONCE; told += count) {
-        uint32_t at = 0;
-        count = 0;
+    uint64_t turn = 0;
+    while (count == AT_ONCE) {
         pthread_mutex_lock(&peer->lock);
-        for (const trpi_route *r = peer->routes; r != NULL && count < AT_ONCE; r = r->next) {
-            if (at++ >= told) {
-                nodes[count++] = r->node;
-            }
-        }
+        turn = turn != 0 ? turn : ++peer->ready_turns;
+        count = trpi_routes_untold(peer, turn, nodes, AT_ONCE);
         pthread_mutex_unlock(&peer->lock);
         for (uint32_t i = 0; i < count; i++) {
             trpi_proxy_ready(peer->remote->system, nodes[i]);

@@ -11,7 +11,8 @@
  *   I2  What is above the limit is a dead letter, and nothing is ever waited for here.
  *   I3  limited and waiting are a Dekker pair, seq_cst: who makes a receiver limited reads waiting
  *       afterwards, who takes from waiting reads limited afterwards. So one of the two frees it.
- *   I4  While marks of a receiver are in its mail, its peer is pinned and remoting is counted.
+ *   I4  Each mark that is in a receiver's mail pins the peer and counts remoting till its passed()
+ *       is over: two of them may overlap, where a mark found no memory and is passed at once.
  * Limits. remote.receiver-limit, remote.receivers-limit. The table has a place for each receiver
  *         that was busy when it was told; it is swept before it grows. Bounded mailboxes, those
  *         with an order of the program's own, and routers bound what they have themselves.
@@ -165,15 +166,13 @@ passed(void *arg, uint64_t bytes)
     trpi_peer *peer = receiver->peer;
     trpi_remote *remote = peer->remote;
     atomic_fetch_sub_explicit(&remote->waiting_bytes, bytes, memory_order_relaxed);
-    bool last = atomic_fetch_sub_explicit(&receiver->waiting, bytes, memory_order_seq_cst) == bytes;
+    atomic_fetch_sub_explicit(&receiver->waiting, bytes, memory_order_seq_cst);
     if (atomic_load_explicit(&receiver->limited, memory_order_seq_cst)) { /* I3 */
         (void)step(receiver, PASSED, 0);
     }
     receiver_unref(receiver);
-    if (last) { /* I4 */
-        trpi_peer_unpin(peer);
-        trpi_remote_unref(remote);
-    }
+    trpi_peer_unpin(peer); /* I4 */
+    trpi_remote_unref(remote);
 }
 
 static void
@@ -331,12 +330,10 @@ mark(trpi_conn *conn, trpi_inflow_place *place)
     atomic_fetch_add_explicit(&remote->waiting_bytes, bytes, memory_order_relaxed);
     uint64_t waiting =
         atomic_fetch_add_explicit(&receiver->waiting, bytes, memory_order_seq_cst) + bytes;
-    if (waiting == bytes) { /* I4 */
-        trpi_remote_ref(remote);
-        pthread_mutex_lock(&remote->lock);
-        peer->pins++;
-        pthread_mutex_unlock(&remote->lock);
-    }
+    trpi_remote_ref(remote); /* I4 */
+    pthread_mutex_lock(&remote->lock);
+    peer->pins++;
+    pthread_mutex_unlock(&remote->lock);
     trpi_inbound_mark(remote->system, place->slot, place->generation, passed, receiver, bytes);
     place->near = waiting > window_of(remote);
     if ((place->near || atomic_load_explicit(&receiver->limited, memory_order_relaxed)) &&

@@ -165,16 +165,15 @@ numbers_end(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
 }
 
 static void
-say_so(const trpi_peer *peer)
+say_so(trpi_remote *remote, const trpi_address *gone)
 {
-    trpi_remote *remote = peer->remote;
     uint32_t suppressed = 0;
     char address[TRPI_ADDRESS_TEXT_BYTES];
     if (trpi_log_gate_open(remote, TRPI_GATE_CROWD, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "too many peers: the one that has been gone longest is forgotten peer=%s "
                  "next=\"remote.peers-max and remote.peers-per-host bound them\" suppressed=%u",
-                 trpi_address_format(&peer->address, address, sizeof address), suppressed);
+                 trpi_address_format(gone, address, sizeof address), suppressed);
     }
 }
 
@@ -186,9 +185,9 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     if (peer == NULL) {
         return false;
     }
-    say_so(peer);
     pthread_mutex_lock(&peer->lock);
     bool may = may_give_way(peer);
+    trpi_address gone = peer->address;
     uint64_t uid = peer->assoc.uid;
     if (may) {
         count = numbers_end(peer, numbers);
@@ -205,6 +204,9 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     trpi_peer_forget(peer, may); /* with proxies: when those are given back */
     for (uint32_t i = 0; i < count; i++) {
         trpi_node_terminated(remote->system, numbers[i], TRP_DEAD_STALE);
+    }
+    if (may) {
+        say_so(remote, &gone);
     }
     trpi_count(&remote->gave_way, over);
     return over;

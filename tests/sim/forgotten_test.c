@@ -129,7 +129,14 @@ who_was_held_for_over_and_shows_itself_is_answered(void)
     watch(watched);
     pass(20000);
     UNIT_EQUAL(ends_count, 1);
-    crowd_end(&present, 1);
+    stranger_end(&present, false); /* crashes */
+    pass(40);
+    stranger_free(&present);
+    crowd_call(&later, 1, REBORN + 5);
+    UNIT_EQUAL(later.shaken, TRPI_FRAME_HANDSHAKE_REFUSAL); /* the present one is looked for */
+    UNIT_EQUAL(kept_count, 1);
+    pass(1000); /* nobody is there */
+    stranger_free(&later);
     call_and_be_answered(&later, &lane, REBORN + 5);
     stranger_end(&lane, false);
     crowd_end(&later, 1);

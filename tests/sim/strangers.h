@@ -34,6 +34,7 @@ static struct {
     trpi_remote *remote;
     trpi_transport *outside; /* of all strangers */
     trp_ref keeper;
+    _Atomic uint32_t forgotten_lines; /* of peers, in the log */
 } t;
 
 /* ---- the strangers' side --------------------------------------------------------------------- */
@@ -238,6 +239,7 @@ static inline void
 drop_line(void *arg, const trp_log_line *line)
 {
     (void)arg;
+    t.forgotten_lines += strstr(line->text, "is forgotten") != NULL;
     if (getenv("SIM_LOG") != NULL) {
         fprintf(stderr, "%s: %s\n", line->source, line->text);
     }

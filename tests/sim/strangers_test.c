@@ -258,6 +258,7 @@ who_calls_again_does_not_give_way_to_itself(void)
     UNIT_EQUAL(kept_count, PEERS + 1);
     crowd_end(crowd, PEERS);
     end();
+    UNIT_EQUAL(t.forgotten_lines, 0); /* nor does the log say that it has */
 }
 
 static void

@@ -161,6 +161,56 @@ a_present_incarnation_is_asked_before_another_takes_its_place(void)
     UNIT_EQUAL(step(&a, 15000, TRPI_ASSOC_REQUEST, 7).bits, refused); /* A1 */
 }
 
+static trpi_assoc_effects
+call(trpi_assoc *a, uint64_t now, uint64_t uid)
+{
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = uid, .want = true };
+    return trpi_assoc_step(a, &config, now, &event);
+}
+
+/* A6: its connection broke a moment ago, or nobody has used it for long */
+static void
+who_is_not_connected_is_dialled_before_another_takes_its_place(void)
+{
+    for (int idle = 0; idle < 2; idle++) {
+        trpi_assoc a = { 0 };
+        dial_and_answer(&a, 1000, 7);
+        (void)step(&a, 2000, TRPI_ASSOC_LOST, 0);
+        trpi_assoc_event unwanted = { .kind = TRPI_ASSOC_TICK };
+        if (idle == 1) {
+            (void)trpi_assoc_step(&a, &config, 3000, &unwanted);
+            UNIT_EQUAL(a.state, TRPI_ASSOC_IDLE);
+        }
+        trpi_assoc_effects effects = call(&a, 3000, 8);
+        UNIT_EQUAL(effects.bits, TRPI_ASSOC_DO_REFUSE | TRPI_ASSOC_DO_DIAL);
+        UNIT_EQUAL(call(&a, 3001, 8).bits, TRPI_ASSOC_DO_REFUSE);
+        UNIT_EQUAL(a.uid, 7);
+        trpi_assoc lives = a, gone = a, taken = a;
+        (void)step(&lives, 3002, TRPI_ASSOC_DIALLED, 0);
+        effects = step(&lives, 3003, TRPI_ASSOC_RESPONSE, 7);
+        UNIT_EQUAL(effects.bits, TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_LOG);
+        UNIT_EQUAL(call(&lives, 3004, 8).bits, TRPI_ASSOC_DO_REFUSE | TRPI_ASSOC_DO_ASK);
+        (void)step(&gone, 3002, TRPI_ASSOC_LOST, 0); /* connection refused */
+        effects = call(&gone, 3003, 8);
+        UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
+        UNIT_EQUAL(effects.over_uid, 7);
+        (void)step(&taken, 3002, TRPI_ASSOC_DIALLED, 0);
+        effects = step(&taken, 3003, TRPI_ASSOC_RESPONSE, 8); /* it lives there now */
+        UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
+        UNIT_EQUAL(effects.over_uid, 7);
+    }
+    trpi_assoc a = { 0 };
+    dial_and_answer(&a, 1000, 7);
+    (void)step(&a, 2000, TRPI_ASSOC_LOST, 0);
+    UNIT_EQUAL(call(&a, 2001, 8).bits, TRPI_ASSOC_DO_REFUSE); /* soon: A3 */
+    trpi_assoc_event unwanted = { .kind = TRPI_ASSOC_TICK };
+    UNIT_EQUAL(trpi_assoc_step(&a, &config, 2051, &unwanted).bits, TRPI_ASSOC_DO_DIAL);
+    a = (trpi_assoc){ 0 };
+    dial_and_answer(&a, 1000, 7);
+    (void)step(&a, 2000, TRPI_ASSOC_GOODBYE, 0);
+    UNIT_TRUE((call(&a, 2001, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0); /* nobody is there */
+}
+
 /* Its answer may have come while this node stood still. */
 static void
 who_was_asked_before_a_pause_of_ours_is_asked_again(void)
@@ -297,6 +347,7 @@ UNIT(a_lost_association_is_gated_until_its_time_and_dials_when_wanted)
 UNIT(a_gate_that_nobody_waits_at_ends_in_idle)
 UNIT(a_handshake_has_its_deadline)
 UNIT(a_present_incarnation_is_asked_before_another_takes_its_place)
+UNIT(who_is_not_connected_is_dialled_before_another_takes_its_place)
 UNIT(who_was_asked_before_a_pause_of_ours_is_asked_again)
 UNIT(another_uid_replaces_one_that_is_not_connected)
 UNIT(a_quarantined_uid_is_refused_and_another_one_welcome)

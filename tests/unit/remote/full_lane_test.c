@@ -290,12 +290,40 @@ messages_of_a_shared_frame_die_one_by_one(void)
     pair_end(&p);
 }
 
+/* Routes of several incarnations of one address, of which one goes while the others are told. */
+static void
+all_routes_are_told_that_there_is_room_while_some_go(void)
+{
+    enum { ROUTES = 40, AT_ONCE = 16 };
+    static trpi_route routes[ROUTES];
+    static trpi_peer peer;
+    uint32_t nodes[AT_ONCE], count = 0, told[ROUTES] = { 0 };
+    for (uint32_t i = 0; i < ROUTES; i++) {
+        routes[i].node = i;
+        routes[i].next = i + 1 < ROUTES ? &routes[i + 1] : NULL;
+    }
+    peer.routes = &routes[0];
+    do {
+        count = trpi_routes_untold(&peer, 1, nodes, AT_ONCE);
+        for (uint32_t i = 0; i < count; i++) {
+            told[nodes[i]]++;
+        }
+        peer.routes = peer.routes->next; /* it has ended */
+    } while (count == AT_ONCE);
+    for (uint32_t i = 0; i < ROUTES; i++) {
+        UNIT_EQUAL(told[i], 1);
+    }
+    UNIT_EQUAL(trpi_routes_untold(&peer, 1, nodes, AT_ONCE), 0);
+    UNIT_EQUAL(trpi_routes_untold(&peer, 2, nodes, AT_ONCE), AT_ONCE); /* there is room again */
+}
+
 UNIT_BEGIN("full_lane")
 UNIT(who_heeds_refusals_loses_nothing)
 UNIT(a_lane_admits_up_to_its_high_water_mark)
 UNIT(what_is_handed_over_is_not_counted_twice)
 UNIT(an_empty_lane_takes_a_message_of_any_size)
 UNIT(a_lane_that_gives_up_makes_room)
+UNIT(all_routes_are_told_that_there_is_room_while_some_go)
 UNIT(messages_share_frames_with_who_takes_that)
 UNIT(messages_of_a_shared_frame_die_one_by_one)
 UNIT_END

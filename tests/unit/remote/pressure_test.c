@@ -148,6 +148,38 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     pair_end(&p);
 }
 
+/* Whoever a mark is given back by uses the peer until it has said so, also while others are given
+ * back: each holds it. */
+static void
+each_mark_in_the_mail_holds_the_peer(void)
+{
+    pair p;
+    trpi_peer *peer = NULL;
+    pair_start(&p, false, NULL);
+    trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
+    neighbour_answers(&p, echo);
+    UNIT_REQUIRE(trpi_peer_get(p.remote[1], trpi_remote_address(p.remote[0]), false, &peer) ==
+                 TRP_OK);
+    pthread_mutex_lock(&p.remote[1]->lock);
+    uint32_t pins = peer->pins;
+    pthread_mutex_unlock(&p.remote[1]->lock);
+    slow_reset();
+    flooded = slow_start(&p);
+    before = info_of(&p, 1).messages_in;
+    flood_to(&p, flooder(&p), FIRST);
+    settle(&p);
+    /* the last ones have no mark behind them */
+    uint64_t marks = (uint64_t)arrived(&p) * I64_BYTES / (2 * TRPI_CREDIT_MARK_BYTES);
+    UNIT_TRUE(marks >= 4);
+    pthread_mutex_lock(&p.remote[1]->lock);
+    UNIT_TRUE(peer->pins >= pins + marks);
+    pthread_mutex_unlock(&p.remote[1]->lock);
+    atomic_store(&slow_gate_open, true);
+    UNIT_WAIT(atomic_load(&slow_handled) == FIRST, 60000);
+    trpi_peer_unpin(peer);
+    pair_end(&p);
+}
+
 /* A receiver that shares its place in any table with a slow one is not taken for it */
 static void
 receivers_are_counted_apart(void)
@@ -377,6 +409,7 @@ the_sender_may_end_while_the_receiver_is_slow(void)
 
 UNIT_BEGIN("pressure")
 UNIT(a_slow_receiver_pushes_the_sender_back_and_loses_nothing)
+UNIT(each_mark_in_the_mail_holds_the_peer)
 UNIT(receivers_are_counted_apart)
 UNIT(what_is_above_the_limit_is_a_dead_letter_where_it_was_told)
 UNIT(who_knows_no_credit_meets_the_limit_at_the_receiver)
