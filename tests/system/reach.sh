@@ -65,9 +65,15 @@ silence() { # the time of `reach`, while two of three stand still; seen from the
 for _ in 1 2 3; do silence && break; done
 echo "measure reach_of_two_that_stand_still_ms $took ms"
 [ "${took:-99999}" -lt 7500 ] && pass members_are_asked_at_one_time || fail members_are_asked_at_one_time "$took ms"
-kill -STOP "${pid[four]}"
-at one reach -o name >"$work/out" 2>"$work/err"
-kill -CONT "${pid[four]}"
+# A node that has just been continued may name others: it dials them anew. So only where all are well before.
+names() { # a stop of the whole machine makes other nodes late, so it is tried again
+    wait_until 60 at one reach || return 1
+    kill -STOP "${pid[four]}"
+    at one reach -o name >"$work/out" 2>"$work/err"
+    kill -CONT "${pid[four]}"
+    [ "$(sort -u "$work/out")" = "$(address four)" ]
+}
+for _ in 1 2 3; do names && break; done
 is names_are_addresses "$(sort -u "$work/out")" "$(address four)"
 expect four_leaves 0 at four leave
 expect two_are_left 0 at one wait --members 2 --converged --timeout 60s
@@ -75,7 +81,8 @@ expect two_are_left 0 at one wait --members 2 --converged --timeout 60s
 # Now somebody does.
 check relay_listens relay_begin
 expect three_are_up 0 at one wait --members 3 --converged --timeout 60s
-expect everybody_reaches_everybody 0 at two reach
+check everybody_reaches_everybody wait_until 60 at two reach
+at two reach >"$work/out" 2>"$work/err"
 has reach_counts_the_ways "6 of 6 ways can be dialled"
 expect reach_tells_all_in_json 0 at one reach -o json
 is_json reach_is_json
@@ -100,7 +107,7 @@ expect it_is_still_a_member 0 at one wait --members 3 --timeout 60s
 check relay_listens_again relay_begin
 check ask_goes_again wait_until 60 at one ask "$(address three)/user/echo" hello --timeout 5s
 check all_is_well_again wait_until 60 at one status
-expect everybody_reaches_everybody_again 0 at one reach
+check everybody_reaches_everybody_again wait_until 60 at one reach
 
 # A node of another cluster of that name can talk to a member, and not command it.
 hosts_port || { fail "a free port"; test_end; }
