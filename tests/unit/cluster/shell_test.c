@@ -522,11 +522,17 @@ a_node_whose_cluster_actor_ends_is_no_member_any_more(void)
     }
 }
 
+struct held {
+    _Atomic bool begun, let_go;
+};
+
 static void
 wait_until_let_go(void *arg, trp_err err)
 {
+    struct held *held = arg;
     (void)err;
-    while (!atomic_load((_Atomic bool *)arg)) {
+    atomic_store(&held->begun, true);
+    while (!atomic_load(&held->let_go)) {
         sched_yield();
     }
 }
@@ -546,15 +552,16 @@ the_end_of_the_membership_is_told_without_memory(void)
     static const char other[] = "troupe.tcp://test@other:1"; /* nobody knows it */
     struct host a;
     uint32_t first;
-    _Atomic bool let_go = false;
+    struct held held = { false, false };
     trpi_cluster_options options = { .member = { .quiet = true } };
     host_open(&a);
     host_join(&a, NULL, options);
-    /* all are taken from the queue at once: nothing allocates between them */
-    UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, wait_until_let_go, &let_go), TRP_OK);
+    UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, wait_until_let_go, &held), TRP_OK);
+    UNIT_WAIT(atomic_load(&held.begun), 60000);
+    /* both are taken from the queue at once: nothing allocates between them */
     UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, let_the_next_allocation_fail, NULL), TRP_OK);
     UNIT_EQUAL(trpi_cluster_leave(a.cluster, NULL, 0, NULL, NULL), TRP_OK);
-    atomic_store(&let_go, true);
+    atomic_store(&held.let_go, true);
     UNIT_WAIT(atomic_load(&a.stopped) == TRPI_STOP_LEFT, 60000);
     trpi_alloc_fail_after(-1);
     UNIT_WAIT(lines_with(&a, "this node has left", "", &first) == 1, 60000);
