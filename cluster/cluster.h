@@ -108,6 +108,7 @@ typedef struct trpi_cluster_member {
     trp_member member;
     double phi;              /* own detector's; negative: not monitored from here */
     uint64_t round_trip_us;  /* of heartbeats; 0 unknown */
+    uint64_t heartbeats;     /* answered since this node monitors it */
     int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown, or it never was Up */
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* the version of Troupe that it runs; "": unknown */
     uint64_t age_ms;         /* since this node saw it first */

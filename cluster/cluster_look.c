@@ -36,6 +36,7 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
     trpi_heartbeat_peer peer = trpi_heartbeat_look(cluster->heartbeat, m->ident->key, now_us);
     ret->phi = peer.monitored ? peer.phi : -1.0;
     ret->round_trip_us = peer.round_trip_us;
+    ret->heartbeats = peer.heard_count;
     ret->seen = trpi_seen_get(trpi_member_seen(cluster->core), index);
     ret->awaited = trpi_gossip_awaits(view, index);
     const struct shell_known *known = known_of(cluster, m->ident->id.uid);

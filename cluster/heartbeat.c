@@ -60,6 +60,7 @@ struct peer {
     uint64_t first_asked_us; /* 0: not yet */
     uint64_t heard_us;       /* its last answer; 0: none */
     uint64_t round_trip_us;
+    uint64_t heard_count;
     uint64_t asked_after_us; /* H7: the last question; 0: none */
     uint64_t vouched_us;     /* H7: another observer heard it then; 0: none has */
     bool silent;
@@ -626,6 +627,7 @@ trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_i
         p->round_trip_us = arrived_us - asked_us;
     }
     p->heard_us = arrived_us > p->heard_us ? arrived_us : p->heard_us;
+    p->heard_count++;
     p->unproved = p->unproved && asked_us < hb->woke_us; /* H6: it answered before */
     trpi_detector_heartbeat(&p->detector, arrived_us / 1000);
     if (p->silent) {
@@ -669,6 +671,7 @@ trpi_heartbeat_look(const trpi_heartbeat *hb, uint64_t key, uint64_t now_us)
     if (p != NULL) {
         look.phi = trpi_detector_suspicion(&p->detector, now_us / 1000);
         look.round_trip_us = p->round_trip_us;
+        look.heard_count = p->heard_count;
         look.monitored = true;
         look.available = !p->silent;
     }

@@ -69,6 +69,7 @@ typedef struct trpi_heartbeat_peer {
     uint64_t key;
     double phi;
     uint64_t round_trip_us; /* of the last answer; 0 never */
+    uint64_t heard_count;   /* answers since this node asks it */
     bool monitored;         /* false: this node does not ask it */
     bool available;
 } trpi_heartbeat_peer;

@@ -11,7 +11,8 @@
 typedef struct trpi_view_member {
     trp_member m;
     double round_trip_ms;     /* negative: unknown */
-    double phi;               /* negative: unknown */
+    double phi;               /* negative: unknown, not monitored from here */
+    uint64_t heartbeats;      /* answered since this node monitors it */
     int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown */
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* of Troupe; "": unknown */
     uint64_t age_ms;          /* since this node saw it first */

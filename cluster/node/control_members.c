@@ -88,6 +88,7 @@ member_row_add(cJSON *list, const trpi_view_member *v, int64_t wall_ms)
         number_or_null_add(row, "ageMs", age_ms, was_up) &&
         number_or_null_add(row, "rttMs", v->round_trip_ms, v->round_trip_ms >= 0) &&
         number_or_null_add(row, "phi", v->phi, v->phi >= 0) &&
+        number_or_null_add(row, "heartbeats", (double)v->heartbeats, v->phi >= 0) &&
         trpi_json_add_text(row, "appVersion", v->m.app_version) &&
         trpi_json_add_text(row, "troupeVersion", v->build[0] != '\0' ? v->build : NULL) &&
         trpi_json_add_text(row, "certificateNotAfter",

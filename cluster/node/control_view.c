@@ -15,6 +15,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->m = from->member;
     to->round_trip_ms = from->round_trip_us ? (double)from->round_trip_us / 1000.0 : -1;
     to->phi = from->phi;
+    to->heartbeats = from->heartbeats;
     to->up_since_wall_ms = from->up_since_wall_ms;
     memcpy(to->build, from->build, sizeof(to->build));
     to->age_ms = from->age_ms;

@@ -416,6 +416,7 @@ an_answer_of_another_incarnation_does_not_count(void)
     trpi_heartbeat_tick(hb, SECOND);
     trpi_heartbeat_answer(hb, SECOND + 100, &other, answer, sizeof(answer));
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, SECOND).round_trip_us, 0);
+    UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, SECOND).heard_count, 0);
     UNIT_FALSE(trpi_heartbeat_reply(answer, sizeof(answer), answer)); /* an answer is no request */
     UNIT_FALSE(trpi_heartbeat_reply(answer, 3, answer));
     trpi_heartbeat_free(hb);
@@ -429,7 +430,10 @@ a_node_that_joins_again_has_a_clean_history(void)
     trpi_gossip *view = view_of(2), *again = trpi_gossip_new();
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
     uint64_t now_us = beat(hb, SECOND, 60 * SECOND, NODES);
+    uint64_t heard = trpi_heartbeat_look(hb, idents[1]->key, now_us).heard_count;
+    UNIT_TRUE(heard >= 58 && heard <= 60);
     now_us = beat(hb, now_us, now_us + 10 * SECOND, 1); /* it has died */
+    UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).heard_count, heard);
     UNIT_EQUAL(silent(hb), 1);
     UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi >= 8.0);
 
@@ -443,6 +447,7 @@ a_node_that_joins_again_has_a_clean_history(void)
     UNIT_EQUAL(silent(hb), 0);
     UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi < 1.0);
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).round_trip_us, 0);
+    UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).heard_count, 0);
     beat(hb, now_us, now_us + 5 * SECOND, NODES);
     UNIT_EQUAL(silent(hb), 0);
     trpi_heartbeat_free(hb);
