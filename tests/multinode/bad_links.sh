@@ -73,7 +73,7 @@ lossy() { # FIRST LOSSY
     done
     leaders=$(cat "${events[@]}" | grep -cF '"type":"LeaderChanged"') # each subscription begins with what is so
     relay_say "$bad" "loss 20"
-    sleep "$seconds"
+    elapse "$seconds" "how long packets are lost"
     nothing_told nobody_is_removed MemberRemoved "${events[@]}"
     nothing_told nobody_is_downed MemberDowned "${events[@]}"
     is the_leader_stays "$(cat "${events[@]}" | grep -cF '"type":"LeaderChanged"')" "$leaders"
@@ -103,7 +103,7 @@ thin() { # FIRST QUEUE
         set -- $index
         expect "mail_flows_to_$2" 0 ctl "$1" ask /user/mail "tell 1000000 $(addr "$2")"
     done
-    sleep "$seconds"
+    elapse "$seconds" "how long mail flows"
     unsuspected "nobody_is_unreachable" "$(suspicions "$work/events-$one" "$work/events-$two" "$work/events-$bad")" $(($(now_ms) - begin)) 2000
     measure mail_taken "$(ctl "$bad" ask /user/mail taken)" messages
     measure round_trip "$(ctl "$one" peers -o json | grep -oE '"rttMs": *[0-9.]+' | grep -oE '[0-9.]+$' | sort -n | tail -n 1)" ms

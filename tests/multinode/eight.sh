@@ -31,7 +31,7 @@ rest=(2 3 4 5 6 7 8)
 check seven_remain wait_until 60 all_up 7 "${rest[@]}"
 # LeaderLeavingSpec
 check next_one_leads wait_until 60 eval '[ "$(for i in "${rest[@]}"; do ctl "$i" leader; done | sort -u)" = "$(addr 2)" ]'
-sleep 3 # some heartbeats among the seven
+beat 3 "${rest[@]}"
 kill -KILL "${node_pid[5]}" "${node_pid[6]}"
 wait "${node_pid[5]}" "${node_pid[6]}" 2>/dev/null
 forget "${node_pid[5]}"

@@ -10,6 +10,8 @@
 #   addr I                       troupe.tcp://demo@HOST:PORT
 #   unsuspected NAME COUNT MS    PASS when COUNT, of suspicions of nodes that live, is 0
 #   all_up N, sees I TEXT ...    conditions for wait_until
+#   beat N NODE...               waits until each of them has had N heartbeats of every member that it monitors, so that its
+#                                failure detector knows the rhythm; beat_on N NODE...  N more than any has had
 #   host_deafen I, host_listen I host I hears nobody (and is heard); hears again (namespaces only)
 #   relay_begin I [OPTION]...    host I hangs at the switch by a relay of packets (relay.c); skips where there are no TAP devices
 #   relay_say I COMMAND          tells it a line; returns when it has obeyed, with its answer in $relay_said
@@ -183,6 +185,23 @@ sees_gone() { # ADDRESS NODE...
         names=$(ctl "$index" members -o name 2>/dev/null) || return 1
         ! grep -qxF "$address" <<<"$names" || return 1
     done
+}
+heartbeats_in() { grep -oE '"heartbeats": *[0-9]+' | grep -oE '[0-9]+$'; } # members in JSON on stdin
+heartbeats() { ctl "$1" members -o json 2>/dev/null | heartbeats_in; } # NODE
+at_least() { awk -v least="$1" '$1 < least { few = 1 } END { exit NR == 0 || few }'; } # N: every number on stdin
+have_beaten() { # N NODE...
+    local least=$1 index
+    shift
+    for index; do heartbeats "$index" | at_least "$least" || return 1; done
+}
+beat() { # N NODE...
+    local wait_step=$(($1 / 20)).3 # to ask costs the nodes something, too
+    wait_until $((60 + 3 * $1)) have_beaten "$@" || fail heartbeats_flow "less than $1: $(for index in "${@:2}"; do heartbeats "$index"; done | tr '\n' ' ')"
+}
+beat_on() { # N NODE...
+    local most index
+    most=$(for index in "${@:2}"; do heartbeats "$index"; done | sort -n | tail -n 1)
+    beat $((${most:-0} + $1)) "${@:2}"
 }
 one_leader() { # NODE...: they name the same one
     local index

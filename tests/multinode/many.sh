@@ -31,7 +31,7 @@ idle_costs() {
         for index in "${looked[@]}"; do sent "$index"; done >"$work/before"
         before=$(ticks)
         begin=$(now_ms)
-        sleep "$seconds"
+        elapse "$seconds" "the time over which it is counted"
         used=$((($(ticks) - before) * 1000 * 1000 / hertz / size / ($(now_ms) - begin)))
         [ "$used" -gt 9 ] && [ -z "$sanitizer" ] || break
     done
@@ -68,7 +68,7 @@ for size in "${sizes[@]}"; do
     figure all_up "$took" ms
     within time_of_all_joiners "$took" 10000 # 30 s: three times that
     expect they_converge 0 ctl "$size" wait --converged --members "$size" --timeout 60s
-    sleep 2 # what starting costs is another question
+    beat 3 1 $(((size + 1) / 2)) "$size" # what starting costs is another question
     idle_costs
     unsuspected nobody_of_them_is_suspected "$(suspects 1 "$size")" $(($(now_ms) - begin))
     for index in "${nodes[@]}"; do kill "${node_pid[index]}"; done

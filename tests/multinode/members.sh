@@ -8,7 +8,7 @@ hosts_begin 16 namespaces
 quick=(--set cluster.gossip-interval=200ms --set cluster.leader-actions-interval=200ms
     --set cluster.failure-detector.heartbeat-interval=200ms --set cluster.failure-detector.expected-response-after=1s
     --set cluster.failure-detector.min-std-deviation=50ms)
-pause=1s stable=2s beats=1
+pause=1s stable=2s beats=5
 [ -z "$sanitizer" ] || { pause=3s; stable=8s; }
 if [ "${1:-}" = --long ]; then
     quick=() stable=20s pause=3s beats=10
@@ -22,7 +22,7 @@ begin() { # NODE...: they start at once, the first is the seed, and are one clus
     for index; do start_node "$index" "${quick[@]}" "${echoes[@]}"; done
     wait_until 60 all_up $# "$@" || { fail "cluster_of_${1}_comes_up" "$(ctl "$1" members 2>&1 | tail -n 5)"; return 1; }
     for index; do ctl "$index" wait --converged --members $# --timeout 60s >/dev/null || fail "cluster_of_${1}_converges"; done
-    sleep "$beats" # some heartbeats
+    beat "$beats" "$@"
 }
 leads() { # LEADER NODE...
     local leader=$1 index
@@ -108,9 +108,9 @@ flapping() { # 11 12 13: a link that comes and goes
     begin 11 12 13 || return
     for round in 1 2 3 4 5; do
         host_cut 13
-        sleep 0.4
+        elapse 0.4 "how long the link is cut"
         host_heal 13
-        sleep 0.4
+        elapse 0.4 "how long it is whole"
     done
     expect flapping_link_heals 0 ctl 13 wait --converged --members 3 --timeout 60s
     check nobody_was_removed_for_flapping wait_until 60 all_up 3 11 12 13
@@ -130,7 +130,7 @@ jumps() { # 14 15 16: the wall clock of 15, and of no other, is set forth and ba
     pids+=("$host_started")
     check cluster_with_a_clock_of_its_own wait_until 60 all_up 3 14 15 16
     for index in 14 15 16; do ctl "$index" wait --converged --members 3 --timeout 60s >/dev/null || fail "node_${index}_converges"; done
-    sleep "$beats"
+    beat "$beats" 14 15 16
     begin=$(now_ms)
     for index in 14 15; do
         host_start "$index" "$work/events-$index" env -u TROUPE_TIMEOUT "$troupe" events -o jsonl --type UnreachableMember
@@ -139,7 +139,7 @@ jumps() { # 14 15 16: the wall clock of 15, and of no other, is set forth and ba
     for seconds in 3600 -7200 100000 0; do # forth, back, more than a tombstone's age forth, as it was
         echo "$seconds" >"$work/clock"
         expect "it_answers_at_${seconds#-}" 0 ctl 14 ask "$(addr 15)/user/echo" hello
-        sleep "$beats"
+        beat_on "$beats" 14 15 16
     done
     echo -3600 >"$work/clock"
     kill_node 16

@@ -5,7 +5,7 @@
 #   pause.sh            half of the default timings: 3 stops of 1.5 s, then one of 5 s
 #   pause.sh --long     default timings: 20 stops of 3 s, one every 10 s, then one of 10 s
 . "$(dirname "$0")/lib.sh"
-stops=3 stop=1.5 between=1.5 last=5
+stops=3 stop=1.5 between=3 last=5 # between two stops so many heartbeats
 settings=(--set cluster.failure-detector.heartbeat-interval=500ms --set cluster.failure-detector.acceptable-heartbeat-pause=1500ms
     --set cluster.failure-detector.min-std-deviation=50ms)
 [ "${1:-}" != --long ] || { stops=20 stop=3 between=7 last=10 settings=(); }
@@ -24,15 +24,15 @@ check uid_is_known test -n "$uid"
 
 begin=$(now_ms) longest=0
 for ((number = 0; number < stops; number++)); do
-    sleep "$between" # some heartbeats
+    beat_on "$between" 1 2 3
     frozen=$(now_ms)
     freeze "${node_pid[3]}"
-    sleep "$stop"
+    elapse "$stop" "how long the process stands still"
     kill -CONT "${node_pid[3]}"
     frozen=$(($(now_ms) - frozen))
     [ "$frozen" -le "$longest" ] || longest=$frozen
 done
-sleep "$between"
+beat_on "$between" 1 2 3
 measure longest_stop "$longest" ms
 # From 300 ms more on the detector may speak (half a second to the next heartbeat, 5 deviations of 50 ms): a stop that became
 # so much longer, because this script waited for the processor, is none of the short ones.
@@ -46,7 +46,7 @@ freeze "${node_pid[3]}"
 if timed 60 sees_unreachable "$paused" 1 2; then within pause_unreachable "$took" 6000; else fail paused_node_is_found; fi
 expect client_of_a_paused_node_times_out 75 ctl 3 members --timeout 500ms
 left=$((last - took / 1000))
-[ "$left" -le 0 ] || sleep "$left"
+[ "$left" -le 0 ] || elapse "$left" "how long the process stands still"
 kill -CONT "${node_pid[3]}"
 if timed 60 none_unreachable 1 2 3; then pass paused_node_is_reachable_again; measure pause_heal "$took" ms; else fail paused_node_is_reachable_again; fi
 check nobody_was_removed wait_until 30 all_up 3 1 2 3

@@ -1,11 +1,11 @@
 #!/bin/bash
 # silence.sh - three hosts, default settings, several such clusters at once: while all beat nobody is suspected; how long
 # it takes from `kill -9` until every other node knows; how fast the three come up, and one leaves.
-#   silence.sh [CLUSTERS SECONDS]   default 2 3; --long: 20 clusters that beat 180 s each, together an hour
+#   silence.sh [CLUSTERS BEATS]   default 2 3; --long: 20 clusters of 180 heartbeats each, together an hour
 # FD-06, MEMB-13, SEED-03, MEMB-11. The times are those that the events tell, so looking at them delays nothing.
 . "$(dirname "$0")/lib.sh"
-clusters=${1:-2} seconds=${2:-3}
-[ "${1:-}" != --long ] || { clusters=20 seconds=180; }
+clusters=${1:-2} beats=${2:-3}
+[ "${1:-}" != --long ] || { clusters=20 beats=180; }
 hosts_begin $((3 * clusters)) namespaces
 
 told() { grep -F "\"$2\"" "$work/events-$1" | grep -qF "\"$(addr "$3")\""; } # NODE TYPE SUBJECT: on one line
@@ -30,7 +30,7 @@ cluster() { # FIRST HOST
         pids+=("$host_started")
         wait_until 30 test -s "$work/events-$index" || fail events_are_subscribed
     done
-    sleep "$seconds"
+    beat_on "$beats" "$one" "$two" "$three"
     unsuspected nobody_was_suspected "$(suspicions "$work/events-$one")" $(($(now_ms) - begin))
     begin=$(now_ms)
     kill_node "$three"

@@ -6,7 +6,7 @@ hosts_begin 3 namespaces
 for index in 1 2 3; do start_node "$index" --set cluster.downing.stable-after=4s; done
 wait_until 30 all_up 3 1 2 3 || { fail all_three_come_up; test_end; }
 for index in 1 2 3; do expect converged 0 ctl "$index" wait --members 3 --converged --timeout 60s; done
-sleep 3 # some heartbeats
+beat 3 1 2 3
 cut=$(addr 3)
 events_begin 1
 host_cut 3

@@ -71,7 +71,13 @@ for host in 1 2 3; do
 done
 check all_are_up wait_until 60 all_whole
 check lease_on_a_disk_of_one_host_is_warned_of wait_until 30 grep -q "file system of this host alone" "$work/lease-1.log"
-sleep 1 # some heartbeats
+all_have_beaten() {
+    local name host
+    for name in "${clusters[@]}"; do
+        for host in 1 2 3; do ask "$name" "$host" members -o json 2>/dev/null | heartbeats_in | at_least 3 || return 1; done
+    done
+}
+wait_step=0.3 check heartbeats_flow wait_until 60 all_have_beaten
 
 host_cut 3
 check cut_is_noticed wait_until 30 all_cut

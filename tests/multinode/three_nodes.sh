@@ -2,11 +2,11 @@
 # three_nodes.sh - three hosts at default settings: how long each step of a member's life takes.
 #   three_nodes.sh [ROUNDS]   default 1; docs/performance.md has ten
 # MEMB, SEED, FD, DOWN, CLI: start, ask over the wire, kill -9, unreachable, leave; figures against three
-# times their bound. BEAT_SECONDS (30) is how long the nodes beat before one is killed.
+# times their bound. BEATS (30) is how many heartbeats each has had of the others before one is killed.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3
 rounds=${1:-1}
-beat=${BEAT_SECONDS:-30}
+beats=${BEATS:-30}
 plugins=$build/examples/.libs
 calm=(--set cluster.downing.stable-after=5m) # the operator shall be first, however slow the machine
 
@@ -21,7 +21,7 @@ latency() { # median of 50 whole-process runs of `troupe members` on host 1, in 
 }
 
 one_round() {
-    local begin dead figure index try median
+    local begin beaten dead figure index try median
     for index in 1 2 3; do start_node "$index" --load "$plugins/echo.so" "${calm[@]}"; done
     timed 60 all_up 3 1 2 3 || { fail all_three_come_up "$(ctl 1 members 2>&1)"; test_end; }
     within all_up "$took" 3000
@@ -37,15 +37,17 @@ one_round() {
 
     # Who gets no processor for seconds is rightly suspected: then the machine is asked for another try.
     for ((try = 1; ; try++)); do
-        echo "beating for $beat s"
-        sleep "$beat" # the failure detector learns the rhythm; this is the condition that is measured
-        pauses $((beat * 1000))
+        echo "$beats heartbeats"
+        begin=$(now_ms)
+        beat_on "$beats" 1 2 3 # the failure detector learns the rhythm
+        beaten=$(($(now_ms) - begin))
+        pauses "$beaten"
         measure longest_pause_of_the_machine "$pause_most" ms
         [ "$try" -lt 3 ] && ! none_unreachable 1 2 3 && [ "$pause_most" -ge 1000 ] || break
         wait_until 60 none_unreachable 1 2 3 || break
     done
     # ClusterAccrualFailureDetectorSpec
-    unsuspected nobody_was_suspected "$(suspects 1 2 3)" $((beat * 1000))
+    unsuspected nobody_was_suspected "$(suspects 1 2 3)" "$beaten"
 
     dead=$(addr 3)
     begin=$(now_ms)

@@ -5,6 +5,8 @@
 #   expect NAME CODE COMMAND...   PASS when it exits with CODE; its output is in $work/out and $work/err
 #   has NAME TEXT [FILE]  PASS when FILE (default $work/out) contains TEXT;  lacks NAME TEXT [FILE]
 #   wait_until SECONDS COMMAND...  polls; returns 1 when the time is over (three times that under a sanitizer)
+#   elapse SECONDS WHY    lets a time pass that is the condition itself: how long a fault lasts, or over how long a figure is
+#                         taken. What shall happen is waited for instead; tests/tidy refuses other sleeps. elapse_ms MS WHY
 #   background COMMAND... starts it, pid in $started, killed at the end
 #   await PID SECONDS     waits for the end of what `background` started, its exit code in $code; 1 when it lives on
 #   ended NAME PID CODE   PASS when it ends within a minute, with that code
@@ -156,9 +158,11 @@ wait_until() {
     shift
     until "$@" >/dev/null 2>&1; do
         [ "$(now_ms)" -lt "$deadline" ] || return 1
-        read -rt 0.05 <> <(:) || :
+        read -rt "${wait_step:-0.05}" <> <(:) || :
     done
 }
+elapse() { read -rt "$1" <> <(:) || :; }
+elapse_ms() { [ "$1" -le 0 ] || elapse "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))" "$2"; }
 
 # freeze PID: SIGSTOP, and wait until it has taken effect. One thread has to take the signal from the queue
 # before the others stop; on a busy machine they go on answering for milliseconds.
