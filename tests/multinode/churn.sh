@@ -40,10 +40,12 @@ for ((i = 0; i < cycles; i++)); do
 done
 took=$(($(now_ms) - begin))
 is each_cycle_ends_well "$done" "$cycles"
+# NodeChurnSpec
 check nobody_is_left_over wait_until 60 all_up 3 1 2 3
 # NodeChurnSpec
 check removed_ones_are_forgotten wait_until 60 forgotten
 expect three_are_converged 0 ctl 1 wait --converged --members 3 --timeout 60s
+# NodeChurnSpec
 is the_clock_has_as_many_entries_as_before "$([ "$(number 1 clock)" -le 3 ] && echo yes)" yes
 after=$(resident)
 echo "troupe churn cycles $cycles cycles"

@@ -32,7 +32,7 @@ start_node 2 --load "$plugin"
 wait_until 30 all_up 2 1 2 || fail both_are_up_again
 answers service_makes_another_one_there
 kill_node 1 TERM # it says goodbye: nobody has to suspect it
-# RemoteDeploymentDeathWatchSpec
+# NewRemoteActorSpec
 node_ended parent_ends_with_0 1 0
 check worker_ends_with_its_parents_node wait_until 30 eval '! is_there'
 
@@ -45,7 +45,8 @@ start_node 1 --config "$work/one.conf" --load "$plugin:service" "${patient[@]}"
 answers next_incarnation_makes_one_there
 kill_node 2
 kill_node 1 TERM
-# ClusterDeathWatchSpec
+# ClusterDeathWatchSpec, RemoteDeploymentDeathWatchSpec
 node_ended parent_ends_though_the_worker_cannot 1 0
+# RemoteDeploymentDeathWatchSpec
 lacks nobody_was_left_over "has not ended yet" "$work/node-1.log"
 test_end

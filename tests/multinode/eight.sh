@@ -23,7 +23,7 @@ check order_is_the_same wait_until 30 same_order
 # ROLES-01
 is roles_are_known "$(ctl 5 members --role r1 -o name | wc -l)" 4
 leader=$(ctl 4 leader)
-# CLI-09
+# CLI-09, MBeanSpec
 is leader_has_the_lowest_address "$leader" "$(addr 1)"
 expect leader_leaves 0 ctl 4 leave "$leader" --timeout 120s
 node_ended leader_ends_with_0 1 0

@@ -131,7 +131,7 @@ is all_four_begin "$(times begins | wc -l)" 4
 # MNT-16
 check nobody_begins_before_the_last_one_starts [ "$(times begins | head -n 1)" -ge "$(times starts)" ]
 is the_others_leave "$(times leaves | wc -l)" 3
-# MNT-16
+# MNT-16, MultiNodeSpecSpec
 check the_first_node_leaves_last [ "$(times 'is over')" -ge "$(times leaves | tail -n 1)" ]
 code_is another_name_fails_the_test wrong 1
 there="second entered barrier 'there' while others wait at 'here'" # if another one came first, which nobody can say

@@ -73,6 +73,7 @@ restarts() { # 5 6 7: the first seed starts again; another one again and again, 
             kill_node 7
             start_node 7 "${quick[@]}" --seed "$(addr 6)"
         fi
+        # QuickRestartSpec
         check "incarnation_${round}_is_up" wait_until 60 is_another 5 "$(addr 7)" "$old"
     done
     # QuickRestartSpec

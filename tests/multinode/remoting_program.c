@@ -283,11 +283,14 @@ a_new_incarnation_pierces_a_quarantine(trp_multinode *test)
 }
 
 /* RemoteNodeRestartDeathWatchSpec, RemoteNodeShutdownAndComesBackSpec: the watcher of the old
- * system is told; signals for the new one are counted anew, and arrive */
+ * system is told of the actor there, the new one has its address; signals for it are counted anew,
+ * and arrive */
 static void
 a_system_that_comes_back_is_watched_anew(trp_multinode *test)
 {
     if (trp_multinode_is(test, "first")) {
+        char before[TRP_ADDRESS_BYTES], after[TRP_ADDRESS_BYTES];
+        MUST(trp_multinode_address(test, "second", before));
         for (int round = 0; round < 2; round++) {
             trp_ref old = found(test, "second", "/user/stops");
             trp_inbox *inbox = watching(test, old);
@@ -297,9 +300,12 @@ a_system_that_comes_back_is_watched_anew(trp_multinode *test)
             trp_ref sender;
             MUST(trp_inbox_receive(inbox, LOST_MS, &msg, &sender));
             CHECK(trp_msg_is(msg, &trp_terminated_type));
+            CHECK(trp_ref_equal(((const trp_terminated *)trp_msg_payload(msg))->ref, old));
             trp_msg_free(msg);
             trp_inbox_close(inbox);
             AWAIT(is_known(test, "second"));
+            MUST(trp_multinode_address(test, "second", after));
+            CHECK(strcmp(before, after) == 0);
         }
         trp_ref stops = found(test, "second", "/user/stops");
         trp_inbox *inbox = watching(test, stops);

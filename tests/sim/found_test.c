@@ -53,6 +53,7 @@ is_schedule(const struct dirent *entry)
     return end != NULL && strcmp(end, ".sim") == 0;
 }
 
+/* GAP-07: a_joiner_votes_twice.sim */
 static void
 what_was_found_once_is_not_found_again(void)
 {

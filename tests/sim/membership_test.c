@@ -4,6 +4,18 @@
  */
 #include "tests/sim/stage.h"
 
+/* The node that was told of it first, which is the one that did it. */
+static uint32_t
+doer_of(const struct sim_world *w, uint32_t event, uint32_t of)
+{
+    for (uint32_t i = 0; i < stage_events_count; i++) {
+        if (stage_events[i].event == event && stage_events[i].uid == w->nodes[of].id.uid) {
+            return stage_events[i].node;
+        }
+    }
+    return UINT32_MAX;
+}
+
 /* ---- joining --------------------------------------------------------------------------------- */
 
 /* NodeMembershipSpec */
@@ -33,6 +45,7 @@ joining_again_changes_nothing_and_tells_nothing(void)
     for (uint32_t at = 0; at < 2; at++) {
         UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_MEMBER_UP, 1), 1);
     }
+    UNIT_EQUAL(doer_of(w, TRP_CLUSTER_MEMBER_UP, 1), 0); /* who leads */
     uint64_t version = trpi_member_version(w->nodes[1].core);
     uint32_t told = stage_events_count;
     trpi_member_event join = { .kind = TRPI_MEMBER_JOIN,
@@ -56,7 +69,9 @@ each_up_is_told_once_on_every_node_when_all_have_seen_it(void)
         sim_node_start(w, joins);
         STAGE_AWAIT(w, stage_agree(w, (2u << joins) - 1), 10000);
         for (uint32_t at = 0; at <= joins; at++) {
-            UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_MEMBER_UP, joins), 1);
+            for (uint32_t of = 0; of <= joins; of++) { /* who joins is told of those before it */
+                UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_MEMBER_UP, of), 1);
+            }
         }
     }
     UNIT_EQUAL(w->unreachable_events, 0);
@@ -309,6 +324,8 @@ the_leader_downs_the_last_and_a_middle_member(void)
     sim_node_kill(w, 1);
     STAGE_AWAIT(w, stage_agree(w, 5), 20000);
     UNIT_EQUAL(stage_told(w, 2, TRP_CLUSTER_MEMBER_DOWNED, 1), 1);
+    UNIT_EQUAL(doer_of(w, TRP_CLUSTER_MEMBER_DOWNED, 3), 0); /* who leads */
+    UNIT_EQUAL(doer_of(w, TRP_CLUSTER_MEMBER_DOWNED, 1), 0);
     stage_end(w);
 }
 
@@ -425,6 +442,7 @@ who_leaves_is_told_of_as_leaving_exiting_and_removed_the_leader_too(void)
             UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_MEMBER_EXITED, goes), 1);
             UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_UNREACHABLE, goes), 0);
             UNIT_EQUAL(stage_leader(w, at), goes == 0 ? 1 : 0);
+            UNIT_TRUE(goes == 0 || doer_of(w, TRP_CLUSTER_MEMBER_EXITED, goes) == 0);
             /* neither a member nor on the ring of those who are asked */
             UNIT_FALSE(trpi_heartbeat_look(w->nodes[at].heartbeat,
                                            trpi_ident_key(&w->nodes[goes].id), w->now_us)

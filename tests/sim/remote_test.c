@@ -506,8 +506,8 @@ run_seed(uint64_t seed)
     trpi_world_free(trpi_virtual_world(run.virt));
 }
 
-/* REMOTE-09 REMOTE-14 REMOTE-25 REMOTE-36 REMOTE-37 REMOTE-39 REMOTE-41, RemoteNodeDeathWatchSpec
- */
+/* REMOTE-09 REMOTE-14 REMOTE-25 REMOTE-36 REMOTE-37 REMOTE-39 REMOTE-41, RemoteNodeDeathWatchSpec,
+ * RemoteNodeRestartDeathWatchSpec */
 static void
 the_laws_of_remoting_hold_under_every_seed(void)
 {

@@ -302,13 +302,14 @@ is_settled(const struct sim_world *w)
 static void
 whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
 {
-    static const char *const strategies[] = { "lease", "keep-majority", "static-quorum",
-                                              "keep-oldest" };
+    static const char *const strategies[] = { "lease",       "keep-majority", "static-quorum",
+                                              "keep-oldest", "keep-referee",  "down-all" };
+    enum { STRATEGIES = sizeof(strategies) / sizeof(strategies[0]) };
     const char *text = getenv("TROUPE_SIM_SEEDS"), *only = getenv("TROUPE_SIM_STRATEGY");
     uint64_t count = text == NULL ? 100 : strtoull(text, NULL, 10);
     uint64_t survived = 0;
     for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + count; seed++) {
-        const char *strategy = only != NULL ? only : strategies[seed % 4];
+        const char *strategy = only != NULL ? only : strategies[seed % STRATEGIES];
         struct sim_world *w = stage_new(3 + (uint32_t)(seed % 7), seed);
         w->member.downing_strategy = strategy;
         w->member.downing.referee = w->nodes[seed % w->nodes_count].id.address;

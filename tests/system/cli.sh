@@ -134,11 +134,13 @@ for command in status why members member-status unreachable cluster-status leade
     is_json "json_of_${command%% *}"
     lacks "no_escape_in_${command%% *}" $'\033'
 done
+# MBeanSpec
+is status_names_its_node "$(one status -o name)" "$A"
 is akka_keys "$(one members -o json | grep -cE '^  "(selfNode|members|unreachable|leader|oldest|oldestPerRole)":')" 6
 expect member_by_host_and_port 0 one member-status "127.0.0.1:$port2"
 uid=$(one members -o json | tr -d ' \n' | sed 's/.*"node":"[^"]*'"$port2"'","nodeUid":"\([0-9]*\)".*/\1/')
 expect member_by_uid 0 one member-status "$uid"
-# CLI-05
+# CLI-05, MBeanSpec
 is member_by_uid_is_up "$(cat "$work/out")" Up
 # CLI-16
 expect unknown_member 68 one member-status 127.0.0.1:1
@@ -218,7 +220,7 @@ expect down_of_a_reachable_member 0 one down "127.0.0.1:$port2" --yes --timeout 
 ended downed_node_ends_with_76 "$second" 76
 node 2 "$port2" --set cluster.downing.active-strategy=manual
 wait_until 60 two members >/dev/null || fail node_without_seeds_starts
-# CLI-02
+# CLI-02, MBeanSpec
 expect join_another 0 two join "$A" --timeout 60s
 expect back_again 0 two wait --members 2 --timeout 60s
 # what the stream says from its snapshot on, put together: the addresses of the members
@@ -234,7 +236,7 @@ is the_snapshot_is_the_state "$(replayed)" "$(one members -o name | sort)"
 check the_snapshot_says_that_it_is_one grep -q '"status":"Up".*"snapshot":true' "$work/stream"
 expect leave_dry_run_foresees 0 one leave --dry-run "127.0.0.1:$port2"
 has leave_dry_run_tells_what_the_next_crash_does "once it has left, one member is left: the next crash ends the cluster" "$work/out"
-# CLI-03
+# CLI-03, MBeanSpec
 expect leave_other 0 one leave "127.0.0.1:$port2" --timeout 60s
 has leave_tells_what_the_next_crash_does "the next crash ends the cluster" "$work/out"
 ended node_that_left_ends_with_0 "${pids[-1]}" 0
@@ -252,7 +254,7 @@ kill "$stream"; wait "$stream" 2>/dev/null
 second=${pids[-1]} first=${pids[0]}
 kill -9 "$first"; wait "$first" 2>/dev/null; forget "$first"
 wait_until 60 bash -c '[ -n "$("$0" --socket "$1" unreachable -o name)" ]' "$troupe" "$work/2.sock" || fail killed_is_unreachable
-# CLI-07
+# CLI-07, MBeanSpec
 is unreachable_names_the_killed_one "$(two unreachable -o name)" "$A"
 expect unreachable_of_the_survivor 0 two unreachable
 # CLI-07
@@ -261,7 +263,7 @@ view() { two cluster-status -o table | tr '\t\n' ' |'; }
 member_is() { echo " Member(address = $1, status = Up)|"; }
 first_two=$(member_is "$A")$(member_is "$B")
 [ "$port1" -lt "$port2" ] || first_two=$(member_is "$B")$(member_is "$A")
-# CLI-08
+# CLI-08, MBeanSpec
 is cluster_status_is_the_whole_view "$(view)" "Members:|$first_two""Unreachable:| Member(address = $A)|"
 # Of two, the half with the lower address may go on without the other.
 helps="do not mark it Down here"

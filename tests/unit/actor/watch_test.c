@@ -570,7 +570,8 @@ a_watch_of_what_is_no_actor_is_answered(void)
     stage_close(system);
 }
 
-/* WATCH-8: what a lost node had watched forgets it; nothing is kept for it */
+/* WATCH-8, RemoteNodeDeathWatchSpec: what a lost node had watched forgets it; nothing is kept for
+ * it */
 static void
 a_lost_node_is_forgotten_as_a_watcher(void)
 {

@@ -168,19 +168,39 @@ figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten(vo
     meter_end(&a);
 }
 
-/* CMETRIC-02, ClusterMetricsDisabledSpec */
+/* The round of its own figures that it knows. */
+static uint64_t
+round_of(struct meter *h)
+{
+    trp_node_metrics node = { .number = 0 };
+    size_t count = 0;
+    return trp_cluster_metrics(h->host.system, &node, 1, &count) == TRP_OK && count == 1
+               ? node.number
+               : 0;
+}
+
+/* CMETRIC-02, ClusterMetricsDisabledSpec: nor does it publish anything, in so many of its
+ * neighbour's rounds */
 static void
 a_node_that_is_switched_off_measures_nothing_and_tells_nothing(void)
 {
     struct meter a, b;
     trp_node_metrics node;
+    trp_ref ref;
     size_t count = 9;
+    uint32_t states = atomic_load(&states_heard), changes = atomic_load(&changes_heard);
     meter_start(&a, "self", 30, true);
+    UNIT_REQUIRE(trp_system_spawn(a.host.system, &listener, NULL, &ref) == TRP_OK);
+    UNIT_EQUAL(trp_cluster_subscribe(a.host.system, ref, TRP_CLUSTER_METRICS_CHANGED), TRP_OK);
+    UNIT_WAIT(atomic_load(&states_heard) == states + 1, 60000);
     meter_start(&b, a.host.address, 60, false);
     UNIT_WAIT(nodes_known(&b) == 1, 60000);
     size_t members = 0;
     UNIT_WAIT(trp_cluster_members(b.host.system, NULL, 0, &members) == TRP_OK && members == 2,
               60000);
+    uint64_t rounds = round_of(&b) + 10;
+    UNIT_WAIT(round_of(&b) >= rounds, 60000);
+    UNIT_EQUAL(atomic_load(&changes_heard), changes);
     UNIT_EQUAL(trp_cluster_metrics(a.host.system, &node, 1, &count), TRP_OK);
     UNIT_EQUAL(count, 0);
     UNIT_EQUAL(atomic_load(&a.opened), 0);

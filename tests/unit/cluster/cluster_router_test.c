@@ -239,6 +239,8 @@ check_broadcast(trp_ref of, uint32_t first, uint32_t second)
               60000);
 }
 
+enum { KEYS = 40 };
+
 /* A key for each message: a count that returns to the same keys. */
 static int
 key_of(void *arg, const trp_msg *msg, trp_hash_key *ret_key)
@@ -246,7 +248,7 @@ key_of(void *arg, const trp_msg *msg, trp_hash_key *ret_key)
     static uint64_t key; /* one teller */
     (void)arg;
     (void)msg;
-    key = (key + 1) % 40;
+    key = (key + 1) % KEYS;
     *ret_key = (trp_hash_key){ &key, sizeof key };
     return 1;
 }
@@ -271,7 +273,30 @@ own_route(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
     }
 }
 
-/* CROUTE-01, -03, -04, -11, -20, ClusterConsistentHashingRouterSpec */
+/* Twelve asks: each node has as many of them. Twice all keys: each goes where it went before, and
+ * both nodes have some. */
+static void
+check_turns_or_keys(trp_ref ref, const char *logic)
+{
+    int64_t at[2][KEYS], second = 0;
+    if (strcmp(logic, "round-robin") == 0) {
+        for (int n = 0; n < 12; n++) {
+            second += ask(ref);
+        }
+        UNIT_EQUAL(second, 6);
+    } else if (strcmp(logic, "consistent-hashing") == 0) {
+        for (int n = 0; n < 2 * KEYS; n++) {
+            at[n / KEYS][n % KEYS] = ask(ref);
+        }
+        for (int n = 0; n < KEYS; n++) {
+            UNIT_EQUAL(at[0][n], at[1][n]);
+            second += at[0][n];
+        }
+        UNIT_TRUE(second > 0 && second < KEYS);
+    }
+}
+
+/* CROUTE-01, -03, -04, -11, -20, ClusterConsistentHashingRouterSpec, ClusterRoundRobinSpec */
 static void
 any_logic_routes_over_the_nodes(void)
 {
@@ -302,6 +327,7 @@ any_logic_routes_over_the_nodes(void)
             for (int n = 0; n < 12; n++) {
                 UNIT_TRUE(ask(ref) >= 0);
             }
+            check_turns_or_keys(ref, i < LOGICS ? logics[i] : "");
             trp_system_stop_actor(hosts[0].system, ref);
         }
     }

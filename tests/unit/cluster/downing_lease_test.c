@@ -130,7 +130,7 @@ the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused(void)
     mesh_free(m);
 }
 
-/* The lease decides, not the number. */
+/* LeaseMajority5NodeSpec: the lease decides, not the number. */
 static void
 the_larger_side_stops_when_the_smaller_one_was_quicker(void)
 {

@@ -413,6 +413,53 @@ watchers_are_told_with_the_removal_of_the_member(void)
     UNIT_EQUAL(atomic_load(&terminated), 1);
 }
 
+/* What a callback finds when it comes. */
+struct at_up {
+    struct host *host;
+    _Atomic uint32_t calls, members, status;
+};
+
+static void
+look_at_up(void *arg)
+{
+    struct at_up *at = arg;
+    trp_member self = { 0 };
+    size_t count = 0;
+    UNIT_EQUAL(trp_cluster_self(at->host->system, &self), TRP_OK);
+    UNIT_EQUAL(trp_cluster_members(at->host->system, NULL, 0, &count), TRP_OK);
+    atomic_store(&at->status, self.status);
+    atomic_store(&at->members, (uint32_t)count);
+    atomic_fetch_add(&at->calls, 1);
+}
+
+/* MinMembersBeforeUpSpec, MEMB-21: the callback waits for the minimum, and comes once, to one that
+ * is Up */
+static void
+the_callback_of_up_comes_when_as_many_are_there_as_are_asked_for(void)
+{
+    struct host a, b;
+    struct at_up at = { .host = &a };
+    trpi_cluster_options options = { .quiet = true };
+    options.member.min_nr_of_members = 2;
+    options.member.gossip_interval_ms = 20;
+    options.member.leader_actions_interval_ms = 20;
+    host_open(&a);
+    host_open(&b);
+    host_join(&a, "self", options);
+    UNIT_EQUAL(trp_cluster_on_member_up(a.system, look_at_up, &at), TRP_OK);
+    UNIT_WAIT(members_all(&a) == 1, 60000);
+    UNIT_EQUAL(members_up(&a), 0);
+    UNIT_EQUAL(atomic_load(&at.calls), 0);
+    host_join(&b, a.address, options);
+    UNIT_WAIT(atomic_load(&at.calls) == 1, 60000);
+    UNIT_EQUAL(atomic_load(&at.status), TRP_MEMBER_UP);
+    UNIT_EQUAL(atomic_load(&at.members), 2);
+    UNIT_WAIT(members_up(&a) == 2 && members_up(&b) == 2, 60000);
+    host_end(&b);
+    host_end(&a);
+    UNIT_EQUAL(atomic_load(&at.calls), 1);
+}
+
 /* Since when: the shell notes it when it publishes the event, a moment after the view has it. */
 static bool
 knows_since_when(struct host *h)
@@ -628,6 +675,7 @@ UNIT(before_joining_the_state_is_empty_and_an_ended_subscription_is_silent)
 UNIT(misuse_is_an_error)
 UNIT(a_leader_that_dies_is_downed_quarantined_and_told_of_once)
 UNIT(watchers_are_told_with_the_removal_of_the_member)
+UNIT(the_callback_of_up_comes_when_as_many_are_there_as_are_asked_for)
 UNIT(a_snapshot_says_what_the_command_line_shows)
 UNIT(changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for)
 UNIT(a_node_whose_cluster_actor_ends_is_no_member_any_more)

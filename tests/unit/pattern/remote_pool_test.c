@@ -157,7 +157,10 @@ groups_find_far_paths_whatever_the_logic(void)
         for (int n = 0; n < ASKS; n++) {
             UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
         }
-        if (strcmp(logics[i], "smallest-mailbox") == 0) {
+        if (strcmp(logics[i], "round-robin") == 0) {
+            UNIT_EQUAL(atomic_load(&here), ASKS / 2);
+            UNIT_EQUAL(atomic_load(&there), ASKS / 2);
+        } else if (strcmp(logics[i], "smallest-mailbox") == 0) {
             UNIT_EQUAL(atomic_load(&there), 0);
         } else if (strcmp(logics[i], "tail-chopping") != 0) {
             UNIT_WAIT(atomic_load(&here) > 0 && atomic_load(&there) > 0, 60000);
@@ -166,8 +169,8 @@ groups_find_far_paths_whatever_the_logic(void)
     deploy_end();
 }
 
-/* CONF-9, ROUTE-6, RemoteRoundRobinSpec: by configuration, over a router of code; a resizer's
- * children, too. */
+/* CONF-9, ROUTE-6, RemoteRoundRobinSpec: by configuration, over a router of code; children that are
+ * asked for later, too. */
 static void
 the_configuration_says_on_which_nodes(void)
 {
@@ -205,6 +208,56 @@ the_configuration_says_on_which_nodes(void)
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "moved", &options, &router),
                TRP_ECONFIG);
     UNIT_WAIT(pair_logged("remote: a router stays where it is made"), 60000);
+    deploy_end();
+}
+
+/* At each message, from two on: one more, until there are four. */
+static int
+grow_is_time(void *arg, uint64_t number)
+{
+    (void)arg;
+    (void)number;
+    return 1;
+}
+static int32_t
+grow_capacity(void *arg, const trp_routee_load *routees, uint32_t count)
+{
+    (void)arg;
+    (void)routees;
+    return count == 0 ? 2 : count < 4 ? 1 : 0;
+}
+
+/* RemoteRoundRobinSpec: what a resizer adds is made on the nodes in turn as well. */
+static void
+a_resizer_makes_children_on_the_nodes_in_turn(void)
+{
+    char name[16];
+    const trp_resizer grow = { sizeof grow, grow_is_time, grow_capacity, 0, NULL };
+    trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
+    trp_ref router, refs[8];
+    uint32_t count = 0;
+    start();
+    const char *const nodes[] = { d.pair.address[1], d.pair.address[0], NULL };
+    options.logic = "round-robin";
+    options.own_resizer = &grow;
+    options.target_nodes = nodes;
+    UNIT_REQUIRE(trp_system_router_spawn(d.pair.system[0], &where, NULL, "grows", &options,
+                                         &router) == TRP_OK);
+    UNIT_EQUAL(trp_router_routees(d.pair.system[0], router, refs, 8, &count), TRP_OK);
+    UNIT_EQUAL(count, 2);
+    UNIT_WAIT(ask(router, name, sizeof name) == TRP_OK &&
+                  trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK &&
+                  count == 4,
+              60000);
+    atomic_store(&here, 0);
+    atomic_store(&there, 0);
+    for (int n = 0; n < ASKS; n++) {
+        UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+    }
+    UNIT_EQUAL(atomic_load(&here), ASKS / 2);
+    UNIT_EQUAL(atomic_load(&there), ASKS / 2);
+    UNIT_EQUAL(trp_router_routees(d.pair.system[0], router, refs, 8, &count), TRP_OK);
+    UNIT_EQUAL(count, 4);
     deploy_end();
 }
 
@@ -268,6 +321,7 @@ UNIT_BEGIN("remote_pool")
 UNIT(children_are_made_on_nodes_in_turn_whatever_the_logic)
 UNIT(groups_find_far_paths_whatever_the_logic)
 UNIT(the_configuration_says_on_which_nodes)
+UNIT(a_resizer_makes_children_on_the_nodes_in_turn)
 UNIT(far_children_fail_and_leave_as_others_do)
 UNIT(what_is_no_node_makes_no_router)
 UNIT_END

@@ -359,7 +359,8 @@ a_system_ends_without_its_remoting(void)
     deploy_end();
 }
 
-/* Nor does it wait for the detector when the connection is gone: it would take ten minutes. */
+/* RemoteDeploymentDeathWatchSpec: Nor does it wait for the detector when the connection is gone: it
+ * would take ten minutes. */
 static void
 a_system_ends_without_its_connection(void)
 {

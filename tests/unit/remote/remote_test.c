@@ -399,8 +399,8 @@ system_messages_survive_a_cut(void)
     UNIT_EQUAL(atomic_load(&ended), 1);
 }
 
-/* REMOTE-36, REMOTE-09, RemoteNodeRestartDeathWatchSpec: another incarnation on the same address
- * takes the place of the first */
+/* REMOTE-36, REMOTE-09, RemoteNodeRestartDeathWatchSpec, HandshakeRestartReceiverSpec: another
+ * incarnation on the same address takes the place of the first */
 static void
 a_restart_on_the_same_address_is_a_new_incarnation(void)
 {
