@@ -26,17 +26,26 @@
 
 /* ---- view: encode ---------------------------------------------------------------------------- */
 
-static trp_err
-role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
+/* Where it stands, or the free place where it belongs. */
+static uint32_t
+role_place(const trpi_role_table *table, const char *role)
 {
     enum { PLACES = sizeof table->places / sizeof table->places[0] };
     _Static_assert(PLACES >= 2 * TRPI_GOSSIP_ROLES_MAX, "at most half full");
     uint32_t at = (uint32_t)trpi_hash(role, strlen(role), 0) % PLACES;
-    for (; table->places[at] != 0; at = (at + 1) % PLACES) {
-        if (strcmp(table->roles[table->places[at] - 1u], role) == 0) {
-            *ret_index = table->places[at] - 1u;
-            return TRP_OK;
-        }
+    while (table->places[at] != 0 && strcmp(table->roles[table->places[at] - 1u], role) != 0) {
+        at = (at + 1) % PLACES;
+    }
+    return at;
+}
+
+static trp_err
+role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
+{
+    uint32_t at = role_place(table, role);
+    if (table->places[at] != 0) {
+        *ret_index = table->places[at] - 1u;
+        return TRP_OK;
     }
     if (table->count == TRPI_GOSSIP_ROLES_MAX) {
         return TRP_ELIMIT;
@@ -56,6 +65,16 @@ trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident)
         err = role_index(table, ident->roles[r], &index);
     }
     return err;
+}
+
+uint32_t
+trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident)
+{
+    uint32_t missing = 0;
+    for (uint32_t r = 0; r < ident->roles_count; r++) {
+        missing += table->places[role_place(table, ident->roles[r])] == 0 ? 1 : 0;
+    }
+    return missing;
 }
 
 static trp_err

@@ -79,6 +79,8 @@ typedef struct trpi_role_table {
 } trpi_role_table;
 /* Errors: TRP_ELIMIT (more than TRPI_GOSSIP_ROLES_MAX; those that found room stay). */
 trp_err trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident);
+/* How many of its roles the table does not have. */
+uint32_t trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident);
 
 /* What many nodes of one process (the simulator's) would compute alike: views by their bytes,
  * merges by what they were made from, identities by their key. Where cache may be NULL, nothing is

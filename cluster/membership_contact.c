@@ -280,13 +280,9 @@ admitted_max(const trpi_member_core *core)
 static bool
 have_room(trpi_role_table *roles, const trpi_ident *joiner)
 {
-    uint32_t before = roles->count;
-    if (trpi_role_table_add(roles, joiner) == TRP_OK &&
-        (roles->count <= TRPI_JOIN_ROLES_MAX || roles->count == before)) {
-        return true;
-    }
-    roles->count = before;
-    return false;
+    uint32_t missing = trpi_role_table_missing(roles, joiner);
+    return (missing == 0 || roles->count + missing <= TRPI_JOIN_ROLES_MAX) &&
+           trpi_role_table_add(roles, joiner) == TRP_OK;
 }
 
 static trp_err
