@@ -130,8 +130,7 @@ wait_for_seeds(trpi_member_core *core)
 static void
 ask_again(trpi_member_core *core, uint32_t delay_ms)
 {
-    core->seek.joining = false;
-    memset(core->seek.nacked, 0, sizeof(core->seek.nacked)); /* they may be members by now */
+    core->seek.joining = false; /* met_cluster is set: earlier answers count no more (J1) */
     core->seek.next_ms = core->now.mono_ms + delay_ms;
     wait_for_seeds(core);
 }

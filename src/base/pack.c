@@ -229,7 +229,7 @@ trpi_pack_parse(const uint8_t *bytes, size_t count, trpi_pack_doc **ret_doc)
     size_t offset = 0;
     msgpack_unpack_return result =
         msgpack_unpack_next(&doc->unpacked, (const char *)bytes, count, &offset);
-    if (result != MSGPACK_UNPACK_SUCCESS && result != MSGPACK_UNPACK_EXTRA_BYTES) {
+    if (result != MSGPACK_UNPACK_SUCCESS) { /* nothing stands behind it: guard() */
         trpi_pack_doc_free(doc);
         return result == MSGPACK_UNPACK_NOMEM_ERROR ? TRP_ENOMEM : TRP_EDATA;
     }
