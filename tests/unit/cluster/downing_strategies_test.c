@@ -89,6 +89,24 @@ an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
+/* Of a role the oldest is another one than the first in order, who has no vote. */
+static void
+a_broken_link_does_not_cost_the_oldest_of_a_role_its_place(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    snprintf(options.role, sizeof(options.role), "odd");
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    s.view->members[3].up_number = 1; /* 3 has been Up for longer than 1 */
+    s.view->members[0].up_number = 4;
+    scene_row(&s, 1, 3);
+    scene_row(&s, 3, 1);
+    UNIT_EQUAL(scene_decide(&s, "keep-oldest", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    UNIT_EQUAL(s.decision.indexes[0], 1);
+    scene_end(&s);
+}
+
 /* D10: it ended before it could be removed, and 4 crashed; or the next oldest is away, too */
 static void
 an_oldest_that_leaves_is_asked_about_twice(void)
@@ -260,6 +278,16 @@ everybody_stops_when_reachability_does_not_come_to_rest(void)
     UNIT_TRUE(strstr(s.decision.reason, "unstable") != NULL);
     s.stable_ms = 20000; /* it has come to rest: the strategy decides */
     UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_DOWN_MEMBERS);
+    scene_end(&s);
+    scene_make(&s, 5, NULL); /* with a lease, too; 0 is given up, not the two that it misses */
+    for (uint32_t other = 3; other < 5; other++) {
+        scene_row(&s, 0, other);
+        scene_row(&s, other, 0);
+    }
+    s.stable_ms = 19999;
+    s.unstable_ms = 35000;
+    UNIT_EQUAL(scene_decide(&s, "lease", &options, 1, 0x1f), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(s.decision.indirectly_connected, 1);
     s.stable_ms = 0;
     options.unstable_after_ms = 0; /* off */
     s.unstable_ms = 1000000;
@@ -404,6 +432,7 @@ UNIT(each_strategy_keeps_the_side_that_it_is_for)
 UNIT(a_lone_oldest_is_kept_when_asked_for)
 UNIT(the_oldest_of_a_role_is_meant_when_there_is_a_role)
 UNIT(an_oldest_that_is_down_but_not_removed_counts_for_the_others)
+UNIT(a_broken_link_does_not_cost_the_oldest_of_a_role_its_place)
 UNIT(an_oldest_that_leaves_is_asked_about_twice)
 UNIT(a_joiner_that_leaves_brings_no_vote)
 UNIT(a_side_of_the_referee_that_is_too_small_stops)

@@ -201,6 +201,22 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     scene_end(&s);
 }
 
+/* D9: so does the end that is kept, which neither acts nor would act without the other end */
+static void
+both_ends_of_a_broken_link_call_the_roll(void)
+{
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 1, 3);
+    scene_row(&s, 3, 1);
+    s.stable_ms = s.version_ms = s.word_ms = 10001;
+    for (uint32_t self = 0; self < 5; self++) {
+        bool calls = self == 0 || self == 1 || self == 3;
+        UNIT_EQUAL(decide(&s, self, 0x1f, ""), calls ? TRPI_DOWNING_ROLL_CALL : TRPI_DOWNING_WAIT);
+    }
+    scene_end(&s);
+}
+
 /* D9: whoever is left asks, and none of its answers is from before */
 static void
 who_is_left_alone_asks_and_then_stops(void)
@@ -289,6 +305,7 @@ UNIT(an_unsure_member_delays_the_decision)
 UNIT(with_a_role_only_its_members_vote)
 UNIT(joiners_have_no_vote)
 UNIT(who_is_under_suspicion_counts_only_when_it_was_heard_lately)
+UNIT(both_ends_of_a_broken_link_call_the_roll)
 UNIT(who_is_left_alone_asks_and_then_stops)
 UNIT(nobody_waits_for_ever_for_one_under_suspicion)
 UNIT(a_side_that_is_too_small_without_the_indirectly_connected_stops_in_the_end)

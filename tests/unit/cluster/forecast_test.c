@@ -1,7 +1,7 @@
 /* forecast_test.c - what `why` foretells is what the strategy does: each forecast made while a side
  * waits is compared with what that side does then, and when. */
 #include "cluster/downing_forecast.h"
-#include "tests/unit/cluster/mesh.h"
+#include "tests/unit/cluster/scene.h"
 
 #define NODES 5u
 #define SETTLED_MS 2500u /* who is missed is known to all of the side */
@@ -162,9 +162,82 @@ nothing_is_foretold_where_nobody_is_missed(void)
     mesh_free(m);
 }
 
+static trpi_downing_forecast
+forecast_of(struct scene *s, const char *strategy, uint32_t self, uint32_t mask)
+{
+    trpi_downing_options options = { .stable_after_ms = 20000, .quorum_size = 2 };
+    uint64_t later_ms[SCENE_MEMBERS_MAX];
+    trpi_downing_forecast f;
+    trpi_downing_input input = scene_input(s, self, mask);
+    trpi_downing_forecast_make(trpi_downing_find(strategy), &options, &input, s->indexes, later_ms,
+                               &f);
+    return f;
+}
+
+/* ... of any strategy, whatever was asked before. */
+static void
+where_all_are_there_nothing_is_foreseen_at_any_moment(void)
+{
+    static const char *const strategies[] = { "manual", "keep-majority", "keep-oldest",
+                                              "static-quorum" };
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        struct scene s;
+        scene_make(&s, 3, NULL);
+        trpi_downing_forecast f = forecast_of(&s, strategies[i], 1, 0x7);
+        UNIT_EQUAL(f.kind, TRPI_FORECAST_NONE);
+        UNIT_TEXT(f.who, "");
+        scene_end(&s);
+    }
+}
+
+/* F2: 4 has seen the version, and 1 misses it. It is taken for silent, and nobody else is. */
+static void
+who_is_under_suspicion_is_foreseen_to_be_silent(void)
+{
+    for (uint32_t self = 0; self < 4; self++) {
+        struct scene s;
+        scene_make(&s, 5, NULL);
+        scene_row(&s, 1, 4);
+        s.word_ms = s.stable_ms;
+        trpi_downing_forecast f = forecast_of(&s, "keep-majority", self, 0x1f);
+        UNIT_EQUAL(f.kind, TRPI_FORECAST_GOES_ON);
+        UNIT_EQUAL(f.in_ms, 0);
+        UNIT_TEXT(f.reason, "majority: 4 of 5 members on this side, 1 unreachable, "
+                            "0 indirectly connected");
+        UNIT_TEXT(f.who, "host4:2556");
+        scene_end(&s);
+    }
+}
+
+/* As many names as there is room for, then how many more. */
+static void
+of_many_that_will_be_downed_some_are_named(void)
+{
+    char host[101], want[256];
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    memset(host, 'x', sizeof(host) - 1);
+    host[sizeof(host) - 1] = '\0'; /* behind "host" in order */
+    for (uint32_t i = 5; i < 9; i++) {
+        trpi_node_id id = mesh_id(i, 100 + i);
+        memcpy(id.address.host, host, sizeof(host));
+        UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &s.idents[i]) == TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add(s.view, s.idents[i], TRP_MEMBER_UP, i + 1), TRP_OK);
+        scene_row(&s, 0, i);
+    }
+    trpi_downing_forecast f = forecast_of(&s, "keep-majority", 0, 0x1f);
+    UNIT_EQUAL(f.kind, TRPI_FORECAST_GOES_ON);
+    (void)snprintf(want, sizeof(want), "%s:2557, %s:2558 and 2 more", host, host);
+    UNIT_TEXT(f.who, want);
+    scene_end(&s);
+}
+
 UNIT_BEGIN("forecast")
 UNIT(each_strategy_does_what_was_foretold)
 UNIT(without_sides_the_larger_half_may_down)
 UNIT(without_sides_it_is_said_who_may_be_downed)
 UNIT(nothing_is_foretold_where_nobody_is_missed)
+UNIT(where_all_are_there_nothing_is_foreseen_at_any_moment)
+UNIT(who_is_under_suspicion_is_foreseen_to_be_silent)
+UNIT(of_many_that_will_be_downed_some_are_named)
 UNIT_END

@@ -26,6 +26,7 @@ struct mesh {
     bool deaf[MESH_NODES_MAX];        /* nobody can dial it */
     uint32_t reach_at[64], reach_of[64], reach_count; /* dials under way: by, to */
     uint32_t reaches;                 /* all of them */
+    uint32_t dials[MESH_NODES_MAX];   /* of whom it dials anew, whatever the pause */
     int64_t ahead_ms[MESH_NODES_MAX]; /* of the right time, its wall clock */
     uint32_t event_node[MESH_EVENTS_MAX], events[MESH_EVENTS_MAX];
     trp_member_event members[MESH_EVENTS_MAX];
@@ -112,6 +113,8 @@ mesh_take_actions(struct mesh *m, uint32_t node)
             m->reach_at[m->reach_count] = node;
             m->reach_of[m->reach_count++] = mesh_find(m, &a->to);
             m->reaches++;
+        } else if (a->kind == TRPI_ACTION_DIAL) {
+            m->dials[node]++;
         } else if (a->kind == TRPI_ACTION_STOPPED) {
             m->stopped[node] = a->stop;
         }

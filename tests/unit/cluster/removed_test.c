@@ -45,6 +45,30 @@ a_side_may_go_on_by_its_word_where_its_strategy_lets_it(void)
     }
 }
 
+/* D10: 0 is Exiting and knows it, so it is on no side; of the others the oldest may be away. */
+static void
+a_side_without_the_next_oldest_may_not_go_on_by_its_word(void)
+{
+    static const uint32_t status[SCENE_MEMBERS_MAX] = { TRP_MEMBER_EXITING };
+    trpi_downing_options options = { .stable_after_ms = 20000 };
+    struct scene s;
+    scene_make(&s, 6, status);
+    UNIT_EQUAL(trpi_gossip_freeze(s.view), TRP_OK);
+    scene_votes(&s);
+    trpi_downing_input input = { .gossip = s.view, .votes = &s.votes, .leaver = s.idents[0]->key };
+    for (uint32_t first = 1; first <= 2; first++) {
+        uint32_t marks[SCENE_MEMBERS_MAX];
+        trpi_downing_count count;
+        for (uint32_t k = 0; k < 6; k++) {
+            marks[k] = k >= first && k < first + 3 ? TRPI_MARK_CLEAR : TRPI_MARK_AWAY;
+        }
+        UNIT_EQUAL(trpi_downing_may_go_on(trpi_downing_find("keep-oldest"), &options, &input, marks,
+                                          &count),
+                   first == 1);
+    }
+    scene_end(&s);
+}
+
 static void
 refuse(struct mesh *m, uint32_t node, uint32_t by)
 {
@@ -63,16 +87,23 @@ refusals_end_a_node_when_they_are_of_more_than_half(void)
     refuse(m, 4, 7);
     refuse(m, 4, 4);
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), 0);
+    UNIT_EQUAL(m->dials[4], 0);
     refuse(m, 4, 0);
+    UNIT_EQUAL(m->dials[4], 3); /* X4: all others */
     refuse(m, 4, 0);
     refuse(m, 4, 3);
+    UNIT_EQUAL(m->dials[4], 3);
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), m->now_ms);
     UNIT_TRUE(trpi_member_is_remover(m->cores[4], trpi_ident_key(&m->ids[3])));
     UNIT_FALSE(trpi_member_is_remover(m->cores[4], trpi_ident_key(&m->ids[1])));
     UNIT_EQUAL(m->stopped[4], TRPI_STOP_NONE);
     mesh_run(m, 9900);
     UNIT_TRUE(strstr(m->warning, "two clusters") == NULL); /* the others may say so yet */
+    UNIT_TRUE(m->dials[4] >= 3 + 9 * 2); /* 1 and 2 once a second */
     mesh_run(m, 1200);
+    uint32_t dials = m->dials[4];
+    mesh_run(m, 3000);
+    UNIT_EQUAL(m->dials[4], dials);
     UNIT_TRUE(strstr(m->warning, "two clusters: host0:2552, host3:2555 removed this node") != NULL);
     UNIT_TRUE(strstr(m->warning, "2 of 5 votes") != NULL);
     refuse(m, 4, 1);
@@ -445,6 +476,7 @@ who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy(void)
 
 UNIT_BEGIN("removed")
 UNIT(a_side_may_go_on_by_its_word_where_its_strategy_lets_it)
+UNIT(a_side_without_the_next_oldest_may_not_go_on_by_its_word)
 UNIT(refusals_end_a_node_when_they_are_of_more_than_half)
 UNIT(who_talks_to_the_node_after_all_has_not_removed_it)
 UNIT(gone_counts_for_those_that_it_names)

@@ -75,10 +75,9 @@ scene_votes(struct scene *s)
     }
 }
 
-/* Decide as `self`, when the nodes of mask have seen the version. */
-static inline trpi_downing_verdict
-scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *options,
-             uint32_t self, uint32_t mask)
+/* What `self` knows when the nodes of mask have seen the version. */
+static inline trpi_downing_input
+scene_input(struct scene *s, uint32_t self, uint32_t mask)
 {
     if (!s->view->frozen) {
         UNIT_EQUAL(trpi_gossip_freeze(s->view), TRP_OK);
@@ -91,7 +90,7 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
         }
     }
     scene_votes(s);
-    trpi_downing_input input = { .gossip = s->view,
+    return (trpi_downing_input){ .gossip = s->view,
                                  .seen = &s->seen,
                                  .votes = &s->votes,
                                  .self = s->idents[self]->key,
@@ -104,6 +103,17 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
                                  .doubt_ms = s->doubt_ms,
                                  .leaver = s->leaver,
                                  .lease = s->lease };
+}
+
+/* Decide as `self`, when the nodes of mask have seen the version. */
+static inline trpi_downing_verdict
+scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *options,
+             uint32_t self, uint32_t mask)
+{
+    trpi_downing_input input = scene_input(s, self, mask);
+    for (uint32_t i = 0; i < SCENE_MEMBERS_MAX; i++) {
+        s->indexes[i] = TRPI_MARK_AWAY; /* whatever is there, nobody reads before it is written */
+    }
     s->decision = (trpi_downing_decision){ .indexes = s->indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
     return s->decision.verdict;

@@ -525,6 +525,33 @@ a_node_that_waits_for_its_seeds_says_so(void)
     mesh_free(m);
 }
 
+/* By the contact, at most once in 10 s, of all joiners together: at it, and one ms before */
+static void
+that_a_joiner_cannot_be_dialled_is_logged_once_in_a_while(void)
+{
+    static const uint32_t pauses_ms[] = { 0, 9999, 1 };
+    trpi_member_options options = { .seed = 7, .dial_back = true };
+    struct mesh *m = mesh_cluster(1, &options);
+    for (uint32_t i = 0; i < 3; i++) {
+        uint32_t node = mesh_add(m, &options);
+        m->now_ms += pauses_ms[i];
+        UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
+        while (m->head != m->tail) { /* without what mesh_drain() says of dials */
+            mesh_deliver(m);
+        }
+        UNIT_EQUAL(m->reach_count, 1);
+        m->reach_count = 0;
+        m->warning[0] = '\0';
+        trpi_member_event event = { .kind = TRPI_MEMBER_REACHED,
+                                    .target = m->ids[node],
+                                    .text = "connection refused" };
+        UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
+        UNIT_EQUAL(strstr(m->warning, "is not let in: it cannot be dialled back") != NULL, i != 1);
+        mesh_drain(m);
+    }
+    mesh_free(m);
+}
+
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
 UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
@@ -546,4 +573,5 @@ UNIT(a_first_seed_that_was_found_needs_an_answer_that_says_so_still)
 UNIT(a_node_joins_by_addresses_that_were_found_later)
 UNIT(a_welcome_of_somebody_else_is_not_taken)
 UNIT(a_node_that_waits_for_its_seeds_says_so)
+UNIT(that_a_joiner_cannot_be_dialled_is_logged_once_in_a_while)
 UNIT_END
