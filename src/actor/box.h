@@ -120,6 +120,7 @@ trpi_take trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
 void trpi_box_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
 /* The message taken last is handled: free it. */
 void trpi_box_done(trp_ctx *ctx);
+/* Does anything wait behind the message that was taken last? */
 bool trpi_box_has_more(trpi_cell *cell);
 /* More than one message waits behind the queue of a boxed cell, and no bound holds its tellers. */
 bool trpi_box_has_many(const trpi_cell *cell);

@@ -264,6 +264,10 @@ expect unknown_event_type 64 good events --type MemberUpp
 has event_type_suggested "did you mean 'MemberUp'?" "$work/err"
 expect watch_ends_when_the_reader_goes 0 bash -c '"$0" --socket "$1" members -o json --watch=0.1 | head -n 2; exit ${PIPESTATUS[0]}' "$troupe" "$work/good.sock"
 is watch_json_is_one_object_a_line "$(wc -l <"$work/out")" 2
+background "$troupe" --socket "$work/good.sock" status --watch=600 >"$work/repeated"
+check what_is_repeated_is_shown_before_the_pause wait_until 30 test -s "$work/repeated"
+kill "$started"
+await "$started" 30 || fail who_repeats_ends
 expect closed_pipe_is_no_error 0 bash -c 'for i in 1 2 3; do "$0" --socket "$1" members -o name | true; [ ${PIPESTATUS[0]} -eq 0 ] || exit 1; done' "$troupe" "$work/good.sock"
 expect wait_members 0 good wait --members 3 --role backend=2
 says wait_times_out 75 "3/4 Up" good wait --members 4 --timeout 200ms

@@ -115,6 +115,14 @@ the_number_of_threads_follows_the_cores_within_bounds(void)
     UNIT_EQUAL(trp_dispatcher_register(system_, "plain", &options), TRP_OK);
     want = (uint32_t)cores * 3 < 8 ? 8 : (uint32_t)cores * 3 > 64 ? 64 : (uint32_t)cores * 3;
     UNIT_EQUAL(info("plain").threads_max, want);
+    options.threads_min = 100; /* beyond the default of the other bound: the given one counts */
+    UNIT_EQUAL(trp_dispatcher_register(system_, "many", &options), TRP_OK);
+    UNIT_EQUAL(info("many").threads_max, 100);
+    options.threads_min = 0;
+    options.kind = TRP_DISPATCHER_AFFINITY; /* one for each core */
+    want = cores > 64 ? 64 : (uint32_t)cores;
+    UNIT_EQUAL(trp_dispatcher_register(system_, "affine", &options), TRP_OK);
+    UNIT_EQUAL(info("affine").threads_max, want);
     end();
 }
 
@@ -198,6 +206,23 @@ a_blocking_dispatcher_grows_to_its_bound_and_shrinks_again(void)
     end();
 }
 
+static _Atomic int ran;
+static pthread_t ran_on;
+
+static void
+run_function(void *arg)
+{
+    dispatched_work work = { 5, TRP_REF_NONE };
+
+    ran_on = pthread_self();
+    if (arg != NULL) {
+        UNIT_EQUAL(trp_system_try_tell(system_, *(trp_ref *)arg, &dispatched_work_type, &work,
+                                       sizeof work),
+                   TRP_OK);
+    }
+    atomic_fetch_add(&ran, 1);
+}
+
 /* DISP-8 (shutdown-timeout): without actors the threads end sooner. */
 static void
 a_dispatcher_without_actors_lets_its_threads_go(void)
@@ -219,6 +244,9 @@ a_dispatcher_without_actors_lets_its_threads_go(void)
     trp_system_stop_actor(system_, ref);
     UNIT_WAIT(info("mine").threads == 0, 5000);
     UNIT_EQUAL(info("mine").actors, 0);
+    atomic_store(&ran, 0);
+    UNIT_EQUAL(trp_dispatcher_execute(system_, "mine", run_function, NULL), TRP_OK);
+    UNIT_WAIT(atomic_load(&ran) == 1 && info("mine").threads == 0, 5000); /* of a function, too */
     end();
 }
 
@@ -329,23 +357,6 @@ a_deadline_ends_a_turn_before_its_messages_do(void)
 }
 
 /* ---- functions ------------------------------------------------------------------------------- */
-
-static _Atomic int ran;
-static pthread_t ran_on;
-
-static void
-run_function(void *arg)
-{
-    dispatched_work work = { 5, TRP_REF_NONE };
-
-    ran_on = pthread_self();
-    if (arg != NULL) {
-        UNIT_EQUAL(trp_system_try_tell(system_, *(trp_ref *)arg, &dispatched_work_type, &work,
-                                       sizeof work),
-                   TRP_OK);
-    }
-    atomic_fetch_add(&ran, 1);
-}
 
 static _Atomic uint32_t with_sender, without_sender;
 

@@ -43,7 +43,7 @@ live_data_tell_who_runs_what_waits_and_how_fast(void)
     trp_live_thread threads[64];
     const trp_live_thread *held = NULL;
     trp_live_actor seen;
-    uint32_t count, sum = 0;
+    uint32_t count, sum = 0, of_system = 0, internal = 0;
     trp_live *live;
 
     atomic_store(&let_go, false);
@@ -73,7 +73,11 @@ live_data_tell_who_runs_what_waits_and_how_fast(void)
         held = trp_ref_equal(threads[i].actor, b) ? &threads[i] : held;
         sum += (uint32_t)threads[i].completed;
         UNIT_TRUE(threads[i].busy >= 0.0 && threads[i].busy <= 1.0);
+        of_system += strcmp(threads[i].dispatcher, "system") == 0;
+        internal += strcmp(threads[i].dispatcher, "troupe.internal") == 0;
     }
+    UNIT_EQUAL(of_system, 1);
+    UNIT_EQUAL(internal, 1);
     UNIT_REQUIRE(held != NULL);
     UNIT_TRUE(held->busy == 1.0);
     UNIT_TEXT(held->dispatcher, "pinned");

@@ -7,6 +7,9 @@
 
 #include <troupe/troupe.h>
 
+#include "actor/actor.h"
+#include "actor/box.h"
+
 #define TURN 500 /* tells before a producer tells itself to go on */
 #define PRODUCERS 10
 #define ROUNDS 40
@@ -310,10 +313,56 @@ twenty_thousand_children_answer_their_overloaded_parent(void)
     }
 }
 
+/* ---- who has more to say --------------------------------------------------------------------- */
+
+static _Atomic bool held, let_go, behind[3];
+static _Atomic uint32_t looked;
+
+static trp_err
+look_behind(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    if (atomic_load(&looked) == 0) {
+        atomic_store(&held, true);
+        while (!atomic_load(&let_go)) {
+            unit_pause();
+        }
+    }
+    atomic_store(&behind[atomic_load(&looked)], trpi_box_has_more(ctx->cell));
+    atomic_fetch_add(&looked, 1);
+    return TRP_OK;
+}
+static const trp_behaviour looker = {
+    .size = sizeof(trp_behaviour), .name = "looker", .version = 1, .receive = look_behind
+};
+
+/* Only who has nothing more to say may go idle though he overloads another (credit.c). What a
+ * mailbox has sorted already is not in its queue any more, and waits all the same. */
+static void
+what_is_sorted_already_still_waits(void)
+{
+    trp_ref ref;
+
+    start(1);
+    ref = spawn_boxed(&looker, "control-aware");
+    tell(ref, 0);
+    UNIT_WAIT(atomic_load(&held), 5000);
+    tell(ref, 1);
+    tell(ref, 2);
+    atomic_store(&let_go, true);
+    UNIT_WAIT(atomic_load(&looked) == 3, 5000);
+    UNIT_TRUE(atomic_load(&behind[0]));
+    UNIT_TRUE(atomic_load(&behind[1]));
+    UNIT_FALSE(atomic_load(&behind[2]));
+    end();
+}
+
 UNIT_BEGIN("overload")
 UNIT(a_flood_is_slowed_to_its_receiver)
 UNIT(a_flood_is_slowed_to_a_mailbox_with_an_order_of_its_own)
 UNIT(three_that_overload_one_another_in_a_circle_go_on)
 UNIT(two_that_flood_each_other_go_on)
 UNIT(twenty_thousand_children_answer_their_overloaded_parent)
+UNIT(what_is_sorted_already_still_waits)
 UNIT_END

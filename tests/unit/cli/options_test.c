@@ -269,6 +269,11 @@ nearest_word_is_suggested_and_nonsense_is_not(void)
     memset(word, 'm', 63);
     word[63] = '\0';
     UNIT_TRUE(trpi_cli_suggest(word, names, 6) == NULL);
+    word[47] = '\0'; /* a letter less than the longest name that is suggested */
+    static const char longest[] = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
+    static const char longer[] = "mmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmmm";
+    UNIT_TEXT(trpi_cli_suggest(word, (const char *const[]){ longer, longest }, 2), longest);
+    UNIT_TRUE(trpi_cli_suggest(word, (const char *const[]){ longer }, 1) == NULL);
 }
 
 static void

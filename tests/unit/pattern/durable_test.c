@@ -181,6 +181,7 @@ static void
 the_end_of_an_actor_leaves_its_mail(void)
 {
     trp_ref ref, other = TRP_REF_NONE;
+    trp_mailbox_view view;
 
     fresh();
     start(NULL);
@@ -197,6 +198,8 @@ the_end_of_an_actor_leaves_its_mail(void)
     for (uint64_t i = 0; i < 10; i++) {
         UNIT_EQUAL(seen[i], i);
     }
+    /* what was there from the start is counted: nothing waits, nor less */
+    UNIT_WAIT(trp_mailbox_look(system_, ref, &view) == TRP_OK && view.messages == 0, 5000);
     stop();
     forget();
 }

@@ -83,9 +83,9 @@ limit(const room *r)
     return atomic_load(&r->sched->limit);
 }
 
-/* So many milliseconds pass; how many percent of them the limit was `wanted`. */
-static uint32_t
-pass(room *r, uint32_t ms, uint32_t wanted)
+/* So many milliseconds pass; in how many looks at them the limit was `wanted`. */
+static uint64_t
+looks_of(room *r, uint32_t ms, uint32_t wanted)
 {
     uint64_t looks = (uint64_t)ms * MS / LOOK_NS, held = 0;
 
@@ -100,7 +100,14 @@ pass(room *r, uint32_t ms, uint32_t wanted)
         *(uint64_t *)trpi_worker_data(trpi_sched_worker(r->sched, 0)) += work;
         trpi_gang_look(trpi_sched_worker(r->sched, 0));
     }
-    return (uint32_t)(held * 100u / looks);
+    return held;
+}
+
+/* ... in how many percent of them. */
+static uint32_t
+pass(room *r, uint32_t ms, uint32_t wanted)
+{
+    return (uint32_t)(looks_of(r, ms, wanted) * 100u / ((uint64_t)ms * MS / LOOK_NS));
 }
 
 /* Until the limit is `wanted` and a trial has ended with it: at most so many milliseconds. */
@@ -212,6 +219,37 @@ long_messages_are_never_tried(void)
     trpi_sched_free(r.sched);
 }
 
+/* As soon as it is plain that more workers do far less than fewer did, and not when the measure's
+ * time is over: a trial that fails by far is shorter. */
+static void
+a_trial_without_hope_ends_early(void)
+{
+    static const uint32_t less[] = { 100, 80 }, far_less[] = { 100, 10 };
+    const uint32_t *both[] = { less, far_less };
+    uint64_t looks[2];
+    room r;
+
+    for (int i = 0; i < 2; i++) {
+        room_open(&r, 2, both[i]);
+        UNIT_TRUE(comes_to(&r, 1, 100));
+        looks[i] = looks_of(&r, 10000, 2);
+        trpi_sched_free(r.sched);
+    }
+    UNIT_TRUE(looks[1] > 0 && looks[1] * 4 < looks[0]);
+}
+
+/* One has nobody to sit out, nor to look after. */
+static void
+a_single_worker_looks_once(void)
+{
+    room r;
+
+    room_open(&r, 1, hindered);
+    UNIT_EQUAL(pass(&r, 100, 1), 100);
+    UNIT_EQUAL(trpi_sched_worker(r.sched, 0)->gang_stride, UINT32_MAX);
+    trpi_sched_free(r.sched);
+}
+
 UNIT_BEGIN("gang_trial")
 UNIT(workers_that_hinder_each_other_become_one_and_more_again)
 UNIT(workers_that_do_not_hinder_each_other_are_all_wanted)
@@ -219,4 +257,6 @@ UNIT(a_worker_that_adds_little_sits_out)
 UNIT(the_best_of_many_limits_is_found)
 UNIT(a_lost_core_misleads_nobody_for_long)
 UNIT(long_messages_are_never_tried)
+UNIT(a_trial_without_hope_ends_early)
+UNIT(a_single_worker_looks_once)
 UNIT_END

@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "base/alloc.h"
 #include "sched/worker.h"
@@ -269,6 +270,81 @@ a_private_worker_runs_its_tasks_and_ends(void)
     desk_close();
 }
 
+static _Atomic uint32_t ordered;
+
+static trpi_run_result
+run_in_order(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    j->again = atomic_fetch_add(&ordered, 1) + 1;
+    atomic_fetch_add(&j->runs, 1);
+    return TRPI_RUN_IDLE;
+}
+
+/* What a worker hands over that does not run any more comes before what was injected meanwhile, in
+ * its own order, or behind it. */
+static void
+a_list_is_injected_first_or_last(void)
+{
+    for (int first = 0; first < 2; first++) {
+        _Atomic uint32_t go = 0;
+        job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
+        job waits = { .run = run_in_order },
+            jobs[2] = { { .run = run_in_order }, { .run = run_in_order } };
+        trpi_task_list list = { NULL, NULL };
+
+        atomic_store(&ordered, 0);
+        start(1);
+        trpi_sched_inject(sched, &stuck.task);
+        UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 20000);
+        trpi_sched_inject(sched, &waits.task);
+        trpi_inject_list(sched, &list, 0, first != 0); /* of none: nothing */
+        trpi_task_list_push(&list, &jobs[0].task);
+        trpi_task_list_push(&list, &jobs[1].task);
+        trpi_inject_list(sched, &list, 2, first != 0);
+        atomic_store(&go, 1);
+        UNIT_WAIT(atomic_load(&waits.runs) + runs_sum(jobs, 2) == 3, 20000);
+        UNIT_EQUAL(waits.again, first != 0 ? 3 : 1);
+        UNIT_EQUAL(jobs[0].again, first != 0 ? 1 : 2);
+        UNIT_EQUAL(jobs[1].again, first != 0 ? 2 : 3);
+        desk_close();
+    }
+}
+
+static _Atomic int nice_of_last;
+
+static trpi_run_result
+run_looks_at_its_priority(job *j, trpi_worker *worker)
+{
+    (void)worker;
+    atomic_store(&nice_of_last, getpriority(PRIO_PROCESS, 0)); /* of the thread */
+    atomic_fetch_add(&j->runs, 1);
+    return TRPI_RUN_IDLE;
+}
+
+/* Where the process may; never for who has not asked for it. */
+static void
+only_who_asks_for_a_high_priority_gets_one(void)
+{
+    int before = getpriority(PRIO_PROCESS, 0);
+
+    start(1);
+    for (int high = 0; high < 2; high++) {
+        job j = { .run = run_looks_at_its_priority };
+        uint16_t home;
+
+        UNIT_REQUIRE(trpi_sched_private_new(sched, "priority", high != 0, &home) == TRP_OK);
+        j.task.dispatch = TRPI_DISPATCH_PRIVATE;
+        atomic_store(&j.task.home, home);
+        trpi_sched_inject(sched, &j.task);
+        UNIT_WAIT(atomic_load(&j.runs) == 1, 20000);
+        UNIT_TRUE(atomic_load(&nice_of_last) == before ||
+                  (high != 0 && atomic_load(&nice_of_last) < before));
+        trpi_sched_private_release(sched, home);
+    }
+    desk_close();
+}
+
 static void
 private_workers_end_at_their_limit(void)
 {
@@ -286,6 +362,9 @@ private_workers_end_at_their_limit(void)
     trpi_sched_private_release(sched, homes[0]);
     UNIT_EQUAL(trpi_sched_private_new(sched, NULL, false, &more), TRP_OK);
     UNIT_EQUAL(more, homes[0]);
+    trpi_sched_urgent(sched, homes[1]); /* a wrong home is harmless: none of them is affine */
+    trpi_sched_urgent(sched, TRPI_POOL_MAX + TRPI_PRIVATE_MAX);
+    trpi_sched_urgent(sched, UINT16_MAX);
     desk_close();
 }
 
@@ -587,6 +666,8 @@ UNIT(a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle)
 UNIT(after_a_task_was_kept_in_vain_there_is_a_pause)
 UNIT(a_deferred_task_runs_though_its_worker_is_never_idle)
 UNIT(a_private_worker_runs_its_tasks_and_ends)
+UNIT(a_list_is_injected_first_or_last)
+UNIT(only_who_asks_for_a_high_priority_gets_one)
 UNIT(private_workers_end_at_their_limit)
 UNIT(a_stop_with_a_stuck_worker_ends_at_its_deadline)
 UNIT(an_idle_scheduler_takes_no_time)
