@@ -134,10 +134,10 @@ class Build:
         run(self.compiler[-1:] + self.link + ["-shared", "-o", output, "-Wl,-soname,libtroupe.so.0", "-Wl,-Bsymbolic"] +
             (["--coverage"] if covered else []) + objects + self.libraries + ["-lpthread"])
 
-    def link_tool(self, output, covered=False, instead=None):
+    def link_tool(self, output, covered=False, instead=None, more=()):
         instead = instead or {}
         objects = [instead.get(s, self.object_of(s, covered)) for s in self.tool + self.base]
-        run(self.compiler[-1:] + self.link + ["-o", output] + (["--coverage"] if covered else []) + objects +
+        run(self.compiler[-1:] + self.link + ["-o", output] + (["--coverage"] if covered else []) + list(more) + objects +
             shlex.split(self.variables["CJSON_LIBS"]) + ["-lpthread", "-ldl"])
 
     def stands_alone(self, program):
@@ -187,9 +187,15 @@ class Build:
         if not os.path.lexists(path):
             os.symlink(os.path.join(self.top, "deploy"), path)  # where the tool finds the launcher of multinode
 
-    def is_of_library(self, source):
-        """And of nothing else: of the library alone a file may be built for a sanitizer that its program does not have."""
-        return source in self.library and source not in self.base
+    def is_of_tool(self, source):
+        return source in self.tool or source in self.base
+
+    def has_sanitized(self, source, test):
+        """Whether the file that is built for a sanitizer is in what the test runs: the library, or for a script the tool.
+        Programs that have the file in themselves stay as they are."""
+        if test.script:
+            return self.is_of_tool(source)
+        return source in self.library and not self.stands_alone(test.program)
 
     def programs_with(self, source):
         """Programs that have a mutant of this file in themselves: linked anew for it."""
@@ -199,22 +205,19 @@ class Build:
 
     def mutate(self, source, text, directory, more=()):
         """A directory as base, with one file of other text: only what has it is linked anew. more: flags for that file,
-        which checks itself then."""
+        which checks itself then, and for the program that has it."""
         path = os.path.join(directory, "mutant.c")
         with open(path, "w") as file:
             file.write('#line 1 "%s"\n' % os.path.join(self.top, source) + text)
         output = os.path.join(directory, "mutant.o")
         self.compile(source, output, path, more)
         instead = {source: output}
-        self.link_tool_if(source, directory, instead)
-        for program in self.programs_with(source):
+        if self.is_of_tool(source):
+            self.link_tool(os.path.join(directory, "troupe"), instead=instead, more=more)
+        for program in self.programs_with(source) if not more else []:
             self.link_program(program, directory, instead=instead)
         if source in self.library:
             self.link_library(os.path.join(directory, LIBRARY), instead=instead)
-
-    def link_tool_if(self, source, directory, instead):
-        if source in self.tool or source in self.base:
-            self.link_tool(os.path.join(directory, "troupe"), instead=instead)
 
     def reset(self, directory):
         """The directory of a worker as base, by links to it."""

@@ -46,6 +46,10 @@ class Test:
         return [os.path.join(program_directory, self.program)] + self.arguments
 
 
+# A script runs a tool that was linked with the sanitizer; as in tests/run, each process writes to a file what it finds.
+SANITIZED_TOOL = ["env", "ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1", "TROUPE_SANITIZER=asan"]
+
+
 def sanitizer():
     """The words before a command in which one file was compiled for the address sanitizer; None: not here."""
     libraries = []
