@@ -15,7 +15,7 @@ is all_nodes_end_well "$?" 0
 has an_actor_is_looked_up_by_its_path "[first] an_actor_is_looked_up_by_its_path" "$work/run.log"
 # RemoteDeliverySpec
 has numbers_over_two_hops_keep_their_order "[first] numbers_over_two_hops_keep_their_order" "$work/run.log"
-# ReliableProxySpec
+# ReliableProxySpec, CONTRIB-31, -32, -34
 has a_reliable_proxy_delivers_over_links_that_lose "[first] a_reliable_proxy_delivers_over_links_that_lose" "$work/run.log"
 # RemoteNodeDeathWatchSpec
 has watchers_on_both_sides_are_told_of_a_stop "[first] watchers_on_both_sides_are_told_of_a_stop" "$work/run.log"

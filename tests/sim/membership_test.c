@@ -219,8 +219,9 @@ look_on(struct sim_world *w, const struct look *looks, size_t count)
     }
 }
 
-/* TransitionSpec, NodeLeavingAndExitingAndBeingRemovedSpec. A frame takes 10 ms, and only what is
- * sent at once for a change is sent at all: so each exchange can be looked at. */
+/* TransitionSpec, NodeLeavingAndExitingAndBeingRemovedSpec, NodeUpSpec, NodeLeavingAndExitingSpec.
+ * A frame takes 10 ms, and only what is sent at once for a change is sent at all: so each exchange
+ * can be looked at. */
 static void
 each_exchange_changes_statuses_and_seen_sets_as_told(void)
 {

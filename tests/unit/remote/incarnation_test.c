@@ -112,7 +112,8 @@ right_first(void)
     return ref;
 }
 
-/* REMOTE-41 REMOTE-09: somebody else told us of the new incarnation before we met it */
+/* REMOTE-41 REMOTE-09, RemoteNodeShutdownAndComesBackSpec: somebody else told us of the new
+ * incarnation before we met it */
 static void
 a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
 {
