@@ -111,11 +111,17 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
              uint32_t self, uint32_t mask)
 {
     trpi_downing_input input = scene_input(s, self, mask);
-    for (uint32_t i = 0; i < SCENE_MEMBERS_MAX; i++) {
-        s->indexes[i] = TRPI_MARK_AWAY; /* whatever is there, nobody reads before it is written */
+    uint32_t n = s->view->members_count;
+    uint32_t *indexes = malloc(n * sizeof(*indexes)); /* exactly: the address sanitizer looks */
+    UNIT_REQUIRE(indexes != NULL);
+    for (uint32_t i = 0; i < n; i++) {
+        indexes[i] = TRPI_MARK_AWAY; /* nobody reads what he has not written */
     }
-    s->decision = (trpi_downing_decision){ .indexes = s->indexes };
+    s->decision = (trpi_downing_decision){ .indexes = indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
+    memcpy(s->indexes, indexes, n * sizeof(*indexes));
+    s->decision.indexes = s->indexes;
+    free(indexes);
     return s->decision.verdict;
 }
 
