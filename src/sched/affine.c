@@ -14,7 +14,7 @@
  * Threads. queue_lock guards what others hand in; `urgent` is a flag.
  * Cost.    inner: no atomic instruction but one load. A directive for a task that waits already:
  *          one look at each waiting task.
- * Tests.   tests/unit/actor/affinity_test.c
+ * Tests.   tests/unit/actor/affinity_test.c, tests/unit/sched/sched_test.c
  * Sources. Actor4j specification, Execution 1 to 6 (A4J-29 to -32).
  */
 #include "base/alloc.h"

@@ -19,7 +19,7 @@
  *       other.   (sleep.c)
  * Cost.    slot and ring: no atomic RMW for the owner; a theft is a system call and interrupts the
  *          other cores, so it takes half a ring.
- * Tests.   tests/unit/sched/sched_test.c; tests/stress/churn_test.c
+ * Tests.   tests/unit/sched/queue_test.c, sched_test.c; tests/stress/churn_test.c
  */
 #include <sys/syscall.h>
 #include <unistd.h>

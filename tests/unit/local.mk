@@ -25,6 +25,7 @@ tests_unit_sched_sched_tests_SOURCES = \
 	tests/unit/sched/driven_test.c \
 	tests/unit/sched/gang_test.c \
 	tests/unit/sched/gang_trial_test.c \
+	tests/unit/sched/queue_test.c \
 	tests/unit/sched/sched_test.c \
 	tests/unit/sched/timer_test.c \
 	tests/unit/sched/timer_wheel_test.c

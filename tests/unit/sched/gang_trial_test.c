@@ -1,86 +1,28 @@
 /* gang_trial_test.c - what the trials decide, for workers whose work is a formula and a clock that
  * the test moves: what gang_test.c sees on a machine depends on who else is there. */
-#include "base/world.h"
-#include "sched/worker.h"
-#include "tests/unit/unit.h"
+#include "tests/unit/sched/still.h"
 
 #define LOOK_NS 20000u
-#define MS 1000000u
 #define RATE 10u /* work of one worker in a microsecond */
 
 typedef struct room {
-    trpi_world world; /* first */
-    trpi_sched *sched;
-    uint64_t now_ns;
+    still still;
     const uint32_t *percent; /* [limit - 1]: what so many do together, of what one does */
     uint32_t lost;           /* each so many looks, nobody has a core for a millisecond; 0: never */
     uint64_t looks;
 } room;
 
-static uint64_t
-mono_ns(trpi_world *world)
-{
-    return ((room *)(void *)world)->now_ns;
-}
-static int64_t
-wall_ms(trpi_world *world)
-{
-    (void)world;
-    return 0;
-}
-static uint64_t
-random_u64(trpi_world *world)
-{
-    (void)world;
-    return 4;
-}
-static void
-nothing_to_free(trpi_world *world)
-{
-    (void)world;
-}
-static const trpi_world_ops world_ops = {
-    .name = "trial",
-    .mono_ns = mono_ns,
-    .wall_ms = wall_ms,
-    .random_u64 = random_u64,
-    .free = nothing_to_free,
-};
-
-static trpi_run_result
-no_run(void *data, trpi_task *task, uint32_t offer)
-{
-    (void)data;
-    (void)task;
-    (void)offer;
-    return TRPI_RUN_IDLE;
-}
-static void
-no_thread(void *arg, trpi_worker *worker)
-{
-    (void)arg;
-    (void)worker;
-}
-static uint64_t
-work_of(void *data)
-{
-    return *(uint64_t *)data;
-}
-
 static void
 room_open(room *r, uint32_t workers, const uint32_t *percent)
 {
-    static const trpi_sched_ops ops = { .run = no_run, .thread = no_thread, .work = work_of };
-    trpi_sched_options options = { workers, sizeof(uint64_t), &r->world, "trial", &ops, NULL };
-
-    *r = (room){ .world = { .ops = &world_ops }, .now_ns = 1000u * MS, .percent = percent };
-    UNIT_REQUIRE(trpi_sched_new(&options, &r->sched) == TRP_OK); /* never started: no threads */
+    *r = (room){ .percent = percent };
+    still_open(&r->still, workers);
 }
 
 static uint32_t
 limit(const room *r)
 {
-    return atomic_load(&r->sched->limit);
+    return atomic_load(&r->still.sched->limit);
 }
 
 /* So many milliseconds pass; in how many looks at them the limit was `wanted`. */
@@ -93,12 +35,12 @@ looks_of(room *r, uint32_t ms, uint32_t wanted)
         uint64_t work = (uint64_t)RATE * r->percent[limit(r) - 1] * (LOOK_NS / 1000u) / 100u;
 
         held += limit(r) == wanted;
-        r->now_ns += LOOK_NS;
+        r->still.now_ns += LOOK_NS;
         if (r->lost != 0 && ++r->looks % r->lost == 0) {
-            r->now_ns += MS;
+            r->still.now_ns += MS;
         }
-        *(uint64_t *)trpi_worker_data(trpi_sched_worker(r->sched, 0)) += work;
-        trpi_gang_look(trpi_sched_worker(r->sched, 0));
+        *(uint64_t *)trpi_worker_data(trpi_sched_worker(r->still.sched, 0)) += work;
+        trpi_gang_look(trpi_sched_worker(r->still.sched, 0));
     }
     return held;
 }
@@ -139,7 +81,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
     UNIT_TRUE(pass(&r, 10000, 2) >= 97);
     r.percent = hindered;
     UNIT_TRUE(comes_to(&r, 1, 100));
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
 }
 
 /* The first trial presumes that fewer do, and finds that they do not. */
@@ -151,7 +93,7 @@ workers_that_do_not_hinder_each_other_are_all_wanted(void)
     room_open(&r, 2, free_of_others);
     UNIT_TRUE(comes_to(&r, 2, 10));
     UNIT_TRUE(pass(&r, 10000, 2) >= 97);
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
 }
 
 /* A tenth more is worth a core, less is not. */
@@ -164,11 +106,11 @@ a_worker_that_adds_little_sits_out(void)
     room_open(&r, 2, little);
     (void)pass(&r, 1000, 1);
     UNIT_TRUE(pass(&r, 10000, 1) >= 95);
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
     room_open(&r, 2, enough);
     (void)pass(&r, 1000, 2);
     UNIT_TRUE(pass(&r, 10000, 2) >= 95);
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
 }
 
 static void
@@ -188,7 +130,7 @@ the_best_of_many_limits_is_found(void)
     r.percent = best_is_all;
     (void)pass(&r, 2000, 8);
     UNIT_TRUE(pass(&r, 10000, 8) >= 95);
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
 }
 
 /* On a busy machine one measure of many is of a time without a core. */
@@ -204,7 +146,7 @@ a_lost_core_misleads_nobody_for_long(void)
     r.percent = free_of_others;
     (void)pass(&r, 1000, 2);
     UNIT_TRUE(pass(&r, 20000, 2) >= 90);
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
 }
 
 /* Where a message takes two microseconds and more there is nothing to gain. */
@@ -216,7 +158,7 @@ long_messages_are_never_tried(void)
 
     room_open(&r, 2, few);
     UNIT_EQUAL(pass(&r, 5000, 2), 100);
-    trpi_sched_free(r.sched);
+    trpi_sched_free(r.still.sched);
 }
 
 /* As soon as it is plain that more workers do far less than fewer did, and not when the measure's
@@ -233,7 +175,7 @@ a_trial_without_hope_ends_early(void)
         room_open(&r, 2, both[i]);
         UNIT_TRUE(comes_to(&r, 1, 100));
         looks[i] = looks_of(&r, 10000, 2);
-        trpi_sched_free(r.sched);
+        trpi_sched_free(r.still.sched);
     }
     UNIT_TRUE(looks[1] > 0 && looks[1] * 4 < looks[0]);
 }
@@ -246,8 +188,8 @@ a_single_worker_looks_once(void)
 
     room_open(&r, 1, hindered);
     UNIT_EQUAL(pass(&r, 100, 1), 100);
-    UNIT_EQUAL(trpi_sched_worker(r.sched, 0)->gang_stride, UINT32_MAX);
-    trpi_sched_free(r.sched);
+    UNIT_EQUAL(trpi_sched_worker(r.still.sched, 0)->gang_stride, UINT32_MAX);
+    trpi_sched_free(r.still.sched);
 }
 
 UNIT_BEGIN("gang_trial")
