@@ -13,7 +13,7 @@
  *       sees the smaller count.
  * Threads. lock guards all but the options; nothing is called under it.
  * Limits.  threads_max of the group; TRPI_PRIVATE_MAX of all groups and private workers together.
- * Tests.   tests/unit/actor/dispatcher_test.c
+ * Tests.   tests/unit/actor/dispatcher_test.c, tests/unit/sched/sched_test.c
  */
 #include <errno.h>
 #include <stdio.h>

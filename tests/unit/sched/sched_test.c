@@ -368,6 +368,46 @@ private_workers_end_at_their_limit(void)
     desk_close();
 }
 
+static _Atomic bool asleep_in_run;
+
+static trpi_run_result
+run_looks_whether_it_sleeps(job *j, trpi_worker *worker)
+{
+    atomic_store(&asleep_in_run, atomic_load(&worker->asleep));
+    atomic_fetch_add(&j->runs, 1);
+    return TRPI_RUN_IDLE;
+}
+
+/* G1 of group.c: there is no place for its thread; as soon as there is one the task runs. And whom
+ * a task wakes is not taken for asleep while it runs (R1 of retire.c). */
+static void
+a_group_that_got_no_thread_tries_again(void)
+{
+    static const trpi_group_options options = { "late", 1, 3600000, 3600000 };
+    uint16_t homes[TRPI_PRIVATE_MAX];
+    job j = { .run = run_looks_whether_it_sleeps };
+    trpi_worker *worker;
+
+    start(1);
+    UNIT_REQUIRE(trpi_sched_group_new(sched, 9, &options) == TRP_OK);
+    for (uint32_t i = 0; i < TRPI_PRIVATE_MAX; i++) {
+        UNIT_REQUIRE(trpi_sched_private_new(sched, NULL, false, &homes[i]) == TRP_OK);
+    }
+    j.task.dispatch = TRPI_DISPATCH_GROUP;
+    j.task.number = 9;
+    trpi_sched_inject(sched, &j.task);
+    UNIT_EQUAL(atomic_load(&j.runs), 0);
+    trpi_sched_private_release(sched, homes[0]);
+    UNIT_WAIT(atomic_load(&j.runs) == 1, 20000);
+    UNIT_EQUAL(trpi_sched_group_threads(sched, 9), 1);
+    worker = trpi_sched_worker(sched, atomic_load(&j.worker));
+    UNIT_WAIT(atomic_load(&worker->asleep), 20000);
+    trpi_sched_inject(sched, &j.task);
+    UNIT_WAIT(atomic_load(&j.runs) == 2, 20000);
+    UNIT_FALSE(atomic_load(&asleep_in_run));
+    desk_close();
+}
+
 static void
 a_stop_with_a_stuck_worker_ends_at_its_deadline(void)
 {
@@ -669,6 +709,7 @@ UNIT(a_private_worker_runs_its_tasks_and_ends)
 UNIT(a_list_is_injected_first_or_last)
 UNIT(only_who_asks_for_a_high_priority_gets_one)
 UNIT(private_workers_end_at_their_limit)
+UNIT(a_group_that_got_no_thread_tries_again)
 UNIT(a_stop_with_a_stuck_worker_ends_at_its_deadline)
 UNIT(an_idle_scheduler_takes_no_time)
 UNIT(wrong_options_are_refused)
