@@ -12,8 +12,8 @@ void __tsan_write1(void *address); /* of the sanitizer: counts as a write, chang
 
 /* Every mutex of ours ends here (`tests/tidy` checks). Under the thread sanitizer the call counts
  * as a write by this function, so that a use which is not ordered before it is reported with our
- * frame on top; tests/tsan.supp silences reports in pthread_mutex_destroy itself, which are those
- * of libraries. tests/sanitizer/findings.sh shows that it works. */
+ * frame on top; those of libraries are silenced (mutex.c, tests/tsan.supp).
+ * tests/sanitizer/findings.sh shows that it works. */
 static inline void
 trpi_mutex_destroy(pthread_mutex_t *mutex)
 {

@@ -77,7 +77,7 @@ all_have_beaten() {
         for host in 1 2 3; do ask "$name" "$host" members -o json 2>/dev/null | heartbeats_in | at_least 3 || return 1; done
     done
 }
-wait_step=0.3 check heartbeats_flow wait_until 60 all_have_beaten
+wait_step=300 check heartbeats_flow wait_until 60 all_have_beaten
 
 host_cut 3
 check cut_is_noticed wait_until 30 all_cut

@@ -152,17 +152,31 @@ is_json() {
 }
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
+now_ms_into() { printf -v "$1" %d $((${EPOCHREALTIME/./} / 1000)); } # VARIABLE: without a process
+elapse() { # a read of what nobody writes needs no process
+    [ -n "${never-}" ] || exec {never}<> <(:)
+    read -rt "$1" -u "$never" || :
+}
+elapse_ms() {
+    local seconds
+    [ "$1" -gt 0 ] || return 0
+    printf -v seconds %d.%03d $(($1 / 1000)) $(($1 % 1000))
+    elapse "$seconds" "$2"
+}
 
+# A condition is often there at once; each look at one that is not costs processes, so they become rarer.
 wait_until() {
-    local deadline=$(($(now_ms) + $1 * 1000 * (${#sanitizer} ? 3 : 1)))
+    local pause=${wait_step:-50} deadline now
+    now_ms_into now
+    deadline=$((now + $1 * 1000 * (${#sanitizer} ? 3 : 1)))
     shift
     until "$@" >/dev/null 2>&1; do
-        [ "$(now_ms)" -lt "$deadline" ] || return 1
-        read -rt "${wait_step:-0.05}" <> <(:) || :
+        now_ms_into now
+        [ "$now" -lt "$deadline" ] || return 1
+        elapse_ms "$pause" "the next look"
+        [ "$pause" -ge 200 ] || pause=$((pause + 15))
     done
 }
-elapse() { read -rt "$1" <> <(:) || :; }
-elapse_ms() { [ "$1" -le 0 ] || elapse "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))" "$2"; }
 
 # freeze PID: SIGSTOP, and wait until it has taken effect. One thread has to take the signal from the queue
 # before the others stop; on a busy machine they go on answering for milliseconds.
@@ -184,10 +198,9 @@ pauses_begin() {
     : >"$work/pauses"
     (
         last=$(now_ms)
-        exec {never}<> <(:)
         while :; do
-            read -rt 0.02 -u "$never" || :
-            now=${EPOCHREALTIME/./} now=$((now / 1000))
+            elapse 0.02 "the next look"
+            now_ms_into now
             [ $((now - last)) -lt 120 ] || echo "$now $((now - last - 20))" >>"$work/pauses"
             last=$now
         done
@@ -207,10 +220,13 @@ forget() {
 }
 
 await() {
-    local deadline=$(($(now_ms) + $2 * 1000 * (${#sanitizer} ? 3 : 1)))
+    local now deadline
+    now_ms_into now
+    deadline=$((now + $2 * 1000 * (${#sanitizer} ? 3 : 1)))
     while kill -0 "$1" 2>/dev/null; do
-        [ "$(now_ms)" -lt "$deadline" ] || return 1
-        sleep 0.02
+        now_ms_into now
+        [ "$now" -lt "$deadline" ] || return 1
+        elapse 0.02 "the next look"
     done
     code=0
     wait "$1" || code=$?

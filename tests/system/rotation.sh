@@ -40,7 +40,7 @@ reload() { # NAME: SIGHUP, and wait until it has read all
 }
 gone() { kill -TERM "${pid[$1]}"; await "${pid[$1]}" 60 && [ "$code" -eq 0 ]; }
 joins() { # NAME SEED
-    start "$1" "$(address "$2")" && at one wait --members "$3" --converged --timeout 20s && at two wait --members "$3" --converged --timeout 20s
+    start "$1" "$(address "$2")" && at one wait --members "$3" --converged --timeout 60s && at two wait --members "$3" --converged --timeout 60s
 }
 # A new node that is made like HOST joins through each of both and leaves; then two restarts.
 after() { # STEP HOST
@@ -49,10 +49,10 @@ after() { # STEP HOST
     mkdir -p "$work/new" && cp -p "$work/$2/"* "$work/new/"
     settings new
     for through in one two; do
-        joins new "$through" 3 >"$work/out" 2>&1 && gone new && at one wait --members 2 --converged --timeout 20s >/dev/null || ok=1
+        joins new "$through" 3 >"$work/out" 2>&1 && gone new && at one wait --members 2 --converged --timeout 60s >/dev/null || ok=1
     done
     check "$1_nodes_join" test "$ok" -eq 0
-    gone two && at one wait --members 1 --timeout 20s >/dev/null && joins two one 2 >"$work/out" 2>&1 || ok=1
+    gone two && at one wait --members 1 --timeout 60s >/dev/null && joins two one 2 >"$work/out" 2>&1 || ok=1
     check "$1_member_restarts" test "$ok" -eq 0
 }
 
@@ -63,7 +63,7 @@ for name in "${nodes[@]}"; do
     settings "$name"
 done
 start one self
-expect one_is_up 0 at one wait --members 1 --timeout 20s
+expect one_is_up 0 at one wait --members 1 --timeout 60s
 expect two_joins 0 joins two one 2
 after begin one
 
