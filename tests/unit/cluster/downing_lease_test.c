@@ -401,6 +401,23 @@ the_last_moment_to_ask_comes_before_the_first_to_give_back(void)
     scene_end(&s);
 }
 
+/* ... who is Exiting is not marked Down: it ends by itself. */
+static void
+a_side_that_stops_leaves_out_who_is_exiting(void)
+{
+    static const uint32_t status[SCENE_MEMBERS_MAX] = { 0, TRP_MEMBER_EXITING | SCENE_SURE };
+    trpi_downing_options o = { .stable_after_ms = STABLE, .lease_minority_delay_ms = LATER };
+    struct scene s;
+    scene_make(&s, 4, status);
+    scene_row(&s, 0, 3);
+    s.lease = TRPI_LEASE_REFUSED;
+    UNIT_EQUAL(scene_decide(&s, "lease", &o, 0, 0x07), TRPI_DOWNING_DOWN_SIDE);
+    UNIT_EQUAL(s.decision.indexes_count, 2);
+    UNIT_EQUAL(s.decision.indexes[0], 0);
+    UNIT_EQUAL(s.decision.indexes[1], 2);
+    scene_end(&s);
+}
+
 /* The owner's lock ends with it, perhaps before the other side has asked. */
 static void
 who_leaves_asks_only_when_nobody_else_can(void)
@@ -434,6 +451,7 @@ UNIT(who_is_refused_tells_which_sides_it_saw)
 UNIT(an_owner_on_the_own_side_is_no_refusal)
 UNIT(an_owner_with_the_longest_name_is_known_as_well)
 UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
+UNIT(a_side_that_stops_leaves_out_who_is_exiting)
 UNIT(who_leaves_asks_only_when_nobody_else_can)
 UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)
 UNIT_END
