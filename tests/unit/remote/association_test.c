@@ -33,6 +33,21 @@ wanting_dials_and_the_answer_makes_it_active(void)
     UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_WANT, 0).bits, 0);
 }
 
+/* Another incarnation, while one is connected, whose end was not told; 0 is none. */
+static void
+who_would_take_the_place_of_who_is_connected_is_a_rival(void)
+{
+    trpi_assoc a = { 0 };
+    UNIT_FALSE(trpi_assoc_is_rival(&a, 8));
+    dial_and_answer(&a, 0, 7);
+    UNIT_FALSE(trpi_assoc_is_rival(&a, 0));
+    UNIT_FALSE(trpi_assoc_is_rival(&a, 7));
+    UNIT_TRUE(trpi_assoc_is_rival(&a, 1));
+    UNIT_TRUE(trpi_assoc_is_rival(&a, 8));
+    trpi_assoc_bar(&a, 8);
+    UNIT_FALSE(trpi_assoc_is_rival(&a, 8));
+}
+
 /* REMOTE-31 */
 static void
 a_request_makes_it_active_from_idle_too(void)
@@ -339,6 +354,7 @@ any_order_of_events_keeps_the_rules(void)
 
 UNIT_BEGIN("association")
 UNIT(wanting_dials_and_the_answer_makes_it_active)
+UNIT(who_would_take_the_place_of_who_is_connected_is_a_rival)
 UNIT(a_request_makes_it_active_from_idle_too)
 UNIT(two_dials_that_cross_end_active_with_one_activation)
 UNIT(backoff_doubles_from_min_to_max_and_is_jittered)
