@@ -88,6 +88,16 @@ trp_err trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, 
                                     const trpi_cluster_patience *patience);
 trp_err trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
                                    const trpi_cluster_patience *patience);
+/* The same without waiting: the order is under way until trpi_cluster_order_end(), which frees it,
+ * returns the answer so far and takes the order back when it has not begun (TRP_ETIMEDOUT).
+ * patience->arg lives until then. kind: TRPI_MEMBER_JOIN, _LEAVE or _DOWN_CMD. addresses: of a join
+ * some, else one, or none for this node. Errors: as those above. Thread: any; never blocks. */
+typedef struct trpi_cluster_order trpi_cluster_order;
+trp_err trpi_cluster_order_begin(trpi_cluster *cluster, trpi_member_event_kind kind,
+                                 const char *const *addresses, size_t count, uint64_t uid,
+                                 const trpi_cluster_patience *patience,
+                                 trpi_cluster_order **ret_order);
+trp_err trpi_cluster_order_end(trpi_cluster_order *order);
 /* Whoever set member.exiting_waits lets this node go on from Exiting. Errors: TRP_ENOMEM,
  * TRP_ECLOSED. Thread: any; never blocks. */
 trp_err trpi_cluster_release(trpi_cluster *cluster);

@@ -375,7 +375,7 @@ trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
 
 /* ---- public: commands ------------------------------------------------------------------------ */
 
-struct waiter { /* counted: whoever comes last frees it, the caller may have given up */
+struct trpi_cluster_order { /* counted: whoever comes last frees it, the caller may have given up */
     pthread_mutex_t lock;
     pthread_cond_t answered;
     uint32_t refs;
@@ -386,10 +386,10 @@ struct waiter { /* counted: whoever comes last frees it, the caller may have giv
     trpi_cluster_patience patience; /* of an order */
 };
 
-static struct waiter *
+static struct trpi_cluster_order *
 waiter_new(void)
 {
-    struct waiter *w = trpi_alloc(sizeof(*w));
+    struct trpi_cluster_order *w = trpi_alloc(sizeof(*w));
     if (w != NULL) {
         pthread_condattr_t monotonic;
         pthread_condattr_init(&monotonic);
@@ -403,7 +403,7 @@ waiter_new(void)
 }
 
 static void
-waiter_drop(struct waiter *w)
+waiter_drop(struct trpi_cluster_order *w)
 {
     pthread_mutex_lock(&w->lock);
     uint32_t left = --w->refs;
@@ -418,7 +418,7 @@ waiter_drop(struct waiter *w)
 void
 shell_waiter_answer(void *waiter, trp_err err)
 {
-    struct waiter *w = waiter;
+    struct trpi_cluster_order *w = waiter;
     pthread_mutex_lock(&w->lock);
     if (w->fn != NULL && err == TRP_OK && !w->given_up) {
         w->fn(w->fn_arg); /* under this lock only: who waits cannot give up meanwhile */
@@ -434,7 +434,7 @@ shell_waiter_answer(void *waiter, trp_err err)
 bool
 shell_waiter_begins(void *waiter)
 {
-    struct waiter *w = waiter;
+    struct trpi_cluster_order *w = waiter;
     pthread_mutex_lock(&w->lock);
     const trpi_cluster_patience *p = &w->patience;
     w->begun = !w->given_up && (p->is_wanted == NULL || p->is_wanted(p->arg));
@@ -445,7 +445,7 @@ shell_waiter_begins(void *waiter)
 
 /* With the lock. false: nobody has answered in that time. */
 static bool
-waiter_wait_for(struct waiter *w, uint32_t ms)
+waiter_wait_for(struct trpi_cluster_order *w, uint32_t ms)
 {
     struct timespec until;
     /* of the condition variable, not of the system's world */
@@ -459,27 +459,34 @@ waiter_wait_for(struct waiter *w, uint32_t ms)
     return w->done;
 }
 
+/* With the lock, which it gives back: the answer so far. Nobody waits from now on. */
 static trp_err
-waiter_wait(struct waiter *w)
+waiter_give_up(struct trpi_cluster_order *w)
 {
-    uint32_t begin_ms = w->patience.begin_ms;
-    pthread_mutex_lock(&w->lock);
-    bool done = waiter_wait_for(w, begin_ms == 0 ? COMMAND_TIMEOUT_MS : begin_ms);
-    if (!done && w->begun) { /* it is being carried out, and cannot be taken back */
-        done = waiter_wait_for(w, COMMAND_TIMEOUT_MS);
-    }
     /* begun, and no answer: a refusal would be here; what takes so long is to tell everybody */
-    trp_err err = done ? w->err : w->begun ? TRP_OK : TRP_ETIMEDOUT;
-    w->given_up = !done;
+    trp_err err = w->done ? w->err : w->begun ? TRP_OK : TRP_ETIMEDOUT;
+    w->given_up = !w->done;
     pthread_mutex_unlock(&w->lock);
     waiter_drop(w);
     return err;
 }
 
+static trp_err
+waiter_wait(struct trpi_cluster_order *w)
+{
+    uint32_t begin_ms = w->patience.begin_ms;
+    pthread_mutex_lock(&w->lock);
+    bool done = waiter_wait_for(w, begin_ms == 0 ? COMMAND_TIMEOUT_MS : begin_ms);
+    if (!done && w->begun) { /* it is being carried out, and cannot be taken back */
+        (void)waiter_wait_for(w, COMMAND_TIMEOUT_MS);
+    }
+    return waiter_give_up(w);
+}
+
 trp_err
 trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
 {
-    struct waiter *w = waiter_new();
+    struct trpi_cluster_order *w = waiter_new();
     struct shell_item *item = w == NULL ? NULL : shell_item_new(SHELL_BETWEEN, 0);
     trp_err err = item == NULL ? TRP_ENOMEM : TRP_OK;
     if (err == TRP_OK) {
@@ -500,15 +507,15 @@ trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
     return waiter_wait(w);
 }
 
-/* Run one of the three orders and wait for the engine's answer. cluster NULL: there is none. */
-static trp_err
-order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *const *addresses,
-               size_t count, uint64_t uid, const trpi_cluster_patience *patience)
+trp_err
+trpi_cluster_order_begin(trpi_cluster *cluster, trpi_member_event_kind kind,
+                         const char *const *addresses, size_t count, uint64_t uid,
+                         const trpi_cluster_patience *patience, trpi_cluster_order **ret_order)
 {
     if (cluster == NULL) {
         return TRP_ESTATE;
     }
-    struct waiter *w = waiter_new();
+    struct trpi_cluster_order *w = waiter_new();
     if (w == NULL) {
         return TRP_ENOMEM;
     }
@@ -525,7 +532,25 @@ order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *c
         waiter_drop(w);
         return err == TRP_ECLOSED ? TRP_ESTATE : err;
     }
-    return waiter_wait(w);
+    *ret_order = w;
+    return TRP_OK;
+}
+
+trp_err
+trpi_cluster_order_end(trpi_cluster_order *order)
+{
+    pthread_mutex_lock(&order->lock);
+    return waiter_give_up(order);
+}
+
+/* Run one of the three orders and wait for the engine's answer. cluster NULL: there is none. */
+static trp_err
+order_and_wait(trpi_cluster *cluster, trpi_member_event_kind kind, const char *const *addresses,
+               size_t count, uint64_t uid, const trpi_cluster_patience *patience)
+{
+    trpi_cluster_order *order = NULL;
+    trp_err err = trpi_cluster_order_begin(cluster, kind, addresses, count, uid, patience, &order);
+    return err != TRP_OK ? err : waiter_wait(order);
 }
 
 trp_err

@@ -576,6 +576,9 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_REFUSED:
         trpi_seek_refused(core, &event->target.address, event->text);
         return TRP_OK;
+    case TRPI_MEMBER_RIVAL:
+        trpi_seek_rival(core, &event->target.address);
+        return TRP_OK;
     case TRPI_MEMBER_FOREIGN:
         trpi_foreign_heard(core, &event->target);
         return TRP_OK;

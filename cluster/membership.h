@@ -77,13 +77,13 @@ typedef struct trpi_member_now {
 } trpi_member_now;
 
 typedef enum trpi_member_event_kind {
-    TRPI_MEMBER_TICK = 1,    /* a time that ret_wake_ms named has come */
-    TRPI_MEMBER_FRAME = 2,   /* from, bytes, count, arrived_ms */
-    TRPI_MEMBER_JOIN = 3,    /* addresses: seeds in order, or one address */
-    TRPI_MEMBER_LEAVE = 4,   /* target; uid 0: whoever is a member there */
+    TRPI_MEMBER_TICK = 1,     /* a time that ret_wake_ms named has come */
+    TRPI_MEMBER_FRAME = 2,    /* from, bytes, count, arrived_ms */
+    TRPI_MEMBER_JOIN = 3,     /* addresses: seeds in order, or one address */
+    TRPI_MEMBER_LEAVE = 4,    /* target; uid 0: whoever is a member there */
     TRPI_MEMBER_DOWN_CMD = 5, /* target, likewise */
-    TRPI_MEMBER_OBSERVE = 6, /* keys: everything that the own detector holds unreachable now */
-    TRPI_MEMBER_RELEASE = 7, /* what had to be done while Exiting is done: exiting_waits ends */
+    TRPI_MEMBER_OBSERVE = 6,  /* keys: everything that the own detector holds unreachable now */
+    TRPI_MEMBER_RELEASE = 7,  /* what had to be done while Exiting is done: exiting_waits ends */
     /* addresses, sorted: all contact points that a look-up found; answers as JOIN does */
     TRPI_MEMBER_SEEDS = 8,
     /* target, text: no association with that seed, for what both are: "KEY: why" */
@@ -94,6 +94,9 @@ typedef enum trpi_member_event_kind {
     TRPI_MEMBER_REMOVED_BY = 11,
     /* target: it lives where a seed is, and no association between it and this node is possible */
     TRPI_MEMBER_FOREIGN = 13,
+    /* target: that seed is alive, and refuses this node because another node has its address, or
+     * had it and is looked for */
+    TRPI_MEMBER_RIVAL = 14,
     /* the answer to TRPI_ACTION_REACH: target; text: why it cannot be dialled, NULL: it can */
     TRPI_MEMBER_REACHED = 20
 } trpi_member_event_kind;

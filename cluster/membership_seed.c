@@ -11,7 +11,8 @@
  *       are in none, or nobody answered for seed-node-timeout. So a first seed that restarts comes
  *       back to the cluster that it left. If one was in a cluster when it answered, the silence
  *       must last longer by two times stable-after: it may be over when that cluster has settled.
- *       Who is refused by a member, or by all others, has been answered, and makes none (J6).
+ *       A node that is refused by a member, by all others, or because another node has its
+ *       address, or had it and is looked for, has been answered, and makes none (J6).
  *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members
  *       answer the joiner's gossip with STRANGER, and it joins them as well; its view and theirs
  *       are of one cluster and merge. Not before the contact has had INTRODUCE_MS to tell them:
@@ -291,6 +292,22 @@ trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const cha
     if (!core->options.incompatible_warns) {
         refused_because(core, why);
     }
+}
+
+/* J1: a seed that says so is alive and has answered: this is no silence. */
+void
+trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
+{
+    trpi_seek *seek = &core->seek;
+    if (core->phase != TRPI_PHASE_SEEKING || seek->joining ||
+        seed_index(seek, address) >= TRPI_SEEDS_MAX) {
+        return;
+    }
+    (void)snprintf(seek->why, sizeof(seek->why),
+                   "%.80s:%u refuses this node: another node has its address, or had it and is "
+                   "looked for", address->host,
+                   address->port);
+    wait_for_seeds(core);
 }
 
 /* It has answered: whoever lives there now is of our kind. */

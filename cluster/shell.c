@@ -410,8 +410,10 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
     cluster->refused_look_ms = now_ms + REFUSED_LOOK_MS;
     for (uint32_t i = 0; i < count; i++) {
         char why[TRPI_FRAME_REASON_BYTES];
-        if (trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof(why))) {
-            trpi_member_event event = { .kind = TRPI_MEMBER_REFUSED, .text = why };
+        bool refused = trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof(why));
+        if (refused || trpi_remote_has_rival(cluster->remote, &seeds[i])) {
+            trpi_member_event event = { .kind = refused ? TRPI_MEMBER_REFUSED : TRPI_MEMBER_RIVAL };
+            event.text = refused ? why : NULL;
             event.target.address = seeds[i];
             (void)step(cluster, ctx, &event);
             seeds = trpi_member_seeds(cluster->core, &count);

@@ -218,6 +218,22 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
     return is;
 }
 
+bool
+trpi_remote_has_rival(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool has = peer->assoc.state != TRPI_ASSOC_ACTIVE &&
+               (strstr(peer->reason, TRPI_RIVAL_REASON) != NULL ||
+                strstr(peer->reason, TRPI_CLAIMANT_REASON) != NULL);
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return has;
+}
+
 /* Of "10.0.0.2:4711" or "[::1]:4711", as transports write it. */
 static bool
 is_number_beyond_loopback(const char *peer_text)

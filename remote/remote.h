@@ -221,6 +221,9 @@ bool trpi_remote_problem(trpi_remote *remote, const trpi_address *address, char 
 /* Did it fail because another system lives there, or for a cookie? *ret_why: "KEY: why". */
 bool trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,
                                  size_t why_bytes);
+/* Does that peer refuse this node for another node that has its address, or had it and is looked
+ * for? It is alive then. */
+bool trpi_remote_has_rival(trpi_remote *remote, const trpi_address *address);
 /* "#DIGEST", or "#DIGEST,#DIGEST", of the cookies that are given; "#" of none: tells whether two
  * nodes have one in common, and not what it is. Errors: TRP_EIO (no digest). */
 #define TRPI_REMOTE_SECRETS_BYTES 48

@@ -1,7 +1,8 @@
 /* secure_keeper.c - the secure transport itself: its files, and the thread that looks after them.
  *
  * Why.     Certificates are renewed while a node runs. Reading files may block, so a thread of its
- *          own does it, and it also ends the links whose time has come.
+ *          own does it, and it also ends the links whose time has come. A driven world has no
+ *          threads: there this happens when a reload is asked for, and at no other time.
  * Must hold.
  *   W1  New files are taken as a whole or not at all: what does not fit together leaves the old
  *       ones in use.                                                           (read_again)
@@ -352,6 +353,20 @@ files_changed(trpi_secure *secure)
     return memcmp(marks, secure->file_marks, sizeof marks) != 0;
 }
 
+/* With secure->lock, which is given back meanwhile. */
+static void
+keeper_look(trpi_secure *secure)
+{
+    pthread_mutex_unlock(&secure->lock);
+    troubles_look(secure);
+    bool changed = files_changed(secure); /* asks the file system: without the lock */
+    pthread_mutex_lock(&secure->lock);
+    if ((changed || secure->reload_asked) && !secure->ending) {
+        read_again(secure);
+    }
+    end_due_links(secure);
+}
+
 static void *
 keeper_thread(void *arg)
 {
@@ -366,14 +381,7 @@ keeper_thread(void *arg)
         if (!secure->reload_asked) {
             (void)pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
         }
-        pthread_mutex_unlock(&secure->lock);
-        troubles_look(secure);
-        bool changed = files_changed(secure); /* asks the file system: without the lock */
-        pthread_mutex_lock(&secure->lock);
-        if ((changed || secure->reload_asked) && !secure->ending) {
-            read_again(secure);
-        }
-        end_due_links(secure);
+        keeper_look(secure);
     }
     pthread_mutex_unlock(&secure->lock);
     return NULL;
@@ -388,6 +396,9 @@ trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets)
         secure->secrets_next = *secrets;
     }
     secure->reload_asked = true;
+    if (trpi_world_is_driven(secure->world)) {
+        keeper_look(secure);
+    }
     pthread_cond_broadcast(&secure->wake);
     pthread_mutex_unlock(&secure->lock);
 }
@@ -526,11 +537,13 @@ secure_open(const trpi_secure_options *options, bool is_tls, trpi_world *world,
     err = err != TRP_OK ? err
                         : options->inner->open(options->inner_arg, world, &trpi_secure_events,
                                                secure, &secure->inner_transport);
-    if (err == TRP_OK && pthread_create(&secure->keeper, NULL, keeper_thread, secure) != 0) {
+    bool has_keeper = !trpi_world_is_driven(world);
+    if (err == TRP_OK && has_keeper &&
+        pthread_create(&secure->keeper, NULL, keeper_thread, secure) != 0) {
         secure->inner->stop(secure->inner_transport);
         err = TRP_EIO;
     }
-    secure->keeper_runs = err == TRP_OK;
+    secure->keeper_runs = err == TRP_OK && has_keeper;
     if (err != TRP_OK) {
         secure_free((trpi_transport *)secure);
         return err;

@@ -136,19 +136,26 @@ trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uint32_t ms)
 }
 
 void
-trp_sim_calm(trp_sim *sim, uint32_t ms)
+sim_complete_mend(trp_sim *sim)
 {
-    uint64_t end_ms = trp_sim_now_ms(sim) + ms;
     memset(sim->cut_until_ns, 0, sizeof(sim->cut_until_ns));
+    memset(sim->dial_until_ns, 0, sizeof(sim->dial_until_ns));
     sim->delay_ms = 1;
     for (uint32_t i = 0; i < sim->nodes_count; i++) {
-        sim->nodes[i].alone_until_ns = 0;
+        sim->nodes[i].alone_until_ns = sim->nodes[i].port_until_ns = 0;
         if (sim->nodes[i].still_until_ns > sim_complete_now_ns(sim)) {
             trp_sim_pause(sim, i, 0);
         }
     }
     /* a link that a cut or a lonely node holds back would do so to the cut's old end */
     trpi_mem_network_hasten(sim->network, sim_complete_now_ns(sim));
+}
+
+void
+trp_sim_calm(trp_sim *sim, uint32_t ms)
+{
+    uint64_t end_ms = trp_sim_now_ms(sim) + ms;
+    sim_complete_mend(sim);
     while (!sim->failed && !sim_whole_all_up(sim)) {
         if (trp_sim_now_ms(sim) >= end_ms) {
             trp_sim_fail(sim, __FILE__, __LINE__, "not one cluster of all nodes in time");
@@ -190,6 +197,9 @@ world_make(trp_sim *sim)
         trpi_mem_network_fault_set(sim->network, sim_complete_fault, sim);
         err = trpi_system_every(sim->ground, 1, network_moves, NULL, sim, &id);
     }
+    if (err == TRP_OK) {
+        err = sim_operated_begin(sim);
+    }
     return err;
 }
 
@@ -206,6 +216,7 @@ world_end(trp_sim *sim)
         trpi_assert(err == TRP_OK); /* nobody lives there */
         trp_system_free(sim->ground);
     }
+    sim_operated_end(sim);
     trpi_mem_network_free(sim->network);
     if (sim->virt != NULL) {
         trpi_world_free(trpi_virtual_world(sim->virt));
@@ -274,6 +285,14 @@ options_are_valid(const trp_sim_options *options)
 {
     return options->size == sizeof(*options) && options->nodes <= TRP_SIM_NODES_MAX &&
            (options->downing == NULL || trpi_downing_find(options->downing) != NULL);
+}
+
+trp_err
+sim_complete_run_once(trp_sim_program program, void *arg, const trp_sim_options *options,
+                      trp_sim_result *ret_result)
+{
+    return options_are_valid(options) ? run_once(options, program, arg, options->seed, ret_result)
+                                      : TRP_EINVAL;
 }
 
 static void

@@ -13,7 +13,11 @@
 #include "sim/mem_transport.h"
 
 #define SIM_COMPLETE_SEEDS 3u
+#define SIM_OPERATED_SEEDS 12u
 #define SIM_COMPLETE_PORT 2552
+#define SIM_COMPLETE_COOKIE_KEY "remote.secure-cookie"
+#define SIM_COMPLETE_PENDING 16u /* connections that have not said who they are */
+#define SIM_COMPLETE_RECEIVER_BYTES 524288u /* that may wait for one receiver */
 
 struct sim_whole { /* a node */
     trp_sim *sim;
@@ -24,7 +28,15 @@ struct sim_whole { /* a node */
     trpi_remote *remote;
     trpi_cluster *cluster;
     bool unplugged; /* killed: nothing gets in or out */
-    bool over;      /* its membership has ended, so its process will */
+    bool over;      /* its membership has ended, so its process will end */
+    trpi_member_stop stop;  /* how the last membership ended */
+    uint64_t port_until_ns; /* nobody can dial it */
+    /* of a swarm */
+    uint64_t woke_ns;        /* when it was started, or went on */
+    uint64_t restart_ns;     /* when the supervisor starts it; 0: not planned */
+    uint32_t rotation;       /* of its cookies: the step that it has taken */
+    bool starts_alone;       /* without seeds */
+    char advertises[8];      /* a host that is not its own; "" */
     uint64_t alone_until_ns; /* cut off from all, by trp_sim_faults() */
     uint64_t still_until_ns;
 };
@@ -42,6 +54,8 @@ struct trp_sim {
     uint32_t nodes_count;
     struct sim_whole nodes[TRP_SIM_NODES_MAX];
     uint64_t cut_until_ns[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [from][to] */
+    uint64_t dial_until_ns[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [from][to] cannot be dialled */
+    struct sim_operated *operated; /* NULL: no swarm with an operator */
     bool may_jump; /* the program runs, and not within a behaviour */
     jmp_buf end;
     bool failed;
@@ -51,12 +65,38 @@ struct trp_sim {
 /* complete.c */
 uint64_t sim_complete_now_ns(const trp_sim *sim);
 uint64_t sim_complete_draw(uint64_t *state); /* splitmix64 */
+/* As trp_sim_run(), of one seed; its caller prints a failure. */
+trp_err sim_complete_run_once(trp_sim_program program, void *arg, const trp_sim_options *options,
+                              trp_sim_result *ret_result);
+void sim_complete_mend(trp_sim *sim); /* no cut, pause, closed port or delay any more */
 /* complete_node.c */
 void sim_whole_start(struct sim_whole *n);
 void sim_whole_end(struct sim_whole *n); /* as kill -9 */
 bool sim_whole_all_up(trp_sim *sim);
+void sim_whole_rotate(struct sim_whole *n); /* its cookies: the next step */
 /* complete_faults.c */
 trpi_mem_verdict sim_complete_fault(void *arg, trpi_mem_event *event);
+/* The actors of complete_laws.c and what they have noticed; one a run. */
+struct sim_laws {
+    trp_sim *sim;
+    uint32_t incarnations[TRP_SIM_NODES_MAX]; /* started so far, by node */
+    uint64_t received;
+    struct {
+        uint64_t ns, uid; /* when something from `from` arrived last, and at which incarnation */
+    } arrived[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [to][from] */
+};
+void sim_laws_start(trp_sim *sim, uint32_t node, struct sim_laws *laws);
+/* A3: each reaches the actor of this name on all others: "counter". */
+void sim_laws_everybody_answers(trp_sim *sim, const char *name);
+
+/* operated.c: a swarm with an operator; operated.h */
+struct sim_operated;
+trp_err sim_operated_run(const trpi_sim_options *options, trpi_sim_result *ret_result);
+trp_err sim_operated_begin(trp_sim *sim);        /* when there is a network, and no node yet */
+void sim_operated_end(trp_sim *sim);             /* before the network ends */
+trp_err sim_operated_watch(struct sim_whole *n); /* it has just been started */
+void sim_operated_ended(struct sim_whole *n);    /* its membership has ended: n->stop */
+
 /* complete_laws.c: `troupe sim --scenario actors` */
 trp_err sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result);
 

@@ -40,6 +40,10 @@ sim_complete_fault(void *arg, trpi_mem_event *event)
     }
     uint64_t now_ns = sim_complete_now_ns(sim);
     uint64_t due_ns = now_ns;
+    uint64_t closed_ns = latest(to->port_until_ns, sim->dial_until_ns[from->number][to->number]);
+    if (event->connect && closed_ns > now_ns) { /* refused by a host, or swallowed by a wall */
+        return closed_ns / MILLISECOND_NS % 2 == 0 ? TRPI_MEM_CUT : TRPI_MEM_DROP;
+    }
     if (sim->delay_ms > 0) {
         due_ns += sim_complete_draw(&sim->network_random) %
                   ((uint64_t)sim->delay_ms * MILLISECOND_NS);

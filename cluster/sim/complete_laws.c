@@ -16,6 +16,7 @@
 #include <troupe/actor.h>
 #include <troupe/cluster.h>
 
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "cluster/sim/complete.h"
 
@@ -26,19 +27,13 @@
 #define ANSWER_MS 10000u
 #define HEARD_MAX 1024u /* incarnations in one run */
 
-struct laws { /* of one run */
-    trp_sim *sim;
-    uint32_t incarnations[TRP_SIM_NODES_MAX]; /* started so far, by node */
-    uint64_t received;
-};
-
 struct number { /* what a teller sends */
     uint32_t node, incarnation;
     uint64_t number;
 };
 
 struct birth { /* arguments of the actors */
-    struct laws *laws;
+    struct sim_laws *laws;
     uint32_t node, incarnation;
 };
 
@@ -62,7 +57,7 @@ static trp_err
 counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     struct counter *c = state;
-    struct laws *laws = c->birth.laws;
+    struct sim_laws *laws = c->birth.laws;
     struct number n;
     if (trp_msg_is(msg, &trp_i64_type)) {
         int64_t received = (int64_t)c->received;
@@ -78,6 +73,9 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     TRP_SIM_CHECK(laws->sim, n.incarnation > last->incarnation ||
                                  (n.incarnation == last->incarnation && n.number > last->number));
     *last = n; /* A1 */
+    laws->arrived[c->birth.node][n.node % TRP_SIM_NODES_MAX].ns = sim_complete_now_ns(laws->sim);
+    laws->arrived[c->birth.node][n.node % TRP_SIM_NODES_MAX].uid =
+        trpi_system_self(trp_sim_system(laws->sim, c->birth.node))->uid;
     c->received++;
     laws->received++;
     trp_sim_note(laws->sim, n.number << 16 ^ (uint64_t)n.node << 8 ^ c->birth.node);
@@ -206,7 +204,12 @@ spawn(trp_sim *sim, uint32_t node, const trp_behaviour *behaviour, const char *n
 static void
 started(trp_sim *sim, uint32_t node, void *arg)
 {
-    struct laws *laws = arg;
+    sim_laws_start(sim, node, arg);
+}
+
+void
+sim_laws_start(trp_sim *sim, uint32_t node, struct sim_laws *laws)
+{
     struct birth birth = { laws, node, ++laws->incarnations[node] };
     laws->sim = sim;
     (void)spawn(sim, node, &counter_behaviour, "counter", &birth);
@@ -217,15 +220,15 @@ started(trp_sim *sim, uint32_t node, void *arg)
                                                  TRP_CLUSTER_REACHABILITY_EVENTS) == TRP_OK);
 }
 
-static void
-everybody_answers(trp_sim *sim)
+void
+sim_laws_everybody_answers(trp_sim *sim, const char *name)
 {
     for (uint32_t from = 0; from < trp_sim_nodes(sim); from++) {
         for (uint32_t to = 0; to < trp_sim_nodes(sim); to++) {
             char path[96];
             int64_t question = 0;
             trp_msg *answer = NULL;
-            (void)snprintf(path, sizeof(path), "%s/user/counter", trp_sim_address(sim, to));
+            (void)snprintf(path, sizeof(path), "%s/user/%s", trp_sim_address(sim, to), name);
             trp_err err = trp_system_ask_path(trp_sim_system(sim, from), path, &trp_i64_type,
                                               &question, sizeof(question), ANSWER_MS, &answer);
             trp_msg_free(answer);
@@ -235,7 +238,7 @@ everybody_answers(trp_sim *sim)
 }
 
 struct wanted { /* of the program */
-    struct laws laws; /* first */
+    struct sim_laws laws; /* first */
     uint32_t faults_ms;
 };
 
@@ -247,7 +250,7 @@ program(trp_sim *sim, void *arg)
     trp_sim_faults(sim, wanted->faults_ms);
     trp_sim_calm(sim, CALM_MS);
     trp_sim_pass(sim, DIALS_MS); /* what is told to a gated one is a dead letter */
-    everybody_answers(sim);
+    sim_laws_everybody_answers(sim, "counter");
     trp_sim_note(sim, wanted->laws.received);
 }
 

@@ -23,8 +23,38 @@ take_line(void *arg, const trp_log_line *line)
 static void
 membership_ended(void *arg, trpi_member_stop why)
 {
-    (void)why;
-    ((struct sim_whole *)arg)->over = true;
+    struct sim_whole *n = arg;
+    n->stop = why;
+    sim_operated_ended(n);
+    n->over = true;
+}
+
+/* The cookies of a step of their rotation: of two steps side by side nodes have one in common. */
+static void
+cookies_of(uint32_t step, char cookie[32], char before[32])
+{
+    uint32_t secret = step / 3, phase = step % 3;
+    (void)snprintf(cookie, 32, "secret-%u", phase == 2 ? secret + 1 : secret);
+    (void)snprintf(before, 32, "secret-%u", phase == 2 ? secret : secret + 1);
+    before[0] = phase == 0 ? '\0' : before[0];
+}
+
+void
+sim_whole_rotate(struct sim_whole *n)
+{
+    char cookie[32], before[32], digest[TRPI_REMOTE_SECRETS_BYTES];
+    n->rotation++;
+    if (n->system == NULL) {
+        return; /* it takes them when it starts */
+    }
+    cookies_of(n->rotation, cookie, before);
+    trp_err err = trpi_remote_secrets_reload(n->remote, cookie, before);
+    err = err == TRP_OK ? trpi_remote_secrets_digest(cookie, before, digest) : err;
+    if (err != TRP_OK) {
+        trp_sim_fail(n->sim, __FILE__, __LINE__, trp_strerror(err));
+        return;
+    }
+    trpi_cluster_compat_set(n->cluster, SIM_COMPLETE_COOKIE_KEY, digest);
 }
 
 static trp_err
@@ -33,7 +63,17 @@ open_remote(struct sim_whole *n)
     trpi_remote_options remote = { .bind_port = -1 };
     remote.transport = &trpi_mem_transport_ops;
     remote.transport_arg = n->sim->network;
-    remote.host = n->host;
+    char cookie[32], before[32];
+    remote.host = n->advertises[0] != '\0' ? n->advertises : n->host;
+    remote.bind_host = n->host;
+    if (n->sim->operated != NULL) {
+        cookies_of(n->rotation, cookie, before);
+        remote.cookie = cookie;
+        remote.cookie_before = before;
+        remote.pending_handshakes_max = SIM_COMPLETE_PENDING;
+        remote.receiver_bytes_max = SIM_COMPLETE_RECEIVER_BYTES;
+        remote.receivers_bytes_max = 4 * SIM_COMPLETE_RECEIVER_BYTES;
+    }
     remote.port = SIM_COMPLETE_PORT;
     remote.flush_on_shutdown_ms = 1; /* whoever is killed says nothing */
     return trpi_remote_start(n->system, &remote, &n->remote);
@@ -42,9 +82,20 @@ open_remote(struct sim_whole *n)
 static trp_err
 open_cluster(struct sim_whole *n)
 {
-    const char *seeds[SIM_COMPLETE_SEEDS];
+    const char *seeds[SIM_OPERATED_SEEDS];
+    /* with an operator all are: else whoever is left may be unknown to all that start again */
+    uint32_t most = n->sim->operated != NULL ? SIM_OPERATED_SEEDS : SIM_COMPLETE_SEEDS;
     trpi_cluster_options cluster = { .seed_nodes = seeds };
-    while (cluster.seed_nodes_count < SIM_COMPLETE_SEEDS &&
+    trpi_compat compat = { .count = 0 };
+    trp_err err = TRP_OK;
+    if (n->sim->operated != NULL) {
+        char cookie[32], before[32], digest[TRPI_REMOTE_SECRETS_BYTES];
+        cookies_of(n->rotation, cookie, before);
+        err = trpi_remote_secrets_digest(cookie, before, digest);
+        err = err == TRP_OK ? trpi_compat_add(&compat, SIM_COMPLETE_COOKIE_KEY, digest) : err;
+        cluster.member.compat = &compat;
+    }
+    while (!n->starts_alone && cluster.seed_nodes_count < most &&
            cluster.seed_nodes_count < n->sim->nodes_count) {
         seeds[cluster.seed_nodes_count] = n->sim->nodes[cluster.seed_nodes_count].address;
         cluster.seed_nodes_count++;
@@ -55,7 +106,8 @@ open_cluster(struct sim_whole *n)
     cluster.member.downing_strategy = n->sim->options.downing;
     cluster.stopped = membership_ended;
     cluster.stopped_arg = n;
-    return trpi_cluster_start(n->system, n->remote, &cluster, &n->cluster);
+    err = err == TRP_OK ? trpi_cluster_start(n->system, n->remote, &cluster, &n->cluster) : err;
+    return err == TRP_OK && n->sim->operated != NULL ? sim_operated_watch(n) : err;
 }
 
 static void
@@ -80,8 +132,10 @@ sim_whole_start(struct sim_whole *n)
     options.log = take_line;
     options.log_arg = n;
     options.workers = 1;
-    options.log_level = n->sim->options.log != NULL ? TRP_LOG_DEBUG : TRP_LOG_ERROR;
+    options.log_level = TRP_LOG_DEBUG; /* always: the turns of loggers are part of the history */
     n->unplugged = n->over = false;
+    n->woke_ns = sim_complete_now_ns(n->sim);
+    n->restart_ns = 0;
     n->remote = NULL;
     n->cluster = NULL;
     trp_err err = trpi_system_new_in(trpi_virtual_world(n->sim->virt), "sim", &options, &n->system);
@@ -183,6 +237,7 @@ trp_sim_pause(trp_sim *sim, uint32_t node, uint32_t ms)
     if (trp_sim_system(sim, node) != NULL) {
         struct sim_whole *n = &sim->nodes[node];
         n->still_until_ns = sim_complete_now_ns(sim) + (uint64_t)ms * MILLISECOND_NS;
+        n->woke_ns = n->still_until_ns;
         trpi_sched_stand_still(trpi_system_sched(n->system), n->still_until_ns);
     }
 }

@@ -464,10 +464,10 @@ sim_scenario_find(const char *name)
 const char *const *
 trpi_sim_scenario_names(void)
 {
-    static const char *const names[] = { "swarm", "sunny", "crash", "cut",
-                                         "split", "restart", "leave", "join", "lossy",
-                                         TRPI_SIM_ACTORS, NULL };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 2,
+    static const char *const names[] = { "swarm", "sunny",         "crash",           "cut",
+                                         "split", "restart",       "leave",           "join",
+                                         "lossy", TRPI_SIM_ACTORS, TRPI_SIM_OPERATED, NULL };
+    _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 3,
                    "a scenario has no name");
     return names;
 }

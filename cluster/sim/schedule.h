@@ -26,8 +26,9 @@ typedef enum trpi_sim_act {
     TRPI_SIM_DELAY,
     TRPI_SIM_BUGGIFY,
     TRPI_SIM_EXITING_TAKES, /* who leaves hands over for so long, before it confirms */
-    TRPI_SIM_CAREFUL,    /* nothing that makes two clusters by itself, whatever the strategy */
-    TRPI_SIM_SUPERVISED, /* who has ended is started again, as systemd would */
+    TRPI_SIM_COMPLETE,      /* complete nodes, their operator, and what the nodes say */
+    TRPI_SIM_CAREFUL,       /* nothing that makes two clusters by itself, whatever the strategy */
+    TRPI_SIM_SUPERVISED,    /* who has ended is started again, as systemd would */
     /* faults */
     TRPI_SIM_KILL,
     TRPI_SIM_START,
@@ -41,7 +42,21 @@ typedef enum trpi_sim_act {
     TRPI_SIM_DUPLICATE,
     TRPI_SIM_CORRUPT,
     TRPI_SIM_SKEW,
-    TRPI_SIM_END, /* all faults end */
+    /* of complete nodes only */
+    TRPI_SIM_JOIN,       /* a is ordered to join b */
+    TRPI_SIM_SHUTDOWN,   /* a is ordered to end the whole cluster */
+    TRPI_SIM_LEAVE_BACK, /* as LEAVE and DOWN; the order is taken back after ms */
+    TRPI_SIM_DOWN_BACK,
+    TRPI_SIM_PORT,          /* nobody can dial a; connections that stand go on */
+    TRPI_SIM_DIAL,          /* a cannot dial b */
+    TRPI_SIM_RESET,         /* connections of a break */
+    TRPI_SIM_ROTATE,        /* a takes the next step of the cookie's rotation */
+    TRPI_SIM_STRANGERS,     /* b connections to a that say nothing */
+    TRPI_SIM_SLOW,          /* an actor of a is slow, and all others tell it much */
+    TRPI_SIM_START_ALONE,   /* without seeds: it waits for a join */
+    TRPI_SIM_START_WRONG,   /* with an address where nobody listens */
+    TRPI_SIM_START_DOUBLED, /* with the address of b */
+    TRPI_SIM_END,           /* all faults end */
     TRPI_SIM_ACTS
 } trpi_sim_act;
 
@@ -71,6 +86,10 @@ trp_err trpi_sim_schedule_read(FILE *file, uint32_t nodes, trpi_sim_schedule **r
                                char *error, size_t error_bytes);
 /* What a swarm with this seed does. NULL: no memory. */
 trpi_sim_schedule *trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms);
+/* The same of complete nodes: schedule_complete.c. */
+trpi_sim_schedule *trpi_sim_schedule_draw_complete(uint32_t nodes, uint64_t seed,
+                                                   uint64_t until_ms);
+bool trpi_sim_schedule_is_complete(const trpi_sim_schedule *schedule);
 void trpi_sim_schedule_write(const trpi_sim_schedule *schedule, FILE *file);
 /* One action as a line without its end; returns text. */
 const char *trpi_sim_action_text(const trpi_sim_action *action, char *text, size_t bytes);

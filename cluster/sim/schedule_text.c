@@ -19,31 +19,46 @@
  * s a side for each node, w both|one-way, x a strategy. */
 static const struct form {
     const char *name, *arguments;
+    enum { ANYBODY, ENGINES, NODES } of; /* simulated engines, or complete nodes only */
 } forms[TRPI_SIM_ACTS] = {
-    [TRPI_SIM_STABLE_AFTER] = { "stable-after", "d" },
-    [TRPI_SIM_UNSTABLE_AFTER] = { "down-all-when-unstable", "d" },
-    [TRPI_SIM_DOWNING] = { "downing", "x" },
-    [TRPI_SIM_QUORUM] = { "quorum-size", "c" },
-    [TRPI_SIM_MONITORED_BY] = { "monitored-by", "c" },
-    [TRPI_SIM_MIN_MEMBERS] = { "min-members", "c" },
-    [TRPI_SIM_DELAY] = { "delay", "dd" },
-    [TRPI_SIM_BUGGIFY] = { "buggify", "o" },
-    [TRPI_SIM_EXITING_TAKES] = { "exiting-takes", "d" },
-    [TRPI_SIM_CAREFUL] = { "careful", "o" },
-    [TRPI_SIM_SUPERVISED] = { "supervised", "o" },
-    [TRPI_SIM_KILL] = { "kill", "n" },
-    [TRPI_SIM_START] = { "start", "n" },
-    [TRPI_SIM_PAUSE] = { "pause", "nd" },
-    [TRPI_SIM_LEAVE] = { "leave", "nn" },
-    [TRPI_SIM_DOWN] = { "down", "nn" },
-    [TRPI_SIM_CUT] = { "cut", "sdw" },
-    [TRPI_SIM_LINK] = { "link", "nndw" },
-    [TRPI_SIM_HEAL] = { "heal", "" },
-    [TRPI_SIM_LOSS] = { "loss", "p" },
-    [TRPI_SIM_DUPLICATE] = { "duplicate", "p" },
-    [TRPI_SIM_CORRUPT] = { "corrupt", "p" },
-    [TRPI_SIM_SKEW] = { "skew", "ni" },
-    [TRPI_SIM_END] = { "end", "" },
+    [TRPI_SIM_STABLE_AFTER] = { "stable-after", "d", ANYBODY },
+    [TRPI_SIM_UNSTABLE_AFTER] = { "down-all-when-unstable", "d", ENGINES },
+    [TRPI_SIM_DOWNING] = { "downing", "x", ANYBODY },
+    [TRPI_SIM_QUORUM] = { "quorum-size", "c", ENGINES },
+    [TRPI_SIM_MONITORED_BY] = { "monitored-by", "c", ENGINES },
+    [TRPI_SIM_MIN_MEMBERS] = { "min-members", "c", ENGINES },
+    [TRPI_SIM_DELAY] = { "delay", "dd", ANYBODY },
+    [TRPI_SIM_BUGGIFY] = { "buggify", "o", ENGINES },
+    [TRPI_SIM_EXITING_TAKES] = { "exiting-takes", "d", ENGINES },
+    [TRPI_SIM_COMPLETE] = { "complete", "o", ANYBODY },
+    [TRPI_SIM_CAREFUL] = { "careful", "o", ANYBODY },
+    [TRPI_SIM_SUPERVISED] = { "supervised", "o", ANYBODY },
+    [TRPI_SIM_KILL] = { "kill", "n", ANYBODY },
+    [TRPI_SIM_START] = { "start", "n", ANYBODY },
+    [TRPI_SIM_PAUSE] = { "pause", "nd", ANYBODY },
+    [TRPI_SIM_LEAVE] = { "leave", "nn", ANYBODY },
+    [TRPI_SIM_DOWN] = { "down", "nn", ANYBODY },
+    [TRPI_SIM_CUT] = { "cut", "sdw", ANYBODY },
+    [TRPI_SIM_LINK] = { "link", "nndw", ANYBODY },
+    [TRPI_SIM_HEAL] = { "heal", "", ANYBODY },
+    [TRPI_SIM_LOSS] = { "loss", "p", ENGINES },
+    [TRPI_SIM_DUPLICATE] = { "duplicate", "p", ENGINES },
+    [TRPI_SIM_CORRUPT] = { "corrupt", "p", ENGINES },
+    [TRPI_SIM_SKEW] = { "skew", "ni", ENGINES },
+    [TRPI_SIM_JOIN] = { "join", "nn", NODES },
+    [TRPI_SIM_SHUTDOWN] = { "shutdown", "n", NODES },
+    [TRPI_SIM_LEAVE_BACK] = { "leave-back", "nnd", NODES },
+    [TRPI_SIM_DOWN_BACK] = { "down-back", "nnd", NODES },
+    [TRPI_SIM_PORT] = { "port", "nd", NODES },
+    [TRPI_SIM_DIAL] = { "dial", "nnd", NODES },
+    [TRPI_SIM_RESET] = { "reset", "n", NODES },
+    [TRPI_SIM_ROTATE] = { "rotate", "n", NODES },
+    [TRPI_SIM_STRANGERS] = { "strangers", "ncd", NODES },
+    [TRPI_SIM_SLOW] = { "slow", "nd", NODES },
+    [TRPI_SIM_START_ALONE] = { "start-alone", "n", NODES },
+    [TRPI_SIM_START_WRONG] = { "start-wrong", "n", NODES },
+    [TRPI_SIM_START_DOUBLED] = { "start-doubled", "nn", NODES },
+    [TRPI_SIM_END] = { "end", "", ANYBODY },
 };
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -326,6 +341,35 @@ read_line(struct reader *r, char *line, trpi_sim_schedule *schedule)
     return err;
 }
 
+bool
+trpi_sim_schedule_is_complete(const trpi_sim_schedule *schedule)
+{
+    bool complete = false;
+    for (uint32_t i = 0; i < schedule->count; i++) {
+        const trpi_sim_action *a = &schedule->actions[i];
+        complete = a->act == TRPI_SIM_COMPLETE ? a->a != 0 : complete;
+    }
+    return complete;
+}
+
+/* Nothing that the world of this schedule does not have. */
+static bool
+is_of_one_world(struct reader *r, const trpi_sim_schedule *schedule)
+{
+    bool complete = trpi_sim_schedule_is_complete(schedule);
+    for (uint32_t i = 0; i < schedule->count; i++) {
+        const struct form *form = &forms[schedule->actions[i].act];
+        if (form->of == (complete ? ENGINES : NODES)) {
+            (void)snprintf(r->error, r->error_bytes,
+                           complete ? "%s is not for complete nodes (complete on)"
+                                    : "%s is for complete nodes: write 0s complete on",
+                           form->name);
+            return false;
+        }
+    }
+    return true;
+}
+
 trp_err
 trpi_sim_schedule_read(FILE *file, uint32_t nodes, trpi_sim_schedule **ret_schedule, char *error,
                        size_t error_bytes)
@@ -342,6 +386,9 @@ trpi_sim_schedule_read(FILE *file, uint32_t nodes, trpi_sim_schedule **ret_sched
         } else {
             err = read_line(&r, line, schedule);
         }
+    }
+    if (err == TRP_OK && !is_of_one_world(&r, schedule)) {
+        err = TRP_ECONFIG;
     }
     if (err == TRP_OK) {
         *ret_schedule = schedule;

@@ -31,6 +31,11 @@ trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
         strcmp(options->scenario, TRPI_SIM_ACTORS) == 0) {
         return sim_complete_run(options, ret_result);
     }
+    if (options->schedule != NULL
+            ? trpi_sim_schedule_is_complete(options->schedule)
+            : options->scenario != NULL && strcmp(options->scenario, TRPI_SIM_OPERATED) == 0) {
+        return sim_operated_run(options, ret_result);
+    }
     const sim_scenario *scenario = sim_scenario_find(options->schedule != NULL ? "swarm"
                                                      : options->scenario == NULL
                                                          ? "sunny"

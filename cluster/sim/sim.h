@@ -16,6 +16,7 @@
 #define TRPI_SIM_NODES 5u
 #define TRPI_SIM_FAILURE_BYTES 512
 #define TRPI_SIM_ACTORS "actors" /* the scenario with complete nodes; troupe/sim.h */
+#define TRPI_SIM_OPERATED "operated" /* the swarm of complete nodes with an operator */
 
 typedef struct trpi_sim_options {
     uint32_t nodes; /* 1 .. TRPI_SIM_NODES_MAX; 0: TRPI_SIM_NODES */

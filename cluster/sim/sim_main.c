@@ -223,10 +223,14 @@ static int
 shrink(const struct sim_command *c)
 {
     bool swarm = c->options.scenario != NULL && strcmp(c->options.scenario, "swarm") == 0;
+    bool operated =
+        c->options.scenario != NULL && strcmp(c->options.scenario, TRPI_SIM_OPERATED) == 0;
     trpi_sim_schedule *schedule =
         c->schedule != NULL ? trpi_sim_schedule_without(c->schedule, 0, 0)
-        : swarm ? trpi_sim_schedule_draw(c->options.nodes, c->options.seed, c->options.until_ms)
-                : NULL;
+        : swarm    ? trpi_sim_schedule_draw(c->options.nodes, c->options.seed, c->options.until_ms)
+        : operated ? trpi_sim_schedule_draw_complete(c->options.nodes, c->options.seed,
+                                                     c->options.until_ms)
+                   : NULL;
     trpi_sim_result result;
     if (schedule == NULL) {
         fprintf(stderr, "troupe sim: only a swarm or a file can be shrunk\n");

@@ -14,6 +14,7 @@
  *   D2  Time moves between runs only: to the next timer when nothing is ready, or because the world
  *       says so.
  *   D3  One thread drives a world; all that is handed in comes from it.
+ *   D4  A busy task is ready for nobody until its time has come, and is not lost then.  (keep_busy)
  * Limits.  A choice is among the TRPI_DRIVEN_WINDOW tasks that wait longest: a step costs the same
  *          however many are ready. A pump ends after TRPI_DRIVEN_TURNS_MAX turns: where the clock
  *          does not move by itself, two actors that talk for ever would never let it end.
@@ -128,14 +129,7 @@ trpi_sched_stand_still(trpi_sched *sched, uint64_t until_ns)
 {
     trpi_assert(sched->driven);
     sched->still_until_ns = until_ns;
-}
-
-static uint32_t
-ready_count(trpi_sched *sched)
-{
-    return stands_still(sched)
-               ? 0
-               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
+    sched->busy_until_ns = until_ns == 0 ? 0 : sched->busy_until_ns;
 }
 
 static trpi_task *
@@ -159,6 +153,60 @@ ready_take(trpi_sched *sched, uint32_t place)
 }
 
 static void
+busy_end(trpi_sched *sched)
+{
+    trpi_task *task = sched->busy;
+
+    sched->busy = NULL;
+    if (sched->busy_is_due) {
+        sched->busy_is_due = false;
+        trpi_inject_push(sched, task);
+    }
+}
+
+void
+trpi_sched_take_time(trpi_sched *sched, uint64_t until_ns)
+{
+    trpi_assert(sched->driven && sched->options.world->drive->running != NULL);
+    if (sched->busy != NULL) {
+        busy_end(sched);
+    }
+    sched->busy = sched->options.world->drive->running;
+    sched->busy_until_ns = until_ns;
+}
+
+/* D4 */
+static void
+keep_busy(trpi_sched *sched)
+{
+    uint32_t place = 0;
+    trpi_task *task = sched->inject.first;
+
+    if (trpi_world_mono_ns(sched->options.world) >= sched->busy_until_ns) {
+        busy_end(sched);
+        return;
+    }
+    for (; task != NULL && task != sched->busy; task = task->run_next) {
+        place++;
+    }
+    if (task != NULL) {
+        (void)ready_take(sched, place);
+        sched->busy_is_due = true;
+    }
+}
+
+static uint32_t
+ready_count(trpi_sched *sched)
+{
+    if (sched->busy != NULL) {
+        keep_busy(sched);
+    }
+    return stands_still(sched)
+               ? 0
+               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
+}
+
+static void
 fire_all(trpi_drive *drive)
 {
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
@@ -178,6 +226,9 @@ timer_next_ns(trpi_drive *drive)
                        : stands_still(s)         ? s->still_until_ns
                                                  : trpi_timers_next_ns(s);
 
+        if (s->busy_is_due && !stands_still(s) && s->busy_until_ns < due) {
+            due = s->busy_until_ns;
+        }
         next = due < next ? due : next;
     }
     return next;

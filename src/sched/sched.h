@@ -208,8 +208,12 @@ void trpi_worker_hurry(trpi_worker *worker, uint32_t runs);
  * In a driven world (base/world.h) a scheduler has no threads: who would wait runs it instead, one
  * task at a time, in the order that the world chooses. */
 bool trpi_sched_is_driven(const trpi_sched *sched);
-/* Run nothing of this one before until_ns, as if its process were stopped; 0: go on. */
+/* Run nothing of this one before until_ns, as if its process were stopped; 0: go on, a busy task
+ * too. */
 void trpi_sched_stand_still(trpi_sched *sched, uint64_t until_ns);
+/* Make the task that runs now busy: it does not run again before until_ns, as if its work took so
+ * long. At most one task of a scheduler is busy: the last one. Thread: within a run. */
+void trpi_sched_take_time(trpi_sched *sched, uint64_t until_ns);
 typedef bool (*trpi_done_fn)(void *arg);
 typedef enum trpi_pumped {
     TRPI_PUMPED_DONE = 0,    /* done(arg) */

@@ -126,6 +126,9 @@ struct trpi_sched {
     bool driven;         /* no threads: driven.c */
     trpi_sched *driven_next; /* of the same world */
     uint64_t still_until_ns; /* driven: nothing of it runs before */
+    trpi_task *busy;         /* driven: it does not run before busy_until_ns; NULL: none */
+    uint64_t busy_until_ns;
+    bool busy_is_due;        /* driven: it was ready, and is kept out of inject till then */
 
     /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
     _Alignas(64) _Atomic uint32_t limit;

@@ -4,7 +4,7 @@
  *         for a given order of calls.
  *           connect: event CONNECT -> listener's accepted(), then dialler's connected()
  *           write:   bytes are copied; BYTES -> peer's bytes(), then WRITTEN -> written()
- *           close:   event CLOSED for both ends -> closed()
+ *           close:   event CLOSED for both ends -> closed(); for the other one behind what was sent
  * Must hold.
  *   M1  The due times of one direction never decrease: a delay does not reorder a stream.
  *   M2  closed() is the last event of an end; later ones are dropped.
@@ -122,6 +122,19 @@ link_new(trpi_transport *transport, const char *from_host, const char *to_host, 
     return link;
 }
 
+/* Put it into the list, behind those that are due by then. */
+static void
+event_place(trpi_mem_network *network, event *put, uint64_t due_ns)
+{
+    event **at = &network->events;
+    put->due_ns = due_ns > network->now_ns ? due_ns : network->now_ns;
+    while (*at != NULL && (*at)->due_ns <= put->due_ns) {
+        at = &(*at)->next;
+    }
+    put->next = *at;
+    *at = put;
+}
+
 /* Takes put. */
 static void
 event_put(trpi_mem_network *network, event *put, trpi_link *to, enum event_kind kind,
@@ -129,14 +142,8 @@ event_put(trpi_mem_network *network, event *put, trpi_link *to, enum event_kind 
 {
     put->kind = kind;
     put->to = to;
-    put->due_ns = due_ns > network->now_ns ? due_ns : network->now_ns;
     to->references++;
-    event **at = &network->events;
-    while (*at != NULL && (*at)->due_ns <= put->due_ns) {
-        at = &(*at)->next;
-    }
-    put->next = *at;
-    *at = put;
+    event_place(network, put, due_ns);
     pthread_cond_broadcast(&network->wake);
 }
 
@@ -156,18 +163,28 @@ event_add(trpi_mem_network *network, trpi_link *to, enum event_kind kind, uint64
     return TRP_OK;
 }
 
+/* Let the end come when what was sent before has arrived; the link hears until then. */
+static void
+end_put(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason,
+        uint64_t due_ns)
+{
+    event *end = link == NULL ? NULL : link->end;
+    if (end != NULL) { /* else it is on its way */
+        link->end = NULL;
+        end->err = err;
+        end->reason = reason;
+        event_put(network, end, link, EVENT_CLOSED, due_ns);
+    }
+}
+
+/* The link hears nothing more from now on but that it is closed. */
 static void
 shut(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason, uint64_t due_ns)
 {
-    if (link == NULL || link->closing) {
-        return;
+    if (link != NULL && !link->closing) {
+        link->closing = true;
+        end_put(network, link, err, reason, due_ns);
     }
-    link->closing = true;
-    event *end = link->end;
-    link->end = NULL;
-    end->err = err;
-    end->reason = reason;
-    event_put(network, end, link, EVENT_CLOSED, due_ns);
 }
 
 static trpi_mem_verdict
@@ -339,7 +356,7 @@ mem_close(trpi_link *link)
     pthread_mutex_lock(&network->lock);
     if (!link->dead_direction) { /* after what was sent; a dead direction does not carry the news */
         uint64_t due_ns = link->due_ns > network->now_ns ? link->due_ns : network->now_ns;
-        shut(network, link->peer, TRP_ECONN, "closed by the peer", due_ns);
+        end_put(network, link->peer, TRP_ECONN, "closed by the peer", due_ns);
     }
     shut(network, link, TRP_ECLOSED, "closed here", network->now_ns);
     pthread_mutex_unlock(&network->lock);
@@ -365,6 +382,30 @@ transport_has_links(const trpi_transport *transport)
     return false;
 }
 
+/* A transport that stops waits for the ends of its links. They come now: waiting until a dial would
+ * have timed out would move the clock of all to that time. */
+static void
+hasten_ends(trpi_mem_network *network, const trpi_transport *transport)
+{
+    event *later = NULL;
+    for (event **at = &network->events; *at != NULL;) {
+        event *e = *at;
+        if (e->kind == EVENT_CLOSED && e->to->transport == transport &&
+            e->due_ns > network->now_ns) {
+            *at = e->next;
+            e->next = later;
+            later = e;
+        } else {
+            at = &e->next;
+        }
+    }
+    while (later != NULL) {
+        event *e = later;
+        later = e->next;
+        event_place(network, e, network->now_ns);
+    }
+}
+
 static void
 mem_stop(trpi_transport *transport)
 {
@@ -377,6 +418,7 @@ mem_stop(trpi_transport *transport)
             shut(network, link, TRP_ECLOSED, "closed here", network->now_ns);
         }
     }
+    hasten_ends(network, transport);
     while (transport_has_links(transport)) {
         if (network->thread_runs) {
             pthread_cond_wait(&network->wake, &network->lock);
@@ -513,6 +555,7 @@ trpi_mem_network_step(trpi_mem_network *network)
     network->now_ns = first->due_ns;
     trpi_link *link = first->to;
     bool open = !link->closing;
+    link->closing = link->closing || first->kind == EVENT_CLOSED;
     if (first->kind == EVENT_CONNECT) {
         deliver_connect(network, link);
     /* M2: an end that closes hears nothing more */

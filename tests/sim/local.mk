@@ -52,3 +52,7 @@ tests_sim_restart_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/found_test
 tests_sim_found_test_SOURCES = tests/sim/found_test.c
 tests_sim_found_test_LDADD = $(unit_ldadd)
+# Complete nodes with an operator: what they say of themselves is true.
+test_programs += tests/sim/operated_test
+tests_sim_operated_test_SOURCES = tests/sim/operated_test.c
+tests_sim_operated_test_LDADD = $(unit_ldadd)

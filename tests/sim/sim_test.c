@@ -133,7 +133,8 @@ main(int argc, char **argv)
         const char *named = names[seed % scenarios];
         uint32_t nodes = sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))];
         run_and_print("swarm", nodes, seed, seed % 10 == 0);
-        if (seed % 3 != 0 && strcmp(named, "swarm") != 0) {
+        if (seed % 3 != 0 && strcmp(named, "swarm") != 0 &&
+            strcmp(named, TRPI_SIM_OPERATED) != 0) { /* operated_test has its own seeds */
             run_and_print(named, nodes, seed, seed % 10 == 0);
         }
     }

@@ -64,18 +64,26 @@ every_action_has_its_line(void)
                                "1500ms start 2\n2s pause 1 700ms\n3s leave 1 0\n4s down 2 0\n"
                                "5s cut 011 8s both\n6s link 0 2 8s one-way\n7s heal\n8s loss 10%\n"
                                "8s duplicate 0.5%\n8s corrupt 100%\n9s skew 1 -5s\n1m end\n";
-    char error[160];
-    trpi_sim_schedule *schedule;
-    UNIT_EQUAL(read_text(text, 3, &schedule, error), TRP_OK);
-    UNIT_TEXT(error, "");
-    UNIT_REQUIRE(schedule != NULL);
-    UNIT_EQUAL(schedule->count, TRPI_SIM_ACTS);
-    uint32_t seen = 0;
-    for (uint32_t i = 0; i < schedule->count; i++) {
-        seen |= 1u << schedule->actions[i].act;
+    static const char complete[] =
+        "0s complete on\n1s join 1 0\n2s shutdown 2\n3s leave-back 1 0 20ms\n"
+        "4s down-back 1 0 20ms\n5s port 2 5s\n6s dial 0 2 5s\n7s reset 1\n8s rotate 1\n"
+        "9s strangers 0 20 5s\n9s slow 1 5s\n"
+        "10s start-alone 2\n11s start-wrong 2\n12s start-doubled 2 1\n";
+    const char *const texts[] = { text, complete };
+    uint64_t seen = 0;
+    for (size_t t = 0; t < 2; t++) {
+        char error[160];
+        trpi_sim_schedule *schedule;
+        UNIT_EQUAL(read_text(texts[t], 3, &schedule, error), TRP_OK);
+        UNIT_TEXT(error, "");
+        UNIT_REQUIRE(schedule != NULL);
+        UNIT_EQUAL(trpi_sim_schedule_is_complete(schedule), t == 1);
+        for (uint32_t i = 0; i < schedule->count; i++) {
+            seen |= UINT64_C(1) << schedule->actions[i].act;
+        }
+        trpi_sim_schedule_free(schedule);
     }
-    UNIT_EQUAL(seen, (1u << TRPI_SIM_ACTS) - 1);
-    trpi_sim_schedule_free(schedule);
+    UNIT_EQUAL(seen, (UINT64_C(1) << TRPI_SIM_ACTS) - 1);
 }
 
 static void
@@ -85,12 +93,13 @@ a_wrong_line_is_refused_with_its_number(void)
         const char *text, *error;
     } wrong[] = {
         { "1s kil 2\n", "line 1: 'kil' is no action; did you mean kill?" },
+        { "1s join 1 0\n", "join is for complete nodes: write 0s complete on" },
+        { "0s complete on\n1s loss 5%\n", "loss is not for complete nodes (complete on)" },
         { "\n1s kill 3\n", "line 2: '3' is no node: they are 0 to 2" },
         { "1s kill 4294967296\n", "line 1: '4294967296' is no node: they are 0 to 2" },
         { "1s kill\n", "line 1: kill takes 1 arguments" },
         { "1s\n", "line 1: a line is TIME ACTION ARGUMENTS" },
-        { "1 kill 1\n",
-          "line 1: '1' is no duration of at most a day: write 500ms, 5s or 2m" },
+        { "1 kill 1\n", "line 1: '1' is no duration of at most a day: write 500ms, 5s or 2m" },
         { "86401s end\n",
           "line 1: '86401s' is no duration of at most a day: write 500ms, 5s or 2m" },
         { "1s pause 1 -5s\n",
@@ -98,10 +107,8 @@ a_wrong_line_is_refused_with_its_number(void)
         { "1s cut 01 1s both\n", "line 1: '01': write 0 or 1 for each of the 3 nodes" },
         { "1s cut 012 1s both\n", "line 1: '012': write 0 or 1 for each of the 3 nodes" },
         { "1s cut 011 1s all\n", "line 1: 'all': write one-way or both" },
-        { "1s loss 101%\n",
-          "line 1: '101%': write per cent as 12% or 12.5%, at most 100%" },
-        { "1s loss 100.1%\n",
-          "line 1: '100.1%': write per cent as 12% or 12.5%, at most 100%" },
+        { "1s loss 101%\n", "line 1: '101%': write per cent as 12% or 12.5%, at most 100%" },
+        { "1s loss 100.1%\n", "line 1: '100.1%': write per cent as 12% or 12.5%, at most 100%" },
         { "0s downing keep-oldst\n", "line 1: 'keep-oldst' is no downing strategy" },
         { "0s careful maybe\n", "line 1: 'maybe': write on or off" },
         { "1s careful on\n", "line 1: careful is a setting: it stands at 0s" },

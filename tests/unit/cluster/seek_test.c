@@ -59,6 +59,30 @@ a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace(void)
     mesh_free(m);
 }
 
+/* J1: living seeds refuse it, because another node has its address: that is no silence */
+static void
+a_first_seed_that_has_a_rival_makes_no_cluster(void)
+{
+    trpi_member_options options = { .seed = 1 };
+    struct mesh *m = mesh_cluster(2, &options);
+    trpi_member_event rival = { .kind = TRPI_MEMBER_RIVAL };
+    m->cut[0] = true; /* no association: remoting alone has an answer */
+    m->cut[1] = true;
+    uint32_t other = mesh_add_as(m, mesh_id(0, 5000), NULL, &options);
+    UNIT_EQUAL(mesh_join_seeds(m, other, 2), TRP_OK);
+    for (uint32_t i = 0; i < 40; i++) {
+        rival.target.address = m->ids[1].address;
+        UNIT_EQUAL(mesh_step(m, other, &rival), TRP_OK);
+        mesh_run(m, 500);
+        UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_SEEKING);
+    }
+    UNIT_TRUE(strstr(trpi_member_seek_why(m->cores[other]), "another node has its address") !=
+              NULL);
+    mesh_run(m, 12000); /* nobody says so any more: it is alone */
+    UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_MEMBER);
+    mesh_free(m);
+}
+
 /* SEED-04, SEED-08: J1, J6: the first seed has heard of a cluster; that this one refuses it makes
  * it no second one */
 static void
@@ -555,6 +579,7 @@ that_a_joiner_cannot_be_dialled_is_logged_once_in_a_while(void)
 UNIT_BEGIN("seek")
 UNIT(a_node_with_another_configuration_is_refused_and_ends)
 UNIT(a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace)
+UNIT(a_first_seed_that_has_a_rival_makes_no_cluster)
 UNIT(a_first_seed_that_its_cluster_refuses_ends_and_makes_no_other)
 UNIT(a_node_that_does_not_insist_joins_with_a_warning)
 UNIT(a_node_that_says_nothing_of_its_configuration_joins)

@@ -20,6 +20,8 @@ typedef struct room {
     uint32_t fired;
     uint64_t fired_ms[8];
     uint32_t batch;
+    uint32_t takes_ms[TASKS]; /* of its next run */
+    uint64_t ran_ms[TASKS];   /* when it ran last */
 } room;
 
 static trpi_run_result
@@ -33,6 +35,12 @@ run_task(void *data, trpi_task *task, uint32_t offer)
     while (r->wakes > 0) {
         r->wakes--;
         trpi_sched_ready(trpi_worker_current(), &r->tasks[task->id + 1 + r->wakes]);
+    }
+    uint64_t now_ns = trpi_world_mono_ns(trpi_virtual_world(r->virt));
+    r->ran_ms[task->id] = now_ns / 1000000;
+    if (r->takes_ms[task->id] > 0) {
+        trpi_sched_take_time(r->sched, now_ns + r->takes_ms[task->id] * UINT64_C(1000000));
+        r->takes_ms[task->id] = 0;
     }
     return --r->turns[task->id] > 0 ? TRPI_RUN_AGAIN : TRPI_RUN_IDLE;
 }
@@ -282,6 +290,47 @@ a_run_ends_at_its_limit_of_turns_and_not_before(void)
     (void)room_close(&r);
 }
 
+/* D4: what is ready again, or is told meanwhile, runs when its time has come; others run before. */
+static void
+a_busy_task_does_not_run_before_its_time(void)
+{
+    trpi_virtual_options options = { .seed = 1, .calm = true };
+    room r;
+
+    room_open(&r, options);
+    uint64_t began_ms = trpi_world_mono_ns(trpi_virtual_world(r.virt)) / 1000000;
+    r.turns[0] = 2;
+    r.takes_ms[0] = 300;
+    trpi_sched_inject(r.sched, &r.tasks[0]);
+    trpi_sched_inject(r.sched, &r.tasks[1]);
+    pump(&r);
+    UNIT_TEXT(r.order, "aba");
+    UNIT_EQUAL(r.ran_ms[1], began_ms);
+    UNIT_EQUAL(r.ran_ms[0], began_ms + 300);
+    /* it is idle while it is busy, and woken before and after its time */
+    r.turns[0] = r.turns[1] = 1;
+    r.takes_ms[0] = 300;
+    trpi_sched_inject(r.sched, &r.tasks[0]);
+    pump(&r);
+    r.turns[0] = 1;
+    trpi_sched_inject(r.sched, &r.tasks[0]);
+    pump(&r);
+    UNIT_TEXT(r.order, "abaaa");
+    UNIT_EQUAL(r.ran_ms[0], began_ms + 600);
+    /* the process goes on: nobody waits for the end of its work */
+    r.turns[0] = 2;
+    r.takes_ms[0] = 300;
+    trpi_sched_inject(r.sched, &r.tasks[0]);
+    UNIT_EQUAL(trpi_sched_pump(r.sched, NULL, NULL, (began_ms + 700) * 1000000, TRPI_MOVE_OF_WORLD),
+               TRPI_PUMPED_TIME);
+    UNIT_TEXT(r.order, "abaaaa");
+    trpi_sched_stand_still(r.sched, 0);
+    pump(&r);
+    UNIT_TEXT(r.order, "abaaaaa");
+    UNIT_EQUAL(r.ran_ms[0], began_ms + 700);
+    (void)room_close(&r);
+}
+
 static uint32_t retired;
 static void
 count_retired(void *object)
@@ -311,6 +360,7 @@ UNIT(the_decisions_of_a_run_replay_it)
 UNIT(the_clock_moves_to_the_next_timer_when_nothing_is_ready)
 UNIT(a_wait_ends_at_its_deadline_of_virtual_time)
 UNIT(a_manual_clock_stands_still_unless_it_is_moved)
+UNIT(a_busy_task_does_not_run_before_its_time)
 UNIT(a_run_ends_at_its_limit_of_turns_and_not_before)
 UNIT(what_is_retired_is_freed_between_runs)
 UNIT_END
