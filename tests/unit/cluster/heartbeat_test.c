@@ -545,6 +545,26 @@ who_is_heard_by_another_observer_gets_twice_the_time(void)
     }
 }
 
+/* H7: the word of others is about its last answer to this node, and there was none. */
+static void
+nobody_is_asked_after_who_was_never_heard(void)
+{
+    trpi_gossip *view = view_of(4);
+    trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
+    uint64_t now_us = SECOND;
+    others_heard_us = ALWAYS;
+    questions_asked = 0;
+    while (silent(hb) == 0 && now_us < 30 * SECOND) {
+        now_us = beat(hb, now_us, now_us + SECOND / 2, 1);
+    }
+    UNIT_EQUAL(silent(hb), 1);
+    UNIT_TRUE(now_us > 3 * SECOND); /* it was late for a while */
+    UNIT_EQUAL(questions_asked, 0);
+    others_heard_us = 0;
+    trpi_heartbeat_free(hb);
+    trpi_gossip_unref(view);
+}
+
 /* When a peer dies in the second after its last answer to this node, others have heard it later. */
 static void
 a_crash_is_found_as_early_whatever_the_others_have_heard(void)
@@ -601,6 +621,7 @@ a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
 
 UNIT_BEGIN("heartbeat")
 UNIT(who_is_heard_by_another_observer_gets_twice_the_time)
+UNIT(nobody_is_asked_after_who_was_never_heard)
 UNIT(a_crash_is_found_as_early_whatever_the_others_have_heard)
 UNIT(a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing)
 UNIT(every_member_is_asked_by_monitored_by_nr_of_members)
