@@ -174,10 +174,11 @@ look_for_long(void *arg, const trp_msg *msg, trp_ref sender)
 static void
 look_beyond_the_time(trp_system *system)
 {
+    uint64_t deadline = unit_deadline_ms(5000);
     trp_err err = TRP_ETIMEDOUT;
     uint32_t count = 0;
 
-    for (int look = 0; look < 100 && err == TRP_ETIMEDOUT; look++) {
+    while (err == TRP_ETIMEDOUT && unit_now_ms() < deadline) {
         atomic_store(&begun, false);
         atomic_store(&until_ms, unit_now_ms() + 60);
         err = trp_system_pending_visit(system, hoarder_ref, 30, look_for_long, NULL, &count);
