@@ -100,6 +100,22 @@ dead(trp_dead_reason reason)
     return stats.dead_letters[reason];
 }
 
+enum { LOST_MAX = 20 };
+static _Atomic uint32_t writes, lost;
+
+/* Every fifth write, of either side, breaks its connection and is lost with it; at most so many. */
+static trpi_mem_verdict
+lose_some(void *arg, trpi_mem_event *event)
+{
+    (void)arg;
+    if (event->connect || (atomic_fetch_add(&writes, 1) + 1) % 5 != 0 ||
+        atomic_load(&lost) == LOST_MAX) {
+        return TRPI_MEM_PASS;
+    }
+    atomic_fetch_add(&lost, 1);
+    return TRPI_MEM_CUT;
+}
+
 /* CONTRIB-31 CONTRIB-32 CONTRIB-34 CONTRIB-35, ReliableProxySpec: order, once each, whatever the
  * connections do; a lane with little room refuses, and nothing of it is lost */
 static void
@@ -112,16 +128,21 @@ nothing_is_lost_when_connections_break_and_are_full(void)
                                     .lane_bytes_max = 65536 };
     trp_ref proxy = begin(&options, false);
 
-    for (int64_t n = 1; n <= COUNT; n++) {
+    atomic_store(&writes, 0);
+    atomic_store(&lost, 0);
+    trpi_mem_network_fault_set(p.network, lose_some, NULL);
+    bool goes_on = true;
+    for (int64_t n = 1; n <= COUNT && goes_on; n++) {
         tell_number(proxy, n);
         if (n % EACH == 0) { /* in the middle of what is on its way */
-            UNIT_WAIT(atomic_load(&expected) > n - EACH / 2, 60000);
+            goes_on = UNIT_WAIT(atomic_load(&expected) > n - EACH / 2, 60000);
             trpi_mem_network_cut(p.network, "left", "right");
         }
     }
     UNIT_WAIT(atomic_load(&expected) == COUNT + 1, 60000);
     UNIT_EQUAL(atomic_load(&wrong), 0);
     UNIT_WAIT(atomic_load(&idles) >= 1, 60000);
+    UNIT_TRUE(atomic_load(&lost) > 0);
     UNIT_EQUAL(dead(TRP_DEAD_LANE_FULL), 0);
     pair_end(&p);
 }
