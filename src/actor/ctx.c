@@ -178,13 +178,13 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;
     ctx->near_node = system->near_node;
-    ctx->throughput = system->options.throughput;
+    ctx->turn_more = system->options.throughput - 1;
     ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
     ctx->self.node = TRPI_NODE_SELF; /* the rest of it is each turn's */
     ctx->cell = NULL;
     ctx->msg = NULL;
     entry = trpi_dispatcher_get(system, trpi_worker_number(worker));
-    ctx->throughput = entry->options.throughput;
+    ctx->turn_more = entry->options.throughput - 1;
     ctx->deadline_ns = entry->deadline_ns;
     ctx->timed = entry->deadline_ns != 0;
     /* who may block shall not hold messages back */

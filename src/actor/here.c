@@ -36,7 +36,7 @@ typedef struct outer {
     trp_ref cut_box;
     trp_msg *boxed;
     int32_t told_left;
-    uint32_t throughput;
+    uint32_t turn_more;
     uint64_t deadline_ns;
     uint32_t turn_rest;
     int32_t turn_left;
@@ -63,7 +63,7 @@ outer_keep(const trp_ctx *ctx, outer *kept)
                      .cut_box = ctx->cut_box,
                      .boxed = ctx->boxed,
                      .told_left = ctx->told_left,
-                     .throughput = ctx->throughput,
+                     .turn_more = ctx->turn_more,
                      .deadline_ns = ctx->deadline_ns,
                      .turn_rest = ctx->turn_rest,
                      .turn_left = ctx->turn_left,
@@ -91,7 +91,7 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->cut_box = kept->cut_box;
     ctx->boxed = kept->boxed;
     ctx->told_left = kept->told_left;
-    ctx->throughput = kept->throughput;
+    ctx->turn_more = kept->turn_more;
     ctx->deadline_ns = kept->deadline_ns;
     ctx->timed = kept->deadline_ns != 0;
     ctx->turn_rest = kept->turn_rest;
@@ -135,7 +135,7 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     ctx->cut_box = (trp_ref)TRP_REF_NONE;
     (void)trpi_carry(ctx, NULL);
     ctx->chaining = false;
-    ctx->throughput = entry->options.throughput;
+    ctx->turn_more = entry->options.throughput - 1;
     ctx->deadline_ns = entry->deadline_ns;
     ctx->timed = entry->deadline_ns != 0;
     ctx->self.node = TRPI_NODE_SELF;

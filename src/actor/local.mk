@@ -1,6 +1,6 @@
 # src/actor, the hot half
 troupe_sources += src/actor/cell.c src/actor/credit.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/node_numbers.c src/actor/routed.c src/actor/run.c src/actor/run_thread.c \
-	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/sysmsg.c src/actor/tell.c src/actor/type.c
+	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/sysmsg.c src/actor/tell.c src/actor/tell_text.c src/actor/type.c
 
 troupe_sources += src/actor/team.c
 troupe_sources += src/actor/fault.c src/actor/path_text.c src/actor/ref_text.c

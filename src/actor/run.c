@@ -53,6 +53,13 @@ is_open(const trpi_cell *cell)
            cell->life == TRPI_LIFE_FREE;
 }
 
+/* R2 does not hold for it. */
+static inline bool
+takes_any_generation(const trpi_cell *cell)
+{
+    return atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
+}
+
 /* ---- failure --------------------------------------------------------------------------------- */
 
 /* An error that was returned, in the words of trp_strerror. */
@@ -384,7 +391,7 @@ turn_has_time(trp_ctx *ctx)
         return false;
     }
     ctx->turn_rest--;
-    ctx->turn_left = 1;
+    ctx->turn_left = 0;
     return true;
 }
 
@@ -401,7 +408,7 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
 {
     bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     /* as many messages as a turn has, and it did not run empty in between */
-    bool full = cell->processed - ctx->turn_processed >= ctx->throughput;
+    bool full = cell->processed - ctx->turn_processed > ctx->turn_more;
 
     turn_finish(ctx, cell->processed);
     if (overloaded ? !trpi_cell_is_special(cell) && !has_many(cell) : full && has_many(cell)) {
@@ -446,8 +453,7 @@ turn_over(trp_ctx *ctx, trpi_cell *cell, bool of_kind)
 }
 
 /* A half-done push: wait for it a little. true: done. */
-static bool
-wait_for_link(trpi_cell *cell)
+static bool __attribute__((noinline)) wait_for_link(trpi_cell *cell)
 {
     for (int i = 0; i < NOT_YET_SPINS; i++) {
         if (trpi_msg_next(cell->tail) != NULL) {
@@ -497,7 +503,7 @@ static bool
 turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
 {
     return ctx->sys_rest != NULL || /* what it ordered from itself comes first */
-           (ctx->cut && ctx->turn_left > 0 && trpi_run_admitted(ctx, cell)) || turn_has_time(ctx);
+           (ctx->cut && ctx->turn_left >= 0 && trpi_run_admitted(ctx, cell)) || turn_has_time(ctx);
 }
 
 static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
@@ -506,7 +512,7 @@ static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
 static trpi_run_result __attribute__((noinline))
 turn_hooked(trp_ctx *ctx, trpi_cell *cell)
 {
-    if ((--ctx->turn_left <= 0 || ctx->cut_or_ordered != 0) && !turn_goes_on(ctx, cell)) {
+    if ((--ctx->turn_left < 0 || ctx->cut_or_ordered != 0) && !turn_goes_on(ctx, cell)) {
         return turn_again(ctx, cell);
     }
     return turn_continue(ctx, cell);
@@ -532,17 +538,6 @@ turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mod
     return idle != IDLE_KEPT;
 }
 
-/* What was handed to a plain cell comes first, and nobody hands it more while it runs. NULL:
- * nothing was, or a system message comes before it. */
-static inline trp_msg *
-turn_handed(trpi_cell *cell)
-{
-    return trpi_mailbox_is_handed(cell) &&
-                   atomic_load_explicit(&cell->attention, RELAXED) == 0
-               ? trpi_mailbox_take_handed(cell)
-               : NULL;
-}
-
 static inline __attribute__((always_inline)) trpi_take
 turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **ret_msg)
 {
@@ -564,16 +559,18 @@ static inline __attribute__((always_inline)) trpi_run_result
 turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
 {
     const bool plain = mode == TURN_PLAIN;
-    bool of_kind = !plain && trpi_cell_is_special(cell);
-    bool any_generation =
-        !plain && atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
-    bool open = plain || is_open(cell);
+    bool of_kind = !plain && trpi_cell_is_special(cell), open = plain || is_open(cell);
+    bool any_generation = !plain && takes_any_generation(cell);
     trpi_run_result result;
     trpi_take taken;
     trp_msg *msg;
 
-    if (plain && (msg = turn_handed(cell)) != NULL) {
-        goto taken;
+    if (plain) { /* trpi_cell_runs_all() has looked for system messages a moment ago */
+        if (trpi_mailbox_is_handed(cell)) { /* comes first; nobody hands it more while it runs */
+            msg = trpi_mailbox_take_handed(cell);
+            goto taken;
+        }
+        goto take;
     }
     for (;;) {
         /* relaxed: set by the sender of a system message; a late look is M3's */
@@ -588,7 +585,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             if (UNLIKELY(ctx->sys_rest != NULL)) {
                 continue; /* a front message ordered something from itself: not the next cell's */
             }
-            if (ctx->cut || (ctx->turn_left <= 0 && !turn_has_time(ctx))) {
+            if (ctx->cut || (ctx->turn_left < 0 && !turn_has_time(ctx))) {
                 return turn_again(ctx, cell);
             }
             if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
@@ -598,6 +595,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
         if (UNLIKELY(!open)) {
             return mode == TURN_BOXED ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
         }
+    take:
         taken = turn_take(ctx, cell, mode, &msg);
         if (UNLIKELY(taken == TRPI_TAKE_EMPTY)) {
             if (turn_empty(ctx, cell, of_kind, mode, &result)) {
@@ -621,7 +619,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             open = is_open(cell); /* R3 */
             of_kind = trpi_cell_is_special(cell);
         }
-        if (UNLIKELY(--ctx->turn_left <= 0 || ctx->cut_or_ordered != 0)) {
+        if (UNLIKELY(--ctx->turn_left < 0 || ctx->cut_or_ordered != 0)) {
             if (!turn_goes_on(ctx, cell)) {
                 return turn_over(ctx, cell, of_kind);
             }
@@ -665,8 +663,8 @@ static void __attribute__((noinline)) turn_begin_unusual(trp_ctx *ctx)
     ctx->cut_told = 0;
     ctx->cut_box.generation = 0;
     if (ctx->timed) {
-        ctx->turn_rest = ctx->throughput - 1;
-        ctx->turn_left = 1;
+        ctx->turn_rest = ctx->turn_more;
+        ctx->turn_left = 0;
         ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
     }
 }
@@ -677,7 +675,7 @@ turn_begin(trp_ctx *ctx, uint32_t offer)
 {
     ctx->offer = offer;
     ctx->told_left = TRPI_TOLD_MAX;
-    ctx->turn_left = (int32_t)ctx->throughput;
+    ctx->turn_left = (int32_t)ctx->turn_more;
     if (UNLIKELY(ctx->unusual != 0)) {
         turn_begin_unusual(ctx);
     }

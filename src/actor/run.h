@@ -111,9 +111,11 @@ struct trp_ctx {
     int32_t told_left;    /* chained messages that this turn may still push */
     uint64_t chains_open; /* bit i: chains[i] holds messages */
     trpi_stats *stats;    /* count with trpi_count() only */
-    uint32_t throughput;  /* messages a turn, of the dispatcher; in a driven run, the next turn's */
+    /* messages of a turn after its first, of the dispatcher; in a driven run, the next turn's */
+    uint32_t turn_more;
     uint64_t deadline_ns; /* of a turn, likewise; 0: none */
-    /* messages that this turn may still handle before it looks at turn_rest */
+    /* messages that this turn may still handle after the present one, before it looks at
+     * turn_rest; below 0: it is over */
     int32_t turn_left;
     uint32_t turn_rest;   /* with a deadline: messages left after a look at the clock */
     uint64_t turn_until_ns;

@@ -61,7 +61,7 @@ trpi_run_batch(void *data, uint32_t messages)
 {
     trp_ctx *ctx = data;
 
-    ctx->throughput = messages != 0 ? messages : ctx->system->options.throughput;
+    ctx->turn_more = (messages != 0 ? messages : ctx->system->options.throughput) - 1;
 }
 
 bool

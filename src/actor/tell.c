@@ -1,4 +1,5 @@
-/* tell.c - telling: local push with chains, dead letters; the public verbs that tell.
+/* tell.c - telling: local push with chains, dead letters; the public verbs that tell (tell_text.c
+ * has those of text).
  *
  * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver
  *          again and again, even that is too much: later messages gather in a chain and are pushed
@@ -58,7 +59,7 @@ note_flood(trp_ctx *ctx, const trpi_cell *cell)
     const trp_ctx *home = at != ctx->index ? trpi_sched_pool_data(ctx->system->sched, at) : NULL;
     uint64_t processed;
 
-    ctx->turn_left = 1;
+    ctx->turn_left = 0;
     if (ctx->worker == NULL) {
         return;
     }
@@ -477,7 +478,7 @@ fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *
  * false: something is rare, and nothing was done. */
 static inline __attribute__((always_inline)) bool
 tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
-         const trpi_class_cache *blocks)
+         uint32_t class_index)
 {
     trpi_magazine *magazine;
     trpi_cell *cell;
@@ -491,7 +492,7 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
                  atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
         return false;
     }
-    magazine = blocks->current;
+    magazine = ctx->cache->classes[class_index].current;
     if (UNLIKELY(magazine->count == 0)) {
         return false;
     }
@@ -512,13 +513,12 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 static void __attribute__((noinline))
 tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    const trpi_class_cache *blocks =
-        bytes <= TRP_INLINE_PAYLOAD_MAX
-            ? &ctx->cache->classes[trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes)]
-            : NULL;
+    uint32_t class_index =
+        bytes <= TRP_INLINE_PAYLOAD_MAX ? trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes) : 0;
 
-    if (bytes <= TRPI_LINE_PAYLOAD_MAX || blocks == NULL || blocks->current == NULL ||
-        !tell_own(ctx, to, type, payload, bytes, blocks)) {
+    if (bytes <= TRPI_LINE_PAYLOAD_MAX || class_index == 0 ||
+        ctx->cache->classes[class_index].current == NULL ||
+        !tell_own(ctx, to, type, payload, bytes, class_index)) {
         tell_any(ctx, to, type, payload, bytes);
     }
 }
@@ -529,7 +529,7 @@ tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
 {
     if (UNLIKELY(bytes > TRPI_LINE_PAYLOAD_MAX)) {
         tell_larger(ctx, to, type, payload, bytes);
-    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, &ctx->cache->classes[0]))) {
+    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, 0))) {
         tell_any(ctx, to, type, payload, bytes);
     }
 }
@@ -573,9 +573,34 @@ hand(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t
 }
 
 static void __attribute__((noinline))
-tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+tell_handed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
+        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    }
+}
+
+/* As that, of a fixed length. */
+static void __attribute__((noinline))
+tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    bytes = type->bytes;
+    if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
+        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    }
+}
+
+/* A payload of any length. Apart, for what it needs would cost the others registers. */
+static void __attribute__((noinline))
+tell_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (UNLIKELY(bytes < type->bytes)) {
+        tell_any(ctx, to, type, payload, bytes); /* which looks again */
+    } else if (bytes > TRPI_LINE_PAYLOAD_MAX) {
+        tell_larger(ctx, to, type, payload, bytes);
+    } else if (to.slot == ctx->offer) {
+        tell_handed(ctx, to, type, payload, bytes);
+    } else {
         tell_pushed_after_all(ctx, to, type, payload, bytes);
     }
 }
@@ -584,16 +609,12 @@ void
 trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     TRPI_USE_TELLING(ctx);
-    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
-        bytes = type->bytes;
-    } else if (UNLIKELY(bytes < type->bytes)) {
-        tell_any(ctx, to, type, payload, bytes); /* which looks again */
-        return;
-    }
-    if (UNLIKELY(to.slot == ctx->offer)) {
+    if (UNLIKELY((type->flags & TRP_TYPE_VARIABLE) != 0)) {
+        tell_variable(ctx, to, type, payload, bytes);
+    } else if (UNLIKELY(to.slot == ctx->offer)) {
         tell_kept(ctx, to, type, payload, bytes);
     } else {
-        tell_pushed(ctx, to, type, payload, bytes);
+        tell_pushed(ctx, to, type, payload, type->bytes);
     }
 }
 
@@ -698,19 +719,6 @@ trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, cons
 }
 
 void
-trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text)
-{
-    TRPI_USE_TELLING(ctx);
-    trpi_tell(ctx, to, ctx->self, &trp_string_type, text, strlen(text));
-}
-
-void
-trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json)
-{
-    trpi_tell(ctx, to, ctx->self, &trp_json_type, json, strlen(json));
-}
-
-void
 trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 {
     trpi_cell *cell;
@@ -780,16 +788,4 @@ trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
     TRPI_USE_TELLING(ctx);
     trpi_tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
-}
-
-void
-trp_reply_text(trp_ctx *ctx, const char *text)
-{
-    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_string_type, text, strlen(text));
-}
-
-void
-trp_reply_json(trp_ctx *ctx, const char *json)
-{
-    trpi_tell(ctx, trp_sender(ctx), ctx->self, &trp_json_type, json, strlen(json));
 }

@@ -154,9 +154,8 @@ held_is_over(void *arg, uint64_t task, uint64_t zero)
 }
 
 /* The receiver waits for something else than a worker (a network): run the task again after 1 to 2
- * ms. */
-static bool
-hold(trpi_worker *worker, trpi_task *task)
+ * ms. (Apart: it needs a stack frame that a compiler guards, which each settling would pay.) */
+static bool __attribute__((noinline)) hold(trpi_worker *worker, trpi_task *task)
 {
     uint64_t id;
 
@@ -229,7 +228,7 @@ end_run(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 {
     if (result == TRPI_RUN_VAIN) {
         worker->keep_pause = TRPI_KEEP_PAUSE;
-    } else {
+    } else if (TRPI_UNLIKELY(result != TRPI_RUN_IDLE)) { /* it looks, too: saves a call */
         trpi_worker_settle(worker, task, result);
     }
     ran(worker);
