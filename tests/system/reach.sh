@@ -122,10 +122,10 @@ has strangers_are_told_why "takes commands from members of its cluster only" "$w
 hosts_port || { fail "a free port"; test_end; }
 background "$troupe" node --host 127.0.0.1 --port "${port[two]}" --bind-host 127.0.0.1 --bind-port "$hosts_free" \
     --socket "$work/double.sock" --seed "$(address one)" >"$work/double.log" 2>&1
-quoted() { at double status >"$work/out"; grep -qF "this node has not joined a cluster: no association with it: another node has your address" "$work/out"; }
+quoted() { at double status >"$work/out"; grep -qE "this node has not joined a cluster: .*another node has (your|its) address" "$work/out"; }
 check double_is_told_why wait_until 30 quoted
 expect wait_of_the_double 75 at double wait --timeout 5s
-has wait_of_the_double_says_why "another node has your address" "$work/err"
+is wait_of_the_double_says_why "$(grep -cE "another node has (your|its) address" "$work/err")" 1
 expect the_member_is_still_there 0 at one wait --members 3 --converged --timeout 60s
 expect the_member_is_well 0 at two status
 expect the_member_answers 0 at one ask "$(address two)/user/echo" hello
