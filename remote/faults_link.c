@@ -5,7 +5,7 @@
  *          What comes is cut into frames (fault_cut.c), judged (fault_gate.c) and waits until it is
  *          due. The pacer is one thread for one transport.
  * Must hold.
- *   W1  Only the pacer calls bytes(), written(), paused() and closed(): they never overlap (T2).
+ *   W1  Only the pacer calls bytes(), written() and closed(): they never overlap (T2).
  *   W2  closed() comes after the inner link's, when nothing waits to be received, or the link was
  *       closed on this side; then release() frees the inner link, too.
  *   W3  close() lets go what was written before, like a real network, for LINGER_MS at most.
@@ -25,7 +25,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 
-enum { PAUSE_LOOK_MS = 1, LINGER_MS = 5000, HELD_BYTES_LEAST = 16384 };
+enum { LINGER_MS = 5000, HELD_BYTES_LEAST = 16384 };
 #define NS_PER_MS UINT64_C(1000000)
 
 typedef struct held {
@@ -50,7 +50,6 @@ struct trpi_link {
     queue out, in;
     held *writing;         /* given to the inner link */
     bool written_owed;
-    bool paused;           /* the upper room does not want bytes now */
     bool closing;          /* close() was called on this side */
     bool inner_close_asked;
     bool inner_closed, closed_told;
@@ -440,7 +439,7 @@ link_tell(trpi_link *link, uint64_t now_ns)
                link->out.bytes < TRPI_FAULT_HELD_BYTES_MAX) {
         what = WRITTEN;
         link->written_owed = false;
-    } else if (!link->paused && link->in.first != NULL && link->in.first->due_ns <= now_ns) {
+    } else if (link->in.first != NULL && link->in.first->due_ns <= now_ns) {
         what = BYTES;
         h = queue_take(&link->in);
     } else {
@@ -475,19 +474,10 @@ link_step(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
         queue_clear(transport->faults, &link->in);
     }
     link_send(link, now_ns, wake_ns);
-    if (link->paused && !link->closing) {
-        pthread_mutex_unlock(&transport->lock);
-        bool wait = transport->events->paused(link->user, link);
-        pthread_mutex_lock(&transport->lock);
-        link->paused = wait;
-        if (wait) {
-            earlier(wake_ns, now_ns + PAUSE_LOOK_MS * NS_PER_MS);
-        }
-    }
     if (link_tell(link, now_ns)) {
         return true;
     }
-    if (link->in.first != NULL && !link->paused) {
+    if (link->in.first != NULL) {
         earlier(wake_ns, link->in.first->due_ns);
     }
     return false;
@@ -642,14 +632,6 @@ faults_write(trpi_link *link, const trpi_iov *iov, size_t count)
     return err;
 }
 
-static void
-faults_pause(trpi_link *link)
-{
-    pthread_mutex_lock(&link->transport->lock);
-    link->paused = true;
-    pthread_mutex_unlock(&link->transport->lock);
-}
-
 static trp_err
 faults_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
               size_t detail_bytes)
@@ -762,7 +744,6 @@ const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
                                                  .accept = faults_accept,
                                                  .connect = faults_connect,
                                                  .write = faults_write,
-                                                 .pause = faults_pause,
                                                  .claims = faults_claims,
                                                  .whose = faults_whose,
                                                  .until = faults_until,

@@ -111,7 +111,8 @@ struct trpi_transport_ops {
      * closed(). One write at a time. Errors: TRP_ECLOSED (nothing was taken). Thread: any. */
     trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count);
     /* From inside bytes() of this link: read no more until paused() says false, so that the peer's
-     * network is pushed back. close() ends a pause. NULL: this driver cannot. */
+     * network is pushed back. close() ends a pause. NULL: this driver cannot. Who wants it is an
+     * adapter between, whose queue is full (remote/faults_link.c). */
     void (*pause)(trpi_link *link);
     /* May the peer of this link call itself host? NULL: this driver does not know its peers.
      * Errors: TRP_EPERM; detail says for whom its certificate is. From inside bytes(). */
