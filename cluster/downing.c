@@ -8,8 +8,8 @@
  * Must hold. (D5 in gossip_word.c; D3, D6, D10 and D11 in downing_votes.c; the others in
  *            downing_split.c)
  *   D1  While members or reachability change, nobody decides (stable_ms counts from the last
- *       change); only when reachability changes for too long, and the cluster is not whole in
- *       all that time, everybody stops (unstable_ms).
+ *       change), but for D12; and who is not sure of its side for too long, while somebody is
+ *       missed all that time, stops (unsure_ms).
  *   D2  *My side* are those who have seen the present version: they are connected to me by gossip,
  *       whatever the detectors say. Everybody else counts against us. So two sides which cannot
  *       gossip with each other never both stay, even if rows are stale. D9 keeps *seen* from
@@ -32,7 +32,18 @@
  *       and again as long as it takes, and decide when there was time for an answer. What follows
  *       their own word has been seen after it; the versions that a node has seen are a chain, so of
  *       two sides that mark each other Down at most one gets the agreement that a removal needs.
- * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
+ *   D12 In unrest (reachability has changed more than twice without a rest, and somebody was missed
+ *       all the time) a side is sure when its steady members, which have not been missed for
+ *       stable-after and have seen the version, would stay with all others counted against them.
+ *       Two sides that are disjoint are never both sure (D2, D6). Who acts on a sure side gives up
+ *       those that have been unreachable for stable-after, and, when the unrest has lasted for
+ *       stable-after and down-all-when-unstable, whoever is unreachable then. What may be stale is
+ *       who has seen the version: since a cut that is not noticed yet. So a minority may mark
+ *       others Down, but it cannot remove them: that needs the agreement of all that it has not
+ *       marked, of whom some are on the other side, and after the cut it is not sure again.
+ *       Not with a lease: there a minority may stay, and only the owner knows that it may not.
+ * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
+ *          tests/sim/churn_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
  */
 #include "cluster/downing.h"

@@ -47,7 +47,9 @@ typedef struct trpi_downing_input {
     uint64_t stable_ms;                /* since members or reachability changed */
     uint64_t unstable_ms; /* for how long reachability has kept changing, and somebody was missed
                            * all the time; 0: it rests */
+    uint64_t unsure_ms;   /* of that, since decision.sure: for how long it has not been */
     const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
+    const uint64_t *reachable_ms; /* since it was missed last; 0: it is; UINT64_MAX: not lately */
     uint64_t apart_ms; /* since nobody was unreachable, own pauses counted */
     uint64_t version_ms; /* since this node has the present version */
     uint64_t word_ms;    /* since it last made one: who has seen this one has been heard since */
@@ -63,6 +65,7 @@ typedef struct trpi_downing_decision {
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
     uint32_t doubtful; /* under suspicion, though they have seen the version */
     uint32_t open;     /* changes of votes that are not known to be seen by all */
+    bool sure;         /* who is steady on this side is enough for it to stay (D12) */
     char reason[192];
 } trpi_downing_decision;
 

@@ -44,7 +44,7 @@ decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silen
     input.self = self;
     input.seen = silent ? &a->silent : input.seen;
     input.stable_ms += later_ms;
-    input.unstable_ms = 0; /* nothing changes */
+    input.unstable_ms = input.unsure_ms = 0; /* nothing changes */
     input.apart_ms += later_ms;
     input.version_ms += later_ms;
     input.word_ms += later_ms;

@@ -1,6 +1,6 @@
 /* downing_split.c - when a split is decided, on what evidence, and who acts.
  *
- * Must hold. D1, D2, D4 and D7 to D9 of downing.c.
+ * Must hold. D1, D2, D4, D7 to D9 and D12 of downing.c.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  */
 #include "cluster/downing_split.h"
@@ -17,8 +17,8 @@ struct question {
 };
 
 static void
-question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
-               const trpi_downing_input *input, trpi_spare spare, trpi_downing_decision *decision)
+question_ask(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
+             const trpi_downing_input *input, trpi_downing_decision *decision)
 {
     q->votes = (trpi_votes_question){ .options = options,
                                       .gossip = input->gossip,
@@ -28,6 +28,13 @@ question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downi
                                       .stays = ops->stays,
                                       .by_age = ops->spare == TRPI_SPARE_OLDEST };
     decision->open = trpi_votes_open(input->votes, input->gossip);
+}
+
+static void
+question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
+               const trpi_downing_input *input, trpi_spare spare, trpi_downing_decision *decision)
+{
+    question_ask(q, ops, options, input, decision);
     trpi_sides_find(options, input, spare, decision->indexes, &q->sides);
 }
 
@@ -156,6 +163,87 @@ stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_side
     }
 }
 
+/* ---- in unrest ------------------------------------------------------------------------------- */
+
+/* D12: steady is who has been reachable for stable-after. */
+static void
+mark_steady(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
+{
+    const trpi_gossip *g = input->gossip;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool steady =
+            g->members[i].unreachable == 0 && input->reachable_ms[i] >= options->stable_after_ms;
+        bool seen = g->members[i].ident->key == input->self || trpi_seen_get(input->seen, i);
+        marks[i] = !steady ? TRPI_MARK_AWAY : seen ? TRPI_MARK_CLEAR : TRPI_MARK_UNSURE;
+    }
+}
+
+/* Does anybody accuse it who is not given up? Of a broken link one end is enough. */
+static bool
+is_accused_by_rest(const trpi_gossip *g, const uint32_t *marks, uint64_t key)
+{
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        uint32_t observer =
+            g->rows[i].subject == key ? trpi_gossip_find(g, g->rows[i].observer) : TRPI_GOSSIP_NONE;
+        if (observer != TRPI_GOSSIP_NONE && marks[observer] != TRPI_MARK_BROKEN &&
+            g->members[observer].status < TRP_MEMBER_EXITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those are marked broken that have been unreachable for stable-after, and, when the unrest has
+ * lasted for too long, all that are unreachable. Returns their number. */
+static uint32_t
+mark_given_up(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
+{
+    const trpi_gossip *g = input->gossip;
+    uint64_t limit_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    bool too_long = options->unstable_after_ms != 0 && input->unstable_ms >= limit_ms;
+    uint32_t count = 0;
+    for (uint32_t i = g->members_count; i-- > 0;) {
+        bool gone = trpi_downing_suspect(&g->members[i]) &&
+                    (input->unreachable_ms[i] >= options->stable_after_ms ||
+                     (too_long && !trpi_seen_get(input->seen, i)));
+        if (gone && is_accused_by_rest(g, marks, g->members[i].ident->key)) {
+            marks[i] = TRPI_MARK_BROKEN;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* D12. true: somebody is given up. */
+static bool
+decide_in_unrest(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                 const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    uint32_t *marks = decision->indexes;
+    const char *why;
+    struct question q;
+    question_ask(&q, ops, options, input, decision);
+    mark_steady(options, input, marks);
+    decision->sure = trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why);
+    if (!decision->sure || input->unstable_ms == 0 ||
+        who_acts(g, marks, false) != trpi_gossip_find(g, input->self)) {
+        return false;
+    }
+    trpi_votes_count(&q.votes, &q.sides);
+    q.sides.away_members = mark_given_up(options, input, marks);
+    q.sides.broken_members = 0;
+    if (q.sides.away_members == 0) {
+        return false;
+    }
+    counts_fill("who is steady is enough, and others come and go", &q.sides, decision);
+    collect_marked(g, TRPI_MARK_BROKEN, TRPI_MARK_BROKEN, decision);
+    decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
+    return true;
+}
+
+/* ---- at rest --------------------------------------------------------------------------------- */
+
 void
 trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                   const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -163,10 +251,15 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
     const trpi_gossip *g = input->gossip;
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     bool stable = input->stable_ms >= options->stable_after_ms;
-    bool unstable = !stable && options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms;
     struct question q;
     const trpi_sides *sides = &q.sides;
     decision->doubtful = trpi_sides_doubtful(input);
+    if (!stable && ops->decide == trpi_split_decide &&
+        decide_in_unrest(ops, options, input, decision)) {
+        return;
+    }
+    bool unstable = !stable && !decision->sure && options->unstable_after_ms != 0 &&
+                    input->unsure_ms >= unstable_ms;
     if (!stable && !unstable) {
         call_early(options, input, ops->spare, decision);
         return; /* D1 */

@@ -605,7 +605,7 @@ notice_own_pause(trpi_member_core *core)
     if (core->wake_ms != TRPI_NEVER && core->now.mono_ms > core->wake_ms + OWN_PAUSE_MS) {
         uint64_t pause_ms = core->now.mono_ms - core->wake_ms;
         uint64_t *times[] = { &core->stable_ms, &core->reach_ms, &core->unrest_ms,
-                              &core->version_ms };
+                              &core->version_ms, &core->sure_ms };
         for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
             *times[i] = least(*times[i] + pause_ms, core->now.mono_ms);
         }
@@ -613,7 +613,12 @@ notice_own_pause(trpi_member_core *core)
             core->blocked_ms = least(core->blocked_ms + pause_ms, core->now.mono_ms);
         }
         for (uint32_t i = 0; i < core->since_count; i++) {
-            core->since[i].since_ms = least(core->since[i].since_ms + pause_ms, core->now.mono_ms);
+            trpi_since *s = &core->since[i];
+            s->since_ms += s->since_ms == 0 ? 0 : pause_ms;
+            s->back_ms += s->back_ms == 0 ? 0 : pause_ms;
+            s->since_ms = least(s->since_ms, core->now.mono_ms);
+            s->back_ms = least(s->back_ms, core->now.mono_ms);
+            s->lost_ms = least(s->lost_ms + (s->lost_ms == 0 ? 0 : pause_ms), core->now.mono_ms);
         }
         trpi_seek_own_pause(core, pause_ms);
     }

@@ -50,9 +50,12 @@ typedef struct trpi_foreign { /* who lives where a seed is, and is no member */
     uint32_t times;
 } trpi_foreign;
 
-typedef struct trpi_since { /* how long a member has been unreachable */
+typedef struct trpi_since { /* of a member that is unreachable, or was within stable-after */
     uint64_t key;
-    uint64_t since_ms;
+    uint64_t since_ms; /* 0: it is reachable again */
+    uint64_t back_ms;  /* when it was missed last for more than a glimpse; 0: not lately */
+    uint64_t lost_ms;  /* the same, for however long */
+    bool missed;       /* by the word of one that was not missed itself, or it comes and goes */
 } trpi_since;
 
 #ifdef TRPI_DEBUG
@@ -114,6 +117,7 @@ struct trpi_member_core {
     uint64_t reach_ms;   /* when it last changed */
     uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
     uint32_t unrest;     /* how often it has since then; 0: everybody is reachable */
+    uint64_t sure_ms;    /* when this node got the last version in which its side was sure (D12) */
     trpi_lease_state lease;
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
@@ -130,7 +134,7 @@ struct trpi_member_core {
     uint32_t removed_next; /* whom to ask next whether it has, too */
     uint64_t removed_ms;   /* since when there is one */
     uint64_t removed_log_ms;
-    trpi_since *since;   /* sorted by key */
+    trpi_since *since;
     uint32_t since_count;
     uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
     uint64_t unmerged_log_ms; /* and so is a view that cannot be merged */

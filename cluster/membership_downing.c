@@ -232,9 +232,13 @@ roll_call(trpi_member_core *core)
     }
 }
 
+/* Two times of each member: for how long it has been unreachable, and reachable again. */
+#define TIMES_ROOM(g) (2 * ((g)->members_count + 1))
+
 static trpi_downing_input
-input_make(const trpi_member_core *core, const uint64_t *unreachable_ms)
+input_make(const trpi_member_core *core, const uint64_t *times)
 {
+    uint64_t sure_ms = core->sure_ms > core->unrest_ms ? core->sure_ms : core->unrest_ms;
     return (trpi_downing_input){
         .gossip = core->gossip,
         .seen = &core->seen,
@@ -242,7 +246,9 @@ input_make(const trpi_member_core *core, const uint64_t *unreachable_ms)
         .self = core->self->key,
         .stable_ms = core->now.mono_ms - core->stable_ms,
         .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
-        .unreachable_ms = unreachable_ms,
+        .unsure_ms = core->unrest > 2 ? core->now.mono_ms - sure_ms : 0,
+        .unreachable_ms = times,
+        .reachable_ms = times + core->gossip->members_count + 1,
         .apart_ms = core->now.mono_ms - core->apart_ms,
         .version_ms = core->now.mono_ms - core->version_ms,
         .word_ms = core->now.mono_ms - core->word_ms,
@@ -253,21 +259,33 @@ input_make(const trpi_member_core *core, const uint64_t *unreachable_ms)
 }
 
 static void
-unreachable_fill(const trpi_member_core *core, uint64_t *unreachable_ms)
+times_fill(const trpi_member_core *core, uint64_t *times)
 {
     const trpi_gossip *g = core->gossip;
+    uint64_t *unreachable_ms = times, *reachable_ms = times + g->members_count + 1;
     for (uint32_t i = 0; i < g->members_count; i++) {
-        uint64_t since_ms = trpi_member_unreachable_since_ms(core, g->members[i].ident->key);
-        unreachable_ms[i] = since_ms == 0 ? 0 : core->now.mono_ms - since_ms;
+        unreachable_ms[i] = 0;
+        reachable_ms[i] = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < core->since_count; i++) {
+        const trpi_since *s = &core->since[i];
+        uint32_t at = trpi_gossip_find(g, s->key);
+        if (at != TRPI_GOSSIP_NONE) {
+            unreachable_ms[at] = s->since_ms == 0 ? 0 : core->now.mono_ms - s->since_ms;
+            reachable_ms[at] = s->since_ms != 0  ? 0
+                               : s->back_ms != 0 ? core->now.mono_ms - s->back_ms
+                                                 : UINT64_MAX;
+        }
     }
 }
 
 static void
-decide(trpi_member_core *core, const uint64_t *unreachable_ms, uint32_t *indexes)
+decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 {
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
-    trpi_downing_input input = input_make(core, unreachable_ms);
+    trpi_downing_input input = input_make(core, times);
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
+    core->sure_ms = decision.sure ? core->version_ms : core->sure_ms;
     core->doubt_ms = decision.doubtful > 0 ? core->now.mono_ms : core->doubt_ms;
     switch (decision.verdict) {
     case TRPI_DOWNING_WAIT:
@@ -321,13 +339,13 @@ trpi_downing_tick(trpi_member_core *core)
         core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms) {
         trpi_lease_answered(core, false, "it has not answered in time");
     }
-    uint64_t *unreachable_ms = trpi_alloc((g->members_count + 1) * sizeof(*unreachable_ms));
+    uint64_t *times = trpi_alloc(TIMES_ROOM(g) * sizeof(*times));
     uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
-    if (unreachable_ms != NULL && indexes != NULL) {
-        unreachable_fill(core, unreachable_ms);
-        decide(core, unreachable_ms, indexes);
+    if (times != NULL && indexes != NULL) {
+        times_fill(core, times);
+        decide(core, times, indexes);
     }
-    trpi_free(unreachable_ms);
+    trpi_free(times);
     trpi_free(indexes);
 }
 
@@ -340,14 +358,14 @@ trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_fo
         g->members[self].status >= TRP_MEMBER_EXITING) {
         return false;
     }
-    uint64_t *times = trpi_alloc(2 * (g->members_count + 1) * sizeof(*times));
+    uint64_t *times = trpi_alloc((TIMES_ROOM(g) + g->members_count + 1) * sizeof(*times));
     uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
     bool made = times != NULL && indexes != NULL;
     if (made) {
         trpi_downing_input input = input_make(core, times);
-        unreachable_fill(core, times);
+        times_fill(core, times);
         trpi_downing_forecast_make(core->downing, &core->options.downing, &input, indexes,
-                                   times + g->members_count + 1, ret_forecast);
+                                   times + TIMES_ROOM(g), ret_forecast);
     }
     trpi_free(times);
     trpi_free(indexes);

@@ -77,15 +77,22 @@ trpi_member_version(const trpi_member_core *core)
                      core->gossip->digest);
 }
 
-uint64_t
-trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key)
+static const trpi_since *
+since_of(const trpi_member_core *core, uint64_t key)
 {
     for (uint32_t i = 0; i < core->since_count; i++) {
         if (core->since[i].key == key) {
-            return core->since[i].since_ms;
+            return &core->since[i];
         }
     }
-    return 0;
+    return NULL;
+}
+
+uint64_t
+trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key)
+{
+    const trpi_since *since = since_of(core, key);
+    return since == NULL ? 0 : since->since_ms;
 }
 
 const char *
@@ -133,6 +140,8 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     }
 }
 
+#define GLIMPSES 10u /* the part of stable-after that is no more than a glimpse */
+
 /* ---- tracking -------------------------------------------------------------------------------- */
 
 /* One change is no unrest, nor are two: a member falls silent, and later it is gone or back. A
@@ -155,6 +164,66 @@ track_unrest(trpi_member_core *core)
     core->unrest = reach == 0 ? 0 : core->unrest + 1;
 }
 
+/* Does anybody accuse it who was not missed itself? */
+static bool
+is_missed_by_sound(const trpi_member_core *core, uint64_t key)
+{
+    const trpi_gossip *g = core->gossip;
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        if (g->rows[i].subject == key) {
+            const trpi_since *s = since_of(core, g->rows[i].observer);
+            uint32_t at = trpi_gossip_find(g, g->rows[i].observer);
+            if (at != TRPI_GOSSIP_NONE && g->members[at].status < TRP_MEMBER_EXITING &&
+                (s == NULL || (!s->missed && s->lost_ms == 0))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Who is unreachable, and who was within stable-after: it is not steady (D12 of downing.c). Not so
+ * when only those say it that were missed themselves: who was cut off accuses all that it watches,
+ * and is believed when it is back, until it has heard them again or is cut off once more. Nor for a
+ * glimpse: who is back before anybody has missed it does the same. */
+static void
+track_members(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    uint64_t now_ms = core->now.mono_ms, stable_ms = core->options.downing.stable_after_ms;
+    trpi_since *since = trpi_alloc((g->unreachable_count + core->since_count + 1) * sizeof(*since));
+    if (since == NULL) {
+        return; /* the old one stays: times of those that it knows are right */
+    }
+    uint32_t count = 0, left = g->unreachable_count;
+    for (uint32_t i = 0; left > 0; i++) {
+        if (g->members[i].unreachable != 0) {
+            uint64_t key = g->members[i].ident->key;
+            const trpi_since *known = since_of(core, key);
+            trpi_since s = known != NULL ? *known : (trpi_since){ .key = key };
+            s.since_ms = s.since_ms != 0 ? s.since_ms : now_ms;
+            s.missed = s.missed || s.back_ms != 0 || is_missed_by_sound(core, key);
+            since[count++] = s;
+            left--;
+        }
+    }
+    for (uint32_t i = 0; i < core->since_count; i++) {
+        trpi_since s = core->since[i];
+        uint32_t at = trpi_gossip_find(g, s.key);
+        bool glimpse = now_ms - s.since_ms < stable_ms / GLIMPSES;
+        s.lost_ms = s.missed ? now_ms : s.lost_ms;
+        s.back_ms = s.missed && !glimpse ? now_ms : s.back_ms;
+        s.back_ms = s.back_ms != 0 && now_ms - s.back_ms < stable_ms ? s.back_ms : 0;
+        if (at != TRPI_GOSSIP_NONE && g->members[at].unreachable == 0 && s.lost_ms != 0 &&
+            now_ms - s.lost_ms < stable_ms) {
+            since[count++] = (trpi_since){ s.key, 0, s.back_ms, s.lost_ms, false };
+        }
+    }
+    trpi_free(core->since);
+    core->since = since;
+    core->since_count = count;
+}
+
 void
 trpi_core_track(trpi_member_core *core)
 {
@@ -168,21 +237,7 @@ trpi_core_track(trpi_member_core *core)
         core->stable_ms = core->now.mono_ms;
     }
     track_unrest(core);
-    trpi_since *since = trpi_alloc((g->unreachable_count + 1) * sizeof(*since));
-    if (since == NULL) {
-        return; /* the old one stays: times of those that it knows are right */
-    }
-    uint32_t count = 0;
-    for (uint32_t i = 0; count < g->unreachable_count; i++) {
-        if (g->members[i].unreachable != 0) {
-            uint64_t key = g->members[i].ident->key;
-            uint64_t known = trpi_member_unreachable_since_ms(core, key);
-            since[count++] = (trpi_since){ key, known != 0 ? known : core->now.mono_ms };
-        }
-    }
-    trpi_free(core->since);
-    core->since = since;
-    core->since_count = count;
+    track_members(core);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */

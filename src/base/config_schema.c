@@ -494,7 +494,8 @@ const trpi_config_row trpi_config_rows[] = {
       "How long nothing may change before a strategy that resolves splits decides." },
     { "cluster.downing.down-all-when-unstable", DURATION, "15s", 0, DAYS, "on|off",
       "Somebody is missed, and who reaches whom keeps changing, for stable-after and this long: "
-      "all stop; on: the default; 0s, off: never." },
+      "who is unreachable is removed where the others are enough, else all stop; on: the default; "
+      "0s, off: never." },
     { "cluster.downing.auto-down-after", DURATION, "5s", 1, DAYS, NULL,
       "auto-down-after: an unreachable member is downed then (Akka: cluster.auto-down)." },
     { "cluster.downing.keep-majority.role", TEXT, "", 0, 0, NULL,

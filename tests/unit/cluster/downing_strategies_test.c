@@ -271,9 +271,10 @@ everybody_stops_when_reachability_does_not_come_to_rest(void)
     scene_make(&s, 5, NULL);
     scene_row(&s, 0, 4);
     s.stable_ms = 19999;
-    s.unstable_ms = 34999;
+    s.reachable_ms[2] = s.reachable_ms[3] = 0; /* back this moment: two of five are steady */
+    s.unstable_ms = s.unsure_ms = 34999;
     UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_WAIT);
-    s.unstable_ms = 35000;
+    s.unstable_ms = s.unsure_ms = 35000;
     UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_DOWN_SELF);
     UNIT_TRUE(strstr(s.decision.reason, "unstable") != NULL);
     s.stable_ms = 20000; /* it has come to rest: the strategy decides */
@@ -285,13 +286,117 @@ everybody_stops_when_reachability_does_not_come_to_rest(void)
         scene_row(&s, other, 0);
     }
     s.stable_ms = 19999;
-    s.unstable_ms = 35000;
+    s.unstable_ms = s.unsure_ms = 35000;
     UNIT_EQUAL(scene_decide(&s, "lease", &options, 1, 0x1f), TRPI_DOWNING_DOWN_SELF);
     UNIT_EQUAL(s.decision.indirectly_connected, 1);
     s.stable_ms = 0;
     options.unstable_after_ms = 0; /* off */
-    s.unstable_ms = 1000000;
+    s.unstable_ms = s.unsure_ms = 1000000;
     UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0xf), TRPI_DOWNING_WAIT);
+    scene_end(&s);
+}
+
+/* D12: who was missed within stable-after counts against us, at its end and one millisecond before
+ */
+static void
+who_is_steady_goes_on_in_unrest_if_that_is_enough(void)
+{
+    static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
+                                              "keep-referee" };
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        trpi_downing_options options = options_of(3, 1);
+        options.unstable_after_ms = 15000;
+        options.referee = mesh_id(0, 100).address;
+        struct scene s;
+        scene_make(&s, 5, NULL);
+        scene_row(&s, 0, 4);
+        s.stable_ms = 0;
+        s.unreachable_ms[4] = 1;
+        s.unstable_ms = s.unsure_ms = 35000;
+        s.reachable_ms[3] = 19999;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0xf), TRPI_DOWNING_DOWN_MEMBERS);
+        UNIT_TRUE(s.decision.sure);
+        UNIT_EQUAL(s.decision.indexes_count, 1);
+        UNIT_EQUAL(s.decision.indexes[0], 4);
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 1, 0xf), TRPI_DOWNING_WAIT);
+        s.reachable_ms[0] = s.reachable_ms[2] = 19999;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0xf), TRPI_DOWNING_DOWN_SELF);
+        UNIT_FALSE(s.decision.sure);
+        s.unsure_ms = 34999;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0xf), TRPI_DOWNING_WAIT);
+        s.reachable_ms[0] = s.reachable_ms[2] = 20000;
+        UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0xf), TRPI_DOWNING_DOWN_MEMBERS);
+        /* who has not seen the version is no evidence */
+        UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x3), TRPI_DOWNING_WAIT);
+        UNIT_FALSE(s.decision.sure);
+        scene_end(&s);
+    }
+}
+
+/* D12: after stable-after who was silent all that time, after too long whoever is silent then */
+static void
+in_unrest_who_comes_and_goes_is_given_up_later_than_who_is_gone(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    options.unstable_after_ms = 15000;
+    struct scene s;
+    scene_make(&s, 7, NULL);
+    scene_row(&s, 0, 5);
+    scene_row(&s, 0, 6);
+    s.stable_ms = 0;
+    s.unstable_ms = 21000;
+    s.unreachable_ms[5] = 19999;
+    s.unreachable_ms[6] = 3000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_WAIT);
+    s.unreachable_ms[5] = 20000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    UNIT_EQUAL(s.decision.indexes[0], 5);
+    s.unstable_ms = 0; /* an ordinary change: all wait for stable-after */
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_WAIT);
+    s.unstable_ms = 35000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 2);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x5f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1); /* the other one has just been heard */
+    options.unstable_after_ms = 0;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    scene_end(&s);
+}
+
+/* D12 */
+static void
+in_unrest_one_end_of_a_broken_link_is_enough(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    options.unstable_after_ms = 15000;
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 3, 4);
+    scene_row(&s, 4, 3);
+    s.stable_ms = 0;
+    s.unstable_ms = 30000;
+    s.unreachable_ms[3] = s.unreachable_ms[4] = 20000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    UNIT_EQUAL(s.decision.indexes[0], 4);
+    scene_end(&s);
+}
+
+/* D12: what keeps two sides of a lease apart is the lease, and down-all keeps nobody */
+static void
+lease_and_down_all_stop_in_unrest_whoever_is_steady(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    options.unstable_after_ms = 15000;
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 0, 4);
+    s.stable_ms = 0;
+    s.unstable_ms = s.unsure_ms = 35000;
+    UNIT_EQUAL(scene_decide(&s, "lease", &options, 0, 0xf), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(scene_decide(&s, "down-all", &options, 0, 0xf), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -442,6 +547,10 @@ UNIT(a_broken_link_costs_the_later_end_its_place)
 UNIT(joiners_are_counted_where_nobody_is_up)
 UNIT(who_leaves_acts_before_who_joins)
 UNIT(everybody_stops_when_reachability_does_not_come_to_rest)
+UNIT(who_is_steady_goes_on_in_unrest_if_that_is_enough)
+UNIT(in_unrest_who_comes_and_goes_is_given_up_later_than_who_is_gone)
+UNIT(in_unrest_one_end_of_a_broken_link_is_enough)
+UNIT(lease_and_down_all_stop_in_unrest_whoever_is_steady)
 UNIT(a_leave_foretells_what_the_next_crash_does)
 UNIT(of_any_parts_at_most_one_stays)
 UNIT_END

@@ -13,10 +13,10 @@ struct scene {
     trpi_seen seen;
     trpi_votes votes;
     uint32_t given[SCENE_MEMBERS_MAX]; /* the statuses, with what is beside them */
-    uint64_t stable_ms, unstable_ms, apart_ms, version_ms, word_ms, doubt_ms;
+    uint64_t stable_ms, unstable_ms, unsure_ms, apart_ms, version_ms, word_ms, doubt_ms;
     trpi_lease_state lease;
     uint64_t leaver;
-    uint64_t unreachable_ms[SCENE_MEMBERS_MAX];
+    uint64_t unreachable_ms[SCENE_MEMBERS_MAX], reachable_ms[SCENE_MEMBERS_MAX];
     uint32_t indexes[SCENE_MEMBERS_MAX];
     trpi_downing_decision decision;
 };
@@ -45,6 +45,7 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         s->given[i] = given;
         UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, was_up ? i + 1 : 0), TRP_OK);
     }
+    memset(s->reachable_ms, 0xff, sizeof(s->reachable_ms)); /* nobody was missed */
     s->stable_ms = s->version_ms = 30000;
     s->doubt_ms = UINT64_MAX;
 }
@@ -96,7 +97,9 @@ scene_input(struct scene *s, uint32_t self, uint32_t mask)
                                  .self = s->idents[self]->key,
                                  .stable_ms = s->stable_ms,
                                  .unstable_ms = s->unstable_ms,
+                                 .unsure_ms = s->unsure_ms,
                                  .unreachable_ms = s->unreachable_ms,
+                                 .reachable_ms = s->reachable_ms,
                                  .apart_ms = s->apart_ms,
                                  .version_ms = s->version_ms,
                                  .word_ms = s->word_ms,
