@@ -583,8 +583,7 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
         trpi_foreign_heard(core, &event->target);
         return TRP_OK;
     case TRPI_MEMBER_REMOVED_BY:
-        trpi_removed_by(core, &event->target, NULL);
-        return TRP_OK;
+        return trpi_removed_by(core, &event->target, NULL);
     case TRPI_MEMBER_REACHED:
         trpi_prove_reached(core, &event->target, event->text);
         return TRP_OK;

@@ -237,8 +237,8 @@ void trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id);
 
 /* membership_removed.c */
 /* That member has removed this node: it says GONE, or (NULL) refuses its handshakes. May stop this
- * node. */
-void trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone);
+ * node. TRP_ENOMEM: not counted, or not all whom it speaks for. */
+trp_err trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone);
 void trpi_removed_heard(trpi_member_core *core, uint64_t key); /* it talks to this node after all */
 /* An incarnation that is no member says so, at the address of one. */
 void trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id);

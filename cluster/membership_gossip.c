@@ -524,7 +524,7 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     bool left = frame->code == TRP_MEMBER_EXITING && status >= TRP_MEMBER_LEAVING;
     bool exits = status >= TRP_MEMBER_EXITING; /* it only waits to be removed */
     if (!left && !exits && !trpi_downing_asks_lease(core->downing)) {
-        trpi_removed_by(core, from, frame); /* X1 of membership_removed.c */
+        (void)trpi_removed_by(core, from, frame); /* X1 of membership_removed.c */
         return;
     }
     trpi_core_log(core, left ? TRP_LOG_INFO : TRP_LOG_WARNING, "%s says that this node has been %s",

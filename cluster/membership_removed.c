@@ -73,7 +73,7 @@ trpi_member_removed_since_ms(const trpi_member_core *core)
     return core->removers_count == 0 ? 0 : core->removed_ms;
 }
 
-static bool
+static trp_err
 add(trpi_member_core *core, uint64_t key)
 {
     uint32_t at = place_of(core, key);
@@ -81,7 +81,7 @@ add(trpi_member_core *core, uint64_t key)
         uint32_t room = core->removers_room * 2 + 8;
         trpi_remover *bigger = trpi_realloc(core->removers, room * sizeof(*bigger));
         if (bigger == NULL) {
-            return false; /* it says so again */
+            return TRP_ENOMEM;
         }
         core->removers = bigger;
         core->removers_room = room;
@@ -90,7 +90,7 @@ add(trpi_member_core *core, uint64_t key)
             (core->removers_count - at) * sizeof(*core->removers));
     core->removers[at] = (trpi_remover){ key, false };
     core->removers_count++;
-    return true;
+    return TRP_OK;
 }
 
 static void
@@ -210,39 +210,48 @@ consider(trpi_member_core *core)
     trpi_free(marks);
 }
 
-/* false: it is no member, or nothing of this is new. */
-static bool
-add_member(trpi_member_core *core, uint64_t key, bool near)
+/* *ret_new becomes true when it is a member and something of this is new. */
+static trp_err
+add_member(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
 {
     bool known = trpi_member_is_remover(core, key);
-    if (key == core->self->key || trpi_gossip_find(core->gossip, key) == TRPI_GOSSIP_NONE ||
-        (!known && !add(core, key))) {
-        return false;
+    if (key == core->self->key || trpi_gossip_find(core->gossip, key) == TRPI_GOSSIP_NONE) {
+        return TRP_OK;
+    }
+    if (!known && add(core, key) != TRP_OK) {
+        return TRP_ENOMEM;
     }
     trpi_remover *remover = &core->removers[place_of(core, key)];
-    bool more = !known || (near && !remover->near);
+    *ret_new = *ret_new || !known || (near && !remover->near);
     remover->near = remover->near || near;
-    return more;
+    return TRP_OK;
 }
 
-/* Take up whom it speaks for, and whether the cluster was whole. true: something is new. */
-static bool
-take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
+/* Take up whom it speaks for, and whether the cluster was whole. */
+static trp_err
+take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone, bool *ret_new)
 {
     bool near = gone != NULL && gone->near;
-    bool more = add_member(core, trpi_ident_key(id), near);
+    *ret_new = false;
+    trp_err err = add_member(core, trpi_ident_key(id), near, ret_new);
     for (uint32_t i = 0; gone != NULL && i < gone->keys_count; i++) {
-        more = add_member(core, gone->keys[i], near) || more;
+        trp_err added = add_member(core, gone->keys[i], near, ret_new);
+        err = err != TRP_OK ? err : added;
     }
-    return more;
+    return err;
 }
 
-void
+trp_err
 trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
 {
     bool first = core->removers_count == 0;
-    if (core->phase != TRPI_PHASE_MEMBER || !take_word(core, id, gone)) {
-        return;
+    bool is_new;
+    if (core->phase != TRPI_PHASE_MEMBER) {
+        return TRP_OK;
+    }
+    trp_err err = take_word(core, id, gone, &is_new);
+    if (!is_new) {
+        return err;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
     trpi_core_log(core, TRP_LOG_WARNING, "%s %s: it has removed this node from its cluster",
@@ -254,6 +263,7 @@ trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame
         ask(core);
     }
     consider(core);
+    return err;
 }
 
 void
@@ -269,7 +279,7 @@ trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id)
          i++) {
         const trpi_gossip_member *m = &g->members[i];
         if (m->ident->id.uid != id->uid && m->unreachable != 0 && m->status < TRP_MEMBER_EXITING) {
-            trpi_removed_by(core, &m->ident->id, NULL);
+            (void)trpi_removed_by(core, &m->ident->id, NULL); /* its next frame says so again */
             return;
         }
     }

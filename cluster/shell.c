@@ -430,16 +430,19 @@ look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
     if (view == NULL || count == cluster->barred_count) {
         return;
     }
-    cluster->barred_count = count;
+    trp_err err = TRP_OK;
     trpi_gossip *kept = trpi_gossip_ref((trpi_gossip *)(uintptr_t)view); /* a step replaces it */
     for (uint32_t i = 0; i < kept->members_count; i++) {
         const trpi_node_id *id = &kept->members[i].ident->id;
         if (trpi_remote_is_barred_by(cluster->remote, id)) {
             trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = *id };
-            (void)step(cluster, ctx, &event);
+            trp_err taken = step(cluster, ctx, &event);
+            err = err != TRP_OK ? err : taken;
         }
     }
     trpi_gossip_unref(kept);
+    /* without memory they are told once more, at the next tick */
+    cluster->barred_count = err == TRP_ENOMEM ? count - 1 : count;
 }
 
 /* C4 */

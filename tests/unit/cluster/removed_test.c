@@ -76,6 +76,23 @@ refuse(struct mesh *m, uint32_t node, uint32_t by)
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
 }
 
+/* X1: a word that found no memory is told to who brought it, and counts when it comes again */
+static void
+a_refusal_without_memory_counts_when_it_comes_again(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
+    struct mesh *m = mesh_cluster(3, &options);
+    trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = m->ids[0] };
+    m->cut[2] = true;
+    trpi_alloc_fail_here_after(0);
+    UNIT_EQUAL(mesh_step(m, 2, &event), TRP_ENOMEM);
+    trpi_alloc_fail_after(-1);
+    UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[2]), 0);
+    refuse(m, 2, 0);
+    UNIT_TRUE(trpi_member_is_remover(m->cores[2], trpi_ident_key(&m->ids[0])));
+    mesh_free(m);
+}
+
 /* X1: more than half, each counted once, and none that is no member */
 static void
 refusals_end_a_node_when_they_are_of_more_than_half(void)
@@ -477,6 +494,7 @@ who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy(void)
 UNIT_BEGIN("removed")
 UNIT(a_side_may_go_on_by_its_word_where_its_strategy_lets_it)
 UNIT(a_side_without_the_next_oldest_may_not_go_on_by_its_word)
+UNIT(a_refusal_without_memory_counts_when_it_comes_again)
 UNIT(refusals_end_a_node_when_they_are_of_more_than_half)
 UNIT(who_talks_to_the_node_after_all_has_not_removed_it)
 UNIT(gone_counts_for_those_that_it_names)
