@@ -328,7 +328,8 @@ act_on_members(struct sim_operated *o, const trpi_sim_action *a, struct sim_whol
         }
         break;
     case TRPI_SIM_JOIN:
-        if (n != at && (n->number != 0 || !o->careful)) { /* its own address starts a cluster */
+        /* its own address, or the one that it advertises, starts a cluster */
+        if (n != at && (!o->careful || (n->number != 0 && strcmp(n->advertises, at->host) != 0))) {
             order(o, n, TRPI_MEMBER_JOIN, at->address, uid, 0);
         }
         break;

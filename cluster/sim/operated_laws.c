@@ -12,7 +12,8 @@
  *   W4  A forecast comes true or is withdrawn: a verdict that is due "now" is not so for longer
  *       than NOW_MS. A node that foresees its own end does not say that it is healthy.
  *   W5  While members do not agree, there is a reason (Y1 of control_why.c).
- *   W6  A node that advertises the address of another node that is Up, or of none, is never Up.
+ *   W6  A node that advertises the address of another node that is Up, or of none, is never Up; but
+ *       alone, where nobody could tell it.
  *   W7  When all is well each node says so, with no problem and no reason; `peers` as well.
  *   W8  A node that a strategy removes did not say that it is healthy when that was decided, unless
  *       it has run for less than DETECT_MS since its start or its last pause.
@@ -182,14 +183,17 @@ check_heard(struct sim_operated *o, const struct sim_whole *n, const struct sim_
     }
 }
 
-/* When something from this node arrived last, at any incarnation or node with that address. */
+/* When something from this node arrived last at the address of that one: at the incarnation uid, 0:
+ * at any. It may be one of another node, which advertises that address. */
 static uint64_t
-arrived_at_address_ns(const struct sim_operated *o, const struct sim_whole *by,
-                      const struct sim_whole *of)
+arrived_ns(const struct sim_operated *o, const struct sim_whole *by, const struct sim_whole *of,
+           uint64_t uid)
 {
-    uint64_t ns = o->laws.arrived[of->number][by->number].ns;
+    uint64_t ns = 0;
     for (uint32_t i = 0; i < o->sim->nodes_count; i++) {
-        if (strcmp(o->sim->nodes[i].advertises, of->host) == 0) {
+        const struct sim_whole *n = &o->sim->nodes[i];
+        uint64_t heard_uid = o->laws.arrived[i][by->number].uid;
+        if ((n == of || strcmp(n->advertises, of->host) == 0) && (uid == 0 || uid == heard_uid)) {
             ns = latest(ns, o->laws.arrived[i][by->number].ns);
         }
     }
@@ -203,11 +207,9 @@ check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_mem
 {
     struct sim_listed *listed = &o->listed[by->number][of->number];
     uint64_t since_ns = latest(by->woke_ns, listed->since_ns);
-    uint64_t any_ns = arrived_at_address_ns(o, by, of);
+    uint64_t any_ns = arrived_ns(o, by, of, 0);
     char next[80];
-    if (o->laws.arrived[of->number][by->number].uid == m->uid) {
-        listed->arrived_ns = o->laws.arrived[of->number][by->number].ns;
-    }
+    listed->arrived_ns = latest(listed->arrived_ns, arrived_ns(o, by, of, m->uid));
     if (ms_since(o, latest(since_ns, listed->arrived_ns)) < SILENT_MS) {
         return;
     }
@@ -304,6 +306,20 @@ note_listed(struct sim_operated *o, const struct sim_whole *n, const trpi_cluste
     }
 }
 
+/* Has a member been there all the time that could say to n that right has its address? */
+static bool
+has_witness(const struct sim_operated *o, const struct sim_whole *n, const struct sim_whole *right)
+{
+    for (uint32_t i = 0; i < o->sim->nodes_count && o->careful; i++) { /* nothing is cut off */
+        const struct sim_whole *w = &o->sim->nodes[i];
+        if (w != n && w != right && w->woke_ns < n->woke_ns && sim_whole_is_awake(w) &&
+            sim_whole_is_up(w) && !does_not_list(w, sim_whole_uid(right))) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* W6 */
 static void
 check_stranger(struct sim_operated *o, const struct sim_whole *n, const trpi_cluster_snapshot *s)
@@ -312,11 +328,12 @@ check_stranger(struct sim_operated *o, const struct sim_whole *n, const trpi_clu
     for (uint32_t i = 0; i < o->sim->nodes_count; i++) {
         right = strcmp(o->sim->nodes[i].host, n->advertises) == 0 ? &o->sim->nodes[i] : right;
     }
-    if (right != NULL && !(sim_whole_is_awake(right) && sim_whole_is_up(right))) {
+    bool up = n->advertises[0] != '\0' && s->self != TRPI_CLUSTER_NONE &&
+              s->members[s->self].member.status == TRP_MEMBER_UP;
+    if (!up || (right != NULL && !(sim_whole_is_awake(right) && sim_whole_is_up(right)))) {
         return;
     }
-    if (n->advertises[0] != '\0' && s->self != TRPI_CLUSTER_NONE &&
-        s->members[s->self].member.status == TRP_MEMBER_UP && s->members_count > 1) {
+    if (s->members_count > 1 || (right != NULL && has_witness(o, n, right))) {
         sim_operated_fail(o, "W6: node %u is Up with the address of %s", n->number, n->advertises);
     }
 }

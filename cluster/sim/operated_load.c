@@ -113,6 +113,7 @@ struct sluggard {
 struct flooder {
     struct birth birth;
     struct flood next;
+    trp_ref to[TRP_SIM_NODES_MAX]; /* the sluggards: what is told by path has no credit */
 };
 
 static trp_err
@@ -129,8 +130,9 @@ sluggard_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     struct sluggard *s = state;
     struct sim_operated *o = s->birth.o;
     uint64_t now_ns = sim_complete_now_ns(o->sim);
-    if (trp_msg_is(msg, &trp_i64_type)) { /* a question */
-        trp_reply(ctx, &trp_i64_type, &(int64_t){ 0 }, sizeof(int64_t));
+    if (trp_msg_is(msg, &trp_i64_type)) { /* who is there? */
+        int64_t node = s->birth.node;
+        trp_reply(ctx, &trp_i64_type, &node, sizeof node);
         return TRP_OK;
     }
     const struct flood *f = trp_msg_payload(msg);
@@ -164,15 +166,23 @@ flooder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     struct flooder *f = state;
     struct sim_operated *o = f->birth.o;
+    trp_ref sender = trp_sender(ctx);
     uint64_t now_ns = sim_complete_now_ns(o->sim);
-    (void)msg;
+    if (!trp_ref_is_none(sender) && !trp_ref_equal(sender, trp_self(ctx))) {
+        f->to[*(const int64_t *)trp_msg_payload(msg) % TRP_SIM_NODES_MAX] = sender;
+        return TRP_OK;
+    }
     for (uint32_t i = 0; i < o->sim->nodes_count; i++) {
         char path[96];
+        if (i == f->birth.node || now_ns >= o->slow_until_ns[i]) {
+            continue;
+        }
         (void)snprintf(path, sizeof path, "%s/user/sluggard", o->sim->nodes[i].address);
-        for (uint32_t k = 0; k < BURST && i != f->birth.node && now_ns < o->slow_until_ns[i]; k++) {
+        TRP_SIM_CHECK(o->sim, trp_select_tell(ctx, path, &trp_i64_type, &(int64_t){ 0 },
+                                              sizeof(int64_t)) == TRP_OK);
+        for (uint32_t k = 0; k < BURST && !trp_ref_is_none(f->to[i]); k++) {
             f->next.number++;
-            trp_err err = trp_select_tell(ctx, path, &trp_bytes_type, &f->next, sizeof f->next);
-            TRP_SIM_CHECK(o->sim, err == TRP_OK); /* which says nothing of its arrival */
+            trp_tell(ctx, f->to[i], &trp_bytes_type, &f->next, sizeof f->next);
         }
     }
     return TRP_OK;

@@ -4,7 +4,9 @@
  *     TROUPE_SIM_SEEDS=1000 [TROUPE_SIM_FIRST=SEED] tests/sim/operated_test    half as many
  */
 #include <stdlib.h>
+#include <string.h>
 
+#include "cluster/sim/schedule.h"
 #include "cluster/sim/sim.h"
 #include "tests/unit/unit.h"
 
@@ -43,6 +45,31 @@ what_nodes_say_under_faults_and_orders_is_true(void)
     (void)fclose(trace);
 }
 
+/* The scenario has slow receivers indeed: their senders are slowed. W1 and W7 hold beside it. */
+static void
+slow_receivers_slow_their_senders(void)
+{
+    char text[] = "0s complete on\n1s slow 1 10s\n15s end\n", error[160];
+    char *lines = NULL;
+    size_t bytes = 0;
+    trpi_sim_schedule *schedule = NULL;
+    FILE *file = fmemopen(text, strlen(text), "r");
+    FILE *trace = open_memstream(&lines, &bytes);
+    UNIT_REQUIRE(file != NULL && trace != NULL);
+    UNIT_EQUAL(trpi_sim_schedule_read(file, 3, &schedule, error, sizeof error), TRP_OK);
+    trpi_sim_options options = { .nodes = 3, .seed = 1, .schedule = schedule, .trace = trace };
+    trpi_sim_result result = { .failed = true };
+    UNIT_EQUAL(trpi_sim_run(&options, &result), TRP_OK);
+    UNIT_FALSE(result.failed);
+    UNIT_TEXT(result.failure, "");
+    (void)fclose(file);
+    (void)fclose(trace);
+    UNIT_TRUE(strstr(lines, "node 1: remote: receiver is slower than its senders") != NULL);
+    free(lines);
+    trpi_sim_schedule_free(schedule);
+}
+
 UNIT_BEGIN("operated")
 UNIT(what_nodes_say_under_faults_and_orders_is_true)
+UNIT(slow_receivers_slow_their_senders)
 UNIT_END
