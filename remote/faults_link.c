@@ -656,6 +656,14 @@ faults_until(trpi_link *link)
     return ops->until != NULL ? ops->until(link->inner) : 0;
 }
 
+static bool
+faults_outdated(trpi_link *link)
+{
+    const trpi_transport_ops *ops = link->transport->inner_ops;
+
+    return ops->outdated != NULL && ops->outdated(link->inner);
+}
+
 static void
 faults_close(trpi_link *link)
 {
@@ -747,6 +755,7 @@ const trpi_transport_ops trpi_fault_link_ops = { .scheme = "tcp",
                                                  .claims = faults_claims,
                                                  .whose = faults_whose,
                                                  .until = faults_until,
+                                                 .outdated = faults_outdated,
                                                  .close = faults_close,
                                                  .release = faults_release,
                                                  .stop = faults_stop,

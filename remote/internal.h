@@ -605,6 +605,8 @@ void trpi_fences_tick(trpi_peer *peer, uint64_t now_ms);
 
 /* ---- parting.c: the end of one lane's connection. The caller holds peer->lock ---- */
 void trpi_parting_tick(trpi_peer *peer, uint64_t now_ms);
+/* Is the lane on a connection whose certificate or cookie was replaced? Never the control lane. */
+bool trpi_lane_is_renewing(const trpi_peer *peer, int lane);
 /* GOODBYE or GOODBYE_ACK of one lane came. */
 void trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind);
 

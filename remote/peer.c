@@ -301,6 +301,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
         peer->redelivery_uid = 0;
     }
     trpi_waiting_drop(&peer->waiting, effects->over_uid);
+    peer->undialled = 0; /* of the next one nothing is known yet */
     peer->watching = false;
     if (atomic_load_explicit(&peer->proved_uid, memory_order_relaxed) == effects->over_uid) {
         atomic_store_explicit(&peer->proved_uid, 0, memory_order_release);

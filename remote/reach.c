@@ -8,6 +8,8 @@
  *       that very incarnation has answered.
  *   R2  A lane has a problem while it has no connection and either its last dial failed and
  *       messages wait or PROBLEM_MS has not passed, or its dial has had no answer for LATE_MS.
+ *   R3  A dial that fails while the lane has a connection, as when one is made anew (parting.c), is
+ *       told in the log and is no problem of the lane; nor is one of an incarnation before.
  * Tests.   tests/unit/remote/reach_test.c
  */
 #include <inttypes.h>
@@ -34,7 +36,12 @@ trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES])
 void
 trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
 {
+    const trpi_lane_state *lane = &peer->lanes[conn->lane];
     peer->dials_failed++;
+    if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
+        conn->uid != peer->assoc.uid) {
+        return; /* the lane has a connection, or this one was for who is no more: R3 */
+    }
     peer->undialled |= 1u << conn->lane;
     peer->undialled_ms = trpi_remote_now_ms(peer->remote);
     (void)snprintf(peer->undialled_why, sizeof peer->undialled_why, "%s", reason);
@@ -48,8 +55,8 @@ trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *
     if (!atomic_load_explicit(&remote->stopping, memory_order_relaxed) &&
         trpi_log_gate_open(remote, TRPI_GATE_LANE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "lane cannot be dialled peer=%s lane=%s reason=\"%s\" next=\"its messages wait; "
-                 "tried again with back-off\" suppressed=%u",
+                 "lane cannot be dialled peer=%s lane=%s reason=\"%s\" next=\"tried again with "
+                 "back-off; messages wait unless it has a connection\" suppressed=%u",
                  conn->peer_text, trpi_lane_name(conn->lane, name), reason, suppressed);
     }
 }
@@ -68,7 +75,8 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
                                    now_ms + timeout_ms > lane->dialling->deadline_ms
                                ? now_ms + timeout_ms - lane->dialling->deadline_ms
                                : 0;
-        if (lane->out != NULL || lane->parting != NULL || (!failed && late_ms < LATE_MS)) {
+        if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, i) ||
+            (!failed && late_ms < LATE_MS)) {
             continue; /* R2 */
         }
         if (failed) {

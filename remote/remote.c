@@ -566,7 +566,9 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     info->slow_here = peer->receivers_limited;
     trpi_holds_info(peer, info);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        info->lanes[lane].state = lane_state_name(&peer->lanes[lane]);
+        info->lanes[lane].state = trpi_lane_is_renewing(peer, lane)
+                                      ? "renewing"
+                                      : lane_state_name(&peer->lanes[lane]);
         info->lanes[lane].waiting_bytes =
             atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
     }

@@ -641,6 +641,16 @@ trpi_secure_until(trpi_link *outer)
     return until_ms;
 }
 
+bool
+trpi_secure_outdated(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    pthread_mutex_lock(&link->transport->lock);
+    bool is = link->credentials != link->transport->credentials;
+    pthread_mutex_unlock(&link->transport->lock);
+    return is;
+}
+
 void
 trpi_secure_close(trpi_link *outer)
 {

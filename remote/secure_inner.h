@@ -100,6 +100,7 @@ trp_err trpi_secure_claims(trpi_link *link, const char *host, uint16_t port, cha
                            size_t detail_bytes);
 uint64_t trpi_secure_whose(trpi_link *link);
 int64_t trpi_secure_until(trpi_link *link);
+bool trpi_secure_outdated(trpi_link *link);
 void trpi_secure_close(trpi_link *link);
 void trpi_secure_release(trpi_link *link);
 

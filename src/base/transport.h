@@ -124,6 +124,9 @@ struct trpi_transport_ops {
     /* When the certificate of the peer of this link ends, by the wall clock; 0: it has shown none.
      * NULL: this driver does not know its peers. From inside bytes(). */
     int64_t (*until)(trpi_link *link);
+    /* Did this link begin with a certificate or cookie that was replaced? NULL: this driver has
+     * none. Thread: any. */
+    bool (*outdated)(trpi_link *link);
     void (*close)(trpi_link *link);   /* any thread; idempotent; what was not sent may be lost */
     void (*release)(trpi_link *link); /* gives the link back; after closed() */
     /* Close the listener and all links; returns when every closed() has returned. Thread: owner. */

@@ -164,6 +164,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/redelivery_test.c \
 	tests/unit/remote/reliable_test.c \
 	tests/unit/remote/reload_test.c \
+	tests/unit/remote/renew_test.c \
 	tests/unit/remote/remote_test.c \
 	tests/unit/remote/secure_test.c \
 	tests/unit/remote/serialization_test.c \
