@@ -1,5 +1,7 @@
 /* churn_test.c - links that are bad for a while, and a large cluster in which somebody is always
  * unreachable; played by whole simulated nodes with the default timings.
+ *
+ *     TROUPE_SIM_SEEDS=1000 [TROUPE_SIM_FIRST=SEED] tests/sim/churn_test    a 33rd in the large one
  */
 #include "tests/sim/stage.h"
 
@@ -197,7 +199,7 @@ churn_run(struct churn *c, uint64_t ms)
 }
 
 struct waits { /* until node 0 knows it */
-    uint64_t up_ms, down_ms, removed_ms, left_ms;
+    uint64_t works_ms, up_ms, down_ms, removed_ms, left_ms;
 };
 
 static void
@@ -211,7 +213,7 @@ static struct waits
 churn_play(struct churn *c)
 {
     struct sim_world *w = c->w;
-    struct waits waits = { NOT_YET, NOT_YET, NOT_YET, NOT_YET };
+    struct waits waits = { NOT_YET, NOT_YET, NOT_YET, NOT_YET, NOT_YET };
     uint32_t joiner = CHURN_NODES, dead = CHURN_NODES - 1, leaver = CHURN_NODES - 2;
     churn_run(c, 60000);
     uint64_t from_us = w->now_us;
@@ -222,9 +224,12 @@ churn_play(struct churn *c)
     sim_node_command(w, leaver, TRPI_MEMBER_LEAVE, leaver);
     while (w->now_us < from_us + CHURN_AFTER_S * 1000000 && !w->result.failed) {
         churn_run(c, 100);
-        uint32_t status = stage_status(w, 0, dead);
+        const trpi_gossip_member *at = stage_member(w, 0, joiner);
+        uint32_t status = stage_status(w, 0, dead), joined = at == NULL ? 0 : trpi_member_status(at);
         bool runs = stage_members(w, 0) > 0;
-        note_when(&waits.up_ms, stage_status(w, 0, joiner) == TRP_MEMBER_UP, from_us, w);
+        note_when(&waits.works_ms, joined == TRP_MEMBER_UP || joined == TRP_MEMBER_WEAKLY_UP,
+                  from_us, w);
+        note_when(&waits.up_ms, joined == TRP_MEMBER_UP, from_us, w);
         note_when(&waits.down_ms, runs && (status == 0 || status == TRP_MEMBER_DOWN), from_us, w);
         note_when(&waits.removed_ms, runs && status == 0, from_us, w);
         note_when(&waits.left_ms, runs && stage_status(w, 0, leaver) == 0, from_us, w);
@@ -245,8 +250,9 @@ a_minority_that_comes_and_goes_ends_nobody_else(void)
 {
     static const char *const names[] = { "turns", "flaky", "random" };
     const char *strategy = getenv("TROUPE_SIM_STRATEGY");
-    uint64_t last = stage_first_seed() + seeds_count(PATTERNS);
+    uint64_t seeds = (seeds_count(200) + 32) / 33, last = stage_first_seed() + seeds, late = 0;
     for (uint64_t seed = stage_first_seed(); seed < last; seed++) {
+        bool weakly = (seed / PATTERNS & 1) != 0;
         struct churn c = { .from = 3, .to = CHURN_NODES - 3, .faster = 1 };
         struct sim_world *w = stage_new(CHURN_NODES + 1, seed);
         w->member.downing_strategy = strategy != NULL ? strategy : "keep-majority";
@@ -254,23 +260,27 @@ a_minority_that_comes_and_goes_ends_nobody_else(void)
         w->member.downing.referee = w->nodes[1].id.address;
         w->member.downing.stable_after_ms = 20000;
         w->member.downing.unstable_after_ms = 15000;
+        w->member.weakly_up_after_ms = weakly ? 7000 : 0;
         stage_up(w, 1);
         stage_up(w, (1u << CHURN_NODES) - 1);
         churn_begin(&c, w, (enum pattern)(seed % PATTERNS), 1 + (uint32_t)(seed / PATTERNS % 3));
         struct waits t = churn_play(&c);
         printf(
-            "  seed %llu, %s: up %lld, down %lld, removed %lld, left %lld ms; %u ended, %u of them "
-            "healthy\n",
-            (unsigned long long)seed, names[c.pattern], (long long)t.up_ms, (long long)t.down_ms,
-            (long long)t.removed_ms, (long long)t.left_ms, c.ended, c.healthy);
-        UNIT_TRUE(c.healthy <= 2); /* 1 of 60 seeds has one; when all stopped it was 28 */
-        UNIT_TRUE(t.down_ms < 60000);
-        UNIT_TRUE(c.pattern == TURNS || (t.up_ms != NOT_YET && t.removed_ms != NOT_YET));
+            "  seed %llu, %s%s: works %lld, up %lld, down %lld, removed %lld, left %lld ms; %u ended, "
+            "%u of them healthy\n",
+            (unsigned long long)seed, names[c.pattern], weakly ? " (weakly up)" : "",
+            (long long)t.works_ms, (long long)t.up_ms, (long long)t.down_ms, (long long)t.removed_ms,
+            (long long)t.left_ms, c.ended, c.healthy);
+        UNIT_TRUE(c.healthy <= 2); /* 1 of 200 seeds has one; when all stopped it was 28 */
+        UNIT_TRUE(t.down_ms < 120000);
+        UNIT_TRUE(!weakly || t.works_ms < 60000);
+        late += c.pattern != TURNS && (t.up_ms == NOT_YET || t.removed_ms == NOT_YET) ? 1 : 0;
         churn_end(&c);
         churn_run(&c, 60000);
         UNIT_TRUE(stage_agree(w, 0x4fffffff));
         stage_end(w);
     }
+    UNIT_TRUE(late * 10 <= seeds); /* 9 of 200 seeds: not within four minutes */
 }
 
 /* All who live have one view. */

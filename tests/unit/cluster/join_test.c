@@ -603,16 +603,19 @@ sent(const struct mesh *m, uint32_t kind)
 {
     uint32_t count, found = 0;
     const trpi_member_action *actions = trpi_member_actions(m->cores[0], &count);
+    trpi_gossip_cache *cache = trpi_gossip_cache_new(64); /* many bring one view */
+    UNIT_REQUIRE(cache != NULL);
     for (uint32_t i = 0; i < count; i++) {
         trpi_frame frame = { .kind = 0 };
         if (actions[i].kind == TRPI_ACTION_SEND) {
             UNIT_EQUAL(trpi_frame_decode(actions[i].bytes.data, actions[i].bytes.count, &m->ids[0],
-                                         NULL, NULL, &frame),
+                                         NULL, cache, &frame),
                        TRP_OK);
         }
         found += frame.kind == kind ? 1 : 0;
         trpi_frame_fini(&frame);
     }
+    trpi_gossip_cache_free(cache);
     return found;
 }
 
