@@ -225,7 +225,8 @@ churn_play(struct churn *c)
     while (w->now_us < from_us + CHURN_AFTER_S * 1000000 && !w->result.failed) {
         churn_run(c, 100);
         const trpi_gossip_member *at = stage_member(w, 0, joiner);
-        uint32_t status = stage_status(w, 0, dead), joined = at == NULL ? 0 : trpi_member_status(at);
+        uint32_t status = stage_status(w, 0, dead);
+        uint32_t joined = at == NULL ? 0 : trpi_member_status(at);
         bool runs = stage_members(w, 0) > 0;
         note_when(&waits.works_ms, joined == TRP_MEMBER_UP || joined == TRP_MEMBER_WEAKLY_UP,
                   from_us, w);
@@ -266,11 +267,11 @@ a_minority_that_comes_and_goes_ends_nobody_else(void)
         churn_begin(&c, w, (enum pattern)(seed % PATTERNS), 1 + (uint32_t)(seed / PATTERNS % 3));
         struct waits t = churn_play(&c);
         printf(
-            "  seed %llu, %s%s: works %lld, up %lld, down %lld, removed %lld, left %lld ms; %u ended, "
-            "%u of them healthy\n",
+            "  seed %llu, %s%s: works %lld, up %lld, down %lld, removed %lld, left %lld ms; %u "
+            "ended, %u of them healthy\n",
             (unsigned long long)seed, names[c.pattern], weakly ? " (weakly up)" : "",
-            (long long)t.works_ms, (long long)t.up_ms, (long long)t.down_ms, (long long)t.removed_ms,
-            (long long)t.left_ms, c.ended, c.healthy);
+            (long long)t.works_ms, (long long)t.up_ms, (long long)t.down_ms,
+            (long long)t.removed_ms, (long long)t.left_ms, c.ended, c.healthy);
         UNIT_TRUE(c.healthy <= 2); /* 1 of 200 seeds has one; when all stopped it was 28 */
         UNIT_TRUE(t.down_ms < 120000);
         UNIT_TRUE(!weakly || t.works_ms < 60000);
