@@ -5,7 +5,7 @@ tests_multinode_exchange_LDADD = $(TEST_LDADD)
 # Preloaded: moves the wall clock of one process.
 noinst_LTLIBRARIES += tests/multinode/wall_clock.la
 tests_multinode_wall_clock_la_SOURCES = tests/multinode/wall_clock.c
-tests_multinode_wall_clock_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_multinode_wall_clock_la_LDFLAGS = $(PLUGIN_LDFLAGS) -Wl,--version-script=$(top_srcdir)/tests/multinode/wall_clock.map
 # Metrics and adaptive routing: metrics.sh.
 test_programs += tests/multinode/metrics_program
 tests_multinode_metrics_program_SOURCES = tests/multinode/metrics_program.c

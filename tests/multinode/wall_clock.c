@@ -6,6 +6,7 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
@@ -66,4 +67,21 @@ time(time_t *ret)
         *ret = now.tv_sec;
     }
     return now.tv_sec;
+}
+
+/* libnng waits until a time of the wall clock, and would wait no more or for ever. Another clock's
+ * times are small: they count since the host started. */
+EXPORTED int
+pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
+                       const struct timespec *restrict until)
+{
+    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    struct timespec moved = *until;
+    if (real == NULL) {
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+    }
+    if (until->tv_sec > 1000000000) {
+        moved.tv_sec -= seconds_to_add();
+    }
+    return real(cond, mutex, &moved);
 }

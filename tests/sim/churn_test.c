@@ -17,7 +17,7 @@ default_cluster(uint32_t nodes, uint32_t alive, uint64_t seed)
     return w;
 }
 
-/* Issue 13, 1.10: a connection that loses packets stalls for seconds; the other observers hear. */
+/* A connection that loses packets stalls for seconds; the other observers hear. */
 static void
 a_link_that_is_silent_for_six_seconds_makes_nobody_unreachable(void)
 {
@@ -245,7 +245,7 @@ seeds_count(uint64_t otherwise)
     return text == NULL ? otherwise : strtoull(text, NULL, 10);
 }
 
-/* Issue 13, 1.10, with the defaults */
+/* DownAllUnstable5NodeSpec where the steady ones are enough; with the defaults */
 static void
 a_minority_that_comes_and_goes_ends_nobody_else(void)
 {

@@ -24,7 +24,7 @@ is_told(const struct sim_world *w, uint32_t at)
     return w->nodes[at].running && trpi_member_removed_since_ms(w->nodes[at].core) != 0;
 }
 
-/* Issue 13, 1.2: it thinks that the others are dead, and they are not. They hear of it by GONE when
+/* It thinks that the others are dead, and they are not. They hear of it by GONE when
  * the cut is short, by refused handshakes when it is longer than quarantine-removed-node-after. */
 static void
 one_of_three_that_downs_the_others_while_cut_off_ends_neither(void)
@@ -182,7 +182,7 @@ time_of(uint32_t nodes, uint32_t monitored, uint32_t dead, uint64_t seed)
     return ms;
 }
 
-/* Issue 13, 1.9 */
+/* FD: found together, not one after the other around the ring */
 static void
 crashes_of_all_but_one_at_once_are_listed_within_twice_the_time_of_one(void)
 {

@@ -157,7 +157,7 @@ peer_make(const char *host, uint16_t port, const char *state, const char *reason
     return peer;
 }
 
-/* Issue 13, 1.9: all that were tried, of those that the view still takes for reachable */
+/* All that were tried, of those that the view still takes for reachable */
 static void
 a_node_that_reaches_nobody_is_told_before_its_detector_speaks(void)
 {
