@@ -35,13 +35,14 @@
  *   D12 In unrest (reachability has changed more than twice without a rest, and somebody was missed
  *       all the time) a side is sure when its steady members, which have not been missed for
  *       stable-after and have seen the version, would stay with all others counted against them.
- *       Two sides that are disjoint are never both sure (D2, D6). Who acts on a sure side gives up
- *       those that have been unreachable for stable-after, and, when the unrest has lasted for
- *       stable-after and down-all-when-unstable, whoever is unreachable then. What may be stale is
- *       who has seen the version: since a cut that is not noticed yet. So a minority may mark
- *       others Down, but it cannot remove them: that needs the agreement of all that it has not
- *       marked, of whom some are on the other side, and after the cut it is not sure again.
- *       Not with a lease: there a minority may stay, and only the owner knows that it may not.
+ *       Two sides that are disjoint are never both sure (D2, D6). The acting member of a sure side
+ *       gives up the members that have been unreachable for stable-after, and, when the unrest has
+ *       lasted for stable-after and down-all-when-unstable, every member that is unreachable then.
+ *       The set that has seen the version may be stale, since a cut that is not noticed yet. So a
+ *       minority may mark others Down, but it cannot remove them: a removal needs the agreement of
+ *       all members that are not marked, some of them are on the other side, and after the cut the
+ *       minority is not sure again. A lease is excepted: there a minority may stay, and only the
+ *       owner knows that it may not.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
  *          tests/sim/churn_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.

@@ -281,8 +281,9 @@ read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_
     return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
 }
 
-/* What builds before it do not write, and drop when they pass a view on: then this node's own view
- * knows it, if it is the same Up. Of another form than today's it is unknown. */
+/* Since when a member is Up. Earlier builds do not write this field, and drop it from a view that
+ * they pass on: then the value of this node's own view stands, if it is of the same Up. A field of
+ * another form than today's counts as unknown. */
 static uint32_t
 read_up_since(const trpi_pack_value *member, uint64_t up_number, const trpi_gossip_member *known)
 {

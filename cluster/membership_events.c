@@ -182,10 +182,11 @@ is_missed_by_sound(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
-/* Who is unreachable, and who was within stable-after: it is not steady (D12 of downing.c). Not so
- * when only those say it that were missed themselves: who was cut off accuses all that it watches,
- * and is believed when it is back, until it has heard them again or is cut off once more. Nor for a
- * glimpse: who is back before anybody has missed it does the same. */
+/* A member that is unreachable, or was within stable-after, is not steady (D12 of downing.c). The
+ * word of an observer that was missed itself does not count: a node that was cut off accuses all
+ * members that it watches, and is believed when it is back, until it has heard them again or is cut
+ * off once more. Nor does a glimpse count: a node that is back before any observer has missed it
+ * accuses the others in the same way. */
 static void
 track_members(trpi_member_core *core)
 {

@@ -283,7 +283,8 @@ is_near_down(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
-/* Whoever says so, and whether its word counts or not: who is Exiting or Down may be right. */
+/* By any observer, whether its word counts or not: an observer that is Exiting or Down may be
+ * right. */
 static bool
 is_accused(const trpi_gossip *g, uint64_t key)
 {

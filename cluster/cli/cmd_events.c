@@ -373,7 +373,8 @@ wait_connect(trpi_cli *cli)
     return err;
 }
 
-/* What is left of the limit is for the request; a look that hangs does not show on a terminal. */
+/* A look gets the time that is left of the limit, and at most the default timeout of a request, so
+ * that one look at a hung node does not take the whole limit. */
 static void
 look_limit(trpi_cli *cli, uint64_t left_ms)
 {

@@ -123,7 +123,7 @@ take(direction *d)
     }
 }
 
-/* What is not taken by the other device (it is down, or full) is lost, as on any wire. */
+/* A packet that the other device does not take (it is down, or full) is lost, as on any wire. */
 static void
 give(direction *d)
 {

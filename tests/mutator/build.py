@@ -123,13 +123,13 @@ class Build:
     def lists(self):
         self.base = self.variables["troupe_base_sources"].split()
         self.base = [s for s in self.base if s.endswith(".c")]
-        self.library = self.base + [s for s in self.variables["troupe_sources"].split() if s.endswith(".c")]
+        self.shared = self.base + [s for s in self.variables["troupe_sources"].split() if s.endswith(".c")]
         self.tool = [s for s in self.variables["troupe_SOURCES"].split() if s.endswith(".c")]
         self.unit = ["tests/unit/unit.c", "tests/unit/unit_main.c"]
 
     def link_library(self, output, covered=False, instead=None):
         instead = instead or {}
-        objects = [instead.get(s, self.object_of(s, covered)) for s in self.library]
+        objects = [instead.get(s, self.object_of(s, covered)) for s in self.shared]
         os.makedirs(os.path.dirname(output), exist_ok=True)
         run(self.compiler[-1:] + self.link + ["-shared", "-o", output, "-Wl,-soname,libtroupe.so.0", "-Wl,-Bsymbolic"] +
             (["--coverage"] if covered else []) + objects + self.libraries + ["-lpthread"])
@@ -162,7 +162,7 @@ class Build:
     def make(self):
         self.lists()
         self.headers = self.hash_headers()
-        sources = self.library + self.tool + self.unit
+        sources = self.shared + self.tool + self.unit
         for program in self.programs:
             sources += [s for s in self.sources_of[program] if s.endswith(".c")]
         sources += [s for found in self.plugins.values() for s in found]
@@ -195,7 +195,7 @@ class Build:
         Programs that have the file in themselves stay as they are."""
         if test.script:
             return self.is_of_tool(source)
-        return source in self.library and not self.stands_alone(test.program)
+        return source in self.shared and not self.stands_alone(test.program)
 
     def programs_with(self, source):
         """Programs that have a mutant of this file in themselves: linked anew for it."""
@@ -216,7 +216,7 @@ class Build:
             self.link_tool(os.path.join(directory, "troupe"), instead=instead, more=more)
         for program in self.programs_with(source) if not more else []:
             self.link_program(program, directory, instead=instead)
-        if source in self.library:
+        if source in self.shared:
             self.link_library(os.path.join(directory, LIBRARY), instead=instead)
 
     def reset(self, directory):

@@ -37,7 +37,7 @@ a_link_that_is_silent_for_six_seconds_makes_nobody_unreachable(void)
     }
 }
 
-/* What stays broken is found, by both ends: a strategy has to decide about it. */
+/* A link that stays broken is found, by both ends: a strategy has to decide about it. */
 static void
 a_link_that_stays_broken_is_found_within_ten_seconds(void)
 {

@@ -250,7 +250,7 @@ stands_still(trp_sim *sim, void *arg)
     trp_sim_await(sim, is_settled, &s, 60000); /* the same ones: nobody was dismissed */
 }
 
-/* What waking means to a router, with whole nodes */
+/* A cluster router on a node that is waking; with whole nodes */
 static void
 who_stood_still_routes_nothing_until_its_peers_have_answered(void)
 {

@@ -41,7 +41,7 @@ refused a_socket_directory_nowhere 77 --socket "$work/none/x.sock"
 refused a_socket_that_is_a_file 77 --socket "$work/text.so"
 refused a_socket_path_that_is_too_long 78 --socket "$work/$(printf 'x%.0s' {1..120})"
 
-# What it looks at it leaves as it was; beside a node that runs it finds nothing wrong.
+# The check leaves all files as they were; beside a node that runs it finds nothing wrong.
 expect good_settings 0 "$troupe" config check --port "$port" --log-file "$work/new.log" --socket "$work/x.sock" \
     --load "$build/tests/system/.libs/late.so:$work/never" --set cluster.downing.active-strategy=lease --set "cluster.downing.lease.file=$work/lease"
 check nothing_is_left test ! -e "$work/new.log" -a ! -e "$work/x.sock" -a ! -e "$work/lease"

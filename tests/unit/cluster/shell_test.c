@@ -413,7 +413,7 @@ watchers_are_told_with_the_removal_of_the_member(void)
     UNIT_EQUAL(atomic_load(&terminated), 1);
 }
 
-/* What a callback finds when it comes. */
+/* The state that a callback finds when it is called. */
 struct at_up {
     struct host *host;
     _Atomic uint32_t calls, members, status;

@@ -247,7 +247,7 @@ file_that_others_may_read_is_refused(void)
     end();
 }
 
-/* Who is root can make another user's file: its owner may change it, so it is no secret of ours. */
+/* root can make a file of another user. Its owner may change it, so it is no secret of ours. */
 static void
 file_of_another_user_is_refused(void)
 {

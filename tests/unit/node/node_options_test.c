@@ -320,7 +320,7 @@ notes_are(const char *text, const char *notes_expected)
     trpi_config_free(config);
 }
 
-/* Who names what nothing here defines may be served by a plugin: a note, with the nearest name */
+/* A name that nothing here defines may come from a plugin: a note, with the nearest name */
 static void
 names_that_nothing_defines_are_noted(void)
 {

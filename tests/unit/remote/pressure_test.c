@@ -148,8 +148,8 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     pair_end(&p);
 }
 
-/* Whoever a mark is given back by uses the peer until it has said so, also while others are given
- * back: each holds it. */
+/* A thread that gives a mark back uses the peer until it is done, also while other marks are given
+ * back: each mark holds the peer. */
 static void
 each_mark_in_the_mail_holds_the_peer(void)
 {

@@ -281,8 +281,8 @@ run_in_order(job *j, trpi_worker *worker)
     return TRPI_RUN_IDLE;
 }
 
-/* What a worker hands over that does not run any more comes before what was injected meanwhile, in
- * its own order, or behind it. */
+/* The tasks of a worker that runs no more come before tasks that were injected meanwhile, in their
+ * own order, or behind them. */
 static void
 a_list_is_injected_first_or_last(void)
 {
