@@ -99,5 +99,9 @@ void sim_operated_ended(struct sim_whole *n);    /* its membership has ended: n-
 
 /* complete_laws.c: `troupe sim --scenario actors` */
 trp_err sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result);
+/* Between the options and results of a scenario and those of a program. A failure is a result, and
+ * no error. */
+void sim_complete_trace(const trpi_sim_options *options, trp_sim_options *ret);
+trp_err sim_complete_result(trp_err err, const trp_sim_result *result, trpi_sim_result *ret_result);
 
 #endif

@@ -260,6 +260,26 @@ trace_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
     fprintf(arg, "%10.4f node %u: %s: %s\n", (double)now_ms / 1e3, node, line->source, line->text);
 }
 
+void
+sim_complete_trace(const trpi_sim_options *options, trp_sim_options *ret)
+{
+    ret->log = options->trace != NULL ? trace_line : NULL;
+    ret->log_arg = options->trace;
+}
+
+trp_err
+sim_complete_result(trp_err err, const trp_sim_result *result, trpi_sim_result *ret_result)
+{
+    memset(ret_result, 0, sizeof(*ret_result));
+    ret_result->hash = result->hash;
+    ret_result->events = result->turns;
+    ret_result->virtual_ms = result->virtual_ms;
+    ret_result->failed = result->failed != 0;
+    (void)snprintf(ret_result->failure, sizeof(ret_result->failure), "%.*s",
+                   TRPI_SIM_FAILURE_BYTES - 1, result->text);
+    return err == TRP_EFAILED ? TRP_OK : err;
+}
+
 trp_err
 sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
 {
@@ -278,15 +298,6 @@ sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
                    "troupe sim --scenario actors --nodes %u --until %ums --seed", options->nodes,
                    wanted.faults_ms);
     o.replay = replay;
-    o.log = options->trace != NULL ? trace_line : NULL;
-    o.log_arg = options->trace;
-    trp_err err = trp_sim_run(program, &wanted, &o, &result);
-    memset(ret_result, 0, sizeof(*ret_result));
-    ret_result->hash = result.hash;
-    ret_result->events = result.turns;
-    ret_result->virtual_ms = result.virtual_ms;
-    ret_result->failed = result.failed != 0;
-    (void)snprintf(ret_result->failure, sizeof(ret_result->failure), "%.*s",
-                   TRPI_SIM_FAILURE_BYTES - 1, result.text);
-    return err == TRP_EFAILED ? TRP_OK : err;
+    sim_complete_trace(options, &o);
+    return sim_complete_result(trp_sim_run(program, &wanted, &o, &result), &result, ret_result);
 }

@@ -570,12 +570,6 @@ sim_operated_end(trp_sim *sim)
 }
 
 static void
-trace_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
-{
-    fprintf(arg, "%10.4f node %u: %s: %s\n", (double)now_ms / 1e3, node, line->source, line->text);
-}
-
-static void
 options_take(struct sim_operated *o, trp_sim_options *ret)
 {
     for (uint32_t i = 0; i < o->schedule->count; i++) {
@@ -597,18 +591,10 @@ run(struct sim_operated *o, const trpi_sim_options *options, trpi_sim_result *re
     sim.seed = options->seed;
     sim.nodes = options->nodes;
     sim.started = started;
-    sim.log = options->trace != NULL ? trace_line : NULL;
-    sim.log_arg = options->trace;
+    sim_complete_trace(options, &sim);
     options_take(o, &sim);
-    trp_err err = sim_complete_run_once(program, o, &sim, &result);
-    memset(ret_result, 0, sizeof(*ret_result));
-    ret_result->hash = result.hash;
-    ret_result->events = result.turns;
-    ret_result->virtual_ms = result.virtual_ms;
-    ret_result->failed = result.failed != 0;
-    (void)snprintf(ret_result->failure, sizeof(ret_result->failure), "%.*s",
-                   TRPI_SIM_FAILURE_BYTES - 1, result.text);
-    return err == TRP_EFAILED ? TRP_OK : err;
+    return sim_complete_result(sim_complete_run_once(program, o, &sim, &result), &result,
+                               ret_result);
 }
 
 trp_err

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cluster/sim/world.h"
+#include "cluster/sim/schedule_draw.h"
 
 #define DEFAULT_UNTIL_MS 60000u
 #define SHRINK_RUNS_MAX 3000u
@@ -64,25 +64,6 @@ trpi_sim_schedule_without(const trpi_sim_schedule *schedule, uint32_t from, uint
 }
 
 /* ---- drawing a swarm ------------------------------------------------------------------------- */
-
-struct draw {
-    struct sim_world dice; /* its generator only */
-    uint32_t nodes;
-    uint64_t at_ms, unstable_ms, exiting_ms;
-    trpi_sim_schedule *schedule;
-    trp_err err;
-};
-
-static void
-add(struct draw *d, trpi_sim_action action)
-{
-    action.at_ms = d->at_ms;
-    if (d->err == TRP_OK) {
-        d->err = trpi_sim_schedule_add(d->schedule, action);
-    }
-}
-
-#define ADD(d, ...) add((d), (trpi_sim_action){ __VA_ARGS__ })
 
 static void
 draw_settings(struct draw *d)

@@ -6,29 +6,10 @@
 #include "cluster/sim/schedule.h"
 
 #include "base/alloc.h"
-#include "cluster/sim/world.h"
+#include "cluster/sim/schedule_draw.h"
 
 #define DEFAULT_UNTIL_MS 40000u
 #define STRANGERS_MOST 40u
-
-struct draw {
-    struct sim_world dice; /* its generator only */
-    uint32_t nodes;
-    uint64_t at_ms;
-    trpi_sim_schedule *schedule;
-    trp_err err;
-};
-
-static void
-add(struct draw *d, trpi_sim_action action)
-{
-    action.at_ms = d->at_ms;
-    if (d->err == TRP_OK) {
-        d->err = trpi_sim_schedule_add(d->schedule, action);
-    }
-}
-
-#define ADD(d, ...) add((d), (trpi_sim_action){ __VA_ARGS__ })
 
 static uint32_t
 any(struct draw *d)
