@@ -1,5 +1,5 @@
 #!/bin/bash
-# claims.sh - what README, guide and the page for those who come from other libraries name is there: functions, macros and
+# claims.sh - what README, guide, which-one.md and the page for readers of other libraries name is there: functions, macros and
 # types in the installed headers, headers, files of the tree, commands and flags of the tool, keys of the configuration.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
@@ -7,7 +7,7 @@ destdir=${TROUPE_DESTDIR:?an installed Troupe}
 export LD_LIBRARY_PATH=$destdir/usr/local/lib
 include=$destdir/usr/local/include
 troupe=$destdir/usr/local/bin/troupe
-pages=("$top/README.md" "$top/docs/guide.md" "$top"/docs/from-*.md)
+pages=("$top/README.md" "$top/docs/guide.md" "$top/docs/which-one.md" "$top"/docs/from-*.md)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 status=0
